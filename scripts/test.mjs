@@ -1,0 +1,50 @@
+// `npm test`: builds, then runs every test with no provider key in sight, and ends with one plain line that counts
+// them. Arguments go to vitest: `npm test -- test/scenarios`. `TROUPE_SLOW=1` runs the long versions too.
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const scratch = mkdtempSync(join(tmpdir(), "troupe-test-"));
+const report = join(scratch, "report.json");
+
+// Whatever the person who runs the tests has configured must not reach them.
+const foreign = /_API_KEY$|^(TROUPE|COPILOT|OPENAI|ANTHROPIC|AZURE|GEMINI|GOOGLE|OLLAMA)_/;
+const kept = new Set(["TROUPE_SLOW", "TROUPE_SEED"]);
+const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => kept.has(name) || !foreign.test(name)));
+env.TROUPE_HOME = join(scratch, "home");
+env.TROUPE_NO_DISCOVERY = "1";
+
+const run = (command, args, more = {}) => spawnSync(command, args, { cwd: root, stdio: "inherit", env, ...more });
+
+const built = run(process.execPath, ["scripts/build.mjs"], { env: { ...env, TROUPE_SKIP_TYPES: "1" } });
+if (built.status !== 0) process.exit(built.status ?? 1);
+
+const vitest = join(root, "node_modules", "vitest", "vitest.mjs");
+const arguments_ = [
+  "run",
+  "--reporter=default",
+  "--reporter=json",
+  `--outputFile.json=${report}`,
+  ...process.argv.slice(2),
+];
+const tested = run(process.execPath, [vitest, ...arguments_]);
+
+let failed = 1;
+try {
+  const { numPassedTests, numFailedTests, numPendingTests, numTotalTestSuites, testResults } = JSON.parse(
+    readFileSync(report, "utf8"),
+  );
+  const brokenFiles = testResults.filter(
+    ({ status, assertionResults }) => status === "failed" && assertionResults.length === 0,
+  ).length;
+  failed = numFailedTests + brokenFiles;
+  const skipped = numPendingTests > 0 ? `, ${numPendingTests} skipped` : "";
+  if (numTotalTestSuites > 0) console.log(`${numPassedTests} passed, ${failed} failed${skipped}`);
+} catch {
+  console.error("test: vitest wrote no report");
+}
+rmSync(scratch, { recursive: true, force: true });
+process.exit(tested.status || (failed > 0 ? 1 : 0));

@@ -1,0 +1,16 @@
+import { defineConfig, type Plugin } from "vitest/config";
+
+/** Prompts are markdown beside the code; the build inlines them as text, and so do the tests. */
+const markdownAsText: Plugin = {
+  name: "markdown-as-text",
+  transform: (code, id) => (id.endsWith(".md") ? `export default ${JSON.stringify(code)};` : undefined),
+};
+
+export default defineConfig({
+  plugins: [markdownAsText],
+  test: {
+    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+  },
+});
