@@ -1,0 +1,137 @@
+/**
+ * The one seam through which troupe changes anything on disk. Tests put another implementation in its place that
+ * fails, tears, delays or kills the process at operation N. Reading does not go through it.
+ */
+import * as fs from "node:fs";
+import { dirname } from "node:path";
+
+/** Handles are plain file descriptors: what the kernel has accepted survives the death of the process. */
+export interface Disk {
+  /** Makes the folder and its parents, each with mode 0700 whatever the umask; content when it is there already. */
+  mkdir(path: string): Promise<void>;
+  /** Opens for appending; creates the file with mode 0600 when missing. */
+  openAppend(path: string): Promise<number>;
+  /** Fails with EEXIST when the file is there already. */
+  openExclusive(path: string): Promise<number>;
+  /** Writes all of it, or throws; what was written before the failure stays written. */
+  write(fd: number, data: Uint8Array): Promise<void>;
+  /** After this resolves, what was written survives a power cut. */
+  sync(fd: number): Promise<void>;
+  /** So that a new or renamed file is still there after a power cut. */
+  syncDirectory(path: string): Promise<void>;
+  truncate(path: string, length: number): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  /** A second name for a file. Fails with EEXIST when `to` is there already, so that exactly one of many succeeds. */
+  link(from: string, to: string): Promise<void>;
+  unlink(path: string): Promise<void>;
+  remove(path: string): Promise<void>;
+  close(fd: number): Promise<void>;
+}
+
+const FILE_MODE = 0o600;
+const DIRECTORY_MODE = 0o700;
+
+export const nodeDisk: Disk = {
+  mkdir: makeDirectory,
+  openAppend: (path) => openOrCreate(path, fs.constants.O_WRONLY | fs.constants.O_APPEND),
+  openExclusive: (path) => create(path, fs.constants.O_WRONLY),
+  async write(fd, data) {
+    let offset = 0;
+    while (offset < data.length) offset += await writeOnce(fd, data, offset);
+  },
+  sync: (fd) => done((callback) => fs.fdatasync(fd, callback)),
+  async syncDirectory(path) {
+    const fd = await open(path, fs.constants.O_RDONLY).catch(() => undefined);
+    if (fd === undefined) return;
+    await done((callback) => fs.fsync(fd, callback)).catch(ignoreUnsupported);
+    await nodeDisk.close(fd);
+  },
+  truncate: (path, length) => fs.promises.truncate(path, length),
+  rename: (from, to) => fs.promises.rename(from, to),
+  link: (from, to) => fs.promises.link(from, to),
+  unlink: (path) => fs.promises.unlink(path),
+  remove: (path) => fs.promises.rm(path, { recursive: true, force: true }),
+  close: (fd) => done((callback) => fs.close(fd, callback)),
+};
+
+/** Replaces a small file whole: readers see the old content or the new, never a mixture. */
+export async function replaceFile(disk: Disk, path: string, content: string | Uint8Array): Promise<void> {
+  const temporary = `${path}.${process.pid}.${Math.random().toString(36).slice(2, 10)}.tmp`;
+  const bytes = typeof content === "string" ? Buffer.from(content) : content;
+  try {
+    await writeNewFile(disk, temporary, [bytes]);
+    await disk.rename(temporary, path);
+  } catch (error) {
+    await disk.unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Fails with EEXIST when the file is there already; its content is synced when this resolves. */
+export async function writeNewFile(
+  disk: Disk,
+  path: string,
+  pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const fd = await disk.openExclusive(path);
+  try {
+    for await (const piece of pieces) await disk.write(fd, piece);
+    await disk.sync(fd);
+  } finally {
+    await disk.close(fd);
+  }
+}
+
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await fs.promises.mkdir(path, { mode: DIRECTORY_MODE });
+    await fs.promises.chmod(path, DIRECTORY_MODE);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    const isThere = code !== "ENOENT" && fs.statSync(path, { throwIfNoEntry: false })?.isDirectory();
+    if (isThere) return;
+    if (code !== "ENOENT" || dirname(path) === path) throw error;
+    await makeDirectory(dirname(path));
+    await makeDirectory(path);
+  }
+}
+
+async function openOrCreate(path: string, flags: number): Promise<number> {
+  try {
+    return await open(path, flags);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    return await create(path, flags).catch((reason: NodeJS.ErrnoException) => {
+      if (reason.code === "EEXIST") return open(path, flags);
+      throw reason;
+    });
+  }
+}
+
+async function create(path: string, flags: number): Promise<number> {
+  const fd = await open(path, flags | fs.constants.O_CREAT | fs.constants.O_EXCL);
+  await done((callback) => fs.fchmod(fd, FILE_MODE, callback)).catch(ignoreUnsupported);
+  return fd;
+}
+
+function open(path: string, flags: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    fs.open(path, flags, FILE_MODE, (error, fd) => (error ? reject(error) : resolve(fd)));
+  });
+}
+
+function writeOnce(fd: number, data: Uint8Array, offset: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    fs.write(fd, data, offset, data.length - offset, null, (error, written) =>
+      error ? reject(error) : resolve(written),
+    );
+  });
+}
+
+function done(run: (callback: (error: NodeJS.ErrnoException | null) => void) => void): Promise<void> {
+  return new Promise((resolve, reject) => run((error) => (error ? reject(error) : resolve())));
+}
+
+function ignoreUnsupported(error: NodeJS.ErrnoException): void {
+  if (!["EINVAL", "EPERM", "EISDIR", "ENOTSUP"].includes(error.code ?? "")) throw error;
+}

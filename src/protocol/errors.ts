@@ -1,0 +1,18 @@
+/**
+ * A failure someone can act on. `message` is one line that says what happened, `hint` what to do about it;
+ * anything thrown that is not one of these is a bug and is reported with its stack.
+ */
+export class TroupeError extends Error {
+  override readonly name = "TroupeError";
+  readonly kind: ErrorKind;
+  readonly hint: string | undefined;
+
+  constructor(kind: ErrorKind, message: string, options: { hint?: string; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.kind = kind;
+    this.hint = options.hint;
+  }
+}
+
+/** Each kind has its own exit code: see `cli/exit-codes.ts`. */
+export type ErrorKind = "usage" | "configuration" | "provider" | "storage" | "limit" | "interrupted" | "failed";

@@ -1,0 +1,383 @@
+/**
+ * The one vocabulary of troupe. What is emitted, stored, sent to clients and drawn on a screen is the same object,
+ * in the shape that the wire uses; adding an event is one line in this table. What the wire does not know is ours
+ * alone and has the prefix `troupe.`.
+ */
+import * as z from "zod";
+import type { Json } from "../lib/json.ts";
+
+const JsonValue: z.ZodType<Json> = z.json();
+const text = z.string();
+const count = z.number();
+
+export const ToolRequest = z.object({
+  toolCallId: text,
+  name: text,
+  arguments: JsonValue.exactOptional(),
+  type: z.enum(["function", "custom"]).exactOptional(),
+});
+
+const LineRange = z.object({ start: count, end: count });
+const Position = z.object({ line: count, character: count });
+
+/** What a user attached to a message. Every field given by a client is kept. */
+export const Attachment = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("file"), path: text, displayName: text, lineRange: LineRange.exactOptional() }),
+  z.object({ type: z.literal("directory"), path: text, displayName: text }),
+  z.object({
+    type: z.literal("selection"),
+    filePath: text,
+    displayName: text,
+    text,
+    selection: z.object({ start: Position, end: Position }),
+  }),
+  z.object({
+    type: z.literal("blob"),
+    mimeType: text,
+    data: text.exactOptional(),
+    displayName: text.exactOptional(),
+    assetId: text.exactOptional(),
+    byteLength: count.exactOptional(),
+  }),
+]);
+export type Attachment = z.infer<typeof Attachment>;
+
+/** A binary kept beside the log, named by its hash, so that a line of the log stays a line. */
+const BinaryReference = z.object({
+  type: z.enum(["image", "resource"]),
+  assetId: text,
+  byteLength: count,
+  mimeType: text,
+  description: text.exactOptional(),
+});
+export type BinaryReference = z.infer<typeof BinaryReference>;
+
+const WorkingDirectory = z.object({
+  cwd: text,
+  gitRoot: text.exactOptional(),
+  repository: text.exactOptional(),
+  branch: text.exactOptional(),
+  headCommit: text.exactOptional(),
+});
+export type WorkingDirectory = z.infer<typeof WorkingDirectory>;
+
+const Tokens = z.object({
+  inputTokens: count,
+  outputTokens: count,
+  cacheReadTokens: count,
+  cacheWriteTokens: count,
+  reasoningTokens: count,
+});
+
+interface EventOptions {
+  /** Shown, never stored: absent from the log and from replay. */
+  ephemeral?: boolean;
+  /** Synced to disk before anyone is told. */
+  barrier?: boolean;
+}
+
+function event<const T extends string, D extends z.ZodType>(type: T, data: D, options: EventOptions = {}) {
+  return { type, data, ephemeral: options.ephemeral ?? false, barrier: options.barrier ?? false };
+}
+
+const ephemeral = { ephemeral: true } as const;
+const barrier = { barrier: true } as const;
+const nothing = z.object({});
+
+/** Everything that can happen in a session. */
+export const eventDefinitions = [
+  event(
+    "session.start",
+    z.object({
+      sessionId: text,
+      version: count,
+      producer: text,
+      copilotVersion: text,
+      startTime: text,
+      selectedModel: text.exactOptional(),
+      reasoningEffort: text.exactOptional(),
+      context: WorkingDirectory.exactOptional(),
+    }),
+  ),
+  event(
+    "session.resume",
+    z.object({
+      resumeTime: text,
+      eventCount: count,
+      eventsFileSizeBytes: count.exactOptional(),
+      selectedModel: text.exactOptional(),
+      context: WorkingDirectory.exactOptional(),
+      alreadyInUse: z.boolean().exactOptional(),
+    }),
+  ),
+  event("session.info", z.object({ infoType: text, message: text, tip: text.exactOptional() })),
+  event("session.warning", z.object({ warningType: text, message: text })),
+  event(
+    "session.error",
+    z.object({
+      errorType: text,
+      message: text,
+      errorCode: text.exactOptional(),
+      statusCode: count.exactOptional(),
+      stack: text.exactOptional(),
+      url: text.exactOptional(),
+    }),
+    barrier,
+  ),
+  event(
+    "session.model_change",
+    z.object({ newModel: text, previousModel: text.exactOptional(), cause: text.exactOptional() }),
+  ),
+  event("session.title_changed", z.object({ title: text }), ephemeral),
+  event("session.tools_updated", z.object({ model: text }), ephemeral),
+  event(
+    "session.usage_info",
+    z.object({
+      currentTokens: count,
+      messagesLength: count,
+      tokenLimit: count,
+      isInitial: z.boolean().exactOptional(),
+    }),
+    ephemeral,
+  ),
+  event(
+    "session.task_complete",
+    z.object({ summary: text.exactOptional(), success: z.boolean().exactOptional() }),
+    barrier,
+  ),
+  event("session.idle", z.object({ aborted: z.boolean().exactOptional() }), ephemeral),
+  event(
+    "session.shutdown",
+    z.object({
+      shutdownType: z.enum(["routine", "error"]),
+      errorReason: text.exactOptional(),
+      sessionStartTime: count,
+      totalApiDurationMs: count,
+      currentModel: text.exactOptional(),
+      codeChanges: z.object({ filesModified: z.array(text), linesAdded: count, linesRemoved: count }),
+      modelMetrics: z.record(
+        text,
+        z.object({ requests: z.object({ count: count.exactOptional(), cost: count.exactOptional() }), usage: Tokens }),
+      ),
+    }),
+    barrier,
+  ),
+  event("system.message", z.object({ role: z.enum(["system", "developer"]), content: text })),
+  event(
+    "user.message",
+    z.object({
+      content: text,
+      transformedContent: text.exactOptional(),
+      attachments: z.array(Attachment).exactOptional(),
+      delivery: z.enum(["idle", "steering", "queued"]).exactOptional(),
+      source: text.exactOptional(),
+      interactionId: text.exactOptional(),
+    }),
+    barrier,
+  ),
+  event("pending_messages.modified", nothing, ephemeral),
+  event(
+    "assistant.turn_start",
+    z.object({ turnId: text, interactionId: text.exactOptional(), model: text.exactOptional() }),
+  ),
+  event("assistant.message_start", z.object({ messageId: text }), ephemeral),
+  event("assistant.message_delta", z.object({ messageId: text, deltaContent: text }), ephemeral),
+  event("assistant.reasoning_delta", z.object({ reasoningId: text, deltaContent: text }), ephemeral),
+  event(
+    "assistant.tool_call_delta",
+    z.object({ toolCallId: text, inputDelta: text, toolName: text.exactOptional() }),
+    ephemeral,
+  ),
+  event("assistant.streaming_delta", z.object({ totalResponseSizeBytes: count }), ephemeral),
+  event("assistant.reasoning", z.object({ reasoningId: text, content: text })),
+  event(
+    "assistant.message",
+    z.object({
+      messageId: text,
+      content: text,
+      toolRequests: z.array(ToolRequest),
+      turnId: text.exactOptional(),
+      interactionId: text.exactOptional(),
+      model: text.exactOptional(),
+      outputTokens: count.exactOptional(),
+      reasoningText: text.exactOptional(),
+      reasoningOpaque: text.exactOptional(),
+      reasoningWireField: text.exactOptional(),
+    }),
+    barrier,
+  ),
+  event(
+    "assistant.usage",
+    z.object({
+      model: text,
+      inputTokens: count.exactOptional(),
+      outputTokens: count.exactOptional(),
+      cacheReadTokens: count.exactOptional(),
+      cacheWriteTokens: count.exactOptional(),
+      reasoningTokens: count.exactOptional(),
+      duration: count.exactOptional(),
+      timeToFirstTokenMs: count.exactOptional(),
+      finishReason: text.exactOptional(),
+    }),
+    ephemeral,
+  ),
+  event("assistant.turn_end", z.object({ turnId: text, model: text.exactOptional() }), barrier),
+  event("assistant.idle", z.object({ aborted: z.boolean().exactOptional() }), ephemeral),
+  event(
+    "model.call_failure",
+    z.object({
+      source: z.enum(["top_level", "subagent", "mcp_sampling"]),
+      model: text.exactOptional(),
+      errorType: text.exactOptional(),
+      errorMessage: text.exactOptional(),
+      statusCode: count.exactOptional(),
+      durationMs: count.exactOptional(),
+    }),
+    ephemeral,
+  ),
+  event(
+    "tool.execution_start",
+    z.object({
+      toolCallId: text,
+      toolName: text,
+      arguments: JsonValue.exactOptional(),
+      turnId: text.exactOptional(),
+      model: text.exactOptional(),
+    }),
+    barrier,
+  ),
+  event("tool.execution_partial_result", z.object({ toolCallId: text, partialOutput: text }), ephemeral),
+  event("tool.execution_progress", z.object({ toolCallId: text, progressMessage: text }), ephemeral),
+  event(
+    "tool.execution_complete",
+    z.object({
+      toolCallId: text,
+      success: z.boolean(),
+      result: z
+        .object({
+          content: text,
+          detailedContent: text.exactOptional(),
+          binaryResultsForLlm: z.array(BinaryReference).exactOptional(),
+        })
+        .exactOptional(),
+      error: z.object({ message: text, code: text.exactOptional() }).exactOptional(),
+      turnId: text.exactOptional(),
+      model: text.exactOptional(),
+    }),
+    barrier,
+  ),
+  event(
+    "abort",
+    z.object({ reason: z.enum(["user_initiated", "remote_command", "user_abort", "autopilot_credit_limit"]) }),
+    barrier,
+  ),
+
+  /** What one model call used and cost; kept, so that totals survive a kill. `costUsd` null = price unknown. */
+  event(
+    "troupe.usage",
+    Tokens.extend({
+      turnId: text,
+      provider: text,
+      model: text,
+      costUsd: count.nullable(),
+      durationMs: count,
+      attempts: count,
+      estimated: z.boolean().exactOptional(),
+    }),
+  ),
+  /** Text of a reply that broke off and was asked for again; kept for people, never shown to the model. */
+  event("troupe.partial_message", z.object({ turnId: text, messageId: text, content: text, reason: text })),
+  /** A message accepted while the agent was busy: from here on it is not lost, whenever its turn comes. */
+  event(
+    "troupe.message_queued",
+    z.object({
+      messageId: text,
+      content: text,
+      mode: z.enum(["enqueue", "immediate"]),
+      attachments: z.array(Attachment).exactOptional(),
+    }),
+    barrier,
+  ),
+  /** A model call failed and is tried again after a wait, for those who watch. */
+  event(
+    "troupe.retry",
+    z.object({ attempt: count, delayMs: count, reason: text, statusCode: count.exactOptional() }),
+    ephemeral,
+  ),
+  /** A limit the user set ended the work. */
+  event(
+    "troupe.limit_reached",
+    z.object({ limit: z.enum(["turns", "tokens", "cost"]), allowed: count, used: count, message: text }),
+    barrier,
+  ),
+  /** Damage found in this log on open: what was lost, and where its bytes were put. */
+  event(
+    "troupe.log_damage",
+    z.object({
+      damage: z.array(
+        z.object({
+          kind: text,
+          line: count,
+          offset: count,
+          bytes: count,
+          message: text,
+          savedTo: text.exactOptional(),
+        }),
+      ),
+    }),
+    barrier,
+  ),
+  event("troupe.session_named", z.object({ name: text })),
+] as const;
+
+type Definition = (typeof eventDefinitions)[number];
+export type EventType = Definition["type"];
+export type EventData<T extends EventType> = z.infer<Extract<Definition, { type: T }>["data"]>;
+
+export interface Envelope {
+  id: string;
+  /** ISO 8601. */
+  timestamp: string;
+  /** The previous persisted event of the session; null only for the first. */
+  parentId: string | null;
+  /** Present only on events of a subagent. */
+  agentId?: string;
+  ephemeral?: boolean;
+}
+export type EventOf<T extends EventType> = Envelope & { type: T; data: EventData<T> };
+/** Distributes over the union, so a `switch` on `type` narrows `data`. */
+export type SessionEvent = { [T in EventType]: EventOf<T> }[EventType];
+
+/**
+ * Says that something happened. Events are ordered by the call; the promise resolves once the event is as durable
+ * as its kind demands (synced for barriers, written for the rest), and listeners hear of it no earlier. It may be left
+ * unawaited where a later event is awaited: once a write has failed, every later one fails too.
+ */
+export type Emit = <T extends EventType>(type: T, data: EventData<T>) => Promise<void>;
+
+const byType = new Map<string, Definition>(eventDefinitions.map((definition) => [definition.type, definition]));
+
+export const isKnownType = (type: string): type is EventType => byType.has(type);
+export const isEphemeral = (type: EventType): boolean => byType.get(type)?.ephemeral ?? false;
+export const isBarrier = (type: EventType): boolean => byType.get(type)?.barrier ?? false;
+
+/** Checks one event from outside against the table; the message names the field that is wrong. */
+export function checkEvent(value: unknown): { ok: true; event: SessionEvent } | { ok: false; error: string } {
+  const envelope = EnvelopeSchema.safeParse(value);
+  if (!envelope.success) return { ok: false, error: z.prettifyError(envelope.error) };
+  const definition = byType.get(envelope.data.type);
+  if (!definition) return { ok: false, error: `unknown event type ${envelope.data.type}` };
+  const data = definition.data.safeParse(envelope.data.data);
+  if (!data.success) return { ok: false, error: `${envelope.data.type}: ${z.prettifyError(data.error)}` };
+  return { ok: true, event: value as SessionEvent };
+}
+
+const EnvelopeSchema = z.object({
+  id: z.string().min(1),
+  timestamp: z.string().min(1),
+  parentId: z.string().nullable(),
+  agentId: z.string().exactOptional(),
+  ephemeral: z.boolean().exactOptional(),
+  type: z.string(),
+  data: z.object({}).loose(),
+});

@@ -1,0 +1,5 @@
+/** The entry `troupe/protocol`: the contract, without the runtime. */
+export * from "./errors.ts";
+export * from "./event.ts";
+export * from "./message.ts";
+export * from "./permission.ts";

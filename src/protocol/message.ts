@@ -1,0 +1,48 @@
+import type { Json } from "../lib/json.ts";
+
+/** What a model is shown. Computed from the log, never stored. */
+export type Message = UserMessage | AssistantMessage | ToolMessage;
+
+export interface UserMessage {
+  readonly role: "user";
+  readonly content: string;
+  readonly images?: readonly Image[];
+}
+
+export interface AssistantMessage {
+  readonly role: "assistant";
+  readonly content: string;
+  readonly calls: readonly ToolCall[];
+  readonly reasoning?: Reasoning;
+}
+
+export interface ToolMessage {
+  readonly role: "tool";
+  readonly toolCallId: string;
+  readonly content: string;
+  readonly isError: boolean;
+  readonly images?: readonly Image[];
+}
+
+/** A call as the model asked for it. */
+export interface ToolCall {
+  readonly toolCallId: string;
+  readonly name: string;
+  readonly arguments: Json;
+  /** Set when the argument text was not JSON: the call is answered with this and never run. */
+  readonly argumentsError?: string;
+}
+
+/** Reasoning of one reply. `opaque` goes back only over the wire named by `wireField`. */
+export interface Reasoning {
+  readonly text?: string;
+  readonly opaque?: string;
+  readonly wireField?: string;
+}
+
+export interface Image {
+  readonly mimeType: string;
+  /** Base64, read from its file only when a request is built. */
+  readonly data: string;
+  readonly description?: string;
+}

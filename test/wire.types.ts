@@ -1,0 +1,22 @@
+/** Compile-time: every event of ours that the wire knows is, to the compiler, an event of the published SDK. */
+import type * as Wire from "@github/copilot-sdk";
+import type { EventType, SessionEvent } from "../src/protocol/event.ts";
+
+type WireEvent = Wire.SessionEvent;
+type Ours = Extract<EventType, `troupe.${string}`>;
+type Shared = Exclude<EventType, Ours>;
+
+/** Names that are neither the wire's nor prefixed. */
+type Missing = Exclude<Shared, WireEvent["type"]>;
+export const noneMissing: [Missing] extends [never] ? true : Missing = true;
+
+/** Names whose data the wire would not accept. */
+type Drift = {
+  [T in Shared]: Extract<SessionEvent, { type: T }>["data"] extends Extract<WireEvent, { type: T }>["data"] ? never : T;
+}[Shared];
+export const noDrift: [Drift] extends [never] ? true : Drift = true;
+
+/** The envelope itself. */
+type Envelope = Pick<Extract<SessionEvent, { type: "session.idle" }>, "id" | "timestamp" | "parentId">;
+type WireEnvelope = Pick<Extract<WireEvent, { type: "session.idle" }>, "id" | "timestamp" | "parentId">;
+export const sameEnvelope: Envelope extends WireEnvelope ? true : false = true;
