@@ -1,0 +1,106 @@
+/**
+ * What a tool is. Built-in tools, and later those of MCP servers and client programs, all become a `Tool`; the loop
+ * cannot tell them apart. One file per tool, one line in `builtin.ts`.
+ */
+import * as z from "zod";
+import type { Image } from "../protocol/message.ts";
+import type { Access } from "../protocol/permission.ts";
+
+export interface ToolResult {
+  /** What the model reads. */
+  readonly content: string;
+  /** What a person sees instead, where that differs (a diff). */
+  readonly detailedContent?: string;
+  readonly images?: readonly Image[];
+  /** Set by the tool that declares the whole task done. */
+  readonly taskComplete?: { readonly summary?: string };
+}
+
+/** The only way a tool reaches the rest of troupe. */
+export interface ToolContext {
+  readonly cwd: string;
+  /** Folders the tools may touch, as real paths; `cwd` is the first. Empty = no limit (`--allow-all-paths`). */
+  readonly roots: readonly string[];
+  readonly toolCallId: string;
+  readonly signal: AbortSignal;
+  /** Shown to whoever watches; not kept. */
+  progress(message: string): void;
+}
+
+export type ToolErrorCode = "failure" | "denied" | "rejected" | "timeout" | "interrupted";
+
+/** An expected failure, worded for the model. Anything else thrown by a tool is a bug. */
+export class ToolError extends Error {
+  override readonly name = "ToolError";
+  readonly code: ToolErrorCode;
+
+  constructor(message: string, options: { code?: ToolErrorCode; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = options.code ?? "failure";
+  }
+}
+
+/** A call whose arguments have been checked. */
+export interface BoundCall {
+  readonly access: Access | null;
+  run(context: ToolContext): Promise<ToolResult>;
+}
+
+export interface Tool {
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: object;
+  /** True when a call changes nothing: then it may run before its start is on disk, and again after a crash. */
+  readonly readOnly: boolean;
+  /** True when the call must not overlap with its siblings. */
+  readonly exclusive: boolean;
+  /** True when success ends the turn without another model call. */
+  readonly terminal: boolean;
+  readonly timeoutMs: number;
+  /** Throws a `ToolError` when the arguments do not fit; after that `run` is fully typed. */
+  bind(rawArguments: unknown): BoundCall;
+}
+
+/** Every wait has an end: a tool that says nothing of its own gets this long. */
+const DEFAULT_TIMEOUT_MS = 120_000;
+
+export function defineTool<S extends z.ZodType>(definition: {
+  name: string;
+  description: string;
+  input: S;
+  readOnly?: boolean;
+  exclusive?: boolean;
+  terminal?: boolean;
+  timeoutMs?: number;
+  access?: (input: z.infer<S>) => Access;
+  run: (input: z.infer<S>, context: ToolContext) => Promise<ToolResult>;
+}): Tool {
+  const { name, description, input } = definition;
+  let parameters: object | undefined;
+  return {
+    name,
+    description,
+    get parameters() {
+      parameters ??= inputSchema(input);
+      return parameters;
+    },
+    readOnly: definition.readOnly ?? false,
+    exclusive: definition.exclusive ?? false,
+    terminal: definition.terminal ?? false,
+    timeoutMs: definition.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    bind(rawArguments) {
+      const parsed = input.safeParse(rawArguments);
+      if (!parsed.success) throw new ToolError(`Bad arguments for ${name}: ${z.prettifyError(parsed.error)}`);
+      return {
+        access: definition.access?.(parsed.data) ?? null,
+        run: (context) => definition.run(parsed.data, context),
+      };
+    },
+  };
+}
+
+/** As the caller fills it in: defaults are not required. */
+function inputSchema(schema: z.ZodType): object {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input" });
+  return rest;
+}

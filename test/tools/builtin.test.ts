@@ -1,0 +1,69 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { autopilotTools, builtinTools } from "../../src/tools/builtin.ts";
+import { call, contextFor } from "./workspace.ts";
+
+const all = [...builtinTools, ...autopilotTools];
+
+test("the tools are offered under their known names", () => {
+  expect(builtinTools.map((tool) => tool.name)).toEqual(["view", "glob", "grep"]);
+  expect(autopilotTools.map((tool) => tool.name)).toEqual(["task_complete"]);
+});
+
+test("every tool file is in one of the lists", () => {
+  const folder = new URL("../../src/tools/", import.meta.url);
+  const defining = readdirSync(folder)
+    .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts") && file !== "tool.ts")
+    .filter((file) => readFileSync(new URL(file, folder), "utf8").includes("defineTool({"))
+    .map((file) => file.replace(".ts", "").replaceAll("-", "_"));
+  expect(defining.sort()).toEqual(all.map((tool) => tool.name).sort());
+});
+
+test.each(all.map((tool) => [tool.name, tool] as const))("%s is described, bounded and has an end", (_, tool) => {
+  expect(tool.description.length).toBeGreaterThan(100);
+  expect(tool.description.length).toBeLessThanOrEqual(1200);
+  expect(tool.timeoutMs).toBeLessThanOrEqual(120_000);
+  const { properties } = JSON.parse(JSON.stringify(tool.parameters)) as {
+    properties: Record<string, { description?: string }>;
+  };
+  for (const [name, property] of Object.entries(properties))
+    expect([name, property.description]).not.toContain(undefined);
+});
+
+test("the tools take the arguments the wire contract names", () => {
+  const fields = (name: string) => {
+    const parameters = all.find((tool) => tool.name === name)?.parameters ?? {};
+    return "properties" in parameters ? Object.keys(parameters.properties ?? {}) : [];
+  };
+  expect(fields("view")).toEqual(["path", "view_range", "forceReadLargeFiles"]);
+  expect(fields("glob")).toEqual(["pattern", "path", "paths"]);
+  expect(fields("grep").sort()).toEqual(
+    [
+      "pattern",
+      "path",
+      "paths",
+      "output_mode",
+      "glob",
+      "type",
+      "-i",
+      "-n",
+      "-A",
+      "-B",
+      "-C",
+      "head_limit",
+      "multiline",
+    ].sort(),
+  );
+  expect(fields("task_complete")).toEqual(["summary"]);
+});
+
+test("task_complete ends the task with its summary", async () => {
+  const [tool] = autopilotTools;
+  if (tool === undefined) throw new Error("task_complete is missing");
+  expect(tool.terminal).toBe(true);
+  expect(await call(tool, { summary: "All done." }, contextFor("/"))).toEqual({
+    content: "All done.",
+    taskComplete: { summary: "All done." },
+  });
+  expect(await call(tool, {}, contextFor("/"))).toEqual({ content: "Task complete.", taskComplete: {} });
+});
