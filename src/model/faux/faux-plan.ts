@@ -1,0 +1,180 @@
+/**
+ * The order in which a script is played. Calls of agents that have steps of their own take those, whatever the order
+ * of scheduling; all others take the rest, one by one. A call too many and a step too many are both failures.
+ */
+import { clip, plural } from "../../lib/text.ts";
+import { ModelError } from "../model-error.ts";
+import type { ModelRequest } from "../provider.ts";
+import type { Moves } from "./faux-step.ts";
+
+/** A reply, or a function that decides on one from what the model was shown. */
+export type PlainStep<Play = Moves> = Play | ((request: ModelRequest, signal: AbortSignal) => Play | Promise<Play>);
+export type Step<Play = Moves> = PlainStep<Play> | AgentSteps<Play> | Fallback<Play>;
+
+export interface AgentSteps<Play = Moves> {
+  readonly type: "for-agent";
+  readonly agent: string | ((request: ModelRequest) => boolean);
+  readonly steps: readonly PlainStep<Play>[];
+}
+
+export interface Fallback<Play = Moves> {
+  readonly type: "otherwise";
+  readonly step: PlainStep<Play>;
+}
+
+/**
+ * Steps for one agent alone. A name matches when the system prompt has it as a whole word; where several names match,
+ * the one that comes first in the prompt. Give a predicate where that is not enough.
+ */
+export function forAgent<Play = Moves>(
+  agent: string | ((request: ModelRequest) => boolean),
+  ...steps: readonly PlainStep<Play>[]
+): AgentSteps<Play> {
+  return { type: "for-agent", agent, steps };
+}
+
+/** The step for every call the script has no other step for. It never runs out and need not be used. */
+export function otherwise<Play = Moves>(step: PlainStep<Play>): Fallback<Play> {
+  return { type: "otherwise", step };
+}
+
+export interface Plan<Play> {
+  /** The step for this call. Throws a `ModelError` of kind "internal" when there is none. */
+  take(request: ModelRequest, signal: AbortSignal): Promise<Play>;
+  /** Throws when a step was not used, or when there was a call without a step. */
+  assertSpent(): void;
+}
+
+export interface PlanOptions<Play> {
+  /** Who plays it, for messages: "faux model". */
+  readonly owner: string;
+  readonly steps: readonly Step<Play>[];
+  /** Gives every call in a step that has no id the next one of its tool's name. */
+  readonly number: (play: Play, nextId: (toolName: string) => string) => Play;
+}
+
+interface Group<Play> {
+  readonly label: string;
+  readonly agent?: string | ((request: ModelRequest) => boolean);
+  readonly steps: readonly PlainStep<Play>[];
+  taken: number;
+}
+
+export function makePlan<Play>(options: PlanOptions<Play>): Plan<Play> {
+  const { owner } = options;
+  const nextId = callNumbers();
+  const unexpected: string[] = [];
+  let callCount = 0;
+
+  // Ids follow the place in the script, not the order of play, so that agents side by side get the same ids each run.
+  const number = (play: Play): Play => options.number(play, nextId);
+  const groups = groupSteps(options.steps, (step) => (isFunction(step) ? step : number(step)));
+  const fallback = options.steps.find((step) => isFallback(step))?.step;
+
+  return {
+    async take(request, signal) {
+      callCount += 1;
+      const group = groupFor(request, groups);
+      const step = group.steps[group.taken] ?? fallback;
+      if (step === undefined) {
+        const message = `${owner}: unexpected call ${callCount} (${scope(group)}); ${lastUserText(request)}`;
+        unexpected.push(message);
+        throw new ModelError(message, {
+          kind: "internal",
+          provider: "faux",
+          hint: "Add a step for this call to the script, or find out why the model was asked once more.",
+        });
+      }
+      group.taken += 1;
+      return number(isFunction(step) ? await step(request, signal) : step);
+    },
+    assertSpent() {
+      const unused = groups
+        .map((group) => ({ label: group.label, count: Math.max(0, group.steps.length - group.taken) }))
+        .filter(({ count }) => count > 0)
+        .map(
+          ({ label, count }) => `${owner}: ${plural(count, "step")}${label} unused after ${plural(callCount, "call")}`,
+        );
+      if (unexpected.length + unused.length > 0) throw new Error([...unexpected, ...unused].join("\n"));
+    },
+  };
+}
+
+/** `call_view_1`, `call_view_2`, `call_grep_1` … */
+export function callNumbers(): (toolName: string) => string {
+  const counts = new Map<string, number>();
+  return (toolName) => {
+    const next = (counts.get(toolName) ?? 0) + 1;
+    counts.set(toolName, next);
+    return `call_${toolName}_${next}`;
+  };
+}
+
+/** Gives the calls in a reply that have no id the next one. */
+export function numberCalls(moves: Moves, nextId: (toolName: string) => string): Moves {
+  return moves.map((move) =>
+    move.type === "call" && move.call.toolCallId === ""
+      ? { ...move, call: { ...move.call, toolCallId: nextId(move.call.name) } }
+      : move,
+  );
+}
+
+function groupSteps<Play>(
+  steps: readonly Step<Play>[],
+  prepare: (step: PlainStep<Play>) => PlainStep<Play>,
+): readonly [Group<Play>, ...Group<Play>[]] {
+  const shared: PlainStep<Play>[] = [];
+  const keyed: Group<Play>[] = [];
+  for (const step of steps) {
+    if (isAgentSteps(step)) {
+      const label = typeof step.agent === "string" ? ` for agent "${step.agent}"` : " for one agent";
+      keyed.push({ label, agent: step.agent, steps: step.steps.map(prepare), taken: 0 });
+    } else if (!isFallback(step)) shared.push(prepare(step));
+  }
+  return [{ label: "", steps: shared, taken: 0 }, ...keyed];
+}
+
+/** Predicates decide before names; several groups for the same agent are played one after the other. */
+function groupFor<Play>(request: ModelRequest, groups: readonly [Group<Play>, ...Group<Play>[]]): Group<Play> {
+  const [shared, ...keyed] = groups;
+  const byPredicate = keyed.filter(({ agent }) => typeof agent === "function" && agent(request));
+  const named = keyed
+    .map((group) => ({ group, place: typeof group.agent === "string" ? placeOf(group.agent, request.system) : -1 }))
+    .filter(({ place }) => place >= 0)
+    .sort((a, b) => a.place - b.place);
+  const sameName = named.filter(({ group }) => group.agent === named[0]?.group.agent).map(({ group }) => group);
+  const candidates = byPredicate.length > 0 ? byPredicate : sameName;
+  return candidates.find((group) => group.taken < group.steps.length) ?? candidates.at(-1) ?? shared;
+}
+
+function placeOf(name: string, system: string): number {
+  const escaped = name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  return system.search(new RegExp(`(?<![\\w-])${escaped}(?![\\w-])`, "i"));
+}
+
+function scope<Play>(group: Group<Play>): string {
+  return `the script has ${plural(group.steps.length, "step")}${group.label}`;
+}
+
+function lastUserText(request: ModelRequest): string {
+  const last = request.messages.findLast((message) => message.role === "user");
+  return last ? `the last user message was ${JSON.stringify(clip(last.content, 200))}` : "there was no user message";
+}
+
+function isFunction<Play>(
+  step: PlainStep<Play>,
+): step is (request: ModelRequest, signal: AbortSignal) => Play | Promise<Play> {
+  return typeof step === "function";
+}
+
+function isAgentSteps<Play>(step: Step<Play>): step is AgentSteps<Play> {
+  return hasType(step, "for-agent");
+}
+
+function isFallback<Play>(step: Step<Play>): step is Fallback<Play> {
+  return hasType(step, "otherwise");
+}
+
+function hasType(step: unknown, type: string): boolean {
+  return typeof step === "object" && step !== null && "type" in step && step.type === type;
+}

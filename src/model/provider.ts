@@ -1,0 +1,107 @@
+/**
+ * The port to every model. A provider is a wire (how to speak) at a place (base URL) with a key; the understudy, the
+ * faux model and packages the user installed implement the same three lines, so nothing above can tell them apart.
+ */
+import type { Message, Reasoning, ToolCall } from "../protocol/message.ts";
+import { ModelError } from "./model-error.ts";
+
+export interface ModelRequest {
+  /** The name the provider knows the model by. */
+  readonly model: string;
+  readonly system: string;
+  readonly messages: readonly Message[];
+  readonly tools: readonly ToolDefinition[];
+  /** Ask the wire for a stream. Callers get the same events either way. */
+  readonly stream: boolean;
+  readonly maxOutputTokens?: number;
+  readonly reasoningEffort?: "low" | "medium" | "high" | "xhigh" | "max";
+  /** Same for all calls of one conversation, so that a provider can keep its prompt cache warm. */
+  readonly cacheKey?: string;
+}
+
+export interface ToolDefinition {
+  readonly name: string;
+  readonly description: string;
+  /** JSON schema of the arguments. */
+  readonly parameters: object;
+}
+
+export interface Usage {
+  /** All input tokens, cached ones included. */
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cacheReadTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly reasoningTokens: number;
+}
+
+export type Stop = "done" | "tools" | "length" | "aborted" | "error";
+
+export type ModelEvent =
+  | { readonly type: "text"; readonly delta: string }
+  | { readonly type: "reasoning"; readonly delta: string }
+  /** Argument text as it arrives, for those who watch. The whole call follows as `call`. */
+  | { readonly type: "call_delta"; readonly toolCallId: string; readonly name: string; readonly delta: string }
+  | { readonly type: "call"; readonly call: ToolCall }
+  /**
+   * The attempt failed and another follows after `delayMs`. What came since the last `retry` (or the start) is void:
+   * whoever collects text and calls starts afresh.
+   */
+  | { readonly type: "retry"; readonly attempt: number; readonly delayMs: number; readonly error: ModelError }
+  | ModelEnd;
+
+export interface ModelEnd {
+  readonly type: "end";
+  readonly stop: Stop;
+  readonly usage?: Usage;
+  /** What must go back to the same wire with the next request. */
+  readonly reasoning?: Reasoning;
+  /** Present exactly when `stop` is "error". */
+  readonly error?: ModelError;
+}
+
+export interface Provider {
+  readonly id: string;
+  /** Ends with exactly one `end` event and never throws: see `defineProvider`. */
+  stream(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
+}
+
+/** Lets a provider throw freely; callers still get one orderly `end`. */
+export function defineProvider(provider: Provider): Provider {
+  return {
+    id: provider.id,
+    async *stream(request, signal) {
+      try {
+        signal.throwIfAborted();
+        for await (const event of provider.stream(request, signal)) {
+          if (signal.aborted) break;
+          yield event;
+          if (event.type === "end") return;
+        }
+        if (signal.aborted) yield { type: "end", stop: "aborted" };
+        else yield { type: "end", stop: "error", error: ModelError.incomplete(provider.id) };
+      } catch (cause) {
+        if (signal.aborted) yield { type: "end", stop: "aborted" };
+        else yield { type: "end", stop: "error", error: ModelError.from(cause, provider.id) };
+      }
+    },
+  };
+}
+
+export const noUsage: Usage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+};
+
+export function addUsage(a: Usage, b: Usage): Usage {
+  return {
+    inputTokens: a.inputTokens + b.inputTokens,
+    outputTokens: a.outputTokens + b.outputTokens,
+    cacheReadTokens: a.cacheReadTokens + b.cacheReadTokens,
+    cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
+    reasoningTokens: a.reasoningTokens + b.reasoningTokens,
+  };
+}

@@ -1,0 +1,60 @@
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+
+/** Relative paths with `/`, each with the content of its file. */
+export type FileTree = Readonly<Record<string, string | Uint8Array>>;
+
+export interface TempFolder extends AsyncDisposable {
+  /** Absolute and free of symbolic links. */
+  readonly path: string;
+  /** Absolute path of something inside; throws when it would be outside. */
+  at(path: string): string;
+  /** Writes files, with the folders they need. */
+  files(tree: FileTree): Promise<void>;
+  read(path: string): Promise<string>;
+  /** Every file below as text, for whole-tree asserts. */
+  tree(): Promise<Record<string, string>>;
+  remove(): Promise<void>;
+}
+
+/** A folder of its own for one test, gone at the end of the block: `await using folder = await tempFolder()`. */
+export async function tempFolder(tree: FileTree = {}): Promise<TempFolder> {
+  const path = await realpath(await mkdtemp(join(tmpdir(), "troupe-")));
+  const remove = (): Promise<void> => rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
+  const folder: TempFolder = {
+    path,
+    at(inner) {
+      const whole = resolve(path, inner);
+      const way = relative(path, whole);
+      if (way === ".." || way.startsWith(`..${sep}`) || isAbsolute(way))
+        throw new Error(`temp folder: ${inner} is outside of ${path}`);
+      return whole;
+    },
+    async files(more) {
+      for (const [name, content] of Object.entries(more)) {
+        const file = folder.at(name);
+        await mkdir(dirname(file), { recursive: true });
+        await writeFile(file, content);
+      }
+    },
+    read: (name) => readFile(folder.at(name), "utf8"),
+    async tree() {
+      const entries = await readdir(path, { recursive: true, withFileTypes: true });
+      const names = entries
+        .filter((entry) => entry.isFile())
+        .map((entry) => relative(path, join(entry.parentPath, entry.name)).replaceAll(sep, "/"))
+        .sort();
+      return Object.fromEntries(await Promise.all(names.map(async (name) => [name, await folder.read(name)] as const)));
+    },
+    remove,
+    [Symbol.asyncDispose]: remove,
+  };
+  try {
+    await folder.files(tree);
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+  return folder;
+}

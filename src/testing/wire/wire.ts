@@ -1,0 +1,143 @@
+/**
+ * How the model server speaks: one file per API. An encoder turns the events of a scripted reply into the frames of a
+ * stream and, from the same events, into the whole body of a reply that was not asked for as a stream.
+ */
+import { isObject } from "../../lib/json.ts";
+import type { ModelError } from "../../model/model-error.ts";
+import type { ModelEnd, ModelEvent, ModelRequest, Usage } from "../../model/provider.ts";
+import type { ToolCall } from "../../protocol/message.ts";
+
+export interface TestWire {
+  readonly name: "chat" | "responses" | "messages";
+  /** What a request in this API's own terms asks of the model. */
+  readRequest(body: Body): ModelRequest;
+  encoder(head: ReplyHead): Encoder;
+  /** The body of an answer with an error status. */
+  errorBody(error: WireError): object;
+}
+
+/** Known before the first event goes out. */
+export interface ReplyHead {
+  readonly number: number;
+  readonly model: string;
+  /** Seconds since 1970. */
+  readonly created: number;
+  readonly body: Body;
+  readonly usage?: Usage;
+  /** Reasoning only the provider can read. */
+  readonly opaque?: string;
+}
+
+/** A piece of the stream, and what it is part of, so that a fault can be placed. */
+export interface Frame {
+  readonly data: string;
+  readonly at: "start" | "text" | "reasoning" | "call" | "arguments" | "finish";
+}
+
+export interface Encoder {
+  begin(): Frame[];
+  text(delta: string): Frame[];
+  reasoning(delta: string): Frame[];
+  openCall(call: Pick<ToolCall, "toolCallId" | "name">): Frame[];
+  callArguments(toolCallId: string, delta: string): Frame[];
+  closeCall(toolCallId: string): Frame[];
+  finish(end: ModelEnd): Frame[];
+  /** An error in the middle of a stream. */
+  error(error: WireError): Frame[];
+  /** Everything so far as one body. */
+  whole(end: ModelEnd): object;
+}
+
+export interface WireError {
+  readonly message: string;
+  readonly status: number;
+  readonly code?: string;
+}
+
+export type Body = Readonly<Record<string, unknown>>;
+
+/** Frames for one event. `seen` holds the calls whose argument text is already on its way. */
+export function encodeEvent(encoder: Encoder, event: ModelEvent, seen: Set<string>): Frame[] {
+  switch (event.type) {
+    case "text":
+      return encoder.text(event.delta);
+    case "reasoning":
+      return encoder.reasoning(event.delta);
+    case "call_delta": {
+      const opening = seen.has(event.toolCallId) ? [] : encoder.openCall(event);
+      seen.add(event.toolCallId);
+      return [...opening, ...encoder.callArguments(event.toolCallId, event.delta)];
+    }
+    case "call": {
+      const { toolCallId } = event.call;
+      if (seen.has(toolCallId)) return encoder.closeCall(toolCallId);
+      const fragments = inThree(argumentText(event.call));
+      return [
+        ...encoder.openCall(event.call),
+        ...fragments.flatMap((fragment) => encoder.callArguments(toolCallId, fragment)),
+        ...encoder.closeCall(toolCallId),
+      ];
+    }
+    case "end":
+      return event.error && event.error.kind !== "content_filter"
+        ? encoder.error(wireError(event.error))
+        : encoder.finish(event);
+    case "retry":
+      throw new Error('model server: a "retry" event cannot be sent over HTTP; script the failure and the next call');
+  }
+}
+
+/** Errors that have no status of their own are told as a bad request, which nobody tries again. */
+export function wireError(error: ModelError, status = error.statusCode ?? 400): WireError {
+  const code = error.code ?? (error.kind === "context_length" ? "context_length_exceeded" : undefined);
+  return { message: error.message, status, ...(code !== undefined && { code }) };
+}
+
+export function serverSentEvent(type: string, data: object): string {
+  return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
+/** OpenAI's words for an error, used by both of its APIs. */
+export function openaiError({ message, status, code }: WireError): object {
+  const type = status === 429 ? "rate_limit_error" : status >= 500 ? "server_error" : "invalid_request_error";
+  return { error: { message, type, param: null, code: code ?? null } };
+}
+
+/** Text of a content field, which is a string or a list of parts. */
+export function textOf(content: unknown): string {
+  if (typeof content === "string") return content;
+  return objects(content)
+    .map((part) => (typeof part.text === "string" ? part.text : ""))
+    .join("");
+}
+
+export function objects(list: unknown): Record<string, unknown>[] {
+  return Array.isArray(list) ? list.filter(isObject) : [];
+}
+
+export function stringOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** The fields that mean the same in all three APIs. */
+export function commonFields(body: Body): Pick<ModelRequest, "model" | "stream" | "maxOutputTokens" | "cacheKey"> {
+  const limit = body.max_completion_tokens ?? body.max_output_tokens ?? body.max_tokens;
+  return {
+    model: stringOf(body.model),
+    stream: body.stream === true,
+    ...(typeof limit === "number" && { maxOutputTokens: limit }),
+    ...(typeof body.prompt_cache_key === "string" && { cacheKey: body.prompt_cache_key }),
+  };
+}
+
+function argumentText(call: ToolCall): string {
+  return call.argumentsError !== undefined && typeof call.arguments === "string"
+    ? call.arguments
+    : JSON.stringify(call.arguments);
+}
+
+/** Argument text always comes in pieces, so that there is a middle in which to stop. */
+function inThree(text: string): string[] {
+  const size = Math.max(1, Math.ceil(text.length / 3));
+  return [text.slice(0, size), text.slice(size, 2 * size), text.slice(2 * size)].filter((piece) => piece !== "");
+}

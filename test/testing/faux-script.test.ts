@@ -1,0 +1,87 @@
+import { describe, expect, it } from "vitest";
+import type { ModelEvent } from "../../src/model/provider.ts";
+import { type FauxModel, parseFauxScript, readFauxModel, tempFolder } from "../../src/testing/index.ts";
+
+const asked = { model: "m", system: "explorer", messages: [], tools: [], stream: true };
+async function play(model: FauxModel, system = "", signal = new AbortController().signal): Promise<ModelEvent[]> {
+  const events: ModelEvent[] = [];
+  for await (const event of model.stream({ ...asked, system }, signal)) events.push(event);
+  return events;
+}
+
+describe("a faux model from a file", () => {
+  it("plays every kind of step", async () => {
+    const script = {
+      steps: [
+        { say: "Hello" },
+        { call: { name: "view", arguments: { path: "a" } } },
+        { calls: [{ name: "view" }, { name: "grep", arguments: {}, id: "mine" }], say: "I look.", think: "hm" },
+        { agent: "explorer", say: "seen" },
+        { say: "abcd", chunkSize: 2, usage: { outputTokens: 4 } },
+        { fail: { status: 500, message: "down" } },
+        { fail: { kind: "quota", code: "broke", retryAfterSeconds: 2 } },
+        { rateLimit: { retryAfterSeconds: 1.5 } },
+        { breakOff: "half" },
+        { stall: true, say: "wait" },
+      ],
+      otherwise: { say: "again" },
+      usage: { inputTokens: 7 },
+    };
+    await using folder = await tempFolder({ "script.json": JSON.stringify(script) });
+    const model = await readFauxModel(folder.at("script.json"));
+    const usage = { inputTokens: 7, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
+    const text = (delta: string): ModelEvent => ({ type: "text", delta });
+    const call = (toolCallId: string, name: string, args: object = {}) => ({
+      type: "call",
+      call: { toolCallId, name, arguments: args },
+    });
+    expect(await play(model, "explorer")).toEqual([text("seen"), { type: "end", stop: "done", usage }]);
+    expect(await play(model)).toEqual([text("Hello"), { type: "end", stop: "done", usage }]);
+    expect(await play(model)).toEqual([
+      call("call_view_1", "view", { path: "a" }),
+      { type: "end", stop: "tools", usage },
+    ]);
+    expect(await play(model)).toEqual([
+      { type: "reasoning", delta: "hm" },
+      text("I look."),
+      call("call_view_2", "view"),
+      call("mine", "grep"),
+      { type: "end", stop: "tools", usage },
+    ]);
+    expect(await play(model)).toEqual([
+      text("ab"),
+      text("cd"),
+      { type: "end", stop: "done", usage: { ...usage, inputTokens: 0, outputTokens: 4 } },
+    ]);
+    expect(await play(model)).toMatchObject([{ error: { kind: "server", statusCode: 500, message: "down" } }]);
+    expect(await play(model)).toMatchObject([{ error: { kind: "quota", code: "broke", retryAfterMs: 2000 } }]);
+    expect(await play(model)).toMatchObject([{ error: { kind: "rate_limit", retryAfterMs: 1500 } }]);
+    expect(await play(model)).toMatchObject([text("half"), { error: { kind: "protocol" } }]);
+    expect(await play(model, "", AbortSignal.timeout(20))).toEqual([text("wait"), { type: "end", stop: "aborted" }]);
+    model.assertSpent();
+    expect(await play(model)).toEqual([text("again"), { type: "end", stop: "done", usage }]);
+  });
+
+  it.each([
+    ["{", /^faux script s\.json: is not JSON: /],
+    ["[]", /^faux script s\.json: Invalid input: expected object, received array$/],
+    ['{"step":[]}', /field steps: .*; Unrecognized key: "step"/],
+    ['{"steps":[{"say":"a"},{"call":{"nme":"view"}}]}', /step 2, field call\.name: .*; step 2, field call: .*"nme"/],
+    ['{"steps":[{"say":1}]}', /step 1, field say: expected a text or a list of texts$/],
+    ['{"steps":[{}]}', /step 1: says nothing: give one of say/],
+    ['{"steps":[{"stall":true,"breakOff":"a"}]}', /step 1: give only one of fail, rateLimit, stall, breakOff$/],
+    ['{"steps":[{"say":"a","fail":{"status":500}}]}', /step 1: fail, rateLimit and breakOff stand alone/],
+    ['{"steps":[{"fail":{}}]}', /step 1, field fail: give either a status or a kind$/],
+    ['{"steps":[{"fail":{"status":200}}]}', /step 1, field fail\.status: /],
+    ['{"steps":[],"usage":{"inputTokens":-1}}', /field usage\.inputTokens: /],
+  ])("says what is wrong with %s", (text, message) => {
+    expect(() => parseFauxScript(text, "s.json")).toThrow(message);
+  });
+
+  it("names a file that is not there", async () => {
+    await using folder = await tempFolder();
+    await expect(readFauxModel(folder.at("none.json"))).rejects.toThrow(
+      /^faux script .*none\.json: cannot be read: ENOENT/,
+    );
+  });
+});

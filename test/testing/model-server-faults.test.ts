@@ -1,0 +1,223 @@
+import { connect } from "node:net";
+import { describe, expect, it } from "vitest";
+import { type Stamp, systemStamp } from "../../src/lib/stamp.ts";
+import {
+  breaksOff,
+  calls,
+  type Faults,
+  fails,
+  httpStatus,
+  type ModelServer,
+  modelServer,
+  rawBytes,
+  says,
+  together,
+  virtualClock,
+  withFaults,
+} from "../../src/testing/index.ts";
+import { ask, eventsOf, wires } from "./wires.ts";
+
+/** Reads until the body ends, breaks, or nothing comes for `quietMs`. */
+async function watch(server: ModelServer, path: string, quietMs = 10_000) {
+  const abort = new AbortController();
+  let timer = setTimeout(() => abort.abort(), quietMs);
+  const chunks: Uint8Array[] = [];
+  let ending = "ended";
+  try {
+    const response = await fetch(`${server.baseUrl}${path}`, {
+      method: "POST",
+      body: JSON.stringify({ model: "m", stream: true, messages: [], input: "go" }),
+      signal: abort.signal,
+    });
+    for await (const chunk of response.body ?? []) {
+      chunks.push(chunk);
+      clearTimeout(timer);
+      timer = setTimeout(() => abort.abort(), quietMs);
+    }
+  } catch {
+    ending = abort.signal.aborted ? "silent" : "broken";
+  }
+  clearTimeout(timer);
+  return { ending, body: Buffer.concat(chunks), reads: chunks.length };
+}
+
+const reply = together(says(["one ", "two "]), calls(["view", { path: "a" }]));
+
+/** Real waits, but the same `created` in every reply. */
+const frozenDate: Stamp = { ...systemStamp, now: () => 0 };
+
+async function sent(path: string, faults: Faults, moves = reply) {
+  await using server = await modelServer({ steps: [withFaults(moves, faults)], stamp: frozenDate });
+  const result = await watch(server, path, faults.stall !== undefined && !faults.stallUntil ? 400 : undefined);
+  await server.close();
+  server.assertSpent();
+  return result;
+}
+
+describe.each(wires)("faults on the $name wire", ({ path, name }) => {
+  it("falls silent at every border between events, and nowhere else", async () => {
+    const { body } = await sent(path, {});
+    const blocks = body.toString().split("\n\n").slice(0, -1);
+    expect(blocks.length).toBeGreaterThan(7);
+    const places = blocks.map((_, place) => place).concat(blocks.length);
+    const stalled = await Promise.all(places.map((place) => sent(path, { stall: place })));
+    expect(stalled.map((result) => [result.ending, result.body.toString().split("\n\n").length - 1])).toEqual(
+      places.map((place) => ["silent", place]),
+    );
+  });
+
+  it("falls silent before the headers, in the middle of arguments, and before the end", async () => {
+    const [headers, inArguments, end] = await Promise.all(
+      (["headers", "arguments", "end"] as const).map((stall) => sent(path, { stall })),
+    );
+    const whole = (await sent(path, {})).body.toString();
+    expect([headers, inArguments, end].map((result) => result?.ending)).toEqual(["silent", "silent", "silent"]);
+    expect(headers?.reads).toBe(0);
+    expect(inArguments?.body.toString()).toContain('"{\\"pa"');
+    expect(inArguments?.body.toString()).not.toContain('"th\\":');
+    const finish = { chat: '"tool_calls"}', responses: "response.completed", messages: "message_delta" }[name];
+    expect([whole.includes(finish), end?.body.toString().includes(finish)]).toEqual([true, false]);
+  });
+
+  it("goes on after a stall that a promise ends", async () => {
+    const stallUntil = new Promise((resolve) => setTimeout(resolve, 10));
+    const result = await sent(path, { stall: "arguments", stallUntil });
+    expect([result.ending, eventsOf(result.body.toString()).length > 7]).toEqual(["ended", true]);
+  });
+
+  it("drops the connection at a byte", async () => {
+    const whole = (await sent(path, {})).body;
+    const places = [0, 1, 100, whole.length - 1, whole.length];
+    for (const drop of places) {
+      const { ending, body } = await sent(path, { drop });
+      expect({ ending, length: body.length }).toEqual({ ending: "broken", length: drop });
+    }
+    expect(await sent(path, { drop: "headers" })).toMatchObject({ ending: "broken", reads: 0 });
+  });
+
+  it("delivers what was said before the network failed", async () => {
+    const { ending, body } = await sent(path, {}, together(breaksOff("so far"), fails("network")));
+    expect([ending, body.toString().includes("so far")]).toEqual(["broken", true]);
+  });
+
+  it("cuts a stream in good order but too early", async () => {
+    const whole = (await sent(path, {})).body.toString();
+    for (const cut of ["arguments", "end", 0, 2] as const) {
+      const { ending, body } = await sent(path, { cut });
+      expect(ending).toBe("ended");
+      expect(whole.startsWith(body.toString()) && body.length < whole.length).toBe(true);
+    }
+  });
+
+  it("drips byte by byte, through the middle of characters", async () => {
+    const moves = says("ü😀");
+    const whole = await sent(path, {}, moves);
+    const dripped = await sent(path, { drip: { bytes: 1, everyMs: 0 } }, moves);
+    expect(dripped.body.equals(whole.body)).toBe(true);
+    expect(dripped.reads).toBeGreaterThan(20);
+  });
+
+  it("sends nothing but pings", async () => {
+    await using server = await modelServer({ steps: [withFaults(reply, { pingsOnlyEveryMs: 2 })] });
+    const response = await fetch(`${server.baseUrl}${path}`, { method: "POST", body: '{"stream":true}' });
+    let body = "";
+    for await (const chunk of response.body ?? []) {
+      body += Buffer.from(chunk).toString();
+      if (body.length > 40) break;
+    }
+    expect(body).toMatch(/^(: ping\n\n)+$/);
+    server.assertSpent();
+  });
+
+  it("garbles what it sends and names it wrongly", async () => {
+    await using server = await modelServer({
+      steps: [
+        withFaults(says("a"), { garble: (body) => `\uFEFF${body.replaceAll("\n", "\r\n")}`, contentType: "text/html" }),
+      ],
+    });
+    const response = await fetch(`${server.baseUrl}${path}`, { method: "POST", body: '{"stream":true}' });
+    expect(response.headers.get("content-type")).toBe("text/html");
+    const bytes = Buffer.from(await response.arrayBuffer()).toString();
+    expect([bytes.startsWith("\uFEFF"), bytes.endsWith("\r\n\r\n"), /[^\r]\n/.test(bytes)]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  });
+});
+
+describe("statuses and raw bytes", () => {
+  const [chat] = wires;
+
+  it("sends any status with any form of Retry-After", async () => {
+    const forms = ["1", "Fri, 31 Dec 1999 23:59:59 GMT", "0", "-5", "1000000000", "soon"];
+    const steps = [
+      ...forms.map((form) => httpStatus(429, { headers: { "retry-after": form } })),
+      httpStatus(503),
+      httpStatus(502, { body: "<html>", contentType: "text/html" }),
+    ];
+    await using server = await modelServer({ steps });
+    const got = [];
+    for (const _ of steps) {
+      const { status, headers, body } = await ask(server, chat, { stream: true });
+      got.push([status, headers.get("retry-after"), body === "<html>" ? body : JSON.parse(body).error.message]);
+    }
+    expect(got).toEqual([
+      ...forms.map((form) => [429, form, "scripted HTTP 429"]),
+      [503, null, "scripted HTTP 503"],
+      [502, null, "<html>"],
+    ]);
+    server.assertSpent();
+  });
+
+  it("sends raw bytes as they are, faults included", async () => {
+    const bytes = Uint8Array.of(0xff, 0xfe, 0x0a, 0x64);
+    await using server = await modelServer({ steps: [rawBytes(bytes), rawBytes("data: x", { drop: 3 })] });
+    const first = await watch(server, chat.path);
+    expect([first.ending, [...first.body]]).toEqual(["ended", [...bytes]]);
+    expect(await watch(server, chat.path)).toMatchObject({ ending: "broken", body: Buffer.from("dat") });
+    server.assertSpent();
+  });
+
+  it("waits before the headers on the clock it was given", async () => {
+    const stamp = virtualClock();
+    await using server = await modelServer({ steps: [withFaults(says("a"), { delayMs: 60_000 })], stamp });
+    const asked = ask(server, chat, { stream: false });
+    await stamp.untilAsleep();
+    expect(stamp.pending).toEqual([{ milliseconds: 60_000, dueMs: 60_000 }]);
+    await stamp.advance(60_000);
+    expect((await asked).status).toBe(200);
+    expect(server.requests.map(({ atMs }) => atMs)).toEqual([0]);
+  });
+
+  it("applies faults to a reply that is not streamed", async () => {
+    await using server = await modelServer({
+      steps: [withFaults(says("a"), { drop: 10 }), withFaults(says("a"), { cut: "end" }), breaksOff("a")],
+    });
+    await expect(ask(server, chat, { stream: false })).rejects.toThrow();
+    expect((await ask(server, chat, { stream: false })).body).toBe("");
+    expect((await ask(server, chat, { stream: false })).body).toMatch(/^\{"id":"chatcmpl-3".*[^}]$/);
+    server.assertSpent();
+  });
+
+  it("survives a client that speaks nonsense", async () => {
+    await using server = await modelServer({ steps: [says("a")] });
+    const socket = connect(server.port, "127.0.0.1");
+    socket.on("error", () => {});
+    socket.end("nonsense\r\n\r\n");
+    await new Promise((resolve) => socket.once("close", resolve));
+    const half = connect(server.port, "127.0.0.1");
+    half.on("error", () => {});
+    half.write("POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{", () => half.destroy());
+    await new Promise((resolve) => half.once("close", resolve));
+    expect((await ask(server, chat, { stream: true })).status).toBe(200);
+    server.assertSpent();
+  });
+
+  it("streams a great many events without waiting on each", async () => {
+    await using server = await modelServer({ steps: [says(Array.from({ length: 20_000 }, () => "x"))] });
+    const { body, ms } = await ask(server, chat, { stream: true });
+    expect(chat.parse(body, true).text.length).toBe(20_000);
+    expect(ms).toBeLessThan(20_000);
+  });
+});
