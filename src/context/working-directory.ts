@@ -1,0 +1,80 @@
+import { readFileSync, realpathSync, statSync } from "node:fs";
+import { dirname, isAbsolute, join, resolve } from "node:path";
+import type { WorkingDirectory } from "../protocol/event.ts";
+
+/**
+ * Where a session works: folder, repository, branch, commit. Read from git's own files, never by running git, so a
+ * hostile repository has nothing to say about it, and a start costs a few reads.
+ */
+export function workingDirectory(cwd: string): WorkingDirectory {
+  const folder = realpathSync(cwd);
+  const git = findGit(folder);
+  if (!git) return { cwd: folder };
+  const head = readSmall(join(git.directory, "HEAD"))?.trim();
+  const reference = head?.startsWith("ref: ") ? head.slice(5) : undefined;
+  const branch = reference?.replace(/^refs\/heads\//, "");
+  const commit = reference ? commitOf(reference, git) : head;
+  const repository = repositoryOf(readSmall(join(git.common, "config")) ?? "");
+  return {
+    cwd: folder,
+    gitRoot: git.root,
+    ...(repository !== undefined && { repository }),
+    ...(branch && { branch }),
+    ...(commit && /^[0-9a-f]{40,64}$/.test(commit) && { headCommit: commit }),
+  };
+}
+
+interface Git {
+  /** The work tree. */
+  readonly root: string;
+  /** Holds HEAD; differs from `common` in a linked work tree. */
+  readonly directory: string;
+  readonly common: string;
+}
+
+function findGit(folder: string): Git | undefined {
+  for (let root = folder; ; root = dirname(root)) {
+    const entry = join(root, ".git");
+    const stat = statSync(entry, { throwIfNoEntry: false });
+    if (stat?.isDirectory()) return { root, directory: entry, common: entry };
+    if (stat?.isFile()) {
+      const pointer = readSmall(entry)?.match(/^gitdir: (.+)$/m)?.[1];
+      if (pointer) {
+        const directory = isAbsolute(pointer) ? pointer : resolve(root, pointer);
+        const common = readSmall(join(directory, "commondir"))?.trim();
+        return { root, directory, common: common ? resolve(directory, common) : directory };
+      }
+    }
+    if (dirname(root) === root) return undefined;
+  }
+}
+
+function commitOf(reference: string, git: Git): string | undefined {
+  for (const directory of [git.directory, git.common]) {
+    const loose = readSmall(join(directory, reference))?.trim();
+    if (loose) return loose;
+  }
+  const packed = readSmall(join(git.common, "packed-refs"));
+  return packed
+    ?.split("\n")
+    .find((line) => line.endsWith(` ${reference}`))
+    ?.split(" ")[0];
+}
+
+/** `owner/name` of the remote called origin, when its address has that form. */
+function repositoryOf(config: string): string | undefined {
+  const origin = config.split(/^\[/m).find((section) => /^remote "origin"\]/.test(section));
+  const url = origin?.match(/^\s*url\s*=\s*(.+)$/m)?.[1]?.trim();
+  return url?.match(/[/:]([^/:]+\/[^/]+?)(?:\.git)?\/?$/)?.[1];
+}
+
+const MAX_BYTES = 1024 * 1024;
+
+function readSmall(path: string): string | undefined {
+  try {
+    const stat = statSync(path);
+    return stat.isFile() && stat.size <= MAX_BYTES ? readFileSync(path, "utf8") : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,35 @@
+/**
+ * The loop: one model call is one turn; its tools run, their results go back, until the model has nothing left to
+ * ask for. The main agent and every subagent run this same function. Later features attach at three places only –
+ * `run.beforeModelCall`, the provider stream itself, and `run.beforeStopping` – so it does not grow with them.
+ */
+import type { ModelError } from "../model/model-error.ts";
+import { askModel } from "./ask-model.ts";
+import type { LimitReached, Run } from "./run.ts";
+import { runCalls } from "./run-calls.ts";
+
+export type Outcome =
+  | { readonly kind: "done"; readonly answer: string }
+  | { readonly kind: "aborted" }
+  | { readonly kind: "error"; readonly error: ModelError }
+  | { readonly kind: "limit"; readonly reached: LimitReached };
+
+/** Ask the model, run the tools it asked for, repeat until it stops. */
+export async function runLoop(run: Run): Promise<Outcome> {
+  for (;;) {
+    for (const message of run.inbox.takeSteering()) await run.emit("user.message", message);
+
+    const reached = await run.beforeModelCall();
+    if (reached) return { kind: "limit", reached };
+
+    const turnId = run.nextTurnId();
+    const reply = await askModel(run, turnId);
+    const next = await runCalls(reply, run);
+    await run.emit("assistant.turn_end", { turnId, model: run.model });
+
+    if (run.signal.aborted || reply.stop === "aborted") return { kind: "aborted" };
+    if (reply.error) return { kind: "error", error: reply.error };
+    if (next === "ask again") continue;
+    if ((await run.beforeStopping()) === "stop") return { kind: "done", answer: reply.content };
+  }
+}

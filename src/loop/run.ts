@@ -1,0 +1,66 @@
+import type { Stamp } from "../lib/stamp.ts";
+import type { ModelRequest, Provider, Usage } from "../model/provider.ts";
+import type { BinaryReference, Emit, EventData } from "../protocol/event.ts";
+import type { Image, Message } from "../protocol/message.ts";
+import type { Access } from "../protocol/permission.ts";
+import type { Tool } from "../tools/tool.ts";
+
+/**
+ * Everything one agent needs for one run. The main agent and every subagent get the same shape; what the loop must
+ * know of history, permissions, budgets and the disk comes in as functions, so it imports none of them.
+ */
+export interface Run {
+  readonly provider: Provider;
+  readonly model: string;
+  readonly system: string;
+  readonly tools: readonly Tool[];
+  readonly cwd: string;
+  readonly roots: readonly string[];
+  readonly signal: AbortSignal;
+  readonly stamp: Stamp;
+  /** Whether anyone watches the words arrive. */
+  readonly streaming: boolean;
+  readonly request: Pick<ModelRequest, "stream" | "maxOutputTokens" | "reasoningEffort" | "cacheKey">;
+  readonly source: "top_level" | "subagent";
+  readonly emit: Emit;
+  readonly inbox: Inbox;
+  /** Ids of turns count up within one answer to one message. */
+  nextTurnId(): string;
+  /** The conversation so far. It grows as events are emitted, so a turn costs what it adds. */
+  history(): Promise<readonly Message[]>;
+  permit(access: Access | null, toolName: string): Promise<Permission>;
+  /** First place to attach: before each model call. Says why not, when a limit is used up. */
+  beforeModelCall(): Promise<LimitReached | undefined>;
+  /** Third place to attach: before the run ends by itself. "continue" asks the model again. (The second is `provider`.) */
+  beforeStopping(): Promise<"stop" | "continue">;
+  /** After each model call, whatever came of it. */
+  spent(call: ModelCall): Promise<void>;
+  /** Too large for the model: keeps the whole and returns what the model gets instead. */
+  bound(content: string, toolName: string): Promise<string>;
+  keepImages(images: readonly Image[]): Promise<BinaryReference[]>;
+}
+
+export interface Inbox {
+  /** Said while the agent works; read before the next model call. */
+  takeSteering(): readonly EventData<"user.message">[];
+}
+
+export type Permission = { readonly allowed: true } | { readonly allowed: false; readonly message: string };
+
+export interface LimitReached {
+  readonly limit: "turns" | "tokens" | "cost";
+  readonly allowed: number;
+  readonly used: number;
+  readonly message: string;
+}
+
+export interface ModelCall {
+  readonly turnId: string;
+  readonly usage: Usage;
+  /** True when the provider reported no usage and the figures are ours. */
+  readonly estimated: boolean;
+  readonly durationMs: number;
+  readonly timeToFirstTokenMs: number | undefined;
+  readonly attempts: number;
+  readonly finishReason: string;
+}

@@ -1,0 +1,83 @@
+import type { LimitReached } from "../loop/run.ts";
+import { addUsage, noUsage, type Usage } from "../model/provider.ts";
+import type { EventData, SessionEvent } from "../protocol/event.ts";
+
+/** What a user allows one run of the program to use. */
+export interface Limits {
+  readonly turns?: number;
+  readonly tokens?: number;
+  readonly costUsd?: number;
+}
+
+export interface ModelTotals {
+  readonly calls: number;
+  readonly usage: Usage;
+  readonly durationMs: number;
+  /** Null when the price of any call is unknown. */
+  readonly costUsd: number | null;
+}
+
+/** Counts what model calls used: for the whole session from its log, and since this process took it up. */
+export class Budget {
+  readonly #perModel = new Map<string, ModelTotals>();
+  #session: ModelTotals = nothing;
+  #run: ModelTotals = nothing;
+
+  constructor(earlier: readonly SessionEvent[]) {
+    for (const event of earlier) if (event.type === "troupe.usage") this.apply(event.data);
+    this.#run = nothing;
+  }
+
+  apply(data: EventData<"troupe.usage">): void {
+    this.#session = add(this.#session, data);
+    this.#run = add(this.#run, data);
+    this.#perModel.set(data.model, add(this.#perModel.get(data.model) ?? nothing, data));
+  }
+
+  get session(): ModelTotals {
+    return this.#session;
+  }
+
+  /** Since this process took the session up. */
+  get run(): ModelTotals {
+    return this.#run;
+  }
+
+  get perModel(): ReadonlyMap<string, ModelTotals> {
+    return this.#perModel;
+  }
+
+  /** Why another model call would be too much, if it would. */
+  reached(limits: Limits): LimitReached | undefined {
+    const { calls, usage, costUsd } = this.#run;
+    if (limits.turns !== undefined && calls >= limits.turns) {
+      return limitReached({ limit: "turns", allowed: limits.turns, used: calls, flag: "--max-turns" });
+    }
+    const tokens = usage.inputTokens + usage.outputTokens;
+    if (limits.tokens !== undefined && tokens >= limits.tokens) {
+      return limitReached({ limit: "tokens", allowed: limits.tokens, used: tokens, flag: "--max-tokens" });
+    }
+    if (limits.costUsd !== undefined && costUsd !== null && costUsd >= limits.costUsd) {
+      return limitReached({ limit: "cost", allowed: limits.costUsd, used: costUsd, flag: "--max-cost" });
+    }
+    return undefined;
+  }
+}
+
+const nothing: ModelTotals = { calls: 0, usage: noUsage, durationMs: 0, costUsd: 0 };
+
+function add(totals: ModelTotals, call: EventData<"troupe.usage">): ModelTotals {
+  return {
+    calls: totals.calls + 1,
+    usage: addUsage(totals.usage, call),
+    durationMs: totals.durationMs + call.durationMs,
+    costUsd: totals.costUsd === null || call.costUsd === null ? null : totals.costUsd + call.costUsd,
+  };
+}
+
+function limitReached(what: Omit<LimitReached, "message"> & { flag: string }): LimitReached {
+  const { flag, ...rest } = what;
+  const amount = (value: number): string => (rest.limit === "cost" ? `$${value.toFixed(4)}` : `${value} ${rest.limit}`);
+  const message = `Limit reached: ${amount(rest.used)} of ${amount(rest.allowed)} used (${flag}). The work so far is kept.`;
+  return { ...rest, message };
+}

@@ -1,0 +1,140 @@
+import type { Stamp } from "../lib/stamp.ts";
+import { type EventData, type EventType, isBarrier, isEphemeral, type SessionEvent } from "../protocol/event.ts";
+import type { SessionLog } from "../store/store.ts";
+
+export type Listener = (event: SessionEvent) => void;
+
+/**
+ * Where every event of a session passes: stamped, chained, folded, stored, then told. Listeners hear events in the
+ * order they were emitted, and a stored one only when it is as durable as its kind demands.
+ */
+export class EventLog {
+  readonly #store: SessionLog;
+  readonly #stamp: Stamp;
+  readonly #fold: (event: SessionEvent) => void;
+  readonly #onListenerDefect: (error: unknown) => void;
+  readonly #listeners = new Set<Listener>();
+  readonly #events: SessionEvent[];
+  /** Emitted but not yet told; `ready` when durable or ephemeral, `lost` when the write failed. */
+  readonly #waiting: { event: SessionEvent; state: "pending" | "ready" | "lost" }[] = [];
+  /** Remembered, but not in the log. */
+  #lost: SessionEvent[] = [];
+  #lastId: string | null;
+
+  constructor(options: {
+    store: SessionLog;
+    stamp: Stamp;
+    fold: (event: SessionEvent) => void;
+    /** A listener threw: its own defect, which harms neither the session nor other listeners. */
+    onListenerDefect: (error: unknown) => void;
+  }) {
+    this.#onListenerDefect = options.onListenerDefect;
+    this.#store = options.store;
+    this.#stamp = options.stamp;
+    this.#fold = options.fold;
+    this.#events = [...options.store.events];
+    this.#lastId = this.#events.at(-1)?.id ?? null;
+  }
+
+  get events(): readonly SessionEvent[] {
+    return this.#events;
+  }
+
+  subscribe(listener: Listener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** As `subscribe`, but first hears every kept event that others have heard already: no gap, nothing twice. */
+  follow(listener: Listener): () => void {
+    const untold = new Set(this.#waiting.map(({ event }) => event));
+    for (const event of this.#lost) untold.add(event);
+    for (const event of this.#events) if (!untold.has(event)) listener(event);
+    return this.subscribe(listener);
+  }
+
+  emit<T extends EventType>(agentId: string | undefined, type: T, data: EventData<T>): Promise<void> {
+    const ephemeral = isEphemeral(type);
+    const event = this.#stamped({ agentId, type, data, ephemeral });
+    return ephemeral ? this.#tell(event) : this.#keep(event);
+  }
+
+  /** Tells without keeping what is otherwise kept: the only way to say that keeping failed. */
+  announce<T extends EventType>(type: T, data: EventData<T>): void {
+    void this.#tell(this.#stamped({ agentId: undefined, type, data, ephemeral: true }));
+  }
+
+  #stamped(what: { agentId: string | undefined; type: EventType; data: unknown; ephemeral: boolean }): SessionEvent {
+    const { agentId, type, data, ephemeral } = what;
+    // The table ties data to type; the compiler cannot follow that through a generic.
+    return {
+      id: this.#stamp.id("event"),
+      timestamp: new Date(this.#stamp.now()).toISOString(),
+      parentId: this.#lastId,
+      ...(agentId !== undefined && { agentId }),
+      ...(ephemeral && { ephemeral }),
+      type,
+      data,
+    } as SessionEvent;
+  }
+
+  #tell(event: SessionEvent): Promise<void> {
+    if (this.#waiting.length === 0) this.#notify(event);
+    else this.#waiting.push({ event, state: "ready" });
+    return told;
+  }
+
+  /**
+   * After a failed write: the log goes back to what was acknowledged, and what was not is written again, so that the
+   * log and what we remember are one. Fails as long as the cause lasts. Costs nothing when all is well.
+   */
+  async repair(): Promise<void> {
+    if (this.#lost.length === 0) return;
+    await this.#store.recover();
+    const lost = this.#lost;
+    this.#lost = [];
+    await Promise.all(lost.map((event) => this.#write(event)));
+  }
+
+  #keep(event: SessionEvent): Promise<void> {
+    this.#lastId = event.id;
+    this.#events.push(event);
+    this.#fold(event);
+    return this.#write(event);
+  }
+
+  #write(event: SessionEvent): Promise<void> {
+    const entry = { event, state: "pending" as "pending" | "ready" | "lost" };
+    this.#waiting.push(entry);
+    const written = this.#store.append(event, { barrier: isBarrier(event.type) }).then(
+      () => this.#settle(entry, "ready"),
+      (error: unknown) => {
+        this.#lost.push(event);
+        this.#settle(entry, "lost");
+        throw error;
+      },
+    );
+    written.catch(() => undefined); // whoever awaits a later event hears of it
+    return written;
+  }
+
+  #settle(entry: { state: "pending" | "ready" | "lost" }, state: "ready" | "lost"): void {
+    entry.state = state;
+    while (this.#waiting[0] && this.#waiting[0].state !== "pending") {
+      const next = this.#waiting.shift();
+      if (next?.state === "ready") this.#notify(next.event);
+    }
+  }
+
+  #notify(event: SessionEvent): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(event);
+      } catch (error) {
+        this.#onListenerDefect(error);
+      }
+    }
+  }
+}
+
+const told = Promise.resolve();

@@ -1,0 +1,61 @@
+import type { Attachment, EventData, SessionEvent } from "../protocol/event.ts";
+
+/** A message on its way to the agent. */
+export interface Incoming {
+  readonly messageId: string;
+  readonly content: string;
+  readonly attachments?: readonly Attachment[];
+  /** `immediate` reaches a working agent before its next model call; `enqueue` waits for its turn. */
+  readonly mode: "enqueue" | "immediate";
+}
+
+/** Messages that wait: first in, first out; steering that came too late moves to the front. */
+export class Inbox {
+  readonly #queue: Incoming[] = [];
+  #steering: Incoming[] = [];
+
+  /** Messages that were accepted in an earlier life of the session and never answered wait again. */
+  static restored(events: readonly SessionEvent[]): Inbox {
+    const inbox = new Inbox();
+    const waiting = new Map<string, Incoming>();
+    for (const event of events) {
+      if (event.type === "troupe.message_queued") waiting.set(event.data.messageId, event.data);
+      if (event.type === "user.message" && event.data.interactionId) waiting.delete(event.data.interactionId);
+    }
+    for (const message of waiting.values()) inbox.enqueue(message);
+    return inbox;
+  }
+
+  get size(): number {
+    return this.#queue.length + this.#steering.length;
+  }
+
+  enqueue(message: Incoming): void {
+    this.#queue.push(message);
+  }
+
+  steer(message: Incoming): void {
+    this.#steering.push(message);
+  }
+
+  takeSteering(): EventData<"user.message">[] {
+    const taken = this.#steering;
+    this.#steering = [];
+    return taken.map((message) => userMessage(message, "steering"));
+  }
+
+  /** The next message to answer. */
+  takeNext(): Incoming | undefined {
+    this.#queue.unshift(...this.#steering);
+    this.#steering = [];
+    return this.#queue.shift();
+  }
+}
+
+export function userMessage(
+  message: Incoming,
+  delivery: NonNullable<EventData<"user.message">["delivery"]>,
+): EventData<"user.message"> {
+  const { content, attachments, messageId: interactionId } = message;
+  return { content, delivery, interactionId, ...(attachments && { attachments: [...attachments] }) };
+}

@@ -1,0 +1,365 @@
+/**
+ * A session: one conversation with one main agent, kept in one log. It accepts messages, runs the loop over them one
+ * at a time, and says everything that happens as events. What it holds lives in files of its own: `event-log` (emit,
+ * store, tell), `conversation` (the fold), `inbox` (steering and queue), `budget`, `start-run` (one Run for the loop).
+ */
+import { setMaxListeners } from "node:events";
+import { deferred } from "../lib/deferred.ts";
+import type { Stamp } from "../lib/stamp.ts";
+import { clip } from "../lib/text.ts";
+import { type Outcome as LoopOutcome, runLoop } from "../loop/loop.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { Attachment, Emit, EventData, SessionEvent, WorkingDirectory } from "../protocol/event.ts";
+import type { SessionLog } from "../store/store.ts";
+import type { Tool } from "../tools/tool.ts";
+import { Budget, type Limits } from "./budget.ts";
+import { Conversation } from "./conversation.ts";
+import { EventLog, type Listener } from "./event-log.ts";
+import { History } from "./history.ts";
+import { Inbox, type Incoming, userMessage } from "./inbox.ts";
+import { closeOpenCalls, recover } from "./recover.ts";
+import { type SessionModel, startRun } from "./start-run.ts";
+import { shutdownData, summarise } from "./summary.ts";
+
+export interface SessionOptions {
+  readonly log: SessionLog;
+  readonly stamp: Stamp;
+  readonly version: string;
+  readonly model: SessionModel;
+  readonly system: string;
+  readonly tools: readonly Tool[];
+  readonly cwd: string;
+  /** Folders the tools may touch; empty = no limit. */
+  readonly roots: readonly string[];
+  readonly context: WorkingDirectory;
+  readonly limits?: Limits;
+  readonly name?: string;
+  /** Say the words as they arrive. */
+  readonly streaming?: boolean;
+  readonly largeOutputBytes?: number;
+  readonly reasoningEffort?: "low" | "medium" | "high" | "xhigh" | "max";
+  readonly onDefect?: (error: unknown) => void;
+}
+
+export type Outcome = LoopOutcome | { readonly kind: "failed"; readonly error: Error };
+
+export interface SendOptions {
+  readonly prompt: string;
+  readonly attachments?: readonly Attachment[];
+  readonly mode?: "enqueue" | "immediate";
+}
+
+/** How long a queue rests after a provider said "too many" without saying for how long. */
+const RATE_LIMIT_PAUSE_MS = 120_000;
+
+export class Session {
+  readonly id: string;
+  readonly #options: SessionOptions;
+  readonly #conversation = new Conversation();
+  readonly #log: EventLog;
+  readonly #history: History;
+  readonly #budget: Budget;
+  readonly #inbox: Inbox;
+  readonly #emit: Emit;
+  readonly #waiters = new Map<string, (outcome: Outcome) => void>();
+  readonly #startedAt: number;
+  #title: string | undefined;
+  #name: string | undefined;
+  #lastModel: string | undefined;
+  #working: Promise<void> | undefined;
+  #abort = stoppable();
+  #closed = false;
+
+  /** A new session. Its log begins with `session.start`. */
+  static async create(options: SessionOptions): Promise<Session> {
+    const session = new Session(options);
+    void session.#emit("session.start", {
+      sessionId: session.id,
+      version: 1,
+      producer: "troupe",
+      copilotVersion: options.version,
+      startTime: new Date(session.#startedAt).toISOString(),
+      selectedModel: options.model.model,
+      context: options.context,
+    });
+    if (options.name !== undefined) void session.#emit("troupe.session_named", { name: options.name });
+    return session;
+  }
+
+  /** Takes up a session that was left, by whatever means it ended. */
+  static async resume(options: SessionOptions): Promise<Session> {
+    const { log, context } = options;
+    if (log.heldBy) {
+      throw new TroupeError("storage", `Session ${log.sessionId} is in use by process ${log.heldBy.pid}.`, {
+        hint: "End that process first, or start a new session.",
+      });
+    }
+    const session = new Session(options);
+    const { events, damage } = log;
+    await recover({ conversation: session.#conversation, events, damage, emit: session.#emit });
+    await session.#emit("session.resume", {
+      resumeTime: new Date(options.stamp.now()).toISOString(),
+      eventCount: events.length,
+      selectedModel: options.model.model,
+      context,
+    });
+    return session;
+  }
+
+  private constructor(options: SessionOptions) {
+    this.#options = options;
+    this.id = options.log.sessionId;
+    for (const event of options.log.events) this.#fold(event);
+    this.#budget = new Budget(options.log.events);
+    this.#inbox = Inbox.restored(options.log.events);
+    this.#name = options.name ?? this.#name;
+    this.#startedAt = Date.parse(options.log.events[0]?.timestamp ?? "") || options.stamp.now();
+    this.#log = new EventLog({
+      store: options.log,
+      stamp: options.stamp,
+      fold: (event) => {
+        this.#fold(event);
+        if (event.type === "troupe.usage") this.#budget.apply(event.data);
+      },
+      onListenerDefect: options.onDefect ?? ((error) => process.emitWarning(String(error), "TroupeListenerDefect")),
+    });
+    this.#history = new History(this.#conversation, options.log);
+    this.#emit = (type, data) => this.#log.emit(undefined, type, data);
+  }
+
+  get events(): readonly SessionEvent[] {
+    return this.#log.events;
+  }
+
+  /** How many of the events were there before this process: a resumed session's past. */
+  get inherited(): number {
+    return this.#options.log.events.length;
+  }
+
+  get budget(): Budget {
+    return this.#budget;
+  }
+
+  get title(): string | undefined {
+    return this.#title;
+  }
+
+  /** Hears every event from now on, ephemeral ones included, in order. */
+  subscribe(listener: Listener): () => void {
+    return this.#log.subscribe(listener);
+  }
+
+  /** As `subscribe`, but first hears everything kept so far: no gap, nothing twice. */
+  follow(listener: Listener): () => void {
+    return this.#log.follow(listener);
+  }
+
+  /**
+   * Accepts a message: when this resolves it is on disk and will be answered. A working agent is steered
+   * (`immediate`) or answers after what it has (`enqueue`). Returns the id of the message.
+   */
+  async send(options: SendOptions): Promise<string> {
+    const { message } = await this.#accept(options);
+    return message.messageId;
+  }
+
+  /** As `send`, then waits until the session is idle and tells what became of this message. */
+  async sendAndWait(options: SendOptions): Promise<Outcome> {
+    const settled = deferred<Outcome>();
+    await this.#accept(options, settled.resolve);
+    const outcome = await settled.promise;
+    await this.#working;
+    return outcome;
+  }
+
+  /** Stops the turn that is under way; messages that wait are answered next. */
+  abort(): void {
+    this.#abort.abort();
+  }
+
+  /** Resolves when nothing is under way. */
+  async whenIdle(): Promise<void> {
+    await this.#working;
+  }
+
+  /** Ends what is under way, writes the totals and lets go of the log. */
+  async close(reason?: { error: string }): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.abort();
+    await this.#working;
+    try {
+      if (this.#log.events.some(({ type }) => type === "user.message")) {
+        await this.#emit("session.shutdown", shutdownData({ ...this.#facts(), reason }));
+        await this.#writeSummary();
+      }
+    } finally {
+      await this.#options.log.close();
+    }
+  }
+
+  async #accept(options: SendOptions, settle?: (outcome: Outcome) => void): Promise<{ message: Incoming }> {
+    if (this.#closed) throw new TroupeError("failed", `Session ${this.id} is closed.`);
+    const message: Incoming = {
+      messageId: this.#options.stamp.id("message"),
+      content: options.prompt,
+      mode: options.mode ?? "enqueue",
+      ...(options.attachments?.length && { attachments: options.attachments }),
+    };
+    if (settle) this.#waiters.set(message.messageId, settle);
+    void this.#emit("pending_messages.modified", {});
+    if (this.#working) {
+      await this.#emit("troupe.message_queued", queued(message));
+      if (message.mode === "immediate") this.#inbox.steer(message);
+      else this.#inbox.enqueue(message);
+      // It may have become idle while the message was written.
+      this.#working ??= this.#work();
+      return { message };
+    }
+    const accepted = deferred<void>();
+    this.#inbox.enqueue(message);
+    this.#working = this.#work({ messageId: message.messageId, accepted: accepted.resolve, refused: accepted.reject });
+    await accepted.promise;
+    return { message };
+  }
+
+  /** Answers message after message until none waits. Never rejects: what goes wrong is an outcome and an event. */
+  async #work(first?: Acceptance): Promise<void> {
+    let outcome: Outcome | undefined;
+    for (let next = this.#inbox.takeNext(); next; next = this.#inbox.takeNext()) {
+      this.#abort = stoppable();
+      const acceptance = next.messageId === first?.messageId ? first : undefined;
+      outcome = await this.#answer(next, acceptance);
+      this.#waiters.get(next.messageId)?.(outcome);
+      this.#waiters.delete(next.messageId);
+      if (this.#inbox.size > 0) await this.#restAfter(outcome);
+    }
+    // Steering that was taken into a run is answered by that run.
+    for (const settle of this.#waiters.values()) settle(outcome ?? { kind: "aborted" });
+    this.#waiters.clear();
+    this.#working = undefined;
+    const aborted = outcome?.kind === "aborted" ? { aborted: true } : {};
+    void this.#emit("assistant.idle", aborted);
+    void this.#emit("session.idle", aborted);
+  }
+
+  async #answer(message: Incoming, acceptance?: Acceptance): Promise<Outcome> {
+    try {
+      await this.#log.repair();
+      await closeOpenCalls(this.#conversation, this.#emit);
+      this.#introduce(message);
+      await this.#emit("user.message", userMessage(message, acceptance ? "idle" : "queued"));
+      acceptance?.accepted();
+      this.#writeSummary().catch(() => undefined); // the log is the truth; lists fall back to it
+      const outcome = await runLoop(
+        startRun({
+          ...this.#options,
+          emit: this.#emit,
+          history: this.#history,
+          budget: this.#budget,
+          inbox: this.#inbox,
+          signal: this.#abort.signal,
+        }),
+      );
+      await this.#conclude(outcome);
+      return outcome;
+    } catch (cause) {
+      const error = cause instanceof Error ? cause : new Error(String(cause));
+      acceptance?.refused(error);
+      const errorType = error instanceof TroupeError && error.kind === "storage" ? "persistence" : "internal";
+      this.#log.announce("session.error", {
+        errorType,
+        message: error.message,
+        ...(error.stack && { stack: error.stack }),
+      });
+      return { kind: "failed", error };
+    }
+  }
+
+  /** What a reader of the log must know before the message: the model and the system prompt, when they are new. */
+  #introduce(message: Incoming): void {
+    const { model, system } = this.#options;
+    if (this.#lastModel !== model.model) {
+      const previous = this.#lastModel === undefined ? {} : { previousModel: this.#lastModel };
+      void this.#emit("session.model_change", { newModel: model.model, ...previous });
+    }
+    if (this.#conversation.system !== system) void this.#emit("system.message", { role: "system", content: system });
+    if (this.#title === undefined) {
+      this.#title = titleOf(message.content);
+      void this.#emit("session.title_changed", { title: this.#title });
+    }
+  }
+
+  async #conclude(outcome: Outcome): Promise<void> {
+    switch (outcome.kind) {
+      case "aborted":
+        return this.#emit("abort", { reason: "user_initiated" });
+      case "limit":
+        return this.#emit("troupe.limit_reached", outcome.reached);
+      case "error": {
+        const { message, hint, kind, code, statusCode } = outcome.error;
+        return this.#emit("session.error", {
+          errorType: kind,
+          message: hint ? `${message}. ${hint}` : message,
+          ...(code !== undefined && { errorCode: code }),
+          ...(statusCode !== undefined && { statusCode }),
+        });
+      }
+      default:
+    }
+  }
+
+  async #restAfter(outcome: Outcome): Promise<void> {
+    if (outcome.kind !== "error" || outcome.error.kind !== "rate_limit") return;
+    const pause = outcome.error.retryAfterMs ?? RATE_LIMIT_PAUSE_MS;
+    const message = `Rate limited: ${this.#inbox.size} waiting, next try in ${Math.ceil(pause / 1000)} s.`;
+    void this.#emit("session.info", { infoType: "rate_limit_pause", message });
+    this.#abort = stoppable();
+    await this.#options.stamp.sleep(pause, this.#abort.signal).catch(() => undefined);
+  }
+
+  #fold(event: SessionEvent): void {
+    if (event.agentId === undefined) this.#conversation.apply(event);
+    if (event.type === "session.model_change") this.#lastModel = event.data.newModel;
+    if (event.type === "troupe.session_named") this.#name = event.data.name;
+    if (event.type === "user.message") this.#title ??= titleOf(event.data.content);
+  }
+
+  #facts() {
+    const { stamp, model, context } = this.#options;
+    return {
+      sessionId: this.id,
+      context,
+      model: model.model,
+      name: this.#name,
+      title: this.#title,
+      startedAt: this.#startedAt,
+      now: stamp.now(),
+      budget: this.#budget,
+    };
+  }
+
+  async #writeSummary(): Promise<void> {
+    await this.#options.log.writeSummary(summarise(this.#facts()));
+  }
+}
+
+/** Everything a run starts listens to it; how many that are is the model's choice, and no leak. */
+function stoppable(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
+}
+
+/** Resolves the sender's promise once the message is on disk. */
+interface Acceptance {
+  readonly messageId: string;
+  accepted(): void;
+  refused(error: Error): void;
+}
+
+function queued({ attachments, ...message }: Incoming): EventData<"troupe.message_queued"> {
+  return { ...message, ...(attachments && { attachments: [...attachments] }) };
+}
+
+const titleOf = (prompt: string): string => clip(prompt.trim().split("\n", 1)[0] ?? "", 72);

@@ -1,0 +1,51 @@
+import type { EventData, WorkingDirectory } from "../protocol/event.ts";
+import type { SessionSummary } from "../store/store.ts";
+import type { Budget } from "./budget.ts";
+
+/** What a session knows about itself when someone asks for a line about it. */
+export interface SessionFacts {
+  readonly sessionId: string;
+  readonly context: WorkingDirectory;
+  readonly model: string;
+  readonly name: string | undefined;
+  readonly title: string | undefined;
+  readonly startedAt: number;
+  readonly now: number;
+  readonly budget: Budget;
+}
+
+export function summarise(facts: SessionFacts): SessionSummary {
+  const { sessionId, context, model, name, title, startedAt, now, budget } = facts;
+  const { cwd, gitRoot, repository, branch } = context;
+  return {
+    sessionId,
+    cwd,
+    ...(gitRoot !== undefined && { gitRoot }),
+    ...(repository !== undefined && { repository }),
+    ...(branch !== undefined && { branch }),
+    ...(name !== undefined && { name }),
+    ...(title !== undefined && { title }),
+    model,
+    createdAt: new Date(startedAt).toISOString(),
+    updatedAt: new Date(now).toISOString(),
+    turns: budget.session.calls,
+    costUsd: budget.session.costUsd,
+  };
+}
+
+export function shutdownData(
+  facts: SessionFacts & { reason: { error: string } | undefined },
+): EventData<"session.shutdown"> {
+  const { budget, model, startedAt, reason } = facts;
+  return {
+    shutdownType: reason ? "error" : "routine",
+    ...(reason && { errorReason: reason.error }),
+    sessionStartTime: startedAt,
+    totalApiDurationMs: Math.round(budget.session.durationMs),
+    currentModel: model,
+    codeChanges: { filesModified: [], linesAdded: 0, linesRemoved: 0 },
+    modelMetrics: Object.fromEntries(
+      [...budget.perModel].map(([name, { calls, usage }]) => [name, { requests: { count: calls }, usage }]),
+    ),
+  };
+}

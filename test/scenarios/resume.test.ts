@@ -1,0 +1,132 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { nodeDisk } from "../../src/lib/node/disk.ts";
+import { systemStamp } from "../../src/lib/stamp.ts";
+import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
+import { jsonlStore } from "../../src/store/jsonl.ts";
+import type { Store } from "../../src/store/store.ts";
+import { expectPaired, story } from "../../src/testing/story.ts";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { taskComplete } from "../../src/tools/task-complete.ts";
+import { dataOf, echo, stage, tool } from "../support/stage.ts";
+
+async function withStore(test: (store: Store, file: string) => Promise<void>): Promise<void> {
+  await using folder = await tempFolder();
+  const store = jsonlStore({ root: folder.path, disk: nodeDisk, stamp: systemStamp });
+  await test(store, join(folder.path, "session-state", "session-1", "events.jsonl"));
+}
+
+describe("LOOP-20: resume", () => {
+  it("goes on with the full history, and reading the log back gives the same messages", () =>
+    withStore(async (store) => {
+      const first = await stage([calls(["echo", { text: "hi" }], ["nope", {}]), says("one")], { store });
+      await first.session.sendAndWait({ prompt: "first" });
+      const before = first.session.events;
+      await first.session.close();
+
+      const second = await stage([says("two")], { store, resume: "session-1" });
+      expect(second.session.events.slice(0, before.length)).toEqual(before);
+      await second.session.sendAndWait({ prompt: "second" });
+      const [request] = second.model.requests;
+      expect(request?.messages.slice(0, 4)).toEqual(first.model.requests[1]?.messages);
+      expect(request?.messages.slice(4)).toEqual([
+        { role: "assistant", content: "one", calls: [] },
+        { role: "user", content: "second" },
+      ]);
+      expect(second.session.budget.session.calls).toBe(3);
+      expect(second.session.budget.run.calls).toBe(1);
+      await second.session.close();
+    }));
+
+  it("closes calls that were cut off, once, whoever opens how often", () =>
+    withStore(async (store, file) => {
+      const first = await stage([calls(["echo", { text: "a" }], ["wait"])], {
+        store,
+        tools: [echo, tool("wait", () => new Promise(() => undefined))],
+      });
+      await first.session.send({ prompt: "go" });
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      // The process dies here: only what is in the file is left.
+      const left = readFileSync(file, "utf8");
+      first.session.abort();
+      await first.session.close();
+      writeFileSync(file, left);
+
+      const second = await stage([], { store, resume: "session-1" });
+      expectPaired(second.session.events);
+      const interrupted = dataOf(second.session.events, "tool.execution_complete").filter(({ success }) => !success);
+      expect(interrupted).toMatchObject([{ error: { code: "interrupted" } }]);
+      expect(dataOf(second.session.events, "assistant.turn_end")).toHaveLength(1);
+      await second.session.close();
+      const third = await stage([says("valid")], { store, resume: "session-1" });
+      expect(dataOf(third.session.events, "tool.execution_complete")).toHaveLength(2);
+      expect((await third.session.sendAndWait({ prompt: "next" })).kind).toBe("done");
+      expect(third.model.requests[0]?.messages.map(({ role }) => role)).toEqual([
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "user",
+      ]);
+      await third.session.close();
+    }));
+
+  it("answers what was accepted and still waited", () =>
+    withStore(async (store, file) => {
+      const first = await stage([stalls()], { store });
+      await first.session.send({ prompt: "one" });
+      await first.session.send({ prompt: "two" });
+      const left = readFileSync(file, "utf8");
+      const closing = first.session.close();
+      first.session.abort();
+      await closing;
+      writeFileSync(file, left);
+
+      const second = await stage([says("a"), says("b")], { store, resume: "session-1" });
+      await second.session.sendAndWait({ prompt: "three" });
+      expect(dataOf(second.session.events, "user.message").map(({ content }) => content)).toEqual([
+        "one",
+        "two",
+        "three",
+      ]);
+      await second.session.close();
+    }));
+
+  it("names damage once, in the log itself", () =>
+    withStore(async (store, file) => {
+      const first = await stage([says("one")], { store });
+      await first.session.sendAndWait({ prompt: "first" });
+      await first.session.close();
+      const lines = readFileSync(file, "utf8").split("\n");
+      const at = lines.findIndex((line) => line.includes('"assistant.message"'));
+      lines[at] = (lines[at] ?? "").replace('"one"', '"eno"');
+      writeFileSync(file, lines.join("\n"));
+
+      const second = await stage([], { store, resume: "session-1" });
+      expect(dataOf(second.session.events, "troupe.log_damage")).toMatchObject([{ damage: [{ line: at + 1 }] }]);
+      await second.session.close();
+      const third = await stage([], { store, resume: "session-1" });
+      expect(dataOf(third.session.events, "troupe.log_damage")).toHaveLength(1);
+      await third.session.close();
+    }));
+
+  it("is refused while another process writes", () =>
+    withStore(async (store) => {
+      const first = await stage([says("one")], { store });
+      await first.session.sendAndWait({ prompt: "first" });
+      await expect(stage([], { store, resume: "session-1" })).rejects.toThrow(/in use by process/);
+      await first.session.close();
+    }));
+
+  it("LOOP-10 keeps session.task_complete with its summary, and finds it after resume", () =>
+    withStore(async (store) => {
+      const first = await stage([calls(["task_complete", { summary: "All done." }])], { store, tools: [taskComplete] });
+      expect((await first.session.sendAndWait({ prompt: "go" })).kind).toBe("done");
+      await first.session.close();
+      const second = await stage([], { store, resume: "session-1" });
+      expect(dataOf(second.session.events, "session.task_complete")).toEqual([{ summary: "All done.", success: true }]);
+      expect(story(second.session.events)).toContain("root session.task_complete");
+      await second.session.close();
+    }));
+});
