@@ -190,8 +190,10 @@ export class Session {
     await this.#working;
     try {
       if (this.#log.events.some(({ type }) => type === "user.message")) {
-        await this.#emit("session.shutdown", shutdownData({ ...this.#facts(), reason }));
-        await this.#writeSummary();
+        await this.#log.repair();
+        // A disk that failed for a moment gets a second chance for the last words.
+        await this.#emit("session.shutdown", shutdownData({ ...this.#facts(), reason })).catch(() => this.#log.repair());
+        await this.#writeSummary().catch(() => undefined); // lists fall back to the log
       }
     } finally {
       await this.#options.log.close();

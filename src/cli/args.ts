@@ -1,0 +1,81 @@
+import { parseArgs } from "node:util";
+import { nearest } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { options } from "./options.ts";
+
+export interface Arguments {
+  /** Words that are no flags: a subcommand and what follows it. */
+  readonly words: readonly string[];
+  text(name: string): string | undefined;
+  list(name: string): readonly string[];
+  has(name: string): boolean;
+  /** A number above zero; anything else is a usage error that names the flag. */
+  amount(name: string, kind: "whole" | "any"): number | undefined;
+  choice<const C extends string>(name: string, choices: readonly C[]): C | undefined;
+}
+
+/** Parses the command line. Unknown flags fail with the nearest known one. */
+export function parse(argv: readonly string[]): Arguments {
+  const { values, positionals, tokens } = parseArgs({
+    args: [...argv],
+    allowPositionals: true,
+    strict: false,
+    tokens: true,
+    options: Object.fromEntries(
+      options.map(({ name, short, value, multiple = false }) => [
+        name,
+        { type: value ? "string" : "boolean", multiple, ...(short && { short }) } as const,
+      ]),
+    ),
+  });
+  for (const token of tokens) {
+    if (token.kind !== "option") continue;
+    const option = options.find(({ name }) => name === token.name);
+    if (!option) throw unknownFlag(token.rawName);
+    if (option.value && token.value === undefined)
+      throw usage(`${token.rawName} needs a value: ${token.rawName} <${option.value}>.`);
+    if (!option.value && token.value !== undefined) throw usage(`${token.rawName} takes no value.`);
+  }
+  const text = (name: string): string | undefined => {
+    const value = values[name];
+    return typeof value === "string" ? value : undefined;
+  };
+  return {
+    words: positionals,
+    text,
+    list: (name) =>
+      [values[name] ?? []].flat().flatMap((value) => (typeof value === "string" ? splitRules(value) : [])),
+    has: (name) => values[name] === true,
+    amount(name, kind) {
+      const given = text(name);
+      if (given === undefined) return undefined;
+      const value = Number(given);
+      const fits = Number.isFinite(value) && value > 0 && (kind === "any" || Number.isInteger(value));
+      if (!fits) throw usage(`--${name} needs a ${kind === "whole" ? "whole " : ""}number above zero, not "${given}".`);
+      return value;
+    },
+    choice(name, choices) {
+      const given = text(name);
+      const found = choices.find((choice) => choice === given);
+      if (given !== undefined && found === undefined)
+        throw usage(`--${name} must be one of ${choices.join(", ")}, not "${given}".`);
+      return found;
+    },
+  };
+}
+
+export const usage = (message: string): TroupeError =>
+  new TroupeError("usage", message, { hint: "See `troupe --help`." });
+
+function unknownFlag(flag: string): TroupeError {
+  const close = nearest(
+    flag.replace(/^-+/, ""),
+    options.map(({ name }) => name),
+  );
+  return usage(`Unknown flag ${flag}.${close ? ` Did you mean --${close}?` : ""}`);
+}
+
+/** `a, b(c, d)` is two rules: commas inside parentheses belong to the rule. */
+function splitRules(list: string): string[] {
+  return (list.match(/(?:\([^)]*\)|[^,(])+/g) ?? []).map((rule) => rule.trim()).filter(Boolean);
+}

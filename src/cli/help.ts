@@ -1,0 +1,36 @@
+import { options } from "./options.ts";
+
+export function helpText(version: string): string {
+  const groups = [...new Set(options.map(({ group }) => group))];
+  const flags = groups.flatMap((group) => [
+    "",
+    `${group}:`,
+    ...options.filter((option) => option.group === group).map(line),
+  ]);
+  return `troupe ${version} – a coding agent for the terminal, on any model or none
+
+Usage:
+  troupe -p "<prompt>"               run one prompt; the answer goes to stdout, progress to stderr
+  <command> | troupe -p "<prompt>"   the same, with the command's output as data
+  troupe sessions list|show|export|delete
+  troupe models                      which models can be used, and why not the rest
+${flags.join("\n")}
+
+Examples:
+  troupe -p "Explain how this repository is organised"
+  git diff | troupe -p "Review this change" --model anthropic/claude-sonnet-4-5
+  troupe -p "And the tests?" --continue
+  troupe -p "Find the slow query" --output-format json --max-cost 0.50
+
+Models: set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key, or TROUPE_BASE_URL with TROUPE_MODEL for any
+compatible server, or start Ollama, LM Studio or llama.cpp. With none of these the built-in understudy answers, offline.
+
+Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 provider failure, 4 limit reached, 130 interrupted.
+State is kept in TROUPE_HOME (default ~/.troupe); every session can be resumed.
+`;
+}
+
+function line({ name, short, value, help }: (typeof options)[number]): string {
+  const flag = `${short ? `-${short}, ` : "    "}--${name}${value ? ` <${value}>` : ""}`;
+  return `  ${flag.padEnd(30)} ${help}`;
+}

@@ -1,0 +1,70 @@
+/**
+ * The command line. Only what a command needs is loaded: this file decides which, prints errors in one line, and
+ * turns everything that can happen into an exit code.
+ */
+import { ModelError } from "../model/model-error.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { version } from "../runtime/version.ts";
+import { type Arguments, parse, usage } from "./args.ts";
+import { type ExitCode, exitCodeOfError, exitCodes } from "./exit-codes.ts";
+import { helpText } from "./help.ts";
+import type { Launcher } from "./launcher.ts";
+
+export async function main(launcher: Launcher): Promise<void> {
+  // Node leaves without a word when nothing but a promise is left; a wait of ours always ends with a word.
+  const awake = setInterval(() => undefined, 2 ** 30);
+  process.exitCode = await command(process.argv.slice(2), launcher).catch(report);
+  clearInterval(awake);
+}
+
+async function command(argv: readonly string[], launcher: Launcher): Promise<ExitCode> {
+  const given = parse(argv);
+  if (given.has("help")) return print(helpText(version));
+  if (given.has("version")) return print(`${version}\n`);
+  enterFolder(given);
+
+  const [word] = given.words;
+  switch (word) {
+    case "sessions":
+      return (await import("./sessions.ts")).sessionsCommand(given);
+    case "models":
+      return (await import("./models.ts")).modelsCommand(given, launcher);
+    case "help":
+      return print(helpText(version));
+    case undefined:
+    case "-":
+      return (await import("./prompt-mode.ts")).promptCommand(given, launcher);
+    default:
+      throw usage(`Unknown command "${word}". To ask something, use -p: troupe -p "${given.words.join(" ")}"`);
+  }
+}
+
+function enterFolder(given: Arguments): void {
+  const folder = given.text("cd");
+  if (folder === undefined) return;
+  try {
+    process.chdir(folder);
+  } catch (cause) {
+    throw new TroupeError("usage", `-C ${folder}: there is no such folder.`, { cause });
+  }
+}
+
+function print(text: string): ExitCode {
+  process.stdout.write(text);
+  return exitCodes.done;
+}
+
+/** What people can act on is one line; a defect shows its stack, because somebody must mend it. */
+function report(error: unknown): ExitCode {
+  if (error instanceof TroupeError) {
+    process.stderr.write(`troupe: ${error.message}${error.hint ? ` ${error.hint}` : ""}\n`);
+    return exitCodeOfError(error.kind);
+  }
+  if (error instanceof ModelError) {
+    process.stderr.write(`troupe: ${error.message}${error.hint ? `. ${error.hint}` : ""}\n`);
+    return exitCodes.provider;
+  }
+  const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  process.stderr.write(`troupe: this is a defect in troupe, please report it:\n${detail}\n`);
+  return exitCodes.failed;
+}

@@ -1,0 +1,76 @@
+/** Every flag of `troupe`, once: the parser, the help text and the "did you mean" all read this table. */
+export interface Option {
+  readonly name: string;
+  readonly short?: string;
+  /** What the value is called in the help text; absent for a switch. */
+  readonly value?: string;
+  readonly multiple?: boolean;
+  readonly help: string;
+  readonly group: "Prompt" | "Session" | "Model" | "Limits" | "Output" | "Permissions" | "Other";
+}
+
+export const options: readonly Option[] = [
+  {
+    name: "prompt",
+    short: "p",
+    value: "text",
+    group: "Prompt",
+    help: "run one prompt and exit; piped input is added to it as data",
+  },
+  { name: "cd", short: "C", value: "folder", group: "Prompt", help: "work in this folder" },
+
+  {
+    name: "resume",
+    value: "id|name",
+    group: "Session",
+    help: "go on with a session: its id, the first 7 or more letters of it, or its name",
+  },
+  { name: "continue", group: "Session", help: "go on with the last session of this repository or folder" },
+  { name: "session-id", value: "id", group: "Session", help: "give a new session this id" },
+  { name: "name", value: "name", group: "Session", help: "give the session a name" },
+
+  {
+    name: "model",
+    value: "model",
+    group: "Model",
+    help: "provider/model, a model name, understudy, or faux:script.json",
+  },
+  { name: "effort", value: "level", group: "Model", help: "reasoning effort: low, medium, high, xhigh or max" },
+
+  { name: "max-turns", value: "n", group: "Limits", help: "stop after n model calls" },
+  { name: "max-tokens", value: "n", group: "Limits", help: "stop after n tokens, in and out" },
+  { name: "max-cost", value: "usd", group: "Limits", help: "stop after this many dollars" },
+
+  {
+    name: "output-format",
+    value: "text|json",
+    group: "Output",
+    help: "text: the answer; json: every event as a line, then a result line",
+  },
+  { name: "stream", value: "on|off", group: "Output", help: "with json: also the words as they arrive (default off)" },
+  { name: "silent", short: "s", group: "Output", help: "nothing on stderr but errors" },
+  {
+    name: "log-level",
+    value: "level",
+    group: "Output",
+    help: "none, error, warning (default), info or debug, on stderr",
+  },
+
+  { name: "add-dir", value: "folder", multiple: true, group: "Permissions", help: "let tools reach this folder too" },
+  { name: "allow-all-paths", group: "Permissions", help: "let tools read any path" },
+  { name: "allow-tool", value: "rule", multiple: true, group: "Permissions", help: "allow without asking" },
+  { name: "deny-tool", value: "rule", multiple: true, group: "Permissions", help: "never allow; beats every allow" },
+  { name: "allow-url", value: "rule", multiple: true, group: "Permissions", help: "allow an address" },
+  { name: "deny-url", value: "rule", multiple: true, group: "Permissions", help: "never allow an address" },
+  { name: "allow-all-tools", group: "Permissions", help: "allow every tool" },
+  { name: "allow-all-urls", group: "Permissions", help: "allow every address" },
+  { name: "allow-all", group: "Permissions", help: "allow every tool, path and address" },
+  { name: "yolo", group: "Permissions", help: "the same as --allow-all" },
+  { name: "available-tools", value: "names", multiple: true, group: "Permissions", help: "offer only these tools" },
+  { name: "excluded-tools", value: "names", multiple: true, group: "Permissions", help: "offer all but these tools" },
+  { name: "no-ask-user", group: "Permissions", help: "the model may not ask questions" },
+  { name: "trust-folder", group: "Permissions", help: "trust the working folder for this run" },
+
+  { name: "help", short: "h", group: "Other", help: "show this text" },
+  { name: "version", short: "v", group: "Other", help: "show the version" },
+];

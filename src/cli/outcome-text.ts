@@ -1,0 +1,54 @@
+import { plural } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { Outcome, Session } from "../session/session.ts";
+import type { ExitCode } from "./exit-codes.ts";
+
+/** The last line of JSON output: what became of the prompt, and what it used. */
+export function resultLine(what: { session: Session; outcome: Outcome; exitCode: ExitCode }): object {
+  const { session, outcome, exitCode } = what;
+  const { calls, usage, costUsd, durationMs } = session.budget.run;
+  return {
+    type: "result",
+    sessionId: session.id,
+    exitCode,
+    outcome: outcome.kind,
+    ...(outcome.kind === "done" && { answer: outcome.answer }),
+    ...("error" in outcome && { error: outcome.error.message }),
+    ...(outcome.kind === "limit" && { error: outcome.reached.message }),
+    usage: { turns: calls, ...usage, durationMs },
+    costUsd,
+  };
+}
+
+/** What stderr says at the end: why it did not work out, what was used, how to go on. */
+export function finalLines(what: { session: Session; outcome: Outcome; silent: boolean }): string[] {
+  const { session, outcome, silent } = what;
+  const trouble = troubleOf(outcome);
+  const resume = outcome.kind === "done" ? [] : [`to go on: troupe --resume ${session.id} -p "…"`];
+  return [...trouble, ...(silent ? [] : [usageLine(session), ...resume])];
+}
+
+function troubleOf(outcome: Outcome): string[] {
+  switch (outcome.kind) {
+    case "done":
+      return [];
+    case "aborted":
+      return ["interrupted; everything up to here is kept"];
+    case "limit":
+      return [outcome.reached.message];
+    case "error":
+    case "failed": {
+      const { error } = outcome;
+      const hint = "hint" in error && typeof error.hint === "string" ? ` ${error.hint}` : "";
+      const defect = outcome.kind === "failed" && !(error instanceof TroupeError);
+      return [defect ? (error.stack ?? error.message) : `${error.message.replace(/\.$/, "")}.${hint}`];
+    }
+  }
+}
+
+function usageLine(session: Session): string {
+  const { calls, usage, costUsd } = session.budget.run;
+  const tokens = usage.inputTokens + usage.outputTokens;
+  const cost = costUsd === null ? "price unknown" : costUsd === 0 ? "no cost" : `$${costUsd.toFixed(4)}`;
+  return `${plural(calls, "turn")}, ${tokens.toLocaleString("en-US")} tokens, ${cost}, session ${session.id}`;
+}

@@ -1,0 +1,128 @@
+import { createRuntime, type Runtime, type SessionRequest } from "../runtime/runtime.ts";
+import { findSession, lastSession } from "../runtime/select-session.ts";
+import type { Outcome, Session } from "../session/session.ts";
+import { type Arguments, usage } from "./args.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
+import type { Launcher } from "./launcher.ts";
+import { finalLines, resultLine } from "./outcome-text.ts";
+import { type Output, output } from "./output.ts";
+import { type Progress, progress } from "./progress.ts";
+import { onInterrupt } from "./signals.ts";
+import { readPiped, withPiped } from "./stdin.ts";
+
+/** `troupe -p`: one prompt, one answer. stdout carries the answer (or the events) and nothing else. */
+export async function promptCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
+  const format = given.choice("output-format", ["text", "json"]) ?? "text";
+  const silent = given.has("silent");
+  const level = given.choice("log-level", ["none", "error", "warning", "info", "debug"]) ?? "warning";
+  const request = sessionRequest(given, format);
+  const runtime = createRuntime({ environment: process.env, importModule: launcher.importModule });
+  const prompt = await readPrompt(given, silent);
+
+  const bar = progress({ stderr: process.stderr, silent, level, now: () => performance.now() });
+  const session = await openSession(runtime, given, request);
+  const out = output(process.stdout, () => session.abort());
+  const removeInterrupt = onInterrupt(() => session.abort());
+  try {
+    const outcome = await run({ session, prompt, format, given, bar, out });
+    const exitCode = out.broken ? exitCodes.interrupted : exitCodeOf(outcome);
+    bar.clear();
+    if (format === "text" && outcome.kind === "done") out.answer(outcome.answer);
+    await closeAfter(session, outcome);
+    if (format === "json") out.line(resultLine({ session, outcome, exitCode }));
+    for (const line of finalLines({ session, outcome, silent })) process.stderr.write(`troupe: ${line}\n`);
+    await out.flushed();
+    return exitCode;
+  } finally {
+    removeInterrupt();
+    await session.close();
+  }
+}
+
+/** What stopped the run may also stop the last words; then the run's own failure is the one to tell. */
+async function closeAfter(session: Session, outcome: Outcome): Promise<void> {
+  if (outcome.kind !== "failed") return session.close();
+  await session.close({ error: outcome.error.message }).catch(() => undefined);
+}
+
+async function run(what: {
+  session: Session;
+  prompt: string;
+  format: "text" | "json";
+  given: Arguments;
+  bar: Progress;
+  out: Output;
+}): Promise<Outcome> {
+  const { session, prompt, format, bar, out } = what;
+  const deltas = what.given.choice("stream", ["on", "off"]) === "on";
+  // A resumed session's past was shown when it happened.
+  const past = new Set(session.events.slice(0, session.inherited));
+  session.follow((event) => {
+    if (past.has(event)) return;
+    if (format === "json" && (deltas || !event.type.endsWith("_delta"))) out.line(event);
+    bar.show(event);
+  });
+  try {
+    return await session.sendAndWait({ prompt });
+  } catch (cause) {
+    return { kind: "failed", error: cause instanceof Error ? cause : new Error(String(cause)) };
+  }
+}
+
+function sessionRequest(given: Arguments, format: "text" | "json"): SessionRequest {
+  const turns = given.amount("max-turns", "whole");
+  const tokens = given.amount("max-tokens", "whole");
+  const costUsd = given.amount("max-cost", "any");
+  const model = given.text("model");
+  const name = given.text("name");
+  const effort = given.choice("effort", ["low", "medium", "high", "xhigh", "max"]);
+  const watched = format === "json" ? given.choice("stream", ["on", "off"]) === "on" : process.stderr.isTTY === true;
+  const allPaths = ["allow-all-paths", "allow-all", "yolo"].some((flag) => given.has(flag));
+  return {
+    cwd: process.cwd(),
+    limits: { ...(turns && { turns }), ...(tokens && { tokens }), ...(costUsd && { costUsd }) },
+    streaming: watched && !given.has("silent"),
+    paths: allPaths ? "all" : given.list("add-dir"),
+    toolChoice: {
+      available: given.list("available-tools"),
+      excluded: given.list("excluded-tools"),
+      denied: given.list("deny-tool"),
+    },
+    ...(model !== undefined && { model }),
+    ...(name !== undefined && { name }),
+    ...(effort !== undefined && { reasoningEffort: effort }),
+  };
+}
+
+async function openSession(runtime: Runtime, given: Arguments, request: SessionRequest): Promise<Session> {
+  const resume = given.text("resume");
+  const sessionId = given.text("session-id");
+  const chosen = [resume !== undefined, given.has("continue"), sessionId !== undefined].filter(Boolean).length;
+  if (chosen > 1) throw usage("Use only one of --resume, --continue and --session-id.");
+  if (resume !== undefined) return runtime.resumeSession(await findSession(runtime.store, resume), request);
+  if (given.has("continue")) {
+    const { workingDirectory } = await import("../context/working-directory.ts");
+    return runtime.resumeSession(await lastSession(runtime.store, workingDirectory(request.cwd)), request);
+  }
+  if (sessionId !== undefined && (await runtime.store.ids()).includes(sessionId)) {
+    throw usage(`There is a session ${sessionId} already. Go on with it: --resume ${sessionId}.`);
+  }
+  return runtime.createSession({ ...request, ...(sessionId !== undefined && { sessionId }) });
+}
+
+async function readPrompt(given: Arguments, silent: boolean): Promise<string> {
+  const prompt = given.text("prompt");
+  const patient = given.words.includes("-") || prompt === undefined;
+  const piped = await readPiped(process.stdin, patient);
+  if (piped.kind === "silent" && !silent) {
+    process.stderr.write("troupe: nothing was piped in within 3 s, going on without (add - to wait for it)\n");
+  }
+  const text =
+    piped.kind === "data" ? (prompt === undefined ? piped.text : withPiped(prompt, piped.text)) : (prompt ?? "");
+  if (text.trim() === "") {
+    throw usage(
+      prompt === undefined ? 'There is nothing to do. Give a prompt: troupe -p "<prompt>"' : "The prompt is empty.",
+    );
+  }
+  return text;
+}

@@ -1,0 +1,112 @@
+import { clip, plural, sanitise } from "../lib/text.ts";
+import type { SessionEvent } from "../protocol/event.ts";
+import { createRuntime, type Runtime } from "../runtime/runtime.ts";
+import { findSession } from "../runtime/select-session.ts";
+import { type Arguments, usage } from "./args.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+
+const HELP = `Usage:
+  troupe sessions list               all sessions, the last used first
+  troupe sessions show <id|name>     what was said and done
+  troupe sessions export <id|name>   the whole log as JSON lines, on stdout
+  troupe sessions delete <id|name>   the session and all its files
+`;
+
+/** `troupe sessions`: what is kept, and how to get it out or rid of it. */
+export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
+  const [, verb = "list", ...wanted] = given.words;
+  const runtime = createRuntime({ environment: process.env });
+  const one = async (): Promise<string> => {
+    if (wanted.length !== 1 || !wanted[0]) throw usage(`troupe sessions ${verb} needs one id or name.`);
+    return findSession(runtime.store, wanted[0]);
+  };
+  switch (verb) {
+    case "list":
+      await write(await listText(runtime, given));
+      return exitCodes.done;
+    case "show":
+      await write(sanitise(showText((await runtime.store.read(await one())).events)));
+      return exitCodes.done;
+    case "export":
+      return exportLog(runtime, await one());
+    case "delete": {
+      const sessionId = await one();
+      await runtime.store.remove(sessionId);
+      await write(`Deleted session ${sessionId}.\n`);
+      return exitCodes.done;
+    }
+    case "help":
+      await write(HELP);
+      return exitCodes.done;
+    default:
+      throw usage(`Unknown: troupe sessions ${verb}. It is list, show, export or delete.`);
+  }
+}
+
+async function listText(runtime: Runtime, given: Arguments): Promise<string> {
+  const summaries = await runtime.store.list();
+  if (given.choice("output-format", ["text", "json"]) === "json") {
+    return summaries.map((summary) => `${JSON.stringify(summary)}\n`).join("");
+  }
+  if (summaries.length === 0) return 'No sessions yet. Start one with: troupe -p "<prompt>"\n';
+  const rows = summaries.map(({ sessionId, updatedAt, turns, name, title = "", cwd }) =>
+    [
+      sessionId,
+      updatedAt.slice(0, 16).replace("T", " "),
+      plural(turns, "turn").padEnd(9),
+      name ? `[${name}] ${title}` : title,
+      cwd,
+    ]
+      .map((cell, index) => (index === 3 ? clip(cell, 60).padEnd(60) : cell))
+      .join("  "),
+  );
+  return sanitise(`${rows.join("\n")}\n`);
+}
+
+/** The conversation as a person reads it. */
+function showText(events: readonly SessionEvent[]): string {
+  return events
+    .flatMap((event): string[] => {
+      switch (event.type) {
+        case "session.start":
+          return [`# Session ${event.data.sessionId}, ${event.data.startTime}, ${event.data.context?.cwd ?? ""}`];
+        case "session.resume":
+          return [`# Resumed ${event.data.resumeTime}`];
+        case "user.message":
+          return [`> ${event.data.content.replaceAll("\n", "\n> ")}`];
+        case "assistant.message": {
+          const calls = (event.data.toolRequests ?? []).map(
+            ({ name, arguments: given }) => `  · ${name} ${clip(JSON.stringify(given ?? {}), 160)}`,
+          );
+          return [event.data.content, ...calls].filter(Boolean);
+        }
+        case "tool.execution_complete":
+          return event.data.success ? [] : [`  ! ${clip(event.data.error?.message ?? "failed", 200)}`];
+        case "session.error":
+          return [`! ${event.data.message}`];
+        case "troupe.limit_reached":
+          return [`! ${event.data.message}`];
+        case "abort":
+          return ["! interrupted"];
+        case "troupe.log_damage":
+          return event.data.damage.map(({ line, message }) => `! damaged log, line ${line}: ${message}`);
+        default:
+          return [];
+      }
+    })
+    .map((part) => `${part}\n`)
+    .join("\n");
+}
+
+async function exportLog(runtime: Runtime, sessionId: string): Promise<ExitCode> {
+  const { events, damage } = await runtime.store.read(sessionId);
+  for (const event of events) if (!process.stdout.write(`${JSON.stringify(event)}\n`)) await drained();
+  for (const { line, message } of damage)
+    process.stderr.write(`troupe: line ${line} is damaged and left out: ${message}\n`);
+  return exitCodes.done;
+}
+
+const drained = (): Promise<void> => new Promise((resolve) => process.stdout.once("drain", resolve));
+
+const write = (text: string): Promise<void> =>
+  new Promise((resolve, reject) => process.stdout.write(text, (error) => (error ? reject(error) : resolve())));

@@ -1,0 +1,7 @@
+/** The entry `troupe`: the runtime, for programs that host agents themselves. */
+export type { Outcome } from "../session/session.ts";
+export { type SendOptions, Session } from "../session/session.ts";
+export type { SessionLog, SessionSummary, Store } from "../store/store.ts";
+export { defineTool, type Tool, type ToolContext, ToolError, type ToolResult } from "../tools/tool.ts";
+export { createRuntime, type Runtime, type RuntimeOptions, type SessionRequest } from "./runtime.ts";
+export { findSession, lastSession } from "./select-session.ts";

@@ -1,0 +1,146 @@
+/**
+ * The only place that puts parts together: stores, providers, tools and prompts become sessions here. Every surface
+ * starts with `createRuntime`.
+ */
+import { realpathSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { systemPrompt } from "../context/system-prompt.ts";
+import { workingDirectory } from "../context/working-directory.ts";
+import { type Disk, nodeDisk } from "../lib/node/disk.ts";
+import { type Stamp, systemStamp } from "../lib/stamp.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { Limits } from "../session/budget.ts";
+import { Session, type SessionOptions } from "../session/session.ts";
+import { jsonlStore } from "../store/jsonl.ts";
+import type { SessionLog, Store } from "../store/store.ts";
+import { builtinTools } from "../tools/builtin.ts";
+import type { Tool } from "../tools/tool.ts";
+import { stateRoot } from "./home.ts";
+import { type Models, models } from "./models.ts";
+import { chooseTools, type ToolChoice } from "./tool-choice.ts";
+import { version } from "./version.ts";
+
+export interface RuntimeOptions {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The state root; found from the environment when not given. */
+  readonly home?: string;
+  readonly disk?: Disk;
+  readonly stamp?: Stamp;
+  /** How to load a provider package of the user's; plain `import()` unless told. */
+  readonly importModule?: (specifier: string) => Promise<unknown>;
+  /** Tools instead of the built-in ones. */
+  readonly tools?: readonly Tool[];
+}
+
+export interface SessionRequest {
+  readonly cwd: string;
+  /** See `troupe --help`, Model. */
+  readonly model?: string;
+  readonly name?: string;
+  readonly limits?: Limits;
+  readonly streaming?: boolean;
+  readonly reasoningEffort?: SessionOptions["reasoningEffort"];
+  /** Folders beside `cwd` that tools may reach, or "all". */
+  readonly paths?: readonly string[] | "all";
+  readonly toolChoice?: ToolChoice;
+}
+
+export interface Runtime {
+  readonly home: string;
+  readonly store: Store;
+  readonly models: Models;
+  createSession(request: SessionRequest & { readonly sessionId?: string }): Promise<Session>;
+  resumeSession(sessionId: string, request: SessionRequest): Promise<Session>;
+}
+
+export function createRuntime(options: RuntimeOptions): Runtime {
+  const { environment, disk = nodeDisk, stamp = systemStamp, tools = builtinTools } = options;
+  const home = options.home ?? stateRoot(environment);
+  const store = jsonlStore({ root: home, disk, stamp });
+  const known = models({ environment, home, stamp, ...(options.importModule && { importModule: options.importModule }) });
+
+  const prepare = async (log: SessionLog, request: SessionRequest, lastModel?: string): Promise<SessionOptions> => {
+    const context = placeOf(request.cwd);
+    const offered = chooseTools(tools, request.toolChoice);
+    return {
+      log,
+      stamp,
+      version,
+      model: await known.resolve(request.model ?? environmentModel(environment, lastModel)),
+      system: systemPrompt({ context, platform: process.platform, tools: offered.map(({ name }) => name) }),
+      tools: offered,
+      cwd: context.cwd,
+      roots:
+        request.paths === "all"
+          ? []
+          : [context.cwd, ...(request.paths ?? []).map(realFolder), join(log.directory, "files")],
+      context,
+      largeOutputBytes: largeOutputBytes(environment),
+      ...(request.limits && { limits: request.limits }),
+      ...(request.name !== undefined && { name: request.name }),
+      ...(request.streaming !== undefined && { streaming: request.streaming }),
+      ...(request.reasoningEffort !== undefined && { reasoningEffort: request.reasoningEffort }),
+    };
+  };
+
+  return {
+    home,
+    store,
+    models: known,
+    async createSession(request) {
+      const log = await store.create(request.sessionId ?? stamp.id("session"));
+      return withLog(log, async () => Session.create(await prepare(log, request)));
+    },
+    async resumeSession(sessionId, request) {
+      const log = await store.open(sessionId);
+      return withLog(log, async () => Session.resume(await prepare(log, request, lastModelOf(log))));
+    },
+  };
+}
+
+/** A log whose session could not be made is let go of. */
+async function withLog(log: SessionLog, make: () => Promise<Session>): Promise<Session> {
+  try {
+    return await make();
+  } catch (error) {
+    await log.close();
+    throw error;
+  }
+}
+
+function placeOf(cwd: string): SessionOptions["context"] {
+  try {
+    return workingDirectory(cwd);
+  } catch (cause) {
+    throw new TroupeError("usage", `Cannot work in ${resolve(cwd)}: it does not exist or cannot be read.`, { cause });
+  }
+}
+
+function realFolder(folder: string): string {
+  try {
+    return realpathSync(folder);
+  } catch (cause) {
+    throw new TroupeError("usage", `--add-dir ${folder}: there is no such folder.`, { cause });
+  }
+}
+
+/** A resumed session goes on with its own model, unless one is asked for now. */
+function environmentModel(
+  environment: RuntimeOptions["environment"],
+  lastModel: string | undefined,
+): string | undefined {
+  return environment.TROUPE_MODEL || environment.COPILOT_MODEL ? undefined : lastModel;
+}
+
+function lastModelOf(log: SessionLog): string | undefined {
+  for (let index = log.events.length - 1; index >= 0; index--) {
+    const event = log.events[index];
+    if (event?.type === "troupe.usage") return `${event.data.provider}/${event.data.model}`;
+  }
+  return undefined;
+}
+
+function largeOutputBytes(environment: RuntimeOptions["environment"]): number {
+  const given = Number(environment.TROUPE_LARGE_OUTPUT_BYTES ?? environment.COPILOT_LARGE_OUTPUT_THRESHOLD_BYTES);
+  return Number.isInteger(given) && given >= 1_024 ? given : 20_480;
+}

@@ -1,0 +1,63 @@
+import { nearest } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { WorkingDirectory } from "../protocol/event.ts";
+import type { SessionSummary, Store } from "../store/store.ts";
+
+const SHORTEST_PREFIX = 7;
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** The id of the session a person means by an id, the beginning of one, or a name. */
+export async function findSession(store: Store, wanted: string): Promise<string> {
+  const ids = await store.ids();
+  if (ids.includes(wanted)) return wanted;
+
+  const byPrefix = wanted.length >= SHORTEST_PREFIX ? ids.filter((id) => id.startsWith(wanted.toLowerCase())) : [];
+  if (byPrefix.length === 1 && byPrefix[0]) return byPrefix[0];
+  if (byPrefix.length > 1) throw ambiguous(wanted, byPrefix);
+
+  const summaries = await store.list();
+  const named = summaries.filter(({ name }) => name?.toLowerCase() === wanted.toLowerCase());
+  if (named.length === 1 && named[0]) return named[0].sessionId;
+  if (named.length > 1)
+    throw ambiguous(
+      wanted,
+      named.map(({ sessionId }) => sessionId),
+    );
+
+  const close = nearest(
+    wanted,
+    summaries.flatMap(({ name }) => (name ? [name] : [])),
+  );
+  const hints = [
+    UUID.test(wanted) ? `To start a new session with this id, use --session-id ${wanted}.` : undefined,
+    close ? `Did you mean "${close}"?` : undefined,
+    "See `troupe sessions list`.",
+  ];
+  throw new TroupeError("usage", `There is no session "${wanted}".`, { hint: hints.filter(Boolean).join(" ") });
+}
+
+/** The session most likely meant by "continue": same repository and branch first, then ever wider, newest first. */
+export async function lastSession(store: Store, here: WorkingDirectory): Promise<string> {
+  const summaries = await store.list();
+  const score = (summary: SessionSummary): number => {
+    if (here.repository && summary.repository === here.repository) return summary.branch === here.branch ? 4 : 3;
+    if (here.gitRoot && summary.gitRoot === here.gitRoot) return 2;
+    return summary.cwd === here.cwd ? 1 : 0;
+  };
+  const [best] = summaries
+    .map((summary) => ({ summary, score: score(summary) }))
+    .sort((a, b) => b.score - a.score || b.summary.updatedAt.localeCompare(a.summary.updatedAt));
+  if (!best)
+    throw new TroupeError("usage", "There is no session to continue.", { hint: "Start one with `troupe -p`." });
+  return best.summary.sessionId;
+}
+
+function ambiguous(wanted: string, ids: readonly string[]): TroupeError {
+  return new TroupeError(
+    "usage",
+    `"${wanted}" could be any of ${ids.length} sessions: ${ids.slice(0, 5).join(", ")}.`,
+    {
+      hint: "Give more of the id.",
+    },
+  );
+}

@@ -1,0 +1,66 @@
+import { describe, expect, it } from "vitest";
+import { fails, rateLimited, says } from "../../src/model/faux/faux-step.ts";
+import { withRetry } from "../../src/model/retry.ts";
+import { openaiChat } from "../../src/model/wire/openai-chat.ts";
+import { fauxStamp } from "../../src/testing/faux-stamp.ts";
+import { httpStatus, withFaults } from "../../src/testing/http-reply.ts";
+import { type ModelServerOptions, modelServer } from "../../src/testing/model-server.ts";
+import { dataOf, stage } from "../support/stage.ts";
+
+/** A session over real HTTP whose waits pass at once. */
+async function overHttp(steps: NonNullable<ModelServerOptions["steps"]>) {
+  const server = await modelServer({ steps });
+  const place = { id: "test", baseUrl: server.baseUrl, headers: async () => ({}), bounds: { idleMs: 300, connectMs: 300, totalMs: 5_000 } };
+  const provider = withRetry(openaiChat(place), { stamp: fauxStamp(), random: () => 0.5 });
+  return { server, ...(await stage([], { provider, streaming: true })) };
+}
+
+describe("LOOP-28: retries", () => {
+  it("tries again after 429 and 5xx, waiting what was asked, and adds no turn", async () => {
+    const { server, session, heard } = await overHttp([
+      httpStatus(429, { headers: { "retry-after": "7" } }),
+      httpStatus(429, { headers: { "retry-after-ms": "1500" } }),
+      fails(500),
+      fails(503),
+      says("at last"),
+    ]);
+    await using _ = server;
+    expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "at last" });
+    expect(server.requests).toHaveLength(5);
+    expect(dataOf(session.events, "assistant.turn_start")).toHaveLength(1);
+    const waits = dataOf(heard, "troupe.retry").map(({ delayMs }) => delayMs);
+    expect(waits[0]).toBeGreaterThanOrEqual(7_000);
+    expect(waits[1]).toBeGreaterThanOrEqual(1_500);
+    expect(dataOf(heard, "model.call_failure").map(({ statusCode }) => statusCode)).toEqual([429, 429, 500, 503]);
+    expect(dataOf(session.events, "troupe.usage")).toMatchObject([{ attempts: 5 }]);
+  });
+
+  it("gives up after five retries and says so", async () => {
+    const { server, session } = await overHttp(Array.from({ length: 6 }, () => fails(500)));
+    await using _ = server;
+    expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "error", error: { kind: "server", statusCode: 500 } });
+    expect(server.requests).toHaveLength(6);
+  });
+
+  it("gives up at once when asked to wait longer than 180 s", async () => {
+    const { server, session } = await overHttp([rateLimited(3_600_000)]);
+    await using _ = server;
+    expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "error", error: { kind: "rate_limit" } });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it.each([400, 401, 402, 403, 404, 413])("never retries %i", async (status) => {
+    const { server, session } = await overHttp([httpStatus(status)]);
+    await using _ = server;
+    expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "error", error: { statusCode: status, hint: expect.any(String) } });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it("asks once more after a reply that stalled half-way, and keeps the half for people only", async () => {
+    const { server, session } = await overHttp([withFaults(says("half an answer", { chunkSize: 4 }), { stall: 2 }), says("a whole one")]);
+    await using _ = server;
+    expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "a whole one" });
+    expect(dataOf(session.events, "troupe.partial_message")).toHaveLength(1);
+    expect(dataOf(session.events, "assistant.message").map(({ content }) => content)).toEqual(["a whole one"]);
+  });
+});
