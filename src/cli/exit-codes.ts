@@ -26,7 +26,7 @@ export function exitCodeOf(outcome: Outcome): ExitCode {
     case "limit":
       return exitCodes.limit;
     case "error":
-      return exitCodes.provider;
+      return outcome.error.kind === "internal" ? exitCodes.failed : exitCodes.provider;
     case "failed":
       return exitCodes.failed;
   }

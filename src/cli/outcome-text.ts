@@ -40,10 +40,19 @@ function troubleOf(outcome: Outcome): string[] {
     case "failed": {
       const { error } = outcome;
       const hint = "hint" in error && typeof error.hint === "string" ? ` ${error.hint}` : "";
-      const defect = outcome.kind === "failed" && !(error instanceof TroupeError);
-      return [defect ? (error.stack ?? error.message) : `${error.message.replace(/\.$/, "")}.${hint}`];
+      return [isDefect(outcome) ? defectText(error) : `${error.message.replace(/\.$/, "")}.${hint}`];
     }
   }
+}
+
+function isDefect(outcome: Extract<Outcome, { error: Error }>): boolean {
+  return outcome.kind === "error" ? outcome.error.kind === "internal" : !(outcome.error instanceof TroupeError);
+}
+
+/** The stack of what went wrong first. */
+function defectText(error: Error): string {
+  const cause = error.cause instanceof Error ? error.cause : error;
+  return `this is a defect in troupe, please report it:\n${cause.stack ?? cause.message}`;
 }
 
 function usageLine(session: Session): string {

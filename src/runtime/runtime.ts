@@ -8,6 +8,7 @@ import { systemPrompt } from "../context/system-prompt.ts";
 import { workingDirectory } from "../context/working-directory.ts";
 import { type Disk, nodeDisk } from "../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../lib/stamp.ts";
+import { noUsage } from "../model/provider.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Limits } from "../session/budget.ts";
 import { Session, type SessionOptions } from "../session/session.ts";
@@ -61,12 +62,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 
   const prepare = async (log: SessionLog, request: SessionRequest, lastModel?: string): Promise<SessionOptions> => {
     const context = placeOf(request.cwd);
+    const model = await known.resolve(request.model ?? environmentModel(environment, lastModel));
+    if (request.limits?.costUsd !== undefined && model.costOf(noUsage) === null) throw priceUnknown(model.model);
     const offered = chooseTools(tools, request.toolChoice);
     return {
       log,
       stamp,
       version,
-      model: await known.resolve(request.model ?? environmentModel(environment, lastModel)),
+      model,
       system: systemPrompt({ context, platform: process.platform, tools: offered.map(({ name }) => name) }),
       tools: offered,
       cwd: context.cwd,
@@ -135,9 +138,19 @@ function environmentModel(
 function lastModelOf(log: SessionLog): string | undefined {
   for (let index = log.events.length - 1; index >= 0; index--) {
     const event = log.events[index];
-    if (event?.type === "troupe.usage") return `${event.data.provider}/${event.data.model}`;
+    if (event?.type !== "troupe.usage") continue;
+    const { provider, model } = event.data;
+    // Stand-ins: a session that had to do with one goes on with whatever there is now.
+    return provider === "understudy" || provider === "faux" ? undefined : `${provider}/${model}`;
   }
   return undefined;
+}
+
+/** A limit that cannot be held is refused, not forgotten. */
+function priceUnknown(model: string): TroupeError {
+  return new TroupeError("configuration", `A cost limit cannot be kept: the price of ${model} is not known.`, {
+    hint: "Give its price in providers.json, or limit tokens instead (--max-tokens).",
+  });
 }
 
 function largeOutputBytes(environment: RuntimeOptions["environment"]): number {

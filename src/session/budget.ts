@@ -57,10 +57,10 @@ export class Budget {
     if (limits.tokens !== undefined && tokens >= limits.tokens) {
       return limitReached({ limit: "tokens", allowed: limits.tokens, used: tokens, flag: "--max-tokens" });
     }
-    if (limits.costUsd !== undefined && costUsd !== null && costUsd >= limits.costUsd) {
-      return limitReached({ limit: "cost", allowed: limits.costUsd, used: costUsd, flag: "--max-cost" });
-    }
-    return undefined;
+    if (limits.costUsd === undefined) return undefined;
+    if (costUsd === null) return costUnknown(limits.costUsd);
+    if (costUsd < limits.costUsd) return undefined;
+    return limitReached({ limit: "cost", allowed: limits.costUsd, used: costUsd, flag: "--max-cost" });
   }
 }
 
@@ -73,6 +73,12 @@ function add(totals: ModelTotals, call: EventData<"troupe.usage">): ModelTotals 
     durationMs: totals.durationMs + call.durationMs,
     costUsd: totals.costUsd === null || call.costUsd === null ? null : totals.costUsd + call.costUsd,
   };
+}
+
+/** What cannot be counted cannot be kept below a limit. */
+function costUnknown(allowed: number): LimitReached {
+  const message = "Stopped: the price of a call is not known, so the cost limit (--max-cost) could not be kept.";
+  return { limit: "cost", allowed, used: 0, message };
 }
 
 function limitReached(what: Omit<LimitReached, "message"> & { flag: string }): LimitReached {

@@ -1,0 +1,173 @@
+import { existsSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { describe, expect, it } from "vitest";
+import { exitCodes } from "../../src/cli/exit-codes.ts";
+import { options } from "../../src/cli/options.ts";
+import { isObject, parseJson } from "../../src/lib/json.ts";
+import { parseFauxScript } from "../../src/model/faux/faux-script.ts";
+import { providerList } from "../../src/model/providers/list.ts";
+import { parseProvidersFile } from "../../src/model/settings-file.ts";
+import { isKnownType } from "../../src/protocol/event.ts";
+import { decodeLine } from "../../src/store/line.ts";
+import {
+  anchors,
+  codeBlocks,
+  documents,
+  guides,
+  inlineCode,
+  read,
+  relativeLinks,
+  sources,
+  tableBelow,
+} from "./documents.ts";
+
+const readme = read("README.md");
+const architecture = read("ARCHITECTURE.md");
+
+describe("README.md", () => {
+  it.each(['npm ci && npm start -- -p "Explain how this repository is organised"', "npm ci && npm test"])(
+    "shows the command %s",
+    (command) => {
+      expect(codeBlocks(readme, "sh").map((block) => block.trim())).toContain(command);
+    },
+  );
+
+  it("has the exit codes of the program", () => {
+    const rows = tableBelow(readme, "Exit codes");
+    expect(rows.map(([code]) => Number(code))).toEqual(Object.values(exitCodes));
+  });
+
+  it("is short enough to read whole", () => {
+    expect(readme.split("\n").length).toBeLessThanOrEqual(140);
+  });
+});
+
+describe("links lead somewhere", () => {
+  it.each(documents)("in %s", (path) => {
+    const markdown = read(path);
+    const broken = relativeLinks(markdown).filter((target) => {
+      const [file = "", anchor] = target.split("#");
+      const found = file === "" ? path : normalize(join(dirname(path), file));
+      if (!existsSync(found)) return true;
+      return anchor !== undefined && !anchors(read(found)).includes(anchor);
+    });
+    expect(broken).toEqual([]);
+  });
+});
+
+describe("what is named exists", () => {
+  it.each(guides)("flags of troupe in %s", (path) => {
+    const named = new Set([...read(path).matchAll(/(?<![\w-])--([a-z][a-z-]+)/g)].map(([, name = ""]) => name));
+    const known = options.map(({ name }) => name);
+    expect([...named].filter((name) => !known.includes(name))).toEqual([]);
+  });
+
+  it.each(documents)("variables of troupe in %s", (path) => {
+    const named = new Set(read(path).match(/\bTROUPE_[A-Z_]+[A-Z]\b/g));
+    expect([...named].filter((variable) => !sources.some((source) => source.includes(variable)))).toEqual([]);
+  });
+
+  it.each(documents)("events in %s", (path) => {
+    const groups = /^(session|user|system|assistant|tool|model|troupe|pending_messages)\.[a-z_]+$/;
+    const named = inlineCode(read(path)).filter((code) => groups.test(code) && !/\.(ts|json|js|md)$/.test(code));
+    expect(named.filter((type) => !isKnownType(type))).toEqual([]);
+  });
+
+  it.each(documents)("files in %s", (path) => {
+    const named = inlineCode(read(path)).filter((code) => /^(src|test|docs|bin|scripts)\/[\w./-]+$/.test(code));
+    expect(named.filter((file) => !existsSync(file))).toEqual([]);
+  });
+
+  it("files in the pictures of ARCHITECTURE.md", () => {
+    const named = codeBlocks(architecture, "").flatMap((block) => block.match(/\b[a-z-]+\/[a-z-]+\.ts\b/g) ?? []);
+    expect(named.length).toBeGreaterThan(8);
+    expect(named.filter((file) => !existsSync(join("src", file)))).toEqual([]);
+  });
+});
+
+describe("ARCHITECTURE.md", () => {
+  it("has the import table that test/layers.test.ts enforces", () => {
+    const [, table = ""] = read("test/layers.test.ts").match(/const mayImport[^{]*\{([\s\S]*?)^\};/m) ?? [];
+    const enforced = [...table.matchAll(/^\s*(\w+): \[([^\]]*)\]/gm)].map(([, folder = "", list = ""]) => [
+      folder,
+      list.replaceAll('"', "").replace(/,\s*$/, "").trim() || "–",
+    ]);
+    expect(enforced.length).toBeGreaterThan(5);
+    expect(tableBelow(architecture, "Who may import whom")).toEqual(enforced);
+  });
+
+  it("counts every folder of the table to a band", () => {
+    const bands = tableBelow(architecture, "Four bands").flatMap(([, folders = ""]) =>
+      folders.replaceAll("`", "").split(", "),
+    );
+    const folders = tableBelow(architecture, "Who may import whom").map(([folder = ""]) => folder);
+    expect([...bands, "testing"]).toEqual(folders);
+  });
+});
+
+describe("examples work", () => {
+  it("as providers.json", () => {
+    const [example = ""] = codeBlocks(read("docs/guides/models.md"), "json");
+    expect([...parseProvidersFile({ path: "example", text: example }).providers.keys()]).toContain("work");
+  });
+
+  it("as a faux script", () => {
+    const [example = ""] = codeBlocks(read("docs/guides/testing.md"), "json");
+    expect(parseFauxScript(example).length).toBeGreaterThan(5);
+  });
+
+  it("as lines of a log, checksums included", () => {
+    const [example = ""] = codeBlocks(read("docs/guides/sessions.md"), "jsonl");
+    const lines = example
+      .trim()
+      .split("\n")
+      .map((line) => decodeLine(Buffer.from(line)));
+    expect(lines).toMatchObject([
+      { kind: "record", seq: 1, prev: 0 },
+      { kind: "record", seq: 2, prev: lines[0]?.kind === "record" ? lines[0].crc : undefined },
+    ]);
+  });
+
+  it("as JSON output", () => {
+    for (const example of codeBlocks(read("docs/guides/json-output.md"), "json"))
+      expect(parseJson(example)).toMatchObject({ ok: true });
+  });
+
+  it("as the table of providers", () => {
+    const code = (cell = ""): string[] => cell.match(/[\w-]+/g) ?? [];
+    expect(tableBelow(read("docs/guides/models.md"), "Providers by key").map((row) => row.map(code))).toEqual(
+      providerList.map(({ id, keyVariables, baseUrlVariable, azure }) => [
+        [id],
+        [...keyVariables],
+        [...(baseUrlVariable ? [baseUrlVariable] : []), ...(azure?.versionVariables ?? [])],
+      ]),
+    );
+  });
+
+  it("as the table of runtime dependencies", () => {
+    const manifest = parseJson(read("package.json"));
+    const dependencies = manifest.ok && isObject(manifest.value) ? manifest.value.dependencies : undefined;
+    const rows = tableBelow(read("docs/decisions/0011-runtime-dependencies.md"), "Decision");
+    expect(rows.map(([name = ""]) => name.replaceAll("`", "")).sort()).toEqual(Object.keys(dependencies ?? {}).sort());
+  });
+});
+
+describe("decisions", () => {
+  const pages = documents.filter((path) => path.startsWith("docs/decisions/"));
+
+  it("are numbered without gaps", () => {
+    const numbers = pages.map((path) => Number(path.match(/(\d{4})-[a-z0-9-]+\.md$/)?.[1]));
+    expect(numbers).toEqual(pages.map((_, index) => index + 1));
+  });
+
+  it.each(pages)("%s says context, decision, consequences, alternatives and status", (path) => {
+    const page = read(path);
+    expect(page).toMatch(/^# \d+\. .+\n\n\*\*Status:\*\* \w+/);
+    expect([...page.matchAll(/^## (.+)$/gm)].map(([, heading]) => heading)).toEqual([
+      "Context",
+      "Decision",
+      "Consequences",
+      "Alternatives",
+    ]);
+  });
+});
