@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { afterAbandonedProbe, afterFailure, afterSuccess, type Breaker, closedCircuit } from "./breaker.ts";
+import { ModelError, type ModelErrorKind } from "./model-error.ts";
+
+const limits = { failures: 5, openMs: 30_000 };
+const error = (kind: ModelErrorKind): ModelError => new ModelError(kind, { kind, provider: "acme" });
+
+function fail(breaker: Breaker, kind: ModelErrorKind, details: { isProbe?: boolean; now?: number } = {}): Breaker {
+  return afterFailure(breaker, { error: error(kind), delayMs: 10_000, isProbe: false, now: 0, ...details }, limits);
+}
+
+function failTimes(breaker: Breaker, times: number): Breaker {
+  return Array.from({ length: times }).reduce<Breaker>((before) => fail(before, "network"), breaker);
+}
+
+describe("the circuit", () => {
+  it("opens with the fifth failure in a row, not with the fourth", () => {
+    expect(failTimes(closedCircuit, 4).gate.state).toBe("open");
+    expect(failTimes(closedCircuit, 5)).toEqual({
+      gate: { state: "shut", reason: "outage", since: 0, until: 30_000, cause: error("network") },
+      failures: 5,
+    });
+  });
+
+  it("starts to count afresh with every success", () => {
+    const once = afterSuccess(failTimes(closedCircuit, 4), false);
+    expect(failTimes(once, 4).gate.state).toBe("open");
+    expect(failTimes(once, 5).gate.state).toBe("shut");
+  });
+
+  it("takes an answer of any kind as a sign of life", () => {
+    expect(fail(failTimes(closedCircuit, 4), "request")).toEqual(closedCircuit);
+  });
+
+  it("is not prolonged by those who were under way when it opened", () => {
+    const shut = failTimes(closedCircuit, 5);
+    expect(fail(shut, "network", { now: 20_000 }).gate).toEqual(shut.gate);
+  });
+});
+
+describe("a probe", () => {
+  const limited = fail(closedCircuit, "rate_limit");
+  const probing: Breaker = {
+    ...limited,
+    gate: { state: "probing", reason: "rate_limit", since: 0, cause: error("rate_limit") },
+  };
+
+  it("decides alone about a rate limit: older requests that end meanwhile change nothing", () => {
+    expect(fail(probing, "rate_limit", { now: 50 })).toBe(probing);
+    expect(afterSuccess(probing, false).gate).toEqual(probing.gate);
+    expect(afterSuccess(limited, false).gate).toEqual(limited.gate);
+    expect(afterSuccess(probing, true)).toEqual(closedCircuit);
+  });
+
+  it("that is limited again shuts the gate again, counted from the first time", () => {
+    expect(fail(probing, "rate_limit", { isProbe: true, now: 50 }).gate).toMatchObject({ until: 10_050, since: 0 });
+  });
+
+  it("that fails for another reason makes room for the next after a rest", () => {
+    expect(fail(probing, "network", { isProbe: true, now: 50 }).gate).toMatchObject({
+      state: "shut",
+      reason: "rate_limit",
+      until: 10_050,
+    });
+  });
+
+  it("that nobody waits for any more makes room at once", () => {
+    expect(afterAbandonedProbe(probing, 70).gate).toMatchObject({ state: "shut", until: 70 });
+  });
+});

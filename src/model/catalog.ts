@@ -1,0 +1,216 @@
+/**
+ * From a name to a model that answers. What was asked for is what you get, or an error that says what to do: there is
+ * no other provider and no other model to fall back to once someone has named one.
+ */
+import { nearest } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { type CatalogDependencies, connect } from "./connect.ts";
+import { discoverLocal, listServed, type Served, type ServedModel } from "./discover.ts";
+import { signedHeaders } from "./key.ts";
+import { free, type Price } from "./prices.ts";
+import { withNearestName } from "./nearest-name.ts";
+import type { Provider } from "./provider.ts";
+import type { KnownModel } from "./providers/definition.ts";
+import type { ProviderSettings, Settings } from "./settings.ts";
+import { CUSTOM_PROVIDER } from "./settings-environment.ts";
+
+export interface ResolvedModel {
+  /** The bare wire: retries are put around it by whoever calls. */
+  readonly provider: Provider;
+  readonly providerId: string;
+  /** What the provider calls it. */
+  readonly model: string;
+  readonly displayName: string;
+  readonly contextWindow?: number;
+  readonly maxOutputTokens?: number;
+  /** `null`: not known. */
+  readonly price: Price | null;
+  readonly maxConcurrency?: number;
+  /** For people: the model and where it runs. */
+  readonly label: string;
+}
+
+export const UNDERSTUDY = "understudy";
+
+/** `wanted` is `provider/model`, the name of a model, or `understudy`; without it, whatever is configured. */
+export async function resolveModel(
+  settings: Settings,
+  wanted: string | undefined,
+  dependencies: CatalogDependencies = {},
+): Promise<ResolvedModel> {
+  const reference = (wanted ?? settings.defaultModel)?.trim();
+  if (reference === undefined || reference === "") return resolveUnasked(settings, dependencies);
+  if (reference === UNDERSTUDY) return understudyModel("built in");
+  const { provider, name } = findProvider(settings, reference);
+  mustBeUsable(provider, name);
+  return open(provider, await findModel({ provider, name }, dependencies), dependencies);
+}
+
+/** Nobody named a model: the first provider that is set up, else a server on this machine, else the understudy. */
+async function resolveUnasked(settings: Settings, dependencies: CatalogDependencies): Promise<ResolvedModel> {
+  const configured = settings.providers.filter((provider) => provider.configured);
+  const [usable] = configured.filter((provider) => provider.missing === undefined);
+  if (usable !== undefined) return open(usable, await defaultModelOf(usable, dependencies), dependencies);
+  const [unusable] = configured;
+  if (unusable !== undefined) mustBeUsable(unusable, "…");
+  const found = settings.discovery ? await discoverLocal(settings.providers, dependencies) : undefined;
+  const [model] = found?.models ?? [];
+  if (found === undefined || model === undefined) return understudyModel("built in, as no model is configured");
+  return open(found.provider, known(found.provider, model), dependencies);
+}
+
+async function defaultModelOf(provider: ProviderSettings, dependencies: CatalogDependencies): Promise<KnownModel> {
+  const name = provider.defaultModel ?? (provider.models.length === 1 ? provider.models[0]?.name : undefined);
+  if (name !== undefined) return modelNamed(provider, name) ?? { name, price: priceOf(provider) };
+  const served = await ask(provider, dependencies);
+  const models = served.type === "models" ? served.models : [];
+  const [first] = models;
+  if (first !== undefined && (models.length === 1 || provider.local !== undefined)) return known(provider, first);
+  const names = models.slice(0, 5).map((model) => model.name);
+  throw new TroupeError("configuration", `${provider.name} is set up, but not which of its models to use`, {
+    hint: `Name one, as ${provider.id}/${names[0] ?? "model"}${names.length > 1 ? `; it has ${names.join(", ")}` : ""}.`,
+  });
+}
+
+interface Wanted {
+  readonly provider: ProviderSettings;
+  readonly name: string;
+}
+
+function findProvider({ providers }: Settings, reference: string): Wanted {
+  const slash = reference.indexOf("/");
+  const named = slash > 0 ? providers.find((provider) => provider.id === reference.slice(0, slash)) : undefined;
+  if (named !== undefined && slash < reference.length - 1) {
+    // "openrouter/auto" is the whole name of a model of openrouter.
+    const whole = modelNamed(named, reference)?.name;
+    return { provider: named, name: whole ?? reference.slice(slash + 1) };
+  }
+
+  const custom = providers.find((provider) => provider.id === CUSTOM_PROVIDER);
+  if (custom !== undefined) return { provider: custom, name: reference };
+  const offering = providers.filter((provider) => modelNamed(provider, reference) !== undefined);
+  const configured = providers.filter((provider) => provider.configured);
+  const candidates = offering.filter((provider) => provider.configured);
+  const [candidate, second] = candidates;
+  if (candidate !== undefined && second !== undefined) {
+    const references = candidates.map((provider) => `${provider.id}/${reference}`);
+    throw new TroupeError("configuration", `"${reference}" is offered by several providers`, {
+      hint: `Say which: ${references.join(" or ")}.`,
+    });
+  }
+  const chosen = candidate ?? offering[0] ?? (configured.length === 1 ? configured[0] : undefined);
+  if (chosen !== undefined) return { provider: chosen, name: reference };
+  throw unknown(reference, suggestions(providers, reference));
+}
+
+function mustBeUsable(provider: ProviderSettings, name: string): void {
+  if (provider.missing === undefined) return;
+  const verb = provider.missing.replace(/^set /, "");
+  throw new TroupeError("configuration", `${provider.id}/${name} needs ${verb}, which is not set`, {
+    hint: `Set ${verb}, or give ${provider.id} a key in your providers file.`,
+  });
+}
+
+/**
+ * A name is taken at the user's word, so that a start costs no extra request: a provider that does not know it says
+ * so when asked to use it, and `withNearestName` then adds what was probably meant. A server on this machine is asked
+ * first, as it may not be running, and knows best how much context it gives.
+ */
+async function findModel({ provider, name }: Wanted, dependencies: CatalogDependencies): Promise<KnownModel> {
+  const listed = modelNamed(provider, name);
+  if (provider.local === undefined) return listed ?? { name, price: priceOf(provider) };
+  if (listed !== undefined && !needsWindow(provider, listed)) return listed;
+  const served = await ask(provider, dependencies);
+  if (served.type === "silent") throw notRunning(provider, name);
+  const models = served.type === "models" ? served.models : [];
+  const match = models.find((model) => model.name === name || model.name === `${name}:latest`);
+  if (match !== undefined) return { ...known(provider, match), ...listed, name };
+  if (listed !== undefined || models.length === 0) return listed ?? { name, price: priceOf(provider) };
+  const names = models.map((model) => `${provider.id}/${model.name}`);
+  throw unknown(`${provider.id}/${name}`, nearest(`${provider.id}/${name}`, names));
+}
+
+function notRunning(provider: ProviderSettings, name: string): TroupeError {
+  const { host } = new URL(provider.baseUrl);
+  const message = `${provider.id}/${name} needs ${provider.name}, and no server answers at ${host}`;
+  return new TroupeError("configuration", message, { hint: `Start ${provider.name}, or choose another model.` });
+}
+
+/** A local server knows best how much context it gives a model. */
+function needsWindow(provider: ProviderSettings, model: KnownModel): boolean {
+  return provider.local !== undefined && model.contextWindow === undefined;
+}
+
+function unknown(reference: string, guess: string | undefined): TroupeError {
+  return new TroupeError("configuration", `There is no model "${reference}"`, {
+    hint: guess === undefined ? "Run `troupe models` to see what there is." : `Did you mean ${guess}?`,
+  });
+}
+
+function suggestions(providers: readonly ProviderSettings[], wanted: string): string | undefined {
+  const references = new Map<string, string>();
+  for (const provider of providers) {
+    for (const { name } of provider.models) {
+      const reference = `${provider.id}/${name}`;
+      references.set(reference, reference);
+      if (!references.has(name)) references.set(name, reference);
+    }
+  }
+  return references.get(wanted) ?? references.get(nearest(wanted, references.keys()) ?? "");
+}
+
+function modelNamed(provider: ProviderSettings, name: string): KnownModel | undefined {
+  return provider.models.find((model) => model.name === name);
+}
+
+function known(provider: ProviderSettings, served: ServedModel): KnownModel {
+  return { price: priceOf(provider), ...served, ...modelNamed(provider, served.name) };
+}
+
+function priceOf(provider: ProviderSettings): Price | null {
+  return provider.local === undefined ? null : free;
+}
+
+function ask(provider: ProviderSettings, { fetch, stamp }: CatalogDependencies): Promise<Served> {
+  if (!provider.listsModels) return Promise.resolve({ type: "silent" });
+  const headers = signedHeaders(provider, stamp);
+  return listServed(provider, { headers, withinMs: 1_000, ...(fetch === undefined ? {} : { fetch }) });
+}
+
+async function open(
+  provider: ProviderSettings,
+  model: KnownModel,
+  dependencies: CatalogDependencies,
+): Promise<ResolvedModel> {
+  const wireName = model.wireName ?? model.name;
+  const displayName = model.displayName ?? model.name;
+  return {
+    provider: withNearestName(await connect(provider, wireName, dependencies), () => namesOf(provider, dependencies)),
+    providerId: provider.id,
+    model: wireName,
+    displayName,
+    price: model.price,
+    label: `${displayName} (${provider.name})`,
+    ...(model.contextWindow === undefined ? {} : { contextWindow: model.contextWindow }),
+    ...(model.maxOutputTokens === undefined ? {} : { maxOutputTokens: model.maxOutputTokens }),
+    ...(provider.maxConcurrency === undefined ? {} : { maxConcurrency: provider.maxConcurrency }),
+  };
+}
+
+async function namesOf(provider: ProviderSettings, dependencies: CatalogDependencies): Promise<string[]> {
+  const served = await ask(provider, dependencies);
+  const models = served.type === "models" ? served.models : [];
+  return [...models, ...provider.models].map((model) => model.name);
+}
+
+async function understudyModel(why: string): Promise<ResolvedModel> {
+  const { understudy } = await import("./understudy/understudy.ts");
+  return {
+    provider: understudy(),
+    providerId: UNDERSTUDY,
+    model: UNDERSTUDY,
+    displayName: UNDERSTUDY,
+    price: free,
+    label: `understudy (${why})`,
+  };
+}

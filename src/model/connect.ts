@@ -1,0 +1,71 @@
+/** Turns the settings of a provider into one that answers, loading only what that takes. */
+import type { Stamp } from "../lib/stamp.ts";
+import { keyReader, signedHeaders } from "./key.ts";
+import type { Provider } from "./provider.ts";
+import type { ProviderSettings } from "./settings.ts";
+import type { Bounds, Place } from "./wire/place.ts";
+
+export interface CatalogDependencies {
+  readonly stamp?: Stamp;
+  readonly fetch?: typeof fetch;
+  readonly bounds?: Partial<Bounds>;
+  /** The folder whose `node_modules` holds provider packages the user installed. Never a project's. */
+  readonly packagesFolder?: string;
+  /** How such a package is loaded; plain `import()` unless told. */
+  readonly importModule?: (specifier: string) => Promise<unknown>;
+}
+
+/** Loads the one wire that is needed, and nothing else. */
+export async function connect(
+  provider: ProviderSettings,
+  model: string,
+  dependencies: CatalogDependencies,
+): Promise<Provider> {
+  if (provider.npm !== undefined) {
+    const { aiSdkProvider } = await import("./ai-sdk.ts");
+    return aiSdkProvider({
+      id: provider.id,
+      npm: provider.npm,
+      packagesFolder: dependencies.packagesFolder,
+      key: keyReader(provider.key, dependencies.stamp),
+      baseUrl: provider.baseUrl === "" ? undefined : provider.baseUrl,
+      headers: provider.headers,
+      options: provider.npmOptions ?? {},
+      ...(dependencies.fetch === undefined ? {} : { fetch: dependencies.fetch }),
+      ...(dependencies.bounds === undefined ? {} : { bounds: dependencies.bounds }),
+      ...(dependencies.importModule === undefined ? {} : { importModule: dependencies.importModule }),
+    });
+  }
+  const place = placeOf(provider, model, dependencies);
+  switch (provider.wire) {
+    case "completions":
+      return (await import("./wire/openai-chat.ts")).openaiChat(place);
+    case "responses":
+      return (await import("./wire/openai-responses.ts")).openaiResponses(place);
+    case "anthropic":
+      return (await import("./wire/anthropic.ts")).anthropicMessages(place);
+  }
+}
+
+function placeOf(provider: ProviderSettings, model: string, dependencies: CatalogDependencies): Place {
+  const { stamp, fetch, bounds } = dependencies;
+  return {
+    id: provider.id,
+    headers: signedHeaders(provider, stamp),
+    ...(provider.azure === undefined ? { baseUrl: provider.baseUrl } : azureRoute(provider, model)),
+    ...(provider.keyHint === undefined ? {} : { keyHint: provider.keyHint }),
+    ...(stamp === undefined ? {} : { stamp }),
+    ...(fetch === undefined ? {} : { fetch }),
+    ...(bounds === undefined ? {} : { bounds }),
+  };
+}
+
+/** With a version the model is part of the path; without one, the address is like anyone else's. */
+function azureRoute({ baseUrl, azure, wire }: ProviderSettings, model: string): { baseUrl: string; query?: string } {
+  const resource = baseUrl.replace(/\/openai(?:\/v1)?$/, "");
+  const version = azure?.apiVersion;
+  if (version === undefined) return { baseUrl: `${resource}/openai/v1` };
+  const query = `api-version=${encodeURIComponent(version)}`;
+  if (wire === "responses") return { baseUrl: `${resource}/openai`, query };
+  return { baseUrl: `${resource}/openai/deployments/${encodeURIComponent(model)}`, query };
+}

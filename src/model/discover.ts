@@ -1,0 +1,154 @@
+/** Asking servers what they have: the list of models of a place, and servers on this machine when nothing is set up. */
+import { isObject, parseJson } from "../lib/json.ts";
+import type { LocalServer, WireApi } from "./providers/definition.ts";
+
+export interface ServedModel {
+  readonly name: string;
+  readonly contextWindow?: number;
+}
+
+export interface Listing {
+  readonly id: string;
+  readonly wire: WireApi;
+  readonly baseUrl: string;
+  readonly local?: LocalServer;
+}
+
+export interface ListOptions {
+  readonly headers: () => Promise<Readonly<Record<string, string>>>;
+  readonly withinMs: number;
+  readonly fetch?: typeof fetch;
+  readonly signal?: AbortSignal;
+}
+
+export type Served =
+  | { readonly type: "models"; readonly models: readonly ServedModel[] }
+  /** Nobody there, or nobody who speaks this way. */
+  | { readonly type: "silent" }
+  /** Somebody is there and said no. */
+  | { readonly type: "refused"; readonly status: number };
+
+/** What a server says it has. Never throws and never takes longer than `withinMs`. */
+export async function listServed(place: Listing, options: ListOptions): Promise<Served> {
+  const signal = AbortSignal.any([AbortSignal.timeout(options.withinMs), ...(options.signal ? [options.signal] : [])]);
+  const get = (url: string): Promise<Reply> => getJson(url, { ...options, signal });
+  try {
+    const windowPath = place.local?.windowPath;
+    const [list, windows] = await Promise.all([
+      get(modelsUrl(place)),
+      windowPath === undefined
+        ? new Map<string, number>()
+        : loadedWindows(get, new URL(windowPath, place.baseUrl).href),
+    ]);
+    if (list.status !== 200) return { type: "refused", status: list.status };
+    const models = readModels(list.body);
+    if (models === undefined) return { type: "silent" };
+    return { type: "models", models: models.map((model) => withWindow(model, windows)) };
+  } catch {
+    return { type: "silent" };
+  }
+}
+
+export interface Found<P extends Listing> {
+  readonly provider: P;
+  readonly models: readonly ServedModel[];
+}
+
+/** The first of the local servers, in their order, that answers with at least one model. */
+export async function discoverLocal<P extends Listing>(
+  providers: readonly P[],
+  options: { readonly fetch?: typeof fetch; readonly withinMs?: number },
+): Promise<Found<P> | undefined> {
+  const candidates = providers.filter(({ local, baseUrl }) => local?.discover && isLoopback(baseUrl));
+  const headers = async (): Promise<Record<string, string>> => ({});
+  const answers = candidates.map(async (provider) => ({
+    provider,
+    served: await listServed(provider, { withinMs: 300, ...options, headers }),
+  }));
+  for (const { provider, served } of await Promise.all(answers)) {
+    if (served.type === "models" && served.models.length > 0) return { provider, models: served.models };
+  }
+  return undefined;
+}
+
+function isLoopback(url: string): boolean {
+  return URL.canParse(url) && new URL(url).hostname === "127.0.0.1";
+}
+
+function modelsUrl({ wire, baseUrl }: Listing): string {
+  if (wire !== "anthropic") return `${baseUrl}/models`;
+  return `${baseUrl}${/\/v\d+$/.test(baseUrl) ? "" : "/v1"}/models?limit=1000`;
+}
+
+/** Context of the models in memory, as the server runs them; often far less than the model could take. */
+async function loadedWindows(get: (url: string) => Promise<Reply>, url: string): Promise<Map<string, number>> {
+  const windows = new Map<string, number>();
+  const { body } = await get(url).catch((): Reply => ({ status: 0, body: undefined }));
+  const models = isObject(body) && Array.isArray(body.models) ? body.models : [];
+  for (const model of models) {
+    if (isObject(model) && typeof model.name === "string" && isWindow(model.context_length)) {
+      windows.set(model.name, model.context_length);
+    }
+  }
+  return windows;
+}
+
+function withWindow(model: ServedModel, windows: ReadonlyMap<string, number>): ServedModel {
+  const loaded = windows.get(model.name);
+  return loaded === undefined ? model : { ...model, contextWindow: loaded };
+}
+
+/** The shape every compatible server shares; what they say about the window differs. */
+function readModels(body: unknown): ServedModel[] | undefined {
+  if (!isObject(body) || !Array.isArray(body.data)) return undefined;
+  const models: ServedModel[] = [];
+  for (const entry of body.data.slice(0, MAX_MODELS)) {
+    if (!isObject(entry) || typeof entry.id !== "string" || entry.id === "") continue;
+    const meta = isObject(entry.meta) ? entry.meta : {};
+    const stated = [
+      entry.context_length,
+      entry.context_window,
+      entry.max_context_length,
+      entry.max_model_len,
+      meta.n_ctx,
+    ];
+    const contextWindow = stated.find(isWindow);
+    const name = entry.id.replace(/^models\//, "");
+    models.push(contextWindow === undefined ? { name } : { name, contextWindow });
+  }
+  return models;
+}
+
+function isWindow(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0;
+}
+
+interface Reply {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+async function getJson(url: string, options: ListOptions & { readonly signal: AbortSignal }): Promise<Reply> {
+  const headers = await options.headers();
+  // A redirect could carry the key elsewhere.
+  const response = await (options.fetch ?? fetch)(url, { headers, signal: options.signal, redirect: "error" });
+  if (!response.ok) {
+    await response.body?.cancel();
+    return { status: response.status, body: undefined };
+  }
+  const parsed = parseJson(await boundedText(response));
+  return { status: 200, body: parsed.ok ? parsed.value : undefined };
+}
+
+async function boundedText(response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.length > MAX_CHARACTERS) throw new Error("the list of models is too long");
+  }
+  return text;
+}
+
+const MAX_MODELS = 5_000;
+const MAX_CHARACTERS = 16 * 1024 * 1024;

@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import { keyReader, runKeyCommand, signedHeaders, splitCommand } from "./key.ts";
+
+const node = (script: string): string[] => [process.execPath, "-e", script];
+
+describe("a key", () => {
+  it.each([
+    ["bearer", { authorization: "Bearer k1", a: "b" }],
+    ["x-api-key", { "x-api-key": "k1", a: "b" }],
+    ["api-key", { "api-key": "k1", a: "b" }],
+    ["none", { a: "b" }],
+  ] as const)("travels as %s", async (auth, headers) => {
+    const sign = signedHeaders({ auth, key: { type: "value", value: "k1" }, headers: { a: "b" } });
+    expect(await sign()).toEqual(headers);
+  });
+
+  it("that is not there is not sent", async () => {
+    expect(await signedHeaders({ auth: "bearer", key: { type: "none" }, headers: {} })()).toEqual({});
+  });
+});
+
+describe("a key command", () => {
+  it("prints the key, which is kept for five minutes", async () => {
+    let now = 0;
+    const stamp = { id: String, now: () => 0, monotonic: () => now, sleep: async () => undefined };
+    const read = keyReader(
+      { type: "command", command: node("console.log(process.hrtime.bigint().toString())") },
+      stamp,
+    );
+    const first = await read();
+    now = 299_999;
+    expect(await read()).toBe(first);
+    now = 300_000;
+    expect(await read()).not.toBe(first);
+  });
+
+  it("is not run by a shell", async () => {
+    expect(await runKeyCommand([...node("console.log(process.argv[1])"), "$HOME;`id`"])).toBe("$HOME;`id`");
+  });
+
+  it.each([
+    ["fails", node("console.error('no token'); process.exit(3)"), "failed: no token"],
+    ["prints nothing", node(""), "printed nothing"],
+    ["prints a page", node("console.log('a\\nb')"), "printed more than one line"],
+    ["does not exist", ["/no/such/program"], "was not found"],
+    ["hangs", node("setTimeout(() => {}, 60_000)"), "did not finish within 0.5 s"],
+  ])("that %s says so", async (_, command, message) => {
+    await expect(runKeyCommand(command, 500)).rejects.toThrow(message);
+  });
+
+  it("that failed is asked again", async () => {
+    const read = keyReader({ type: "command", command: ["/no/such/program"] });
+    await expect(read()).rejects.toThrow("not found");
+    await expect(read()).rejects.toThrow("not found");
+  });
+});
+
+it.each([
+  ["pass show key", ["pass", "show", "key"]],
+  ["op read \"op://a b/c\"  'd e'", ["op", "read", "op://a b/c", "d e"]],
+  ['a\\ b "c\\"d" e"f"g', ["a b", 'c"d', "efg"]],
+  ["echo $HOME | cat", ["echo", "$HOME", "|", "cat"]],
+])("a command line %j is split into words, and nothing else happens to it", (text, words) => {
+  expect(splitCommand(text)).toEqual(words);
+});

@@ -1,0 +1,88 @@
+/** How a provider's key gets into its requests. */
+import { execFile } from "node:child_process";
+import { type Stamp, systemStamp } from "../lib/stamp.ts";
+import { clip, sanitise } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { Auth } from "./providers/definition.ts";
+
+export interface Signature {
+  readonly auth: Auth;
+  readonly key:
+    | { readonly type: "none" }
+    | { readonly type: "value"; readonly value: string }
+    | { readonly type: "command"; readonly command: readonly string[] };
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The headers of each request. What a command prints is kept for five minutes, as such tokens live longer. */
+export function signedHeaders(signature: Signature, stamp: Stamp = systemStamp): () => Promise<Record<string, string>> {
+  const key = keyReader(signature.key, stamp);
+  return async () => {
+    const value = await key();
+    return { ...(value === undefined ? {} : authHeader(signature.auth, value)), ...signature.headers };
+  };
+}
+
+/** The key itself, for those who put it into a request in their own way. */
+export function keyReader(key: Signature["key"], stamp: Stamp = systemStamp): () => Promise<string | undefined> {
+  if (key.type === "none") return async () => undefined;
+  if (key.type === "value") return async () => key.value;
+  let kept: { readonly value: Promise<string>; readonly until: number } | undefined;
+  return () => {
+    const now = stamp.monotonic();
+    if (kept === undefined || kept.until <= now) {
+      const value = runKeyCommand(key.command);
+      kept = { value, until: now + KEPT_MS };
+      value.catch(() => {
+        kept = undefined;
+      });
+    }
+    return kept.value;
+  };
+}
+
+const KEPT_MS = 5 * 60_000;
+
+function authHeader(auth: Auth, key: string): Record<string, string> {
+  switch (auth) {
+    case "bearer":
+      return { authorization: `Bearer ${key}` };
+    case "none":
+      return {};
+    default:
+      return { [auth]: key };
+  }
+}
+
+/** Runs the program itself, without a shell, for ten seconds at most. Its output is the key and is never shown. */
+export function runKeyCommand(command: readonly string[], timeoutMs = 10_000): Promise<string> {
+  const [program = "", ...args] = command;
+  const options = { timeout: timeoutMs, killSignal: "SIGKILL", maxBuffer: 64 * 1024, windowsHide: true } as const;
+  return new Promise((resolve, reject) => {
+    const fail = (why: string): void => reject(new TroupeError("configuration", `the key command "${program}" ${why}`));
+    execFile(program, args, options, (error, stdout, stderr) => {
+      const key = stdout.trim();
+      if (error?.killed) return fail(`did not finish within ${timeoutMs / 1_000} s`);
+      if (error?.code === "ENOENT") return fail("was not found");
+      if (error)
+        return fail(`failed: ${clip(sanitise(stderr).trim().split("\n")[0] || `exit code ${error.code}`, 200)}`);
+      if (key === "" || /[\r\n]/.test(key)) return fail(key === "" ? "printed nothing" : "printed more than one line");
+      resolve(key);
+    }).stdin?.end();
+  });
+}
+
+/** Words of a command line: quotes group, a backslash takes the next character as it is. Nothing is expanded. */
+export function splitCommand(text: string): string[] {
+  const words: string[] = [];
+  const pattern = /(?:[^\s"'\\]|\\[\s\S]|"(?:[^"\\]|\\[\s\S])*"|'[^']*')+/g;
+  for (const [word] of text.matchAll(pattern)) {
+    words.push(
+      word.replace(
+        /\\([\s\S])|"((?:[^"\\]|\\[\s\S])*)"|'([^']*)'/g,
+        (_, escaped, double, single) => escaped ?? (double === undefined ? single : double.replace(/\\(["\\])/g, "$1")),
+      ),
+    );
+  }
+  return words;
+}

@@ -1,0 +1,283 @@
+/**
+ * One limiter stands between all agents and one model of one provider, so that a hundred of them behave like one
+ * considerate caller: a rate limit parks everyone, one probe tries, and then the rest come through a few at a time.
+ */
+import type { Stamp } from "../lib/stamp.ts";
+import {
+  afterAbandonedProbe,
+  afterFailure,
+  afterSuccess,
+  type Breaker,
+  type BreakerLimits,
+  type Closure,
+  closedCircuit,
+  refusal,
+} from "./breaker.ts";
+import type { ModelError } from "./model-error.ts";
+
+export interface LimiterOptions {
+  readonly stamp: Stamp;
+  /** Requests at the same time. A local server wants few; hosted ones are limited by their own answers. */
+  readonly maxConcurrency?: number;
+  readonly breaker?: BreakerLimits;
+  /** No call is held longer than this by a closed gate. */
+  readonly longestWaitMs?: number;
+  /** After a rate limit: at most `starts` requests in any `slotMs`, for `calmMs`. */
+  readonly ramp?: { readonly starts: number; readonly slotMs: number; readonly calmMs: number };
+}
+
+export interface LimiterWait {
+  readonly reason: Closure["reason"] | "concurrency";
+  /** Until the next try; unknown while others decide. */
+  readonly delayMs?: number;
+  /** How many calls wait, this one included. */
+  readonly waiting: number;
+}
+
+/** A model call with all its retries. Tells a lone caller from a crowd, and keeps the order of arrival. */
+export interface Seat {
+  /** Resolves when a request may start; rejects with a `ModelError` when waiting is pointless, or when aborted. */
+  enter(signal: AbortSignal, onWait?: (wait: LimiterWait) => void): Promise<Pass>;
+  leave(): void;
+}
+
+/** Leave for one request. `release` is always called last, and may be called again. */
+export interface Pass {
+  /** The provider began to answer. */
+  accepted(): void;
+  /** `delayMs` is how long to stay away if the error is a rate limit. */
+  failed(error: ModelError, delayMs: number): void;
+  release(): void;
+}
+
+interface Waiter {
+  readonly seat: number;
+  readonly enteredAt: number;
+  readonly onWait: ((wait: LimiterWait) => void) | undefined;
+  readonly admit: (pass: Pass) => void;
+  readonly reject: (reason: unknown) => void;
+  told: string;
+}
+
+type Admission =
+  | { readonly type: "admit"; readonly probe: boolean }
+  | { readonly type: "wait"; readonly reason: LimiterWait["reason"] | "ramp"; readonly until?: number };
+
+export class Limiter {
+  readonly #stamp: Stamp;
+  readonly #maxConcurrency: number;
+  readonly #breakerLimits: BreakerLimits;
+  readonly #longestWaitMs: number;
+  readonly #ramp: { readonly starts: number; readonly slotMs: number; readonly calmMs: number };
+  readonly #waiting: Waiter[] = [];
+  #breaker: Breaker = closedCircuit;
+  /** What we allow ourselves at the moment: halved by a rate limit, raised by one with each success. */
+  #concurrency: number;
+  #running = 0;
+  #seats = 0;
+  #lastSeat = 0;
+  #recentStarts: number[] = [];
+  #pacedUntil = Number.NEGATIVE_INFINITY;
+  #alarm: { readonly at: number; readonly stop: AbortController } | undefined;
+
+  constructor(options: LimiterOptions) {
+    this.#stamp = options.stamp;
+    this.#maxConcurrency = Math.max(1, options.maxConcurrency ?? Number.POSITIVE_INFINITY);
+    this.#concurrency = this.#maxConcurrency;
+    this.#breakerLimits = options.breaker ?? { failures: 5, openMs: 30_000 };
+    this.#longestWaitMs = options.longestWaitMs ?? 180_000;
+    this.#ramp = options.ramp ?? { starts: 5, slotMs: 100, calmMs: 60_000 };
+  }
+
+  join(): Seat {
+    const seat = ++this.#lastSeat;
+    let left = false;
+    this.#seats++;
+    return {
+      enter: (signal, onWait) => this.#enter(seat, signal, onWait),
+      leave: () => {
+        if (left) return;
+        left = true;
+        this.#seats--;
+        this.#pump();
+      },
+    };
+  }
+
+  #enter(seat: number, signal: AbortSignal, onWait?: (wait: LimiterWait) => void): Promise<Pass> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason);
+      const abort = (): void => {
+        this.#remove(waiter);
+        waiter.reject(signal.reason);
+        this.#pump();
+      };
+      const waiter: Waiter = {
+        seat,
+        enteredAt: this.#stamp.monotonic(),
+        onWait,
+        told: "",
+        admit: (pass) => {
+          signal.removeEventListener("abort", abort);
+          resolve(pass);
+        },
+        reject: (reason) => {
+          signal.removeEventListener("abort", abort);
+          reject(reason);
+        },
+      };
+      signal.addEventListener("abort", abort, { once: true });
+      // Oldest call first: one that comes back for a retry is not overtaken by newcomers.
+      const place = this.#waiting.findIndex((other) => other.seat > seat);
+      this.#waiting.splice(place === -1 ? this.#waiting.length : place, 0, waiter);
+      this.#pump();
+    });
+  }
+
+  /** Lets through who may go, sends away who waited too long, and sets the alarm for the next change. */
+  #pump(): void {
+    const now = this.#stamp.monotonic();
+    let admission = this.#admission(now);
+    for (let next = this.#waiting[0]; next !== undefined && admission.type === "admit"; next = this.#waiting[0]) {
+      this.#waiting.shift();
+      next.admit(this.#start(now, admission.probe));
+      admission = this.#admission(now);
+    }
+    this.#dismissHopeless(now);
+    this.#tellWaiting(admission, now);
+    this.#setAlarm(this.#nextChange(admission));
+  }
+
+  #admission(now: number): Admission {
+    const { gate } = this.#breaker;
+    // A lone caller is paced by its own back-off; the breaker exists for crowds.
+    const held = gate.state !== "open" && !(gate.reason === "outage" && this.#seats <= 1);
+    if (held && gate.state === "probing") return { type: "wait", reason: gate.reason };
+    if (held && gate.state === "shut" && gate.until > now) {
+      return { type: "wait", reason: gate.reason, until: gate.until };
+    }
+    if (this.#running >= Math.floor(this.#concurrency)) return { type: "wait", reason: "concurrency" };
+    const slotEnd = (this.#recentStarts[0] ?? Number.NEGATIVE_INFINITY) + this.#ramp.slotMs;
+    const full = this.#recentStarts.length >= this.#ramp.starts && slotEnd > now;
+    if (full && this.#pacedUntil > now) return { type: "wait", reason: "ramp", until: slotEnd };
+    return { type: "admit", probe: held };
+  }
+
+  #start(now: number, probe: boolean): Pass {
+    const { gate } = this.#breaker;
+    if (probe && gate.state === "shut") {
+      const { reason, since, cause } = gate;
+      this.#breaker = { ...this.#breaker, gate: { state: "probing", reason, since, cause } };
+    }
+    this.#running++;
+    this.#recentStarts.push(now);
+    if (this.#recentStarts.length > this.#ramp.starts) this.#recentStarts.shift();
+    return this.#pass(probe);
+  }
+
+  #pass(probe: boolean): Pass {
+    let phase: "sent" | "decided" | "released" = "sent";
+    return {
+      accepted: () => {
+        if (phase !== "sent") return;
+        phase = "decided";
+        this.#breaker = afterSuccess(this.#breaker, probe);
+        this.#concurrency = Math.min(this.#maxConcurrency, this.#concurrency + 1);
+        this.#pump();
+      },
+      failed: (error, delayMs) => {
+        if (phase === "released") return;
+        const now = this.#stamp.monotonic();
+        const isProbe = probe && phase === "sent";
+        phase = "decided";
+        if (error.kind === "rate_limit") {
+          this.#pacedUntil = now + delayMs + this.#ramp.calmMs;
+          if (this.#breaker.gate.state === "open") this.#concurrency = Math.max(1, Math.ceil(this.#running / 2));
+        }
+        this.#breaker = afterFailure(this.#breaker, { error, delayMs, isProbe, now }, this.#breakerLimits);
+      },
+      release: () => {
+        if (phase === "released") return;
+        if (phase === "sent" && probe) this.#breaker = afterAbandonedProbe(this.#breaker, this.#stamp.monotonic());
+        phase = "released";
+        this.#running--;
+        this.#pump();
+      },
+    };
+  }
+
+  #deadline(waiter: Waiter): number {
+    const { gate } = this.#breaker;
+    if (gate.state === "open") return Number.POSITIVE_INFINITY;
+    return Math.max(waiter.enteredAt, gate.since) + this.#longestWaitMs;
+  }
+
+  #dismissHopeless(now: number): void {
+    const { gate } = this.#breaker;
+    if (gate.state === "open") return;
+    for (const waiter of [...this.#waiting]) {
+      const deadline = this.#deadline(waiter);
+      if (now < deadline && (gate.state === "probing" || gate.until <= deadline)) continue;
+      this.#remove(waiter);
+      waiter.reject(refusal(gate, now - waiter.enteredAt, gate.state === "shut" ? gate.until - now : 0));
+    }
+  }
+
+  #tellWaiting(admission: Admission, now: number): void {
+    if (admission.type === "admit" || admission.reason === "ramp") return;
+    const { reason, until } = admission;
+    for (const waiter of this.#waiting) {
+      const news = `${reason} ${until}`;
+      if (waiter.told === news) continue;
+      waiter.told = news;
+      const waiting = this.#waiting.length;
+      waiter.onWait?.(until === undefined ? { reason, waiting } : { reason, waiting, delayMs: until - now });
+    }
+  }
+
+  #nextChange(admission: Admission): number | undefined {
+    if (this.#waiting.length === 0) return undefined;
+    const until = admission.type === "wait" ? (admission.until ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
+    const next = this.#waiting.reduce((earliest, waiter) => Math.min(earliest, this.#deadline(waiter)), until);
+    return Number.isFinite(next) ? next : undefined;
+  }
+
+  #setAlarm(at: number | undefined): void {
+    if (at === this.#alarm?.at) return;
+    this.#alarm?.stop.abort();
+    this.#alarm = undefined;
+    if (at === undefined) return;
+    const stop = new AbortController();
+    this.#alarm = { at, stop };
+    const delay = Math.max(0, Math.ceil(at - this.#stamp.monotonic()));
+    this.#stamp.sleep(delay, stop.signal).then(
+      () => {
+        this.#alarm = undefined;
+        this.#pump();
+      },
+      () => undefined,
+    );
+  }
+
+  #remove(waiter: Waiter): void {
+    const place = this.#waiting.indexOf(waiter);
+    if (place !== -1) this.#waiting.splice(place, 1);
+  }
+}
+
+/** Hands out the one limiter that belongs to a provider and model. */
+export function createLimiters(
+  options: LimiterOptions,
+  maxConcurrency: (provider: string) => number | undefined = () => undefined,
+): (provider: string, model: string) => Limiter {
+  const limiters = new Map<string, Limiter>();
+  return (provider, model) => {
+    const key = JSON.stringify([provider, model]);
+    const found = limiters.get(key);
+    if (found !== undefined) return found;
+    const limit = maxConcurrency(provider) ?? options.maxConcurrency;
+    const made = new Limiter(limit === undefined ? options : { ...options, maxConcurrency: limit });
+    limiters.set(key, made);
+    return made;
+  };
+}

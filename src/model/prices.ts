@@ -1,0 +1,49 @@
+/** What a model call costs. Prices are list prices in US dollars per million tokens; what is not known is `null`. */
+import type { Usage } from "./provider.ts";
+
+export interface Price {
+  readonly input: number;
+  readonly output: number;
+  /** Input read from the provider's cache. Without it, a call that used the cache has no known cost. */
+  readonly cacheRead?: number;
+  /** Input written to the cache. Without it, such tokens cost what input costs. */
+  readonly cacheWrite?: number;
+  /** The prices hold for calls with at most this many input tokens … */
+  readonly upToInputTokens?: number;
+  /** … and these beyond; unknown when missing. */
+  readonly beyond?: Price;
+}
+
+export const free: Price = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+
+/** Dollars for one call, exact to a billionth of a dollar. `null` when any part of it has no known price. */
+export function costOf(usage: Usage, price: Price | null | undefined): number | null {
+  if (price === null || price === undefined) return null;
+  if (price.upToInputTokens !== undefined && usage.inputTokens > price.upToInputTokens) {
+    return costOf(usage, price.beyond);
+  }
+  if (usage.cacheReadTokens > 0 && price.cacheRead === undefined) return null;
+  const fresh = Math.max(0, usage.inputTokens - usage.cacheReadTokens - usage.cacheWriteTokens);
+  const nanodollars =
+    nano(fresh, price.input) +
+    nano(usage.cacheReadTokens, price.cacheRead ?? 0) +
+    nano(usage.cacheWriteTokens, price.cacheWrite ?? price.input) +
+    nano(usage.outputTokens, price.output);
+  return Number(nanodollars) / 1e9;
+}
+
+/** A sum of such costs does not drift: each is a whole number of billionths. */
+export function addCosts(costs: Iterable<number | null>): number | null {
+  let nanodollars = 0n;
+  for (const cost of costs) {
+    if (cost === null) return null;
+    nanodollars += BigInt(Math.round(cost * 1e9));
+  }
+  return Number(nanodollars) / 1e9;
+}
+
+/** Integers, as 0.1 + 0.2 is not 0.3. A price has at most six decimals; the rest of a billionth is rounded half up. */
+function nano(tokens: number, dollarsPerMillion: number): bigint {
+  const microdollarsPerMillion = BigInt(Math.round(dollarsPerMillion * 1e6));
+  return (BigInt(Math.round(tokens)) * microdollarsPerMillion * 1_000n + 500_000n) / 1_000_000n;
+}

@@ -1,0 +1,27 @@
+import type { ProviderDefinition } from "./definition.ts";
+
+/** The endpoint that speaks the chat wire. */
+export const gemini: ProviderDefinition = {
+  id: "gemini",
+  name: "Google Gemini",
+  wire: "completions",
+  baseUrl: "https://generativelanguage.googleapis.com/v1beta/openai",
+  keyVariables: ["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+  auth: "bearer",
+  listsModels: true,
+  defaultModel: "gemini-3.8-flash",
+  models: [
+    {
+      name: "gemini-3.8-flash",
+      contextWindow: 1_000_000,
+      maxOutputTokens: 65_536,
+      price: { input: 0.75, output: 3.75 },
+    },
+    {
+      name: "gemini-3.5-flash",
+      contextWindow: 1_000_000,
+      maxOutputTokens: 64_000,
+      price: { input: 1.5, output: 9, cacheRead: 0.15 },
+    },
+  ],
+};

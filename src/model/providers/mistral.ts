@@ -1,0 +1,17 @@
+import type { ProviderDefinition } from "./definition.ts";
+
+/** The names move to newer models over time, and their prices with them. */
+export const mistral: ProviderDefinition = {
+  id: "mistral",
+  name: "Mistral",
+  wire: "completions",
+  baseUrl: "https://api.mistral.ai/v1",
+  keyVariables: ["MISTRAL_API_KEY"],
+  auth: "bearer",
+  listsModels: true,
+  defaultModel: "mistral-medium-latest",
+  models: [
+    { name: "mistral-medium-latest", contextWindow: 131_072, price: null },
+    { name: "codestral-latest", contextWindow: 256_000, price: null },
+  ],
+};

@@ -1,0 +1,46 @@
+import type { ProviderDefinition } from "./definition.ts";
+
+export const openai: ProviderDefinition = {
+  id: "openai",
+  name: "OpenAI",
+  wire: "responses",
+  baseUrl: "https://api.openai.com/v1",
+  baseUrlVariable: "OPENAI_BASE_URL",
+  keyVariables: ["OPENAI_API_KEY"],
+  auth: "bearer",
+  listsModels: true,
+  defaultModel: "gpt-6-sol",
+  models: [
+    {
+      name: "gpt-6-sol",
+      contextWindow: 872_000,
+      maxOutputTokens: 128_000,
+      // Longer prompts have a tariff of their own.
+      price: { input: 2, output: 10, cacheRead: 0.2, cacheWrite: 2.5, upToInputTokens: 272_000 },
+    },
+    {
+      name: "gpt-6-luna",
+      contextWindow: 1_000_000,
+      maxOutputTokens: 128_000,
+      price: { input: 0.1, output: 0.5, cacheRead: 0.01, cacheWrite: 0.125, upToInputTokens: 272_000 },
+    },
+    {
+      name: "gpt-5.2",
+      contextWindow: 400_000,
+      maxOutputTokens: 128_000,
+      price: { input: 1.75, output: 14, cacheRead: 0.175 },
+    },
+    {
+      name: "gpt-5-mini",
+      contextWindow: 400_000,
+      maxOutputTokens: 128_000,
+      price: { input: 0.25, output: 2, cacheRead: 0.025 },
+    },
+    {
+      name: "gpt-4.1",
+      contextWindow: 1_047_576,
+      maxOutputTokens: 32_768,
+      price: { input: 2, output: 8, cacheRead: 0.5 },
+    },
+  ],
+};

@@ -1,0 +1,208 @@
+/**
+ * Makes a provider stubborn: an attempt that failed for a passing reason is made again after a pause, and whoever
+ * reads the stream hears of it through a `retry` event before the pause begins. All waiting goes through the stamp.
+ */
+import type { Stamp } from "../lib/stamp.ts";
+import { plural } from "../lib/text.ts";
+import type { Limiter, LimiterWait } from "./limiter.ts";
+import { ModelError, type ModelErrorKind } from "./model-error.ts";
+import { defineProvider, type ModelEnd, type ModelEvent, type ModelRequest, type Provider } from "./provider.ts";
+
+export interface RetryPolicy {
+  /** Retries in all, as long as the failed attempt had shown nothing. */
+  readonly retriesBeforeOutput: number;
+  /** Of these, how many may follow an attempt that had already shown something. */
+  readonly retriesAfterOutput: number;
+  /** Full jitter: a pause lies between nothing and base · 2ⁿ, never above the cap. */
+  readonly baseMs: number;
+  readonly capMs: number;
+  /** A rate limit that names no time: this, plus an extra that doubles, plus jitter. */
+  readonly rateLimitBaseMs: number;
+  readonly rateLimitExtraMs: number;
+  /** A provider that asks for more than this is not waited for. */
+  readonly longestWaitMs: number;
+}
+
+export const defaultRetryPolicy: RetryPolicy = {
+  retriesBeforeOutput: 5,
+  retriesAfterOutput: 1,
+  baseMs: 200,
+  capMs: 30_000,
+  rateLimitBaseMs: 5_000,
+  rateLimitExtraMs: 1_000,
+  longestWaitMs: 180_000,
+};
+
+export interface RetryOptions {
+  readonly stamp: Stamp;
+  readonly random?: () => number;
+  readonly policy?: Partial<RetryPolicy>;
+  /** Shared by all callers of one provider and model. */
+  readonly limiter?: Limiter;
+  /** Told when the limiter holds this call back, so that the wait can be shown. */
+  readonly onWait?: (wait: LimiterWait) => void;
+}
+
+export function withRetry(provider: Provider, options: RetryOptions): Provider {
+  return defineProvider({
+    id: provider.id,
+    stream: (request, signal) => attempts({ provider, request, signal, options }),
+  });
+}
+
+interface Call {
+  readonly provider: Provider;
+  readonly request: ModelRequest;
+  readonly signal: AbortSignal;
+  readonly options: RetryOptions;
+}
+
+async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
+  const { stamp, limiter, onWait, random = Math.random } = call.options;
+  const policy = { ...defaultRetryPolicy, ...call.options.policy };
+  const seat = limiter?.join();
+  const tally = { retries: 0, retriesAfterOutput: 0 };
+  try {
+    for (;;) {
+      const pass = await seat?.enter(call.signal, onWait);
+      let verdict: Verdict;
+      let error: ModelError;
+      try {
+        const { end, output } = yield* oneAttempt(call, () => pass?.accepted());
+        if (end.stop !== "error") return yield end;
+        error = end.error ?? ModelError.incomplete(call.provider.id);
+        verdict = judge({ error, output, tally, policy, random });
+        pass?.failed(
+          error,
+          verdict.type === "retry" ? verdict.delayMs : (error.retryAfterMs ?? policy.rateLimitBaseMs),
+        );
+        if (output) tally.retriesAfterOutput++;
+      } finally {
+        pass?.release();
+      }
+      if (verdict.type !== "retry")
+        return yield failure(explain({ error, verdict, attempts: tally.retries + 1, stamp }));
+      tally.retries++;
+      yield { type: "retry", attempt: tally.retries, delayMs: verdict.delayMs, error };
+      await stamp.sleep(verdict.delayMs, call.signal);
+    }
+  } finally {
+    seat?.leave();
+  }
+}
+
+async function* oneAttempt(
+  { provider, request, signal }: Call,
+  accepted: () => void,
+): AsyncGenerator<ModelEvent, { end: ModelEnd; output: boolean }> {
+  let output = false;
+  for await (const event of provider.stream(request, signal)) {
+    if (event.type === "end") {
+      if (event.stop !== "error" && event.stop !== "aborted") accepted();
+      return { end: event, output };
+    }
+    if (!output && event.type !== "retry") {
+      output = true;
+      accepted();
+    }
+    yield event;
+  }
+  return { end: failure(ModelError.incomplete(provider.id)), output };
+}
+
+type Verdict =
+  | { readonly type: "retry"; readonly delayMs: number }
+  | { readonly type: "hopeless" }
+  | { readonly type: "exhausted" }
+  | { readonly type: "too_long"; readonly waitMs: number };
+
+interface Case {
+  readonly error: ModelError;
+  readonly output: boolean;
+  readonly tally: { readonly retries: number; readonly retriesAfterOutput: number };
+  readonly policy: RetryPolicy;
+  readonly random: () => number;
+}
+
+function judge({ error, output, tally, policy, random }: Case): Verdict {
+  if (!passing.has(error.kind) || error.retryable === false) return { type: "hopeless" };
+  const waitMs = error.retryAfterMs ?? 0;
+  if (waitMs > policy.longestWaitMs) return { type: "too_long", waitMs };
+  if (tally.retries >= policy.retriesBeforeOutput) return { type: "exhausted" };
+  if (output && tally.retriesAfterOutput >= policy.retriesAfterOutput) return { type: "exhausted" };
+  return { type: "retry", delayMs: pause({ error, retry: tally.retries, policy, random }) };
+}
+
+/** Kinds of failure that may be gone a moment later. */
+const passing: ReadonlySet<ModelErrorKind> = new Set(["rate_limit", "server", "network", "timeout", "protocol"]);
+
+/** How long to wait before retry number `retry`, counted from 0. */
+export function pause(options: {
+  readonly error: ModelError;
+  readonly retry: number;
+  readonly policy: RetryPolicy;
+  readonly random: () => number;
+}): number {
+  const { error, retry, policy, random } = options;
+  const asked = error.retryAfterMs;
+  if (error.kind === "rate_limit" && asked === undefined) {
+    const extra = Math.min(policy.capMs, policy.rateLimitExtraMs * 2 ** retry);
+    return Math.round(policy.rateLimitBaseMs + extra + random() * policy.rateLimitExtraMs);
+  }
+  const backoff = Math.round(random() * Math.min(policy.capMs, policy.baseMs * 2 ** retry));
+  if (asked === undefined) return backoff;
+  // A few per cent on top of what the provider named, so that other processes with the same key do not come back
+  // in the same instant.
+  return Math.max(backoff, Math.ceil(asked) + Math.ceil(asked * 0.05 * random()));
+}
+
+function explain(options: {
+  readonly error: ModelError;
+  readonly verdict: Exclude<Verdict, { type: "retry" }>;
+  readonly attempts: number;
+  readonly stamp: Stamp;
+}): ModelError {
+  const { error, verdict, attempts, stamp } = options;
+  if (verdict.type === "hopeless" && attempts === 1) return error;
+  if (verdict.type === "too_long") {
+    const seconds = Math.ceil(verdict.waitMs / 1_000);
+    return reworded(error, `${error.message} (asked us to wait ${seconds} s, after ${plural(attempts, "attempt")})`, {
+      hint: `Try again after ${clockTime(stamp.now() + verdict.waitMs)}, or choose another model.`,
+    });
+  }
+  return reworded(error, `${error.message} (gave up after ${plural(attempts, "attempt")})`, {
+    hint: error.hint ?? hints[error.kind],
+  });
+}
+
+const hints: Partial<Record<ModelErrorKind, string>> = {
+  rate_limit: "The provider is limiting requests. Wait a little, run fewer agents at once, or choose another model.",
+  server: "The provider has trouble of its own. Try again later or choose another model.",
+  network: "Check the network connection and the base URL of the provider.",
+  timeout: "The provider did not answer in time. Try again, or choose another model.",
+  protocol: "Check that the base URL and the wire API match what the server speaks.",
+};
+
+function reworded(error: ModelError, message: string, changes: { hint: string | undefined }): ModelError {
+  return new ModelError(message, {
+    kind: error.kind,
+    provider: error.provider,
+    cause: error,
+    ...(error.statusCode === undefined ? {} : { statusCode: error.statusCode }),
+    ...(error.code === undefined ? {} : { code: error.code }),
+    ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
+    ...(error.retryable === undefined ? {} : { retryable: error.retryable }),
+    ...(changes.hint === undefined ? {} : { hint: changes.hint }),
+  });
+}
+
+/** Far enough for any honest answer, near enough to be a valid date. */
+const FARTHEST_MS = 4_102_444_800_000;
+
+function clockTime(milliseconds: number): string {
+  return `${new Date(Math.min(milliseconds, FARTHEST_MS)).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+}
+
+function failure(error: ModelError): ModelEnd {
+  return { type: "end", stop: "error", error };
+}

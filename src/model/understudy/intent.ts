@@ -1,0 +1,151 @@
+/** What the last prompt asks for. Pure; the table of prompts in the test beside it is the specification. */
+import {
+  ACTION,
+  CHANGES,
+  DEFINITION,
+  EXPLAIN,
+  FIND,
+  GREETING,
+  HELP,
+  OVERVIEW,
+  RECAP,
+  THANKS,
+  USES,
+} from "./intent-words.ts";
+import { pathIn, type Term, termsIn } from "./terms.ts";
+
+export type Task =
+  | { readonly kind: "overview" }
+  | { readonly kind: "find"; readonly terms: readonly Term[]; readonly want: "definition" | "uses" | "any" }
+  | { readonly kind: "explain"; readonly path: string; readonly line?: number; readonly terms: readonly Term[] }
+  | { readonly kind: "changes" }
+  | { readonly kind: "data"; readonly question: string; readonly data: string }
+  | { readonly kind: "beyond"; readonly verb: string; readonly path?: string; readonly terms: readonly Term[] }
+  | { readonly kind: "greeting" | "thanks" | "help" }
+  | { readonly kind: "recap" };
+
+/** `prompts`: what the user said, oldest first. Earlier ones only lend their subject to "it" and "that file". */
+export function readTask(prompts: readonly string[]): Task {
+  const prompt = prompts.at(-1) ?? "";
+  const task = readPrompt(prompt);
+  if (!lacksSubject(task, prompt)) return task;
+  for (const earlier of prompts.slice(0, -1).reverse()) {
+    const subject = readPrompt(earlier);
+    if (subject.kind === "explain") {
+      if (task.kind !== "find") return subject;
+      return { kind: "find", terms: [{ text: fileStem(subject.path), kind: "name" }], want: task.want };
+    }
+    if (subject.kind === "find" && subject.terms.length > 0)
+      return { ...subject, want: task.kind === "find" ? task.want : subject.want };
+  }
+  return task;
+}
+
+export function readPrompt(prompt: string): Task {
+  if (RECAP.test(prompt)) return { kind: "recap" };
+  const piped = splitData(prompt);
+  if (piped !== undefined) return { kind: "data", ...piped };
+
+  const words = prompt
+    .toLowerCase()
+    .replace(/[\s.!?,;:。！？，]+/g, " ")
+    .trim();
+  if (words === "") return { kind: "help" };
+  if (GREETING.test(words)) return { kind: "greeting" };
+  if (THANKS.test(words)) return { kind: "thanks" };
+  if (HELP.test(words) || prompt.trim() === "?") return { kind: "help" };
+
+  const place = pathIn(prompt);
+  const terms = termsIn(place?.sure ? prompt.replace(place.path, " ") : prompt);
+  const verb = actionIn(words);
+  if (verb !== undefined) {
+    const rest = terms.filter((term) => !verb.split(" ").includes(term.text));
+    return { kind: "beyond", verb, ...(place?.sure ? { path: place.path } : {}), terms: rest };
+  }
+
+  const finds = FIND.test(prompt);
+  const want = USES.test(prompt) ? "uses" : DEFINITION.test(prompt) ? "definition" : "any";
+  const named = terms.some((term) => term.kind !== "word");
+  const overview = OVERVIEW.exec(prompt)?.[0];
+  if (CHANGES.test(prompt) && !(finds && named) && !place?.sure) return { kind: "changes" };
+  if (CHANGES.test(prompt) && /change ?log/i.test(place?.path ?? "")) return { kind: "changes" };
+  if (place?.sure && !(finds && want !== "any")) return explain(place, terms);
+  if (overview !== undefined && !namesOther(terms, overview) && !(finds && want !== "any")) return { kind: "overview" };
+  if (finds) return { kind: "find", terms: place === undefined ? terms : withPath(terms, place.path), want };
+  if (place !== undefined && EXPLAIN.test(prompt)) return explain(place, terms);
+  if (terms.length > 0 && (EXPLAIN.test(prompt) || named || words.split(" ").length <= 3 || prompt.includes("?")))
+    return { kind: "find", terms, want: "any" };
+  if (EXPLAIN.test(prompt)) return { kind: "find", terms, want };
+  return { kind: "beyond", verb: "chat", terms };
+}
+
+function explain(place: { path: string; line?: number }, terms: readonly Term[]): Task {
+  return { kind: "explain", path: place.path, ...(place.line === undefined ? {} : { line: place.line }), terms };
+}
+
+/** Nouns have capitals in some languages: a name that is part of the question itself names nothing. */
+function namesOther(terms: readonly Term[], question: string): boolean {
+  return terms.some((term) => term.kind !== "word" && !question.includes(term.text));
+}
+
+/** "Write a summary of x" asks for reading, not for writing. */
+function actionIn(words: string): string | undefined {
+  const match = ACTION.exec(words);
+  const verb = match?.groups?.verb;
+  if (verb === undefined || match === null) return undefined;
+  const rest = words.slice(match[0].length, match[0].length + 40);
+  if (
+    /^ (me |us |up )?(an? |the |some )?(short |brief |quick |detailed )?(summary|overview|explanation|description|map|outline|list|tour|sense|sure|search)\b/.test(
+      rest,
+    )
+  )
+    return undefined;
+  return verb;
+}
+
+function lacksSubject(task: Task, prompt: string): boolean {
+  if (task.kind === "find") return task.terms.length === 0;
+  if (task.kind !== "beyond" || task.verb !== "chat" || task.terms.length > 0) return false;
+  return /\b(it|its|that|this|those|them|more|again|go on|continue)\b/i.test(prompt);
+}
+
+function withPath(terms: readonly Term[], path: string): Term[] {
+  const stem = fileStem(path);
+  const others = terms.filter((term) => !path.toLowerCase().includes(term.text.toLowerCase()));
+  return [{ text: stem, kind: "name" }, ...others];
+}
+
+function fileStem(path: string): string {
+  return (path.replace(/\/$/, "").split("/").at(-1) ?? path).replace(/\.\w+$/, "");
+}
+
+const DATA_LINES = 4;
+
+/** A prompt that carries text to look at: fenced, tagged, or simply appended. */
+function splitData(prompt: string): { question: string; data: string } | undefined {
+  const fence = /(?:^|\n)(`{3,}|~{3,})[^\n]*\n([\s\S]*?)\n\1/.exec(prompt);
+  if (fence?.[2] !== undefined) return { question: prompt.replace(fence[0], "").trim(), data: fence[2] };
+  const tag = /<(piped_input|stdin|input|data|piped|file|log|diff)\b[^>]*>\n?([\s\S]+?)\n?<\/\1>/i.exec(prompt);
+  if (tag?.[2] !== undefined) return { question: prompt.replace(tag[0], "").trim(), data: tag[2] };
+  const lines = prompt.trimEnd().split("\n");
+  if (lines.length > DATA_LINES) {
+    const blank = lines.findIndex((line) => line.trim() === "");
+    if (blank > 0 && blank <= 3 && lines.length - blank > DATA_LINES && looksLikeData(lines.slice(blank + 1)))
+      return { question: lines.slice(0, blank).join("\n"), data: lines.slice(blank + 1).join("\n") };
+    if (isMarked(lines[0] ?? "") && looksLikeData(lines)) return { question: "", data: lines.join("\n") };
+    if (looksLikeData(lines.slice(1))) return { question: lines[0] ?? "", data: lines.slice(1).join("\n") };
+  }
+  return undefined;
+}
+
+/** Prose wraps into sentences; data has marks at the start or the end of most lines. */
+function looksLikeData(lines: readonly string[]): boolean {
+  const full = lines.filter((line) => line.trim() !== "");
+  return full.length >= DATA_LINES && full.filter(isMarked).length * 2 >= full.length;
+}
+
+function isMarked(line: string): boolean {
+  return /^\s*([[{}\])@<#$>|]|[-+]{1,3}\S|\d{2,4}[-/:]|at |File "|import |from |def |class |function |const |export |diff |index |ERROR|WARN|INFO|DEBUG|Traceback)|[;{}(,|>:]\s*$|^\s{2,}\S/.test(
+    line,
+  );
+}

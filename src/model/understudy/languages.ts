@@ -1,0 +1,177 @@
+/** What the understudy knows of programming languages: tables only, so that a new language is a line. */
+
+export interface Language {
+  readonly name: string;
+  /** Extensions without the dot, or whole file names in lower case. */
+  readonly endings: readonly string[];
+  readonly family: Family;
+}
+
+export type Family =
+  | "script"
+  | "python"
+  | "go"
+  | "rust"
+  | "braces"
+  | "c"
+  | "ruby"
+  | "elixir"
+  | "shell"
+  | "sql"
+  | "make"
+  | "prose"
+  | "data";
+
+/** In the order in which ties are listed. */
+export const languages: readonly Language[] = [
+  { name: "TypeScript", endings: ["ts", "tsx", "mts", "cts"], family: "script" },
+  { name: "JavaScript", endings: ["js", "jsx", "mjs", "cjs"], family: "script" },
+  { name: "Vue", endings: ["vue"], family: "script" },
+  { name: "Svelte", endings: ["svelte"], family: "script" },
+  { name: "Python", endings: ["py", "pyi"], family: "python" },
+  { name: "Go", endings: ["go"], family: "go" },
+  { name: "Rust", endings: ["rs"], family: "rust" },
+  { name: "Java", endings: ["java"], family: "braces" },
+  { name: "Kotlin", endings: ["kt", "kts"], family: "braces" },
+  { name: "Scala", endings: ["scala"], family: "braces" },
+  { name: "C#", endings: ["cs"], family: "braces" },
+  { name: "Swift", endings: ["swift"], family: "braces" },
+  { name: "Dart", endings: ["dart"], family: "braces" },
+  { name: "PHP", endings: ["php"], family: "braces" },
+  { name: "C", endings: ["c", "h"], family: "c" },
+  { name: "C++", endings: ["cc", "cpp", "cxx", "hpp", "hh", "hxx"], family: "c" },
+  { name: "Ruby", endings: ["rb", "rake", "gemfile", "rakefile"], family: "ruby" },
+  { name: "Elixir", endings: ["ex", "exs"], family: "elixir" },
+  { name: "Shell", endings: ["sh", "bash", "zsh"], family: "shell" },
+  { name: "SQL", endings: ["sql"], family: "sql" },
+  { name: "Make", endings: ["mk", "makefile"], family: "make" },
+  { name: "Markdown", endings: ["md", "mdx", "markdown"], family: "prose" },
+  { name: "Text", endings: ["txt", "rst", "adoc"], family: "prose" },
+  { name: "JSON", endings: ["json", "jsonc", "jsonl"], family: "data" },
+  { name: "YAML", endings: ["yml", "yaml"], family: "data" },
+  { name: "TOML", endings: ["toml"], family: "data" },
+  { name: "HTML", endings: ["html", "htm"], family: "data" },
+  { name: "CSS", endings: ["css", "scss", "less"], family: "data" },
+  { name: "XML", endings: ["xml"], family: "data" },
+];
+
+const byEnding = new Map(languages.flatMap((language) => language.endings.map((ending) => [ending, language])));
+
+export function languageOf(path: string): Language | undefined {
+  const name = baseName(path).toLowerCase();
+  return byEnding.get(name) ?? byEnding.get(name.slice(name.lastIndexOf(".") + 1));
+}
+
+export function isEnding(word: string): boolean {
+  return byEnding.has(word.toLowerCase());
+}
+
+export function isCode(path: string): boolean {
+  const family = languageOf(path)?.family;
+  return family !== undefined && family !== "prose" && family !== "data";
+}
+
+/** Tests, and what only tests use. */
+export function isTest(path: string): boolean {
+  return /(^|\/)(tests?|__tests__|spec|specs|testdata|fixtures?|__fixtures__|e2e)\/|[._-](test|spec)\.\w+$|_test\.\w+$|(^|\/)(test_|conftest)[^/]*\.py$|Tests?\.(java|kt|cs|swift)$/.test(
+    path,
+  );
+}
+
+export function isProse(path: string): boolean {
+  return languageOf(path)?.family === "prose";
+}
+
+/** Made by a program, or somebody else's: counted nowhere and never worth reading first. */
+export function isForeign(path: string): boolean {
+  return /(^|\/)(node_modules|\.git|\.hg|dist|vendor|third_party|__pycache__|\.venv|venv|\.tox|\.next|\.cache|coverage)\/|\.min\.(js|css)$|(^|\/)(package-lock\.json|pnpm-lock\.yaml|yarn\.lock|Cargo\.lock|poetry\.lock|uv\.lock|go\.sum|Gemfile\.lock|composer\.lock)$/.test(
+    path,
+  );
+}
+
+const braceWords =
+  "class|interface|enum|record|object|trait|struct|protocol|extension|fun|func|def|function|actor|mixin";
+const modifiers =
+  "public|private|protected|internal|static|final|abstract|override|virtual|async|sealed|open|suspend|data|synchronized|default|inline|export";
+
+/** Each has the groups `kind` (where the text says it) and `name`. Matched against one line. */
+export const declarationPatterns: Readonly<Record<Family, readonly RegExp[]>> = {
+  script: [
+    /^(?:export\s+)?(?:default\s+)?(?:declare\s+)?(?:abstract\s+)?(?:async\s+)?(?<kind>function|class|interface|type|enum|namespace|const|let|var)\b\*?\s+(?<name>[\w$]+)/,
+    /^(?:module\.)?exports\.(?<name>[\w$]+)\s*=/,
+  ],
+  python: [/^(?:\s{4})?(?:async\s+)?(?<kind>def|class)\s+(?<name>\w+)/, /^(?<name>[A-Z][A-Z0-9_]{2,})\s*(?::[^=]+)?=/],
+  go: [/^(?<kind>func)\s+(?:\([^)]*\)\s*)?(?<name>\w+)/, /^(?<kind>type|var|const)\s+(?<name>\w+)/],
+  rust: [
+    /^\s{0,4}(?:pub(?:\([^)]*\))?\s+)?(?:(?:async|unsafe|const|extern(?:\s+"[^"]*")?)\s+)*(?<kind>fn|struct|enum|trait|mod|type|static|const|union|macro_rules!)\s+(?<name>\w+)/,
+    /^(?<kind>impl)(?:<[^>]*>)?\s+(?<name>[\w:<>]+)/,
+  ],
+  braces: [
+    new RegExp(`^\\s*(?:(?:${modifiers})\\s+)*(?<kind>${braceWords})\\s+(?<name>\\w+)`),
+    new RegExp(`^\\s+(?:(?:${modifiers})\\s+)+(?:<[^>]+>\\s+)?[\\w<>\\[\\],.?]+\\s+(?<name>\\w+)\\s*\\(`),
+  ],
+  c: [
+    /^(?:typedef\s+)?(?<kind>struct|class|enum|union|namespace)\s+(?<name>\w+)[^;]*$/,
+    /^#(?<kind>define)\s+(?<name>\w+)/,
+    /^(?!return\b|else\b|typedef\b)[A-Za-z_][\w\s*&:<>,]*[\s*&](?<name>[\w:~]+)\s*\([^;]*$/,
+  ],
+  ruby: [/^\s{0,4}(?<kind>class|module|def)\s+(?<name>[\w.:?!]+)/],
+  elixir: [/^\s{0,2}(?<kind>defmodule|defmacro|defp?)\s+(?<name>[\w.?!]+)/],
+  shell: [/^(?:(?<kind>function)\s+)?(?<name>[\w-]+)\s*\(\)\s*\{?/],
+  sql: [
+    /^\s*create\s+(?:or\s+replace\s+)?(?<kind>table|view|function|procedure|index)\s+(?:if\s+not\s+exists\s+)?(?<name>[\w."]+)/i,
+  ],
+  make: [/^(?<name>[A-Za-z][\w.-]*)\s*:(?!=)/],
+  prose: [/^(?<kind>#{1,3})\s+(?<name>.+?)\s*#*$/],
+  data: [],
+};
+
+/** Group 1 is what the line depends on. */
+export const importPatterns: Readonly<Record<Family, readonly RegExp[]>> = {
+  script: [/\bfrom\s+["']([^"']+)["']/, /^\s*import\s+["']([^"']+)["']/, /\brequire\(\s*["']([^"']+)["']\s*\)/],
+  python: [/^\s*from\s+([\w.]+)\s+import\b/, /^\s*import\s+([\w.]+)/],
+  go: [/^(?:import\s+|\t|\s{4})(?:[\w.]+\s+)?"([^"]+)"$/],
+  rust: [/^\s*(?:pub\s+)?use\s+([\w:]+)/],
+  braces: [/^\s*(?:import|using|use)\s+(?:static\s+)?([\w.\\*]+)/],
+  c: [/^\s*#\s*include\s+[<"]([^>"]+)[>"]/],
+  ruby: [/^\s*require(?:_relative)?\s+["']([^"']+)["']/],
+  elixir: [/^\s*(?:alias|import|use|require)\s+([\w.]+)/],
+  shell: [/^\s*(?:source|\.)\s+(\S+)/],
+  sql: [],
+  make: [/^-?include\s+(\S+)/],
+  prose: [],
+  data: [],
+};
+
+/** A search pattern for the places where one of `names` (regular expressions for a whole name) is defined, in any language. */
+export function definitionSearch(names: readonly string[]): string {
+  const name = `(?:${names.join("|")})`;
+  const words =
+    "function\\*?|class|interface|type|enum|const|let|var|namespace|module|def|defp|defmodule|defmacro|fn|func(?:\\s*\\([^)]*\\))?|fun|struct|trait|impl|mod|static|union|record|object|protocol|macro_rules!|#define|create\\s+table";
+  return [
+    `(?:^|[\\s(])(?:${words})\\s+${name}\\b`,
+    `^\\s*(?:(?:${modifiers}|readonly|get|set)\\s+)+(?:[\\w<>\\[\\],.?]+\\s+)?${name}\\s*\\(`,
+    `^\\s{0,2}${name}\\s*(?::[^=;]{1,60})?=[^=]`,
+    `^\\s+${name}\\s*\\([^;]*\\)[^;]*\\{\\s*$`,
+  ].join("|");
+}
+
+export function baseName(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+export function folderOf(path: string): string {
+  const slash = path.lastIndexOf("/");
+  return slash < 0 ? "" : path.slice(0, slash);
+}
+
+/** The file name without folder and extension. */
+export function stemOf(path: string): string {
+  const name = baseName(path);
+  const dot = name.lastIndexOf(".");
+  return dot > 0 ? name.slice(0, dot) : name;
+}
+
+export function escapePattern(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\/]/g, (character) => (character === "/" ? "/" : `\\${character}`));
+}

@@ -1,0 +1,268 @@
+/** Text that came with the prompt: what it is, what stands out, and where it points into the project. */
+import { isObject, parseJson } from "../../lib/json.ts";
+import { plural } from "../../lib/text.ts";
+import type { Line } from "./evidence.ts";
+import { type Family, isEnding } from "./languages.ts";
+import { ask, hindrances, linesOf, type Scene, type Step, view } from "./plan.ts";
+import { declarationsOf } from "./read-source.ts";
+import { capped, excerpt, heading, inlineCode, inlineText, list, writeAnswer } from "./write-answer.ts";
+
+const MAX_PLACES = 3;
+const AROUND = 4;
+
+export function planData(scene: Scene, task: { question: string; data: string }): Step {
+  const lines = task.data.split("\n").map((text, index) => ({ number: index + 1, text }));
+  const places = placesIn(lines);
+  const look = ask(
+    scene,
+    places.map(({ path, line }) => view(path, [Math.max(1, line - AROUND), line + AROUND])),
+  );
+  if (look !== undefined) return look;
+  const seen = places.flatMap(({ path, line }) => {
+    const shown = linesOf(scene, path).filter((one) => Math.abs(one.number - line) <= AROUND);
+    return shown.length === 0 ? [] : [excerpt(path, shown)];
+  });
+  const size = `${plural(lines.length, "line")}, ${plural(task.data.length, "character")}`;
+  const notes = places.length > 0 ? hindrances(scene, ["view"]) : [];
+  const answers = /\?|\bwhy\b|\bfix\b|\bhow\b/i.test(task.question)
+    ? "I can say what the text holds, not why: drawing conclusions needs a real model."
+    : undefined;
+  return {
+    kind: "answer",
+    text: writeAnswer([
+      ...describeData(lines, size),
+      ...(seen.length > 0 ? ["Places in this project that it names:"] : []),
+      ...seen,
+      answers,
+      notes,
+    ]),
+  };
+}
+
+type Section = string | string[];
+
+function describeData(lines: readonly Line[], size: string): Section[] {
+  const whole = lines.map((line) => line.text).join("\n");
+  if (lines.some((line) => /^diff --git |^@@ -\d+/.test(line.text))) return describeDiff(lines, size);
+  const json = parseJson(whole);
+  if (json.ok && typeof json.value === "object" && json.value !== null)
+    return [`The text is JSON: ${size}.`, describeJson(json.value)];
+  if (
+    lines.some((line) =>
+      /^Traceback \(most recent|^\s+at \S+ ?\(?.*:\d+|^panic: |^goroutine \d+|^Exception in thread/.test(line.text),
+    )
+  )
+    return describeTrace(lines, size);
+  const records = lines.filter((line) => parseJson(line.text).ok && line.text.trim().startsWith("{"));
+  if (records.length > 1 && records.length * 2 > lines.length) {
+    const first = parseJson(records[0]?.text ?? "");
+    return [
+      `The text is JSON lines, ${plural(records.length, "record")}: ${size}.`,
+      first.ok ? describeJson(first.value) : [],
+    ];
+  }
+  const logged = lines.filter((line) => LOG_LINE.test(line.text));
+  if (logged.length * 3 > lines.length) return describeLog(lines, size);
+  return describeCode(lines, size) ?? describeTable(lines, size) ?? describeText(lines, size);
+}
+
+const LOG_LINE =
+  /^\W{0,2}(\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|\w{3} +\d+ \d\d:\d\d|\[?(TRACE|DEBUG|INFO|NOTICE|WARN(ING)?|ERROR|FATAL|CRITICAL)\b)|\b(level|severity)[=:]/i;
+const ERROR_LINE = /\b(error|fatal|critical|panic|exception|failed|failure)\b|^E\d{4}|✗|✖/i;
+const WARNING_LINE = /\bwarn(ing)?\b/i;
+
+function describeLog(lines: readonly Line[], size: string): Section[] {
+  const errors = lines.filter((line) => ERROR_LINE.test(line.text));
+  const warnings = lines.filter((line) => WARNING_LINE.test(line.text) && !ERROR_LINE.test(line.text));
+  const kinds = new Map<string, Line[]>();
+  for (const line of errors) {
+    const kind = line.text
+      .replace(/\d{4}-\d\d-\d\d[T ]?\S*|\d\d:\d\d:\d\d\S*/g, "")
+      .replace(/0x[0-9a-f]+|[0-9a-f]{8,}|\d+/gi, "#")
+      .replace(/\s+/g, " ")
+      .trim();
+    kinds.set(kind, [...(kinds.get(kind) ?? []), line]);
+  }
+  const rows = [...kinds.values()]
+    .sort((a, b) => b.length - a.length || (a[0]?.number ?? 0) - (b[0]?.number ?? 0))
+    .flatMap((group) =>
+      group[0] === undefined ? [] : [`- ${group.length}×  line ${group[0].number}  ${inlineCode(group[0].text)}`],
+    );
+  const times = lines.flatMap(
+    (line) => /\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?|\d\d:\d\d:\d\d/.exec(line.text)?.[0] ?? [],
+  );
+  const span = times.length > 1 ? ` From ${times[0]} to ${times.at(-1)}.` : "";
+  return [
+    `The text is a log: ${size}; ${plural(errors.length, "line")} with errors, ${plural(warnings.length, "line")} with warnings.${span}`,
+    heading(`Errors by kind (${kinds.size})`, capped(rows, 12, "more kinds")),
+    heading(
+      "First warnings",
+      warnings.slice(0, 3).map((line) => `- line ${line.number}  ${inlineCode(line.text)}`),
+    ),
+  ];
+}
+
+function describeDiff(lines: readonly Line[], size: string): Section[] {
+  const files: { path: string; plus: number; minus: number; line: number }[] = [];
+  for (const { text, number } of lines) {
+    const path = /^diff --git a\/.* b\/(.+)$/.exec(text)?.[1] ?? /^\+\+\+ (?:b\/)?(\S+)/.exec(text)?.[1] ?? undefined;
+    const current = files.at(-1);
+    if (path !== undefined && path !== "/dev/null" && current?.path !== path)
+      files.push({ path, plus: 0, minus: 0, line: number });
+    else if (current !== undefined && /^\+(?!\+\+)/.test(text)) current.plus += 1;
+    else if (current !== undefined && /^-(?!--)/.test(text)) current.minus += 1;
+  }
+  const sum = (key: "plus" | "minus") => files.reduce((total, file) => total + file[key], 0);
+  const rows = files.map((file) => `- \`${file.path}\` +${file.plus} −${file.minus} (line ${file.line})`);
+  return [
+    `The text is a diff: ${size}; ${plural(files.length, "file")}, +${sum("plus")} −${sum("minus")}.`,
+    heading("Files", capped(rows, 30, "more files")),
+  ];
+}
+
+function describeTrace(lines: readonly Line[], size: string): Section[] {
+  const messages = lines.filter((line) =>
+    /^(\w+\.)*\w*(Error|Exception|Warning|Interrupt)\b|^panic: |^Uncaught |^Exception in thread/.test(line.text),
+  );
+  const frames = lines.filter((line) => /^\s+at |^\s+File "/.test(line.text));
+  return [
+    `The text holds a stack trace: ${size}, ${plural(frames.length, "frame")}.`,
+    heading(
+      "Message",
+      capped(
+        messages.map((line) => `- line ${line.number}  ${inlineCode(line.text)}`),
+        5,
+      ),
+    ),
+    heading(
+      "Innermost frames named",
+      capped(
+        frames.slice(0, 6).map((line) => `- line ${line.number}  ${inlineCode(line.text)}`),
+        6,
+      ),
+    ),
+  ];
+}
+
+function describeJson(value: unknown): string[] {
+  if (Array.isArray(value)) {
+    const first: unknown = value[0];
+    const keys = isObject(first)
+      ? [
+          `The first has the keys ${list(
+            Object.keys(first).map((key) => `\`${key}\``),
+            20,
+          )}.`,
+        ]
+      : [];
+    return [`An array of ${plural(value.length, "element")}.`, ...keys];
+  }
+  if (!isObject(value)) return [];
+  return heading(
+    "Keys",
+    capped(
+      Object.entries(value).map(([key, inner]) => `- \`${key}\`: ${shapeOf(inner)}`),
+      30,
+      "more keys",
+    ),
+  );
+}
+
+function shapeOf(value: unknown): string {
+  if (Array.isArray(value)) return `array of ${value.length}`;
+  if (isObject(value))
+    return `object with ${
+      list(
+        Object.keys(value).map((key) => `\`${key}\``),
+        6,
+      ) || "no keys"
+    }`;
+  return typeof value === "string" ? `“${inlineText(value, 80)}”` : String(value);
+}
+
+function describeCode(lines: readonly Line[], size: string): Section[] | undefined {
+  const families: Family[] = ["script", "python", "go", "rust", "braces", "c", "ruby", "sql"];
+  const names: Partial<Record<Family, string>> = {
+    script: "TypeScript or JavaScript",
+    python: "Python",
+    go: "Go",
+    rust: "Rust",
+    braces: "a language of the Java family",
+    c: "C or C++",
+    ruby: "Ruby",
+    sql: "SQL",
+  };
+  const best = families
+    .map((family) => ({ family, found: declarationsOf(family, lines) }))
+    .sort((a, b) => b.found.length - a.found.length)[0];
+  if (best === undefined || best.found.length === 0 || !lines.some((line) => /[{};:]\s*$|\)$/.test(line.text)))
+    return undefined;
+  const rows = best.found.map((one) => `- line ${one.line}  ${inlineCode(one.text)}`);
+  return [
+    `The text looks like code in ${names[best.family] ?? best.family}: ${size}.`,
+    heading("Declares", capped(rows, 30)),
+  ];
+}
+
+function describeTable(lines: readonly Line[], size: string): Section[] | undefined {
+  const full = lines.filter((line) => line.text.trim() !== "");
+  for (const separator of ["\t", ",", ";", "|"]) {
+    const widths = new Set(full.map((line) => line.text.split(separator).length));
+    const columns = full[0]?.text.split(separator).map((cell) => cell.trim()) ?? [];
+    if (widths.size === 1 && columns.length > 1 && full.length > 2)
+      return [
+        `The text is a table: ${size}; ${plural(full.length - 1, "row")} under the columns ${list(
+          columns.map((column) => inlineCode(column)),
+          20,
+        )}.`,
+      ];
+  }
+  return undefined;
+}
+
+function describeText(lines: readonly Line[], size: string): Section[] {
+  const headings = declarationsOf("prose", lines);
+  const errors = lines.filter((line) => ERROR_LINE.test(line.text));
+  const words = lines.reduce((sum, line) => sum + (line.text.match(/\S+/g)?.length ?? 0), 0);
+  return [
+    `The text is prose or plain output: ${size}, ${plural(words, "word")}.`,
+    heading(
+      "Sections",
+      capped(
+        headings.map((one) => `- line ${one.line}  ${inlineText(one.name, 100)}`),
+        20,
+      ),
+    ),
+    heading(
+      "Lines that speak of errors",
+      capped(
+        errors.map((line) => `- line ${line.number}  ${inlineCode(line.text)}`),
+        8,
+      ),
+    ),
+    heading(
+      "Begins with",
+      lines
+        .filter((line) => line.text.trim() !== "")
+        .slice(0, 3)
+        .map((line) => `> ${inlineText(line.text, 160)}`),
+    ),
+  ];
+}
+
+/** `src/a.ts:12`, `File "a.py", line 3`: relative paths only, nothing of libraries. */
+function placesIn(lines: readonly Line[]): { path: string; line: number }[] {
+  const found = new Map<string, { path: string; line: number }>();
+  for (const { text } of lines) {
+    for (const match of text.matchAll(/File "([^"]+)", line (\d+)|((?:[\w@.-]+\/)*[\w@.-]+\.(\w{1,5}))[:(](\d+)/g)) {
+      const path = (match[1] ?? match[3] ?? "").replace(/^\.\//, "");
+      const line = Number(match[2] ?? match[5]);
+      const before = text.charAt(match.index - 1);
+      const relative = !path.startsWith("/") && !path.startsWith("..") && before !== "/" && before !== ":";
+      const known = match[1] !== undefined || isEnding(match[4] ?? "");
+      if (relative && known && line > 0 && !/node_modules|site-packages/.test(text) && found.size < MAX_PLACES)
+        found.set(`${path}:${line}`, { path, line });
+    }
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,36 @@
+/** Finds what the user said among the messages with the user's role, some of which the runtime wrote. */
+import type { Message } from "../../protocol/message.ts";
+
+export interface Prompts {
+  /** Oldest first, without what the runtime wrapped around them. */
+  readonly prompts: readonly string[];
+  /** Everything after the last prompt. */
+  readonly since: readonly Message[];
+}
+
+export function promptsIn(messages: readonly Message[]): Prompts {
+  const prompts: string[] = [];
+  let last = -1;
+  for (const [index, message] of messages.entries()) {
+    if (message.role !== "user") continue;
+    const prompt = ownWords(message.content);
+    if (prompt === "") continue;
+    prompts.push(prompt);
+    last = index;
+  }
+  return { prompts, since: messages.slice(last + 1) };
+}
+
+const WRAPPED =
+  /<(current_datetime|reminder|system_reminder|system_notification|agent_instructions|skill-context|session_limits_status|tools_changed_notice|github_references|ide_selection)\b[^>]*>[\s\S]*?<\/\1>/g;
+
+/** Attached files count as named by the user. */
+function ownWords(content: string): string {
+  const attached = /<tagged_files>\n([\s\S]*?)\n<\/tagged_files>/.exec(content);
+  const words = content
+    .replace(/<tagged_files>[\s\S]*?<\/tagged_files>/g, "")
+    .replace(WRAPPED, "")
+    .trim();
+  const paths = [...(attached?.[1] ?? "").matchAll(/^\* (.+?)(?: \([^)]*\))?$/gm)].map((match) => match[1]);
+  return paths.length === 0 ? words : `${words} ${paths.join(" ")}`.trim();
+}

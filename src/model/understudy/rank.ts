@@ -1,0 +1,67 @@
+/** Which of many hits a reader wants first. */
+import type { Hit } from "./evidence.ts";
+import { isForeign, isProse, isTest, languageOf, stemOf } from "./languages.ts";
+import { declarationsOf } from "./read-source.ts";
+import { namePatterns, type Term } from "./terms.ts";
+
+export interface Ranked extends Hit {
+  readonly score: number;
+  readonly defines: boolean;
+  /** How many of the terms the line or its file's name holds. */
+  readonly covers: number;
+}
+
+/** Best first; one entry per line of a file. */
+export function rankHits(hits: readonly Hit[], terms: readonly Term[], defining: ReadonlySet<string>): Ranked[] {
+  const whole = terms.map(
+    (term) => new RegExp(`(?<![\\w$])(?:${namePatterns(term).join("|")})(?![\\w$])`, term.kind === "name" ? "" : "i"),
+  );
+  const distinct = new Map(hits.map((hit) => [keyOf(hit), hit]));
+  return [...distinct.values()]
+    .map((hit) => {
+      const stem = stemOf(hit.path);
+      const inText = whole.filter((pattern) => pattern.test(hit.text)).length;
+      const covers = whole.filter((pattern) => pattern.test(hit.text) || pattern.test(stem)).length;
+      const defines = defining.has(keyOf(hit)) && !isComment(hit) && definesTerm(hit, whole);
+      const score =
+        (defines ? 100 : 0) +
+        covers * 30 +
+        inText * 10 +
+        (whole.some((pattern) => pattern.test(stem)) ? 15 : 0) +
+        (/\b(function|class|def|fn|func|fun)\b/.test(hit.text) ? 12 : 0) +
+        (/^\s*(export|pub|public)\b/.test(hit.text) ? 10 : 0) +
+        (/^\s*(import|from|use|using|require|#include|\/\/|\/?\*|#)/.test(hit.text) ? -20 : 0) -
+        (/^\s+(const|let|var|final|val)\s/.test(hit.text) ? 60 : 0) -
+        (isTest(hit.path) ? 60 : 0) -
+        (isProse(hit.path) ? 70 : 0) -
+        (languageOf(hit.path)?.family === "data" ? 40 : 0) -
+        (isForeign(hit.path) ? 90 : 0) -
+        hit.path.split("/").length;
+      return { ...hit, score, defines, covers };
+    })
+    .sort((a, b) => b.score - a.score || (a.path < b.path ? -1 : a.path > b.path ? 1 : a.line - b.line));
+}
+
+export function keyOf(hit: Hit): string {
+  return `${hit.path}:${hit.line}`;
+}
+
+/** A declaration inside another: the word stands at the start of the line, and what follows the name is no prose. */
+const INNER =
+  /^\s*(?:(?:export|default|pub(?:\([^)]*\))?|async|abstract|static|public|private|protected|override|final|unsafe)\s+)*(?:function\*?|class|interface|type|enum|const|let|var|def|fn|func(?:\s*\([^)]*\))?|fun|struct|trait|mod)\s+([\w$]+)\s*(?:[<({[:=;]|$|extends\b|implements\b)/;
+
+/** The pattern asked of the tool is wide; a definition counts when the name it gives is one of those wanted. */
+function definesTerm(hit: Hit, whole: readonly RegExp[]): boolean {
+  const family = languageOf(hit.path)?.family;
+  if (family === undefined || family === "prose") return false;
+  const declared = declarationsOf(family, [{ number: hit.line, text: hit.text }])[0]?.name;
+  const inner = INNER.exec(hit.text)?.[1];
+  const method = /^\s*(?:[\w<>[\],.?]+\s+){0,4}?([\w$]+)\s*(?:\(|[:=])/.exec(hit.text)?.[1];
+  return [declared, inner, method].some(
+    (name) => name !== undefined && whole.some((pattern) => pattern.exec(name)?.[0] === name),
+  );
+}
+
+function isComment(hit: Hit): boolean {
+  return /^\s*(\/\/|\/?\*|#(?!define)|--|"""|')/.test(hit.text);
+}

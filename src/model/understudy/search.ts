@@ -1,0 +1,91 @@
+/** The searches by which something is looked for, from the strictest to the loosest. */
+import { definitionSearch, isCode, isForeign, isTest } from "./languages.ts";
+import { glob, globbed, grep, grepped, type PlannedCall, type Scene } from "./plan.ts";
+import { keyOf, type Ranked, rankHits } from "./rank.ts";
+import { namePatterns, splitName, stem, type Term } from "./terms.ts";
+
+export interface Attempt {
+  readonly terms: readonly Term[];
+  readonly definitions: PlannedCall;
+  readonly uses: PlannedCall;
+  readonly names: PlannedCall;
+  readonly calls: readonly PlannedCall[];
+  /** The terms are no longer those that were asked for. */
+  readonly loosened: boolean;
+}
+
+const NO_PROSE = "!*.{md,mdx,rst,txt,adoc,lock}";
+const MAX_NAMED_FILES = 8;
+
+/** Each is made only when those before found nothing. */
+export function attemptsFor(terms: readonly Term[]): Attempt[] {
+  if (areWords(terms)) return [strictly(terms), searchFor(terms, { prose: true, loosened: false })];
+  const words = looser(terms);
+  return words.length === 0 ? [strictly(terms)] : [strictly(terms), searchFor(words, { prose: false, loosened: true })];
+}
+
+export function strictly(terms: readonly Term[]): Attempt {
+  return searchFor(terms, { prose: false, loosened: false });
+}
+
+/** Where one word names a file, the others are looked for in what that file defines. */
+export function withinNamed(scene: Scene, { terms, names, definitions }: Attempt): PlannedCall[] {
+  if (!areWords(terms) || terms.length < 2) return [];
+  const matched = (path: string) => terms.filter((term) => path.toLowerCase().includes(stem(term.text))).length;
+  const files = globbed(scene, String(names.arguments.pattern))
+    .paths.filter((path) => isCode(path) && !isTest(path) && !isForeign(path))
+    .sort((a, b) => matched(b) - matched(a) || a.length - b.length || (a < b ? -1 : 1))
+    .slice(0, MAX_NAMED_FILES);
+  if (files.length === 0) return [];
+  const { path: _, ...rest } = definitions.arguments;
+  return [{ name: "grep", arguments: { ...rest, paths: files } }];
+}
+
+export function hitsOf(scene: Scene, attempt: Attempt, inner: readonly PlannedCall[]): Ranked[] {
+  const { terms } = attempt;
+  const definitions = [attempt.definitions, ...inner].flatMap((call) => grepped(scene, call).hits);
+  const all = [...definitions, ...grepped(scene, attempt.uses).hits];
+  const own = all.filter((hit) => !isForeign(hit.path));
+  const ranked = rankHits(own.length > 0 ? own : all, terms, new Set(definitions.map(keyOf)));
+  // Where several words were given, lines that hold only one of them are chance as long as better ones exist.
+  const most = (defines: boolean) => Math.max(0, ...ranked.map((hit) => (hit.defines === defines ? hit.covers : 0)));
+  const least = { true: Math.min(2, most(true)), false: Math.min(2, most(false)) };
+  return areWords(terms) ? ranked.filter((hit) => hit.covers >= least[`${hit.defines}`]) : ranked;
+}
+
+function searchFor(terms: readonly Term[], { prose, loosened }: { prose: boolean; loosened: boolean }): Attempt {
+  const patterns = terms.flatMap(namePatterns);
+  const ignoreCase = terms.some((term) => term.kind !== "name");
+  const definitions = grep(definitionSearch(patterns), { ignoreCase, limit: 100 });
+  const anywhere = terms.every((term) => term.kind === "name")
+    ? `\\b(?:${patterns.join("|")})\\b`
+    : patterns.map((pattern) => pattern.replace(/^\\w\*|\\w\*$/g, "")).join("|");
+  // Plain words are everywhere in prose; it is searched only when the code has none of them.
+  const files = areWords(terms) && !prose ? { files: NO_PROSE } : {};
+  const uses = grep(anywhere, { ignoreCase, limit: 150, ...files });
+  const fragments = terms.flatMap((term) => (term.kind === "quoted" ? [] : [fileFragment(term)]));
+  const named = [...new Set(fragments)].filter((fragment) => fragment.length > 2);
+  const names = glob(named.length === 0 ? "*" : `**/*${named.length === 1 ? named[0] : `{${named.join(",")}}`}*`);
+  return { terms, definitions, uses, names, calls: [definitions, uses, names], loosened };
+}
+
+function areWords(terms: readonly Term[]): boolean {
+  return terms.every((term) => term.kind === "word");
+}
+
+/** File names join their words in many ways; the first letter may be large. */
+function fileFragment(term: Term): string {
+  const parts = term.kind === "word" ? [stem(term.text)] : splitName(term.text);
+  return parts
+    .map((part) => `[${part.charAt(0)}${part.charAt(0).toUpperCase()}]${part.slice(1).replace(/[^\w]/g, "?")}`)
+    .join("*");
+}
+
+/** Each term taken apart into words, for when nothing holds it whole. */
+function looser(terms: readonly Term[]): Term[] {
+  const words = terms.flatMap((term) =>
+    term.kind === "quoted" ? (term.text.match(/[A-Za-z]{4,}/g) ?? []) : splitName(term.text),
+  );
+  const distinct = [...new Set(words.map((word) => word.toLowerCase()))].filter((word) => word.length > 3);
+  return distinct.slice(0, 4).map((text) => ({ text, kind: "word" }));
+}

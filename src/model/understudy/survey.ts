@@ -1,0 +1,58 @@
+/** The project's files, as far as the tools could list them. */
+import type { Paths } from "./evidence.ts";
+import { isForeign } from "./languages.ts";
+import { ask, glob, globbed, type PlannedCall, type Scene, type Step, unfold, viewed } from "./plan.ts";
+
+const MAX_TOP_GLOBS = 16;
+/** What tells one package of a large repository from another: found even where not every file can be listed. */
+const SIGNS = "**/{package.json,pyproject.toml,Cargo.toml,go.mod,pom.xml,build.gradle,README.md}";
+
+export interface Survey {
+  readonly files: readonly string[];
+  readonly total: number;
+  /** False when there may be more files than `total`. */
+  readonly exact: boolean;
+  readonly cut: boolean;
+  /** Files beneath a folder, where more were counted than named. */
+  readonly counted: ReadonlyMap<string, number>;
+}
+
+/** The rest of the file list, where the first answer was too large for one. */
+export function askSurvey(scene: Scene): Step | undefined {
+  const tops = topGlobs(scene);
+  return ask(scene, unfold(scene, [glob("**/*")])) ?? ask(scene, tops) ?? ask(scene, unfold(scene, tops));
+}
+
+/** Where the whole list was cut, each top folder is listed by itself. */
+function topGlobs(scene: Scene): PlannedCall[] {
+  const all = globbed(scene, "**/*");
+  return [];
+  const top = viewed(scene, ".");
+  const names = top.kind === "folder" ? top.entries : [...new Set(all.paths.map((path) => path.split("/")[0] ?? path))];
+  const files = new Set(all.paths);
+  const folders = names.filter(
+    (name) => !files.has(name) && !name.startsWith(".") && !isForeign(`${name}/x`) && !/\.\w{1,5}$/.test(name),
+  );
+  return [glob("*"), glob(SIGNS), ...folders.slice(0, MAX_TOP_GLOBS).map((name) => glob(`${name}/**/*`))];
+}
+
+export function surveyOf(scene: Scene): Survey {
+  const all = globbed(scene, "**/*");
+  const parts: Paths[] = topGlobs(scene).map((call) => globbed(scene, String(call.arguments.pattern)));
+  const top = viewed(scene, ".");
+  const listed =
+    all.paths.length === 0 && top.kind === "folder" ? top.entries.filter((name) => /\.\w+$|^[A-Z]/.test(name)) : [];
+  const files = [...new Set([...all.paths, ...parts.flatMap((part) => part.paths), ...listed])]
+    .filter((path) => !isForeign(path))
+    .sort();
+  const counted = new Map(
+    topGlobs(scene).flatMap((call, index) => {
+      const folder = /^([^*{]+)\/\*\*\/\*$/.exec(String(call.arguments.pattern))?.[1];
+      const part = parts[index];
+      return folder === undefined || part === undefined || !part.cut ? [] : [[folder, part.total] as const];
+    }),
+  );
+  const partly = all.cut && (parts.length === 0 || parts.some((part) => part.cut));
+  const exact = !partly || all.total > all.paths.length;
+  return { files, exact, total: partly ? Math.max(all.total, files.length) : files.length, cut: partly, counted };
+}

@@ -1,0 +1,137 @@
+/** From the words of a prompt to what can be searched for. */
+
+import { CONCEPTS, NOT_PATHS, STOP_WORDS } from "./intent-words.ts";
+import { escapePattern, isEnding } from "./languages.ts";
+
+export interface Term {
+  readonly text: string;
+  /** `quoted` is searched as it stands, `name` as an identifier, `word` as a part of names. */
+  readonly kind: "quoted" | "name" | "word";
+}
+
+const MAX_TERMS = 6;
+
+export function termsIn(prompt: string): Term[] {
+  const terms = new Map<string, Term>();
+  const add = (text: string, kind: Term["kind"]) => {
+    const key = text.toLowerCase();
+    if (text !== "" && !terms.has(key)) terms.set(key, { text, kind });
+  };
+  let rest = prompt.replace(
+    /`([^`\n]{1,80})`|"([^"\n]{1,80})"|“([^”\n]{1,80})”|«([^»\n]{1,80})»|(?<![\p{L}])'([^'\n]{2,80})'(?![\p{L}])/gu,
+    (...match) => {
+      const text = String(match.slice(1, 6).find((group) => group !== undefined) ?? "").trim();
+      add(text.replace(/\(\)$/, ""), isName(text.replace(/\(\)$/, "")) ? "name" : "quoted");
+      return " ";
+    },
+  );
+  rest = rest.replace(/https?:\/\/\S+/g, " ");
+  const words = rest.match(/[@$]?[\p{L}_][\p{L}\p{N}_$.-]*(?:\(\))?/gu) ?? [];
+  for (const [index, raw] of words.entries()) {
+    const word = raw.replace(/\(\)$/, "").replace(/[.-]+$/, "");
+    const called = raw.endsWith("()");
+    if (STOP_WORDS.has(word.toLowerCase()) && !(called || isCompound(word))) continue;
+    const capital = index > 0 && /^[A-Z][a-z0-9]+$/.test(word);
+    if (called || isCompound(word) || capital || /^[A-Z]{2,}[A-Z0-9]*$/.test(word)) add(word, "name");
+    else if (/^[a-z][a-z0-9-]{2,}$/i.test(word)) add(word.toLowerCase(), "word");
+  }
+  return mostTelling(prompt, [...terms.values()]);
+}
+
+/** Words only blur a search for something quoted or named; words of other languages go by their English name. */
+function mostTelling(prompt: string, terms: readonly Term[]): Term[] {
+  const concepts = CONCEPTS.filter(([pattern]) => pattern.test(prompt));
+  const own = terms.filter((term) => !concepts.some(([pattern]) => pattern.test(term.text)));
+  const english: Term[] = concepts.map(([, text]) => ({ text, kind: "word" }));
+  for (const kind of ["quoted", "name"] as const) {
+    const telling = own.filter((term) => term.kind === kind);
+    if (telling.length > 0) return telling.slice(0, MAX_TERMS);
+  }
+  const distinct = new Map([...own, ...english].map((term) => [term.text, term]));
+  return [...distinct.values()].slice(0, MAX_TERMS);
+}
+
+/** The first thing in the prompt that reads like a path, with the lines asked for. */
+export function pathIn(prompt: string): { path: string; line?: number; sure: boolean } | undefined {
+  const text = prompt.replace(/https?:\/\/\S+/g, " ");
+  let weak: string | undefined;
+  for (const match of text.matchAll(
+    /(?<![\p{L}\p{N}@])@?((?:~|\.{1,2})?\/?[\w@.+[\]-]+(?:\/[\w@.+[\]-]+)*\/?)(?::(\d+))?/gu,
+  )) {
+    const path = (match[1] ?? "").replace(/[.,;:!?]+$/, "");
+    const name = path.replace(/\/$/, "").split("/").at(-1) ?? "";
+    const ending = /\.(\w+)$/.exec(name)?.[1];
+    const line = match[2] === undefined ? {} : { line: Number(match[2]) };
+    const known =
+      /^(readme|license|licence|changelog|contributing|makefile|dockerfile|justfile|gemfile|procfile)$/i.test(name);
+    if ((ending !== undefined && (isEnding(ending) || path.includes("/")) && /[a-z]/i.test(name[0] ?? "")) || known)
+      return { path, ...line, sure: true };
+    if (!path.includes("/") || NOT_PATHS.has(path.toLowerCase()) || !/[a-z]/i.test(path)) continue;
+    if (
+      /^(\.{1,2}|~)?\/|\/$/.test(path) ||
+      /^(src|lib|test|tests|docs?|packages|apps|crates|internal|cmd|pkg|app|scripts|examples)\//.test(path)
+    )
+      return { path, ...line, sure: true };
+    weak ??= path;
+  }
+  const folder =
+    /\b(?:folder|directory|dir|ordner|verzeichnis|carpeta|dossier|каталог\p{L}*|папк\p{L}*)\s+[`"']?(?<name>[\w./-]+)/iu.exec(
+      text,
+    )?.groups?.name ?? /(?<name>[\w./-]+)[`"']?\s+(?:folder|directory|dir)\b/i.exec(text)?.groups?.name;
+  if (folder !== undefined && !STOP_WORDS.has(folder.toLowerCase()) && !/^(top|root|each|every|current)$/i.test(folder))
+    return { path: folder, sure: true };
+  return weak === undefined ? undefined : { path: weak, sure: false };
+}
+
+/** Regular expressions for the names a term may have in code. */
+export function namePatterns(term: Term): string[] {
+  if (term.kind === "quoted") return [escapePattern(term.text)];
+  if (term.kind === "word") return [`\\w*${escapePattern(stem(term.text))}\\w*`];
+  const parts = splitName(term.text);
+  if (term.text.includes(".") || parts.length === 0) return [escapePattern(term.text.split(".").at(-1) ?? term.text)];
+  const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
+  const variants = [
+    term.text,
+    ...(parts.length > 1
+      ? [
+          parts[0] + parts.slice(1).map(capital).join(""),
+          parts.map(capital).join(""),
+          parts.join("_"),
+          parts.join("_").toUpperCase(),
+          parts.join("-"),
+        ]
+      : []),
+  ];
+  return [...new Set(variants)].map(escapePattern);
+}
+
+/** What inflected forms of a word begin with. */
+export function stem(word: string): string {
+  const cut = word
+    .toLowerCase()
+    .replace(/(?:ies|ied)$/, "")
+    .replace(/(?<=\w{4})(?:ations?|ing|ed|es|s|y|e)$/, "");
+  return cut.length >= 3 ? cut : word.toLowerCase();
+}
+
+export function splitName(name: string): string[] {
+  return name
+    .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
+    .replace(/([A-Z]+)([A-Z][a-z])/g, "$1 $2")
+    .split(/[\s_.$-]+/)
+    .filter((part) => part !== "")
+    .map((part) => part.toLowerCase());
+}
+
+function isCompound(word: string): boolean {
+  return (
+    /^[@$]?[A-Za-z]\w*(?:_\w+|\.[a-zA-Z]\w+)/.test(word) ||
+    /[a-z0-9][A-Z]/.test(word) ||
+    /^[A-Z]{2,}[a-z]/.test(word) ||
+    /^_\w+/.test(word)
+  );
+}
+
+function isName(text: string): boolean {
+  return /^[A-Za-z_$][\w$]*$/.test(text);
+}

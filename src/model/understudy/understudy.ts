@@ -1,0 +1,108 @@
+/**
+ * The model that is there when no other is: rules instead of weights, no network, no key. An ordinary provider, purely
+ * a function of the request: it reads the results in the history and asks for what is still missing.
+ */
+import type { Message } from "../../protocol/message.ts";
+import { defineProvider, type ModelEvent, type ModelRequest, type Provider, type Usage } from "../provider.ts";
+import { exchangesIn } from "./evidence.ts";
+import { readTask, type Task } from "./intent.ts";
+import type { Scene, Step } from "./plan.ts";
+import { planChanges } from "./plan-changes.ts";
+import { planData } from "./plan-data.ts";
+import { planExplain } from "./plan-explain.ts";
+import { planFind } from "./plan-find.ts";
+import { planOverview } from "./plan-overview.ts";
+import { beyondWords, cannot, recap, talk } from "./plan-talk.ts";
+import { promptsIn } from "./prompts.ts";
+
+/** One of these is the answer, so tools are asked at most one time fewer. */
+const MAX_MODEL_CALLS = 8;
+const CHARACTERS_PER_TOKEN = 4;
+const CHARACTERS_PER_DELTA = 400;
+
+export function understudy(): Provider {
+  return defineProvider({
+    id: "understudy",
+    async *stream(request) {
+      yield* play(request, nextStep(request));
+    },
+  });
+}
+
+/** What to do next about the last thing the user said. */
+export function nextStep(request: ModelRequest): Step {
+  const { prompts, since } = promptsIn(request.messages);
+  const root = /^- Working folder: (.+)$/m.exec(request.system)?.[1];
+  const turns = since.filter((message) => message.role === "assistant" && message.calls.length > 0).length;
+  const scene: Scene = {
+    exchanges: exchangesIn(since),
+    tools: new Map(request.tools.map((tool) => [tool.name, tool])),
+    turnsLeft: MAX_MODEL_CALLS - 1 - turns,
+    ...(root === undefined ? {} : { root }),
+  };
+  const task = readTask(prompts);
+  return task.kind === "recap" ? recap(request.messages, prompts) : follow(task, scene);
+}
+
+function follow(task: Exclude<Task, { kind: "recap" }>, scene: Scene): Step {
+  switch (task.kind) {
+    case "overview":
+      return planOverview(scene);
+    case "find":
+      return planFind(scene, task);
+    case "explain":
+      return planExplain(scene, task);
+    case "changes":
+      return planChanges(scene);
+    case "data":
+      return planData(scene, task);
+    case "beyond":
+      if (task.path !== undefined)
+        return planExplain(scene, { path: task.path, terms: task.terms, preface: cannot(task.verb) });
+      if (task.terms.length === 0) return beyondWords(task.verb);
+      return planFind(scene, { terms: task.terms, want: "any", preface: cannot(task.verb) });
+    case "greeting":
+    case "thanks":
+    case "help":
+      return talk(task.kind);
+  }
+}
+
+function* play(request: ModelRequest, step: Step): Generator<ModelEvent> {
+  const asked = countCalls(request.messages);
+  const finish = step.kind === "answer" && request.tools.some((tool) => tool.name === "task_complete");
+  const calls = step.kind === "calls" ? step.calls : finish ? [{ name: "task_complete", arguments: {} }] : [];
+  const text = step.kind === "answer" ? step.text : "";
+  for (let start = 0; start < text.length; start += CHARACTERS_PER_DELTA) {
+    yield { type: "text", delta: text.slice(start, start + CHARACTERS_PER_DELTA) };
+  }
+  for (const [index, call] of calls.entries()) {
+    const toolCallId = `understudy_${asked + index + 1}`;
+    yield { type: "call", call: { toolCallId, name: call.name, arguments: { ...call.arguments } } };
+  }
+  yield {
+    type: "end",
+    stop: calls.length > 0 ? "tools" : "done",
+    usage: estimate(request, text + JSON.stringify(calls)),
+  };
+}
+
+/** Nothing is billed; the numbers keep the meters of a session honest. */
+function estimate(request: ModelRequest, output: string): Usage {
+  const input = request.messages.reduce((sum, message) => sum + sizeOf(message), request.system.length);
+  return {
+    inputTokens: Math.ceil(input / CHARACTERS_PER_TOKEN),
+    outputTokens: Math.ceil(output.length / CHARACTERS_PER_TOKEN),
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+    reasoningTokens: 0,
+  };
+}
+
+function sizeOf(message: Message): number {
+  return message.content.length + (message.role === "assistant" ? JSON.stringify(message.calls).length : 0);
+}
+
+function countCalls(messages: readonly Message[]): number {
+  return messages.reduce((sum, message) => sum + (message.role === "assistant" ? message.calls.length : 0), 0);
+}

@@ -1,0 +1,82 @@
+/** How answers look: Markdown that also reads well as plain text, bounded, with every fact cited as `path:line`. */
+import { clip } from "../../lib/text.ts";
+import type { Hit, Line } from "./evidence.ts";
+import { languageOf } from "./languages.ts";
+import type { Remark } from "./read-source.ts";
+
+export const SIGNATURE =
+  "_understudy: troupe's built-in offline model. It follows fixed rules and does not reason; for a real model set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start Ollama – see `troupe models`._";
+
+const MAX_LINES = 80;
+const MAX_LINE_CHARACTERS = 240;
+
+/** Sections with blank lines between; empty ones vanish. */
+export function writeAnswer(sections: readonly (string | readonly string[] | undefined)[]): string {
+  const blocks = sections
+    .map((section) => (typeof section === "string" ? [section] : (section ?? [])))
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.join("\n"));
+  return `${bounded(blocks.join("\n\n"))}\n\n${SIGNATURE}`;
+}
+
+export function heading(title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : [`**${title}**`, ...lines];
+}
+
+export function cite(path: string, line: number): string {
+  return `\`${path}:${line}\``;
+}
+
+/** What a file says of itself. */
+export function remarkRow(path: string, remark: Remark | undefined): string[] {
+  return remark === undefined ? [] : [`${inlineText(remark.text, 220)} (${cite(path, remark.line)})`];
+}
+
+/** One hit on one row. */
+export function hitRow(hit: Hit): string {
+  return `- ${cite(hit.path, hit.line)}  ${inlineCode(hit.text)}`;
+}
+
+export function inlineCode(text: string): string {
+  const shown = clip(text.trim(), 110);
+  if (shown === "") return "";
+  return shown.includes("`") ? `\`\` ${shown} \`\`` : `\`${shown}\``;
+}
+
+/** A numbered excerpt under its address. */
+export function excerpt(path: string, lines: readonly Line[]): string[] {
+  const first = lines[0];
+  if (first === undefined) return [];
+  const width = String(lines.at(-1)?.number ?? 0).length;
+  const fence = lines.some((line) => line.text.includes("```")) ? "````" : "```";
+  return [
+    cite(path, first.number),
+    `${fence}${languageOf(path)?.endings[0] ?? ""}`,
+    ...lines.map((line) => `${String(line.number).padStart(width)}  ${clip(line.text, 160)}`.trimEnd()),
+    fence,
+  ];
+}
+
+/** At most `limit` rows and one that counts the rest. */
+export function capped(rows: readonly string[], limit: number, noun = "more"): string[] {
+  return rows.length <= limit ? [...rows] : [...rows.slice(0, limit), `- … ${rows.length - limit} ${noun}`];
+}
+
+/** Prose from a file, made safe to stand inside a line of ours. */
+export function inlineText(text: string, maxCharacters: number): string {
+  return clip(text.replace(/\s+/g, " ").trim(), maxCharacters);
+}
+
+export function list(items: readonly string[], limit: number): string {
+  const shown = items.slice(0, limit).join(", ");
+  return items.length > limit ? `${shown} and ${items.length - limit} more` : shown;
+}
+
+function bounded(text: string): string {
+  const lines = text.split("\n").map((line) => clip(line, MAX_LINE_CHARACTERS));
+  if (lines.length <= MAX_LINES) return lines.join("\n");
+  const kept = lines.slice(0, MAX_LINES - 1);
+  const fences = kept.filter((line) => /^`{3,}/.test(line));
+  if (fences.length % 2 === 1) kept.push(/^`+/.exec(fences.at(-1) ?? "")?.[0] ?? "```");
+  return [...kept, `… ${lines.length - MAX_LINES + 1} more lines left out; ask about one part to see it.`].join("\n");
+}

@@ -1,0 +1,240 @@
+/** The map of a repository, written from what was read. */
+import { plural } from "../../lib/text.ts";
+import type { EntryPoint } from "./entry-points.ts";
+import { type Folder, isAside, speakersOf, speaksForFolder } from "./folders.ts";
+import { baseName, folderOf, isCode, isProse, isTest, languageOf, languages } from "./languages.ts";
+import { type Fact, isManifest, type Manifest, readManifest } from "./manifests.ts";
+import { hindrances, linesOf, type Scene, viewed } from "./plan.ts";
+import { declarationsIn, firstParagraph, leadingRemark, type Remark, titleOf } from "./read-source.ts";
+import type { Survey } from "./survey.ts";
+import { capped, cite, heading, inlineCode, inlineText, list, remarkRow, writeAnswer } from "./write-answer.ts";
+
+interface Found {
+  readonly path: string;
+  readonly remark: Remark;
+}
+
+/** What the folder's own files say it is for. */
+export function remarkFor(scene: Scene, folder: Folder, files: readonly string[]): Found | undefined {
+  for (const path of speakersOf(folder, files).slice(0, 2)) {
+    const lines = linesOf(scene, path);
+    if (lines.length === 0) continue;
+    if (isManifest(path)) {
+      const about = readManifest(path, lines)?.about.find((fact) => fact.label === "description");
+      if (about?.line !== undefined) return { path, remark: { text: about.value, line: about.line } };
+      continue;
+    }
+    const own = isProse(path) && !/^readme/i.test(baseName(path)) ? titleOf(lines) : undefined;
+    const remark = own ?? leadingRemark(path, lines) ?? titleOf(lines);
+    if (remark !== undefined) return { path, remark };
+  }
+  return undefined;
+}
+
+export interface Findings {
+  /** Top-level source files read because there are few folders. */
+  readonly leads: readonly string[];
+  readonly survey: Survey;
+  readonly folders: readonly Folder[];
+  readonly facts: readonly Manifest[];
+  readonly entries: readonly EntryPoint[];
+  readonly readme: string | undefined;
+}
+
+export function writeOverview(scene: Scene, found: Findings): string {
+  const { survey, folders, facts, entries } = found;
+  const notes = hindrances(scene, ["view", "glob"]);
+  if (survey.files.length === 0) {
+    const seen = viewed(scene, ".");
+    const nothing =
+      seen.kind === "nothing" && notes.length > 0
+        ? "I could not look into this folder."
+        : "This folder is empty: there is nothing to describe yet.";
+    const hidden =
+      seen.kind === "folder" && seen.entries.length > 0
+        ? `It holds only: ${list(
+            seen.entries.map((name) => `\`${name}\``),
+            12,
+          )}.`
+        : undefined;
+    return writeAnswer([hidden ?? nothing, notes]);
+  }
+  const commands = facts.flatMap((manifest) => manifest.commands);
+  return writeAnswer([
+    whatItIs(scene, found),
+    heading(
+      `Folders (${survey.exact ? "" : "at least "}${plural(survey.total, "file")}; in brackets how many are beneath)`,
+      folders.map((folder) => folderRow(scene, folder, survey)),
+    ),
+    heading("Top-level files", [...topFiles(survey.files), ...found.leads.flatMap((path) => leadRow(scene, path))]),
+    [`**Languages:** ${languageCounts(survey)}`],
+    heading(
+      "Entry points",
+      entries.map((entry) => entryRow(scene, entry)),
+    ),
+    heading("Build and test", capped(commandRows(commands), 9, "more commands")),
+    heading("Where to start reading", startRows(found)),
+    notes,
+  ]);
+}
+
+function whatItIs(scene: Scene, { facts, readme }: Findings): string[] {
+  const about = facts.flatMap((manifest) => manifest.about);
+  const name = about.find((fact) => fact.label === "name");
+  const description = about.find((fact) => fact.label === "description");
+  const lines = readme === undefined ? [] : linesOf(scene, readme);
+  const title = titleOf(lines);
+  const paragraph = firstParagraph(lines);
+  const shownName = name?.value ?? title?.text;
+  const rows: string[] = [];
+  const same = paragraph !== undefined && sameStart(paragraph.text, description?.value ?? "");
+  const fuller = same && paragraph.text.length > (description?.value.length ?? 0);
+  if (description !== undefined && !fuller)
+    rows.push(`${inlineText(description.value, 220)} (${citeFact(description)})`);
+  if (readme !== undefined && (fuller || !same)) rows.push(...remarkRow(readme, paragraph));
+  if (rows.length === 0)
+    rows.push("Neither a README nor a manifest says what this is; what follows is read from the files themselves.");
+  return [
+    shownName === undefined ? "**What it is**" : `**${inlineText(shownName, 80)}**`,
+    ...rows.flatMap((row, index) => (index === 0 ? [row] : ["", row])),
+  ];
+}
+
+/** Where a list was cut, the number of files named is only the least there can be. */
+function countOf(folder: Folder, { counted }: Survey): string {
+  const known = counted.get(folder.path);
+  if (known !== undefined) return String(known);
+  return counted.has(folder.path.split("/")[0] ?? "") ? `${folder.files}+` : String(folder.files);
+}
+
+/** A README that opens with the manifest's words adds nothing. */
+function sameStart(a: string, b: string): boolean {
+  const words = (text: string) =>
+    text
+      .toLowerCase()
+      .match(/[\p{L}\p{N}]+/gu)
+      ?.slice(0, 5)
+      .join(" ") ?? "";
+  return words(a) === words(b);
+}
+
+function folderRow(scene: Scene, folder: Folder, survey: Survey): string {
+  const { files } = survey;
+  const start = `${"  ".repeat(folder.depth)}- \`${folder.path}/\` (${countOf(folder, survey)})`;
+  const rest = folder.unlisted > 0 ? `; ${plural(folder.unlisted, "more folder")} inside not listed` : "";
+  const found = remarkFor(scene, folder, files);
+  if (found !== undefined) {
+    const own = folderOf(found.path) === folder.path && speaksForFolder(folder.path, found.path);
+    const at = cite(found.path, found.remark.line);
+    if (own) return `${start} – ${inlineText(found.remark.text, 150)} ${at}${rest}`;
+    const names = fileNames(folder.path, files);
+    return `${start} – ${names === "" ? "" : `${names}; `}${at}: ${inlineText(found.remark.text, 90)}${rest}`;
+  }
+  const names = fileNames(folder.path, files);
+  return names === "" ? `${start}${rest}` : `${start} – ${names}${rest}`;
+}
+
+function fileNames(folder: string, files: readonly string[]): string {
+  const direct = files.filter((file) => folderOf(file) === folder);
+  const plain = direct.filter((file) => !isTest(file));
+  return list(
+    (plain.length > 0 ? plain : direct).map((file) => baseName(file)),
+    3,
+  );
+}
+
+function topFiles(files: readonly string[]): string[] {
+  const top = files.filter((path) => !path.includes("/"));
+  return top.length === 0
+    ? []
+    : [
+        list(
+          top.map((path) => `\`${path}\``),
+          16,
+        ),
+      ];
+}
+
+function leadRow(scene: Scene, path: string): string[] {
+  const lines = linesOf(scene, path);
+  const remark = leadingRemark(path, lines);
+  if (remark !== undefined) return [`- \`${path}\` – ${inlineText(remark.text, 130)} ${cite(path, remark.line)}`];
+  const declared = declarationsIn(path, lines).filter((one) => one.visible);
+  const first = declared[0];
+  if (first === undefined) return [];
+  return [
+    `- \`${path}\` – declares ${list(
+      declared.map((one) => `\`${one.name}\``),
+      4,
+    )} ${cite(path, first.line)}`,
+  ];
+}
+
+function languageCounts({ files, cut }: Survey): string {
+  const counts = new Map<string, number>();
+  for (const path of files) {
+    const name = languageOf(path)?.name;
+    if (name !== undefined) counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  const order = new Map(languages.map((language, index) => [language.name, index]));
+  const sorted = [...counts].sort((a, b) => b[1] - a[1] || (order.get(a[0]) ?? 0) - (order.get(b[0]) ?? 0));
+  if (sorted.length === 0) return "none that I know by extension";
+  return `${list(
+    sorted.map(([name, count]) => `${name} ${count}`),
+    7,
+  )}${cut ? ` (of the ${files.length} files I could list)` : " (files)"}`;
+}
+
+function entryRow(scene: Scene, entry: EntryPoint): string {
+  const declared = entry.facts.length === 0 ? "" : ` – ${entry.label} in ${citeFact(entry.facts[0])}`;
+  if (entry.source === undefined) {
+    const built = list([...new Set(entry.facts.map((fact) => `\`${fact.value}\``))], 4);
+    return `- ${built}${declared}; not among the files, so probably built`;
+  }
+  const made = entry.facts[0]?.value ?? entry.source;
+  const shown = `- \`${entry.source}\`${made === entry.source ? "" : ` (as \`${made}\`)`}${declared}`;
+  const remark = leadingRemark(entry.source, linesOf(scene, entry.source));
+  return remark === undefined ? shown : `${shown}: ${inlineText(remark.text, 110)} ${cite(entry.source, remark.line)}`;
+}
+
+const USEFUL =
+  /^(install|setup|bootstrap|dev|start|serve|build|compile|test|tests|check|lint|fmt|format|types?|typecheck|run|all|bench|release)\b/;
+
+function commandRows(commands: readonly Fact[]): string[] {
+  const useful = commands.filter((command) => USEFUL.test(command.label));
+  const others = commands.filter((command) => !USEFUL.test(command.label));
+  return [...useful, ...others].map((command) => {
+    const invoked = /package\.json$/.test(command.path) ? `npm run ${command.label}` : command.value;
+    const body = invoked === command.value ? "" : ` → ${inlineCode(command.value)}`;
+    return `- \`${invoked}\`${body} ${command.line === undefined ? `(because there is a \`${command.path}\`)` : citeFact(command)}`;
+  });
+}
+
+function startRows({ survey, folders, entries, readme }: Findings): string[] {
+  const guides = survey.files.filter((path) =>
+    /^(docs\/)?(architecture|contributing|design|overview|agents|hacking|development)\.(md|rst|txt)$/i.test(path),
+  );
+  const biggest = folders
+    .filter((folder) => !isAside(folder.path))
+    .map((folder) => ({ folder, speaker: speakersOf(folder, survey.files).find(isCode) }))
+    .filter(({ speaker }) => speaker !== undefined)
+    .sort((a, b) => b.folder.files - a.folder.files || (a.folder.path < b.folder.path ? -1 : 1))
+    .slice(0, 2);
+  const tests = survey.files
+    .filter((path) => isTest(path) && isCode(path))
+    .sort((a, b) => a.split("/").length - b.split("/").length || (a < b ? -1 : 1))[0];
+  const reads = new Map<string, string>();
+  const read = (path: string, why: string) => reads.set(path, reads.get(path) ?? why);
+  for (const path of [...(readme === undefined ? [] : [readme]), ...guides.slice(0, 3)]) read(path, "");
+  for (const { source } of entries.slice(0, 2)) if (source !== undefined) read(source, " (entry point)");
+  for (const { folder, speaker } of biggest) {
+    if (speaker !== undefined) read(speaker, ` (the first of \`${folder.path}/\`, ${plural(folder.files, "file")})`);
+  }
+  if (tests !== undefined) read(tests, " (how it is tested)");
+  return [...reads].slice(0, 7).map(([path, why], index) => `${index + 1}. \`${path}\`${why}`);
+}
+
+function citeFact(fact: Fact | undefined): string {
+  if (fact === undefined) return "";
+  return fact.line === undefined ? `\`${fact.path}\`` : cite(fact.path, fact.line);
+}

@@ -1,0 +1,198 @@
+import { isObject } from "../../lib/json.ts";
+import type { Reasoning } from "../../protocol/message.ts";
+import type { ModelEvent, ModelRequest, Usage } from "../provider.ts";
+import { limits } from "./limits.ts";
+import type { Place } from "./place.ts";
+import { countOf, type OpenCall, Reply, textOf } from "./reply.ts";
+import type { Decoder } from "./wire.ts";
+import { protocolError, refusedContent, reportedError } from "./wire-error.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Marks reasoning that came over this wire. */
+export const ANTHROPIC = "anthropic";
+
+/** A content block while it arrives. */
+type Block =
+  | { readonly type: "text"; textLength: number }
+  | { readonly type: "call"; readonly call: OpenCall; readonly input: unknown }
+  /** Thinking goes back exactly as it came, with whatever fields it had. */
+  | { readonly type: "thinking"; readonly fields: Record<string, unknown> }
+  | { readonly type: "other" };
+
+/** Reads one message, streamed or whole. */
+export class AnthropicDecoder implements Decoder {
+  readonly #place: Place;
+  readonly #reply: Reply;
+  readonly #blocks: Block[] = [];
+  readonly #blockAt = new Map<unknown, Block>();
+  readonly #usage: Record<string, unknown> = {};
+  #stopReason: string | undefined;
+  #isStopped = false;
+
+  constructor(place: Place, request: ModelRequest) {
+    this.#place = place;
+    this.#reply = new Reply(place.id, request);
+  }
+
+  get state(): Decoder["state"] {
+    return this.#isStopped ? "closed" : "open";
+  }
+
+  event(data: unknown): boolean {
+    if (!isObject(data)) throw protocolError(this.#place.id, "the reply is not a message");
+    this.#readEvent(data);
+    return data.type !== "ping";
+  }
+
+  whole(data: unknown): void {
+    if (isObject(data) && data.error) throw reportedError(this.#place, data.error);
+    if (!isObject(data) || !Array.isArray(data.content)) {
+      throw protocolError(this.#place.id, "the reply is not a message");
+    }
+    for (const content of data.content.filter(isObject)) this.#closeBlock(this.#openBlock(content));
+    this.#readUsage(data.usage);
+    this.#stopReason = textOf(data.stop_reason) || undefined;
+    this.#isStopped = this.#stopReason !== undefined;
+  }
+
+  drain(): readonly ModelEvent[] {
+    return this.#reply.drain();
+  }
+
+  finish(): readonly ModelEvent[] {
+    if (this.#stopReason === "refusal") throw refusedContent(this.#place);
+    const isCut = this.#stopReason === "max_tokens" || this.#stopReason === "model_context_window_exceeded";
+    return this.#reply.finish({
+      stop: isCut ? "length" : "done",
+      usage: Object.keys(this.#usage).length > 0 ? usageOf(this.#usage) : undefined,
+      reasoning: this.#reasoningToKeep(),
+    });
+  }
+
+  #readEvent(event: Fields): void {
+    switch (event.type) {
+      case "content_block_delta":
+        this.#readDelta(event.index, event.delta);
+        break;
+      case "content_block_start":
+        this.#start(event.index, event.content_block);
+        break;
+      case "content_block_stop":
+        this.#closeBlock(this.#blockAt.get(event.index));
+        break;
+      case "message_start":
+        if (isObject(event.message)) this.#readUsage(event.message.usage);
+        break;
+      case "message_delta":
+        if (isObject(event.delta)) this.#stopReason = textOf(event.delta.stop_reason) || this.#stopReason;
+        this.#readUsage(event.usage);
+        break;
+      case "message_stop":
+        if (this.#stopReason === undefined) {
+          throw protocolError(this.#place.id, "the reply ended without a stop reason");
+        }
+        this.#isStopped = true;
+        break;
+      case "error":
+        throw reportedError(this.#place, event.error);
+    }
+  }
+
+  #start(index: unknown, content: unknown): void {
+    if (!isObject(content)) return;
+    if (this.#blockAt.has(index)) throw protocolError(this.#place.id, "a block of the reply was started twice");
+    this.#blockAt.set(index, this.#openBlock(content));
+  }
+
+  #openBlock(content: Fields): Block {
+    if (this.#blocks.length >= limits.blocks) throw protocolError(this.#place.id, "the reply has too many blocks");
+    const block = this.#newBlock(content);
+    this.#blocks.push(block);
+    if (block.type === "text") this.#addText(block, textOf(content.text));
+    if (block.type === "thinking") this.#reply.reasoning(textOf(content.thinking));
+    return block;
+  }
+
+  #newBlock(content: Fields): Block {
+    switch (content.type) {
+      case "text":
+        return { type: "text", textLength: 0 };
+      case "tool_use":
+        return { type: "call", call: this.#reply.openCall(content.id, content.name), input: content.input };
+      case "thinking":
+      case "redacted_thinking":
+        return { type: "thinking", fields: { ...content } };
+      default:
+        return { type: "other" };
+    }
+  }
+
+  /** A call whose arguments did not come in pieces has them in its first event. */
+  #closeBlock(block: Block | undefined): void {
+    if (block?.type !== "call" || block.call.argumentText !== "" || !isObject(block.input)) return;
+    this.#reply.argument(block.call, JSON.stringify(block.input));
+  }
+
+  #readDelta(index: unknown, delta: unknown): void {
+    const block = this.#blockAt.get(index);
+    if (!block) throw protocolError(this.#place.id, "a part of the reply came for a block that was never started");
+    if (!isObject(delta)) return;
+    if (block.type === "text") this.#addText(block, textOf(delta.text));
+    else if (block.type === "call") this.#reply.argument(block.call, textOf(delta.partial_json));
+    else if (block.type === "thinking") this.#addThinking(block.fields, delta);
+  }
+
+  #addText(block: Block & { type: "text" }, delta: string): void {
+    block.textLength += delta.length;
+    this.#reply.text(delta);
+  }
+
+  #addThinking(fields: Record<string, unknown>, delta: Fields): void {
+    if (delta.type === "signature_delta") {
+      fields.signature = this.#reply.keep(textOf(fields.signature), textOf(delta.signature));
+    } else if (delta.type === "thinking_delta") {
+      fields.thinking = textOf(fields.thinking) + textOf(delta.thinking);
+      this.#reply.reasoning(textOf(delta.thinking));
+    }
+  }
+
+  #readUsage(counts: unknown): void {
+    if (!isObject(counts)) return;
+    for (const name of usageFields)
+      if (counts[name] !== undefined && counts[name] !== null) this.#usage[name] = counts[name];
+  }
+
+  #reasoningToKeep(): Reasoning | undefined {
+    if (!this.#blocks.some((block) => block.type === "thinking")) return undefined;
+    const layout = this.#blocks.flatMap((block): (number | null | object)[] => {
+      if (block.type === "text") return block.textLength > 0 ? [block.textLength] : [];
+      if (block.type === "call") return [null];
+      return block.type === "thinking" ? [block.fields] : [];
+    });
+    const text = this.#reply.reasoningText;
+    return { ...(text && { text }), opaque: JSON.stringify(layout), wireField: ANTHROPIC };
+  }
+}
+
+const usageFields = [
+  "input_tokens",
+  "output_tokens",
+  "cache_read_input_tokens",
+  "cache_creation_input_tokens",
+  "output_tokens_details",
+] as const;
+
+/** This API counts cached tokens apart. */
+function usageOf(usage: Fields): Usage {
+  const cacheReadTokens = countOf(usage.cache_read_input_tokens);
+  const cacheWriteTokens = countOf(usage.cache_creation_input_tokens);
+  const output = isObject(usage.output_tokens_details) ? usage.output_tokens_details : {};
+  return {
+    inputTokens: countOf(usage.input_tokens) + cacheReadTokens + cacheWriteTokens,
+    outputTokens: countOf(usage.output_tokens),
+    cacheReadTokens,
+    cacheWriteTokens,
+    reasoningTokens: countOf(output.thinking_tokens),
+  };
+}

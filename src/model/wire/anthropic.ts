@@ -1,0 +1,163 @@
+/** The messages wire of Anthropic. */
+import { isObject } from "../../lib/json.ts";
+import type { Image, Message } from "../../protocol/message.ts";
+import type { ModelRequest, Provider, ToolDefinition } from "../provider.ts";
+import { ANTHROPIC, AnthropicDecoder } from "./anthropic-reply.ts";
+import { encodeJson } from "./bounded-json.ts";
+import { arrange, objectText, type Pieces, parametersOf, remember } from "./encode.ts";
+import type { Place } from "./place.ts";
+import { wireProvider } from "./wire.ts";
+
+export interface AnthropicOptions {
+  /** How the model takes an effort; by default told from its name. */
+  readonly thinking?: "adaptive" | "budget" | "none";
+  /** Off for servers that do not know `cache_control`. */
+  readonly promptCache?: boolean;
+}
+
+export function anthropicMessages(place: Place, options: AnthropicOptions = {}): Provider {
+  const encodeMessage = remember(messageBlocks);
+  const encodeTools = remember(toolTexts);
+  const mark = options.promptCache === false ? (block: string) => block : withCacheMarker;
+  return wireProvider(place, {
+    path: /\/v\d+\/*$/.test(place.baseUrl) ? "/messages" : "/v1/messages",
+    headers: { "anthropic-version": "2023-06-01" },
+    decoder: (request) => new AnthropicDecoder(place, request),
+    encode(request) {
+      const { model, system, tools, stream } = request;
+      const maxTokens = request.maxOutputTokens ?? defaultMaxTokens(model);
+      return objectText({
+        model: encodeJson(model),
+        max_tokens: String(maxTokens),
+        ...thinkingFields(request, maxTokens, options),
+        system: system.trim() === "" ? undefined : `[${mark(encodeJson({ type: "text", text: system }))}]`,
+        tools: tools.length > 0 ? `[${markLast(encodeTools(tools), mark).join(",")}]` : undefined,
+        messages: `[${messageTexts(request.messages.map(encodeMessage), mark).join(",")}]`,
+        stream: stream ? "true" : undefined,
+      });
+    },
+  });
+}
+
+/** The blocks of one message. Results stand first in the message that answers calls, so they are kept apart. */
+interface Blocks {
+  readonly role: "user" | "assistant";
+  readonly results: readonly string[];
+  readonly rest: readonly string[];
+}
+
+/** What several of our messages say in one role is one message to the API. */
+function messageTexts(messages: readonly Blocks[], mark: (block: string) => string): string[] {
+  const groups: { role: Blocks["role"]; results: string[]; rest: string[] }[] = [];
+  for (const { role, results, rest } of messages) {
+    if (results.length + rest.length === 0) continue;
+    const last = groups.at(-1);
+    if (last?.role === role) {
+      last.results.push(...results);
+      last.rest.push(...rest);
+    } else {
+      groups.push({ role, results: [...results], rest: [...rest] });
+    }
+  }
+  const marked = new Set(groups.filter((group) => group.role === "user").slice(-MARKED_USER_MESSAGES));
+  return groups.map((group) => {
+    const blocks = [...group.results, ...group.rest];
+    return `{"role":"${group.role}","content":[${(marked.has(group) ? markLast(blocks, mark) : blocks).join(",")}]}`;
+  });
+}
+
+/** The end of this request for the next one, and the end of the previous one to read from: four markers in all. */
+const MARKED_USER_MESSAGES = 2;
+
+function markLast(blocks: readonly string[], mark: (block: string) => string): string[] {
+  return blocks.map((block, index) => (index === blocks.length - 1 ? mark(block) : block));
+}
+
+function withCacheMarker(block: string): string {
+  return `${block.slice(0, -1)},"cache_control":{"type":"ephemeral"}}`;
+}
+
+function messageBlocks(message: Message): Blocks {
+  if (message.role === "assistant") return { role: "assistant", results: [], rest: arrange(message, assistantPieces) };
+  if (message.role === "user") {
+    return { role: "user", results: [], rest: contentBlocks(message.content, message.images).map(encodeJson) };
+  }
+  const { toolCallId, content, isError, images = [] } = message;
+  const blocks = images.length > 0 ? contentBlocks(content, images) : content;
+  const result = encodeJson({
+    type: "tool_result",
+    tool_use_id: wireId(toolCallId),
+    ...(blocks.length > 0 && { content: blocks }),
+    ...(isError && { is_error: true }),
+  });
+  return { role: "user", results: [result], rest: [] };
+}
+
+const assistantPieces: Pieces = {
+  wireField: ANTHROPIC,
+  text: (text) => encodeJson({ type: "text", text }),
+  call: ({ toolCallId, name, arguments: input }) =>
+    encodeJson({ type: "tool_use", id: wireId(toolCallId), name, input: isObject(input) ? input : {} }),
+};
+
+/** Ids of calls that came over other wires may hold characters this one refuses. */
+function wireId(toolCallId: string): string {
+  return toolCallId.replace(/[^a-zA-Z0-9_-]/g, "_") || "_";
+}
+
+function contentBlocks(content: string, images: readonly Image[] = []): object[] {
+  const text = (value = ""): object[] => (value.trim() === "" ? [] : [{ type: "text", text: value }]);
+  return [
+    ...text(content),
+    ...images.flatMap((image) => [
+      ...text(image.description),
+      { type: "image", source: { type: "base64", media_type: image.mimeType, data: image.data } },
+    ]),
+  ];
+}
+
+function toolTexts(tools: readonly ToolDefinition[]): string[] {
+  return tools.map((tool) =>
+    encodeJson({ name: tool.name, description: tool.description, input_schema: parametersOf(tool) }),
+  );
+}
+
+/** The API demands a limit. Old models refuse one above their own. */
+function defaultMaxTokens(model: string): number {
+  if (/claude-3[.-]5/.test(model)) return 8192;
+  if (/claude-3-(?:opus|sonnet|haiku)/.test(model)) return 4096;
+  return 32_000;
+}
+
+const budgets = { low: 4096, medium: 10_000, high: 20_000, xhigh: 28_000, max: 60_000 } as const;
+const MIN_BUDGET = 1024;
+
+function thinkingFields(
+  request: ModelRequest,
+  maxTokens: number,
+  options: AnthropicOptions,
+): Readonly<Record<string, string>> {
+  const { model, reasoningEffort } = request;
+  if (reasoningEffort === undefined) return {};
+  const thinking = options.thinking ?? thinkingOf(model);
+  if (thinking === "adaptive") {
+    return { thinking: '{"type":"adaptive"}', output_config: encodeJson({ effort: reasoningEffort }) };
+  }
+  const budget = Math.min(budgets[reasoningEffort], maxTokens - MIN_BUDGET);
+  if (thinking === "none" || budget < MIN_BUDGET || answersForeignCall(request)) return {};
+  return { thinking: encodeJson({ type: "enabled", budget_tokens: budget }) };
+}
+
+function thinkingOf(model: string): "adaptive" | "budget" | "none" {
+  if (/claude-(?:2|3(?![.-]7)|instant)/.test(model)) return "none";
+  return /claude-3[.-]7|claude-(?:opus|sonnet|haiku)-4(?:[.-][0-5])?(?:[-@:]\d{5,}.*|-latest)?$/.test(model)
+    ? "budget"
+    : "adaptive";
+}
+
+/** With a budget the API wants each reply that is being answered to begin with thinking of its own. */
+function answersForeignCall({ messages }: ModelRequest): boolean {
+  if (messages.at(-1)?.role !== "tool") return false;
+  const asked = messages.findLast((message) => message.role === "assistant");
+  return asked?.role === "assistant" && asked.reasoning?.wireField !== ANTHROPIC;
+}

@@ -1,0 +1,84 @@
+/** What the encoders of all wires share. */
+import { isObject } from "../../lib/json.ts";
+import type { AssistantMessage, Image, ToolCall } from "../../protocol/message.ts";
+import type { ToolDefinition } from "../provider.ts";
+import { encodeJson, parseBounded } from "./bounded-json.ts";
+
+/**
+ * Remembers what was made of an object for as long as the object lives. History is encoded once, not once per turn.
+ */
+export function remember<Key extends object, Value>(make: (key: Key) => Value): (key: Key) => Value {
+  const made = new WeakMap<Key, Value>();
+  return (key) => {
+    const known = made.get(key);
+    if (known !== undefined) return known;
+    const value = make(key);
+    made.set(key, value);
+    return value;
+  };
+}
+
+/** A JSON object from members that are JSON already; those without a value are left out. */
+export function objectText(members: Readonly<Record<string, string | undefined>>): string {
+  const present = Object.entries(members).filter(([, text]) => text !== undefined);
+  return `{${present.map(([key, text]) => `${JSON.stringify(key)}:${text}`).join(",")}}`;
+}
+
+/** Providers insist on an object schema, even for a tool without parameters. */
+export function parametersOf({ parameters }: ToolDefinition): object {
+  if ("properties" in parameters && "type" in parameters) return parameters;
+  if ("type" in parameters && parameters.type !== "object") return parameters;
+  return { ...parameters, type: "object", properties: "properties" in parameters ? parameters.properties : {} };
+}
+
+export function dataUrl(image: Image): string {
+  return `data:${image.mimeType};base64,${image.data}`;
+}
+
+/**
+ * Where the pieces of a reply stood: a number is so many characters of its text, null its next call, an object is
+ * reasoning that goes back as it came. Kept as JSON in `Reasoning.opaque`.
+ */
+type Layout = readonly (number | null | object)[];
+
+export interface Pieces {
+  /** Only reasoning of this wire goes back over it. */
+  readonly wireField: string;
+  text(text: string): string;
+  call(call: ToolCall): string;
+}
+
+/** The pieces of a reply in the order in which the model gave them. */
+export function arrange(message: AssistantMessage, pieces: Pieces): string[] {
+  const { content, calls } = message;
+  const layout = layoutOf(message, pieces.wireField);
+  const textLength = layout.reduce<number>((sum, piece) => sum + (typeof piece === "number" ? piece : 0), 0);
+  const known = textLength === content.length;
+  const texts: string[] = [];
+  let at = 0;
+  let nextCall = 0;
+  const addText = (end: number): void => {
+    const text = content.slice(at, end);
+    at = end;
+    if (text.trim() !== "") texts.push(pieces.text(text));
+  };
+  const addCall = (): void => {
+    const call = calls[nextCall++];
+    if (call) texts.push(pieces.call(call));
+  };
+  for (const piece of layout) {
+    if (typeof piece === "number") addText(known ? at + piece : content.length);
+    else if (piece === null) addCall();
+    else texts.push(encodeJson(piece));
+  }
+  addText(content.length);
+  while (nextCall < calls.length) addCall();
+  return texts;
+}
+
+function layoutOf({ reasoning }: AssistantMessage, wireField: string): Layout {
+  if (reasoning?.wireField !== wireField || !reasoning.opaque) return [];
+  const parsed = parseBounded(reasoning.opaque);
+  if (!parsed.ok || !Array.isArray(parsed.value)) return [];
+  return parsed.value.filter((piece) => piece === null || typeof piece === "number" || isObject(piece)) as Layout;
+}

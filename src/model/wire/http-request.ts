@@ -1,0 +1,79 @@
+import { ModelError } from "../model-error.ts";
+import { type Bounds, defaultBounds, type Place } from "./place.ts";
+import { presentable } from "./wire-error.ts";
+
+export interface Post {
+  readonly place: Place;
+  readonly path: string;
+  /** Headers of the wire; those of the place outrank them. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly stream: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** A reply that is not streamed is silent until it is finished, so by default only the total bound applies to it. */
+export function boundsFor({ place, stream }: Post): Bounds {
+  const bounds = { ...defaultBounds, ...place.bounds };
+  if (stream) return bounds;
+  return {
+    connectMs: place.bounds?.connectMs ?? bounds.totalMs,
+    idleMs: place.bounds?.idleMs ?? bounds.totalMs,
+    totalMs: bounds.totalMs,
+  };
+}
+
+/** The headers of the request; no error about them shows a value. */
+export async function signInHeaders({ place, headers: own = {}, stream }: Post): Promise<Headers> {
+  const accept = stream ? "text/event-stream" : "application/json";
+  const headers = new Headers({ "content-type": "application/json", accept, ...own });
+  for (const [name, value] of Object.entries(await askForHeaders(place))) {
+    try {
+      headers.set(name, value);
+    } catch {
+      throw new ModelError(`${place.id}: the header "${name}" holds characters that HTTP does not allow`, {
+        kind: "authentication",
+        provider: place.id,
+        hint: place.keyHint ?? "Check the API key for line breaks and stray characters.",
+      });
+    }
+  }
+  return headers;
+}
+
+async function askForHeaders(place: Place): Promise<Readonly<Record<string, string>>> {
+  try {
+    return await place.headers();
+  } catch (cause) {
+    if (cause instanceof ModelError) throw cause;
+    const message = cause instanceof Error ? cause.message : String(cause);
+    throw new ModelError(`${place.id}: could not sign in: ${presentable(message)}`, {
+      kind: "authentication",
+      provider: place.id,
+      hint: place.keyHint ?? `Check how ${place.id} gets its key.`,
+      cause,
+    });
+  }
+}
+
+/** The full address, checked so that `fetch` has no reason to complain and repeat a password. */
+export function addressOf({ place, path }: Post): string {
+  const url = `${place.baseUrl.replace(/\/+$/, "")}${path}${place.query ? `?${place.query}` : ""}`;
+  const problem = !URL.canParse(url)
+    ? "the base URL is not an address"
+    : new URL(url).username || new URL(url).password
+      ? "the base URL must not hold a user name or password"
+      : undefined;
+  if (problem === undefined) return url;
+  const hint = "Set a base URL such as https://api.example.com/v1, and the key on its own.";
+  throw new ModelError(`${place.id}: ${problem}`, { kind: "request", provider: place.id, hint });
+}
+
+/** What a server might repeat in an error and nobody should see. */
+export function secretsOf(headers: Headers, place: Place): string[] {
+  const named = [...headers, ...new URLSearchParams(place.query ?? "")];
+  return named
+    .filter(([name]) => /auth|key|token|secret|cookie/i.test(name))
+    .map(([, value]) => value.replace(/^(?:bearer|basic|token) +/i, "").trim())
+    .filter((value) => value.length >= 6);
+}

@@ -1,0 +1,157 @@
+import { isObject } from "../../lib/json.ts";
+import type { Reasoning } from "../../protocol/message.ts";
+import type { ModelEvent, ModelRequest, Usage } from "../provider.ts";
+import type { Place } from "./place.ts";
+import { countOf, type OpenCall, Reply, textOf } from "./reply.ts";
+import type { Decoder } from "./wire.ts";
+import { protocolError, refusedContent, reportedError } from "./wire-error.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The names under which servers send reasoning; it goes back under the name it came with. */
+const reasoningFields = ["reasoning_content", "reasoning", "reasoning_text"] as const;
+type ReasoningField = (typeof reasoningFields)[number];
+
+export function isReasoningField(name: string | undefined): name is ReasoningField {
+  return reasoningFields.some((field) => field === name);
+}
+
+/** Reads one chat completion, streamed or whole: a whole message has the shape of a delta that says everything. */
+export class ChatDecoder implements Decoder {
+  readonly #place: Place;
+  readonly #reply: Reply;
+  readonly #callAt = new Map<unknown, OpenCall>();
+  #latestCall: OpenCall | undefined;
+  #finishReason: string | undefined;
+  #usage: Usage | undefined;
+  #reasoningField: ReasoningField | undefined;
+  #opaque = "";
+  #refusal = "";
+  #hasText = false;
+
+  constructor(place: Place, request: ModelRequest) {
+    this.#place = place;
+    this.#reply = new Reply(place.id, request);
+  }
+
+  get state(): Decoder["state"] {
+    return this.#finishReason === undefined ? "open" : "finished";
+  }
+
+  event(data: unknown): boolean {
+    const { choices } = this.#readFrame(data);
+    if (!Array.isArray(choices)) return true;
+    for (const choice of choices) {
+      if (!isObject(choice)) continue;
+      if (isObject(choice.delta)) this.#readDelta(choice.delta, "part");
+      else if (isObject(choice.message)) this.#readDelta(choice.message, "whole");
+      this.#finishReason = textOf(choice.finish_reason) || this.#finishReason;
+    }
+    return true;
+  }
+
+  /** Several choices are one reply: some servers put each call into a choice of its own. */
+  whole(data: unknown): void {
+    const { choices } = this.#readFrame(data);
+    if (!Array.isArray(choices)) throw protocolError(this.#place.id, "the reply is not a chat completion");
+    const reasons = choices.filter(isObject).map((choice) => {
+      if (isObject(choice.message)) this.#readDelta(choice.message, "whole");
+      return textOf(choice.finish_reason) || (isObject(choice.message) ? "stop" : "");
+    });
+    this.#finishReason = reasons.find((reason) => reason !== "" && reason !== "stop") ?? reasons.find(Boolean);
+  }
+
+  drain(): readonly ModelEvent[] {
+    return this.#reply.drain();
+  }
+
+  finish(): readonly ModelEvent[] {
+    const isRefused = this.#refusal !== "" && !this.#hasText && !this.#reply.hasCalls;
+    if (this.#finishReason === "content_filter" || isRefused) throw refusedContent(this.#place, this.#refusal);
+    if (this.#finishReason === "error") throw reportedError(this.#place, undefined);
+    return this.#reply.finish({
+      stop: this.#finishReason === "length" ? "length" : "done",
+      usage: this.#usage,
+      reasoning: this.#reasoningToKeep(),
+    });
+  }
+
+  /** What chunk and whole reply have in common, apart from the choices. */
+  #readFrame(frame: unknown): Fields {
+    if (!isObject(frame)) throw protocolError(this.#place.id, "the reply is not a chat completion");
+    if (frame.error) throw reportedError(this.#place, frame.error);
+    if (isObject(frame.usage)) this.#usage = usageOf(frame.usage);
+    return frame;
+  }
+
+  #readDelta(delta: Fields, extent: "part" | "whole"): void {
+    this.#readReasoning(delta);
+    const text = contentText(delta.content);
+    if (text !== "") {
+      this.#hasText = true;
+      this.#reply.text(text);
+    }
+    if (typeof delta.refusal === "string") this.#refusal = this.#reply.keep(this.#refusal, delta.refusal);
+    if (Array.isArray(delta.tool_calls)) for (const part of delta.tool_calls) this.#readCall(part, extent);
+  }
+
+  #readReasoning(delta: Fields): void {
+    for (const field of reasoningFields) {
+      const text = delta[field];
+      if (typeof text !== "string" || text === "" || (this.#reasoningField ?? field) !== field) continue;
+      this.#reasoningField = field;
+      this.#reply.reasoning(text);
+    }
+    const opaque = textOf(delta.reasoning_opaque);
+    if (opaque !== "") this.#opaque = this.#reply.keep(this.#opaque, opaque);
+  }
+
+  #readCall(part: unknown, extent: "part" | "whole"): void {
+    if (!isObject(part)) throw protocolError(this.#place.id, "the reply holds a tool call that is none");
+    const { name, arguments: argumentText }: Fields = isObject(part.function) ? part.function : {};
+    const known = extent === "part" ? this.#knownCall(part, textOf(name)) : undefined;
+    const call = known ?? this.#reply.openCall(part.id, name);
+    if (!known && part.index !== undefined) this.#callAt.set(part.index, call);
+    this.#latestCall = call;
+    call.wireId ||= textOf(part.id);
+    call.name ||= textOf(name);
+    if (typeof argumentText === "string") this.#reply.argument(call, argumentText);
+    else if (isObject(argumentText)) this.#reply.argument(call, JSON.stringify(argumentText));
+  }
+
+  /** The call that a part of a stream continues. Servers that leave out the index, or always say 0, are understood. */
+  #knownCall(part: Fields, name: string): OpenCall | undefined {
+    if (part.index === undefined) return name === "" ? this.#latestCall : undefined;
+    const call = this.#callAt.get(part.index);
+    const isAnother = call?.wireId && part.id && part.id !== call.wireId && name !== "";
+    return isAnother ? undefined : call;
+  }
+
+  #reasoningToKeep(): Reasoning | undefined {
+    const text = this.#reply.reasoningText;
+    if (text === "" && this.#opaque === "") return undefined;
+    return {
+      ...(text && { text }),
+      ...(this.#opaque && { opaque: this.#opaque }),
+      wireField: this.#reasoningField ?? "reasoning_text",
+    };
+  }
+}
+
+/** Text, or the text among parts. */
+function contentText(content: unknown): string {
+  if (!Array.isArray(content)) return textOf(content);
+  return content.map((part) => (isObject(part) && part.type === "text" ? textOf(part.text) : "")).join("");
+}
+
+function usageOf(usage: Fields): Usage {
+  const input = isObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {};
+  const output = isObject(usage.completion_tokens_details) ? usage.completion_tokens_details : {};
+  return {
+    inputTokens: countOf(usage.prompt_tokens),
+    outputTokens: countOf(usage.completion_tokens),
+    cacheReadTokens: countOf(input.cached_tokens ?? usage.prompt_cache_hit_tokens),
+    cacheWriteTokens: countOf(input.cache_write_tokens ?? input.cache_creation_tokens),
+    reasoningTokens: countOf(output.reasoning_tokens),
+  };
+}

@@ -1,0 +1,101 @@
+/** The chat completions wire of OpenAI, which most servers speak in some dialect. */
+import type { Image, Message } from "../../protocol/message.ts";
+import type { ModelRequest, Provider, ToolDefinition } from "../provider.ts";
+import { encodeJson } from "./bounded-json.ts";
+import { dataUrl, objectText, parametersOf, remember } from "./encode.ts";
+import { ChatDecoder, isReasoningField } from "./openai-chat-reply.ts";
+import type { Place } from "./place.ts";
+import { wireProvider } from "./wire.ts";
+
+export interface OpenaiChatOptions {
+  /** What the server calls the limit of output tokens. OpenAI itself has its own name for it. */
+  readonly maxTokensField?: "max_tokens" | "max_completion_tokens";
+}
+
+export function openaiChat(place: Place, options: OpenaiChatOptions = {}): Provider {
+  const isOpenai = /^https:\/\/[^/]*\.(?:openai|azure)\.com(?:[:/]|$)/.test(place.baseUrl);
+  const maxTokensField = options.maxTokensField ?? (isOpenai ? "max_completion_tokens" : "max_tokens");
+  const encodeMessage = remember(messageTexts);
+  const encodeTools = remember(toolsText);
+  return wireProvider(place, {
+    path: "/chat/completions",
+    decoder: (request) => new ChatDecoder(place, request),
+    encode(request) {
+      const { model, tools, stream, maxOutputTokens, reasoningEffort, cacheKey } = request;
+      return objectText({
+        model: encodeJson(model),
+        messages: `[${messageList(request, encodeMessage).join(",")}]`,
+        tools: tools.length > 0 ? encodeTools(tools) : undefined,
+        stream: stream ? "true" : undefined,
+        stream_options: stream && place.streamUsage !== false ? '{"include_usage":true}' : undefined,
+        [maxTokensField]: maxOutputTokens?.toString(),
+        reasoning_effort: reasoningEffort && encodeJson(reasoningEffort === "max" ? "xhigh" : reasoningEffort),
+        prompt_cache_key: isOpenai && cacheKey ? encodeJson(cacheKey) : undefined,
+      });
+    },
+  });
+}
+
+/** A message, and what this wire can only say after the run of tool messages it stands in. */
+interface MessageTexts {
+  readonly text: string;
+  readonly afterTools?: string;
+}
+
+function messageList({ system, messages }: ModelRequest, encode: (message: Message) => MessageTexts): string[] {
+  const texts = system === "" ? [] : [encodeJson({ role: "system", content: system })];
+  let waiting: string[] = [];
+  for (const message of messages) {
+    const { text, afterTools } = encode(message);
+    if (message.role !== "tool" && waiting.length > 0) {
+      texts.push(...waiting);
+      waiting = [];
+    }
+    texts.push(text);
+    if (afterTools) waiting.push(afterTools);
+  }
+  return waiting.length > 0 ? [...texts, ...waiting] : texts;
+}
+
+function messageTexts(message: Message): MessageTexts {
+  if (message.role === "user") return { text: userText(message.content, message.images) };
+  if (message.role === "tool") {
+    const { toolCallId, content, images = [] } = message;
+    const text = encodeJson({ role: "tool", tool_call_id: toolCallId, content });
+    return images.length > 0 ? { text, afterTools: userText("", images) } : { text };
+  }
+  const { content, calls, reasoning } = message;
+  const field = reasoning?.wireField;
+  const replay = isReasoningField(field);
+  const text = encodeJson({
+    role: "assistant",
+    content: content === "" && calls.length > 0 ? null : content,
+    ...(replay && reasoning?.text && { [field]: reasoning.text }),
+    ...(replay && reasoning?.opaque && { reasoning_opaque: reasoning.opaque }),
+    ...(calls.length > 0 && {
+      tool_calls: calls.map((call) => ({
+        id: call.toolCallId,
+        type: "function",
+        function: { name: call.name, arguments: encodeJson(call.arguments) },
+      })),
+    }),
+  });
+  return { text };
+}
+
+function userText(content: string, images: readonly Image[] = []): string {
+  if (images.length === 0) return encodeJson({ role: "user", content });
+  const parts = images.flatMap((image) => [
+    ...(image.description ? [{ type: "text", text: image.description }] : []),
+    { type: "image_url", image_url: { url: dataUrl(image) } },
+  ]);
+  return encodeJson({ role: "user", content: content === "" ? parts : [{ type: "text", text: content }, ...parts] });
+}
+
+function toolsText(tools: readonly ToolDefinition[]): string {
+  const definitions = tools.map((tool) => ({
+    type: "function",
+    function: { name: tool.name, description: tool.description, parameters: parametersOf(tool) },
+  }));
+  return encodeJson(definitions);
+}

@@ -1,0 +1,89 @@
+/** The responses wire of OpenAI. Nothing is stored there: reasoning travels with the conversation, encrypted. */
+import type { Image, Message } from "../../protocol/message.ts";
+import type { ModelRequest, Provider, ToolDefinition } from "../provider.ts";
+import { encodeJson } from "./bounded-json.ts";
+import { arrange, dataUrl, objectText, type Pieces, parametersOf, remember } from "./encode.ts";
+import { RESPONSES, ResponsesDecoder } from "./openai-responses-reply.ts";
+import type { Place } from "./place.ts";
+import { wireProvider } from "./wire.ts";
+
+export interface OpenaiResponsesOptions {
+  /** Ask for a readable summary of the reasoning; on by default when an effort is set. */
+  readonly reasoningSummary?: boolean;
+}
+
+export function openaiResponses(place: Place, options: OpenaiResponsesOptions = {}): Provider {
+  const encodeMessage = remember(inputItems);
+  const encodeTools = remember(toolsText);
+  return wireProvider(place, {
+    path: "/responses",
+    decoder: (request) => new ResponsesDecoder(place, request),
+    encode(request) {
+      const { model, system, messages, tools, stream, maxOutputTokens, cacheKey } = request;
+      const items = messages.map(encodeMessage).filter((text) => text !== "");
+      return objectText({
+        model: encodeJson(model),
+        instructions: system === "" ? undefined : encodeJson(system),
+        input: `[${items.join(",")}]`,
+        tools: tools.length > 0 ? encodeTools(tools) : undefined,
+        stream: stream ? "true" : undefined,
+        store: "false",
+        include: '["reasoning.encrypted_content"]',
+        reasoning: reasoningText(request, options),
+        max_output_tokens: maxOutputTokens?.toString(),
+        prompt_cache_key: cacheKey ? encodeJson(cacheKey) : undefined,
+      });
+    },
+  });
+}
+
+function reasoningText({ reasoningEffort }: ModelRequest, options: OpenaiResponsesOptions): string | undefined {
+  if (reasoningEffort === undefined) return undefined;
+  return encodeJson({
+    effort: reasoningEffort === "max" ? "xhigh" : reasoningEffort,
+    ...(options.reasoningSummary !== false && { summary: "auto" }),
+  });
+}
+
+/** The items that a message becomes, joined. */
+function inputItems(message: Message): string {
+  if (message.role === "user") {
+    const { content, images = [] } = message;
+    return encodeJson({ role: "user", content: images.length > 0 ? parts(content, images) : content });
+  }
+  if (message.role === "tool") {
+    const { toolCallId, content, images = [] } = message;
+    const output = images.length > 0 ? parts(content, images) : content;
+    return encodeJson({ type: "function_call_output", call_id: toolCallId, output });
+  }
+  return arrange(message, assistantPieces).join(",");
+}
+
+const assistantPieces: Pieces = {
+  wireField: RESPONSES,
+  text: (text) => encodeJson({ role: "assistant", content: text }),
+  call: ({ toolCallId, name, arguments: input }) =>
+    encodeJson({ type: "function_call", call_id: toolCallId, name, arguments: encodeJson(input) }),
+};
+
+function parts(content: string, images: readonly Image[]): object[] {
+  const text = (value: string | undefined): object[] => (value ? [{ type: "input_text", text: value }] : []);
+  return [
+    ...text(content),
+    ...images.flatMap((image) => [
+      ...text(image.description),
+      { type: "input_image", image_url: dataUrl(image), detail: "auto" },
+    ]),
+  ];
+}
+
+function toolsText(tools: readonly ToolDefinition[]): string {
+  const definitions = tools.map((tool) => ({
+    type: "function",
+    name: tool.name,
+    description: tool.description,
+    parameters: parametersOf(tool),
+    strict: false,
+  }));
+  return encodeJson(definitions);
+}

@@ -1,0 +1,33 @@
+import type { Stamp } from "../../lib/stamp.ts";
+
+/** Where a wire speaks to, and how it signs in. A provider file fills this in; the wires do the rest. */
+export interface Place {
+  /** Id of the provider, for messages. */
+  readonly id: string;
+  /** Without a trailing slash. */
+  readonly baseUrl: string;
+  /** Asked for each attempt, so that a refreshed token is used at once. Sign-in headers are among them. */
+  headers(): Promise<Readonly<Record<string, string>>>;
+  /** Appended to every URL, such as `api-version=2024-10-21`. */
+  readonly query?: string;
+  /** Another way to reach the network (a client program that tunnels model traffic). */
+  readonly fetch?: typeof fetch;
+  readonly bounds?: Partial<Bounds>;
+  readonly stamp?: Stamp;
+  /** What to tell a user whose key was refused, such as "Set OPENAI_API_KEY". */
+  readonly keyHint?: string;
+  /** False for a server that refuses `stream_options` on the chat wire; usage of streams is then unknown. */
+  readonly streamUsage?: boolean;
+}
+
+/** Nothing waits for ever. */
+export interface Bounds {
+  /** Until the response headers arrive. */
+  readonly connectMs: number;
+  /** Between two events of a stream; comments and pings do not count. */
+  readonly idleMs: number;
+  /** For the whole call. */
+  readonly totalMs: number;
+}
+
+export const defaultBounds: Bounds = { connectMs: 120_000, idleMs: 120_000, totalMs: 900_000 };

@@ -1,0 +1,267 @@
+/**
+ * Turns what a provider says about a failure into a `ModelError`. The kinds decide about retries, the hint tells the
+ * user what to do, and no message ever holds a key.
+ */
+import { isObject } from "../../lib/json.ts";
+import { clip, sanitise } from "../../lib/text.ts";
+import { ModelError, type ModelErrorDetails, type ModelErrorKind } from "../model-error.ts";
+import { parseBounded } from "./bounded-json.ts";
+import { limits } from "./limits.ts";
+import type { Place } from "./place.ts";
+
+/** What a provider says about a failure, in whatever shape it says it. */
+interface Complaint {
+  readonly message: string | undefined;
+  /** The most telling of its codes. */
+  readonly code: string | undefined;
+  /** All its codes and types, for sorting into kinds. */
+  readonly codes: readonly string[];
+  /** Some servers put the HTTP status inside. */
+  readonly status: number | undefined;
+}
+
+interface Refusal {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string;
+  /** Values that must not be shown. */
+  readonly secrets: readonly string[];
+}
+
+/** The answer was not what the wire defines. */
+export function protocolError(provider: string, what: string): ModelError {
+  return new ModelError(`${provider}: ${what}`, { kind: "protocol", provider });
+}
+
+/** A reply that is not a success. */
+export function httpError(place: Place, refusal: Refusal): ModelError {
+  const { status, headers } = refusal;
+  const complaint = readComplaint(refusal.body);
+  const kind = kindOf(complaint, status);
+  const said = complaint.message ?? (status < 400 ? redirection(headers) : "no reason given");
+  return new ModelError(`${place.id}: ${presentable(said, refusal.secrets)} (HTTP ${status})`, {
+    kind,
+    provider: place.id,
+    statusCode: status,
+    hint: hintFor(kind, place, status),
+    ...optional("code", complaint.code && presentable(complaint.code, refusal.secrets)),
+    ...optional("retryAfterMs", retryAfter(headers, place.stamp?.now() ?? Date.now())),
+    ...optional("retryable", { true: true, false: false }[headers.get("x-should-retry") ?? ""]),
+  });
+}
+
+/** An error that came inside a reply that began as a success. */
+export function reportedError(place: Place, error: unknown): ModelError {
+  const complaint = complaintOf(error);
+  const kind = kindOf(complaint, complaint.status);
+  return new ModelError(`${place.id}: ${presentable(complaint.message ?? "the reply failed without a reason")}`, {
+    kind,
+    provider: place.id,
+    hint: hintFor(kind, place, complaint.status),
+    ...optional("code", complaint.code && presentable(complaint.code)),
+    ...optional("statusCode", complaint.status),
+  });
+}
+
+/** The provider refused to answer for reasons of content. */
+export function refusedContent(place: Place, said?: string): ModelError {
+  const message = said?.trim() ? `the model refused: ${presentable(said)}` : "the reply was stopped by a filter";
+  return new ModelError(`${place.id}: ${message}`, {
+    kind: "content_filter",
+    provider: place.id,
+    hint: hintFor("content_filter", place, undefined),
+  });
+}
+
+/** No connection, or it broke. */
+export function networkError(place: Place, origin: string, cause: unknown): ModelError {
+  const code = causeCode(cause);
+  const timedOut = code !== undefined && /TIMEOUT|ETIMEDOUT/.test(code);
+  const details: ModelErrorDetails = {
+    kind: timedOut ? "timeout" : "network",
+    provider: place.id,
+    hint: networkHint(code, origin),
+    cause,
+  };
+  return new ModelError(`${place.id}: ${networkProblem(code, origin)}`, { ...details, ...optional("code", code) });
+}
+
+function readComplaint(body: string): Complaint {
+  const text = body.trim();
+  if (text.startsWith("{") || text.startsWith("[")) {
+    const parsed = parseBounded(text);
+    if (parsed.ok) return complaintOf(parsed.value);
+  }
+  if (text.startsWith("<")) {
+    const title = /<title[^>]*>([^<]*)<\/title>/i.exec(text)?.[1]?.trim();
+    return { message: title ? `a web page came back: ${title}` : "a web page came back", ...nothing };
+  }
+  return { message: text === "" ? undefined : text, ...nothing };
+}
+
+const nothing = { code: undefined, codes: [], status: undefined } as const;
+
+function complaintOf(value: unknown): Complaint {
+  if (typeof value === "string") return { message: value, ...nothing };
+  if (Array.isArray(value)) return complaintOf(value[0]);
+  if (!isObject(value)) return { message: undefined, ...nothing };
+  const nested = value.error ?? value.errors;
+  if (typeof nested === "string" && typeof value.message === "string") return { message: value.message, ...nothing };
+  if (nested !== undefined && nested !== null) return complaintOf(nested);
+  const codes = [value.code, value.status, value.type].filter((code) => typeof code === "string" && code !== "");
+  const status = [value.code, value.status, value.status_code].find((code) => typeof code === "number");
+  return {
+    message: messageOf(value),
+    code: codes[0] as string | undefined,
+    codes: codes as string[],
+    status: status as number | undefined,
+  };
+}
+
+function messageOf(error: Record<string, unknown>): string | undefined {
+  for (const candidate of [error.message, error.detail, error.msg, error.error_description]) {
+    if (typeof candidate === "string" && candidate.trim() !== "") return candidate;
+    if (Array.isArray(candidate)) return complaintOf(candidate).message;
+  }
+  return undefined;
+}
+
+const kindOfCode: Readonly<Record<string, ModelErrorKind>> = {
+  insufficient_quota: "quota",
+  quota_exceeded: "quota",
+  billing_hard_limit_reached: "quota",
+  billing_not_active: "quota",
+  billing_error: "quota",
+  context_length_exceeded: "context_length",
+  content_filter: "content_filter",
+  content_policy_violation: "content_filter",
+  overloaded_error: "rate_limit",
+  rate_limit_error: "rate_limit",
+  rate_limit_exceeded: "rate_limit",
+  authentication_error: "authentication",
+  permission_error: "authentication",
+  invalid_api_key: "authentication",
+  invalid_request_error: "request",
+  invalid_prompt: "request",
+  not_found_error: "request",
+  model_not_found: "request",
+  request_too_large: "request",
+  api_error: "server",
+  server_error: "server",
+  timeout_error: "server",
+};
+
+/** Codes that say more than the status does; for the others the status is the better witness. */
+const tellingKinds: ReadonlySet<ModelErrorKind | undefined> = new Set(["quota", "context_length", "content_filter"]);
+
+function kindOf(complaint: Complaint, status: number | undefined): ModelErrorKind {
+  const kinds = complaint.codes.map((code) => kindOfCode[code.toLowerCase()]);
+  const telling = kinds.find((kind) => tellingKinds.has(kind));
+  if (telling) return telling;
+  const message = complaint.message ?? "";
+  if (status === undefined || (status >= 400 && status < 500 && status !== 401)) {
+    if (/credit balance is too low|insufficient (?:balance|credits?|funds)/i.test(message)) return "quota";
+    if (status !== 429 && tooLong.test(message)) return "context_length";
+  }
+  if (status !== undefined && status >= 300) return kindOfStatus(status);
+  return kinds.find((kind) => kind !== undefined) ?? "server";
+}
+
+const tooLong =
+  /maximum context length|context (?:length|window|size)|prompt is too long|input is too long|exceeds? the (?:model's )?(?:maximum )?(?:token|context) limit|too many (?:input )?tokens/i;
+
+function kindOfStatus(status: number): ModelErrorKind {
+  if (status === 401 || status === 403) return "authentication";
+  if (status === 402) return "quota";
+  if (status === 429 || status === 529) return "rate_limit";
+  if (status === 408 || status === 409 || status === 499 || status >= 500) return "server";
+  return "request";
+}
+
+function hintFor(kind: ModelErrorKind, place: Place, status: number | undefined): string {
+  switch (kind) {
+    case "authentication":
+      return place.keyHint ?? `Check the API key of ${place.id}, and that it may use this model.`;
+    case "quota":
+      return `Check plan and billing of your ${place.id} account: waiting does not help.`;
+    case "context_length":
+      return "The conversation does not fit the model: compact it, start a new one, or use a model with a larger window.";
+    case "rate_limit":
+      return "Wait a moment, or use another model.";
+    case "content_filter":
+      return "Word the request differently, or use another model.";
+    case "request":
+      return requestHint(place, status);
+    default:
+      return "The provider has trouble; try again later, or use another model.";
+  }
+}
+
+function requestHint(place: Place, status: number | undefined): string {
+  const origin = originOf(place);
+  if (status === 404) return `Check the model name (\`troupe models\` lists them) and the base URL ${origin}.`;
+  if (status === 413)
+    return "The request is too large: remove images and large attachments, or compact the conversation.";
+  if (status !== undefined && status < 400) return "Set the base URL to the final address: keys are not sent along.";
+  return "The provider did not accept the request: check the model name and its settings.";
+}
+
+/** Scheme, host and port: what may be shown of an address. */
+export function originOf(place: Place): string {
+  return URL.canParse(place.baseUrl) ? new URL(place.baseUrl).origin : "(not an address)";
+}
+
+function redirection(headers: Headers): string {
+  const target = headers.get("location") ?? "";
+  return `the server redirects${URL.canParse(target) ? ` to ${new URL(target).origin}` : ""}`;
+}
+
+/** What the provider asked us to wait; nonsense counts as nothing said. */
+function retryAfter(headers: Headers, now: number): number | undefined {
+  const milliseconds = headers.get("retry-after-ms")?.trim() ?? "";
+  if (number.test(milliseconds)) return Math.max(0, Number(milliseconds));
+  const value = headers.get("retry-after")?.trim() ?? "";
+  if (number.test(value)) return Math.max(0, Number(value) * 1000);
+  if (httpDate.test(value)) {
+    const date = Date.parse(value);
+    return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+  }
+  return undefined;
+}
+
+const number = /^[+-]?\d{1,15}(?:\.\d+)?(?:e\d{1,2})?$/i;
+const httpDate = /^(?:[A-Z][a-z]{2,8}, )?\d{1,2}[ -][A-Z][a-z]{2}[ -]\d{2,4} \d{2}:\d{2}:\d{2} (?:GMT|UTC|[+-]\d{4})$/;
+
+function causeCode(cause: unknown): string | undefined {
+  for (let depth = 0, at = cause; depth < 5 && isObject(at); depth++) {
+    if (typeof at.code === "string") return at.code;
+    at = Array.isArray(at.errors) ? at.errors[0] : at.cause;
+  }
+  return undefined;
+}
+
+function networkProblem(code: string | undefined, origin: string): string {
+  if (code === "ECONNREFUSED") return `${origin} refused the connection`;
+  if (code === "ENOTFOUND" || code === "EAI_AGAIN") return `the host of ${origin} was not found`;
+  if (code !== undefined && certificateCode.test(code)) return `the certificate of ${origin} is not trusted (${code})`;
+  return `the connection to ${origin} broke${code ? ` (${code})` : ""}`;
+}
+
+function networkHint(code: string | undefined, origin: string): string {
+  if (code === "ECONNREFUSED") return `Is the server running at ${origin}?`;
+  if (code !== undefined && certificateCode.test(code)) return "Name the right authority in NODE_EXTRA_CA_CERTS.";
+  return `Check the address ${origin} and your connection.`;
+}
+
+const certificateCode = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ERR_TLS/;
+
+/** Text from outside as it may be shown: short, on one line, without control characters or secrets. */
+export function presentable(text: string, secrets: readonly string[] = []): string {
+  let shown = text;
+  for (const secret of secrets) shown = shown.replaceAll(secret, "[key]");
+  return clip(sanitise(shown).replace(/\s+/g, " ").trim(), limits.messageCharacters);
+}
+
+function optional<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
+  return (value === undefined ? {} : { [key]: value }) as { [P in K]?: V };
+}

@@ -1,0 +1,124 @@
+/**
+ * The part of a model call that is the same on every wire: send, tell a stream from a whole reply, feed the decoder,
+ * and hand on what it makes of it.
+ */
+
+import { ModelError } from "../model-error.ts";
+import { defineProvider, type ModelEvent, type ModelRequest, type Provider } from "../provider.ts";
+import { parseBounded } from "./bounded-json.ts";
+import { type Exchange, post } from "./http.ts";
+import { limits } from "./limits.ts";
+import type { Place } from "./place.ts";
+import { type SseEvent, sseReader } from "./sse.ts";
+import { protocolError } from "./wire-error.ts";
+
+export interface Wire {
+  /** Appended to the base URL of the place. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  encode(request: ModelRequest): string;
+  decoder(request: ModelRequest): Decoder;
+}
+
+/** Reads one reply. */
+export interface Decoder {
+  /** One event of a stream, parsed. Answers whether it was a sign of life from the model (a ping is not). */
+  event(data: unknown): boolean;
+  /** A reply that came as a whole. */
+  whole(reply: unknown): void;
+  /**
+   * `open`: no finish reason yet. `finished`: the reply is complete, though more about it may follow.
+   * `closed`: nothing that follows matters.
+   */
+  readonly state: "open" | "finished" | "closed";
+  /** What has become ready since the last call. */
+  drain(): readonly ModelEvent[];
+  /** The closing events, once the state is no longer `open`. */
+  finish(): readonly ModelEvent[];
+}
+
+export function wireProvider(place: Place, wire: Wire): Provider {
+  return defineProvider({
+    id: place.id,
+    async *stream(request, signal) {
+      const decoder = wire.decoder(request);
+      const body = wire.encode(request);
+      const { path, headers = {} } = wire;
+      const exchange = await post({ place, path, headers, body, stream: request.stream, signal });
+      try {
+        if (await isStream(exchange, place)) {
+          yield* readStream(exchange, decoder, place.id);
+        } else {
+          decoder.whole(parse(await exchange.text(limits.eventBytes), place.id));
+        }
+        if (decoder.state === "open") throw ModelError.incomplete(place.id);
+        yield* decoder.finish();
+      } finally {
+        exchange.close(decoder.state === "open" ? "abandoned" : "finished");
+      }
+    },
+  });
+}
+
+async function isStream(exchange: Exchange, place: Place): Promise<boolean> {
+  const first = String.fromCharCode((await exchange.firstByte()) ?? 0);
+  if (first === "<") {
+    throw new ModelError(`${place.id}: a web page came back instead of a reply`, {
+      kind: "protocol",
+      provider: place.id,
+      hint: "Check the base URL: it may lack a part such as /v1, or a proxy asks you to sign in.",
+    });
+  }
+  return first !== "{" && first !== "[";
+}
+
+async function* readStream(exchange: Exchange, decoder: Decoder, provider: string): AsyncGenerator<ModelEvent> {
+  const reader = sseReader(provider);
+  let hurried = false;
+  let isDone = false;
+  while (!isDone && decoder.state !== "closed") {
+    const bytes = await readOn(exchange, decoder);
+    for (const batch of bytes ? reader.feed(bytes) : [reader.end()]) {
+      if (decodeBatch(batch, decoder, provider)) exchange.progress();
+      isDone ||= batch.at(-1)?.data === DONE;
+      const events = decoder.drain();
+      if (events.length > 0) yield* events;
+    }
+    if (bytes === undefined) return;
+    if (decoder.state === "finished" && !hurried) {
+      hurried = true;
+      exchange.hurry(LAST_WORDS_MS);
+    }
+  }
+}
+
+/** Once there is a finish reason, only usage may follow: a server that does not close the stream is not waited for. */
+const LAST_WORDS_MS = 5_000;
+
+/** OpenAI's last event; other servers leave it out. */
+const DONE = "[DONE]";
+
+async function readOn(exchange: Exchange, decoder: Decoder): Promise<Uint8Array | undefined> {
+  try {
+    return await exchange.read();
+  } catch (error) {
+    if (decoder.state === "open" || !(error instanceof ModelError)) throw error;
+    return undefined;
+  }
+}
+
+function decodeBatch(batch: readonly SseEvent[], decoder: Decoder, provider: string): boolean {
+  let alive = false;
+  for (const { data } of batch) {
+    if (decoder.state === "closed") break;
+    if (data === DONE || data === "") continue;
+    if (decoder.event(parse(data, provider))) alive = true;
+  }
+  return alive;
+}
+
+function parse(text: string, provider: string): unknown {
+  const parsed = parseBounded(text);
+  if (parsed.ok) return parsed.value;
+  throw protocolError(provider, `the reply is not what this kind of model API sends (${parsed.error.slice(0, 120)})`);
+}

@@ -1,0 +1,332 @@
+import { describe, expect, it } from "vitest";
+import { type ResolvedModel, resolveModel } from "../../src/model/catalog.ts";
+import { listModels } from "../../src/model/list-models.ts";
+import { free } from "../../src/model/prices.ts";
+import { readSettings, type Settings } from "../../src/model/settings.ts";
+import type { TroupeError } from "../../src/protocol/errors.ts";
+import { collect, request } from "./scripted.ts";
+import { compatible, json, serve } from "./server.ts";
+
+const live = new AbortController().signal;
+
+/** Any traffic that is not asked for is a failure. */
+const noNetwork = { fetch: (): never => expect.unreachable("nothing should be fetched") };
+
+function settings(environment: Record<string, string>, file?: object): Settings {
+  const providersFile = file && { path: "providers.json", text: JSON.stringify(file) };
+  return readSettings({ environment, ...(providersFile && { providersFile }) });
+}
+
+function facts({ provider, ...rest }: ResolvedModel): object {
+  return { ...rest, wire: provider.id };
+}
+
+async function refusal(
+  promise: Promise<unknown>,
+): Promise<{ kind: string; message: string; hint: string | undefined }> {
+  const error = (await promise.then(
+    () => expect.unreachable("should have been refused"),
+    (reason: unknown) => reason,
+  )) as TroupeError;
+  return { kind: error.kind, message: error.message, hint: error.hint };
+}
+
+/** The built-in local servers, moved to ports that the test owns. */
+function moved(base: Settings, addresses: Record<string, string>): Settings {
+  const nowhere = "http://127.0.0.1:1/v1";
+  return {
+    ...base,
+    providers: base.providers.map((one) => (one.local ? { ...one, baseUrl: addresses[one.id] ?? nowhere } : one)),
+  };
+}
+
+describe("a model that was asked for", () => {
+  it("is found by provider and name, without a word on the network", async () => {
+    const resolved = await resolveModel(settings({ ANTHROPIC_API_KEY: "k" }), "anthropic/claude-opus-5-5", noNetwork);
+    expect(facts(resolved)).toEqual({
+      wire: "anthropic",
+      providerId: "anthropic",
+      model: "claude-opus-5-5",
+      displayName: "claude-opus-5-5",
+      contextWindow: 1_000_000,
+      maxOutputTokens: 128_000,
+      price: { input: 4, output: 20, cacheRead: 0.2, cacheWrite: 5 },
+      label: "claude-opus-5-5 (Anthropic)",
+    });
+  });
+
+  it("is found by its bare name, at the provider known to offer it", async () => {
+    const keys = { OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "k" };
+    const resolved = await resolveModel(settings(keys), "gpt-5-mini", noNetwork);
+    expect(resolved).toMatchObject({ providerId: "openai", model: "gpt-5-mini" });
+  });
+
+  it("goes to the one address that was given, whatever other providers know the name", async () => {
+    await using server = await serve(compatible([{ id: "gpt-5-mini" }]));
+    const environment = { TROUPE_BASE_URL: `${server.url}/v1`, TROUPE_API_KEY: "mine", OPENAI_API_KEY: "theirs" };
+    const { provider, model } = await resolveModel(settings(environment), "gpt-5-mini");
+    expect(await collect(provider.stream({ ...request, model }, live))).toMatchObject([
+      { delta: "ok" },
+      { stop: "done" },
+    ]);
+    expect(server.requests.map(({ url, headers }) => [url, headers.authorization])).toEqual([
+      ["/v1/chat/completions", "Bearer mine"],
+    ]);
+  });
+
+  it("is refused when its key is missing, naming the variable; no other provider steps in", async () => {
+    expect(
+      await refusal(resolveModel(settings({ OPENAI_API_KEY: "k" }), "groq/openai/gpt-oss-120b", noNetwork)),
+    ).toEqual({
+      kind: "configuration",
+      message: "groq/openai/gpt-oss-120b needs GROQ_API_KEY, which is not set",
+      hint: "Set GROQ_API_KEY, or give groq a key in your providers file.",
+    });
+    expect(await refusal(resolveModel(settings({}), "claude-opus-5-5", noNetwork))).toMatchObject({
+      message: "anthropic/claude-opus-5-5 needs ANTHROPIC_API_KEY, which is not set",
+    });
+  });
+
+  it("is refused when nobody knows it, with the nearest name", async () => {
+    const keys = { OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "k" };
+    expect(await refusal(resolveModel(settings(keys), "claud-opus-5-5", noNetwork))).toEqual({
+      kind: "configuration",
+      message: 'There is no model "claud-opus-5-5"',
+      hint: "Did you mean anthropic/claude-opus-5-5?",
+    });
+    expect(await refusal(resolveModel(settings(keys), "zzzzzzzzzzzz", noNetwork))).toMatchObject({
+      hint: "Run `troupe models` to see what there is.",
+    });
+  });
+
+  it("is taken at the user's word, and when the provider does not know it, the nearest name is told", async () => {
+    await using server = await serve((asked, response) => {
+      if (asked.url === "/v1/models") return json(response, { data: [{ id: "qwen-large" }, { id: "qwen-small" }] });
+      return json(response, { error: { message: "no such model" } }, 404);
+    });
+    const file = { providers: { work: { baseUrl: `${server.url}/v1`, apiKey: "k" } } };
+    const { provider, model } = await resolveModel(settings({}, file), "work/qwen-larg");
+    expect(server.requests).toEqual([]);
+    expect(await collect(provider.stream({ ...request, model }, live))).toMatchObject([
+      { stop: "error", error: { kind: "request", statusCode: 404, hint: "Did you mean work/qwen-large?" } },
+    ]);
+    expect(server.requests.map(({ url }) => url)).toEqual(["/v1/chat/completions", "/v1/models"]);
+  });
+
+  it("must be named in full when several configured providers offer it", async () => {
+    const file = { providers: { work: { baseUrl: "http://127.0.0.1:1/v1", models: { "gpt-5-mini": {} } } } };
+    expect(await refusal(resolveModel(settings({ OPENAI_API_KEY: "k" }, file), "gpt-5-mini", noNetwork))).toEqual({
+      kind: "configuration",
+      message: '"gpt-5-mini" is offered by several providers',
+      hint: "Say which: work/gpt-5-mini or openai/gpt-5-mini.",
+    });
+  });
+
+  it("at a local server needs that server", async () => {
+    expect(await refusal(resolveModel(moved(settings({}), {}), "ollama/llama3"))).toEqual({
+      kind: "configuration",
+      message: "ollama/llama3 needs Ollama, and no server answers at 127.0.0.1:1",
+      hint: "Start Ollama, or choose another model.",
+    });
+  });
+
+  it("at Ollama has the window that the server really gives it", async () => {
+    await using server = await serve((asked, response) => {
+      if (asked.url === "/api/ps")
+        return json(response, { models: [{ name: "llama3:latest", context_length: 4_096 }] });
+      return json(response, { data: [{ id: "llama3:latest" }] });
+    });
+    const resolved = await resolveModel(moved(settings({}), { ollama: `${server.url}/v1` }), "ollama/llama3");
+    expect(facts(resolved)).toEqual({
+      wire: "ollama",
+      providerId: "ollama",
+      model: "llama3",
+      displayName: "llama3",
+      contextWindow: 4_096,
+      price: free,
+      label: "llama3 (Ollama)",
+    });
+  });
+
+  it("may be the understudy, which needs nothing", async () => {
+    const resolved = await resolveModel(settings({ OPENAI_API_KEY: "k" }), "understudy", noNetwork);
+    expect(facts(resolved)).toEqual({
+      wire: "understudy",
+      providerId: "understudy",
+      model: "understudy",
+      displayName: "understudy",
+      price: free,
+      label: "understudy (built in)",
+    });
+  });
+
+  it("may be called otherwise by its provider", async () => {
+    const models = { nice: { wireModel: "ugly-1", displayName: "Nice" } };
+    const file = { providers: { work: { baseUrl: "http://127.0.0.1:1/v1", models } } };
+    expect(await resolveModel(settings({}, file), "work/nice", noNetwork)).toMatchObject({
+      model: "ugly-1",
+      displayName: "Nice",
+      label: "Nice (work)",
+    });
+  });
+});
+
+describe("when no model was asked for", () => {
+  it("the configured default is taken", async () => {
+    const environment = { TROUPE_MODEL: "openai/gpt-4.1", OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "k" };
+    expect(await resolveModel(settings(environment), undefined, noNetwork)).toMatchObject({ model: "gpt-4.1" });
+  });
+
+  it("a default that cannot be had is an error, not an invitation to take another", async () => {
+    const environment = { TROUPE_MODEL: "groq/openai/gpt-oss-20b", ANTHROPIC_API_KEY: "k" };
+    expect(await refusal(resolveModel(settings(environment), undefined, noNetwork))).toMatchObject({
+      message: "groq/openai/gpt-oss-20b needs GROQ_API_KEY, which is not set",
+    });
+  });
+
+  it("the first configured provider's default is taken", async () => {
+    const environment = { MISTRAL_API_KEY: "k", GROQ_API_KEY: "k" };
+    expect(await resolveModel(settings(environment), undefined, noNetwork)).toMatchObject({
+      providerId: "mistral",
+      model: "mistral-medium-latest",
+    });
+  });
+
+  it("a server with one model needs no name, one with several does", async () => {
+    const models = [{ id: "one" }];
+    await using server = await serve((asked, response) => compatible(models)(asked, response));
+    const environment = { TROUPE_BASE_URL: `${server.url}/v1` };
+    expect(await resolveModel(settings(environment), undefined)).toMatchObject({ model: "one" });
+    models.push({ id: "two" });
+    expect(await refusal(resolveModel(settings(environment), undefined))).toMatchObject({
+      hint: "Name one, as custom/one; it has one, two.",
+    });
+  });
+
+  it("a server on this machine is found, in less than half a second", async () => {
+    await using studio = await serve(compatible([{ id: "qwen", max_context_length: 8_192 }]));
+    await using hanging = await serve(() => undefined);
+    await using web = await serve((_, response) => void response.end("<html>"));
+    const base = moved(settings({}), {
+      ollama: `${hanging.url}/v1`,
+      lmstudio: `${studio.url}/v1`,
+      llamacpp: `${web.url}/v1`,
+    });
+    const begun = performance.now();
+    expect(await resolveModel(base, undefined)).toMatchObject({
+      providerId: "lmstudio",
+      model: "qwen",
+      contextWindow: 8_192,
+      label: "qwen (LM Studio)",
+    });
+    expect(performance.now() - begun).toBeLessThan(500);
+  });
+
+  it("only addresses of this machine are tried, and none if that is switched off", async () => {
+    const elsewhere = moved(settings({}), { ollama: "http://192.0.2.1/v1", lmstudio: "http://h.test/v1" });
+    const asked: string[] = [];
+    const fetch = (url: unknown): never => {
+      asked.push(String(url));
+      throw new Error("no");
+    };
+    await resolveModel(elsewhere, undefined, { fetch });
+    expect(asked).toEqual(["http://127.0.0.1:1/v1/models"]);
+    await resolveModel(settings({ TROUPE_NO_DISCOVERY: "1" }), undefined, noNetwork);
+  });
+
+  it("and there is nothing else, the understudy answers", async () => {
+    const resolved = await resolveModel(moved(settings({}), {}), undefined);
+    expect(resolved).toMatchObject({
+      providerId: "understudy",
+      label: "understudy (built in, as no model is configured)",
+    });
+  });
+
+  it("a provider that was set up without its key is named, not passed over", async () => {
+    const file = { providers: { work: { baseUrl: "http://127.0.0.1:1", apiKeyVariable: "WORK_KEY" } } };
+    expect(await refusal(resolveModel(settings({}, file), undefined, noNetwork))).toMatchObject({
+      message: "work/… needs WORK_KEY, which is not set",
+    });
+  });
+});
+
+describe("requests go where they should", () => {
+  it.each([
+    [
+      "/openai/deployments/my%20gpt/chat/completions?api-version=2024-10-21",
+      { AZURE_OPENAI_API_VERSION: "2024-10-21" },
+    ],
+    ["/openai/v1/chat/completions", {}],
+  ])("at Azure: %s", async (url, version) => {
+    await using server = await serve(compatible([]));
+    const environment = { AZURE_OPENAI_ENDPOINT: server.url, AZURE_OPENAI_API_KEY: "k", ...version };
+    const { provider, model } = await resolveModel(settings(environment), "azure/my gpt");
+    await collect(provider.stream({ ...request, model }, live));
+    expect(server.requests.map((asked) => [asked.url, asked.headers["api-key"], asked.headers.authorization])).toEqual([
+      [url, "k", undefined],
+    ]);
+  });
+
+  it.each(["", "/v1"])("at Anthropic, with or without a version in the address (%j)", async (path) => {
+    await using server = await serve((_, response) => json(response, { error: { message: "no" } }, 400));
+    const environment = { ANTHROPIC_BASE_URL: `${server.url}${path}`, ANTHROPIC_API_KEY: "k" };
+    const { provider, model } = await resolveModel(settings(environment), "claude-opus-5-5");
+    await collect(provider.stream({ ...request, model }, live));
+    expect(
+      server.requests.map(({ url, headers }) => [url, headers["x-api-key"], headers["anthropic-version"]]),
+    ).toEqual([["/v1/messages", "k", "2023-06-01"]]);
+  });
+
+  it("with two providers in one session, each model stays with its own", async () => {
+    await using one = await serve(compatible([]));
+    await using two = await serve(compatible([]));
+    const file = {
+      providers: {
+        one: { baseUrl: `${one.url}/v1`, apiKey: "1", models: { m: {} } },
+        two: { baseUrl: `${two.url}/v1`, apiKey: "2", models: { m: {} } },
+      },
+    };
+    for (const reference of ["one/m", "two/m", "one/m"]) {
+      const { provider, model } = await resolveModel(settings({ OPENAI_API_KEY: "x" }, file), reference);
+      await collect(provider.stream({ ...request, model }, live));
+    }
+    expect(one.requests.map(({ headers }) => headers.authorization)).toEqual(["Bearer 1", "Bearer 1"]);
+    expect(two.requests.map(({ headers }) => headers.authorization)).toEqual(["Bearer 2"]);
+  });
+});
+
+describe("the list of models", () => {
+  it("says for each whether it can be used and, if not, why", async () => {
+    await using server = await serve(compatible([{ id: "llama", context_length: 4_096 }]));
+    const base = moved(settings({ GROQ_API_KEY: "k" }), { lmstudio: `${server.url}/v1` });
+    const fetch = (url: Parameters<typeof globalThis.fetch>[0], init?: RequestInit): Promise<Response> =>
+      String(url).startsWith("https://api.groq.com/")
+        ? Promise.reject(new Error("offline"))
+        : globalThis.fetch(url, init);
+    const rows = await listModels(base, { fetch });
+    const row = (ref: string) => rows.find((candidate) => candidate.ref === ref);
+    expect(row("groq/openai/gpt-oss-20b")).toEqual({
+      ref: "groq/openai/gpt-oss-20b",
+      provider: "groq",
+      usable: true,
+      reason: "",
+      contextWindow: 131_072,
+      price: { input: 0.075, output: 0.3 },
+    });
+    expect(row("openai/gpt-4.1")).toMatchObject({ usable: false, reason: "set OPENAI_API_KEY" });
+    expect(row("ollama/…")).toMatchObject({ usable: false, reason: "no server at 127.0.0.1:1" });
+    expect(row("lmstudio/llama")).toMatchObject({ usable: true, contextWindow: 4_096, price: free });
+    expect(row("understudy")).toMatchObject({ usable: true });
+  });
+
+  it("tells a refused key", async () => {
+    await using server = await serve((_, response) => json(response, {}, 401));
+    const file = { providers: { work: { baseUrl: `${server.url}/v1`, apiKey: "bad", models: { m: {} } } } };
+    const rows = await listModels(settings({ TROUPE_NO_DISCOVERY: "1" }, file));
+    expect(rows[0]).toMatchObject({
+      ref: "work/m",
+      usable: false,
+      reason: `127.0.0.1:${server.port} refused the key (HTTP 401)`,
+    });
+  });
+});

@@ -1,0 +1,195 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Limiter } from "../../src/model/limiter.ts";
+import type { ModelErrorKind } from "../../src/model/model-error.ts";
+import type { ModelEvent } from "../../src/model/provider.ts";
+import { defaultRetryPolicy, pause, withRetry } from "../../src/model/retry.ts";
+import { collect, done, failing, modelError, request, scripted } from "./scripted.ts";
+import { virtualClock } from "./virtual-clock.ts";
+
+const live = new AbortController().signal;
+const half = (): number => 0.5;
+
+/** Runs one call against a script and returns its events and the gaps between its requests. */
+async function run(
+  answer: (request: number) => readonly ModelEvent[],
+  random = half,
+): Promise<{ events: ModelEvent[]; gaps: number[] }> {
+  const stamp = virtualClock();
+  const provider = scripted(stamp, answer);
+  const events = await stamp.during(collect(withRetry(provider, { stamp, random }).stream(request, live)));
+  const gaps = provider.starts.slice(1).map((start, index) => start - (provider.starts[index] ?? 0));
+  return { events, gaps };
+}
+
+describe("a failed attempt", () => {
+  it("is made again after a doubling pause, announced before the pause", async () => {
+    const error = modelError("server", { statusCode: 500 });
+    const { events, gaps } = await run((n) => (n <= 5 ? failing(error) : done));
+    expect(events).toEqual([
+      ...[100, 200, 400, 800, 1_600].map((delayMs, index) => ({ type: "retry", attempt: index + 1, delayMs, error })),
+      ...done,
+    ]);
+    expect(gaps).toEqual([100, 200, 400, 800, 1_600]);
+  });
+
+  it("is given up after five retries, with the number of attempts and what to do", async () => {
+    const { events, gaps } = await run(() => failing(modelError("server", { statusCode: 503, code: "busy" })));
+    expect(gaps).toHaveLength(5);
+    const end = events.at(-1);
+    expect(end).toMatchObject({
+      type: "end",
+      stop: "error",
+      error: {
+        message: "acme: server (gave up after 6 attempts)",
+        kind: "server",
+        statusCode: 503,
+        code: "busy",
+        hint: "The provider has trouble of its own. Try again later or choose another model.",
+      },
+    });
+  });
+
+  it.each<ModelErrorKind>(["authentication", "quota", "request", "context_length", "content_filter", "internal"])(
+    "of kind %s is final at once, and the error comes through unchanged",
+    async (kind) => {
+      const error = modelError(kind, { hint: "do this" });
+      const { events, gaps } = await run(() => failing(error));
+      expect({ events, gaps }).toEqual({ events: [{ type: "end", stop: "error", error }], gaps: [] });
+    },
+  );
+
+  it("is final when the provider says that trying again is pointless", async () => {
+    const error = modelError("server", { retryable: false });
+    expect(await run(() => failing(error))).toEqual({ events: [{ type: "end", stop: "error", error }], gaps: [] });
+  });
+
+  it("is not retried against its kind, whatever the provider says", async () => {
+    const error = modelError("authentication", { retryable: true });
+    expect(await run(() => failing(error))).toEqual({ events: [{ type: "end", stop: "error", error }], gaps: [] });
+  });
+
+  it.each<ModelErrorKind>(["rate_limit", "server", "network", "timeout", "protocol"])(
+    "of kind %s is retried",
+    async (kind) => {
+      const { events } = await run((n) => (n === 1 ? failing(modelError(kind)) : done));
+      expect(events.map((event) => event.type)).toEqual(["retry", "text", "end"]);
+    },
+  );
+
+  it.each<ModelEvent>([
+    { type: "text", delta: "half" },
+    { type: "reasoning", delta: "hm" },
+    { type: "call_delta", toolCallId: "c1", name: "read", delta: '{"pa' },
+    { type: "call", call: { toolCallId: "c1", name: "read", arguments: {} } },
+  ])("that had already shown $type is retried once only", async (shown) => {
+    const { events, gaps } = await run(() => failing(modelError("timeout"), shown));
+    expect(gaps).toHaveLength(1);
+    expect(events.map((event) => event.type)).toEqual([shown.type, "retry", shown.type, "end"]);
+    expect(events.at(-1)).toMatchObject({ error: { message: "acme: timeout (gave up after 2 attempts)" } });
+  });
+
+  it("that ends without an end event counts as broken off", async () => {
+    const { events } = await run((n) => (n === 1 ? [] : done));
+    expect(events).toMatchObject([{ type: "retry", error: { kind: "protocol" } }, ...done]);
+  });
+});
+
+describe("a rate limit", () => {
+  it("without a header waits five seconds and a growing extra", async () => {
+    const { gaps } = await run((n) => (n <= 4 ? failing(modelError("rate_limit")) : done));
+    expect(gaps).toEqual([6_500, 7_500, 9_500, 13_500]);
+  });
+
+  it.each([0, 1, 1_000, 59_000, 61_000, 180_000])(
+    "waits the %i ms asked for, and at most a tenth more",
+    async (asked) => {
+      for (const random of [() => 0, half, () => 0.999]) {
+        const answer = (n: number) => (n === 1 ? failing(modelError("rate_limit", { retryAfterMs: asked })) : done);
+        const { gaps, events } = await run(answer, random);
+        const gap = gaps[0] ?? Number.NaN;
+        expect(gap).toBeGreaterThanOrEqual(asked);
+        expect(gap).toBeLessThanOrEqual(Math.max(asked * 1.1, defaultRetryPolicy.baseMs));
+        expect(events[0]).toMatchObject({ type: "retry", attempt: 1, delayMs: gap });
+      }
+    },
+  );
+
+  it.each([
+    [180_001, "asked us to wait 181 s, after 1 attempt", "2026-01-01 00:03 UTC"],
+    [3_600_000, "asked us to wait 3600 s, after 1 attempt", "2026-01-01 01:00 UTC"],
+    [1e12, "asked us to wait 1000000000 s, after 1 attempt", "2057-09-09 01:46 UTC"],
+    [1e20, "asked us to wait 100000000000000000 s, after 1 attempt", "2100-01-01 00:00 UTC"],
+  ])("of %d ms is not waited for; the error says when to come back", async (asked, message, time) => {
+    const { events, gaps } = await run(() => failing(modelError("rate_limit", { retryAfterMs: asked })));
+    expect(gaps).toEqual([]);
+    expect(events).toMatchObject([
+      {
+        type: "end",
+        stop: "error",
+        error: {
+          message: `acme: rate_limit (${message})`,
+          hint: `Try again after ${time}, or choose another model.`,
+          retryAfterMs: asked,
+        },
+      },
+    ]);
+  });
+});
+
+describe("the pause", () => {
+  it("is full jitter: anywhere from nothing to 0.2 s · 2ⁿ, never above 30 s", () => {
+    fc.assert(
+      fc.property(fc.nat(40), fc.double({ min: 0, max: 0.9999999, noNaN: true }), (retry, chance) => {
+        const policy = defaultRetryPolicy;
+        const milliseconds = pause({ error: modelError("network"), retry, policy, random: () => chance });
+        expect(milliseconds).toBeGreaterThanOrEqual(0);
+        expect(milliseconds).toBeLessThanOrEqual(Math.min(30_000, 200 * 2 ** retry));
+      }),
+    );
+    const highest = pause({ error: modelError("network"), retry: 40, policy: defaultRetryPolicy, random: () => 1 });
+    expect(highest).toBe(30_000);
+  });
+
+  it("ends at once when the call is aborted", async () => {
+    const stamp = virtualClock();
+    const stop = new AbortController();
+    const provider = scripted(stamp, () => failing(modelError("rate_limit", { retryAfterMs: 100_000 })));
+    const reading = (async () => {
+      const types: string[] = [];
+      for await (const event of withRetry(provider, { stamp }).stream(request, stop.signal)) {
+        types.push(event.type === "end" ? event.stop : event.type);
+        if (event.type === "retry") void stamp.sleep(1_000).then(() => stop.abort());
+      }
+      return types;
+    })();
+    expect(await stamp.during(reading)).toEqual(["retry", "aborted"]);
+    expect(stamp.monotonic()).toBe(1_001_000);
+    expect(provider.starts).toHaveLength(1);
+  });
+
+  it("does not care what happens to the wall clock", async () => {
+    const stamp = virtualClock();
+    const provider = scripted(stamp, (n) => {
+      stamp.setWallClock(n % 2 === 0 ? 0 : 4e12);
+      return n <= 3 ? failing(modelError("rate_limit", { retryAfterMs: 10_000 })) : done;
+    });
+    await stamp.during(collect(withRetry(provider, { stamp, random: () => 0 }).stream(request, live)));
+    expect(provider.starts.map((start) => start - 1_000_000)).toEqual([0, 10_000, 20_000, 30_000]);
+  });
+});
+
+it("leaves the limiter empty when the reader walks away in the middle", async () => {
+  const stamp = virtualClock();
+  const limiter = new Limiter({ stamp, maxConcurrency: 1 });
+  const provider = withRetry(
+    scripted(stamp, () => done),
+    { stamp, limiter },
+  );
+  for (let round = 0; round < 3; round++) {
+    for await (const event of provider.stream(request, live)) {
+      expect(event.type).toBe("text");
+      break;
+    }
+  }
+});

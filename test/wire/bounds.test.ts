@@ -1,0 +1,173 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import type { ModelEvent } from "../../src/model/provider.ts";
+import { anthropicMessages } from "../../src/model/wire/anthropic.ts";
+import { openaiChat } from "../../src/model/wire/openai-chat.ts";
+import type { Bounds, Place } from "../../src/model/wire/place.ts";
+import { recordings } from "./recordings.ts";
+import { collect, endOf, namedSse, placeWith, request, sse, streamOf } from "./support.ts";
+
+const bounds: Bounds = { connectMs: 300, idleMs: 300, totalMs: 5_000 };
+
+async function timed<T>(work: Promise<T>): Promise<{ result: T; took: number }> {
+  const start = performance.now();
+  const result = await work;
+  return { result, took: performance.now() - start };
+}
+
+function stalling(pieces: Iterable<string | Uint8Array>, more?: Partial<Bounds>): Place {
+  return placeWith(() => new Response(streamOf(pieces, "stall")), { bounds: { ...bounds, ...more } });
+}
+
+const timeout = { type: "end", stop: "error", error: { kind: "timeout", provider: "test" } };
+
+describe.each(recordings)("$wire", ({ provider, stream }) => {
+  const events = stream
+    .split("\n\n")
+    .slice(0, -1)
+    .map((event) => `${event}\n\n`);
+  const finish = events.findIndex((event) => /finish_reason":"|response\.completed|message_stop/.test(event));
+
+  test("a stall at any event before the end is ended by the idle bound", async () => {
+    const stalls = await Promise.all(
+      Array.from({ length: finish + 1 }, (_, count) => timed(endOf(provider(stalling(events.slice(0, count)))))),
+    );
+    for (const { result, took } of stalls) {
+      expect(result).toMatchObject(timeout);
+      expect(took).toBeGreaterThan(290);
+      expect(took).toBeLessThan(1_000);
+    }
+  });
+
+  test("a stall inside an event is one too", async () => {
+    const { result } = await timed(endOf(provider(stalling([stream.slice(0, stream.length / 2)]))));
+    expect(result).toMatchObject(timeout);
+  });
+});
+
+test("a server that never answers is ended by the connect bound, even if fetch takes no notice", async () => {
+  const silent = placeWith(() => new Promise<Response>(() => {}), { bounds });
+  const { result, took } = await timed(endOf(openaiChat(silent)));
+  expect(result).toMatchObject(timeout);
+  expect(result.error?.message).toBe("test: no answer from http://127.0.0.1:9 within 0.3 s");
+  expect(took).toBeLessThan(1_000);
+});
+
+test("a sign-in that never answers is ended too", async () => {
+  const place = placeWith(() => new Response(""), { bounds, headers: () => new Promise(() => {}) });
+  expect(await endOf(openaiChat(place))).toMatchObject(timeout);
+});
+
+async function* drip(piece: string, everyMs: number): AsyncGenerator<Uint8Array> {
+  for (let sent = 0; sent < 500; sent++) {
+    yield new TextEncoder().encode(piece);
+    await sleep(everyMs);
+  }
+}
+
+function dripping(piece: string, more?: Partial<Bounds>): Place {
+  return placeWith(() => new Response(ReadableStream.from(drip(piece, 20)) as ReadableStream<Uint8Array>), {
+    bounds: { ...bounds, ...more },
+  });
+}
+
+test.each([
+  ["comments", ": ping\n\n", openaiChat],
+  ["blank lines", "\n", openaiChat],
+  ["single bytes", "d", openaiChat],
+  ["pings", namedSse({ type: "ping" }), anthropicMessages],
+] as const)("%s alone do not hold the idle bound up", async (_name, piece, provider) => {
+  const { result, took } = await timed(endOf(provider(dripping(piece))));
+  expect(result).toMatchObject(timeout);
+  expect(took).toBeLessThan(1_000);
+});
+
+test("events hold the idle bound up, but not the total bound", async () => {
+  const { result, took } = await timed(
+    collect(openaiChat(dripping(sse({ choices: [{ delta: { content: "." } }] }), { totalMs: 700 }))),
+  );
+  expect(result.at(-1)).toMatchObject({ ...timeout, error: { message: "test: the call took longer than 0.7 s" } });
+  expect(took).toBeGreaterThan(690);
+  expect(took).toBeLessThan(1_000);
+});
+
+test("a source that floods without a pause cannot outrun the total bound", async () => {
+  const flood = function* (): Generator<string> {
+    while (true) yield ":";
+  };
+  const place = placeWith(() => new Response(streamOf(flood())), { bounds: { idleMs: 300, totalMs: 300 } });
+  const { result, took } = await timed(endOf(openaiChat(place)));
+  expect(result).toMatchObject(timeout);
+  expect(took).toBeLessThan(1_000);
+});
+
+test("a finished reply whose stream stays open is not waited for longer than the idle bound", async () => {
+  const finished = sse({ choices: [{ delta: { content: "Yes" }, finish_reason: "stop" }] });
+  expect(await endOf(openaiChat(stalling([finished])))).toEqual({ type: "end", stop: "done" });
+  const { took } = await timed(endOf(openaiChat(stalling([finished, "data: [DONE]\n\n"], { idleMs: 5_000 }))));
+  expect(took).toBeLessThan(2_000);
+});
+
+test("a reply that is not streamed may be silent until the total bound, unless the place says otherwise", async () => {
+  const slow = (more: Partial<Bounds>): Place =>
+    placeWith(() => sleep(400).then(() => Response.json({ choices: [{ message: { content: "Yes" } }] })), {
+      bounds: more,
+    });
+  const asked = { ...request, stream: false };
+  expect(await endOf(openaiChat(slow({ totalMs: 2_000 })), asked)).toEqual({ type: "end", stop: "done" });
+  expect(await endOf(openaiChat(slow({ totalMs: 200 })), asked)).toMatchObject(timeout);
+  expect(await endOf(openaiChat(slow({ connectMs: 200 })), asked)).toMatchObject(timeout);
+});
+
+describe("an abort", () => {
+  test.each([
+    ["before the call", 0, streamOf([], "stall")],
+    ["in the middle of a stream", 50, streamOf([recordings[0]?.stream.slice(0, 600) ?? ""], "stall")],
+  ])("%s ends it as aborted at once", async (_name, afterMs, body) => {
+    const controller = new AbortController();
+    if (afterMs === 0) controller.abort();
+    else setTimeout(() => controller.abort(), afterMs);
+    const { result, took } = await timed(
+      collect(openaiChat(placeWith(() => new Response(body))), request, controller.signal),
+    );
+    expect(result.at(-1)).toEqual({ type: "end", stop: "aborted" });
+    expect(took).toBeLessThan(1_000);
+  });
+});
+
+test("the server sees that nobody listens any more, and a finished call leaves its connection to the next", async () => {
+  const ports: (number | undefined)[] = [];
+  let closed = 0;
+  const server = createServer((incoming, response) => {
+    ports.push(incoming.socket.remotePort);
+    response.on("close", () => {
+      if (!response.writableFinished) closed++;
+    });
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write(recordings[0]?.stream ?? "");
+    incoming
+      .resume()
+      .on("end", () => incoming.url === "/short/chat/completions" && setTimeout(() => response.end(), 5));
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const place = (path: string): Place => ({ id: "local", baseUrl: `${origin}${path}`, headers: async () => ({}) });
+
+  for (let call = 0; call < 3; call++) {
+    expect((await collect(openaiChat(place("/short")))).at(-1)).toMatchObject({ stop: "tools" });
+    await sleep(30);
+  }
+  expect(new Set(ports).size).toBe(1);
+
+  const seen: ModelEvent[] = [];
+  for await (const event of openaiChat(place("/long")).stream(request, new AbortController().signal)) {
+    seen.push(event);
+    break;
+  }
+  for (let waited = 0; closed === 0 && waited < 100; waited++) await sleep(10);
+  expect({ seen: seen.length, closed }).toEqual({ seen: 1, closed: 1 });
+  server.closeAllConnections();
+  server.close();
+});
