@@ -41,7 +41,7 @@ export function readTask(prompts: readonly string[]): Task {
   return task;
 }
 
-export function readPrompt(prompt: string): Task {
+function readPrompt(prompt: string): Task {
   if (RECAP.test(prompt)) return { kind: "recap" };
   const piped = splitData(prompt);
   if (piped !== undefined) return { kind: "data", ...piped };

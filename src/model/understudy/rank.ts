@@ -50,13 +50,17 @@ export function keyOf(hit: Hit): string {
 const INNER =
   /^\s*(?:(?:export|default|pub(?:\([^)]*\))?|async|abstract|static|public|private|protected|override|final|unsafe)\s+)*(?:function\*?|class|interface|type|enum|const|let|var|def|fn|func(?:\s*\([^)]*\))?|fun|struct|trait|mod)\s+([\w$]+)\s*(?:[<({[:=;]|$|extends\b|implements\b)/;
 
+/** A method with its body, or a name that is given a value. */
+const METHOD =
+  /^\s*(?!(?:return|await|throw|new|if|for|while|else|yield|case)\b)(?:[\w<>[\],.?]+\s+){0,4}?([\w$]+)\s*(?:\([^;]*\{\s*$|[:=](?!=))/;
+
 /** The pattern asked of the tool is wide; a definition counts when the name it gives is one of those wanted. */
 function definesTerm(hit: Hit, whole: readonly RegExp[]): boolean {
   const family = languageOf(hit.path)?.family;
   if (family === undefined || family === "prose") return false;
   const declared = declarationsOf(family, [{ number: hit.line, text: hit.text }])[0]?.name;
   const inner = INNER.exec(hit.text)?.[1];
-  const method = /^\s*(?:[\w<>[\],.?]+\s+){0,4}?([\w$]+)\s*(?:\(|[:=])/.exec(hit.text)?.[1];
+  const method = METHOD.exec(hit.text)?.[1];
   return [declared, inner, method].some(
     (name) => name !== undefined && whole.some((pattern) => pattern.exec(name)?.[0] === name),
   );

@@ -131,7 +131,7 @@ export function firstParagraph(lines: readonly Line[]): Remark | undefined {
 const SHORT_SENTENCE = 40;
 
 /** The first sentence; short ones take the next along. */
-export function sentence(text: string): string {
+function sentence(text: string): string {
   const flat = text.replace(/\s+/g, " ").trim();
   const first = firstSentence(flat);
   return first.length >= SHORT_SENTENCE ? first : `${first} ${firstSentence(flat.slice(first.length).trim())}`.trim();

@@ -26,7 +26,7 @@ export function askSurvey(scene: Scene): Step | undefined {
 /** Where the whole list was cut, each top folder is listed by itself. */
 function topGlobs(scene: Scene): PlannedCall[] {
   const all = globbed(scene, "**/*");
-  return [];
+  if (!all.cut) return [];
   const top = viewed(scene, ".");
   const names = top.kind === "folder" ? top.entries : [...new Set(all.paths.map((path) => path.split("/")[0] ?? path))];
   const files = new Set(all.paths);

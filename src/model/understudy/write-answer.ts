@@ -4,7 +4,7 @@ import type { Hit, Line } from "./evidence.ts";
 import { languageOf } from "./languages.ts";
 import type { Remark } from "./read-source.ts";
 
-export const SIGNATURE =
+const SIGNATURE =
   "_understudy: troupe's built-in offline model. It follows fixed rules and does not reason; for a real model set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start Ollama – see `troupe models`._";
 
 const MAX_LINES = 80;
