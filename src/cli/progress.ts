@@ -57,8 +57,8 @@ export function progress(options: {
           if (now() - drawnAt > 100) draw("writing");
           return;
         case "tool.execution_start": {
-          const text = `${event.data.toolName} ${argumentText(event.data.arguments)}`.trim();
-          return live ? draw(text) : line(`troupe: ${clip(text, 200)}`);
+          const text = clip(`${event.data.toolName} ${argumentText(event.data.arguments)}`.trim(), 100);
+          return live ? draw(text) : line(`troupe: ${text}`);
         }
         default:
       }

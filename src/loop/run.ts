@@ -40,12 +40,12 @@ export interface Run {
   keepImages(images: readonly Image[]): Promise<BinaryReference[]>;
 }
 
-export interface Inbox {
+interface Inbox {
   /** Said while the agent works; read before the next model call. */
   takeSteering(): readonly EventData<"user.message">[];
 }
 
-export type Permission = { readonly allowed: true } | { readonly allowed: false; readonly message: string };
+type Permission = { readonly allowed: true } | { readonly allowed: false; readonly message: string };
 
 export interface LimitReached {
   readonly limit: "turns" | "tokens" | "cost";

@@ -36,7 +36,8 @@ export function models(options: {
   const guarded = (model: ResolvedModel): SessionModel & { label: string } => {
     const { provider, providerId, price, maxConcurrency, ...rest } = model;
     const key = `${providerId}/${model.model}`;
-    const limiter = limiters.get(key) ?? new Limiter({ stamp, ...(maxConcurrency !== undefined && { maxConcurrency }) });
+    const limiter =
+      limiters.get(key) ?? new Limiter({ stamp, ...(maxConcurrency !== undefined && { maxConcurrency }) });
     limiters.set(key, limiter);
     return {
       ...rest,
@@ -65,7 +66,10 @@ async function faux(script: string): Promise<SessionModel & { label: string }> {
   return { provider, providerId: "faux", model: "faux", label: `faux (${script})`, costOf: () => 0 };
 }
 
-async function loadSettings(environment: Readonly<Record<string, string | undefined>>, home: string): Promise<Settings> {
+async function loadSettings(
+  environment: Readonly<Record<string, string | undefined>>,
+  home: string,
+): Promise<Settings> {
   const providersFile = await readIfThere(join(home, "providers.json"));
   const registry = registryPath(environment);
   const registryFile = registry === undefined ? undefined : await readRequired(registry, "COPILOT_PROVIDERS_CONFIG");

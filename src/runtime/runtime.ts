@@ -58,7 +58,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const { environment, disk = nodeDisk, stamp = systemStamp, tools = builtinTools } = options;
   const home = options.home ?? stateRoot(environment);
   const store = jsonlStore({ root: home, disk, stamp });
-  const known = models({ environment, home, stamp, ...(options.importModule && { importModule: options.importModule }) });
+  const known = models({
+    environment,
+    home,
+    stamp,
+    ...(options.importModule && { importModule: options.importModule }),
+  });
 
   const prepare = async (log: SessionLog, request: SessionRequest, lastModel?: string): Promise<SessionOptions> => {
     const context = placeOf(request.cwd);

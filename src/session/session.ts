@@ -5,39 +5,24 @@
  */
 import { setMaxListeners } from "node:events";
 import { deferred } from "../lib/deferred.ts";
-import type { Stamp } from "../lib/stamp.ts";
 import { clip } from "../lib/text.ts";
 import { type Outcome as LoopOutcome, runLoop } from "../loop/loop.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Attachment, Emit, EventData, SessionEvent, WorkingDirectory } from "../protocol/event.ts";
-import type { SessionLog } from "../store/store.ts";
-import type { Tool } from "../tools/tool.ts";
-import { Budget, type Limits } from "./budget.ts";
+import { Budget } from "./budget.ts";
 import { Conversation } from "./conversation.ts";
 import { EventLog, type Listener } from "./event-log.ts";
 import { History } from "./history.ts";
 import { Inbox, type Incoming, userMessage } from "./inbox.ts";
 import { closeOpenCalls, recover } from "./recover.ts";
-import { type SessionModel, startRun } from "./start-run.ts";
+import { type RunSettings, startRun } from "./start-run.ts";
 import { shutdownData, summarise } from "./summary.ts";
 
-export interface SessionOptions {
-  readonly log: SessionLog;
-  readonly stamp: Stamp;
+export interface SessionOptions extends RunSettings {
   readonly version: string;
-  readonly model: SessionModel;
-  readonly system: string;
-  readonly tools: readonly Tool[];
-  readonly cwd: string;
-  /** Folders the tools may touch; empty = no limit. */
-  readonly roots: readonly string[];
   readonly context: WorkingDirectory;
-  readonly limits?: Limits;
   readonly name?: string;
-  /** Say the words as they arrive. */
-  readonly streaming?: boolean;
-  readonly largeOutputBytes?: number;
-  readonly reasoningEffort?: "low" | "medium" | "high" | "xhigh" | "max";
+  /** A listener threw; reported as a warning of the process unless told. */
   readonly onDefect?: (error: unknown) => void;
 }
 
@@ -192,7 +177,9 @@ export class Session {
       if (this.#log.events.some(({ type }) => type === "user.message")) {
         await this.#log.repair();
         // A disk that failed for a moment gets a second chance for the last words.
-        await this.#emit("session.shutdown", shutdownData({ ...this.#facts(), reason })).catch(() => this.#log.repair());
+        await this.#emit("session.shutdown", shutdownData({ ...this.#facts(), reason })).catch(() =>
+          this.#log.repair(),
+        );
         await this.#writeSummary().catch(() => undefined); // lists fall back to the log
       }
     } finally {

@@ -21,18 +21,25 @@ export interface SessionModel {
   costOf(usage: Usage): number | null;
 }
 
-export interface RunParts {
+/** What a session is given once and every run of it uses. */
+export interface RunSettings {
   readonly log: SessionLog;
   readonly stamp: Stamp;
   readonly model: SessionModel;
   readonly system: string;
   readonly tools: readonly Tool[];
   readonly cwd: string;
+  /** Folders the tools may touch; empty = no limit. */
   readonly roots: readonly string[];
   readonly limits?: Limits;
+  /** Say the words as they arrive. */
   readonly streaming?: boolean;
   readonly largeOutputBytes?: number;
-  readonly reasoningEffort?: "low" | "medium" | "high" | "xhigh" | "max";
+  readonly reasoningEffort?: NonNullable<Run["request"]["reasoningEffort"]>;
+}
+
+/** What belongs to one run. */
+interface RunParts extends RunSettings {
   readonly emit: Emit;
   readonly history: History;
   readonly budget: Budget;

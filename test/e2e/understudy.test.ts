@@ -6,7 +6,10 @@ import { troupe } from "../support/troupe.ts";
 
 it("answers the README's first question about this repository, offline, with paths and lines that are true", async () => {
   await using folder = await tempFolder();
-  const finished = await troupe(["-p", "Explain how this repository is organised"], { cwd: process.cwd(), home: folder.path });
+  const finished = await troupe(["-p", "Explain how this repository is organised"], {
+    cwd: process.cwd(),
+    home: folder.path,
+  });
   expect(finished.code).toBe(0);
   for (const place of ["src/loop/", "src/session/", "src/store/", "bin/troupe.js", "understudy", "troupe models"]) {
     expect(finished.stdout).toContain(place);
@@ -17,7 +20,10 @@ it("answers the README's first question about this repository, offline, with pat
     expect(existsSync(path), path).toBe(true);
     expect(readFileSync(path, "utf8").split("\n").length, path).toBeGreaterThanOrEqual(Number(line));
   }
-  const log = readFileSync(join(folder.path, "session-state", /session ([0-9a-f-]{36})/.exec(finished.stderr)?.[1] ?? "", "events.jsonl"), "utf8");
+  const log = readFileSync(
+    join(folder.path, "session-state", /session ([0-9a-f-]{36})/.exec(finished.stderr)?.[1] ?? "", "events.jsonl"),
+    "utf8",
+  );
   expect(log.split("\n").filter((line) => line.includes("assistant.turn_start")).length).toBeLessThanOrEqual(8);
 });
 

@@ -34,7 +34,11 @@ const act = defineTool({
 const steps = Array.from({ length: rounds }, (_, round) => {
   const token = (name: string): string => `${mode}-${process.pid}-${round}-${name}`;
   return [
-    calls(["act", { token: token("a") }, token("a")], ["act", { token: token("b") }, token("b")], ["act", { token: token("c") }, token("c")]),
+    calls(
+      ["act", { token: token("a") }, token("a")],
+      ["act", { token: token("b") }, token("b")],
+      ["act", { token: token("c") }, token("c")],
+    ),
     says("done ".repeat(200)),
   ];
 }).flat();
@@ -56,7 +60,8 @@ session.follow((event) => {
 });
 for (let round = 0; round < rounds; round++) {
   const outcome = await session.sendAndWait({ prompt: `round ${round}` });
-  if (outcome.kind !== "done") writeSync(2, `outcome ${outcome.kind} ${"error" in outcome ? outcome.error.message : ""}\n`);
+  if (outcome.kind !== "done")
+    writeSync(2, `outcome ${outcome.kind} ${"error" in outcome ? outcome.error.message : ""}\n`);
 }
 await session.close();
 writeSync(1, "finished\n");

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
-import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { otherwise } from "../../src/model/faux/faux-plan.ts";
+import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import { type FaultPlan, faultDisk } from "../../src/testing/fault-disk.ts";
 import { expectPaired } from "../../src/testing/story.ts";
@@ -13,11 +13,18 @@ import { dataOf, echo, stage } from "../support/stage.ts";
 async function run(plan: FaultPlan): Promise<boolean> {
   await using folder = await tempFolder();
   const store = jsonlStore({ root: folder.path, disk: faultDisk(nodeDisk, plan), stamp: systemStamp });
-  const made = await stage([calls(["echo", { text: "a" }], ["echo", { text: "b" }]), says("one"), otherwise(says("again"))], {
-    store, tools: [echo], stamp: systemStamp,
-  });
+  const made = await stage(
+    [calls(["echo", { text: "a" }], ["echo", { text: "b" }]), says("one"), otherwise(says("again"))],
+    {
+      store,
+      tools: [echo],
+      stamp: systemStamp,
+    },
+  );
   const { session, heard } = made;
-  const first = await session.sendAndWait({ prompt: "first" }).catch((error: unknown) => ({ kind: "refused", error }) as const);
+  const first = await session
+    .sendAndWait({ prompt: "first" })
+    .catch((error: unknown) => ({ kind: "refused", error }) as const);
   if (first.kind === "failed") {
     expect(first.error).toMatchObject({ name: "TroupeError", kind: "storage" });
     expect(dataOf(heard, "session.error")).toMatchObject([{ errorType: "persistence" }]);

@@ -1,8 +1,8 @@
+import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { spawn } from "node:child_process";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { says } from "../../src/model/faux/faux-step.ts";
@@ -20,7 +20,14 @@ let count = 0;
 beforeAll(async () => {
   folder = await tempFolder();
   program = join(folder.path, "actor.mjs");
-  await build({ entryPoints: ["test/reliability/actor-program.ts"], outfile: program, bundle: true, platform: "node", format: "esm", external: ["yaml"] });
+  await build({
+    entryPoints: ["test/reliability/actor-program.ts"],
+    outfile: program,
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    external: ["yaml"],
+  });
 });
 afterAll(() => folder[Symbol.asyncDispose]());
 
@@ -30,21 +37,35 @@ interface Ended {
   readonly errors: string;
 }
 
-function act(root: string, mode: "create" | "resume", more: { plan?: Omit<FaultPlan, "kill">; rounds?: number; killAfterMs?: number } = {}): Promise<Ended> {
+function act(
+  root: string,
+  mode: "create" | "resume",
+  more: { plan?: Omit<FaultPlan, "kill">; rounds?: number; killAfterMs?: number } = {},
+): Promise<Ended> {
   mkdirSync(root, { recursive: true });
   const plan = more.plan ? JSON.stringify(more.plan) : "";
-  const child = spawn(process.execPath, [program, root, mode, plan, String(more.rounds ?? 1)], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [program, root, mode, plan, String(more.rounds ?? 1)], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   const { killAfterMs } = more;
   if (killAfterMs !== undefined) child.stdout.once("data", () => setTimeout(() => child.kill("SIGKILL"), killAfterMs));
   let output = "";
   let errors = "";
-  child.stdout.setEncoding("utf8").on("data", (chunk: string) => { output += chunk; });
-  child.stderr.setEncoding("utf8").on("data", (chunk: string) => { errors += chunk; });
+  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+    output += chunk;
+  });
+  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+    errors += chunk;
+  });
   return new Promise((resolve, reject) => {
     child.once("error", reject);
     child.once("close", () => {
       const lines = output.split("\n").slice(0, -1);
-      resolve({ acknowledged: lines.filter((line) => line !== "finished"), finished: lines.includes("finished"), errors });
+      resolve({
+        acknowledged: lines.filter((line) => line !== "finished"),
+        finished: lines.includes("finished"),
+        errors,
+      });
     });
   });
 }
@@ -69,7 +90,9 @@ async function check(root: string, acknowledged: readonly string[]): Promise<voi
   expectPaired(session.events);
   expect(await session.sendAndWait({ prompt: "next" })).toEqual({ kind: "done", answer: "valid" });
   const asked = model.requests[0]?.messages ?? [];
-  const open = asked.flatMap((message) => (message.role === "assistant" ? message.calls.map(({ toolCallId }) => toolCallId) : []));
+  const open = asked.flatMap((message) =>
+    message.role === "assistant" ? message.calls.map(({ toolCallId }) => toolCallId) : [],
+  );
   const answered = asked.flatMap((message) => (message.role === "tool" ? [message.toolCallId] : []));
   expect([...answered].sort()).toEqual([...open].sort());
   await session.close();
@@ -82,13 +105,15 @@ const newRoot = (): string => join(folder.path, `root-${++count}`);
 /** N = 1, 2, 3 … until a run finishes without the fault firing; two processes at a time. */
 async function atEvery(fault: FaultPlan["fault"], operations?: FaultPlan["operations"]): Promise<number> {
   for (let first = 1; ; first += 2) {
-    const ends = await Promise.all([first, first + 1].map(async (at) => {
-      const root = newRoot();
-      const ended = await act(root, "create", { plan: { at, fault, ...(operations && { operations }) } });
-      expect(ended.errors).toBe("");
-      await check(root, ended.acknowledged);
-      return ended.finished;
-    }));
+    const ends = await Promise.all(
+      [first, first + 1].map(async (at) => {
+        const root = newRoot();
+        const ended = await act(root, "create", { plan: { at, fault, ...(operations && { operations }) } });
+        expect(ended.errors).toBe("");
+        await check(root, ended.acknowledged);
+        return ended.finished;
+      }),
+    );
     if (ends.includes(true)) return first;
   }
 }
@@ -117,18 +142,20 @@ describe("kill -9 at any moment under load", () => {
     };
     let killedInWork = 0;
     for (let index = 0; index < kills; index += 2) {
-      await Promise.all([0, 1].map(async () => {
-        const root = newRoot();
-        const acknowledged: string[] = [];
-        for (const mode of ["create", "resume"] as const) {
-          if (mode === "resume" && !existsSync(join(root, "session-state", "one", "events.jsonl"))) break;
-          const ended = await act(root, mode, { rounds: 400, killAfterMs: random() * 300 });
-          expect(ended.errors).toBe("");
-          acknowledged.push(...ended.acknowledged);
-          if (!ended.finished && ended.acknowledged.length > 0) killedInWork++;
-        }
-        await check(root, acknowledged);
-      }));
+      await Promise.all(
+        [0, 1].map(async () => {
+          const root = newRoot();
+          const acknowledged: string[] = [];
+          for (const mode of ["create", "resume"] as const) {
+            if (mode === "resume" && !existsSync(join(root, "session-state", "one", "events.jsonl"))) break;
+            const ended = await act(root, mode, { rounds: 400, killAfterMs: random() * 300 });
+            expect(ended.errors).toBe("");
+            acknowledged.push(...ended.acknowledged);
+            if (!ended.finished && ended.acknowledged.length > 0) killedInWork++;
+          }
+          await check(root, acknowledged);
+        }),
+      );
     }
     expect(killedInWork).toBeGreaterThan(kills / 4);
   });

@@ -10,7 +10,12 @@ import { dataOf, stage } from "../support/stage.ts";
 /** A session over real HTTP whose waits pass at once. */
 async function overHttp(steps: NonNullable<ModelServerOptions["steps"]>) {
   const server = await modelServer({ steps });
-  const place = { id: "test", baseUrl: server.baseUrl, headers: async () => ({}), bounds: { idleMs: 300, connectMs: 300, totalMs: 5_000 } };
+  const place = {
+    id: "test",
+    baseUrl: server.baseUrl,
+    headers: async () => ({}),
+    bounds: { idleMs: 300, connectMs: 300, totalMs: 5_000 },
+  };
   const provider = withRetry(openaiChat(place), { stamp: fauxStamp(), random: () => 0.5 });
   return { server, ...(await stage([], { provider, streaming: true })) };
 }
@@ -38,7 +43,10 @@ describe("LOOP-28: retries", () => {
   it("gives up after five retries and says so", async () => {
     const { server, session } = await overHttp(Array.from({ length: 6 }, () => fails(500)));
     await using _ = server;
-    expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "error", error: { kind: "server", statusCode: 500 } });
+    expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({
+      kind: "error",
+      error: { kind: "server", statusCode: 500 },
+    });
     expect(server.requests).toHaveLength(6);
   });
 
@@ -52,12 +60,18 @@ describe("LOOP-28: retries", () => {
   it.each([400, 401, 402, 403, 404, 413])("never retries %i", async (status) => {
     const { server, session } = await overHttp([httpStatus(status)]);
     await using _ = server;
-    expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "error", error: { statusCode: status, hint: expect.any(String) } });
+    expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({
+      kind: "error",
+      error: { statusCode: status, hint: expect.any(String) },
+    });
     expect(server.requests).toHaveLength(1);
   });
 
   it("asks once more after a reply that stalled half-way, and keeps the half for people only", async () => {
-    const { server, session } = await overHttp([withFaults(says("half an answer", { chunkSize: 4 }), { stall: 2 }), says("a whole one")]);
+    const { server, session } = await overHttp([
+      withFaults(says("half an answer", { chunkSize: 4 }), { stall: 2 }),
+      says("a whole one"),
+    ]);
     await using _ = server;
     expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "a whole one" });
     expect(dataOf(session.events, "troupe.partial_message")).toHaveLength(1);
