@@ -53,7 +53,7 @@ export function countOperations(inner: Disk): { disk: Disk; operations: Operatio
 }
 
 /** Every operation of a disk through one function. */
-export function wrapDisk(inner: Disk, around: Around): Disk {
+function wrapDisk(inner: Disk, around: Around): Disk {
   const plain = <A extends unknown[], T>(operation: Operation, call: (...values: A) => Promise<T>) => {
     return (...values: A): Promise<T> => around(operation, () => call(...values), nothing);
   };
@@ -78,11 +78,7 @@ export function wrapDisk(inner: Disk, around: Around): Disk {
   };
 }
 
-export type Around = <T>(
-  operation: Operation,
-  run: () => Promise<T>,
-  tear: (share: number) => Promise<void>,
-) => Promise<T>;
+type Around = <T>(operation: Operation, run: () => Promise<T>, tear: (share: number) => Promise<void>) => Promise<T>;
 
 const nothing = async (): Promise<void> => {};
 

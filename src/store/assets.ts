@@ -1,0 +1,101 @@
+import { createHash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type Disk, replaceFile, writeNewFile } from "../lib/node/disk.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { errorCode } from "./storage-error.ts";
+
+const MAX_FILE_BYTES = 64 * 1024 * 1024;
+const ASSET_ID = /^sha256:([0-9a-f]{64})$/;
+
+/** Keeps the bytes in `folder` under their hash; the same bytes are kept once, whatever their extension. */
+export async function writeAsset(
+  disk: Disk,
+  folder: string,
+  asset: { data: Uint8Array; extension: string },
+): Promise<{ assetId: string; path: string }> {
+  checkSize(asset.data.byteLength);
+  const { assetId, hash } = nameAsset(asset.data);
+  await disk.mkdir(folder);
+  const existing = await findAsset(folder, hash);
+  if (existing !== undefined) return { assetId, path: join(folder, existing) };
+  const path = join(folder, `${hash}${cleanExtension(asset.extension)}`);
+  await replaceFile(disk, path, asset.data);
+  await disk.syncDirectory(folder);
+  return { assetId, path };
+}
+
+/** Undefined when there is no such asset, or its bytes are no longer those that were kept. */
+export async function readAsset(folder: string, assetId: string): Promise<Uint8Array | undefined> {
+  const hash = ASSET_ID.exec(assetId)?.[1];
+  const name = hash === undefined ? undefined : await findAsset(folder, hash);
+  if (name === undefined) return undefined;
+  const data = await readFile(join(folder, name));
+  return nameAsset(data).assetId === assetId ? data : undefined;
+}
+
+/** Keeps a text under a name of its own, numbered in the order of the calls, and returns its path. */
+export async function writeNumbered(
+  disk: Disk,
+  folder: string,
+  file: { name: string; content: string },
+): Promise<string> {
+  const bytes = Buffer.from(file.content);
+  checkSize(bytes.length);
+  await disk.mkdir(folder);
+  for (let number = (await highestNumber(folder)) + 1; ; number++) {
+    const path = join(folder, `${number}-${cleanName(file.name)}`);
+    try {
+      await writeNewFile(disk, path, [bytes]);
+      return path;
+    } catch (error) {
+      if (errorCode(error) === "EEXIST") continue;
+      await disk.unlink(path).catch(() => undefined);
+      throw error;
+    }
+  }
+}
+
+export function nameAsset(data: Uint8Array): { assetId: string; hash: string } {
+  const hash = createHash("sha256").update(data).digest("hex");
+  return { assetId: `sha256:${hash}`, hash };
+}
+
+/** A file name on every system, whatever is asked for. */
+export function cleanName(name: string): string {
+  return (
+    name
+      .replace(/[^A-Za-z0-9._-]+/g, "_")
+      .replace(/^\.+/, "")
+      .slice(-100) || "file"
+  );
+}
+
+export function cleanExtension(extension: string): string {
+  const letters = extension.replace(/[^A-Za-z0-9]/g, "").slice(0, 16);
+  return letters === "" ? "" : `.${letters}`;
+}
+
+export function checkSize(bytes: number): void {
+  if (bytes <= MAX_FILE_BYTES) return;
+  throw new TroupeError("storage", `A file of ${bytes} bytes is too large to keep with the session.`, {
+    hint: `At most ${MAX_FILE_BYTES} bytes can be kept in one file.`,
+  });
+}
+
+async function findAsset(folder: string, hash: string): Promise<string | undefined> {
+  const names = await listNames(folder);
+  return names.find((name) => (name === hash || name.startsWith(`${hash}.`)) && !name.endsWith(".tmp"));
+}
+
+async function highestNumber(folder: string): Promise<number> {
+  const numbers = (await listNames(folder)).map((name) => Number(/^(\d{1,9})-/.exec(name)?.[1] ?? 0));
+  return Math.max(0, ...numbers);
+}
+
+async function listNames(folder: string): Promise<string[]> {
+  return await readdir(folder).catch((error: unknown) => {
+    if (errorCode(error) === "ENOENT") return [];
+    throw error;
+  });
+}

@@ -1,0 +1,134 @@
+/**
+ * Sessions as plain files:
+ *
+ *   <root>/session-state/<id>/events.jsonl     the log, the truth
+ *                             lock             who writes it
+ *                             workspace.yaml   what lists show
+ *                             files/           assets by their hash, large outputs by number
+ *                             damaged/         bytes cut off a log that was torn, by their position
+ *                             plan.md, session.db, checkpoints/   kept by other parts
+ *
+ * Folders have mode 0700, files 0600.
+ */
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Disk } from "../lib/node/disk.ts";
+import type { Stamp } from "../lib/stamp.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { logPaths } from "./access.ts";
+import { createLog, openLog } from "./jsonl-log.ts";
+import { takeLock } from "./lock.ts";
+import { readLog } from "./read-log.ts";
+import { alreadyThere, checkSessionId, isSessionId, noSuchSession } from "./session-id.ts";
+import { errorCode, storageError } from "./storage-error.ts";
+import type { SessionSummary, Store } from "./store.ts";
+import { readSummary, summariseHead } from "./summary.ts";
+import type { WriterOptions } from "./writer.ts";
+
+export interface JsonlStoreOptions {
+  readonly root: string;
+  readonly disk: Disk;
+  readonly stamp: Stamp;
+  /** In whose name locks are taken. */
+  readonly pid?: number;
+  readonly limits?: WriterOptions["limits"];
+}
+
+export function jsonlStore(options: JsonlStoreOptions): Store {
+  const folder = join(options.root, "session-state");
+  const context = { ...options, pid: options.pid ?? process.pid };
+  const pathsOf = (sessionId: string) => logPaths(folder, checkSessionId(sessionId));
+
+  return {
+    async create(sessionId) {
+      const paths = pathsOf(sessionId);
+      if (findLog(paths.log)) throw alreadyThere(sessionId);
+      return createLog({ ...context, ...paths, sessionId, token: crypto.randomUUID() });
+    },
+
+    async open(sessionId) {
+      const paths = pathsOf(sessionId);
+      if (!findLog(paths.log)) throw noSuchSession(sessionId);
+      return await openLog({ ...context, ...paths, sessionId, token: crypto.randomUUID() });
+    },
+
+    async read(sessionId) {
+      const { log } = pathsOf(sessionId);
+      if (!findLog(log)) throw noSuchSession(sessionId);
+      const { events, damage } = await readLog(log).catch(failTo("read the session log"));
+      return { events, damage };
+    },
+
+    async revision(sessionId) {
+      const found = findLog(pathsOf(sessionId).log);
+      return found && `${found.size}-${found.mtimeMs}`;
+    },
+
+    async list() {
+      const summaries: SessionSummary[] = [];
+      let sliceEnd = performance.now() + SLICE_MS;
+      for (const { sessionId, changed } of newestFirst(folder)) {
+        const paths = logPaths(folder, sessionId);
+        const summary = await readSummary(paths.summary, sessionId);
+        summaries.push(summary ?? summariseHead(paths.log, sessionId, new Date(changed)));
+        if (performance.now() < sliceEnd) continue;
+        await new Promise((resolve) => setImmediate(resolve));
+        sliceEnd = performance.now() + SLICE_MS;
+      }
+      return summaries;
+    },
+
+    async ids() {
+      return newestFirst(folder).map(({ sessionId }) => sessionId);
+    },
+
+    async remove(sessionId) {
+      const { directory } = pathsOf(sessionId);
+      if (!statSync(directory, { throwIfNoEntry: false })) throw noSuchSession(sessionId);
+      const token = crypto.randomUUID();
+      const lock = await takeLock({ disk: context.disk, directory, pid: context.pid, token }).catch(
+        failTo("delete the session"),
+      );
+      if (lock.kind === "held") {
+        throw new TroupeError("storage", `Session ${sessionId} is in use by process ${lock.by.pid}.`, {
+          hint: "End that process first.",
+        });
+      }
+      // Out of sight in one step, so that no half of a session is ever listed.
+      const doomed = join(folder, `.removed-${token}`);
+      await context.disk.rename(directory, doomed).catch(failTo("delete the session"));
+      await context.disk.remove(doomed).catch(failTo("delete the session"));
+    },
+  };
+}
+
+/** Small files are read at once, which is many times faster than one by one through the event loop, in slices this long. */
+const SLICE_MS = 8;
+/** A session exists once its log holds something; a folder alone is what a process left that died before that. */
+function findLog(path: string): { size: number; mtimeMs: number } | undefined {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found && found.size > 0 ? found : undefined;
+}
+
+function newestFirst(folder: string): { sessionId: string; changed: number }[] {
+  const found = listNames(folder).flatMap((sessionId) => {
+    const log = isSessionId(sessionId) ? findLog(join(folder, sessionId, "events.jsonl")) : undefined;
+    return log ? [{ sessionId, changed: log.mtimeMs }] : [];
+  });
+  return found.sort((a, b) => b.changed - a.changed || (a.sessionId < b.sessionId ? -1 : 1));
+}
+
+function listNames(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return [];
+    throw storageError("list the sessions", error);
+  }
+}
+
+const failTo =
+  (action: string) =>
+  (error: unknown): never => {
+    throw storageError(action, error);
+  };

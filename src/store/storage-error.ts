@@ -1,0 +1,32 @@
+import { TroupeError } from "../protocol/errors.ts";
+
+/** Turns what the operating system said into a failure someone can act on. `action` reads "write the session log". */
+export function storageError(action: string, error: unknown): TroupeError {
+  if (error instanceof TroupeError) return error;
+  const code = errorCode(error) ?? "";
+  const known = causes[code];
+  const detail = error instanceof Error ? error.message : String(error);
+  if (!known) return new TroupeError("storage", `Could not ${action}: ${detail}`, { cause: error });
+  return new TroupeError("storage", `Could not ${action}: ${known.cause} (${code}).`, {
+    hint: known.hint,
+    cause: error,
+  });
+}
+
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}
+
+const space = "Free some space; the session goes on from the last event that was saved.";
+const rights = "Check the owner and the permissions of the folder, or choose another one.";
+
+const causes: Record<string, { cause: string; hint: string }> = {
+  ENOSPC: { cause: "the disk is full", hint: space },
+  EDQUOT: { cause: "the disk quota is used up", hint: space },
+  EIO: { cause: "the disk reported an error", hint: "Check the disk. What was saved before can still be read." },
+  EROFS: { cause: "the file system is read-only", hint: "Mount it writable, or choose another folder for sessions." },
+  EACCES: { cause: "permission denied", hint: rights },
+  EPERM: { cause: "operation not permitted", hint: rights },
+  EMFILE: { cause: "too many files are open", hint: "Raise the limit of open files (ulimit -n), then try again." },
+  ENFILE: { cause: "too many files are open on this machine", hint: "Close some programs, then try again." },
+};

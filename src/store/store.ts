@@ -1,0 +1,81 @@
+/**
+ * Where sessions are kept. The log is the truth: append-only, one writer per session, and the order of `append` is
+ * the order of `events`. Everything else in a session's folder can be rebuilt or done without.
+ */
+import type { SessionEvent } from "../protocol/event.ts";
+
+export interface Store {
+  /** A log that does not exist yet. Nothing is on disk before its first append. */
+  create(sessionId: string): Promise<SessionLog>;
+  /** Takes the writer's lock if it is free; otherwise the log opens read-only and says who holds it. */
+  open(sessionId: string): Promise<SessionLog>;
+  list(): Promise<readonly SessionSummary[]>;
+  /** Ids of all sessions, the one written last first, without reading any log. */
+  ids(): Promise<readonly string[]>;
+  /** The log as it is now, without its lock. While another process writes, its unfinished last line is left out. */
+  read(sessionId: string): Promise<{ readonly events: readonly SessionEvent[]; readonly damage: readonly Damage[] }>;
+  /** Differs whenever the log has changed; undefined when there is no such session. Cheap. */
+  revision(sessionId: string): Promise<string | undefined>;
+  /** Deletes the session and all its files; fails while another process writes it. */
+  remove(sessionId: string): Promise<void>;
+}
+
+export interface SessionLog {
+  readonly sessionId: string;
+  /** The session's own folder, for what does not belong in a line of the log. */
+  readonly directory: string;
+  /** What was in the log when it was opened; events of unknown types are among them, as they were written. */
+  readonly events: readonly SessionEvent[];
+  readonly damage: readonly Damage[];
+  /** Set when another process is writing. `append` then fails with a storage error. */
+  readonly heldBy: { readonly pid: number; readonly host?: string } | undefined;
+  /**
+   * Resolves when the event is as durable as asked: written (survives the death of this process), or with `barrier`
+   * synced (survives a power cut). Appends share syncs. After a failed write the log accepts no more until `recover`.
+   */
+  append(event: SessionEvent, options: { barrier: boolean }): Promise<void>;
+  /** Everything appended so far is on disk. */
+  flush(): Promise<void>;
+  /**
+   * After a storage error: the log is brought back to exactly what was acknowledged and accepts appends again.
+   * Fails with a storage error as long as the cause lasts; may be called as often as wanted.
+   */
+  recover(): Promise<void>;
+  /** Keeps a binary beside the log; the same bytes are kept once. Returns its id. */
+  writeAsset(data: Uint8Array, extension: string): Promise<{ assetId: string; path: string }>;
+  readAsset(assetId: string): Promise<Uint8Array | undefined>;
+  /** Keeps a text too large for the model in `files/` and returns its path. */
+  writeFile(name: string, content: string): Promise<string>;
+  /** Replaces `workspace.yaml`, which lists read instead of the log. */
+  writeSummary(summary: SessionSummary): Promise<void>;
+  /** Writes what is left, then lets go of the lock. Later appends fail. */
+  close(): Promise<void>;
+}
+
+export interface SessionSummary {
+  readonly sessionId: string;
+  readonly cwd: string;
+  readonly gitRoot?: string;
+  readonly repository?: string;
+  readonly branch?: string;
+  readonly name?: string;
+  /** The first words of the first prompt. */
+  readonly title?: string;
+  readonly model?: string;
+  /** ISO 8601. */
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  readonly turns: number;
+  readonly costUsd?: number | null;
+}
+
+/** One place in a log that could not be used. The bytes are kept, the rest of the log is usable. */
+export interface Damage {
+  readonly kind: "torn_tail" | "null_bytes" | "checksum" | "not_json" | "joined" | "sequence" | "too_long";
+  /** 1-based line of the file. */
+  readonly line: number;
+  readonly offset: number;
+  readonly bytes: number;
+  readonly message: string;
+  readonly savedTo?: string;
+}

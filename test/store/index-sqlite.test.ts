@@ -1,0 +1,119 @@
+import { readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "@photostructure/sqlite";
+import { describe, expect, test } from "vitest";
+import { type SessionIndex, sessionIndex } from "../../src/store/index-sqlite.ts";
+import { memoryStore } from "../../src/store/memory.ts";
+import type { Store } from "../../src/store/store.ts";
+import { message, temporaryFolder } from "./support.ts";
+
+async function filledStore(): Promise<Store> {
+  const store = memoryStore();
+  for (const [sessionId, words] of [
+    ["first", "green apple"],
+    ["second", 'a "red" pear'],
+    ["third", "blue plum"],
+  ] as const) {
+    const log = await store.create(sessionId);
+    await log.append(message(1, `find the ${words}`), { barrier: true });
+    const reply = { messageId: "m", content: `found ${words} here`, toolRequests: [] };
+    await log.append({ ...message(2), type: "assistant.message", data: reply }, { barrier: true });
+    await log.append(message(3, "thanks"), { barrier: true });
+    await log.close();
+  }
+  return store;
+}
+
+async function contentOf(index: SessionIndex) {
+  return { sessions: await index.list(), pears: await index.search("pea red"), thanks: await index.search("thanks") };
+}
+
+test("lists what the store lists and finds turns by the beginnings of their words", async () => {
+  const store = await filledStore();
+  const index = sessionIndex({ path: join(temporaryFolder(), "index.db"), store });
+  expect(await index.refresh()).toBe(3);
+  expect(await index.list()).toEqual(await store.list());
+  expect(await index.search("pea RED")).toEqual([
+    { sessionId: "second", turn: 1, prompt: 'find the a "red" pear', reply: 'found a "red" pear here' },
+  ]);
+  expect(await index.search('"red" OR NOT (')).toEqual([]);
+  expect(await index.search(" ")).toEqual([]);
+  expect(await index.search("found", 2)).toHaveLength(2);
+  await index.close();
+});
+
+test("takes in only what changed, and forgets what was removed", async () => {
+  const store = await filledStore();
+  const index = sessionIndex({ path: join(temporaryFolder(), "index.db"), store });
+  await index.refresh();
+  expect(await index.refresh()).toBe(0);
+  const log = await store.open("first");
+  await log.append(message(4, "a mango too"), { barrier: true });
+  await log.close();
+  await store.remove("third");
+  expect(await index.refresh()).toBe(2);
+  expect((await index.list()).map((summary) => summary.sessionId)).toEqual(["first", "second"]);
+  expect(await index.search("mango")).toMatchObject([{ sessionId: "first", turn: 3 }]);
+  expect(await index.search("plum")).toEqual([]);
+  await index.close();
+});
+
+test("waits while another process writes the index", async () => {
+  const path = join(temporaryFolder(), "index.db");
+  const store = await filledStore();
+  const index = sessionIndex({ path, store });
+  await index.refresh();
+  const other = new DatabaseSync(path);
+  other.exec("BEGIN EXCLUSIVE");
+  setTimeout(() => {
+    other.exec("COMMIT");
+    other.close();
+  }, 150);
+  expect(await index.list()).toEqual(await store.list());
+  await index.close();
+});
+
+describe("an index that is", () => {
+  const spoils: Record<string, (path: string) => void> = {
+    deleted: (path) => rmSync(path),
+    truncated: (path) => truncateSync(path, Math.floor(statSync(path).size / 2)),
+    "cut to nothing": (path) => truncateSync(path, 0),
+    garbage: (path) => writeFileSync(path, "this is not a database ".repeat(1000)),
+    "scribbled over": (path) => {
+      const bytes = readFileSync(path);
+      writeFileSync(path, bytes.fill(0xa5, 5000, bytes.length - 100));
+    },
+    "of another version": (path) => {
+      const database = new DatabaseSync(path);
+      database.exec("DROP TABLE session; PRAGMA user_version = 99");
+      database.close();
+    },
+  };
+
+  test.each(Object.entries(spoils))("%s is made anew, equal to what it was", async (_name, spoil) => {
+    const store = await filledStore();
+    const path = join(temporaryFolder(), "index.db");
+    const before = sessionIndex({ path, store });
+    await before.refresh();
+    const expected = await contentOf(before);
+    await before.close();
+    spoil(path);
+    const after = sessionIndex({ path, store });
+    expect(await after.refresh()).toBe(3);
+    expect(await contentOf(after)).toEqual(expected);
+    await after.close();
+    const third = sessionIndex({ path, store });
+    expect(await third.refresh()).toBe(0);
+    await third.close();
+  });
+
+  test("where nothing can be written works all the same", async () => {
+    const store = await filledStore();
+    const file = join(temporaryFolder(), "file");
+    writeFileSync(file, "not a folder");
+    const index = sessionIndex({ path: join(file, "index.db"), store });
+    await index.refresh();
+    expect(await index.list()).toEqual(await store.list());
+    await index.close();
+  });
+});
