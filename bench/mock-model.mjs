@@ -1,0 +1,127 @@
+// A scripted model endpoint on the loopback. It holds no conversation: a marker in the prompt says what to play, and
+// the number of tool results in the request says how far it has come.
+//
+//   [[bench:turns:N]]       N calls of `view`, one after the other, then "done"
+//   [[bench:text:BYTES]]    one text of that many bytes, in deltas of 32
+//
+// Runs as a child process with an IPC channel: `{ port }` when it listens; `"take"` is answered with the requests
+// seen since the last one. Times are of the monotonic clock, which all processes of a machine share.
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { wires } from "./wires.mjs";
+
+const DELTA_BYTES = 32;
+const WRITE_BYTES = 16 * 1024;
+const folder = process.argv[2];
+const longAnswers = new Map();
+let requests = [];
+let answers = 0;
+let lastEnd;
+
+const server = createServer((request, response) => {
+  const arrivedAt = now();
+  const chunks = [];
+  request.on("data", (chunk) => chunks.push(chunk));
+  request.on("end", () => {
+    answer({ request, response, arrivedAt, raw: Buffer.concat(chunks) }).catch((error) => {
+      note({ arrivedAt, problem: error.message });
+      if (!response.headersSent) response.writeHead(400, { "content-type": "application/json" });
+      response.end(JSON.stringify({ error: { message: `mock: ${error.message}` } }));
+    });
+  });
+});
+server.keepAliveTimeout = 120_000;
+server.listen(0, "127.0.0.1", () => process.send({ port: server.address().port }));
+
+process.on("message", () => {
+  process.send({ requests });
+  requests = [];
+  lastEnd = undefined;
+});
+process.on("disconnect", () => process.exit(0));
+
+async function answer({ request, response, arrivedAt, raw }) {
+  const name = Object.keys(wires).find((wire) => request.url.split("?")[0].endsWith(wires[wire].path));
+  if (request.method !== "POST" || !name) throw new Error(`no such route: ${request.method} ${request.url}`);
+  const body = JSON.parse(raw);
+  if (body.stream !== true) throw new Error("only streamed replies are played");
+  const { prompt, results } = wires[name].read(body);
+  const gapMs = lastEnd === undefined ? null : arrivedAt - lastEnd;
+  const step = decide(prompt, results);
+  const reply = { id: `r${++answers}`, model: body.model, ...step };
+
+  response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
+  response.once("finish", () => {
+    lastEnd = now();
+    note({ arrivedAt, endedAt: lastEnd, gapMs, turn: results.length, bytes: raw.length });
+  });
+  if (step.bytes === undefined) response.end([...wires[name].stream(reply)].join(""));
+  else await sendLong(response, longAnswer(name, step.bytes));
+}
+
+function decide(prompt, results) {
+  const [, kind, amount] = /\[\[bench:(turns|text):(\d+)\]\]/.exec(prompt.join("\n")) ?? [];
+  if (kind === undefined) throw new Error("the prompt has no [[bench:…]] marker");
+  if (kind === "text") return { bytes: Number(amount) };
+  const turn = results.length;
+  // A tool that failed would make a fast turn of no worth.
+  if (turn > 0 && !results[turn - 1].includes(fileMark(turn - 1))) {
+    throw new Error(`result ${turn} is not the file that was asked for: ${results[turn - 1].slice(0, 200)}`);
+  }
+  if (turn >= Number(amount)) return { deltas: ["done"] };
+  const path = join(folder, `f${turn % 100}.txt`);
+  return { call: { name: "view", arguments: JSON.stringify({ path }) } };
+}
+
+const fileMark = (turn) => `file ${turn % 100} of the bench`;
+
+/** Encoded once and kept, so that the mock itself costs next to nothing while it sends. */
+function longAnswer(name, bytes) {
+  const key = `${name} ${bytes}`;
+  if (!longAnswers.has(key)) {
+    const blocks = [];
+    let block = "";
+    for (const event of wires[name].stream({ id: "long", model: "mock-model", deltas: pieces(bytes) })) {
+      block += event;
+      if (block.length < WRITE_BYTES) continue;
+      blocks.push(Buffer.from(block));
+      block = "";
+    }
+    longAnswers.set(key, [...blocks, Buffer.from(block)]);
+  }
+  return longAnswers.get(key);
+}
+
+function* pieces(bytes) {
+  const line = "The quick brown fox jumps over the lazy dog while the band plays on.\n";
+  const text = line.repeat(Math.ceil(bytes / line.length) + 1);
+  for (let from = 0; from < bytes; from += DELTA_BYTES) yield text.slice(from, Math.min(from + DELTA_BYTES, bytes));
+}
+
+async function sendLong(response, blocks) {
+  for (const block of blocks) {
+    if (response.destroyed) return;
+    if (!response.write(block)) await drained(response);
+  }
+  response.end();
+}
+
+function drained(response) {
+  return new Promise((resolve) => {
+    const settle = () => {
+      response.off("drain", settle);
+      response.off("close", settle);
+      resolve();
+    };
+    response.on("drain", settle);
+    response.on("close", settle);
+  });
+}
+
+function note(entry) {
+  requests.push(entry);
+}
+
+function now() {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
