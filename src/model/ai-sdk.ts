@@ -144,9 +144,7 @@ function toModelError(error: unknown, options: AiSdkOptions, apiKey: string | un
   if (typeof details.statusCode === "number") {
     return httpError(place, {
       status: details.statusCode,
-      headers: new Headers(
-        isObject(details.responseHeaders) ? (details.responseHeaders as Record<string, string>) : {},
-      ),
+      header: (name) => headerOf(details.responseHeaders, name),
       body: typeof details.responseBody === "string" && details.responseBody !== "" ? details.responseBody : message,
       secrets: apiKey === undefined ? [] : [apiKey],
     });
@@ -219,4 +217,10 @@ class Watch {
     this.#outer.removeEventListener("abort", this.#abort);
     this.#controller.abort();
   }
+}
+
+function headerOf(headers: unknown, name: string): string | undefined {
+  if (!isObject(headers)) return undefined;
+  const [, value] = Object.entries(headers).find(([key]) => key.toLowerCase() === name) ?? [];
+  return typeof value === "string" ? value : undefined;
 }

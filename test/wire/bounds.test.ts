@@ -155,8 +155,9 @@ test("the server sees that nobody listens any more, and a finished call leaves i
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const place = (path: string): Place => ({ id: "local", baseUrl: `${origin}${path}`, headers: async () => ({}) });
 
+  const short = openaiChat(place("/short"));
   for (let call = 0; call < 3; call++) {
-    expect((await collect(openaiChat(place("/short")))).at(-1)).toMatchObject({ stop: "tools" });
+    expect((await collect(short)).at(-1)).toMatchObject({ stop: "tools" });
     await sleep(30);
   }
   expect(new Set(ports).size).toBe(1);

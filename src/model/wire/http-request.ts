@@ -1,9 +1,12 @@
+import { validateHeaderName, validateHeaderValue } from "node:http";
 import { ModelError } from "../model-error.ts";
 import { type Bounds, defaultBounds, type Place } from "./place.ts";
+import type { Send } from "./transport.ts";
 import { presentable } from "./wire-error.ts";
 
 export interface Post {
   readonly place: Place;
+  readonly send: Send;
   readonly path: string;
   /** Headers of the wire; those of the place outrank them. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -23,13 +26,14 @@ export function boundsFor({ place, stream }: Post): Bounds {
   };
 }
 
-/** The headers of the request; no error about them shows a value. */
-export async function signInHeaders({ place, headers: own = {}, stream }: Post): Promise<Headers> {
+/** The headers of the request, by lower-case name; no error about them shows a value. */
+export async function signInHeaders({ place, headers: own = {}, stream }: Post): Promise<Record<string, string>> {
   const accept = stream ? "text/event-stream" : "application/json";
-  const headers = new Headers({ "content-type": "application/json", accept, ...own });
+  const headers: Record<string, string> = { "content-type": "application/json", accept, ...own };
   for (const [name, value] of Object.entries(await askForHeaders(place))) {
     try {
-      headers.set(name, value);
+      validateHeaderName(name);
+      validateHeaderValue(name, value);
     } catch {
       throw new ModelError(`${place.id}: the header "${name}" holds characters that HTTP does not allow`, {
         kind: "authentication",
@@ -37,6 +41,7 @@ export async function signInHeaders({ place, headers: own = {}, stream }: Post):
         hint: place.keyHint ?? "Check the API key for line breaks and stray characters.",
       });
     }
+    headers[name.toLowerCase()] = value;
   }
   return headers;
 }
@@ -56,7 +61,7 @@ async function askForHeaders(place: Place): Promise<Readonly<Record<string, stri
   }
 }
 
-/** The full address, checked so that `fetch` has no reason to complain and repeat a password. */
+/** The full address, checked so that no client has a reason to complain and repeat a password. */
 export function addressOf({ place, path }: Post): string {
   const url = `${place.baseUrl.replace(/\/+$/, "")}${path}${place.query ? `?${place.query}` : ""}`;
   const problem = !URL.canParse(url)
@@ -70,8 +75,8 @@ export function addressOf({ place, path }: Post): string {
 }
 
 /** What a server might repeat in an error and nobody should see. */
-export function secretsOf(headers: Headers, place: Place): string[] {
-  const named = [...headers, ...new URLSearchParams(place.query ?? "")];
+export function secretsOf(headers: Readonly<Record<string, string>>, place: Place): string[] {
+  const named = [...Object.entries(headers), ...new URLSearchParams(place.query ?? "")];
   return named
     .filter(([name]) => /auth|key|token|secret|cookie/i.test(name))
     .map(([, value]) => value.replace(/^(?:bearer|basic|token) +/i, "").trim())

@@ -4,6 +4,7 @@ import { ModelError } from "../model-error.ts";
 import { addressOf, boundsFor, type Post, secretsOf, signInHeaders } from "./http-request.ts";
 import { limits } from "./limits.ts";
 import type { Bounds } from "./place.ts";
+import type { Answer } from "./transport.ts";
 import { httpError, networkError, originOf, protocolError } from "./wire-error.ts";
 
 /** Sends the request and resolves with a success whose body is still to be read; anything else is thrown. */
@@ -28,7 +29,7 @@ export class Exchange {
   #interrupt: ((error: unknown) => void) | undefined;
   #idle: NodeJS.Timeout | undefined;
   #total: NodeJS.Timeout | undefined;
-  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  #answer: Answer | undefined;
   #pushedBack: Uint8Array | undefined;
   #atEnd = false;
   #bytes = 0;
@@ -48,20 +49,15 @@ export class Exchange {
     this.#total = setTimeout(() => this.#timeOut(`the call took longer than ${seconds(totalMs)}`), totalMs);
     this.#idle = setTimeout(() => this.#timeOut(`no answer from ${origin} within ${seconds(connectMs)}`), connectMs);
     const signedIn = await this.#within(signInHeaders(this.#options));
-    const response = await this.#send(signedIn);
+    this.#answer = await this.#send(signedIn);
+    const { status } = this.#answer;
     clearTimeout(this.#idle);
     this.#idle = setTimeout(() => this.#timeOut(`nothing came from ${origin} for ${seconds(idleMs)}`), idleMs);
-    this.#reader = response.body?.getReader();
-    if (response.status >= 200 && response.status < 300) return;
+    if (status >= 200 && status < 300) return;
     this.hurry(ERROR_BODY_MS);
     const body = await this.#errorBody();
     signal.throwIfAborted();
-    throw httpError(place, {
-      status: response.status,
-      headers: response.headers,
-      body,
-      secrets: secretsOf(signedIn, place),
-    });
+    throw httpError(place, { status, header: this.#answer.header, body, secrets: secretsOf(signedIn, place) });
   }
 
   /** The next bytes, or nothing at the end. */
@@ -69,12 +65,14 @@ export class Exchange {
     const held = this.#pushedBack;
     this.#pushedBack = undefined;
     if (held) return held;
-    if (this.#reader === undefined || this.#atEnd) return undefined;
+    if (this.#answer === undefined || this.#atEnd) return undefined;
     // A source that never leaves the microtask queue must not keep the timers from firing.
     if (++this.#reads % 512 === 0) await this.#within(nextTask());
-    const { done, value } = await this.#within(this.#reader.read());
-    if (done) this.#atEnd = true;
-    if (!value) return undefined;
+    const value = await this.#within(this.#answer.read());
+    if (value === undefined) {
+      this.#atEnd = true;
+      return undefined;
+    }
     this.#bytes += value.length;
     if (this.#bytes > limits.responseBytes) {
       throw protocolError(this.#options.place.id, `the reply is larger than ${limits.responseBytes / 1024 / 1024} MiB`);
@@ -133,13 +131,12 @@ export class Exchange {
     else this.#drop();
   }
 
-  async #send(headers: Headers): Promise<Response> {
-    const { place, body } = this.#options;
+  async #send(headers: Readonly<Record<string, string>>): Promise<Answer> {
+    const { send, body } = this.#options;
     const url = addressOf(this.#options);
     try {
-      const request = { method: "POST", headers, body, signal: this.#controller.signal, redirect: "manual" } as const;
-      const answer = (place.fetch ?? fetch)(url, request);
-      answer.then((late) => this.#failure && late.body?.cancel()).catch(() => {});
+      const answer = send({ url, headers, body, signal: this.#controller.signal });
+      answer.then((late) => this.#failure && late.cancel()).catch(() => {});
       return await this.#within(answer);
     } catch (cause) {
       throw this.#reason(cause);
@@ -193,9 +190,9 @@ export class Exchange {
     timer.unref();
     try {
       for (let bytes = 0; bytes < limits.errorBodyBytes; ) {
-        const chunk = await this.#reader?.read();
-        if (!chunk || chunk.done) return;
-        bytes += chunk.value.length;
+        const chunk = await this.#answer?.read();
+        if (!chunk) return;
+        bytes += chunk.length;
       }
       this.#drop();
     } catch {
@@ -207,7 +204,7 @@ export class Exchange {
 
   #drop(): void {
     this.#failure ??= { error: protocolError(this.#options.place.id, "the reply was not read to its end") };
-    this.#reader?.cancel().catch(() => {});
+    this.#answer?.cancel();
     this.#controller.abort();
   }
 }

@@ -22,7 +22,7 @@ interface Complaint {
 
 interface Refusal {
   readonly status: number;
-  readonly headers: Headers;
+  header(name: string): string | undefined;
   readonly body: string;
   /** Values that must not be shown. */
   readonly secrets: readonly string[];
@@ -35,18 +35,18 @@ export function protocolError(provider: string, what: string): ModelError {
 
 /** A reply that is not a success. */
 export function httpError(place: Place, refusal: Refusal): ModelError {
-  const { status, headers } = refusal;
+  const { status } = refusal;
   const complaint = readComplaint(refusal.body);
   const kind = kindOf(complaint, status);
-  const said = complaint.message ?? (status < 400 ? redirection(headers) : "no reason given");
+  const said = complaint.message ?? (status < 400 ? redirection(refusal) : "no reason given");
   return new ModelError(`${place.id}: ${presentable(said, refusal.secrets)} (HTTP ${status})`, {
     kind,
     provider: place.id,
     statusCode: status,
     hint: hintFor(kind, place, status),
     ...optional("code", complaint.code && presentable(complaint.code, refusal.secrets)),
-    ...optional("retryAfterMs", retryAfter(headers, place.stamp?.now() ?? Date.now())),
-    ...optional("retryable", { true: true, false: false }[headers.get("x-should-retry") ?? ""]),
+    ...optional("retryAfterMs", retryAfter(refusal, place.stamp?.now() ?? Date.now())),
+    ...optional("retryable", { true: true, false: false }[refusal.header("x-should-retry") ?? ""]),
   });
 }
 
@@ -211,16 +211,16 @@ export function originOf(place: Place): string {
   return URL.canParse(place.baseUrl) ? new URL(place.baseUrl).origin : "(not an address)";
 }
 
-function redirection(headers: Headers): string {
-  const target = headers.get("location") ?? "";
+function redirection({ header }: Refusal): string {
+  const target = header("location") ?? "";
   return `the server redirects${URL.canParse(target) ? ` to ${new URL(target).origin}` : ""}`;
 }
 
 /** What the provider asked us to wait; nonsense counts as nothing said. */
-function retryAfter(headers: Headers, now: number): number | undefined {
-  const milliseconds = headers.get("retry-after-ms")?.trim() ?? "";
+function retryAfter({ header }: Refusal, now: number): number | undefined {
+  const milliseconds = header("retry-after-ms")?.trim() ?? "";
   if (number.test(milliseconds)) return Math.max(0, Number(milliseconds));
-  const value = headers.get("retry-after")?.trim() ?? "";
+  const value = header("retry-after")?.trim() ?? "";
   if (number.test(value)) return Math.max(0, Number(value) * 1000);
   if (httpDate.test(value)) {
     const date = Date.parse(value);

@@ -10,6 +10,7 @@ import { type Exchange, post } from "./http.ts";
 import { limits } from "./limits.ts";
 import type { Place } from "./place.ts";
 import { type SseEvent, sseReader } from "./sse.ts";
+import { type Send, transport } from "./transport.ts";
 import { protocolError } from "./wire-error.ts";
 
 export interface Wire {
@@ -38,13 +39,15 @@ export interface Decoder {
 }
 
 export function wireProvider(place: Place, wire: Wire): Provider {
+  let send: Send | undefined;
   return defineProvider({
     id: place.id,
     async *stream(request, signal) {
       const decoder = wire.decoder(request);
       const body = wire.encode(request);
       const { path, headers = {} } = wire;
-      const exchange = await post({ place, path, headers, body, stream: request.stream, signal });
+      send ??= transport(place);
+      const exchange = await post({ place, send, path, headers, body, stream: request.stream, signal });
       try {
         if (await isStream(exchange, place)) {
           yield* readStream(exchange, decoder, place.id);
