@@ -16,7 +16,7 @@ function run(file) {
   const { Script } = require("node:vm");
   let source;
   try {
-    source = readFileSync(file, "utf8");
+    source = readFileSync(file, "latin1"); // the build writes nothing but ASCII
   } catch {
     process.stderr.write("troupe: the build is missing; run `npm ci` (or `npm run build`) in the package folder\n");
     process.exitCode = 2;
@@ -38,10 +38,18 @@ function run(file) {
   script.runInThisContext()(module.exports, createRequire(file), module, file, join(file, ".."));
   // Code that runs from a script object cannot import modules itself.
   const ended = module.exports.main({ importModule: (specifier) => import(specifier) });
-  if (process.env.TROUPE_WRITE_CODE_CACHE === "1" || (cachedData && script.cachedDataRejected)) {
-    const keep = () => writeFileSync(cacheFile, script.createCachedData());
-    Promise.resolve(ended)
-      .then(keep)
-      .catch(() => undefined); // a read-only installation runs without
+  const keepCache = process.env.TROUPE_WRITE_CODE_CACHE === "1" || (cachedData && script.cachedDataRejected);
+  ended.then(() => {
+    if (keepCache) writeCache(cacheFile, script.createCachedData());
+    // All is said and on disk: what Node would still wait for (idle connections) is of no use to anyone.
+    process.stdout.write("", () => process.exit());
+  });
+}
+
+function writeCache(file, data) {
+  try {
+    writeFileSync(file, data);
+  } catch {
+    // A read-only installation runs without.
   }
 }

@@ -12,13 +12,13 @@ export function helpText(version: string): string {
 Usage:
   troupe -p "<prompt>"               run one prompt; the answer goes to stdout, progress to stderr
   <command> | troupe -p "<prompt>"   the same, with the command's output as data
-  troupe sessions list|show|export|delete
+  troupe sessions list|show|search|export|delete
   troupe models                      which models can be used, and why not the rest
 ${flags.join("\n")}
 
 Examples:
   troupe -p "Explain how this repository is organised"
-  git diff | troupe -p "Review this change" --model anthropic/claude-sonnet-4-5
+  git diff | troupe -p "Review this change" --model anthropic/claude-sonnet-5-5
   troupe -p "And the tests?" --continue
   troupe -p "Find the slow query" --output-format json --max-cost 0.50
 

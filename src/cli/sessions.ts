@@ -8,6 +8,7 @@ import { type ExitCode, exitCodes } from "./exit-codes.ts";
 const HELP = `Usage:
   troupe sessions list               all sessions, the last used first
   troupe sessions show <id|name>     what was said and done
+  troupe sessions search <words>     past questions and answers that hold all the words
   troupe sessions export <id|name>   the whole log as JSON lines, on stdout
   troupe sessions delete <id|name>   the session and all its files
 `;
@@ -27,6 +28,10 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
     case "show":
       await write(sanitise(showText((await runtime.store.read(await one())).events)));
       return exitCodes.done;
+    case "search":
+      if (wanted.length === 0) throw usage("troupe sessions search needs words to look for.");
+      await write(await searchText(runtime, wanted.join(" ")));
+      return exitCodes.done;
     case "export":
       return exportLog(runtime, await one());
     case "delete": {
@@ -39,7 +44,7 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
       await write(HELP);
       return exitCodes.done;
     default:
-      throw usage(`Unknown: troupe sessions ${verb}. It is list, show, export or delete.`);
+      throw usage(`Unknown: troupe sessions ${verb}. It is list, show, search, export or delete.`);
   }
 }
 
@@ -61,6 +66,16 @@ async function listText(runtime: Runtime, given: Arguments): Promise<string> {
       .join("  "),
   );
   return sanitise(`${rows.join("\n")}\n`);
+}
+
+async function searchText(runtime: Runtime, words: string): Promise<string> {
+  const found = await runtime.searchSessions(words);
+  if (found.length === 0) return `Nothing said so far holds all of: ${words}\n`;
+  const one = (text: string): string => clip(text.trim().replace(/\s+/g, " "), 160);
+  const rows = found.map(
+    ({ sessionId, turn, prompt, reply }) => `${sessionId}  message ${turn}\n  > ${one(prompt)}\n  ${one(reply)}\n`,
+  );
+  return sanitise(`${rows.join("\n")}`);
 }
 
 /** The conversation as a person reads it. */

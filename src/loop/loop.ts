@@ -25,11 +25,12 @@ export async function runLoop(run: Run): Promise<Outcome> {
     const turnId = run.nextTurnId();
     const reply = await askModel(run, turnId);
     const next = await runCalls(reply, run);
-    await run.emit("assistant.turn_end", { turnId, model: run.model });
+    const ended = run.emit("assistant.turn_end", { turnId, model: run.model });
+    if (next === "ask again" && !run.signal.aborted) continue; // it reaches the disk while the model thinks
 
+    await ended;
     if (run.signal.aborted || reply.stop === "aborted") return { kind: "aborted" };
     if (reply.error) return { kind: "error", error: reply.error };
-    if (next === "ask again") continue;
     if ((await run.beforeStopping()) === "stop") return { kind: "done", answer: reply.content };
   }
 }

@@ -1,5 +1,4 @@
 /** How a provider's key gets into its requests. */
-import { execFile } from "node:child_process";
 import { type Stamp, systemStamp } from "../lib/stamp.ts";
 import { clip, sanitise } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
@@ -55,7 +54,8 @@ function authHeader(auth: Auth, key: string): Record<string, string> {
 }
 
 /** Runs the program itself, without a shell, for ten seconds at most. Its output is the key and is never shown. */
-export function runKeyCommand(command: readonly string[], timeoutMs = 10_000): Promise<string> {
+export async function runKeyCommand(command: readonly string[], timeoutMs = 10_000): Promise<string> {
+  const { execFile } = await import("node:child_process");
   const [program = "", ...args] = command;
   const options = { timeout: timeoutMs, killSignal: "SIGKILL", maxBuffer: 64 * 1024, windowsHide: true } as const;
   return new Promise((resolve, reject) => {

@@ -16,11 +16,13 @@ const flatPrice = {
   cacheRead: dollars.exactOptional(),
   cacheWrite: dollars.exactOptional(),
 };
-const Price = z.strictObject({
-  ...flatPrice,
-  upToInputTokens: tokens.exactOptional(),
-  beyond: z.strictObject(flatPrice).exactOptional(),
-});
+const Price = z.lazy(() =>
+  z.strictObject({
+    ...flatPrice,
+    upToInputTokens: tokens.exactOptional(),
+    beyond: z.strictObject(flatPrice).exactOptional(),
+  }),
+);
 
 const modelFields = {
   displayName: z.string().min(1).exactOptional(),
@@ -35,34 +37,39 @@ const address = z
   .refine(isAddress, "must be an address such as https://host/v1, without a user name or password");
 const word = z.string().trim().min(1);
 
-const Provider = z.strictObject({
-  name: word.exactOptional(),
-  type: z.enum(["openai", "azure", "anthropic"]).exactOptional(),
-  wireApi: z.enum(["completions", "responses", "anthropic"]).exactOptional(),
-  baseUrl: address.exactOptional(),
-  auth: z.enum(["bearer", "x-api-key", "api-key", "none"]).exactOptional(),
-  apiKey: word.exactOptional(),
-  apiKeyVariable: word.exactOptional(),
-  apiKeyCommand: z.union([word.transform(splitCommand), z.array(word).min(1)]).exactOptional(),
-  bearerToken: word.exactOptional(),
-  apiVersion: word.exactOptional(),
-  headers: z.record(z.string(), z.string()).exactOptional(),
-  defaultModel: word.exactOptional(),
-  maxConcurrency: z.number().int().positive().exactOptional(),
-  npm: z
-    .string()
-    .regex(/^(?:@[\w.~-]+\/)?\w[\w.~-]*$/, "must be the name of a package, such as @ai-sdk/xai")
-    .exactOptional(),
-  options: z.record(z.string(), z.json()).exactOptional(),
-  models: z.record(word, z.strictObject(modelFields)).exactOptional(),
-});
+/** Lazy, like the others: most people have no such file, and a start should not pay for it. */
+const Provider = z.lazy(() =>
+  z.strictObject({
+    name: word.exactOptional(),
+    type: z.enum(["openai", "azure", "anthropic"]).exactOptional(),
+    wireApi: z.enum(["completions", "responses", "anthropic"]).exactOptional(),
+    baseUrl: address.exactOptional(),
+    auth: z.enum(["bearer", "x-api-key", "api-key", "none"]).exactOptional(),
+    apiKey: word.exactOptional(),
+    apiKeyVariable: word.exactOptional(),
+    apiKeyCommand: z.union([word.transform(splitCommand), z.array(word).min(1)]).exactOptional(),
+    bearerToken: word.exactOptional(),
+    apiVersion: word.exactOptional(),
+    headers: z.record(z.string(), z.string()).exactOptional(),
+    defaultModel: word.exactOptional(),
+    maxConcurrency: z.number().int().positive().exactOptional(),
+    npm: z
+      .string()
+      .regex(/^(?:@[\w.~-]+\/)?\w[\w.~-]*$/, "must be the name of a package, such as @ai-sdk/xai")
+      .exactOptional(),
+    options: z.record(z.string(), z.json()).exactOptional(),
+    models: z.record(word, z.strictObject(modelFields)).exactOptional(),
+  }),
+);
 
-const File = z.strictObject({
-  $schema: z.string().exactOptional(),
-  providers: z.record(z.string(), Provider).default({}),
-  models: z.record(word, z.strictObject({ provider: word, ...modelFields })).default({}),
-  defaultModel: word.exactOptional(),
-});
+const File = z.lazy(() =>
+  z.strictObject({
+    $schema: z.string().exactOptional(),
+    providers: z.record(z.string(), Provider).default({}),
+    models: z.record(word, z.strictObject({ provider: word, ...modelFields })).default({}),
+    defaultModel: word.exactOptional(),
+  }),
+);
 
 export type FileModel = KnownModel & { readonly provider?: string };
 
@@ -163,10 +170,10 @@ function problem(path: string, issue: z.core.$ZodIssue | undefined): TroupeError
     return new TroupeError("configuration", `${path}: ${field}: ${issue.message}`);
   const [unknown = ""] = issue.keys;
   const known = [
-    ...Object.keys(Provider.shape),
-    ...Object.keys(File.shape),
+    ...Object.keys(Provider.unwrap().shape),
+    ...Object.keys(File.unwrap().shape),
     ...Object.keys(modelFields),
-    ...Object.keys(Price.shape),
+    ...Object.keys(Price.unwrap().shape),
   ];
   const guess = nearest(unknown, known);
   const place = issue.path.length === 0 ? unknown : `${field}.${unknown}`;

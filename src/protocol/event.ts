@@ -76,8 +76,9 @@ interface EventOptions {
   barrier?: boolean;
 }
 
-function event<const T extends string, D extends z.ZodType>(type: T, data: D, options: EventOptions = {}) {
-  return { type, data, ephemeral: options.ephemeral ?? false, barrier: options.barrier ?? false };
+/** The schema is built when something is checked against it; a run that checks nothing pays nothing. */
+function event<const T extends string, D extends z.ZodType>(type: T, data: () => D, options: EventOptions = {}) {
+  return { type, data: z.lazy(data), ephemeral: options.ephemeral ?? false, barrier: options.barrier ?? false };
 }
 
 const ephemeral = { ephemeral: true } as const;
@@ -86,8 +87,7 @@ const nothing = z.object({});
 
 /** Everything that can happen in a session. */
 export const eventDefinitions = [
-  event(
-    "session.start",
+  event("session.start", () =>
     z.object({
       sessionId: text,
       version: count,
@@ -99,8 +99,7 @@ export const eventDefinitions = [
       context: WorkingDirectory.exactOptional(),
     }),
   ),
-  event(
-    "session.resume",
+  event("session.resume", () =>
     z.object({
       resumeTime: text,
       eventCount: count,
@@ -110,171 +109,180 @@ export const eventDefinitions = [
       alreadyInUse: z.boolean().exactOptional(),
     }),
   ),
-  event("session.info", z.object({ infoType: text, message: text, tip: text.exactOptional() })),
-  event("session.warning", z.object({ warningType: text, message: text })),
+  event("session.info", () => z.object({ infoType: text, message: text, tip: text.exactOptional() })),
+  event("session.warning", () => z.object({ warningType: text, message: text })),
   event(
     "session.error",
-    z.object({
-      errorType: text,
-      message: text,
-      errorCode: text.exactOptional(),
-      statusCode: count.exactOptional(),
-      stack: text.exactOptional(),
-      url: text.exactOptional(),
-    }),
+    () =>
+      z.object({
+        errorType: text,
+        message: text,
+        errorCode: text.exactOptional(),
+        statusCode: count.exactOptional(),
+        stack: text.exactOptional(),
+        url: text.exactOptional(),
+      }),
     barrier,
   ),
-  event(
-    "session.model_change",
+  event("session.model_change", () =>
     z.object({ newModel: text, previousModel: text.exactOptional(), cause: text.exactOptional() }),
   ),
-  event("session.title_changed", z.object({ title: text }), ephemeral),
-  event("session.tools_updated", z.object({ model: text }), ephemeral),
+  event("session.title_changed", () => z.object({ title: text }), ephemeral),
+  event("session.tools_updated", () => z.object({ model: text }), ephemeral),
   event(
     "session.usage_info",
-    z.object({
-      currentTokens: count,
-      messagesLength: count,
-      tokenLimit: count,
-      isInitial: z.boolean().exactOptional(),
-    }),
+    () =>
+      z.object({
+        currentTokens: count,
+        messagesLength: count,
+        tokenLimit: count,
+        isInitial: z.boolean().exactOptional(),
+      }),
     ephemeral,
   ),
   event(
     "session.task_complete",
-    z.object({ summary: text.exactOptional(), success: z.boolean().exactOptional() }),
+    () => z.object({ summary: text.exactOptional(), success: z.boolean().exactOptional() }),
     barrier,
   ),
-  event("session.idle", z.object({ aborted: z.boolean().exactOptional() }), ephemeral),
+  event("session.idle", () => z.object({ aborted: z.boolean().exactOptional() }), ephemeral),
   event(
     "session.shutdown",
-    z.object({
-      shutdownType: z.enum(["routine", "error"]),
-      errorReason: text.exactOptional(),
-      sessionStartTime: count,
-      totalApiDurationMs: count,
-      currentModel: text.exactOptional(),
-      codeChanges: z.object({ filesModified: z.array(text), linesAdded: count, linesRemoved: count }),
-      modelMetrics: z.record(
-        text,
-        z.object({ requests: z.object({ count: count.exactOptional(), cost: count.exactOptional() }), usage: Tokens }),
-      ),
-    }),
+    () =>
+      z.object({
+        shutdownType: z.enum(["routine", "error"]),
+        errorReason: text.exactOptional(),
+        sessionStartTime: count,
+        totalApiDurationMs: count,
+        currentModel: text.exactOptional(),
+        codeChanges: z.object({ filesModified: z.array(text), linesAdded: count, linesRemoved: count }),
+        modelMetrics: z.record(
+          text,
+          z.object({
+            requests: z.object({ count: count.exactOptional(), cost: count.exactOptional() }),
+            usage: Tokens,
+          }),
+        ),
+      }),
     barrier,
   ),
-  event("system.message", z.object({ role: z.enum(["system", "developer"]), content: text })),
+  event("system.message", () => z.object({ role: z.enum(["system", "developer"]), content: text })),
   event(
     "user.message",
-    z.object({
-      content: text,
-      transformedContent: text.exactOptional(),
-      attachments: z.array(Attachment).exactOptional(),
-      delivery: z.enum(["idle", "steering", "queued"]).exactOptional(),
-      source: text.exactOptional(),
-      interactionId: text.exactOptional(),
-    }),
+    () =>
+      z.object({
+        content: text,
+        transformedContent: text.exactOptional(),
+        attachments: z.array(Attachment).exactOptional(),
+        delivery: z.enum(["idle", "steering", "queued"]).exactOptional(),
+        source: text.exactOptional(),
+        interactionId: text.exactOptional(),
+      }),
     barrier,
   ),
-  event("pending_messages.modified", nothing, ephemeral),
-  event(
-    "assistant.turn_start",
+  event("pending_messages.modified", () => nothing, ephemeral),
+  event("assistant.turn_start", () =>
     z.object({ turnId: text, interactionId: text.exactOptional(), model: text.exactOptional() }),
   ),
-  event("assistant.message_start", z.object({ messageId: text }), ephemeral),
-  event("assistant.message_delta", z.object({ messageId: text, deltaContent: text }), ephemeral),
-  event("assistant.reasoning_delta", z.object({ reasoningId: text, deltaContent: text }), ephemeral),
+  event("assistant.message_start", () => z.object({ messageId: text }), ephemeral),
+  event("assistant.message_delta", () => z.object({ messageId: text, deltaContent: text }), ephemeral),
+  event("assistant.reasoning_delta", () => z.object({ reasoningId: text, deltaContent: text }), ephemeral),
   event(
     "assistant.tool_call_delta",
-    z.object({ toolCallId: text, inputDelta: text, toolName: text.exactOptional() }),
+    () => z.object({ toolCallId: text, inputDelta: text, toolName: text.exactOptional() }),
     ephemeral,
   ),
-  event("assistant.streaming_delta", z.object({ totalResponseSizeBytes: count }), ephemeral),
-  event("assistant.reasoning", z.object({ reasoningId: text, content: text })),
+  event("assistant.streaming_delta", () => z.object({ totalResponseSizeBytes: count }), ephemeral),
+  event("assistant.reasoning", () => z.object({ reasoningId: text, content: text })),
   event(
     "assistant.message",
-    z.object({
-      messageId: text,
-      content: text,
-      toolRequests: z.array(ToolRequest),
-      turnId: text.exactOptional(),
-      interactionId: text.exactOptional(),
-      model: text.exactOptional(),
-      outputTokens: count.exactOptional(),
-      reasoningText: text.exactOptional(),
-      reasoningOpaque: text.exactOptional(),
-      reasoningWireField: text.exactOptional(),
-    }),
+    () =>
+      z.object({
+        messageId: text,
+        content: text,
+        toolRequests: z.array(ToolRequest),
+        turnId: text.exactOptional(),
+        interactionId: text.exactOptional(),
+        model: text.exactOptional(),
+        outputTokens: count.exactOptional(),
+        reasoningText: text.exactOptional(),
+        reasoningOpaque: text.exactOptional(),
+        reasoningWireField: text.exactOptional(),
+      }),
     barrier,
   ),
   event(
     "assistant.usage",
-    z.object({
-      model: text,
-      inputTokens: count.exactOptional(),
-      outputTokens: count.exactOptional(),
-      cacheReadTokens: count.exactOptional(),
-      cacheWriteTokens: count.exactOptional(),
-      reasoningTokens: count.exactOptional(),
-      duration: count.exactOptional(),
-      timeToFirstTokenMs: count.exactOptional(),
-      finishReason: text.exactOptional(),
-    }),
+    () =>
+      z.object({
+        model: text,
+        inputTokens: count.exactOptional(),
+        outputTokens: count.exactOptional(),
+        cacheReadTokens: count.exactOptional(),
+        cacheWriteTokens: count.exactOptional(),
+        reasoningTokens: count.exactOptional(),
+        duration: count.exactOptional(),
+        timeToFirstTokenMs: count.exactOptional(),
+        finishReason: text.exactOptional(),
+      }),
     ephemeral,
   ),
-  event("assistant.turn_end", z.object({ turnId: text, model: text.exactOptional() }), barrier),
-  event("assistant.idle", z.object({ aborted: z.boolean().exactOptional() }), ephemeral),
+  event("assistant.turn_end", () => z.object({ turnId: text, model: text.exactOptional() }), barrier),
+  event("assistant.idle", () => z.object({ aborted: z.boolean().exactOptional() }), ephemeral),
   event(
     "model.call_failure",
-    z.object({
-      source: z.enum(["top_level", "subagent", "mcp_sampling"]),
-      model: text.exactOptional(),
-      errorType: text.exactOptional(),
-      errorMessage: text.exactOptional(),
-      statusCode: count.exactOptional(),
-      durationMs: count.exactOptional(),
-    }),
+    () =>
+      z.object({
+        source: z.enum(["top_level", "subagent", "mcp_sampling"]),
+        model: text.exactOptional(),
+        errorType: text.exactOptional(),
+        errorMessage: text.exactOptional(),
+        statusCode: count.exactOptional(),
+        durationMs: count.exactOptional(),
+      }),
     ephemeral,
   ),
   event(
     "tool.execution_start",
-    z.object({
-      toolCallId: text,
-      toolName: text,
-      arguments: JsonValue.exactOptional(),
-      turnId: text.exactOptional(),
-      model: text.exactOptional(),
-    }),
+    () =>
+      z.object({
+        toolCallId: text,
+        toolName: text,
+        arguments: JsonValue.exactOptional(),
+        turnId: text.exactOptional(),
+        model: text.exactOptional(),
+      }),
     barrier,
   ),
-  event("tool.execution_partial_result", z.object({ toolCallId: text, partialOutput: text }), ephemeral),
-  event("tool.execution_progress", z.object({ toolCallId: text, progressMessage: text }), ephemeral),
+  event("tool.execution_partial_result", () => z.object({ toolCallId: text, partialOutput: text }), ephemeral),
+  event("tool.execution_progress", () => z.object({ toolCallId: text, progressMessage: text }), ephemeral),
   event(
     "tool.execution_complete",
-    z.object({
-      toolCallId: text,
-      success: z.boolean(),
-      result: z
-        .object({
-          content: text,
-          detailedContent: text.exactOptional(),
-          binaryResultsForLlm: z.array(BinaryReference).exactOptional(),
-        })
-        .exactOptional(),
-      error: z.object({ message: text, code: text.exactOptional() }).exactOptional(),
-      turnId: text.exactOptional(),
-      model: text.exactOptional(),
-    }),
+    () =>
+      z.object({
+        toolCallId: text,
+        success: z.boolean(),
+        result: z
+          .object({
+            content: text,
+            detailedContent: text.exactOptional(),
+            binaryResultsForLlm: z.array(BinaryReference).exactOptional(),
+          })
+          .exactOptional(),
+        error: z.object({ message: text, code: text.exactOptional() }).exactOptional(),
+        turnId: text.exactOptional(),
+        model: text.exactOptional(),
+      }),
     barrier,
   ),
   event(
     "abort",
-    z.object({ reason: z.enum(["user_initiated", "remote_command", "user_abort", "autopilot_credit_limit"]) }),
+    () => z.object({ reason: z.enum(["user_initiated", "remote_command", "user_abort", "autopilot_credit_limit"]) }),
     barrier,
   ),
 
   /** What one model call used and cost; kept, so that totals survive a kill. `costUsd` null = price unknown. */
-  event(
-    "troupe.usage",
+  event("troupe.usage", () =>
     Tokens.extend({
       turnId: text,
       provider: text,
@@ -286,48 +294,50 @@ export const eventDefinitions = [
     }),
   ),
   /** Text of a reply that broke off and was asked for again; kept for people, never shown to the model. */
-  event("troupe.partial_message", z.object({ turnId: text, messageId: text, content: text, reason: text })),
+  event("troupe.partial_message", () => z.object({ turnId: text, messageId: text, content: text, reason: text })),
   /** A message accepted while the agent was busy: from here on it is not lost, whenever its turn comes. */
   event(
     "troupe.message_queued",
-    z.object({
-      messageId: text,
-      content: text,
-      mode: z.enum(["enqueue", "immediate"]),
-      attachments: z.array(Attachment).exactOptional(),
-    }),
+    () =>
+      z.object({
+        messageId: text,
+        content: text,
+        mode: z.enum(["enqueue", "immediate"]),
+        attachments: z.array(Attachment).exactOptional(),
+      }),
     barrier,
   ),
   /** A model call failed and is tried again after a wait, for those who watch. */
   event(
     "troupe.retry",
-    z.object({ attempt: count, delayMs: count, reason: text, statusCode: count.exactOptional() }),
+    () => z.object({ attempt: count, delayMs: count, reason: text, statusCode: count.exactOptional() }),
     ephemeral,
   ),
   /** A limit the user set ended the work. */
   event(
     "troupe.limit_reached",
-    z.object({ limit: z.enum(["turns", "tokens", "cost"]), allowed: count, used: count, message: text }),
+    () => z.object({ limit: z.enum(["turns", "tokens", "cost"]), allowed: count, used: count, message: text }),
     barrier,
   ),
   /** Damage found in this log on open: what was lost, and where its bytes were put. */
   event(
     "troupe.log_damage",
-    z.object({
-      damage: z.array(
-        z.object({
-          kind: text,
-          line: count,
-          offset: count,
-          bytes: count,
-          message: text,
-          savedTo: text.exactOptional(),
-        }),
-      ),
-    }),
+    () =>
+      z.object({
+        damage: z.array(
+          z.object({
+            kind: text,
+            line: count,
+            offset: count,
+            bytes: count,
+            message: text,
+            savedTo: text.exactOptional(),
+          }),
+        ),
+      }),
     barrier,
   ),
-  event("troupe.session_named", z.object({ name: text })),
+  event("troupe.session_named", () => z.object({ name: text })),
 ] as const;
 
 type Definition = (typeof eventDefinitions)[number];

@@ -12,6 +12,7 @@ import { noUsage } from "../model/provider.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Limits } from "../session/budget.ts";
 import { Session, type SessionOptions } from "../session/session.ts";
+import type { FoundTurn } from "../store/index-sqlite.ts";
 import { jsonlStore } from "../store/jsonl.ts";
 import type { SessionLog, Store } from "../store/store.ts";
 import { builtinTools } from "../tools/builtin.ts";
@@ -52,6 +53,8 @@ export interface Runtime {
   readonly models: Models;
   createSession(request: SessionRequest & { readonly sessionId?: string }): Promise<Session>;
   resumeSession(sessionId: string, request: SessionRequest): Promise<Session>;
+  /** Past turns that hold all the words, best first. Brings the index up to date, or makes it anew, before. */
+  searchSessions(words: string, limit?: number): Promise<readonly FoundTurn[]>;
 }
 
 export function createRuntime(options: RuntimeOptions): Runtime {
@@ -102,6 +105,16 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     async resumeSession(sessionId, request) {
       const log = await store.open(sessionId);
       return withLog(log, async () => Session.resume(await prepare(log, request, lastModelOf(log))));
+    },
+    async searchSessions(words, limit) {
+      const { sessionIndex } = await import("../store/index-sqlite.ts");
+      const index = sessionIndex({ path: join(home, "session-store.db"), store, disk });
+      try {
+        await index.refresh();
+        return await index.search(words, limit);
+      } finally {
+        await index.close();
+      }
     },
   };
 }

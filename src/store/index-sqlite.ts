@@ -3,11 +3,10 @@
  * any time, is made anew when it is missing, of another version or damaged, and lives in memory where nothing can be
  * written. It reads logs and takes no locks, so it never stands in the way of a writer.
  */
-import { rmSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
+import type { Disk } from "../lib/node/disk.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { storageError } from "./storage-error.ts";
@@ -23,7 +22,7 @@ export interface SessionIndex {
   close(): Promise<void>;
 }
 
-interface FoundTurn {
+export interface FoundTurn {
   readonly sessionId: string;
   /** Counts the messages of the user in a session, from 1. */
   readonly turn: number;
@@ -34,9 +33,10 @@ interface FoundTurn {
 export interface SessionIndexOptions {
   readonly path: string;
   readonly store: Pick<Store, "list" | "read" | "revision">;
+  readonly disk: Disk;
 }
 
-export function sessionIndex({ path, store }: SessionIndexOptions): SessionIndex {
+export function sessionIndex({ path, store, disk }: SessionIndexOptions): SessionIndex {
   let opening: Promise<DatabaseSyncInstance> | undefined;
   let isClosed = false;
 
@@ -44,7 +44,7 @@ export function sessionIndex({ path, store }: SessionIndexOptions): SessionIndex
   async function using<T>(run: (database: DatabaseSyncInstance) => T | Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       if (isClosed) throw new TroupeError("storage", "The index of sessions is closed.");
-      opening ??= openDatabase(path);
+      opening ??= openDatabase(path, disk);
       const database = await opening;
       try {
         return await run(database);
@@ -59,8 +59,8 @@ export function sessionIndex({ path, store }: SessionIndexOptions): SessionIndex
 
   async function remake(damaged: DatabaseSyncInstance): Promise<DatabaseSyncInstance> {
     damaged.close();
-    removeDatabase(path);
-    const fresh = await openDatabase(path);
+    await removeDatabase(path, disk);
+    const fresh = await openDatabase(path, disk);
     await takeIn(fresh, store);
     return fresh;
   }
@@ -90,13 +90,13 @@ const SCHEMA = `
 const SETTINGS = "PRAGMA synchronous = OFF; PRAGMA busy_timeout = 20";
 const MAX_TURN_CHARACTERS = 20_000;
 
-async function openDatabase(path: string): Promise<DatabaseSyncInstance> {
+async function openDatabase(path: string, disk: Disk): Promise<DatabaseSyncInstance> {
   const { DatabaseSync } = await import("@photostructure/sqlite");
   const opened = openSound(() => new DatabaseSync(path));
   if (opened) return opened;
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    removeDatabase(path);
+    await disk.mkdir(dirname(path));
+    await removeDatabase(path, disk);
     return create(new DatabaseSync(path));
   } catch {
     return create(new DatabaseSync(":memory:"));
@@ -125,8 +125,8 @@ function create(database: DatabaseSyncInstance): DatabaseSyncInstance {
   return database;
 }
 
-function removeDatabase(path: string): void {
-  for (const suffix of ["", "-wal", "-shm", "-journal"]) rmSync(`${path}${suffix}`, { force: true });
+async function removeDatabase(path: string, disk: Disk): Promise<void> {
+  for (const suffix of ["", "-wal", "-shm", "-journal"]) await disk.remove(`${path}${suffix}`);
 }
 
 async function takeIn(database: DatabaseSyncInstance, store: SessionIndexOptions["store"]): Promise<number> {

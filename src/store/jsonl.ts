@@ -106,8 +106,12 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
 const SLICE_MS = 8;
 /** A session exists once its log holds something; a folder alone is what a process left that died before that. */
 function findLog(path: string): { size: number; mtimeMs: number } | undefined {
-  const found = statSync(path, { throwIfNoEntry: false });
-  return found && found.size > 0 ? found : undefined;
+  try {
+    const found = statSync(path, { throwIfNoEntry: false });
+    return found && found.size > 0 ? found : undefined;
+  } catch (error) {
+    throw storageError("look for the session log", error);
+  }
 }
 
 function newestFirst(folder: string): { sessionId: string; changed: number }[] {

@@ -1,4 +1,3 @@
-import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 /**
@@ -47,7 +46,8 @@ function startTicks(pid: number): string | undefined {
   }
 }
 
-function listedStart(pid: number): Promise<string | undefined> {
+async function listedStart(pid: number): Promise<string | undefined> {
+  const { execFile } = await import("node:child_process");
   const options = { timeout: 2000, env: { ...process.env, LC_ALL: "C" } };
   return new Promise((resolve) => {
     execFile("ps", ["-o", "lstart=", "-p", String(pid)], options, (error, output) => {

@@ -7,7 +7,8 @@ export function storageError(action: string, error: unknown): TroupeError {
   const known = causes[code];
   const detail = error instanceof Error ? error.message : String(error);
   if (!known) return new TroupeError("storage", `Could not ${action}: ${detail}`, { cause: error });
-  return new TroupeError("storage", `Could not ${action}: ${known.cause} (${code}).`, {
+  const path = error instanceof Error && "path" in error && typeof error.path === "string" ? `, at ${error.path}` : "";
+  return new TroupeError("storage", `Could not ${action}: ${known.cause} (${code}${path}).`, {
     hint: known.hint,
     cause: error,
   });
@@ -18,13 +19,15 @@ export function errorCode(error: unknown): string | undefined {
 }
 
 const space = "Free some space; the session goes on from the last event that was saved.";
-const rights = "Check the owner and the permissions of the folder, or choose another one.";
+const elsewhere = "choose another folder for sessions (TROUPE_HOME).";
+const rights = `Check the owner and the permissions of the folder, or ${elsewhere}`;
 
 const causes: Record<string, { cause: string; hint: string }> = {
   ENOSPC: { cause: "the disk is full", hint: space },
   EDQUOT: { cause: "the disk quota is used up", hint: space },
   EIO: { cause: "the disk reported an error", hint: "Check the disk. What was saved before can still be read." },
-  EROFS: { cause: "the file system is read-only", hint: "Mount it writable, or choose another folder for sessions." },
+  EROFS: { cause: "the file system is read-only", hint: `Mount it writable, or ${elsewhere}` },
+  ENOTDIR: { cause: "a part of the path is a file, not a folder", hint: `Move it away, or ${elsewhere}` },
   EACCES: { cause: "permission denied", hint: rights },
   EPERM: { cause: "operation not permitted", hint: rights },
   EMFILE: { cause: "too many files are open", hint: "Raise the limit of open files (ulimit -n), then try again." },

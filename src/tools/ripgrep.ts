@@ -1,5 +1,5 @@
 /** Runs ripgrep: no shell, no configuration file, no environment beyond what it needs, and always an end. */
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { createRequire } from "node:module";
 import { ToolError } from "./tool.ts";
 
@@ -45,6 +45,7 @@ export function timeLimit(options: RipgrepOptions): AbortSignal {
 export async function ripgrep(search: RipgrepSearch): Promise<RipgrepEnd> {
   search.signal.throwIfAborted();
   for (const argument of search.arguments) checkArgument(argument);
+  const { spawn } = await import("node:child_process"); // not before it is needed: it slows every start
   const child = spawn(
     search.options.executable ?? packagedExecutable(),
     [...ALWAYS, ...search.arguments, NEVER_SEARCHED, "--", search.stdin === undefined ? "." : "-"],

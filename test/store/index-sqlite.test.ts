@@ -2,6 +2,7 @@ import { readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { describe, expect, test } from "vitest";
+import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { type SessionIndex, sessionIndex } from "../../src/store/index-sqlite.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -30,7 +31,7 @@ async function contentOf(index: SessionIndex) {
 
 test("lists what the store lists and finds turns by the beginnings of their words", async () => {
   const store = await filledStore();
-  const index = sessionIndex({ path: join(temporaryFolder(), "index.db"), store });
+  const index = sessionIndex({ path: join(temporaryFolder(), "index.db"), store, disk: nodeDisk });
   expect(await index.refresh()).toBe(3);
   expect(await index.list()).toEqual(await store.list());
   expect(await index.search("pea RED")).toEqual([
@@ -44,7 +45,7 @@ test("lists what the store lists and finds turns by the beginnings of their word
 
 test("takes in only what changed, and forgets what was removed", async () => {
   const store = await filledStore();
-  const index = sessionIndex({ path: join(temporaryFolder(), "index.db"), store });
+  const index = sessionIndex({ path: join(temporaryFolder(), "index.db"), store, disk: nodeDisk });
   await index.refresh();
   expect(await index.refresh()).toBe(0);
   const log = await store.open("first");
@@ -61,7 +62,7 @@ test("takes in only what changed, and forgets what was removed", async () => {
 test("waits while another process writes the index", async () => {
   const path = join(temporaryFolder(), "index.db");
   const store = await filledStore();
-  const index = sessionIndex({ path, store });
+  const index = sessionIndex({ path, store, disk: nodeDisk });
   await index.refresh();
   const other = new DatabaseSync(path);
   other.exec("BEGIN EXCLUSIVE");
@@ -93,16 +94,16 @@ describe("an index that is", () => {
   test.each(Object.entries(spoils))("%s is made anew, equal to what it was", async (_name, spoil) => {
     const store = await filledStore();
     const path = join(temporaryFolder(), "index.db");
-    const before = sessionIndex({ path, store });
+    const before = sessionIndex({ path, store, disk: nodeDisk });
     await before.refresh();
     const expected = await contentOf(before);
     await before.close();
     spoil(path);
-    const after = sessionIndex({ path, store });
+    const after = sessionIndex({ path, store, disk: nodeDisk });
     expect(await after.refresh()).toBe(3);
     expect(await contentOf(after)).toEqual(expected);
     await after.close();
-    const third = sessionIndex({ path, store });
+    const third = sessionIndex({ path, store, disk: nodeDisk });
     expect(await third.refresh()).toBe(0);
     await third.close();
   });
@@ -111,7 +112,7 @@ describe("an index that is", () => {
     const store = await filledStore();
     const file = join(temporaryFolder(), "file");
     writeFileSync(file, "not a folder");
-    const index = sessionIndex({ path: join(file, "index.db"), store });
+    const index = sessionIndex({ path: join(file, "index.db"), store, disk: nodeDisk });
     await index.refresh();
     expect(await index.list()).toEqual(await store.list());
     await index.close();

@@ -6,7 +6,7 @@ import * as http from "node:http";
 import * as https from "node:https";
 import type { Place } from "./place.ts";
 
-export interface Sending {
+interface Sending {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
