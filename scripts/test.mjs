@@ -1,5 +1,5 @@
 // `npm test`: builds, then runs every test with no provider key in sight, and ends with one plain line that counts
-// them. Arguments go to vitest: `npm test -- test/scenarios`. `TROUPE_SLOW=1` runs the long versions too.
+// them. Arguments go to vitest: `npm test -- test/scenarios`. `npm run test:slow` runs the long versions too.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,6 +16,8 @@ const kept = new Set(["TROUPE_SLOW", "TROUPE_SEED"]);
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => kept.has(name) || !foreign.test(name)));
 env.TROUPE_HOME = join(scratch, "home");
 env.TROUPE_NO_DISCOVERY = "1";
+const given = process.argv.slice(2).filter((argument) => argument !== "--slow");
+if (process.argv.includes("--slow")) env.TROUPE_SLOW = "1";
 
 const run = (command, args, more = {}) => spawnSync(command, args, { cwd: root, stdio: "inherit", env, ...more });
 
@@ -23,13 +25,7 @@ const built = run(process.execPath, ["scripts/build.mjs"], { env: { ...env, TROU
 if (built.status !== 0) process.exit(built.status ?? 1);
 
 const vitest = join(root, "node_modules", "vitest", "vitest.mjs");
-const arguments_ = [
-  "run",
-  "--reporter=default",
-  "--reporter=json",
-  `--outputFile.json=${report}`,
-  ...process.argv.slice(2),
-];
+const arguments_ = ["run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`, ...given];
 const tested = run(process.execPath, [vitest, ...arguments_]);
 
 let failed = 1;

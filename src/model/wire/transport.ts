@@ -4,6 +4,7 @@
  */
 import * as http from "node:http";
 import * as https from "node:https";
+import type { Socket } from "node:net";
 import type { Place } from "./place.ts";
 
 interface Sending {
@@ -57,6 +58,7 @@ function sendByNode(secure: boolean): Send {
         signal,
         headers: { ...headers, "content-length": bytes.length },
       });
+      outgoing.once("socket", (socket) => limitConnecting(socket, secure));
       outgoing.once("response", (incoming) => resolve(answerOf(incoming)));
       outgoing.on("error", (error: NodeJS.ErrnoException) => {
         // A kept connection that the server had closed meanwhile: nothing was heard, so nothing is lost by a new one.
@@ -66,6 +68,17 @@ function sendByNode(secure: boolean): Send {
       outgoing.end(bytes);
     });
   return (sending) => send(sending, true);
+}
+
+/** A machine that does not answer at all is given up on long before one that thinks. */
+const CONNECT_MS = 15_000;
+
+function limitConnecting(socket: Socket, secure: boolean): void {
+  if (!socket.connecting) return;
+  const late = Object.assign(new Error(`no connection within ${CONNECT_MS / 1000} s`), { code: "ETIMEDOUT" });
+  const timer = setTimeout(() => socket.destroy(late), CONNECT_MS);
+  socket.once(secure ? "secureConnect" : "connect", () => clearTimeout(timer));
+  socket.once("close", () => clearTimeout(timer));
 }
 
 function answerOf(incoming: http.IncomingMessage): Answer {
