@@ -1,6 +1,6 @@
 import type { EventData } from "../protocol/event.ts";
 import type { ToolCall } from "../protocol/message.ts";
-import { type BoundCall, type Tool, ToolError, type ToolResult } from "../tools/tool.ts";
+import { type BoundCall, type Tool, type ToolContext, ToolError, type ToolResult } from "../tools/tool.ts";
 import type { Reply } from "./ask-model.ts";
 import type { Run } from "./run.ts";
 
@@ -75,22 +75,25 @@ async function settle(job: { call: ToolCall; bound: Attempt<Bound>; turnId: stri
 
 async function execute(call: ToolCall, { tool, call: bound }: Bound, run: Run): Promise<ToolResult> {
   run.signal.throwIfAborted();
-  const permission = await run.permit(bound.access, tool.name);
-  if (!permission.allowed) throw new ToolError(permission.message, { code: "denied" });
-
   const stop = new AbortController();
   const stopWithRun = (): void => stop.abort(run.signal.reason);
   run.signal.addEventListener("abort", stopWithRun, { once: true });
-  const timer = setTimeout(() => stop.abort(timedOut(tool)), tool.timeoutMs + Math.min(tool.timeoutMs, GRACE_MS));
   const { toolCallId } = call;
+  const context: ToolContext = {
+    cwd: run.cwd,
+    roots: run.roots,
+    toolCallId,
+    signal: stop.signal,
+    progress: (progressMessage) => void run.emit("tool.execution_progress", { toolCallId, progressMessage }),
+  };
+  let timer: NodeJS.Timeout | undefined;
   try {
-    const work = bound.run({
-      cwd: run.cwd,
-      roots: run.roots,
-      toolCallId,
-      signal: stop.signal,
-      progress: (progressMessage) => void run.emit("tool.execution_progress", { toolCallId, progressMessage }),
-    });
+    for (const access of await bound.access(context)) {
+      const permission = await run.permit(access, tool.name);
+      if (!permission.allowed) throw new ToolError(permission.message, { code: "denied" });
+    }
+    timer = setTimeout(() => stop.abort(timedOut(tool)), tool.timeoutMs + Math.min(tool.timeoutMs, GRACE_MS));
+    const work = bound.run(context);
     work.catch(() => undefined); // it may end after we stopped listening
     return await Promise.race([work, whenAborted(stop.signal)]);
   } finally {

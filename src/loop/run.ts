@@ -28,7 +28,7 @@ export interface Run {
   nextTurnId(): string;
   /** The conversation so far. It grows as events are emitted, so a turn costs what it adds. */
   history(): Promise<readonly Message[]>;
-  permit(access: Access | null, toolName: string): Promise<Permission>;
+  permit(access: Access, toolName: string): Promise<Permission>;
   /** First place to attach: before each model call. Says why not, when a limit is used up. */
   beforeModelCall(): Promise<LimitReached | undefined>;
   /** Third place to attach: before the run ends by itself. "continue" asks the model again. (The second is `provider`.) */

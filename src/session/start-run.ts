@@ -75,7 +75,7 @@ export function startRun(parts: RunParts): Run {
     nextTurnId: () => String(turns++),
     history: () => history.messages(),
     permit: async (access) =>
-      access === null || access.kind === "read"
+      access.kind === "read"
         ? { allowed: true }
         : { allowed: false, message: "Permission denied and could not request permission from user" },
     async beforeModelCall() {

@@ -42,7 +42,8 @@ export class ToolError extends Error {
 
 /** A call whose arguments have been checked. */
 export interface BoundCall {
-  readonly access: Access | null;
+  /** Everything the call would touch; all of it must be permitted before `run`. */
+  access(context: ToolContext): Promise<readonly Access[]>;
   run(context: ToolContext): Promise<ToolResult>;
 }
 
@@ -72,7 +73,7 @@ export function defineTool<S extends z.ZodType>(definition: {
   exclusive?: boolean;
   terminal?: boolean;
   timeoutMs?: number;
-  access?: (input: z.infer<S>) => Access;
+  access?: (input: z.infer<S>, context: ToolContext) => Access | readonly Access[] | Promise<readonly Access[]>;
   run: (input: z.infer<S>, context: ToolContext) => Promise<ToolResult>;
 }): Tool {
   const { name, description, input } = definition;
@@ -92,7 +93,7 @@ export function defineTool<S extends z.ZodType>(definition: {
       const parsed = input.safeParse(rawArguments);
       if (!parsed.success) throw new ToolError(`Bad arguments for ${name}: ${z.prettifyError(parsed.error)}`);
       return {
-        access: definition.access?.(parsed.data) ?? null,
+        access: async (context) => [(await definition.access?.(parsed.data, context)) ?? []].flat(),
         run: (context) => definition.run(parsed.data, context),
       };
     },

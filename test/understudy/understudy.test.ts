@@ -342,7 +342,7 @@ function toolThat(name: string, answer: (input: Record<string, unknown>) => stri
     terminal: false,
     timeoutMs: 1000,
     bind: (input) => ({
-      access: null,
+      access: async () => [],
       async run() {
         const said = answer(typeof input === "object" && input !== null ? { ...input } : {});
         if (said instanceof ToolError) throw said;
