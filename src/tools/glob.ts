@@ -5,7 +5,7 @@ import description from "./glob.md";
 import { globMatcher, splitBase } from "./glob-pattern.ts";
 import { isMissingPath } from "./path-failure.ts";
 import { type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
-import { coveringPath, placeFields, placesOf, withPlace } from "./search-place.ts";
+import { placeFields, placesOf, readingOf, withPlace } from "./search-place.ts";
 import { defineTool, type Tool, type ToolContext, ToolError } from "./tool.ts";
 
 const MAX_RESULTS = 1000;
@@ -25,7 +25,7 @@ export function globTool(options: RipgrepOptions = {}): Tool {
     input,
     readOnly: true,
     timeoutMs: TOOL_TIMEOUT_MS,
-    access: (call) => ({ kind: "read", path: coveringPath(foldersOf(call).folders) }),
+    access: (call) => readingOf(foldersOf(call).folders),
     async run(call, context) {
       const { folders, pattern, hasBase } = foldersOf(call);
       const matches = globMatcher(pattern);

@@ -3,7 +3,7 @@ import type { Opened } from "../lib/node/paths.ts";
 import { plural } from "../lib/text.ts";
 import description from "./grep.md";
 import { type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
-import { coveringPath, placeFields, placesOf, withPlace } from "./search-place.ts";
+import { placeFields, placesOf, readingOf, withPlace } from "./search-place.ts";
 import { defineTool, type Tool, type ToolContext, ToolError } from "./tool.ts";
 
 const MAX_RESULT_CHARACTERS = 256 * 1024;
@@ -41,7 +41,7 @@ export function grepTool(options: RipgrepOptions = {}): Tool {
     input,
     readOnly: true,
     timeoutMs: TOOL_TIMEOUT_MS,
-    access: (call) => ({ kind: "read", path: coveringPath(placesOf(call)) }),
+    access: (call) => readingOf(placesOf(call)),
     async run(call, context) {
       const output = collector(call.head_limit);
       const search = { call, output, context, options, limit: timeLimit(options) };

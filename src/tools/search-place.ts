@@ -1,7 +1,7 @@
 /** Where a search looks: one folder or file, or several. */
-import { isAbsolute, normalize, sep } from "node:path";
 import * as z from "zod";
 import { type Opened, type PathScope, resolveInside } from "../lib/node/paths.ts";
+import type { Access } from "../protocol/permission.ts";
 import { pathFailure } from "./path-failure.ts";
 
 const MAX_PLACES = 50;
@@ -19,19 +19,9 @@ export function placesOf(call: { path?: string | undefined; paths?: string | str
   return places.length === 0 ? ["."] : places;
 }
 
-/** The one path that covers all of them: what a permission is asked for. */
-export function coveringPath(places: readonly string[]): string {
-  const [first = ".", ...others] = places.map((place) => normalize(place));
-  if (others.length === 0) return places[0] ?? ".";
-  const all = [first, ...others];
-  if (!all.every(isAbsolute)) return all.some((place) => isAbsolute(place) || place.startsWith("..")) ? "/" : ".";
-  const shared = first.split(sep);
-  for (const place of others) {
-    const parts = place.split(sep);
-    const different = shared.findIndex((part, index) => part !== parts[index]);
-    if (different >= 0) shared.length = different;
-  }
-  return shared.join(sep) || sep;
+/** Each place is asked for by its own name: what covers them all may be far more. */
+export function readingOf(places: readonly string[]): Access[] {
+  return places.map((path) => ({ kind: "read", path }));
 }
 
 /** Held open while `search` runs, so that what was checked is what is searched. */

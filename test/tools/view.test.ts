@@ -182,8 +182,8 @@ describe("view of a folder", () => {
   });
 });
 
-test("view asks to read the path it is given and describes it to the permission rules", () => {
-  expect(view.bind({ path: "a.txt" }).access).toEqual({ kind: "read", path: "a.txt" });
+test("view asks to read the path it is given and describes it to the permission rules", async () => {
+  expect(await view.bind({ path: "a.txt" }).access(contextFor("/"))).toEqual([{ kind: "read", path: "a.txt" }]);
   expect(() => view.bind({ path: 5 })).toThrow("Bad arguments for view");
   expect(() => view.bind({ path: "a", view_range: [1] })).toThrow("Bad arguments for view");
 });
