@@ -61,8 +61,8 @@ await esbuild.build({
 });
 
 if (process.env.TROUPE_SKIP_TYPES !== "1") {
-  const tsc = join(root, "node_modules", ".bin", "tsc");
-  const types = spawnSync(tsc, ["-p", "tsconfig.build.json"], { cwd: root, stdio: "inherit" });
+  const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
+  const types = spawnSync(process.execPath, [tsc, "-p", "tsconfig.build.json"], { cwd: root, stdio: "inherit" });
   if (types.status !== 0) process.exit(types.status ?? 1);
 }
 

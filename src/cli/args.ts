@@ -35,6 +35,11 @@ export function parse(argv: readonly string[]): Arguments {
     if (option.value && token.value === undefined)
       throw usage(`${token.rawName} needs a value: ${token.rawName} <${option.value}>.`);
     if (!option.value && token.value !== undefined) throw usage(`${token.rawName} takes no value.`);
+    if (option.value && token.inlineValue === false && isFlag(token.value)) {
+      throw usage(
+        `${token.rawName} needs a value, and ${token.value} is a flag. To mean it: --${token.name}="${token.value}".`,
+      );
+    }
   }
   const text = (name: string): string | undefined => {
     const value = values[name];
@@ -63,6 +68,9 @@ export function parse(argv: readonly string[]): Arguments {
     },
   };
 }
+
+const isFlag = (value: string | undefined): boolean =>
+  options.some(({ name, short }) => value === `--${name}` || value === `-${short}`);
 
 export const usage = (message: string): TroupeError =>
   new TroupeError("usage", message, { hint: "See `troupe --help`." });

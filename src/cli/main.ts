@@ -9,9 +9,12 @@ import { type Arguments, parse, usage } from "./args.ts";
 import { type ExitCode, exitCodeOfError, exitCodes } from "./exit-codes.ts";
 import { helpText } from "./help.ts";
 import type { Launcher } from "./launcher.ts";
+import { say, sayLines, withHint } from "./say.ts";
 
 export async function main(launcher: Launcher): Promise<void> {
   // Node leaves without a word when nothing but a promise is left; a wait of ours always ends with a word.
+  // A reader that went away is no crash: whoever writes looks at it where it matters.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
   const awake = setInterval(() => undefined, 2 ** 30);
   process.exitCode = await command(process.argv.slice(2), launcher).catch(report);
   clearInterval(awake);
@@ -41,11 +44,13 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
 
 function enterFolder(given: Arguments): void {
   const folder = given.text("cd");
-  if (folder === undefined) return;
   try {
-    process.chdir(folder);
+    if (folder === undefined) process.cwd();
+    else process.chdir(folder);
   } catch (cause) {
-    throw new TroupeError("usage", `-C ${folder}: there is no such folder.`, { cause });
+    const message =
+      folder === undefined ? "The working folder does not exist any more." : `-C ${folder}: there is no such folder.`;
+    throw new TroupeError("usage", message, { cause });
   }
 }
 
@@ -57,14 +62,14 @@ function print(text: string): ExitCode {
 /** What people can act on is one line; a defect shows its stack, because somebody must mend it. */
 function report(error: unknown): ExitCode {
   if (error instanceof TroupeError) {
-    process.stderr.write(`troupe: ${error.message}${error.hint ? ` ${error.hint}` : ""}\n`);
+    if (error.kind !== "interrupted") say(withHint(error.message, error.hint)); // who interrupts knows
     return exitCodeOfError(error.kind);
   }
   if (error instanceof ModelError) {
-    process.stderr.write(`troupe: ${error.message}${error.hint ? `. ${error.hint}` : ""}\n`);
+    say(withHint(error.message, error.hint));
     return exitCodes.provider;
   }
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  process.stderr.write(`troupe: this is a defect in troupe, please report it:\n${detail}\n`);
+  sayLines(`this is a defect in troupe, please report it:\n${detail}`);
   return exitCodes.failed;
 }

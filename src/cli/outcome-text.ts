@@ -2,6 +2,7 @@ import { plural } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Outcome, Session } from "../session/session.ts";
 import type { ExitCode } from "./exit-codes.ts";
+import { withHint } from "./say.ts";
 
 /** The last line of JSON output: what became of the prompt, and what it used. */
 export function resultLine(what: { session: Session; outcome: Outcome; exitCode: ExitCode }): object {
@@ -24,7 +25,7 @@ export function resultLine(what: { session: Session; outcome: Outcome; exitCode:
 export function finalLines(what: { session: Session; outcome: Outcome; silent: boolean }): string[] {
   const { session, outcome, silent } = what;
   const trouble = troubleOf(outcome);
-  const resume = outcome.kind === "done" ? [] : [`to go on: troupe --resume ${session.id} -p "…"`];
+  const resume = outcome.kind === "done" || !session.isKept ? [] : [`to go on: troupe --resume ${session.id} -p "…"`];
   return [...trouble, ...(silent ? [] : [usageLine(session), ...resume])];
 }
 
@@ -39,11 +40,13 @@ function troubleOf(outcome: Outcome): string[] {
     case "error":
     case "failed": {
       const { error } = outcome;
-      const hint = "hint" in error && typeof error.hint === "string" ? ` ${error.hint}` : "";
-      return [isDefect(outcome) ? defectText(error) : `${error.message.replace(/\.$/, "")}.${hint}`];
+      const hint = "hint" in error && typeof error.hint === "string" ? error.hint : undefined;
+      return [isDefect(outcome) ? defectText(error) : oneLine(withHint(error.message, hint))];
     }
   }
 }
+
+const oneLine = (text: string): string => text.replace(/\s*\n\s*/g, " ");
 
 function isDefect(outcome: Extract<Outcome, { error: Error }>): boolean {
   return outcome.kind === "error" ? outcome.error.kind === "internal" : !(outcome.error instanceof TroupeError);

@@ -4,20 +4,20 @@ import { sanitise } from "../lib/text.ts";
 export interface Output {
   answer(text: string): void;
   line(value: object): void;
-  /** True when the reader went away. */
-  readonly broken: boolean;
+  /** Why nothing more can be written, once that is so; `EPIPE` when the reader went away. */
+  readonly failure: NodeJS.ErrnoException | undefined;
+  /** Everything said so far has been taken, or could not be. */
   flushed(): Promise<void>;
 }
 
-export function output(stdout: NodeJS.WriteStream, onBroken: () => void): Output {
-  let broken = false;
-  stdout.on("error", () => {
-    if (broken) return;
-    broken = true;
-    onBroken();
+export function output(stdout: NodeJS.WriteStream, onFailure: () => void): Output {
+  let failure: NodeJS.ErrnoException | undefined;
+  stdout.on("error", (error: NodeJS.ErrnoException) => {
+    failure ??= error;
+    onFailure();
   });
   const write = (text: string): void => {
-    if (!broken) stdout.write(text);
+    if (!failure) stdout.write(text);
   };
   return {
     /** Into a pipe or file exactly as the model said it; on a terminal without what could drive it. */
@@ -26,9 +26,13 @@ export function output(stdout: NodeJS.WriteStream, onBroken: () => void): Output
       write(shown.endsWith("\n") ? shown : `${shown}\n`);
     },
     line: (value) => write(`${JSON.stringify(value)}\n`),
-    get broken() {
-      return broken;
+    get failure() {
+      return failure;
     },
-    flushed: () => new Promise((resolve) => (broken ? resolve() : stdout.write("", () => resolve()))),
+    flushed: () =>
+      new Promise((resolve) => {
+        if (failure) resolve();
+        else stdout.write("", () => setImmediate(resolve)); // the error event follows the callback
+      }),
   };
 }

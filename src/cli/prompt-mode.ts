@@ -7,6 +7,7 @@ import type { Launcher } from "./launcher.ts";
 import { finalLines, resultLine } from "./outcome-text.ts";
 import { type Output, output } from "./output.ts";
 import { type Progress, progress } from "./progress.ts";
+import { say, sayLines } from "./say.ts";
 import { onInterrupt } from "./signals.ts";
 import { readPiped, withPiped } from "./stdin.ts";
 
@@ -22,21 +23,28 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
   const bar = progress({ stderr: process.stderr, silent, level, now: () => performance.now() });
   const session = await openSession(runtime, given, request);
   const out = output(process.stdout, () => session.abort());
-  const removeInterrupt = onInterrupt(() => session.abort());
+  const removeInterrupt = onInterrupt(() => void session.close());
   try {
     const outcome = await run({ session, prompt, format, given, bar, out });
-    const exitCode = out.broken ? exitCodes.interrupted : exitCodeOf(outcome);
     bar.clear();
     if (format === "text" && outcome.kind === "done") out.answer(outcome.answer);
     await closeAfter(session, outcome);
-    if (format === "json") out.line(resultLine({ session, outcome, exitCode }));
-    for (const line of finalLines({ session, outcome, silent })) process.stderr.write(`troupe: ${line}\n`);
     await out.flushed();
-    return exitCode;
+    if (format === "json") out.line(resultLine({ session, outcome, exitCode: exitCodeOf(outcome) }));
+    await out.flushed();
+    for (const line of finalLines({ session, outcome, silent })) sayLines(line);
+    return out.failure ? unwritten(out.failure) : exitCodeOf(outcome);
   } finally {
     removeInterrupt();
     await session.close();
   }
+}
+
+/** An answer nobody got is no success. */
+function unwritten(failure: NodeJS.ErrnoException): ExitCode {
+  if (failure.code === "EPIPE") return exitCodes.interrupted;
+  say(`the answer could not be written to stdout: ${failure.message}`);
+  return exitCodes.failed;
 }
 
 /** What stopped the run may also stop the last words; then the run's own failure is the one to tell. */
@@ -115,7 +123,7 @@ async function readPrompt(given: Arguments, silent: boolean): Promise<string> {
   const patient = given.words.includes("-") || prompt === undefined;
   const piped = await readPiped(process.stdin, patient);
   if (piped.kind === "silent" && !silent) {
-    process.stderr.write("troupe: nothing was piped in within 3 s, going on without (add - to wait for it)\n");
+    say("nothing was piped in within 3 s, going on without (add - to wait for it)");
   }
   const text =
     piped.kind === "data" ? (prompt === undefined ? piped.text : withPiped(prompt, piped.text)) : (prompt ?? "");

@@ -1,9 +1,11 @@
 import { clip, plural, sanitise } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { findSession } from "../runtime/select-session.ts";
 import { type Arguments, usage } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { say } from "./say.ts";
 
 const HELP = `Usage:
   troupe sessions list               all sessions, the last used first
@@ -115,13 +117,19 @@ function showText(events: readonly SessionEvent[]): string {
 
 async function exportLog(runtime: Runtime, sessionId: string): Promise<ExitCode> {
   const { events, damage } = await runtime.store.read(sessionId);
-  for (const event of events) if (!process.stdout.write(`${JSON.stringify(event)}\n`)) await drained();
-  for (const { line, message } of damage)
-    process.stderr.write(`troupe: line ${line} is damaged and left out: ${message}\n`);
+  for (const event of events) await write(`${JSON.stringify(event)}\n`);
+  for (const { line, message } of damage) say(`line ${line} is damaged and left out: ${message}`);
   return exitCodes.done;
 }
 
-const drained = (): Promise<void> => new Promise((resolve) => process.stdout.once("drain", resolve));
-
-const write = (text: string): Promise<void> =>
-  new Promise((resolve, reject) => process.stdout.write(text, (error) => (error ? reject(error) : resolve())));
+/** A reader that has seen enough ends the command quietly; any other failure is told. */
+function write(text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(text, (error) => {
+      const gone = error && "code" in error && error.code === "EPIPE";
+      if (gone) reject(new TroupeError("interrupted", "The reader of stdout went away."));
+      else if (error) reject(new TroupeError("failed", `Could not write to stdout: ${error.message}`));
+      else resolve();
+    });
+  });
+}

@@ -61,11 +61,12 @@ function commitOf(reference: string, git: Git): string | undefined {
     ?.split(" ")[0];
 }
 
-/** `owner/name` of the remote called origin, when its address has that form. */
+/** `owner/name` of the remote called origin, when its address has that form. Who signs in there is nobody's business. */
 function repositoryOf(config: string): string | undefined {
   const origin = config.split(/^\[/m).find((section) => /^remote "origin"\]/.test(section));
-  const url = origin?.match(/^\s*url\s*=\s*(.+)$/m)?.[1]?.trim();
-  return url?.match(/[/:]([^/:]+\/[^/]+?)(?:\.git)?\/?$/)?.[1];
+  const url = origin?.match(/^\s*url\s*=\s*(.+)$/m)?.[1]?.trim() ?? "";
+  const path = url.includes("://") ? url.replace(/^[a-z0-9+.-]+:\/\/[^/]*\/?/i, "") : url.replace(/^[^/]*?:/, "");
+  return path.match(/(?:^|\/)([^/@:\s]+\/[^/@:\s]+?)(?:\.git)?\/?$/)?.[1];
 }
 
 const MAX_BYTES = 1024 * 1024;

@@ -1,5 +1,12 @@
-import type { ModelError } from "../model/model-error.ts";
-import { type ModelEnd, type ModelRequest, noUsage, type Stop, type Usage } from "../model/provider.ts";
+import { ModelError } from "../model/model-error.ts";
+import {
+  type ModelEnd,
+  type ModelEvent,
+  type ModelRequest,
+  noUsage,
+  type Stop,
+  type Usage,
+} from "../model/provider.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { Reasoning, ToolCall } from "../protocol/message.ts";
 import type { Run } from "./run.ts";
@@ -23,13 +30,14 @@ export async function askModel(run: Run, turnId: string): Promise<Reply> {
     messages: await run.history(),
     tools: run.tools,
   };
+  void run.emit("session.usage_info", run.usageInfo());
   const started = run.stamp.monotonic();
   const heard = await listen(run, turnId, request);
   const { messageId, content, end } = heard;
 
   await run.spent({
     turnId,
-    usage: end.usage ?? estimateUsage(request, heard),
+    usage: end.usage ?? estimateUsage(run, heard),
     estimated: end.usage === undefined,
     durationMs: run.stamp.monotonic() - started,
     timeToFirstTokenMs: heard.firstAt === undefined ? undefined : heard.firstAt - started,
@@ -43,7 +51,8 @@ export async function askModel(run: Run, turnId: string): Promise<Reply> {
     return { turnId, content, calls: [], stop: "error", ...(end.error && { error: end.error }) };
   }
   // Calls of an aborted reply may be half there: only its words are kept.
-  const calls = end.stop === "aborted" ? [] : heard.calls;
+  const calls = end.stop === "aborted" ? [] : withUniqueIds(heard.calls, request);
+  if (calls.length === 0) warnIfUnfinished(run, end.stop, content);
   if (content !== "" || calls.length > 0 || end.stop !== "aborted") {
     const message = assistantMessage({ run, turnId, heard, calls });
     const written = run.emit("assistant.message", message);
@@ -62,9 +71,16 @@ interface Heard {
   end: ModelEnd;
 }
 
+/** Larger than any answer: what a model that has lost its way would fill the disk with. */
+const MAX_REPLY_CHARACTERS = 16 * 1024 * 1024;
+
 async function listen(run: Run, turnId: string, request: ModelRequest): Promise<Heard> {
   const heard: Heard = { ...nothingYet(run), attempts: 1, end: { type: "end", stop: "error" } };
-  for await (const event of run.provider.stream(request, run.signal)) {
+  for await (const event of untilAborted(run.provider.stream(request, run.signal), run.signal)) {
+    if (heard.content.length + heard.reasoning.length > MAX_REPLY_CHARACTERS) {
+      heard.end = { type: "end", stop: "error", error: tooLong(run.provider.id) };
+      break;
+    }
     switch (event.type) {
       case "text":
         heard.firstAt ??= run.stamp.monotonic();
@@ -101,6 +117,65 @@ async function listen(run: Run, turnId: string, request: ModelRequest): Promise<
   }
   if (heard.end.error) void reportFailure(run, heard.end.error);
   return heard;
+}
+
+/** A provider that takes no notice of an abort is left behind after this long. */
+const ABORT_GRACE_MS = 2_000;
+
+async function* untilAborted(events: AsyncIterable<ModelEvent>, signal: AbortSignal): AsyncGenerator<ModelEvent> {
+  const iterator = events[Symbol.asyncIterator]();
+  let giveUp: (result: IteratorResult<ModelEvent>) => void = () => undefined;
+  let timer: NodeJS.Timeout | undefined;
+  const onAbort = (): void => {
+    const aborted: IteratorResult<ModelEvent> = { done: false, value: { type: "end", stop: "aborted" } };
+    timer = setTimeout(() => giveUp(aborted), ABORT_GRACE_MS);
+  };
+  if (signal.aborted) onAbort();
+  else signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    for (;;) {
+      const { done, value } = await new Promise<IteratorResult<ModelEvent>>((resolve, reject) => {
+        giveUp = resolve;
+        iterator.next().then(resolve, reject);
+      });
+      if (done) return;
+      yield value;
+      if (value.type === "end") return;
+    }
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
+    iterator.return?.(undefined).catch(() => undefined);
+  }
+}
+
+function tooLong(provider: string): ModelError {
+  const message = `${provider}: the reply is longer than ${MAX_REPLY_CHARACTERS / 1024 / 1024} MiB of text and was cut off`;
+  return new ModelError(message, { kind: "protocol", provider, retryable: false });
+}
+
+/** Every call is answered by its id, so within a conversation no two may share one, and none may lack one. */
+function withUniqueIds(calls: readonly ToolCall[], request: ModelRequest): readonly ToolCall[] {
+  const isClean = new Set(calls.map(({ toolCallId }) => toolCallId)).size === calls.length;
+  if (isClean && calls.every(({ toolCallId }) => toolCallId !== "")) return calls;
+  const used = new Set<string>();
+  for (const message of request.messages) if (message.role === "tool") used.add(message.toolCallId);
+  return calls.map((call) => {
+    let toolCallId = call.toolCallId || "call";
+    for (let number = 2; used.has(toolCallId); number++) toolCallId = `${call.toolCallId || "call"}_${number}`;
+    used.add(toolCallId);
+    return { ...call, toolCallId };
+  });
+}
+
+/** Someone must hear of it when the last words are not all there. */
+function warnIfUnfinished(run: Run, stop: Stop, content: string): void {
+  if (stop !== "length" && (stop !== "done" || content !== "")) return;
+  const message =
+    stop === "length"
+      ? "The reply was cut off at the model's output limit."
+      : "The model ended its turn without an answer.";
+  void run.emit("session.warning", { warningType: stop === "length" ? "output_limit" : "empty_reply", message });
 }
 
 function nothingYet(run: Run): Pick<Heard, "messageId" | "content" | "reasoning" | "calls" | "firstAt"> {
@@ -163,9 +238,8 @@ function assistantMessage(parts: {
 }
 
 /** About four characters a token; marked as an estimate wherever it is shown. */
-function estimateUsage(request: ModelRequest, heard: Heard): Usage {
+function estimateUsage(run: Run, heard: Heard): Usage {
   if (heard.content === "" && heard.calls.length === 0) return noUsage;
-  const sent = request.messages.reduce((sum, message) => sum + message.content.length, request.system.length);
   const received = heard.calls.reduce((sum, call) => sum + JSON.stringify(call.arguments).length, heard.content.length);
-  return { ...noUsage, inputTokens: Math.ceil(sent / 4), outputTokens: Math.ceil(received / 4) };
+  return { ...noUsage, inputTokens: run.usageInfo().currentTokens, outputTokens: Math.ceil(received / 4) };
 }

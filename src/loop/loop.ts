@@ -16,19 +16,22 @@ export type Outcome =
 
 /** Ask the model, run the tools it asked for, repeat until it stops. */
 export async function runLoop(run: Run): Promise<Outcome> {
+  let lastEnd: Promise<void> | undefined;
   for (;;) {
     for (const message of run.inbox.takeSteering()) await run.emit("user.message", message);
 
     const reached = await run.beforeModelCall();
+    if (run.signal.aborted) return { kind: "aborted" };
     if (reached) return { kind: "limit", reached };
 
     const turnId = run.nextTurnId();
     const reply = await askModel(run, turnId);
     const next = await runCalls(reply, run);
-    const ended = run.emit("assistant.turn_end", { turnId, model: run.model });
-    if (next === "ask again" && !run.signal.aborted) continue; // it reaches the disk while the model thinks
+    await lastEnd; // a turn reaches the disk while the model thinks about the next, but never falls further behind
+    lastEnd = run.emit("assistant.turn_end", { turnId, model: run.model });
+    if (next === "ask again" && !run.signal.aborted) continue;
 
-    await ended;
+    await lastEnd;
     if (run.signal.aborted || reply.stop === "aborted") return { kind: "aborted" };
     if (reply.error) return { kind: "error", error: reply.error };
     if ((await run.beforeStopping()) === "stop") return { kind: "done", answer: reply.content };

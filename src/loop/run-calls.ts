@@ -1,3 +1,4 @@
+import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { ToolCall } from "../protocol/message.ts";
 import { type BoundCall, type Tool, type ToolContext, ToolError, type ToolResult } from "../tools/tool.ts";
@@ -29,7 +30,7 @@ export async function runCalls(reply: Reply, run: Run): Promise<"ask again" | "s
   const alone = jobs.some(({ bound }) => bound.ok && bound.value.tool.exclusive);
   const ends: boolean[] = [];
   if (alone) for (const job of jobs) ends.push(await settleOne(job));
-  else ends.push(...(await Promise.all(jobs.map(settleOne))));
+  else ends.push(...(await allOf(jobs.map(settleOne))));
 
   return jobs.length === 0 || ends.some((ended) => ended) ? "stop" : "ask again";
 }
@@ -54,23 +55,38 @@ function bind(call: ToolCall, reply: Reply, run: Run): Bound {
   return { tool, call: tool.bind(call.arguments) };
 }
 
+/** As `Promise.all`, but a failure is told only when nothing runs any more. */
+async function allOf<T>(work: readonly Promise<T>[]): Promise<T[]> {
+  const settled = await Promise.allSettled(work);
+  return settled.map((result) => {
+    if (result.status === "rejected") throw result.reason;
+    return result.value;
+  });
+}
+
 /** Every start gets its end: a provider rejects a history with an unanswered call. True when it ends the turn. */
 async function settle(job: { call: ToolCall; bound: Attempt<Bound>; turnId: string; run: Run }): Promise<boolean> {
   const { call, bound, turnId, run } = job;
-  const outcome = bound.ok ? await attemptAsync(() => execute(call, bound.value, run)) : bound;
+  const outcome = bound.ok ? await attemptAsync(() => executeAndKeep(call, bound.value, run)) : bound;
   const base = { toolCallId: call.toolCallId, turnId };
-  if (!outcome.ok) {
-    const error = explain(outcome.error, call.name, run);
+  if (!bound.ok || !outcome.ok) {
+    const error = explain(outcome.ok ? undefined : outcome.error, call.name, run);
     await run.emit("tool.execution_complete", { ...base, success: false, error });
     return false;
   }
-  const { value } = outcome;
-  const result = await keep(value, call.name, run);
+  const { result, taskComplete } = outcome.value;
+  const { tool } = bound.value;
   const ended = run.emit("tool.execution_complete", { ...base, success: true, result });
-  if (value.taskComplete) await run.emit("session.task_complete", { ...value.taskComplete, success: true });
+  if (taskComplete) await run.emit("session.task_complete", { ...taskComplete, success: true });
   // The end of the turn is a barrier right behind this one; waiting there shares the sync.
-  if (bound.ok && !bound.value.tool.readOnly) await ended;
-  return bound.ok && bound.value.tool.terminal;
+  if (!tool.readOnly) await ended;
+  return tool.terminal;
+}
+
+/** What cannot be kept (too large, no room) is a failure of the call, which the model hears of, not of the run. */
+async function executeAndKeep(call: ToolCall, bound: Bound, run: Run) {
+  const value = await execute(call, bound, run);
+  return { result: await keep(value, call.name, run), taskComplete: value.taskComplete };
 }
 
 async function execute(call: ToolCall, { tool, call: bound }: Bound, run: Run): Promise<ToolResult> {
@@ -130,6 +146,7 @@ async function keep(result: ToolResult, toolName: string, run: Run): Promise<Non
 function explain(error: unknown, toolName: string, run: Run): NonNullable<CompleteData["error"]> {
   if (run.signal.aborted) return { message: INTERRUPTED, code: "interrupted" };
   if (error instanceof ToolError) return { message: error.message, code: error.code };
+  if (error instanceof TroupeError) return { message: `${toolName}: ${error.message}`, code: "failure" };
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
   void run.emit("session.warning", { warningType: "tool_defect", message: `${toolName}: ${detail}` });
   return { message: `${toolName} failed because of a defect in it, not because of your arguments.`, code: "failure" };

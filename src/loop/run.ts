@@ -29,6 +29,8 @@ export interface Run {
   /** The conversation so far. It grows as events are emitted, so a turn costs what it adds. */
   history(): Promise<readonly Message[]>;
   permit(access: Access, toolName: string): Promise<Permission>;
+  /** How full the context is, for those who watch. */
+  usageInfo(): EventData<"session.usage_info">;
   /** First place to attach: before each model call. Says why not, when a limit is used up. */
   beforeModelCall(): Promise<LimitReached | undefined>;
   /** Third place to attach: before the run ends by itself. "continue" asks the model again. (The second is `provider`.) */

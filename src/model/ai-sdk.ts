@@ -10,7 +10,7 @@ import { partReader } from "./ai-sdk-parts.ts";
 import { ModelError } from "./model-error.ts";
 import { defineProvider, type ModelEvent, type ModelRequest, type Provider } from "./provider.ts";
 import { type Bounds, defaultBounds, type Place } from "./wire/place.ts";
-import { httpError, networkError, originOf } from "./wire/wire-error.ts";
+import { httpError, networkError, originOf, presentable } from "./wire/wire-error.ts";
 
 export interface AiSdkOptions {
   readonly id: string;
@@ -153,7 +153,7 @@ function toModelError(error: unknown, options: AiSdkOptions, apiKey: string | un
     return networkError(place, options.baseUrl === undefined ? "its server" : originOf(place), error);
   }
   const kind = details.name === "AI_LoadAPIKeyError" ? "authentication" : "internal";
-  return new ModelError(`${options.id}: ${message}`, {
+  return new ModelError(`${options.id}: ${presentable(message, apiKey === undefined ? [] : [apiKey])}`, {
     kind: details.name === "AI_NoSuchModelError" ? "request" : kind,
     provider: options.id,
     cause: error,

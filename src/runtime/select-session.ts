@@ -6,28 +6,21 @@ import type { SessionSummary, Store } from "../store/store.ts";
 const SHORTEST_PREFIX = 7;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** The id of the session a person means by an id, the beginning of one, or a name. */
+/** The id of the session a person means by an id, a name, or the beginning of an id. */
 export async function findSession(store: Store, wanted: string): Promise<string> {
   const ids = await store.ids();
   if (ids.includes(wanted)) return wanted;
 
-  const byPrefix = wanted.length >= SHORTEST_PREFIX ? ids.filter((id) => id.startsWith(wanted.toLowerCase())) : [];
-  if (byPrefix.length === 1 && byPrefix[0]) return byPrefix[0];
-  if (byPrefix.length > 1) throw ambiguous(wanted, byPrefix);
-
+  const lower = wanted.toLowerCase();
   const summaries = await store.list();
-  const named = summaries.filter(({ name }) => name?.toLowerCase() === wanted.toLowerCase());
-  if (named.length === 1 && named[0]) return named[0].sessionId;
-  if (named.length > 1)
-    throw ambiguous(
-      wanted,
-      named.map(({ sessionId }) => sessionId),
-    );
+  const named = summaries.filter(({ name }) => name?.toLowerCase() === lower).map(({ sessionId }) => sessionId);
+  const begun = wanted.length >= SHORTEST_PREFIX ? ids.filter((id) => id.toLowerCase().startsWith(lower)) : [];
+  const [found, ...others] = named.length > 0 ? named : begun;
+  if (found !== undefined && others.length > 0) throw ambiguous(wanted, [found, ...others]);
+  if (found !== undefined) return found;
 
-  const close = nearest(
-    wanted,
-    summaries.flatMap(({ name }) => (name ? [name] : [])),
-  );
+  const names = summaries.flatMap(({ name }) => (name ? [name] : []));
+  const close = nearest(wanted, names);
   const hints = [
     UUID.test(wanted) ? `To start a new session with this id, use --session-id ${wanted}.` : undefined,
     close ? `Did you mean "${close}"?` : undefined,

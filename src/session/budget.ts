@@ -59,10 +59,13 @@ export class Budget {
     }
     if (limits.costUsd === undefined) return undefined;
     if (costUsd === null) return costUnknown(limits.costUsd);
-    if (costUsd < limits.costUsd) return undefined;
+    if (costUsd < limits.costUsd - ROUNDING_USD) return undefined;
     return limitReached({ limit: "cost", allowed: limits.costUsd, used: costUsd, flag: "--max-cost" });
   }
 }
+
+/** Sums of dollars drift by less than this; eight times ten cents reach eighty. */
+const ROUNDING_USD = 1e-9;
 
 const nothing: ModelTotals = { calls: 0, usage: noUsage, durationMs: 0, costUsd: 0 };
 

@@ -1,5 +1,5 @@
 import type { SessionEvent } from "../protocol/event.ts";
-import type { AssistantMessage, Message, Reasoning, ToolCall } from "../protocol/message.ts";
+import type { AssistantMessage, Message, Reasoning, ToolCall, ToolMessage } from "../protocol/message.ts";
 
 /** A message as the log has it: pictures are still references, read only when a request is built. */
 type Entry = { message: Message; assets: readonly { assetId: string; mimeType: string }[] };
@@ -17,6 +17,7 @@ export interface OpenCall {
 export class Conversation {
   readonly #entries: Entry[] = [];
   readonly #open = new Map<string, OpenCall>();
+  #version = 0;
   #openTurn: string | undefined;
   #system: string | undefined;
 
@@ -33,6 +34,11 @@ export class Conversation {
   /** The system prompt the model was last shown. */
   get system(): string | undefined {
     return this.#system;
+  }
+
+  /** Changes when entries that were there before did: whoever keeps a copy starts afresh. */
+  get version(): number {
+    return this.#version;
   }
 
   get entries(): readonly Entry[] {
@@ -77,11 +83,33 @@ export class Conversation {
         if (!this.#open.delete(toolCallId)) break; // answered already: the first answer stands
         const content = result?.content ?? error?.message ?? "";
         const assets = result?.binaryResultsForLlm ?? [];
-        this.#push({ role: "tool", toolCallId, content, isError: !success }, assets);
+        this.#answer({ role: "tool", toolCallId, content, isError: !success }, assets);
         break;
       }
       default:
     }
+  }
+
+  /** Forgets everything, to be told it anew. */
+  reset(): void {
+    this.#entries.length = 0;
+    this.#open.clear();
+    this.#openTurn = undefined;
+    this.#system = undefined;
+    this.#version++;
+  }
+
+  /** Wires want a result right behind the reply that asked for it. Nearly always that is the end of the list. */
+  #answer(message: ToolMessage, assets: Entry["assets"]): void {
+    const asked = this.#entries.findLastIndex(
+      (entry) =>
+        entry.message.role === "assistant" &&
+        entry.message.calls.some((call) => call.toolCallId === message.toolCallId),
+    );
+    let place = asked + 1;
+    while (this.#entries[place]?.message.role === "tool") place++;
+    if (place < this.#entries.length) this.#version++;
+    this.#entries.splice(place, 0, { message, assets });
   }
 
   #push(message: Message, assets: Entry["assets"] = []): void {

@@ -17,8 +17,11 @@ export class EventLog {
   readonly #events: SessionEvent[];
   /** Emitted but not yet told; `ready` when durable or ephemeral, `lost` when the write failed. */
   readonly #waiting: { event: SessionEvent; state: "pending" | "ready" | "lost" }[] = [];
+  /** Being told: the first to some listeners already, the rest to none. */
+  readonly #untold: SessionEvent[] = [];
   /** Remembered, but not in the log. */
   #lost: SessionEvent[] = [];
+  #broken = false;
   #lastId: string | null;
 
   constructor(options: {
@@ -48,7 +51,7 @@ export class EventLog {
   /** As `subscribe`, but first hears every kept event that others have heard already: no gap, nothing twice. */
   follow(listener: Listener): () => void {
     const untold = new Set(this.#waiting.map(({ event }) => event));
-    for (const event of this.#lost) untold.add(event);
+    for (const event of [...this.#lost, ...this.#untold]) untold.add(event);
     for (const event of this.#events) if (!untold.has(event)) listener(event);
     return this.subscribe(listener);
   }
@@ -89,11 +92,25 @@ export class EventLog {
    * log and what we remember are one. Fails as long as the cause lasts. Costs nothing when all is well.
    */
   async repair(): Promise<void> {
-    if (this.#lost.length === 0) return;
+    if (!this.#broken) return;
     await this.#store.recover();
+    this.#broken = false;
     const lost = this.#lost;
     this.#lost = [];
     await Promise.all(lost.map((event) => this.#write(event)));
+  }
+
+  /** Takes back what could not be written, as if it had never been said. True when there was such an event. */
+  unsay(isMeant: (event: SessionEvent) => boolean): boolean {
+    const meant = this.#lost.find(isMeant);
+    if (!meant) return false;
+    this.#lost.splice(this.#lost.indexOf(meant), 1);
+    const place = this.#events.lastIndexOf(meant);
+    this.#events.splice(place, 1);
+    const follower = this.#events[place];
+    if (follower) follower.parentId = meant.parentId;
+    else this.#lastId = meant.parentId;
+    return true;
   }
 
   #keep(event: SessionEvent): Promise<void> {
@@ -109,6 +126,7 @@ export class EventLog {
     const written = this.#store.append(event, { barrier: isBarrier(event.type) }).then(
       () => this.#settle(entry, "ready"),
       (error: unknown) => {
+        this.#broken = true;
         this.#lost.push(event);
         this.#settle(entry, "lost");
         throw error;
@@ -126,12 +144,17 @@ export class EventLog {
     }
   }
 
+  /** What a listener says in turn is told when all have heard this. */
   #notify(event: SessionEvent): void {
-    for (const listener of this.#listeners) {
-      try {
-        listener(event);
-      } catch (error) {
-        this.#onListenerDefect(error);
+    this.#untold.push(event);
+    if (this.#untold.length > 1) return;
+    for (let next = this.#untold[0]; next; this.#untold.shift(), next = this.#untold[0]) {
+      for (const listener of this.#listeners) {
+        try {
+          listener(next);
+        } catch (error) {
+          this.#onListenerDefect(error);
+        }
       }
     }
   }

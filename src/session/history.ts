@@ -11,6 +11,7 @@ export class History {
   readonly #assets: Pick<SessionLog, "readAsset">;
   readonly #messages: Message[] = [];
   #characters = 0;
+  #version = 0;
 
   constructor(conversation: Conversation, assets: Pick<SessionLog, "readAsset">) {
     this.#conversation = conversation;
@@ -22,8 +23,17 @@ export class History {
     return this.#characters;
   }
 
+  get length(): number {
+    return this.#messages.length;
+  }
+
   async messages(): Promise<readonly Message[]> {
-    const { entries } = this.#conversation;
+    const { entries, version } = this.#conversation;
+    if (version !== this.#version) {
+      this.#messages.length = 0;
+      this.#characters = 0;
+      this.#version = version;
+    }
     for (let index = this.#messages.length; index < entries.length; index++) {
       const entry = entries[index];
       if (!entry) break;

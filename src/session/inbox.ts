@@ -1,3 +1,4 @@
+import { TroupeError } from "../protocol/errors.ts";
 import type { Attachment, EventData, SessionEvent } from "../protocol/event.ts";
 
 /** A message on its way to the agent. */
@@ -9,10 +10,17 @@ export interface Incoming {
   readonly mode: "enqueue" | "immediate";
 }
 
+export interface SendOptions {
+  readonly prompt: string;
+  readonly attachments?: readonly Attachment[];
+  readonly mode?: Incoming["mode"];
+}
+
 /** Messages that wait: first in, first out; steering that came too late moves to the front. */
 export class Inbox {
   readonly #queue: Incoming[] = [];
   #steering: Incoming[] = [];
+  #joined: string[] = [];
 
   /** Messages that were accepted in an earlier life of the session and never answered wait again. */
   static restored(events: readonly SessionEvent[]): Inbox {
@@ -41,7 +49,20 @@ export class Inbox {
   takeSteering(): EventData<"user.message">[] {
     const taken = this.#steering;
     this.#steering = [];
+    this.#joined.push(...taken.map(({ messageId }) => messageId));
     return taken.map((message) => userMessage(message, "steering"));
+  }
+
+  /** Ids of messages that joined the run under way since this was last asked: they share its outcome. */
+  takeJoined(): readonly string[] {
+    const joined = this.#joined;
+    this.#joined = [];
+    return joined;
+  }
+
+  /** It could not be taken up after all: it is the next one again. */
+  putBack(message: Incoming): void {
+    this.#queue.unshift(message);
   }
 
   /** The next message to answer. */
@@ -58,4 +79,20 @@ export function userMessage(
 ): EventData<"user.message"> {
   const { content, attachments, messageId: interactionId } = message;
   return { content, delivery, interactionId, ...(attachments && { attachments: [...attachments] }) };
+}
+
+/** A prompt larger than this belongs in a file. */
+const MAX_MESSAGE_CHARACTERS = 16 * 1024 * 1024;
+
+export function incoming(messageId: string, { prompt, attachments, mode = "enqueue" }: SendOptions): Incoming {
+  const size = prompt.length + (attachments?.length ? JSON.stringify(attachments).length : 0);
+  if (size > MAX_MESSAGE_CHARACTERS) {
+    const hint = "Put it into a file and let the prompt name the file.";
+    throw new TroupeError("usage", "The message is larger than 16 MiB.", { hint });
+  }
+  return { messageId, content: prompt, mode, ...(attachments?.length && { attachments }) };
+}
+
+export function queuedMessage({ attachments, ...message }: Incoming): EventData<"troupe.message_queued"> {
+  return { ...message, ...(attachments && { attachments: [...attachments] }) };
 }

@@ -8,12 +8,13 @@ import { deferred } from "../lib/deferred.ts";
 import { clip } from "../lib/text.ts";
 import { type Outcome as LoopOutcome, runLoop } from "../loop/loop.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { Attachment, Emit, EventData, SessionEvent, WorkingDirectory } from "../protocol/event.ts";
+import type { Emit, SessionEvent, WorkingDirectory } from "../protocol/event.ts";
 import { Budget } from "./budget.ts";
+import { conclude } from "./conclude.ts";
 import { Conversation } from "./conversation.ts";
 import { EventLog, type Listener } from "./event-log.ts";
 import { History } from "./history.ts";
-import { Inbox, type Incoming, userMessage } from "./inbox.ts";
+import { Inbox, type Incoming, incoming, queuedMessage, type SendOptions, userMessage } from "./inbox.ts";
 import { closeOpenCalls, recover } from "./recover.ts";
 import { type RunSettings, startRun } from "./start-run.ts";
 import { shutdownData, summarise } from "./summary.ts";
@@ -28,11 +29,7 @@ export interface SessionOptions extends RunSettings {
 
 export type Outcome = LoopOutcome | { readonly kind: "failed"; readonly error: Error };
 
-export interface SendOptions {
-  readonly prompt: string;
-  readonly attachments?: readonly Attachment[];
-  readonly mode?: "enqueue" | "immediate";
-}
+export type { SendOptions };
 
 /** How long a queue rests after a provider said "too many" without saying for how long. */
 const RATE_LIMIT_PAUSE_MS = 120_000;
@@ -49,11 +46,14 @@ export class Session {
   readonly #waiters = new Map<string, (outcome: Outcome) => void>();
   readonly #startedAt: number;
   #title: string | undefined;
+  #titleTold = false;
+  #toolsTold = false;
+  #kept = false;
   #name: string | undefined;
   #lastModel: string | undefined;
   #working: Promise<void> | undefined;
   #abort = stoppable();
-  #closed = false;
+  #closing: Promise<void> | undefined;
 
   /** A new session. Its log begins with `session.start`. */
   static async create(options: SessionOptions): Promise<Session> {
@@ -109,6 +109,7 @@ export class Session {
       onListenerDefect: options.onDefect ?? ((error) => process.emitWarning(String(error), "TroupeListenerDefect")),
     });
     this.#history = new History(this.#conversation, options.log);
+    this.#titleTold = this.#title !== undefined;
     this.#emit = (type, data) => this.#log.emit(undefined, type, data);
   }
 
@@ -119,6 +120,11 @@ export class Session {
   /** How many of the events were there before this process: a resumed session's past. */
   get inherited(): number {
     return this.#options.log.events.length;
+  }
+
+  /** Whether there is anything on disk to resume. */
+  get isKept(): boolean {
+    return this.#kept || this.inherited > 0;
   }
 
   get budget(): Budget {
@@ -144,8 +150,7 @@ export class Session {
    * (`immediate`) or answers after what it has (`enqueue`). Returns the id of the message.
    */
   async send(options: SendOptions): Promise<string> {
-    const { message } = await this.#accept(options);
-    return message.messageId;
+    return (await this.#accept(options)).messageId;
   }
 
   /** As `send`, then waits until the session is idle and tells what became of this message. */
@@ -167,10 +172,16 @@ export class Session {
     await this.#working;
   }
 
-  /** Ends what is under way, writes the totals and lets go of the log. */
-  async close(reason?: { error: string }): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
+  /**
+   * Ends what is under way, writes the totals and lets go of the log. Messages that wait stay in the log and are
+   * answered when the session is taken up again.
+   */
+  close(reason?: { error: string }): Promise<void> {
+    this.#closing ??= this.#close(reason);
+    return this.#closing;
+  }
+
+  async #close(reason: { error: string } | undefined): Promise<void> {
     this.abort();
     await this.#working;
     try {
@@ -187,58 +198,79 @@ export class Session {
     }
   }
 
-  async #accept(options: SendOptions, settle?: (outcome: Outcome) => void): Promise<{ message: Incoming }> {
-    if (this.#closed) throw new TroupeError("failed", `Session ${this.id} is closed.`);
-    const message: Incoming = {
-      messageId: this.#options.stamp.id("message"),
-      content: options.prompt,
-      mode: options.mode ?? "enqueue",
-      ...(options.attachments?.length && { attachments: options.attachments }),
-    };
-    if (settle) this.#waiters.set(message.messageId, settle);
+  async #accept(options: SendOptions, settle?: (outcome: Outcome) => void): Promise<Incoming> {
+    if (this.#closing) throw new TroupeError("failed", `Session ${this.id} is closed.`);
+    const message = incoming(this.#options.stamp.id("message"), options);
     void this.#emit("pending_messages.modified", {});
     if (this.#working) {
-      await this.#emit("troupe.message_queued", queued(message));
+      await this.#keepQueued(message);
+      if (settle) this.#waiters.set(message.messageId, settle);
       if (message.mode === "immediate") this.#inbox.steer(message);
       else this.#inbox.enqueue(message);
-      // It may have become idle while the message was written.
-      this.#working ??= this.#work();
-      return { message };
+      // It may have become idle while the message was written; a closed session answers when it is taken up again.
+      if (!this.#closing) this.#working ??= this.#work();
+      else settle?.({ kind: "aborted" });
+      return message;
     }
     const accepted = deferred<void>();
+    if (settle) this.#waiters.set(message.messageId, settle);
     this.#inbox.enqueue(message);
     this.#working = this.#work({ messageId: message.messageId, accepted: accepted.resolve, refused: accepted.reject });
     await accepted.promise;
-    return { message };
+    return message;
+  }
+
+  async #keepQueued(message: Incoming): Promise<void> {
+    try {
+      await this.#emit("troupe.message_queued", queuedMessage(message));
+    } catch (error) {
+      this.#unsay(message);
+      throw error;
+    }
   }
 
   /** Answers message after message until none waits. Never rejects: what goes wrong is an outcome and an event. */
   async #work(first?: Acceptance): Promise<void> {
     let outcome: Outcome | undefined;
-    for (let next = this.#inbox.takeNext(); next; next = this.#inbox.takeNext()) {
-      this.#abort = stoppable();
-      const acceptance = next.messageId === first?.messageId ? first : undefined;
-      outcome = await this.#answer(next, acceptance);
-      this.#waiters.get(next.messageId)?.(outcome);
-      this.#waiters.delete(next.messageId);
-      if (this.#inbox.size > 0) await this.#restAfter(outcome);
+    do {
+      for (let next = this.#next(); next; next = this.#next()) {
+        this.#abort = stoppable();
+        const acceptance = next.messageId === first?.messageId ? first : undefined;
+        outcome = await this.#answer(next, acceptance);
+        for (const messageId of [next.messageId, ...this.#inbox.takeJoined()]) this.#settle(messageId, outcome);
+        if (outcome.kind === "failed") break; // what waits is kept, and taken up with the next message
+        if (this.#inbox.size > 0) await this.#restAfter(outcome);
+      }
+      const aborted = outcome?.kind === "aborted" ? { aborted: true } : {};
+      void this.#emit("assistant.idle", aborted);
+      void this.#emit("session.idle", aborted);
+    } while (outcome?.kind !== "failed" && !this.#closing && this.#inbox.size > 0);
+    if (outcome?.kind === "failed" || this.#closing) {
+      for (const messageId of [...this.#waiters.keys()]) this.#settle(messageId, outcome ?? { kind: "aborted" });
     }
-    // Steering that was taken into a run is answered by that run.
-    for (const settle of this.#waiters.values()) settle(outcome ?? { kind: "aborted" });
-    this.#waiters.clear();
     this.#working = undefined;
-    const aborted = outcome?.kind === "aborted" ? { aborted: true } : {};
-    void this.#emit("assistant.idle", aborted);
-    void this.#emit("session.idle", aborted);
+  }
+
+  #next(): Incoming | undefined {
+    return this.#closing ? undefined : this.#inbox.takeNext();
+  }
+
+  #settle(messageId: string, outcome: Outcome): void {
+    this.#waiters.get(messageId)?.(outcome);
+    this.#waiters.delete(messageId);
   }
 
   async #answer(message: Incoming, acceptance?: Acceptance): Promise<Outcome> {
+    let taken = false;
     try {
       await this.#log.repair();
-      await closeOpenCalls(this.#conversation, this.#emit);
-      this.#introduce(message);
+      await this.#closeWhatIsOpen();
+      this.#introduce();
       await this.#emit("user.message", userMessage(message, acceptance ? "idle" : "queued"));
+      taken = true;
+      this.#kept = true;
       acceptance?.accepted();
+      this.#announceTitle(message);
       this.#writeSummary().catch(() => undefined); // the log is the truth; lists fall back to it
       const outcome = await runLoop(
         startRun({
@@ -250,52 +282,60 @@ export class Session {
           signal: this.#abort.signal,
         }),
       );
-      await this.#conclude(outcome);
+      await conclude(outcome, this.#emit);
       return outcome;
     } catch (cause) {
       const error = cause instanceof Error ? cause : new Error(String(cause));
-      acceptance?.refused(error);
+      if (!taken) this.#refuse(message, acceptance, error);
       const errorType = error instanceof TroupeError && error.kind === "storage" ? "persistence" : "internal";
-      this.#log.announce("session.error", {
-        errorType,
-        message: error.message,
-        ...(error.stack && { stack: error.stack }),
-      });
+      const stack = error.stack === undefined ? {} : { stack: error.stack };
+      this.#log.announce("session.error", { errorType, message: error.message, ...stack });
       return { kind: "failed", error };
     }
   }
 
+  /** It never reached the log: its sender is told, or, when it was accepted before, it goes on waiting. */
+  #refuse(message: Incoming, acceptance: Acceptance | undefined, error: Error): void {
+    this.#unsay(message);
+    if (acceptance) acceptance.refused(error);
+    else this.#inbox.putBack(message);
+  }
+
+  /** What could not be written is unsaid, so that no model ever sees what its sender was told was refused. */
+  #unsay({ messageId }: Incoming): void {
+    const unsaid = this.#log.unsay(
+      (event) =>
+        (event.type === "user.message" && event.data.interactionId === messageId) ||
+        (event.type === "troupe.message_queued" && event.data.messageId === messageId),
+    );
+    if (!unsaid) return;
+    this.#conversation.reset();
+    for (const event of this.#log.events) this.#fold(event);
+  }
+
+  /** A turn that ended by a failure of ours is ended in the log before the next one begins. */
+  async #closeWhatIsOpen(): Promise<void> {
+    await closeOpenCalls(this.#conversation, this.#emit);
+    const { openTurn: turnId } = this.#conversation;
+    if (turnId !== undefined) await this.#emit("assistant.turn_end", { turnId });
+  }
+
   /** What a reader of the log must know before the message: the model and the system prompt, when they are new. */
-  #introduce(message: Incoming): void {
+  #introduce(): void {
     const { model, system } = this.#options;
     if (this.#lastModel !== model.model) {
       const previous = this.#lastModel === undefined ? {} : { previousModel: this.#lastModel };
       void this.#emit("session.model_change", { newModel: model.model, ...previous });
     }
     if (this.#conversation.system !== system) void this.#emit("system.message", { role: "system", content: system });
-    if (this.#title === undefined) {
-      this.#title = titleOf(message.content);
-      void this.#emit("session.title_changed", { title: this.#title });
-    }
+    if (!this.#toolsTold) void this.#emit("session.tools_updated", { model: model.model });
+    this.#toolsTold = true;
   }
 
-  async #conclude(outcome: Outcome): Promise<void> {
-    switch (outcome.kind) {
-      case "aborted":
-        return this.#emit("abort", { reason: "user_initiated" });
-      case "limit":
-        return this.#emit("troupe.limit_reached", outcome.reached);
-      case "error": {
-        const { message, hint, kind, code, statusCode } = outcome.error;
-        return this.#emit("session.error", {
-          errorType: kind,
-          message: hint ? `${message}. ${hint}` : message,
-          ...(code !== undefined && { errorCode: code }),
-          ...(statusCode !== undefined && { statusCode }),
-        });
-      }
-      default:
-    }
+  #announceTitle({ content }: Incoming): void {
+    if (this.#titleTold) return;
+    this.#titleTold = true;
+    void this.#emit("session.title_changed", { title: this.#title ?? titleOf(content) });
   }
 
   async #restAfter(outcome: Outcome): Promise<void> {
@@ -345,10 +385,6 @@ interface Acceptance {
   readonly messageId: string;
   accepted(): void;
   refused(error: Error): void;
-}
-
-function queued({ attachments, ...message }: Incoming): EventData<"troupe.message_queued"> {
-  return { ...message, ...(attachments && { attachments: [...attachments] }) };
 }
 
 const titleOf = (prompt: string): string => clip(prompt.trim().split("\n", 1)[0] ?? "", 72);

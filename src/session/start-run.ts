@@ -78,15 +78,12 @@ export function startRun(parts: RunParts): Run {
       access.kind === "read"
         ? { allowed: true }
         : { allowed: false, message: "Permission denied and could not request permission from user" },
-    async beforeModelCall() {
-      const messages = await history.messages();
-      void emit("session.usage_info", {
-        currentTokens: Math.ceil((parts.system.length + history.characters) / 4),
-        messagesLength: messages.length,
-        tokenLimit: model.contextWindow ?? ASSUMED_CONTEXT_WINDOW,
-      });
-      return budget.reached(limits);
-    },
+    usageInfo: () => ({
+      currentTokens: Math.ceil((parts.system.length + history.characters) / 4),
+      messagesLength: history.length,
+      tokenLimit: model.contextWindow ?? ASSUMED_CONTEXT_WINDOW,
+    }),
+    beforeModelCall: async () => budget.reached(limits),
     beforeStopping: async () => "stop",
     spent: (call) => reportUsage(call, model, emit),
     bound: (content, toolName) =>

@@ -32,7 +32,7 @@ const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 
 export const nodeDisk: Disk = {
-  mkdir: makeDirectory,
+  mkdir: (path) => makeDirectory(path),
   openAppend: (path) => openOrCreate(path, fs.constants.O_WRONLY | fs.constants.O_APPEND),
   openExclusive: (path) => create(path, fs.constants.O_WRONLY),
   async write(fd, data) {
@@ -82,7 +82,7 @@ export async function writeNewFile(
   }
 }
 
-async function makeDirectory(path: string): Promise<void> {
+async function makeDirectory(path: string, parents: "missing" | "made" = "missing"): Promise<void> {
   try {
     await fs.promises.mkdir(path, { mode: DIRECTORY_MODE });
     await fs.promises.chmod(path, DIRECTORY_MODE);
@@ -90,9 +90,10 @@ async function makeDirectory(path: string): Promise<void> {
     const code = (error as NodeJS.ErrnoException).code;
     const isThere = code !== "ENOENT" && fs.statSync(path, { throwIfNoEntry: false })?.isDirectory();
     if (isThere) return;
-    if (code !== "ENOENT" || dirname(path) === path) throw error;
+    // Some file systems say ENOENT whatever is there: having made the parents, we do not ask twice.
+    if (code !== "ENOENT" || dirname(path) === path || parents === "made") throw error;
     await makeDirectory(dirname(path));
-    await makeDirectory(path);
+    await makeDirectory(path, "made");
   }
 }
 

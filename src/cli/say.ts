@@ -1,0 +1,20 @@
+import { sanitise } from "../lib/text.ts";
+
+/** One line for people, on stderr: whatever it quotes cannot drive the terminal or pass for another line. */
+export function say(text: string): void {
+  process.stderr.write(
+    `troupe: ${sanitise(text)
+      .replace(/\s*\n\s*/g, " ")
+      .trim()}\n`,
+  );
+}
+
+/** As `say`, for what needs its lines: the stack of a defect. */
+export function sayLines(text: string): void {
+  process.stderr.write(`troupe: ${sanitise(text).trimEnd()}\n`);
+}
+
+/** A sentence, then what to do about it. */
+export function withHint(message: string, hint: string | undefined): string {
+  return hint ? `${message.replace(/[.\s]+$/, "")}. ${hint}` : message;
+}

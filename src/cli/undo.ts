@@ -1,0 +1,100 @@
+import { workingDirectory } from "../context/working-directory.ts";
+import { nodeDisk } from "../lib/node/disk.ts";
+import { systemStamp } from "../lib/stamp.ts";
+import { plural, sanitise } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { createRuntime, type Runtime } from "../runtime/runtime.ts";
+import { findSession } from "../runtime/select-session.ts";
+import { Checkpoints, describeChange, type KeptChange } from "../session/checkpoints.ts";
+import { type UndoTarget, undo } from "../session/undo.ts";
+import { type Arguments, usage } from "./args.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+
+const HELP = `Usage:
+  troupe undo                take back the file changes of the last tool call
+  troupe undo turn           those of the whole last turn
+  troupe undo <call id>      everything from this tool call on
+  troupe undo --list         what can be taken back, the last change at the bottom
+
+  --session <id|name>        another session than the last one of this folder
+  --force                    also where files were changed since; their content is kept and its place is named
+`;
+
+/** `troupe undo`: files as they were before the agent changed or deleted them. */
+export async function undoCommand(
+  given: Arguments,
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): Promise<ExitCode> {
+  const [, word, ...more] = given.words;
+  if (more.length > 0) throw usage(`troupe undo takes one tool call at most, not ${given.words.length - 1} words.`);
+  if (word === "help") return print(HELP);
+
+  const { store } = createRuntime({ environment });
+  const wanted = given.text("session");
+  const sessionId = wanted === undefined ? await sessionHere(store) : await findSession(store, wanted);
+  const log = await store.open(sessionId);
+  try {
+    const { directory, heldBy } = log;
+    const checkpoints = new Checkpoints({ directory, disk: nodeDisk, stamp: systemStamp });
+    if (given.has("list") || word === "list") return print(listText(await checkpoints.changes()));
+    if (heldBy) {
+      throw new TroupeError("failed", `Session ${sessionId} is in use by process ${heldBy.pid}.`, {
+        hint: "End it first, so that it does not go on with files that change under it.",
+      });
+    }
+    const report = await undo(targetOf(word), { checkpoints, disk: nodeDisk, force: given.has("force") });
+    if (report.conflicts.length > 0 && !given.has("force")) throw changedSince(report.conflicts);
+    return print(reportText(report));
+  } finally {
+    await log.close();
+  }
+}
+
+/** The last session of this folder or repository; never one of another place. */
+async function sessionHere(store: Runtime["store"]): Promise<string> {
+  const here = workingDirectory(process.cwd());
+  const own = (await store.list())
+    .filter(({ cwd, gitRoot }) => cwd === here.cwd || (gitRoot !== undefined && gitRoot === here.gitRoot))
+    .sort((one, other) => other.updatedAt.localeCompare(one.updatedAt));
+  if (own[0]) return own[0].sessionId;
+  throw new TroupeError("usage", "No session has worked in this folder.", {
+    hint: "Name one with --session <id|name>.",
+  });
+}
+
+function targetOf(word: string | undefined): UndoTarget {
+  if (word === undefined) return { kind: "last" };
+  return word === "turn" ? { kind: "turn" } : { kind: "back-to", toolCallId: word };
+}
+
+function changedSince(paths: readonly string[]): TroupeError {
+  const shown = paths.slice(0, 5).join(", ") + (paths.length > 5 ? ` and ${paths.length - 5} more` : "");
+  return new TroupeError("failed", sanitise(`Nothing was undone: changed since by someone else: ${shown}.`), {
+    hint: "Use --force to restore them anyway; what is there now is kept.",
+  });
+}
+
+function listText(changes: readonly KeptChange[]): string {
+  if (changes.length === 0) return "Nothing to undo in this session.\n";
+  const rows: string[] = [];
+  let call: string | undefined;
+  for (const change of changes) {
+    if (change.toolCallId !== call) rows.push(`${change.toolCallId}  ${change.time.slice(0, 19).replace("T", " ")}`);
+    call = change.toolCallId;
+    rows.push(`  ${describeChange(change)}`);
+  }
+  return sanitise(`${rows.join("\n")}\n`);
+}
+
+function reportText({ restored, savedAs }: Awaited<ReturnType<typeof undo>>): string {
+  if (restored.length === 0) return "Nothing to restore: the files are as they were before the call.\n";
+  const saved = Object.entries(savedAs).map(([path, place]) => `What was in ${path} is kept in ${place}`);
+  return sanitise(
+    `${[`Restored ${plural(restored.length, "file")}:`, ...restored.map((path) => `  ${path}`), ...saved].join("\n")}\n`,
+  );
+}
+
+function print(text: string): ExitCode {
+  process.stdout.write(text);
+  return exitCodes.done;
+}

@@ -1,0 +1,23 @@
+import type { Outcome } from "../loop/loop.ts";
+import type { Emit } from "../protocol/event.ts";
+
+/** How a run that did not simply finish is told, right before the session is idle. */
+export async function conclude(outcome: Outcome, emit: Emit): Promise<void> {
+  switch (outcome.kind) {
+    case "done":
+      return;
+    case "aborted":
+      return emit("abort", { reason: "user_initiated" });
+    case "limit":
+      return emit("troupe.limit_reached", outcome.reached);
+    case "error": {
+      const { message, hint, kind, code, statusCode } = outcome.error;
+      return emit("session.error", {
+        errorType: kind,
+        message: hint ? `${message}. ${hint}` : message,
+        ...(code !== undefined && { errorCode: code }),
+        ...(statusCode !== undefined && { statusCode }),
+      });
+    }
+  }
+}

@@ -1,0 +1,226 @@
+/** Moments that are easy to get wrong: endings, races, refusals, damage in the middle. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { deferred } from "../../src/lib/deferred.ts";
+import { nodeDisk } from "../../src/lib/node/disk.ts";
+import { systemStamp } from "../../src/lib/stamp.ts";
+import { otherwise } from "../../src/model/faux/faux-plan.ts";
+import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
+import type { Provider } from "../../src/model/provider.ts";
+import { jsonlStore } from "../../src/store/jsonl.ts";
+import { memoryStore } from "../../src/store/memory.ts";
+import { expectPaired } from "../../src/testing/story.ts";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { dataOf, echo, stage, tool } from "../support/stage.ts";
+
+const soon = (milliseconds = 5): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+describe("close", () => {
+  it("answers nothing more: what waits stays in the log", async () => {
+    const { session, model } = await stage([stalls(), otherwise(says("never"))]);
+    const waits = [session.sendAndWait({ prompt: "one" })];
+    await soon();
+    waits.push(session.sendAndWait({ prompt: "two" }), session.sendAndWait({ prompt: "three" }));
+    await soon();
+    await session.close();
+    expect((await Promise.all(waits)).map(({ kind }) => kind)).toEqual(["aborted", "aborted", "aborted"]);
+    expect(model.requests).toHaveLength(1);
+    expect(dataOf(session.events, "troupe.message_queued").map(({ content }) => content)).toEqual(["two", "three"]);
+    await expect(session.send({ prompt: "late" })).rejects.toThrow(/closed/);
+  });
+
+  it("can be called twice and at once", async () => {
+    const { session } = await stage([stalls()]);
+    await session.send({ prompt: "one" });
+    await Promise.all([session.close(), session.close()]);
+    expect(dataOf(session.events, "session.shutdown")).toHaveLength(1);
+  });
+});
+
+describe("outcomes belong to their own message", () => {
+  it("also when it is sent while the session finishes, or by a listener that hears of the end", async () => {
+    const { session } = await stage([says("ONE"), says("TWO"), says("THREE")]);
+    const later = deferred<unknown>();
+    let sent = false;
+    session.subscribe((event) => {
+      if (event.type !== "assistant.idle" || sent) return;
+      sent = true;
+      session.sendAndWait({ prompt: "two" }).then(later.resolve, later.reject);
+    });
+    expect(await session.sendAndWait({ prompt: "one" })).toEqual({ kind: "done", answer: "ONE" });
+    expect(await later.promise).toEqual({ kind: "done", answer: "TWO" });
+    expect(await session.sendAndWait({ prompt: "three" })).toEqual({ kind: "done", answer: "THREE" });
+  });
+
+  it("a steering message shares the outcome of the run it joined", async () => {
+    const gate = deferred<string>();
+    const { session } = await stage([calls(["wait"]), says("A"), says("B")], {
+      tools: [tool("wait", () => gate.promise)],
+    });
+    const first = session.sendAndWait({ prompt: "one" });
+    await soon();
+    const steered = session.sendAndWait({ prompt: "also", mode: "immediate" });
+    const queued = session.sendAndWait({ prompt: "two" });
+    await soon();
+    gate.resolve("");
+    expect(await Promise.all([first, steered, queued])).toEqual(
+      ["A", "A", "B"].map((answer) => ({ kind: "done", answer })),
+    );
+  });
+
+  it("every listener hears events in the same order, whoever sends in between", async () => {
+    const { session, heard } = await stage([says("ONE"), says("TWO")]);
+    const second: string[] = [];
+    let sent = false;
+    session.subscribe(({ type }) => {
+      if (type === "assistant.idle" && !sent) {
+        sent = true;
+        void session.send({ prompt: "two" });
+      }
+    });
+    session.subscribe(({ type }) => second.push(type));
+    await session.sendAndWait({ prompt: "one" });
+    await session.whenIdle();
+    await soon();
+    await session.whenIdle();
+    expect(second).toEqual(heard.map(({ type }) => type));
+  });
+});
+
+describe("abort", () => {
+  it("before the model was asked makes no turn and counts no call", async () => {
+    const { session, model } = await stage([says("never")]);
+    const sent = session.sendAndWait({ prompt: "go" });
+    session.abort();
+    expect((await sent).kind).toBe("aborted");
+    expect(dataOf(session.events, "assistant.turn_start")).toHaveLength(model.requests.length);
+    expect(session.budget.run.calls).toBe(model.requests.length);
+  });
+
+  it("ends a run whose provider takes no notice", { timeout: 10_000 }, async () => {
+    const deaf: Provider = {
+      id: "deaf",
+      stream: () => ({ [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => undefined) }) }),
+    };
+    const { session } = await stage([], { provider: deaf });
+    const sent = session.sendAndWait({ prompt: "go" });
+    await soon();
+    session.abort();
+    expect((await sent).kind).toBe("aborted");
+  });
+});
+
+describe("replies that are not quite right", () => {
+  it("says so when a reply was cut off, and when there was none", async () => {
+    const cut = says("half an ans").map((move) => (move.type === "end" ? { ...move, stop: "length" as const } : move));
+    const { session, heard } = await stage([cut, says("")]);
+    expect(await session.sendAndWait({ prompt: "one" })).toEqual({ kind: "done", answer: "half an ans" });
+    await session.sendAndWait({ prompt: "two" });
+    expect(dataOf(heard, "session.warning").map(({ warningType }) => warningType)).toEqual([
+      "output_limit",
+      "empty_reply",
+    ]);
+  });
+
+  it("answers two calls that came with one id, each by its own", async () => {
+    const { session, model } = await stage([
+      calls(["echo", { text: "a" }, "x"], ["echo", { text: "b" }, "x"]),
+      says("ok"),
+    ]);
+    await session.sendAndWait({ prompt: "go" });
+    expect(model.requests[1]?.messages.slice(2)).toMatchObject([
+      { toolCallId: "x", content: "a" },
+      { toolCallId: "x_2", content: "b" },
+    ]);
+    expectPaired(session.events);
+  });
+
+  it("a result that cannot be kept is a failure of its call, not of the run, and siblings end first", async () => {
+    const huge = "x".repeat(65 * 1024 * 1024);
+    await using folder = await tempFolder();
+    const store = jsonlStore({ root: folder.path, disk: nodeDisk, stamp: systemStamp });
+    const { session } = await stage([calls(["huge"], ["slow"]), says("ok")], {
+      store,
+      tools: [tool("huge", async () => huge), tool("slow", () => soon(30).then(() => "slept"))],
+    });
+    expect((await session.sendAndWait({ prompt: "go" })).kind).toBe("done");
+    expect(
+      dataOf(session.events, "tool.execution_complete")
+        .map(({ success }) => success)
+        .sort(),
+    ).toEqual([false, true]);
+    expectPaired(session.events);
+    await session.close();
+  });
+});
+
+describe("what was refused is unsaid", () => {
+  it("no model sees a message whose sender was told that it was not accepted", async () => {
+    const inner = memoryStore();
+    let full = false;
+    const store = {
+      ...inner,
+      async create(id: string) {
+        const log = await inner.create(id);
+        return new Proxy(log, {
+          get(target, name) {
+            if (name === "append" && full) return async () => Promise.reject(new Error("no room"));
+            if (name === "recover") return async () => (full ? Promise.reject(new Error("no room")) : undefined);
+            const value = Reflect.get(target, name);
+            return typeof value === "function" ? value.bind(target) : value;
+          },
+        });
+      },
+    };
+    const { session, model } = await stage([says("a"), says("b")], { store });
+    await session.sendAndWait({ prompt: "first" });
+    full = true;
+    await expect(session.send({ prompt: "delete everything" })).rejects.toThrow("no room");
+    await session.whenIdle();
+    full = false;
+    await session.sendAndWait({ prompt: "delete nothing" });
+    expect(model.requests[1]?.messages.map(({ content }) => content)).toEqual(["first", "a", "delete nothing"]);
+    const ids = session.events.map(({ id }) => id);
+    expect(session.events.map(({ parentId }) => parentId)).toEqual([null, ...ids.slice(0, -1)]);
+  });
+});
+
+it("after damage in the middle every result still stands behind its call", async () => {
+  await using folder = await tempFolder();
+  const store = jsonlStore({ root: folder.path, disk: nodeDisk, stamp: systemStamp });
+  const first = await stage([calls(["echo", { text: "a" }]), says("one"), says("two")], { store, tools: [echo] });
+  await first.session.sendAndWait({ prompt: "go" });
+  await first.session.sendAndWait({ prompt: "on" });
+  await first.session.close();
+  const file = join(folder.path, "session-state", "session-1", "events.jsonl");
+  writeFileSync(file, readFileSync(file, "utf8").replace('"success":true', '"success":tru '));
+
+  const second = await stage([says("three")], { store, resume: "session-1" });
+  await second.session.sendAndWait({ prompt: "again" });
+  expect(second.model.requests[0]?.messages.map(({ role }) => role).join(" ")).toBe(
+    "user assistant tool assistant user assistant user",
+  );
+  await second.session.close();
+});
+
+it("says things in the order the wire does", async () => {
+  const { session, heard } = await stage([says("ok")]);
+  await session.sendAndWait({ prompt: "go" });
+  expect(heard.map(({ type }) => type)).toEqual([
+    "pending_messages.modified",
+    "session.model_change",
+    "system.message",
+    "session.tools_updated",
+    "user.message",
+    "session.title_changed",
+    "assistant.turn_start",
+    "session.usage_info",
+    "assistant.usage",
+    "troupe.usage",
+    "assistant.message",
+    "assistant.turn_end",
+    "assistant.idle",
+    "session.idle",
+  ]);
+});
