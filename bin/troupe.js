@@ -5,6 +5,9 @@
 const { readFileSync, writeFileSync } = require("node:fs");
 const { join } = require("node:path");
 
+process.stdout.on("error", () => {
+  process.exitCode ||= 1; // the command says why, where there is more to say
+});
 const [first] = process.argv.slice(2);
 if (process.argv.length === 3 && (first === "--version" || first === "-v")) {
   process.stdout.write(`${JSON.parse(readFileSync(join(__dirname, "..", "package.json"), "utf8")).version}\n`);

@@ -41,6 +41,11 @@ export function parse(argv: readonly string[]): Arguments {
       );
     }
   }
+  const once = tokens.flatMap((token) => (token.kind === "option" ? [token.name] : []));
+  for (const [index, name] of once.entries()) {
+    const repeated = once.indexOf(name) !== index && !options.find((option) => option.name === name)?.multiple;
+    if (repeated) throw usage(`--${name} is given twice.`);
+  }
   const text = (name: string): string | undefined => {
     const value = values[name];
     return typeof value === "string" ? value : undefined;
@@ -76,10 +81,9 @@ export const usage = (message: string): TroupeError =>
   new TroupeError("usage", message, { hint: "See `troupe --help`." });
 
 function unknownFlag(flag: string): TroupeError {
-  const close = nearest(
-    flag.replace(/^-+/, ""),
-    options.map(({ name }) => name),
-  );
+  // What loosens the reins is never offered by mistake.
+  const names = options.filter(({ group }) => group !== "Permissions").map(({ name }) => name);
+  const close = nearest(flag.replace(/^-+/, ""), names);
   return usage(`Unknown flag ${flag}.${close ? ` Did you mean --${close}?` : ""}`);
 }
 

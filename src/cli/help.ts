@@ -11,7 +11,8 @@ export function helpText(version: string): string {
 
 Usage:
   troupe -p "<prompt>"               run one prompt; the answer goes to stdout, progress to stderr
-  <command> | troupe -p "<prompt>"   the same, with the command's output as data
+  <command> | troupe -p "<prompt>"   the same, with the command's output as data; without -p the output is the
+                                     prompt; add - to wait for a command that is silent for more than 3 s
   troupe sessions list|show|search|export|delete
   troupe models                      which models can be used, and why not the rest
 ${flags.join("\n")}
@@ -32,5 +33,5 @@ State is kept in TROUPE_HOME (default ~/.troupe); every session can be resumed.
 
 function line({ name, short, value, help }: (typeof options)[number]): string {
   const flag = `${short ? `-${short}, ` : "    "}--${name}${value ? ` <${value}>` : ""}`;
-  return `  ${flag.padEnd(30)} ${help}`;
+  return `  ${flag.padEnd(33)} ${help}`;
 }

@@ -2,6 +2,8 @@
  * The command line. Only what a command needs is loaded: this file decides which, prints errors in one line, and
  * turns everything that can happen into an exit code.
  */
+
+import { nearest } from "../lib/text.ts";
 import { ModelError } from "../model/model-error.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { version } from "../runtime/version.ts";
@@ -9,6 +11,7 @@ import { type Arguments, parse, usage } from "./args.ts";
 import { type ExitCode, exitCodeOfError, exitCodes } from "./exit-codes.ts";
 import { helpText } from "./help.ts";
 import type { Launcher } from "./launcher.ts";
+import { write } from "./output.ts";
 import { say, sayLines, withHint } from "./say.ts";
 
 export async function main(launcher: Launcher): Promise<void> {
@@ -38,8 +41,16 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
     case "-":
       return (await import("./prompt-mode.ts")).promptCommand(given, launcher);
     default:
-      throw usage(`Unknown command "${word}". To ask something, use -p: troupe -p "${given.words.join(" ")}"`);
+      throw unknownCommand(given);
   }
+}
+
+function unknownCommand(given: Arguments): TroupeError {
+  const words = given.words.join(" ");
+  if (given.text("prompt") !== undefined) return usage(`What is "${words}"? Put the whole prompt in quotes.`);
+  const close = nearest(given.words[0] ?? "", ["sessions", "models", "help"]);
+  if (close) return usage(`Unknown command "${given.words[0]}". Did you mean troupe ${close}?`);
+  return usage(`Unknown command "${given.words[0]}". To ask something, use -p: troupe -p "${words}"`);
 }
 
 function enterFolder(given: Arguments): void {
@@ -54,8 +65,8 @@ function enterFolder(given: Arguments): void {
   }
 }
 
-function print(text: string): ExitCode {
-  process.stdout.write(text);
+async function print(text: string): Promise<ExitCode> {
+  await write(text);
   return exitCodes.done;
 }
 

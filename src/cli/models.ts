@@ -1,14 +1,17 @@
 import { createRuntime } from "../runtime/runtime.ts";
-import type { Arguments } from "./args.ts";
+import { type Arguments, usage } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
+import { write } from "./output.ts";
 
 /** `troupe models`: what can be used now, and what the rest is waiting for. */
 export async function modelsCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
+  if (given.words.length > 1)
+    throw usage(`troupe models takes no words, so what is "${given.words.slice(1).join(" ")}"?`);
   const { models } = createRuntime({ environment: process.env, importModule: launcher.importModule });
   const rows = await models.list();
   if (given.choice("output-format", ["text", "json"]) === "json") {
-    process.stdout.write(rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+    await write(rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
     return exitCodes.done;
   }
   const chosen = await models.resolve().then(
@@ -32,7 +35,7 @@ export async function modelsCommand(given: Arguments, launcher: Launcher): Promi
     "",
     "Choose one with --model, TROUPE_MODEL, or defaultModel in providers.json.",
   ];
-  process.stdout.write(`${text.join("\n")}\n`);
+  await write(`${text.join("\n")}\n`);
   return exitCodes.done;
 }
 

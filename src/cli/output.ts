@@ -1,4 +1,5 @@
 import { sanitise } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
 
 /** stdout as a contract: answers and JSON lines, whole, and a clear sign when nobody reads any more. */
 export interface Output {
@@ -35,4 +36,16 @@ export function output(stdout: NodeJS.WriteStream, onFailure: () => void): Outpu
         else stdout.write("", () => setImmediate(resolve)); // the error event follows the callback
       }),
   };
+}
+
+/** A reader that has seen enough ends the command quietly; any other failure is told. */
+export function write(text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(text, (error) => {
+      const gone = error && "code" in error && error.code === "EPIPE";
+      if (gone) reject(new TroupeError("interrupted", "The reader of stdout went away."));
+      else if (error) reject(new TroupeError("failed", `Could not write to stdout: ${error.message}`));
+      else resolve();
+    });
+  });
 }

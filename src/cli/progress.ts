@@ -3,8 +3,8 @@ import type { SessionEvent } from "../protocol/event.ts";
 
 export interface Progress {
   show(event: SessionEvent): void;
-  /** Takes the live line away, so that what follows starts on a clean one. */
-  clear(): void;
+  /** Takes the live line away for good, so that what follows starts on a clean one. */
+  stop(): void;
 }
 
 type LogLevel = "none" | "error" | "warning" | "info" | "debug";
@@ -24,17 +24,22 @@ export function progress(options: {
   let shown = false;
   let turn = 0;
   let drawnAt = 0;
+  let doing = "";
 
   const clear = (): void => {
     if (shown) stderr.write("\r\u001b[K");
     shown = false;
   };
+  // The seconds go on while the model thinks: a line that stands still looks like a program that does.
+  const ticking = live ? setInterval(() => shown && draw(doing), 1_000) : undefined;
+  ticking?.unref();
   const line = (text: string): void => {
     clear();
     stderr.write(`${sanitise(text)}\n`);
   };
   const draw = (text: string): void => {
     if (!live) return;
+    doing = text;
     const seconds = Math.round((now() - started) / 1000);
     const width = Math.max(20, (stderr.columns ?? 80) - 1);
     stderr.write(`\r\u001b[K${clip(sanitise(`… ${text} · turn ${turn} · ${seconds} s`).replaceAll("\n", " "), width)}`);
@@ -43,7 +48,10 @@ export function progress(options: {
   };
 
   return {
-    clear,
+    stop() {
+      clearInterval(ticking);
+      clear();
+    },
     show(event) {
       const report = describe(event);
       if (event.type === "assistant.turn_start") turn++;

@@ -26,7 +26,7 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
   const removeInterrupt = onInterrupt(() => void session.close());
   try {
     const outcome = await run({ session, prompt, format, given, bar, out });
-    bar.clear();
+    bar.stop();
     if (format === "text" && outcome.kind === "done") out.answer(outcome.answer);
     await closeAfter(session, outcome);
     await out.flushed();

@@ -1,10 +1,10 @@
 import { clip, plural, sanitise } from "../lib/text.ts";
-import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { findSession } from "../runtime/select-session.ts";
 import { type Arguments, usage } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { write } from "./output.ts";
 import { say } from "./say.ts";
 
 const HELP = `Usage:
@@ -120,16 +120,4 @@ async function exportLog(runtime: Runtime, sessionId: string): Promise<ExitCode>
   for (const event of events) await write(`${JSON.stringify(event)}\n`);
   for (const { line, message } of damage) say(`line ${line} is damaged and left out: ${message}`);
   return exitCodes.done;
-}
-
-/** A reader that has seen enough ends the command quietly; any other failure is told. */
-function write(text: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    process.stdout.write(text, (error) => {
-      const gone = error && "code" in error && error.code === "EPIPE";
-      if (gone) reject(new TroupeError("interrupted", "The reader of stdout went away."));
-      else if (error) reject(new TroupeError("failed", `Could not write to stdout: ${error.message}`));
-      else resolve();
-    });
-  });
 }

@@ -20,18 +20,32 @@ const HELP = `Usage:
   --force                    also where files were changed since; their content is kept and its place is named
 `;
 
+export interface UndoSurroundings {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  print(text: string): void;
+}
+
+const surroundings = (): UndoSurroundings => ({
+  environment: process.env,
+  cwd: process.cwd(),
+  print: (text) => void process.stdout.write(text),
+});
+
 /** `troupe undo`: files as they were before the agent changed or deleted them. */
-export async function undoCommand(
-  given: Arguments,
-  environment: Readonly<Record<string, string | undefined>> = process.env,
-): Promise<ExitCode> {
+export async function undoCommand(given: Arguments, around: UndoSurroundings = surroundings()): Promise<ExitCode> {
+  const { environment, cwd } = around;
+  const print = (text: string): ExitCode => {
+    around.print(text);
+    return exitCodes.done;
+  };
   const [, word, ...more] = given.words;
   if (more.length > 0) throw usage(`troupe undo takes one tool call at most, not ${given.words.length - 1} words.`);
   if (word === "help") return print(HELP);
 
   const { store } = createRuntime({ environment });
   const wanted = given.text("session");
-  const sessionId = wanted === undefined ? await sessionHere(store) : await findSession(store, wanted);
+  const sessionId = wanted === undefined ? await sessionHere(store, cwd) : await findSession(store, wanted);
   const log = await store.open(sessionId);
   try {
     const { directory, heldBy } = log;
@@ -51,8 +65,8 @@ export async function undoCommand(
 }
 
 /** The last session of this folder or repository; never one of another place. */
-async function sessionHere(store: Runtime["store"]): Promise<string> {
-  const here = workingDirectory(process.cwd());
+async function sessionHere(store: Runtime["store"], folder: string): Promise<string> {
+  const here = workingDirectory(folder);
   const own = (await store.list())
     .filter(({ cwd, gitRoot }) => cwd === here.cwd || (gitRoot !== undefined && gitRoot === here.gitRoot))
     .sort((one, other) => other.updatedAt.localeCompare(one.updatedAt));
@@ -92,9 +106,4 @@ function reportText({ restored, savedAs }: Awaited<ReturnType<typeof undo>>): st
   return sanitise(
     `${[`Restored ${plural(restored.length, "file")}:`, ...restored.map((path) => `  ${path}`), ...saved].join("\n")}\n`,
   );
-}
-
-function print(text: string): ExitCode {
-  process.stdout.write(text);
-  return exitCodes.done;
 }

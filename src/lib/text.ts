@@ -1,7 +1,7 @@
 /** The candidate most like `wanted`, if any is close enough to be a likely slip of the finger. */
 export function nearest(wanted: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
-  let bestDistance = Math.max(2, Math.floor(wanted.length / 3)) + 1;
+  let bestDistance = Math.max(1, Math.floor(wanted.length / 3)) + 1;
   for (const candidate of candidates) {
     const distance = editDistance(wanted.toLowerCase(), candidate.toLowerCase(), bestDistance);
     if (distance < bestDistance) {
@@ -12,15 +12,20 @@ export function nearest(wanted: string, candidates: Iterable<string>): string | 
   return best;
 }
 
+/** Insertions, deletions, changes and swaps of neighbours between the two; `limit` when there are as many or more. */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit;
+  let older: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {
     const next = [i];
     for (let j = 1; j <= b.length; j++) {
-      const swap = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next[j] = Math.min(swap, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1);
+      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swap = swapped ? (older[j - 2] ?? 0) + 1 : change;
+      next[j] = Math.min(change, swap, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1);
     }
+    older = row;
     row = next;
   }
   return row[b.length] ?? limit;

@@ -19,6 +19,7 @@ import { builtinTools } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";
 import { stateRoot } from "./home.ts";
 import { type Models, models } from "./models.ts";
+import { requireFreeName } from "./select-session.ts";
 import { chooseTools, type ToolChoice } from "./tool-choice.ts";
 import { version } from "./version.ts";
 
@@ -99,12 +100,15 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     store,
     models: known,
     async createSession(request) {
+      if (request.name !== undefined) await requireFreeName(store, request.name);
       const log = await store.create(request.sessionId ?? stamp.id("session"));
       return withLog(log, async () => Session.create(await prepare(log, request)));
     },
     async resumeSession(sessionId, request) {
       const log = await store.open(sessionId);
-      return withLog(log, async () => Session.resume(await prepare(log, request, lastModelOf(log))));
+      return withLog(log, async () =>
+        Session.resume(await prepare(log, request, request.model === undefined ? lastModelOf(log) : undefined)),
+      );
     },
     async searchSessions(words, limit) {
       const { sessionIndex } = await import("../store/index-sqlite.ts");
@@ -158,8 +162,14 @@ function lastModelOf(log: SessionLog): string | undefined {
     const event = log.events[index];
     if (event?.type !== "troupe.usage") continue;
     const { provider, model } = event.data;
-    // Stand-ins: a session that had to do with one goes on with whatever there is now.
-    return provider === "understudy" || provider === "faux" ? undefined : `${provider}/${model}`;
+    if (provider === "faux") {
+      const hint = "Name the model to go on with: --model.";
+      throw new TroupeError("usage", "The session was played by a faux script, which cannot be taken up half-way.", {
+        hint,
+      });
+    }
+    // The stand-in: a session that had to do with it goes on with whatever there is now.
+    return provider === "understudy" ? undefined : `${provider}/${model}`;
   }
   return undefined;
 }

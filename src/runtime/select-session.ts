@@ -45,12 +45,20 @@ export async function lastSession(store: Store, here: WorkingDirectory): Promise
   return best.summary.sessionId;
 }
 
+/** A name that stands for two sessions stands for none. */
+export async function requireFreeName(store: Store, name: string): Promise<void> {
+  const taken = (await store.list()).find((summary) => summary.name?.toLowerCase() === name.toLowerCase());
+  if (!taken) return;
+  const hint = `Go on with it (--resume "${taken.name}"), or choose another name.`;
+  throw new TroupeError("usage", `Session ${taken.sessionId} is named "${taken.name}" already.`, { hint });
+}
+
 function ambiguous(wanted: string, ids: readonly string[]): TroupeError {
   return new TroupeError(
     "usage",
     `"${wanted}" could be any of ${ids.length} sessions: ${ids.slice(0, 5).join(", ")}.`,
     {
-      hint: "Give more of the id.",
+      hint: "Give the whole id.",
     },
   );
 }

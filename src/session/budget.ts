@@ -86,7 +86,8 @@ function costUnknown(allowed: number): LimitReached {
 
 function limitReached(what: Omit<LimitReached, "message"> & { flag: string }): LimitReached {
   const { flag, ...rest } = what;
-  const amount = (value: number): string => (rest.limit === "cost" ? `$${value.toFixed(4)}` : `${value} ${rest.limit}`);
-  const message = `Limit reached: ${amount(rest.used)} of ${amount(rest.allowed)} used (${flag}). The work so far is kept.`;
+  const amount = (value: number): string => (rest.limit === "cost" ? `$${value.toFixed(4)}` : String(value));
+  const unit = rest.limit === "cost" ? "" : ` ${rest.limit}`;
+  const message = `Limit reached: ${amount(rest.used)} of ${amount(rest.allowed)}${unit} used (${flag}). The work so far is kept.`;
   return { ...rest, message };
 }

@@ -82,6 +82,8 @@ export class Session {
     const session = new Session(options);
     const { events, damage } = log;
     await recover({ conversation: session.#conversation, events, damage, emit: session.#emit });
+    const { name } = options;
+    if (name !== undefined && name !== session.#name) void session.#emit("troupe.session_named", { name });
     await session.#emit("session.resume", {
       resumeTime: new Date(options.stamp.now()).toISOString(),
       eventCount: events.length,
@@ -97,7 +99,6 @@ export class Session {
     for (const event of options.log.events) this.#fold(event);
     this.#budget = new Budget(options.log.events);
     this.#inbox = Inbox.restored(options.log.events);
-    this.#name = options.name ?? this.#name;
     this.#startedAt = Date.parse(options.log.events[0]?.timestamp ?? "") || options.stamp.now();
     this.#log = new EventLog({
       store: options.log,

@@ -147,6 +147,15 @@ describe("sessions", () => {
     expect(existsSync(join(home, "session-state", "11111111-2222-4333-8444-555555555555"))).toBe(false);
   });
 
+  it("refuses a name that is taken, and a faux session without a model to go on with", async () => {
+    const home = newHome();
+    await troupe(["-p", "x", "--name", "Release", "--model", say("ok")], { cwd, home });
+    const taken = await troupe(["-p", "x", "--name", "release", "--model", say("ok")], { cwd, home });
+    expect(taken).toMatchObject({ code: 2, stderr: expect.stringContaining('named "Release" already') });
+    const unnamed = await troupe(["-p", "x", "--continue"], { cwd, home });
+    expect(unnamed).toMatchObject({ code: 2, stderr: expect.stringContaining("--model") });
+  });
+
   it("refuses an unused id, an ambiguous choice and an id that is taken", async () => {
     const home = newHome();
     const unused = await troupe(["-p", "x", "--resume", "99999999-2222-4333-8444-555555555555"], { cwd, home });
@@ -168,6 +177,10 @@ describe("every error is one line that says what to do, with its own exit code",
     ["an empty prompt", ["-p", "  "], 2, /The prompt is empty/],
     ["no prompt at all", [], 2, /Give a prompt/],
     ["an unknown command", ["expalin", "this"], 2, /use -p/],
+    ["a command with a slip", ["sesions", "list"], 2, /Did you mean troupe sessions\?/],
+    ["a prompt without quotes", ["-p", "explain", "this"], 2, /Put the whole prompt in quotes/],
+    ["a flag given twice", ["-p", "x", "-p", "y"], 2, /--prompt is given twice/],
+    ["an unknown flag that is like none", ["-p", "x", "--foo"], 2, /Unknown flag --foo\. See/],
     ["a folder that is not there", ["-C", "/no/such/folder", "-p", "x"], 2, /no such folder/],
     ["an unknown model", ["-p", "x", "--model", "opnai/gpt-5"], 2, /openai/],
     ["a script that is not there", ["-p", "x", "--model", "faux:/no/such.json"], 2, /no\/such\.json/],

@@ -14,7 +14,7 @@ async function overHttp(steps: NonNullable<ModelServerOptions["steps"]>) {
     id: "test",
     baseUrl: server.baseUrl,
     headers: async () => ({}),
-    bounds: { idleMs: 300, connectMs: 300, totalMs: 5_000 },
+    bounds: { idleMs: 300, connectMs: 10_000, totalMs: 20_000 },
   };
   const provider = withRetry(openaiChat(place), { stamp: fauxStamp(), random: () => 0.5 });
   return { server, ...(await stage([], { provider, streaming: true })) };

@@ -200,8 +200,7 @@ function hintFor(kind: ModelErrorKind, place: Place, status: number | undefined)
 function requestHint(place: Place, status: number | undefined): string {
   const origin = originOf(place);
   if (status === 404) return `Check the model name (\`troupe models\` lists them) and the base URL ${origin}.`;
-  if (status === 413)
-    return "The request is too large: remove images and large attachments, or compact the conversation.";
+  if (status === 413) return "The request is too large: remove images and large attachments, or start a new session.";
   if (status !== undefined && status < 400) return "Set the base URL to the final address: keys are not sent along.";
   return "The provider did not accept the request: check the model name and its settings.";
 }

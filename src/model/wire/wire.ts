@@ -69,6 +69,7 @@ async function isStream(exchange: Exchange, place: Place): Promise<boolean> {
     throw new ModelError(`${place.id}: a web page came back instead of a reply`, {
       kind: "protocol",
       provider: place.id,
+      retryable: false,
       hint: "Check the base URL: it may lack a part such as /v1, or a proxy asks you to sign in.",
     });
   }
