@@ -4,11 +4,11 @@
  * alone and has the prefix `troupe.`.
  */
 import * as z from "zod";
-import type { Json } from "../lib/json.ts";
+import { Attachment, barrier, count, ephemeral, event, JsonValue, nothing, Tokens, text } from "./define-event.ts";
+import { ownEvents } from "./own-events.ts";
+import { requestEvents } from "./request-events.ts";
 
-const JsonValue: z.ZodType<Json> = z.json();
-const text = z.string();
-const count = z.number();
+export type { Attachment } from "./define-event.ts";
 
 export const ToolRequest = z.object({
   toolCallId: text,
@@ -16,31 +16,6 @@ export const ToolRequest = z.object({
   arguments: JsonValue.exactOptional(),
   type: z.enum(["function", "custom"]).exactOptional(),
 });
-
-const LineRange = z.object({ start: count, end: count });
-const Position = z.object({ line: count, character: count });
-
-/** What a user attached to a message. Every field given by a client is kept. */
-export const Attachment = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("file"), path: text, displayName: text, lineRange: LineRange.exactOptional() }),
-  z.object({ type: z.literal("directory"), path: text, displayName: text }),
-  z.object({
-    type: z.literal("selection"),
-    filePath: text,
-    displayName: text,
-    text,
-    selection: z.object({ start: Position, end: Position }),
-  }),
-  z.object({
-    type: z.literal("blob"),
-    mimeType: text,
-    data: text.exactOptional(),
-    displayName: text.exactOptional(),
-    assetId: text.exactOptional(),
-    byteLength: count.exactOptional(),
-  }),
-]);
-export type Attachment = z.infer<typeof Attachment>;
 
 /** A binary kept beside the log, named by its hash, so that a line of the log stays a line. */
 const BinaryReference = z.object({
@@ -60,30 +35,6 @@ const WorkingDirectory = z.object({
   headCommit: text.exactOptional(),
 });
 export type WorkingDirectory = z.infer<typeof WorkingDirectory>;
-
-const Tokens = z.object({
-  inputTokens: count,
-  outputTokens: count,
-  cacheReadTokens: count,
-  cacheWriteTokens: count,
-  reasoningTokens: count,
-});
-
-interface EventOptions {
-  /** Shown, never stored: absent from the log and from replay. */
-  ephemeral?: boolean;
-  /** Synced to disk before anyone is told. */
-  barrier?: boolean;
-}
-
-/** The schema is built when something is checked against it; a run that checks nothing pays nothing. */
-function event<const T extends string, D extends z.ZodType>(type: T, data: () => D, options: EventOptions = {}) {
-  return { type, data: z.lazy(data), ephemeral: options.ephemeral ?? false, barrier: options.barrier ?? false };
-}
-
-const ephemeral = { ephemeral: true } as const;
-const barrier = { barrier: true } as const;
-const nothing = z.object({});
 
 /** Everything that can happen in a session. */
 export const eventDefinitions = [
@@ -281,63 +232,8 @@ export const eventDefinitions = [
     barrier,
   ),
 
-  /** What one model call used and cost; kept, so that totals survive a kill. `costUsd` null = price unknown. */
-  event("troupe.usage", () =>
-    Tokens.extend({
-      turnId: text,
-      provider: text,
-      model: text,
-      costUsd: count.nullable(),
-      durationMs: count,
-      attempts: count,
-      estimated: z.boolean().exactOptional(),
-    }),
-  ),
-  /** Text of a reply that broke off and was asked for again; kept for people, never shown to the model. */
-  event("troupe.partial_message", () => z.object({ turnId: text, messageId: text, content: text, reason: text })),
-  /** A message accepted while the agent was busy: from here on it is not lost, whenever its turn comes. */
-  event(
-    "troupe.message_queued",
-    () =>
-      z.object({
-        messageId: text,
-        content: text,
-        mode: z.enum(["enqueue", "immediate"]),
-        attachments: z.array(Attachment).exactOptional(),
-      }),
-    barrier,
-  ),
-  /** A model call failed and is tried again after a wait, for those who watch. */
-  event(
-    "troupe.retry",
-    () => z.object({ attempt: count, delayMs: count, reason: text, statusCode: count.exactOptional() }),
-    ephemeral,
-  ),
-  /** A limit the user set ended the work. */
-  event(
-    "troupe.limit_reached",
-    () => z.object({ limit: z.enum(["turns", "tokens", "cost"]), allowed: count, used: count, message: text }),
-    barrier,
-  ),
-  /** Damage found in this log on open: what was lost, and where its bytes were put. */
-  event(
-    "troupe.log_damage",
-    () =>
-      z.object({
-        damage: z.array(
-          z.object({
-            kind: text,
-            line: count,
-            offset: count,
-            bytes: count,
-            message: text,
-            savedTo: text.exactOptional(),
-          }),
-        ),
-      }),
-    barrier,
-  ),
-  event("troupe.session_named", () => z.object({ name: text })),
+  ...requestEvents,
+  ...ownEvents,
 ] as const;
 
 type Definition = (typeof eventDefinitions)[number];

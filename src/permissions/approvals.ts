@@ -1,0 +1,68 @@
+/** Answers that are remembered, in the shape in which the wire and `permissions-config.json` hold them. */
+import * as z from "zod";
+import type { GuardedAccess } from "./access.ts";
+import type { ShellAnalysis, ShellCommand } from "./shell/analyse.ts";
+
+export const Approval = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("commands"), commandIdentifiers: z.array(z.string()) }),
+  z.object({ kind: z.literal("read") }),
+  z.object({ kind: z.literal("write") }),
+  z.object({ kind: z.literal("mcp"), serverName: z.string(), toolName: z.string().nullable() }),
+  z.object({ kind: z.literal("mcp-sampling"), serverName: z.string() }),
+  z.object({ kind: z.literal("memory") }),
+  z.object({ kind: z.literal("custom-tool"), toolName: z.string() }),
+  z.object({ kind: z.literal("extension-management"), operation: z.string().exactOptional() }),
+  z.object({ kind: z.literal("extension-permission-access"), extensionName: z.string() }),
+]);
+export type Approval = z.infer<typeof Approval>;
+
+/** True when a remembered answer covers this access. Shell commands are covered one by one; see `approvesCommand`. */
+export function approves(approval: Approval, access: GuardedAccess): boolean {
+  switch (access.kind) {
+    case "read":
+    case "write":
+    case "memory":
+      return approval.kind === access.kind;
+    case "mcp": {
+      if (approval.kind !== "mcp" || approval.serverName !== access.serverName) return false;
+      return approval.toolName === null || approval.toolName === access.toolName;
+    }
+    case "custom-tool":
+      return approval.kind === "custom-tool" && approval.toolName === access.toolName;
+    case "shell":
+    case "url":
+      return false;
+  }
+}
+
+export function approvesCommand(approval: Approval, command: ShellCommand): boolean {
+  if (approval.kind !== "commands" || !command.certain || command.escapes) return false;
+  return approval.commandIdentifiers.includes(command.identifier);
+}
+
+/** What "for this session" would remember; undefined when such an answer cannot be given. */
+export function approvalFor(access: GuardedAccess, analysis?: ShellAnalysis): Approval | undefined {
+  switch (access.kind) {
+    case "shell": {
+      if (analysis === undefined || !canApproveCommands(analysis)) return undefined;
+      return { kind: "commands", commandIdentifiers: [...new Set(analysis.commands.map((one) => one.identifier))] };
+    }
+    case "read":
+    case "write":
+    case "memory":
+      return { kind: access.kind };
+    case "mcp":
+      return { kind: "mcp", serverName: access.serverName, toolName: access.toolName };
+    case "custom-tool":
+      return { kind: "custom-tool", toolName: access.toolName };
+    case "url":
+      return undefined;
+  }
+}
+
+/** Only what is read without doubt can be approved for another time. */
+export function canApproveCommands(analysis: ShellAnalysis): boolean {
+  const { plain, commands, redirections } = analysis;
+  const writes = redirections.some((one) => one.write && !one.target.startsWith("/dev/"));
+  return plain && commands.length > 0 && !writes && commands.every((command) => command.certain && !command.escapes);
+}

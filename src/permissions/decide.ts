@@ -1,0 +1,124 @@
+/**
+ * The one decision: hard policy, then deny, ask and allow rules, then what was approved for the session and for this
+ * place, then the mode. A refusal beats every allowance, however broad. Pure: everything it knows is in its arguments.
+ */
+import { approves } from "./approvals.ts";
+import { decideShell } from "./decide-shell.ts";
+import { pathRuleMatches } from "./path-scope.ts";
+import { byRule, type Decision, isInRoots, type PermissionQuestion, type Policy } from "./policy.ts";
+import { protectionOf } from "./protected-paths.ts";
+import type { Rule } from "./rules.ts";
+import { urlMatches } from "./urls.ts";
+
+export function decide(policy: Policy, question: PermissionQuestion): Decision {
+  const { access } = question;
+  if (access.kind === "shell") return decideShell(policy, { ...question, access });
+  const hard = hardPolicy(policy, question);
+  if (hard?.decision === "deny") return hard;
+  const rules = policy.rules.filter((rule) => ruleApplies(rule, question));
+  const denying = firstMatch(rules, "deny", policy, question);
+  if (denying !== undefined) return byRule("deny", denying);
+  if (hard !== undefined) return hard;
+  const asking = firstMatch(rules, "ask", policy, question);
+  if (asking !== undefined) return byRule("ask", asking);
+  const allowing = firstMatch(rules, "allow", policy, question);
+  if (allowing !== undefined) return byRule("allow", allowing);
+  return remembered(policy, question) ?? byMode(policy, question);
+}
+
+/** True when the rule speaks of this kind of access and of this tool. */
+function ruleApplies(rule: Rule, question: PermissionQuestion): boolean {
+  return rule.target.kind === question.access.kind && (rule.tool === undefined || rule.tool === question.toolName);
+}
+
+function hardPolicy(policy: Policy, question: PermissionQuestion): Decision | undefined {
+  const { access } = question;
+  if (access.kind !== "write") return undefined;
+  const path = policy.resolvePath(access.path, question.cwd);
+  const protection = protectionOf(path, policy.places);
+  if (protection === "deny") {
+    const why = "it can run code later or change troupe's own rules";
+    return { decision: "deny", by: "policy", reason: `${access.path} is protected: ${why}` };
+  }
+  if (protection === "ask") {
+    return { decision: "ask", by: "policy", reason: `${access.path} decides what others run, so a person must agree` };
+  }
+  return undefined;
+}
+
+function firstMatch(
+  rules: readonly Rule[],
+  effect: Rule["effect"],
+  policy: Policy,
+  question: PermissionQuestion,
+): Rule | undefined {
+  return rules.find((rule) => rule.effect === effect && ruleMatches(rule, policy, question));
+}
+
+function ruleMatches(rule: Rule, policy: Policy, question: PermissionQuestion): boolean {
+  const { access, cwd } = question;
+  const { target } = rule;
+  const refusing = rule.effect !== "allow";
+  switch (target.kind) {
+    case "read":
+    case "write": {
+      if (access.kind !== target.kind) return false;
+      if (target.path !== undefined)
+        return pathRuleMatches(policy, { rule: target.path, path: access.path, cwd, refusing });
+      return refusing || isInRoots(policy, access.path, cwd);
+    }
+    case "url":
+      return (
+        access.kind === "url" && (target.pattern === undefined || urlMatches(target.pattern, access.url, refusing))
+      );
+    case "mcp":
+      return (
+        access.kind === "mcp" &&
+        access.serverName === target.server &&
+        (target.tool === undefined || target.tool === access.toolName)
+      );
+    case "custom-tool":
+      return access.kind === "custom-tool" && access.toolName === target.tool;
+    case "memory":
+      return access.kind === "memory";
+    case "shell":
+      return false;
+  }
+}
+
+function remembered(policy: Policy, question: PermissionQuestion): Decision | undefined {
+  const { access, cwd } = question;
+  const isPath = access.kind === "read" || access.kind === "write";
+  if (isPath && !isInRoots(policy, access.path, cwd)) return undefined;
+  for (const by of ["session", "location"] as const) {
+    if (policy[by].some((approval) => approves(approval, access))) {
+      return { decision: "allow", by, reason: `approved for this ${by}` };
+    }
+  }
+  return undefined;
+}
+
+function byMode(policy: Policy, question: PermissionQuestion): Decision {
+  const { access, cwd } = question;
+  const { mode } = policy;
+  const allow = (by: "mode" | "default", reason: string): Decision => ({ decision: "allow", by, reason });
+  switch (access.kind) {
+    case "read":
+    case "write": {
+      if (!isInRoots(policy, access.path, cwd)) {
+        return { decision: "ask", by: "default", reason: `${access.path} is outside the allowed folders` };
+      }
+      if (mode.allTools) return allow("mode", "every tool is allowed");
+      if (access.kind === "read" && !mode.askReads) return allow("default", "reading inside the allowed folders");
+      break;
+    }
+    case "url":
+      if (mode.allUrls) return allow("mode", "every address is allowed");
+      break;
+    case "shell":
+      break;
+    default:
+      if (mode.allTools) return allow("mode", "every tool is allowed");
+  }
+  return { decision: "ask", by: "default", reason: "no rule or approval covers it" };
+}

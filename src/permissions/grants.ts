@@ -1,0 +1,143 @@
+/**
+ * Answers that were given: once, for the session, and for a place. Only what a person approved is kept here; a refusal
+ * is a rule, and rules are written elsewhere.
+ */
+import { createHash } from "node:crypto";
+import * as fs from "node:fs";
+import { dirname } from "node:path";
+import { isObject, parseJson } from "../lib/json.ts";
+import { type Disk, replaceFile } from "../lib/node/disk.ts";
+import type { GuardedAccess } from "./access.ts";
+import { Approval } from "./approvals.ts";
+
+export interface Grants {
+  readonly session: readonly Approval[];
+  /** What is approved in this place, by this session or an earlier one. */
+  readonly location: readonly Approval[];
+  /** Folders that were opened to the tools in this place. */
+  readonly allowedDirectories: readonly string[];
+  approveOnce(key: string): void;
+  /** True exactly once per approval. */
+  takeOnce(key: string): boolean;
+  approveForSession(approval: Approval): void;
+  approveForLocation(approval: Approval): Promise<void>;
+  allowDirectory(path: string): Promise<void>;
+  resetSession(): void;
+}
+
+/** The file with the remembered answers cannot be used; it is left as it is. */
+class GrantsError extends Error {
+  override readonly name = "GrantsError";
+}
+
+const MAX_FILE_BYTES = 4 * 1024 * 1024;
+
+/** `file` is `permissions-config.json` in the state root; `location` is what `locationKey` says of the working folder. */
+export function openGrants(options: { disk: Disk; file: string; location: string }): Grants {
+  const { disk, file, location } = options;
+  const stored = entryOf(readConfig(file), location);
+  const session: Approval[] = [];
+  const local = { approvals: knownApprovals(stored), directories: textList(stored.allowed_directories) };
+  const once = new Map<string, number>();
+  let writing: Promise<void> = Promise.resolve();
+
+  /** Reads again before writing, so that what another process added meanwhile is kept. */
+  function change(edit: (entry: Record<string, unknown>) => void): Promise<void> {
+    const next = writing.then(async () => {
+      const config = readConfig(file);
+      const locations = isObject(config.locations) ? config.locations : {};
+      const entry = { tool_approvals: [], allowed_directories: [], ...entryOf(config, location) };
+      edit(entry);
+      await disk.mkdir(dirname(file));
+      const content = { ...config, locations: { ...locations, [location]: entry } };
+      await replaceFile(disk, file, `${JSON.stringify(content, undefined, 2)}\n`);
+    });
+    writing = next.catch(() => undefined);
+    return next;
+  }
+
+  return {
+    session,
+    location: local.approvals,
+    allowedDirectories: local.directories,
+    approveOnce: (key) => void once.set(key, (once.get(key) ?? 0) + 1),
+    takeOnce(key) {
+      const left = once.get(key) ?? 0;
+      if (left > 1) once.set(key, left - 1);
+      else once.delete(key);
+      return left > 0;
+    },
+    approveForSession: (approval) => add(session, approval),
+    async approveForLocation(approval) {
+      await change((entry) => {
+        const approvals = Array.isArray(entry.tool_approvals) ? [...entry.tool_approvals] : [];
+        add(approvals, approval);
+        entry.tool_approvals = approvals;
+      });
+      add(local.approvals, approval);
+    },
+    async allowDirectory(path) {
+      await change((entry) => {
+        entry.allowed_directories = [...new Set([...textList(entry.allowed_directories), path])];
+      });
+      add(local.directories, path);
+    },
+    resetSession: () => void session.splice(0),
+  };
+}
+
+/** What an answer is bound to: the same request in another folder or with other arguments is another request. */
+export function accessKey(access: GuardedAccess, cwd: string): string {
+  const { kind, ...argument } = access;
+  const { intention: _, ...bound } = { intention: "", ...argument };
+  return createHash("sha256")
+    .update(JSON.stringify([kind, sorted(bound), cwd]))
+    .digest("hex");
+}
+
+function readConfig(file: string): Record<string, unknown> {
+  const stat = fs.statSync(file, { throwIfNoEntry: false });
+  if (stat === undefined) return {};
+  const repair = "Mend or remove it; until then nothing can be approved for a place";
+  if (stat.size > MAX_FILE_BYTES) throw new GrantsError(`${file} is larger than ${MAX_FILE_BYTES} bytes. ${repair}.`);
+  const parsed = parseJson(fs.readFileSync(file, "utf8"));
+  if (!parsed.ok) throw new GrantsError(`${file} is not JSON: ${parsed.error}. ${repair}.`);
+  if (!isObject(parsed.value)) throw new GrantsError(`${file} does not hold an object. ${repair}.`);
+  return parsed.value;
+}
+
+function entryOf(config: Record<string, unknown>, location: string): Record<string, unknown> {
+  const { locations } = config;
+  if (!isObject(locations) || !Object.hasOwn(locations, location)) return {};
+  const entry = locations[location];
+  return isObject(entry) ? entry : {};
+}
+
+/** Entries of kinds we do not know stay in the file and approve nothing. */
+function knownApprovals(entry: Record<string, unknown>): Approval[] {
+  const list = Array.isArray(entry.tool_approvals) ? entry.tool_approvals : [];
+  return list.flatMap((item: unknown) => {
+    const parsed = Approval.safeParse(item);
+    return parsed.success ? [parsed.data] : [];
+  });
+}
+
+function textList(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+}
+
+function add<T>(list: T[], item: T): void {
+  const text = JSON.stringify(sorted(item));
+  if (!list.some((other) => JSON.stringify(sorted(other)) === text)) list.push(item);
+}
+
+/** The same value with its keys in one order, so that equal values have equal text. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.keys(value)
+      .sort()
+      .map((key) => [key, sorted(value[key])]),
+  );
+}

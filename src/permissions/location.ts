@@ -1,0 +1,46 @@
+/** The place an approval belongs to: the repository, whichever of its worktrees one stands in. */
+import * as fs from "node:fs";
+import { dirname, isAbsolute, join, resolve } from "node:path";
+
+const MAX_POINTER_BYTES = 4096;
+
+/** The root of the git repository around `cwd`; of the main repository for a linked worktree; else `cwd` itself. */
+export function locationKey(cwd: string): string {
+  const start = realPath(cwd) ?? resolve(cwd);
+  for (let folder = start; ; folder = dirname(folder)) {
+    const entry = fs.lstatSync(join(folder, ".git"), { throwIfNoEntry: false });
+    if (entry?.isDirectory()) return folder;
+    if (entry?.isFile()) return mainRepository(folder) ?? folder;
+    if (dirname(folder) === folder) return start;
+  }
+}
+
+/**
+ * A worktree is believed only when the main repository points back at it. Otherwise any folder could claim to belong
+ * to a repository in which something was approved.
+ */
+function mainRepository(worktree: string): string | undefined {
+  const pointer = /^gitdir: (.+)$/m.exec(readSmall(join(worktree, ".git")) ?? "")?.[1]?.trim();
+  if (pointer === undefined) return undefined;
+  const gitFolder = realPath(resolve(worktree, pointer));
+  const back = gitFolder && readSmall(join(gitFolder, "gitdir"))?.trim();
+  const common = gitFolder && readSmall(join(gitFolder, "commondir"))?.trim();
+  if (!gitFolder || !back || !common) return undefined;
+  const pointsHere = realPath(resolve(gitFolder, back)) === join(worktree, ".git");
+  const mainGit = realPath(isAbsolute(common) ? common : resolve(gitFolder, common));
+  return pointsHere && mainGit?.endsWith("/.git") ? dirname(mainGit) : undefined;
+}
+
+function realPath(path: string): string | undefined {
+  try {
+    return fs.realpathSync.native(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function readSmall(path: string): string | undefined {
+  const stat = fs.statSync(path, { throwIfNoEntry: false });
+  if (!stat?.isFile() || stat.size > MAX_POINTER_BYTES) return undefined;
+  return fs.readFileSync(path, "utf8");
+}

@@ -1,0 +1,81 @@
+/** What the model and the user are told when something was not permitted. */
+import { clip, sanitise } from "../lib/text.ts";
+import type { Decision, PermissionQuestion } from "./policy.ts";
+import { originOf } from "./urls.ts";
+
+const MAX_REASON = 500;
+const MAX_FLAG_COMMANDS = 5;
+
+/** For the model: whether to try something else, and in which direction. */
+export function denialForModel(decision: Decision, question: PermissionQuestion): string {
+  const reason = clip(sanitise(decision.reason), MAX_REASON);
+  if (decision.decision === "deny") {
+    const final = "Asking again or wording it differently will not help; find another way or tell the user.";
+    return `Permission denied: ${reason}. ${final}`;
+  }
+  const flag = allowingFlag(question, decision);
+  const hint = flag === undefined ? "" : ` The user can allow it with ${flag}.`;
+  return `Permission denied and could not request permission from user: ${reason}.${hint}`;
+}
+
+/** For the user, on one line. */
+export function denialForUser(decision: Decision, question: PermissionQuestion): string {
+  const what = clip(sanitise(subject(question)).replace(/\s+/g, " "), 120);
+  const flag = decision.decision === "deny" ? undefined : allowingFlag(question, decision);
+  const reason = clip(sanitise(decision.reason), MAX_REASON);
+  return `${question.toolName} denied (${what}): ${reason}${flag === undefined ? "" : `; allow with ${flag}`}`;
+}
+
+/** The flags that would have allowed it; undefined when no flag would. */
+export function allowingFlag(question: PermissionQuestion, decision: Decision): string | undefined {
+  const { access, analysis } = question;
+  if (decision.decision !== "ask" || decision.by === "policy" || decision.by === "rule") return undefined;
+  if (decision.reason.endsWith("outside the allowed folders")) return "--add-dir <folder> or --allow-all-paths";
+  switch (access.kind) {
+    case "shell": {
+      if (analysis === undefined) return undefined;
+      const needed = analysis.commands.filter((command) => !command.transparent);
+      const coverable = analysis.plain && needed.every((command) => command.certain && !command.escapes);
+      const names = [...new Set(needed.map((command) => command.identifier))];
+      if (!coverable || names.length > MAX_FLAG_COMMANDS || !names.every(isPlainRule)) return "--allow-tool shell";
+      const writes = analysis.redirections.some((one) => one.write && !one.target.startsWith("/dev/"));
+      return [...names.map((name) => `--allow-tool 'shell(${name})'`), ...(writes ? ["--allow-tool write"] : [])].join(
+        " ",
+      );
+    }
+    case "read":
+    case "write":
+    case "memory":
+      return `--allow-tool ${access.kind}`;
+    case "url": {
+      const origin = originOf(access.url);
+      return origin === undefined ? undefined : `--allow-url '${origin}'`;
+    }
+    case "mcp":
+      return `--allow-tool '${access.serverName}(${access.toolName})'`;
+    case "custom-tool":
+      return `--allow-tool '${access.toolName}'`;
+  }
+}
+
+function subject({ access }: PermissionQuestion): string {
+  switch (access.kind) {
+    case "shell":
+      return access.command;
+    case "read":
+    case "write":
+      return access.path;
+    case "url":
+      return access.url;
+    case "mcp":
+      return `${access.serverName}(${access.toolName})`;
+    case "memory":
+      return access.fact;
+    case "custom-tool":
+      return access.toolName;
+  }
+}
+
+function isPlainRule(name: string): boolean {
+  return /^[\w./@+:-]+(?: [\w./@+:-]+)?$/.test(name);
+}

@@ -1,0 +1,53 @@
+/**
+ * Names that give whoever writes them power over later runs: hooks, editor tasks, shell start-up files, and troupe's
+ * own rules. They are protected by name, so that a missing one cannot be created either.
+ */
+import { fold } from "./fold.ts";
+
+export interface ProtectedPlaces {
+  /** Where troupe keeps rules, trust, approvals and logs, as a real path. */
+  readonly stateRoot: string;
+  /** Folders below the state root that a session may write, such as its own working files. */
+  readonly writable: readonly string[];
+  /** Git folders that belong to the workspace but lie elsewhere (linked worktrees, submodules). */
+  readonly gitFolders: readonly string[];
+}
+
+export type Protection = "deny" | "ask" | undefined;
+
+const DENIED_FOLDERS = new Set([".git", ".troupe", ".vscode", ".idea"]);
+const DENIED_FILES = new Set(
+  (
+    ".mcp.json .envrc .gitmodules .gitconfig .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile " +
+    ".zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .login .inputrc .xprofile .xinitrc .pam_environment"
+  ).split(" "),
+);
+const DENIED_ENDINGS = [
+  ".config/fish/config.fish",
+  ".config/git/config",
+  ".ssh/authorized_keys",
+  ".ssh/config",
+  ".ssh/rc",
+];
+const ASKED_FILES = new Set([".gitattributes", ".gitlab-ci.yml", "jenkinsfile", "azure-pipelines.yml", ".travis.yml"]);
+const ASKED_FOLDERS = [".github/workflows", ".github/actions", ".circleci", ".buildkite", ".gitea/workflows"];
+
+/** `path` is absolute and real: links and `..` are resolved. */
+export function protectionOf(path: string, places: ProtectedPlaces): Protection {
+  const folded = fold(path);
+  const isBelow = (folder: string): boolean => folded === fold(folder) || folded.startsWith(`${fold(folder)}/`);
+  if (isBelow(places.stateRoot)) return places.writable.some(isBelow) ? undefined : "deny";
+  if (places.gitFolders.some(isBelow)) return "deny";
+  const segments = folded.split("/");
+  const name = segments.at(-1) ?? "";
+  if (segments.some((segment) => DENIED_FOLDERS.has(trimmed(segment))) || DENIED_FILES.has(trimmed(name)))
+    return "deny";
+  if (DENIED_ENDINGS.some((ending) => folded.endsWith(`/${ending}`))) return "deny";
+  if (ASKED_FILES.has(trimmed(name)) || ASKED_FOLDERS.some((folder) => folded.includes(`/${folder}/`))) return "ask";
+  return undefined;
+}
+
+/** Some file systems drop dots and spaces at the end of a name, and what follows a colon. */
+function trimmed(segment: string): string {
+  return segment.replace(/:.*$/, "").replace(/[. ]+$/, "");
+}

@@ -1,0 +1,136 @@
+/** What a person or a client program is shown, in the words of the wire. */
+import type { Json } from "../lib/json.ts";
+import type { GuardedAccess } from "./access.ts";
+import { type Approval, approvalFor, canApproveCommands } from "./approvals.ts";
+import type { Decision, PermissionQuestion } from "./policy.ts";
+import type { ShellAnalysis } from "./shell/analyse.ts";
+
+/** `data.permissionRequest` of `permission.requested`. */
+export type PermissionRequestData =
+  | {
+      kind: "shell";
+      toolCallId?: string;
+      fullCommandText: string;
+      intention: string;
+      commands: { identifier: string; readOnly: boolean }[];
+      possiblePaths: string[];
+      possibleUrls: { url: string }[];
+      hasWriteFileRedirection: boolean;
+      canOfferSessionApproval: boolean;
+      warning?: string;
+    }
+  | {
+      kind: "write";
+      toolCallId?: string;
+      fileName: string;
+      diff: string;
+      intention: string;
+      canOfferSessionApproval: boolean;
+    }
+  | { kind: "read"; toolCallId?: string; path: string; intention: string }
+  | { kind: "url"; toolCallId?: string; url: string; intention: string }
+  | {
+      kind: "mcp";
+      toolCallId?: string;
+      serverName: string;
+      toolName: string;
+      toolTitle: string;
+      args?: Json;
+      readOnly: boolean;
+    }
+  | {
+      kind: "memory";
+      toolCallId?: string;
+      action?: "store" | "vote";
+      fact: string;
+      subject?: string;
+      citations?: string;
+      direction?: "upvote" | "downvote";
+      reason?: string;
+    }
+  | { kind: "custom-tool"; toolCallId?: string; toolName: string; toolDescription: string; args?: Json };
+
+/** `data.result` of `permission.completed`. */
+export type PermissionResultData =
+  | { kind: "approved" }
+  | { kind: "approved-for-session"; approval: WireApproval }
+  | { kind: "approved-for-location"; approval: WireApproval; locationKey: string }
+  | { kind: "cancelled"; reason?: string }
+  | { kind: "denied-by-rules"; rules: { kind: string; argument: string | null }[] }
+  | { kind: "denied-no-approval-rule-and-could-not-request-from-user" }
+  | { kind: "denied-interactively-by-user"; feedback?: string; forceReject?: boolean }
+  | { kind: "denied-by-content-exclusion-policy"; path: string; message: string }
+  | { kind: "denied-by-permission-request-hook"; message?: string; interrupt?: boolean };
+
+/** The wire knows no remembered answer for sampling. */
+type WireApproval = Exclude<Approval, { kind: "mcp-sampling" }>;
+
+const MAX_SHOWN = 200;
+
+export function permissionRequest(question: PermissionQuestion, toolCallId?: string): PermissionRequestData {
+  const { access, analysis } = question;
+  const call = toolCallId === undefined ? {} : { toolCallId };
+  switch (access.kind) {
+    case "shell":
+      return { ...shellRequest(access, analysis), ...call };
+    case "write": {
+      const { path: fileName, diff, intention } = access;
+      return { kind: "write", fileName, diff, intention, canOfferSessionApproval: true, ...call };
+    }
+    case "read":
+      return { kind: "read", path: access.path, intention: access.intention ?? `Read ${access.path}`, ...call };
+    case "url":
+      return { kind: "url", url: access.url, intention: access.intention, ...call };
+    case "mcp":
+    case "memory":
+    case "custom-tool":
+      return { ...access, ...call };
+  }
+}
+
+/** What "for this session" or "for this place" would remember of this request. */
+export function offeredApproval(question: PermissionQuestion): Approval | undefined {
+  return approvalFor(question.access, question.analysis);
+}
+
+/** The wire's word for a decision that needed nobody. Undefined when it is still open. */
+export function resultOf(decision: Decision): PermissionResultData | undefined {
+  if (decision.decision === "allow") return { kind: "approved" };
+  if (decision.decision === "ask") return undefined;
+  const { rule } = decision;
+  if (rule === undefined) return { kind: "denied-by-rules", rules: [{ kind: "policy", argument: decision.reason }] };
+  const [, kind = rule.text, argument] = /^([^()]+?)\s*(?:\((.*)\))?$/s.exec(rule.text) ?? [];
+  return { kind: "denied-by-rules", rules: [{ kind, argument: argument ?? null }] };
+}
+
+function shellRequest(
+  access: Extract<GuardedAccess, { kind: "shell" }>,
+  analysis: ShellAnalysis | undefined,
+): Extract<PermissionRequestData, { kind: "shell" }> {
+  const warning = analysis && shellWarning(analysis);
+  return {
+    kind: "shell",
+    fullCommandText: access.command,
+    intention: access.intention,
+    commands: shownCommands(analysis),
+    possiblePaths: analysis?.paths.slice(0, MAX_SHOWN) ?? [],
+    possibleUrls: analysis?.urls.slice(0, MAX_SHOWN).map((url) => ({ url })) ?? [],
+    hasWriteFileRedirection: analysis?.redirections.some((one) => one.write) ?? false,
+    canOfferSessionApproval: analysis !== undefined && canApproveCommands(analysis),
+    ...(warning !== undefined && { warning }),
+  };
+}
+
+function shownCommands(analysis: ShellAnalysis | undefined): { identifier: string; readOnly: boolean }[] {
+  const shown = new Map<string, boolean>();
+  for (const { identifier, readOnly } of analysis?.commands ?? []) {
+    shown.set(identifier, readOnly && (shown.get(identifier) ?? true));
+    if (shown.size >= MAX_SHOWN) break;
+  }
+  return [...shown].map(([identifier, readOnly]) => ({ identifier, readOnly }));
+}
+
+function shellWarning(analysis: ShellAnalysis): string | undefined {
+  if (analysis.plain) return undefined;
+  return `Not a plain command: ${analysis.opaqueReasons.join(", ")}. Read all ${analysis.text.length} characters.`;
+}

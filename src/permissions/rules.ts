@@ -1,0 +1,189 @@
+/**
+ * The rules people write: `kind` or `kind(argument)`. A rule that could never match anything is refused where it
+ * stands, because a guard that silently guards nothing is worse than none.
+ */
+import { clip, nearest } from "../lib/text.ts";
+import { parseUrlPattern, type UrlPattern } from "./urls.ts";
+
+export type RuleEffect = "allow" | "deny" | "ask";
+
+/** Where a rule was written. */
+export interface RuleSource {
+  /** `--allow-tool`, or the path of a file. */
+  readonly name: string;
+  readonly line?: number;
+}
+
+type RuleTarget =
+  /** No words: every command. With `stem`, the words are the beginning of a command. */
+  | { readonly kind: "shell"; readonly words?: readonly string[]; readonly stem: boolean }
+  | { readonly kind: "read" | "write"; readonly path?: string }
+  | { readonly kind: "url"; readonly pattern?: UrlPattern }
+  | { readonly kind: "memory" }
+  | { readonly kind: "mcp"; readonly server: string; readonly tool?: string }
+  | { readonly kind: "custom-tool"; readonly tool: string };
+
+export interface Rule {
+  readonly text: string;
+  readonly effect: RuleEffect;
+  readonly source: RuleSource;
+  readonly target: RuleTarget;
+  /** Set when the rule names a built-in tool instead of a kind: then it holds for calls of that tool alone. */
+  readonly tool?: string;
+}
+
+/** The names a rule may use beside the kinds. */
+export interface RuleNames {
+  /** Built-in tools that touch something, and the kind of what they touch. */
+  readonly tools: Readonly<Record<string, "shell" | "read" | "write" | "url" | "memory">>;
+  readonly servers: readonly string[];
+  readonly customTools: readonly string[];
+}
+
+export class RuleError extends Error {
+  override readonly name = "RuleError";
+  readonly source: RuleSource;
+
+  constructor(text: string, source: RuleSource, problem: string) {
+    super(`${showSource(source)}: the rule ${JSON.stringify(clip(text, 200))} cannot be used: ${problem}.`);
+    this.source = source;
+  }
+}
+
+const KINDS = ["shell", "read", "write", "url", "memory", "mcp"] as const;
+const MAX_RULE_LENGTH = 4096;
+
+/** Parses a comma-separated list, as flags give it; commas inside parentheses belong to the argument. */
+export function parseRules(list: string, rule: { effect: RuleEffect; source: RuleSource }, names: RuleNames): Rule[] {
+  return splitList(list).map((text) => parseRule(text, rule, names));
+}
+
+/** Throws a `RuleError` that says where the rule stands, what is wrong and which name was probably meant. */
+export function parseRule(text: string, rule: { effect: RuleEffect; source: RuleSource }, names: RuleNames): Rule {
+  const trimmed = text.trim();
+  const fail = (problem: string): never => {
+    throw new RuleError(trimmed, rule.source, problem);
+  };
+  if (trimmed === "") fail("it is empty");
+  if (trimmed.length > MAX_RULE_LENGTH) fail(`it is longer than ${MAX_RULE_LENGTH} characters`);
+  if (/[\u0000-\u001f\u007f]/.test(trimmed)) fail("it holds a control character");
+  const [, name = "", argumentText] = /^([^()]+?)\s*(?:\((.*)\))?$/s.exec(trimmed) ?? [];
+  if (name === "") fail("it must read kind or kind(argument), with one pair of parentheses around the argument");
+  const argument = argumentText?.trim();
+  if (argument === "") fail(`its argument is empty; write ${name} to mean all of that kind`);
+  const target = targetOf(name, argument, names, fail);
+  const tool = Object.hasOwn(names.tools, name) ? name : undefined;
+  return { text: trimmed, effect: rule.effect, source: rule.source, target, ...(tool !== undefined && { tool }) };
+}
+
+/** A URL rule as `--allow-url` and `--deny-url` take it: the address alone. */
+export function parseUrlRule(address: string, rule: { effect: RuleEffect; source: RuleSource }): Rule {
+  const trimmed = address.trim();
+  const pattern = parseUrlPattern(trimmed);
+  if (typeof pattern === "string") throw new RuleError(trimmed, rule.source, pattern);
+  return { text: `url(${trimmed})`, effect: rule.effect, source: rule.source, target: { kind: "url", pattern } };
+}
+
+/** "settings.json:12" or "--deny-tool". */
+export function showSource(source: RuleSource): string {
+  return source.line === undefined ? source.name : `${source.name}:${source.line}`;
+}
+
+type Fail = (problem: string) => never;
+
+function targetOf(name: string, argument: string | undefined, names: RuleNames, fail: Fail): RuleTarget {
+  const kind = kindOf(name, names);
+  if (kind === undefined) return foreignTarget(name, argument, names, fail);
+  switch (kind) {
+    case "shell":
+      return argument === undefined ? { kind, stem: false } : { kind, ...shellWords(argument, fail) };
+    case "read":
+    case "write":
+      return argument === undefined ? { kind } : { kind, path: pathArgument(argument, fail) };
+    case "url": {
+      if (argument === undefined) return { kind };
+      const pattern = parseUrlPattern(argument);
+      return typeof pattern === "string" ? fail(pattern) : { kind, pattern };
+    }
+    case "memory":
+      return argument === undefined ? { kind } : fail("memory takes no argument");
+    case "mcp":
+      return mcpTarget(argument, names, fail);
+  }
+}
+
+/** Kinds and built-in tools come first: no server can take over a rule by choosing their name. */
+function kindOf(name: string, names: RuleNames): (typeof KINDS)[number] | undefined {
+  if (Object.hasOwn(names.tools, name)) return names.tools[name];
+  return (
+    KINDS.find((kind) => kind === name) ??
+    (isForeign(name, names) ? undefined : KINDS.find((kind) => kind === name.toLowerCase()))
+  );
+}
+
+function isForeign(name: string, names: RuleNames): boolean {
+  return names.servers.includes(name) || names.customTools.includes(name);
+}
+
+/** `Server`, `Server(tool)` or the name of a custom tool. */
+function foreignTarget(name: string, argument: string | undefined, names: RuleNames, fail: Fail): RuleTarget {
+  if (names.servers.includes(name)) {
+    return { kind: "mcp", server: name, ...(argument !== undefined && { tool: argument }) };
+  }
+  if (names.customTools.includes(name)) {
+    return argument === undefined
+      ? { kind: "custom-tool", tool: name }
+      : fail(`${name} is a tool of a client program and takes no argument`);
+  }
+  const known = [...KINDS, ...Object.keys(names.tools), ...names.servers, ...names.customTools];
+  const meant = nearest(name, known);
+  const hint = meant === undefined ? `known kinds are ${KINDS.join(", ")}` : `did you mean ${meant}?`;
+  return fail(`${JSON.stringify(name)} is neither a kind, a tool nor an MCP server (${hint})`);
+}
+
+/** `mcp(server)` and `mcp(server/tool)`, for servers whose name is also a kind or a tool. */
+function mcpTarget(argument: string | undefined, names: RuleNames, fail: Fail): RuleTarget {
+  if (argument === undefined) return fail("name the server, as in mcp(server) or mcp(server/tool)");
+  const [server = "", ...rest] = argument.split("/");
+  if (!names.servers.includes(server)) {
+    const meant = nearest(server, names.servers);
+    fail(`no MCP server is called ${JSON.stringify(server)}${meant === undefined ? "" : ` (did you mean ${meant}?)`}`);
+  }
+  return { kind: "mcp", server, ...(rest.length > 0 && { tool: rest.join("/") }) };
+}
+
+function shellWords(argument: string, fail: Fail): { words: readonly string[]; stem: boolean } {
+  const text = argument.replace(/(?:^|:|\s)\*$/, "");
+  const stem = text !== argument;
+  const words = text.split(/\s+/).filter((word) => word !== "");
+  if (words.length === 0) fail("no command stands before the *; write shell to mean every command");
+  const special = /[;&|<>$`'"\\(){}*?[\]~!#]/.exec(text)?.[0];
+  if (special !== undefined) {
+    fail(
+      `it can never match, because ${special} is not part of a plain command word; use shell(command) or shell(command:*)`,
+    );
+  }
+  return { words, stem };
+}
+
+function pathArgument(argument: string, fail: Fail): string {
+  if (/[*?]/.test(argument)) fail("it can never match, because paths in rules are exact or trailing parts, not globs");
+  if (argument.replaceAll("/", "") === "") fail("it names no file or folder");
+  return argument;
+}
+
+function splitList(list: string): string[] {
+  const parts: string[] = [];
+  let depth = 0;
+  let start = 0;
+  for (let index = 0; index < list.length; index++) {
+    const character = list[index];
+    if (character === "(") depth++;
+    else if (character === ")") depth--;
+    else if (character === "," && depth <= 0) {
+      parts.push(list.slice(start, index));
+      start = index + 1;
+    }
+  }
+  return [...parts, list.slice(start)];
+}

@@ -1,0 +1,338 @@
+/** Walks a parsed command and gathers what it would run, write and reach. */
+import type { Assignment, Command, Redirection, SyntaxNode, Word } from "unbash";
+import { baseName, fold } from "../fold.ts";
+import type { ShellCommand, ShellParser, ShellRedirection } from "./analyse.ts";
+import { pathIn, urlsIn } from "./mentions.ts";
+import { identifierOf, programUse } from "./programs.ts";
+import { type ShellWord, shellWord } from "./words.ts";
+import { type Unwrapped, unwrap } from "./wrappers.ts";
+
+export interface Findings {
+  readonly commands: ShellCommand[];
+  readonly paths: Set<string>;
+  readonly urls: Set<string>;
+  readonly redirections: ShellRedirection[];
+  readonly directories: string[];
+  readonly opaque: Set<string>;
+  readonly dangerousVariables: Set<string>;
+  readonly strays: Set<string>;
+  hidden: boolean;
+}
+
+export class LimitExceeded extends Error {
+  override readonly name = "LimitExceeded";
+}
+
+const MAX_COMMANDS = 20_000;
+const MAX_MILLISECONDS = 1500;
+const MAX_DEPTH = 8;
+const NODES_BETWEEN_LOOKS = 512;
+
+/** They change what later words mean, or run text that does not look like a command. */
+const SHELL_CHANGING = new Set(
+  (
+    "exec eval . source trap alias unalias set shopt enable hash declare typeset local export readonly unset let read " +
+    "mapfile readarray complete compgen compopt bind fc history builtin getopts ulimit umask wait"
+  ).split(" "),
+);
+/** With some options they take the name of a variable, and a subscript in it is run as arithmetic. */
+const EVALUATING = new Set(["test", "[", "printf"]);
+const RESERVED = new Set(
+  "if then elif else fi for while until do done case esac in select function time coproc { } ! [[ ]]".split(" "),
+);
+const DANGEROUS_VARIABLE =
+  /^(?:LD_|DYLD_|GIT_|BASH_FUNC_|npm_config_)|^(?:PATH|BASH_ENV|ENV|PAGER|MANPAGER|LESS|LESSOPEN|LESSCLOSE|EDITOR|VISUAL|IFS|PS4|PROMPT_COMMAND|SHELLOPTS|BASHOPTS|SHELL|BROWSER|SSH_ASKPASS|NODE_OPTIONS|NODE_PATH|PYTHONPATH|PYTHONSTARTUP|PYTHONHOME|PERL5LIB|PERL5OPT|PERL5DB|RUBYOPT|RUBYLIB|JAVA_TOOL_OPTIONS|TAR_OPTIONS|GREP_OPTIONS|CDPATH|HOME)$/;
+
+export function collect(parser: ShellParser, text: string, now: () => number): Findings {
+  const walk = new Walk(parser, now);
+  walk.script(text, [], 0);
+  walk.finish();
+  return walk.found;
+}
+
+interface Place {
+  readonly via: readonly string[];
+  readonly depth: number;
+}
+
+/** One analysis: it lives as long as one command is looked at. */
+class Walk {
+  readonly found: Findings = {
+    commands: [],
+    paths: new Set(),
+    urls: new Set(),
+    redirections: [],
+    directories: [],
+    opaque: new Set(),
+    dangerousVariables: new Set(),
+    strays: new Set(),
+    hidden: false,
+  };
+  readonly #parser: ShellParser;
+  readonly #now: () => number;
+  readonly #deadline: number;
+  /** Names of files that are run, and of files that are written: both at once hides what runs. */
+  readonly #ran = new Set<string>();
+  readonly #written = new Set<string>();
+  /** Where words and redirections stand in the source that is being walked. */
+  #spans: Span[] = [];
+  #nodes = 0;
+
+  constructor(parser: ShellParser, now: () => number) {
+    this.#parser = parser;
+    this.#now = now;
+    this.#deadline = now() + MAX_MILLISECONDS;
+  }
+
+  /** Source that bash would run, at whatever depth it stands. */
+  script(text: string, via: readonly string[], depth: number): void {
+    if (depth > MAX_DEPTH) throw new LimitExceeded(`commands are nested more than ${MAX_DEPTH} deep`);
+    if (depth > 0 && text.includes("\\")) this.found.opaque.add("it holds a backslash");
+    const outer = this.#spans;
+    this.#spans = [];
+    this.#visit(this.#parser.parse(text), { via, depth });
+    if (this.found.opaque.size === 0 && !onlySeparators(text, this.#spans)) {
+      this.found.opaque.add("it is not complete shell syntax");
+    }
+    this.#spans = outer;
+  }
+
+  finish(): void {
+    for (const name of this.#ran) if (this.#written.has(name)) this.#unclear("it runs a file that it writes");
+  }
+
+  #visit(node: SyntaxNode, place: Place): void {
+    this.#look();
+    switch (node.type) {
+      case "Script":
+        if ((node.errors?.length ?? 0) > 0) this.#unclear("it is not complete shell syntax");
+        break;
+      case "Statement":
+      case "AndOr":
+        break;
+      case "Pipeline":
+        if (node.prefixes.length > 0) this.found.opaque.add("it uses shell keywords");
+        break;
+      case "Command":
+        this.#command(node, place);
+        return;
+      case "Word":
+        this.#looseWord(node, place);
+        return;
+      case "Assignment":
+        this.#assignment(node, place);
+        return;
+      case "Redirect":
+      case "HereString":
+      case "HereDoc":
+        this.#redirection(node, { ...place, consumerKnown: false });
+        return;
+      default:
+        this.found.opaque.add("it uses shell keywords or functions");
+    }
+    this.#children(node, place);
+  }
+
+  #children(node: SyntaxNode, place: Place): void {
+    this.#parser.forEachChild(node, (child) => this.#visit(child, place));
+  }
+
+  #command(node: Command, place: Place): void {
+    const words: ShellWord[] = [];
+    this.#spans.push(...(node.name === undefined ? [] : [node.name]), ...node.args, ...node.redirects);
+    const name = node.name === undefined ? undefined : this.#word(node.name, place);
+    if (name === undefined) this.found.opaque.add("it sets variables or opens files without a command");
+    else words.push(name);
+    for (const argument of node.args) {
+      if (argument.type === "Word") words.push(this.#word(argument, place));
+      else {
+        this.#assignment(argument, place);
+        words.push(assignedWord(argument));
+      }
+    }
+    for (const item of node.prefix) if (item.type === "Assignment") this.#assignment(item, place);
+    const consumerKnown = words.length > 0 && programUse(words.map((word) => word.value)).known;
+    for (const redirect of node.redirects) this.#redirection(redirect, { ...place, consumerKnown });
+    if (words.length > 0) this.#run(words, { ...place, openEnded: false });
+  }
+
+  /** A command that would run with these words, and everything that runs inside it. */
+  #run(words: readonly ShellWord[], place: Place & { openEnded: boolean }): void {
+    const [program] = words;
+    if (program === undefined) return;
+    if (place.depth > MAX_DEPTH) throw new LimitExceeded(`commands are nested more than ${MAX_DEPTH} deep`);
+    if (this.found.commands.length >= MAX_COMMANDS)
+      throw new LimitExceeded(`it holds more than ${MAX_COMMANDS} commands`);
+    this.#look();
+    const { found } = this;
+    const values = words.map((word) => word.value);
+    const name = baseName(program.value);
+    if (!program.literal) this.#unclear("the name of a program is only known when it runs");
+    if (RESERVED.has(name) || name.startsWith("%")) found.opaque.add("it uses shell keywords");
+    if (SHELL_CHANGING.has(name)) found.opaque.add(`it uses ${name}, which changes the shell or runs text`);
+    const certain = !place.openEnded && words.every((word) => word.literal);
+    const use = programUse(values);
+    if (use.escapes && EVALUATING.has(name)) found.opaque.add(`it uses ${name} on the name of a variable`);
+    const unwrapped = unwrap(words);
+    found.commands.push({
+      identifier: identifierOf(values),
+      words: values,
+      readOnly: use.readOnly && certain && (unwrapped === undefined || unwrapped.inner.length === 0),
+      certain,
+      escapes: use.escapes || place.openEnded,
+      via: place.via,
+      transparent: unwrapped?.transparent ?? false,
+    });
+    this.#mentions(words, name);
+    if (!use.known) this.#strayWords(strayArguments(words.slice(1), unwrapped));
+    if (unwrapped !== undefined) this.#inside(unwrapped, name, place);
+  }
+
+  #inside(unwrapped: Unwrapped, name: string, place: Place & { openEnded: boolean }): void {
+    const openEnded = place.openEnded || unwrapped.openEnded;
+    const empty = unwrapped.inner.length === 0 && unwrapped.scripts.length === 0;
+    if (unwrapped.hidden || (empty && place.openEnded)) this.#unclear("what it runs is only known when it runs");
+    for (const variable of unwrapped.variables) this.#variable(variable);
+    const via = [...place.via, name];
+    for (const words of unwrapped.inner) {
+      if (words.some((word) => !word.plain)) this.found.opaque.add("it uses expansions or patterns");
+      this.#run(words, { via, depth: place.depth + 1, openEnded });
+    }
+    for (const script of unwrapped.scripts) this.script(script, via, place.depth + 1);
+  }
+
+  #word(word: Word, place: Place): ShellWord {
+    const seen = shellWord(word);
+    if (seen.plain) return seen;
+    this.found.opaque.add("it uses expansions or patterns");
+    if (word.parts !== undefined) this.#parts(word, place);
+    return seen;
+  }
+
+  /** Expansions inside a word: their commands run before the word is known. */
+  #parts(node: SyntaxNode, place: Place): void {
+    this.#parser.forEachChild(node, (child) => {
+      this.#look();
+      if (child.type === "Transform") this.#unclear("it expands a variable as a prompt");
+      if (child.type === "Script") this.#visit(child, { via: place.via, depth: place.depth });
+      else if (child.type === "Assignment") this.#assignment(child, place);
+      else this.#parts(child, place);
+    });
+  }
+
+  /** A word that belongs to no command, such as one of a `for` list. */
+  #looseWord(word: Word, place: Place): void {
+    this.#strayWords([this.#word(word, place)]);
+  }
+
+  #assignment(node: Assignment, place: Place): void {
+    this.found.opaque.add("it sets variables");
+    this.#variable(node.name);
+    this.#strayText(node.text.slice(node.text.indexOf("=") + 1));
+    this.#parts(node, place);
+    const { value } = node;
+    for (const word of value.type === "Word" ? [value] : value.elements) this.#strayWords([shellWord(word)]);
+  }
+
+  #variable(name: string): void {
+    if (!DANGEROUS_VARIABLE.test(name)) return;
+    this.found.dangerousVariables.add(name);
+    this.found.opaque.add(`it sets ${name}, which changes what other programs do`);
+  }
+
+  #redirection(node: Redirection, place: Place & { consumerKnown: boolean }): void {
+    if (node.descriptor?.type === "FileDescriptorVariable") this.found.opaque.add("it sets variables");
+    if (node.type === "HereDoc") {
+      this.found.opaque.add("it holds a here-document");
+      if (!place.consumerKnown) this.#strayText(node.body.text);
+      this.#parts(node.body, place);
+      return;
+    }
+    const target = node.target === undefined ? undefined : this.#word(node.target, place);
+    if (target === undefined) return;
+    if (node.type === "HereString") {
+      this.found.opaque.add("it holds a here-string");
+      if (!place.consumerKnown) this.#strayWords([target]);
+      return;
+    }
+    const isDescriptor = /&$/.test(node.operator) && /^(?:\d+-?|-)$/.test(target.value);
+    if (isDescriptor) return;
+    // A number right before another redirection belongs to that one.
+    if (/^\d+$/.test(target.value)) this.found.opaque.add("it redirects to a number");
+    const write = node.operator.includes(">");
+    this.found.redirections.push({ target: target.value, write });
+    if (write) this.#written.add(fold(baseName(target.value)));
+  }
+
+  /** Paths, addresses and folders that a command names. */
+  #mentions(words: readonly ShellWord[], name: string): void {
+    const [program, ...args] = words;
+    const ranFile = program?.value.includes("/") ? program : SHELL_FILES.has(name) ? args.find(isOperand) : undefined;
+    if (ranFile !== undefined) this.#ran.add(fold(baseName(ranFile.value)));
+    if (name === "tee") for (const word of args) this.#written.add(fold(baseName(word.value)));
+    if (program?.value.includes("/")) this.found.paths.add(program.value);
+    for (const word of args) {
+      for (const url of urlsIn(word.value, name)) this.found.urls.add(url);
+      const path = pathIn(word.value);
+      if (path !== undefined) this.found.paths.add(path);
+    }
+    if (name === "cd" || name === "pushd") {
+      const folder = args.find(isOperand);
+      if (folder !== undefined) this.found.directories.push(folder.value);
+    }
+  }
+
+  #strayWords(words: readonly ShellWord[]): void {
+    for (const word of words) this.#strayText(word.value);
+  }
+
+  #strayText(text: string): void {
+    // Text that is code for a shell, in a place where a shell may still read it.
+    if (/`|\$[([]|[<>]\(/.test(text)) this.found.hidden = true;
+    for (const token of text.split(/[^\p{L}\p{N}_.+-]+/u)) if (token !== "") this.found.strays.add(fold(token));
+  }
+
+  #unclear(reason: string): void {
+    this.found.opaque.add(reason);
+    this.found.hidden = true;
+  }
+
+  #look(): void {
+    this.#nodes++;
+    if (this.#nodes % NODES_BETWEEN_LOOKS !== 0) return;
+    if (this.#now() > this.#deadline) throw new LimitExceeded(`its analysis takes longer than ${MAX_MILLISECONDS} ms`);
+  }
+}
+
+const SHELL_FILES = new Set(["sh", "bash", "zsh", "dash", "ksh", "ash", ".", "source"]);
+
+/** `name=value` as an argument, as `export` and `alias` take it. */
+function assignedWord({ name, value, text }: Assignment): ShellWord {
+  if (value.type !== "Word") return { value: text, literal: false, plain: false };
+  const seen = shellWord(value);
+  return { value: `${name}=${seen.value}`, literal: seen.literal, plain: false };
+}
+
+type Span = Pick<Word, "pos" | "end">;
+
+/** A tolerant parser skips what it cannot place; in a plain command nothing is left over but separators. */
+function onlySeparators(text: string, spans: readonly Span[]): boolean {
+  let rest = "";
+  let end = 0;
+  for (const span of [...spans].sort((one, other) => one.pos - other.pos)) {
+    rest += text.slice(end, span.pos);
+    end = Math.max(end, span.end);
+  }
+  return /^(?:[ \n;&|]|#[^\n]*)*$/.test(rest + text.slice(end));
+}
+
+/** The arguments a program could run although nobody knows it; what was unwrapped is looked at as commands. */
+function strayArguments(args: readonly ShellWord[], unwrapped: Unwrapped | undefined): readonly ShellWord[] {
+  if (unwrapped === undefined || unwrapped.hidden) return args;
+  const seen = new Set([...unwrapped.scripts, ...unwrapped.inner.flat().map((word) => word.value)]);
+  return args.filter((word) => !seen.has(word.value));
+}
+
+function isOperand(word: ShellWord): boolean {
+  return !word.value.startsWith("-");
+}

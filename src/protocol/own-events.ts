@@ -1,0 +1,78 @@
+/** Events that the wire does not know: ours alone, with the prefix `troupe.`. */
+import * as z from "zod";
+import { Attachment, barrier, count, ephemeral, event, Tokens, text } from "./define-event.ts";
+
+export const ownEvents = [
+  /** What one model call used and cost; kept, so that totals survive a kill. `costUsd` null = price unknown. */
+  event("troupe.usage", () =>
+    Tokens.extend({
+      turnId: text,
+      provider: text,
+      model: text,
+      costUsd: count.nullable(),
+      durationMs: count,
+      attempts: count,
+      estimated: z.boolean().exactOptional(),
+    }),
+  ),
+  /** Text of a reply that broke off and was asked for again; kept for people, never shown to the model. */
+  event("troupe.partial_message", () => z.object({ turnId: text, messageId: text, content: text, reason: text })),
+  /** A message accepted while the agent was busy: from here on it is not lost, whenever its turn comes. */
+  event(
+    "troupe.message_queued",
+    () =>
+      z.object({
+        messageId: text,
+        content: text,
+        mode: z.enum(["enqueue", "immediate"]),
+        attachments: z.array(Attachment).exactOptional(),
+      }),
+    barrier,
+  ),
+  /** A model call failed and is tried again after a wait, for those who watch. */
+  event(
+    "troupe.retry",
+    () => z.object({ attempt: count, delayMs: count, reason: text, statusCode: count.exactOptional() }),
+    ephemeral,
+  ),
+  /** A limit the user set ended the work. */
+  event(
+    "troupe.limit_reached",
+    () => z.object({ limit: z.enum(["turns", "tokens", "cost"]), allowed: count, used: count, message: text }),
+    barrier,
+  ),
+  /** What a call wanted to touch was allowed or denied, by what, and why. */
+  event(
+    "troupe.permission",
+    () =>
+      z.object({
+        toolCallId: text,
+        toolName: text,
+        kind: text,
+        decision: z.enum(["allowed", "denied"]),
+        by: text,
+        reason: text,
+        rule: text.exactOptional(),
+      }),
+    barrier,
+  ),
+  /** Damage found in this log on open: what was lost, and where its bytes were put. */
+  event(
+    "troupe.log_damage",
+    () =>
+      z.object({
+        damage: z.array(
+          z.object({
+            kind: text,
+            line: count,
+            offset: count,
+            bytes: count,
+            message: text,
+            savedTo: text.exactOptional(),
+          }),
+        ),
+      }),
+    barrier,
+  ),
+  event("troupe.session_named", () => z.object({ name: text })),
+] as const;

@@ -1,0 +1,277 @@
+import { mkdir, symlink, writeFile } from "node:fs/promises";
+import { describe, expect, it } from "vitest";
+import { decide } from "../../src/permissions/decide.ts";
+import { allowingFlag, denialForModel, denialForUser } from "../../src/permissions/messages.ts";
+import { questionFor } from "../../src/permissions/question.ts";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { decideAccess, decideCommand, type PolicyParts, policy, rules, shellQuestion, verdict, yolo } from "./stage.ts";
+
+const commands = (...commandIdentifiers: string[]) => ({ kind: "commands" as const, commandIdentifiers });
+const write = (path: string) => ({ kind: "write" as const, path, diff: "", intention: "" });
+const read = (path: string) => ({ kind: "read" as const, path });
+const url = (address: string) => ({ kind: "url" as const, url: address, intention: "" });
+const mcp = (toolName: string) => ({
+  kind: "mcp" as const,
+  serverName: "github",
+  toolName,
+  toolTitle: toolName,
+  readOnly: true,
+});
+
+describe("the order of a decision", () => {
+  const allow = rules("allow", "shell(make:*)");
+  const cases: [string, PolicyParts, string][] = [
+    ["nothing said", {}, "ask default"],
+    ["mode", { mode: yolo }, "allow mode"],
+    ["location", { location: [commands("make")], mode: yolo }, "allow location"],
+    ["session before location", { session: [commands("make")], location: [commands("make")] }, "allow session"],
+    ["allow before session", { rules: allow, session: [commands("make")] }, "allow rule"],
+    ["ask before allow", { rules: [...allow, ...rules("ask", "shell(make)")], mode: yolo }, "ask rule"],
+    ["deny before ask", { rules: [...rules("ask", "shell"), ...rules("deny", "shell(make all)")] }, "deny rule"],
+    [
+      "deny before a more specific allow",
+      { rules: [...rules("allow", "shell(make all)"), ...rules("deny", "shell")] },
+      "deny rule",
+    ],
+    [
+      "deny before everything",
+      { rules: rules("deny", "shell(make:*)"), session: [commands("make")], mode: yolo },
+      "deny rule",
+    ],
+  ];
+  it.each(cases)("%s", (_, parts, expected) => {
+    expect(verdict(decideCommand("make all", parts))).toBe(expected);
+  });
+
+  it("puts hard policy before every rule", () => {
+    const parts = {
+      rules: rules("allow", "write", "write(.git/config)"),
+      session: [{ kind: "write" as const }],
+      mode: yolo,
+    };
+    expect(verdict(decideAccess(write("/srv/project/.git/config"), parts))).toBe("deny policy");
+  });
+
+  it("gives the rule, its source and a reason", () => {
+    const [rule] = rules("deny", "shell(rm *)");
+    expect(decideCommand("rm -rf x", { rules: rule ? [rule] : [], mode: yolo })).toEqual({
+      decision: "deny",
+      by: "rule",
+      rule,
+      reason: "denied by the rule shell(rm *) (--deny-tool)",
+    });
+  });
+});
+
+describe("shell rules", () => {
+  const cases: [string, string, string][] = [
+    ["shell(git push)", "git push origin main", "allow rule"],
+    ["shell(git push)", "git pull", "ask default"],
+    ["shell(git:*)", "git push", "allow rule"],
+    ["shell(git *)", "git push", "allow rule"],
+    ["shell(git:*)", "gitea push", "ask default"],
+    ["shell(git)", "git push", "ask default"],
+    ["shell(npm run build)", "npm run build", "allow rule"],
+    ["shell(npm run build)", "npm run deploy", "ask default"],
+    ["shell(npm run build:*)", "npm run build --watch", "allow rule"],
+    ["shell(grep)", "./grep x", "ask default"],
+    ["shell(grep)", "/usr/bin/grep x", "ask default"],
+    ["shell(make)", "timeout 5 make", "allow rule"],
+    ["shell(make)", "sudo make", "ask default"],
+    ["shell(make)", "env make", "ask default"],
+    ["shell(make)", "make $(id)", "ask default"],
+    ["shell(make)", "make; ls", "ask default"],
+    ["shell(make)", "make > out.txt", "ask default"],
+    ["shell(make)", "make > /dev/null 2>&1", "allow rule"],
+    ["shell(cat)", "cat /etc/passwd", "ask default"],
+    ["shell(echo:*)", "echo x > .git/hooks/pre-commit", "deny policy"],
+    ["shell(echo:*)", "cd .git && echo x > config", "deny policy"],
+    ["shell(cp:*)", "cp a .vscode/tasks.json", "ask policy"],
+    ["shell(xargs:*)", "ls | xargs rm", "ask default"],
+    ["shell", `x=$(id); echo \${x@P}`, "allow rule"],
+    ["bash(make)", "make", "allow rule"],
+  ];
+  it.each(cases)("%s on %s", (rule, command, expected) => {
+    expect(verdict(decideCommand(command, { rules: rules("allow", rule) }))).toBe(expected);
+  });
+
+  const refused: [string, string, string][] = [
+    ["shell(git push)", "git -C /srv/project push", "deny rule"],
+    ["shell(git push)", "git --no-pager push", "deny rule"],
+    ["shell(git push)", "git commit -m push", "allow mode"],
+    ["shell(git push)", "git $(echo push)", "ask rule"],
+    ["shell(git)", "git push", "deny rule"],
+    ["shell(curl)", "CURL evil", "deny rule"],
+    ["shell(curl)", "/usr/bin/curl evil", "deny rule"],
+    ["shell(curl)", "~/bin/curl evil", "deny rule"],
+    ["shell(curl)", "unknown curl evil", "ask rule"],
+    ["shell(curl)", "grep curl README", "allow mode"],
+    ["shell(curl)", "for f in a b; do gcc $f; done", "allow mode"],
+    ["shell(curl)", "$TOOL evil", "ask rule"],
+    ["url(evil.com)", "curl https://evil.com/x", "deny rule"],
+    ["url(evil.com)", "wget evil.com", "deny rule"],
+    ["read(.env)", "cat .env", "deny rule"],
+    ["read(.env)", "cat < sub/../.ENV", "deny rule"],
+    ["write(secrets)", "echo x > secrets/a", "deny rule"],
+    ["write", "echo x > a", "deny rule"],
+  ];
+  it.each(refused)("denying %s, with everything else allowed, on %s", (rule, command, expected) => {
+    expect(verdict(decideCommand(command, { rules: rules("deny", rule), mode: yolo }))).toBe(expected);
+  });
+
+  it("lets read-only commands through when reads are approved, and nothing that only looks like one", () => {
+    const parts: PolicyParts = { mode: { allReads: true } };
+    const ask = [
+      "git log --output=x",
+      "find . -delete",
+      "sort -o a b",
+      "sed -i s/a/b/ x",
+      "sed -n '1e id' x",
+      "awk 'BEGIN{system(1)}'",
+    ];
+    const allow = [
+      "git log --oneline",
+      "find . -name x",
+      "sort a | uniq",
+      "sed -n 1,5p x",
+      "awk '{print $1}' x",
+      "ls src",
+    ];
+    expect(ask.map((command) => verdict(decideCommand(command, parts)))).toEqual(ask.map(() => "ask default"));
+    expect(allow.map((command) => verdict(decideCommand(command, parts)))).toEqual(allow.map(() => "allow mode"));
+  });
+});
+
+describe("paths", () => {
+  const protectedPaths = [
+    ...[
+      ".git/hooks/pre-commit",
+      ".git/config",
+      ".GIT/config",
+      ".troupe/settings.json",
+      ".mcp.json",
+      ".vscode/tasks.json",
+    ],
+    ...[".idea/x.xml", ".envrc", ".gitmodules", "sub/.git/config", ".bashrc", "../state/permissions-config.json"],
+    ...["../main/.git/worktrees/x/config", ".g\u200cit/config", ".vscode./tasks.json"],
+  ];
+  it.each(protectedPaths)("refuses to write %s, even with everything allowed and when it is missing", (path) => {
+    expect(verdict(decideAccess(write(path), { rules: rules("allow", "write"), mode: yolo }))).toBe("deny policy");
+  });
+
+  it.each([".gitattributes", ".github/workflows/ci.yml", ".gitlab-ci.yml"])("asks a person about %s", (path) => {
+    expect(verdict(decideAccess(write(path), { rules: rules("allow", "write"), mode: yolo }))).toBe("ask policy");
+  });
+
+  it("lets a session write its own files below the state root", () => {
+    const parts: PolicyParts = { rules: rules("allow", "write"), mode: yolo };
+    expect(verdict(decideAccess(write("/srv/state/session-state/1/files/plan.md"), parts))).toBe("allow rule");
+  });
+
+  it("reads inside the roots by default, and asks outside of them", () => {
+    expect(verdict(decideAccess(read("src/a.ts")))).toBe("allow default");
+    expect(verdict(decideAccess(read("/srv/project-evil/a.ts")))).toBe("ask default");
+    expect(verdict(decideAccess(read("src/a.ts"), { mode: { askReads: true } }))).toBe("ask default");
+  });
+
+  it("matches a rule's path whole or by its last parts", () => {
+    const allowed = rules("allow", "write(docs/a.md)", "write(/srv/project/b.md)");
+    const ask = (path: string): string => verdict(decideAccess(write(path), { rules: allowed }, "edit"));
+    expect(["docs/a.md", "sub/docs/a.md", "xdocs/a.md", "b.md", "sub/b.md", "docs/../docs/a.md"].map(ask)).toEqual([
+      "allow rule",
+      "allow rule",
+      "ask default",
+      "allow rule",
+      "ask default",
+      "allow rule",
+    ]);
+  });
+
+  it("follows links before it compares", async () => {
+    await using folder = await tempFolder({ "real/.env": "x" });
+    await symlink(folder.at("real"), folder.at("link"));
+    await symlink(folder.at("real/.env"), folder.at("harmless"));
+    await mkdir(folder.at(".git"));
+    await symlink(folder.at(".git/config"), folder.at("dangling"));
+    await writeFile(folder.at("note"), "");
+    const parts: PolicyParts = {
+      root: folder.path,
+      rules: [...rules("deny", "read(real/.env)"), ...rules("allow", "write")],
+    };
+    expect(["link/.env", "harmless", "note"].map((path) => verdict(decideAccess(read(path), parts)))).toEqual([
+      "deny rule",
+      "deny rule",
+      "allow default",
+    ]);
+    expect(verdict(decideAccess(write("dangling"), parts))).toBe("deny policy");
+  });
+
+  it("keeps a rule that names a tool to that tool", () => {
+    const parts: PolicyParts = { rules: rules("allow", "create") };
+    expect(verdict(decideAccess(write("a"), parts, "create"))).toBe("allow rule");
+    expect(verdict(decideAccess(write("a"), parts, "edit"))).toBe("ask default");
+  });
+});
+
+describe("addresses and foreign tools", () => {
+  it("decides addresses by rule and mode", () => {
+    const parts: PolicyParts = { rules: [...rules("allow", "url(*.good.com)"), ...rules("deny", "url(bad.good.com)")] };
+    const ask = (address: string): string => verdict(decideAccess(url(address), parts, "web_fetch"));
+    expect(["https://good.com/x", "http://good.com", "https://bad.good.com", "http://bad.good.com"].map(ask)).toEqual([
+      "allow rule",
+      "ask default",
+      "deny rule",
+      "deny rule",
+    ]);
+    expect(verdict(decideAccess(url("https://x.com"), { mode: { allTools: true } }, "web_fetch"))).toBe("ask default");
+    expect(verdict(decideAccess(url("https://x.com"), { mode: yolo }, "web_fetch"))).toBe("allow mode");
+  });
+
+  it("decides MCP tools by server and tool, never by what the server says of itself", () => {
+    expect(verdict(decideAccess(mcp("search"), {}, "github-search"))).toBe("ask default");
+    expect(verdict(decideAccess(mcp("search"), { rules: rules("allow", "github(search)") }))).toBe("allow rule");
+    expect(verdict(decideAccess(mcp("delete"), { rules: rules("allow", "github(search)") }))).toBe("ask default");
+    const parts: PolicyParts = { rules: [...rules("allow", "github"), ...rules("deny", "github(delete)")], mode: yolo };
+    expect(verdict(decideAccess(mcp("delete"), parts))).toBe("deny rule");
+    expect(verdict(decideAccess(mcp("x"), { session: [{ kind: "mcp", serverName: "github", toolName: null }] }))).toBe(
+      "allow session",
+    );
+  });
+});
+
+describe("what is said about a denial", () => {
+  const told = (command: string, parts: PolicyParts = {}): [string, string | undefined] => {
+    const question = shellQuestion(command);
+    const decision = decide(policy(parts), question);
+    return [denialForModel(decision, question), allowingFlag(question, decision)];
+  };
+
+  it("names the flags that would allow it", () => {
+    expect(told("git status | head -3")).toEqual([
+      "Permission denied and could not request permission from user: no rule or approval covers every command in it. " +
+        "The user can allow it with --allow-tool 'shell(git status)' --allow-tool 'shell(head)'.",
+      "--allow-tool 'shell(git status)' --allow-tool 'shell(head)'",
+    ]);
+    expect(told("make > out")[1]).toBe("--allow-tool 'shell(make)' --allow-tool write");
+    expect(told("make $X")[1]).toBe("--allow-tool shell");
+    expect(told("cat /etc/passwd")[1]).toBe("--add-dir <folder> or --allow-all-paths");
+  });
+
+  it("offers the model no way around a rule", () => {
+    expect(told("rm x", { rules: rules("deny", "shell(rm)") })).toEqual([
+      "Permission denied: denied by the rule shell(rm) (--deny-tool). Asking again or wording it differently will not " +
+        "help; find another way or tell the user.",
+      undefined,
+    ]);
+  });
+
+  it("shows the user one line without control characters", async () => {
+    const access = { kind: "shell" as const, command: "ls \u001b[2J\nid", cwd: "/srv/project", intention: "" };
+    const question = await questionFor(access, { toolName: "bash", cwd: "/" });
+    const line = denialForUser(decide(policy(), question), question);
+    expect(line).toBe(
+      "bash denied (ls id): it is not a plain command: it holds a control character, it uses expansions or patterns; " +
+        "allow with --allow-tool shell",
+    );
+  });
+});

@@ -1,0 +1,107 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { nodeDisk } from "../../src/lib/node/disk.ts";
+import type { Approval } from "../../src/permissions/approvals.ts";
+import { accessKey, openGrants } from "../../src/permissions/grants.ts";
+import { locationKey } from "../../src/permissions/location.ts";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+
+const gitStatus: Approval = { kind: "commands", commandIdentifiers: ["git status"] };
+
+it("keeps answers for a place in the file's own format, and what it does not know untouched", async () => {
+  const foreign = {
+    version: 3,
+    locations: {
+      "/other": { tool_approvals: [{ kind: "read" }], allowed_directories: [] },
+      "/repo": { tool_approvals: [{ kind: "from-the-future", x: 1 }], allowed_directories: ["/data"], note: "kept" },
+    },
+  };
+  await using folder = await tempFolder({ "permissions-config.json": JSON.stringify(foreign) });
+  const file = folder.at("permissions-config.json");
+  const grants = openGrants({ disk: nodeDisk, file, location: "/repo" });
+  expect({ location: grants.location, directories: grants.allowedDirectories }).toEqual({
+    location: [],
+    directories: ["/data"],
+  });
+  await Promise.all([
+    grants.approveForLocation(gitStatus),
+    grants.approveForLocation({ kind: "mcp", serverName: "github", toolName: null }),
+    grants.approveForLocation(gitStatus),
+    grants.allowDirectory("/more"),
+  ]);
+  expect(JSON.parse(await folder.read("permissions-config.json"))).toEqual({
+    version: 3,
+    locations: {
+      "/other": foreign.locations["/other"],
+      "/repo": {
+        tool_approvals: [
+          { kind: "from-the-future", x: 1 },
+          gitStatus,
+          { kind: "mcp", serverName: "github", toolName: null },
+        ],
+        allowed_directories: ["/data", "/more"],
+        note: "kept",
+      },
+    },
+  });
+  expect(openGrants({ disk: nodeDisk, file, location: "/repo" }).location).toEqual(grants.location);
+});
+
+it("keeps what another process approved meanwhile", async () => {
+  await using folder = await tempFolder();
+  const open = () =>
+    openGrants({ disk: nodeDisk, file: folder.at("state/permissions-config.json"), location: "/repo" });
+  const [one, other] = [open(), open()];
+  await one.approveForLocation({ kind: "write" });
+  await other.approveForLocation({ kind: "memory" });
+  expect(open().location).toEqual([{ kind: "write" }, { kind: "memory" }]);
+});
+
+it("says what is wrong with a broken file and leaves it alone", async () => {
+  await using folder = await tempFolder({ "permissions-config.json": "{ broken" });
+  const file = folder.at("permissions-config.json");
+  expect(() => openGrants({ disk: nodeDisk, file, location: "/repo" })).toThrow(
+    /permissions-config\.json is not JSON: .* Mend or remove it/,
+  );
+  expect(await folder.read("permissions-config.json")).toBe("{ broken");
+});
+
+it("forgets answers for the session when told to, and keeps none on disk", async () => {
+  await using folder = await tempFolder();
+  const grants = openGrants({ disk: nodeDisk, file: folder.at("permissions-config.json"), location: "/repo" });
+  grants.approveForSession(gitStatus);
+  grants.approveForSession(gitStatus);
+  expect(grants.session).toEqual([gitStatus]);
+  grants.resetSession();
+  expect(grants.session).toEqual([]);
+  expect(await folder.tree()).toEqual({});
+});
+
+it("uses an answer given once exactly once, and only for what was shown", async () => {
+  await using folder = await tempFolder();
+  const grants = openGrants({ disk: nodeDisk, file: folder.at("permissions-config.json"), location: "/repo" });
+  const shell = (command: string, intention = "") => ({ kind: "shell" as const, command, cwd: "/repo", intention });
+  grants.approveOnce(accessKey(shell("make"), "/repo"));
+  const tries = [
+    accessKey(shell("make all"), "/repo"),
+    accessKey(shell("make"), "/elsewhere"),
+    accessKey(shell("make", "worded differently"), "/repo"),
+    accessKey(shell("make"), "/repo"),
+  ];
+  expect(tries.map((key) => grants.takeOnce(key))).toEqual([false, false, true, false]);
+});
+
+it("finds the place: the repository, also from a worktree, else the folder itself", async () => {
+  await using folder = await tempFolder({ "main/.git/HEAD": "", "main/src/a.ts": "", "plain/x": "" });
+  const worktreeGit = folder.at("main/.git/worktrees/w");
+  await mkdir(worktreeGit, { recursive: true });
+  await mkdir(folder.at("w/deep"), { recursive: true });
+  await writeFile(join(worktreeGit, "commondir"), "../..\n");
+  await writeFile(join(worktreeGit, "gitdir"), `${folder.at("w/.git")}\n`);
+  await writeFile(folder.at("w/.git"), `gitdir: ${worktreeGit}\n`);
+  await mkdir(folder.at("thief"));
+  await writeFile(folder.at("thief/.git"), `gitdir: ${worktreeGit}\n`);
+  const keys = ["main/src", "w/deep", "thief", "plain"].map((path) => locationKey(folder.at(path)));
+  expect(keys).toEqual([folder.at("main"), folder.at("main"), folder.at("thief"), folder.at("plain")]);
+});

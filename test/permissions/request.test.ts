@@ -1,0 +1,77 @@
+import type { SessionEvent } from "@github/copilot-sdk";
+import { expect, expectTypeOf, it } from "vitest";
+import { decide } from "../../src/permissions/decide.ts";
+import {
+  offeredApproval,
+  type PermissionRequestData,
+  type PermissionResultData,
+  permissionRequest,
+  resultOf,
+} from "../../src/permissions/request.ts";
+import { policy, rules, shellQuestion } from "./stage.ts";
+
+it("describes a plain command in the words of the wire", () => {
+  const question = shellQuestion("git status && grep -c x ./README > out.txt; curl https://x.com");
+  expect(permissionRequest(question, "call-1")).toEqual({
+    kind: "shell",
+    toolCallId: "call-1",
+    fullCommandText: "git status && grep -c x ./README > out.txt; curl https://x.com",
+    intention: "",
+    commands: [
+      { identifier: "git status", readOnly: true },
+      { identifier: "grep", readOnly: true },
+      { identifier: "curl", readOnly: false },
+    ],
+    possiblePaths: ["./README"],
+    possibleUrls: [{ url: "https://x.com" }],
+    hasWriteFileRedirection: true,
+    canOfferSessionApproval: false,
+  });
+});
+
+it("warns of an opaque command and offers no lasting answer for it", () => {
+  const question = shellQuestion("make $X");
+  expect(permissionRequest(question)).toMatchObject({
+    canOfferSessionApproval: false,
+    warning: "Not a plain command: it uses expansions or patterns. Read all 7 characters.",
+  });
+  expect(offeredApproval(question)).toBeUndefined();
+  expect(offeredApproval(shellQuestion("make && git push"))).toEqual({
+    kind: "commands",
+    commandIdentifiers: ["make", "git push"],
+  });
+});
+
+it("describes the other kinds", () => {
+  const question = (access: Parameters<typeof permissionRequest>[0]["access"]) => ({ access, toolName: "x", cwd: "/" });
+  const write = { kind: "write" as const, path: "a.ts", diff: "+x", intention: "Create a.ts" };
+  expect(permissionRequest(question(write))).toEqual({
+    kind: "write",
+    fileName: "a.ts",
+    diff: "+x",
+    intention: "Create a.ts",
+    canOfferSessionApproval: true,
+  });
+  expect(permissionRequest(question({ kind: "read", path: "a.ts" }))).toEqual({
+    kind: "read",
+    path: "a.ts",
+    intention: "Read a.ts",
+  });
+});
+
+it("names the denying rule in the result", () => {
+  const question = shellQuestion("rm x");
+  expect(resultOf(decide(policy({ rules: rules("deny", "shell(rm *)") }), question))).toEqual({
+    kind: "denied-by-rules",
+    rules: [{ kind: "shell", argument: "rm *" }],
+  });
+  expect(resultOf(decide(policy({ rules: rules("allow", "shell(rm)") }), question))).toEqual({ kind: "approved" });
+  expect(resultOf(decide(policy(), question))).toBeUndefined();
+});
+
+type Data<T extends SessionEvent["type"]> = Extract<SessionEvent, { type: T }>["data"];
+
+it("fits the wire's types", () => {
+  expectTypeOf<PermissionRequestData>().toExtend<Data<"permission.requested">["permissionRequest"]>();
+  expectTypeOf<PermissionResultData>().toExtend<Data<"permission.completed">["result"]>();
+});
