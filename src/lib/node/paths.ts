@@ -40,7 +40,7 @@ export interface Opened {
   readonly pinnedPath: string;
 }
 
-const MAX_LINK_HOPS = 40;
+export const MAX_LINK_HOPS = 40;
 const CONFIRMATIONS = 3;
 const MAX_PATH_BYTES = 4096;
 const MAX_DIRECTORY_ENTRIES = 100_000;
@@ -119,7 +119,7 @@ async function openStep(target: string, asked: string, scope: PathScope): Promis
 }
 
 /** An open folder whose real path is known. */
-interface Folder {
+export interface Folder {
   readonly realPath: string;
   /** A path that names `leaf` in this very folder. */
   child(leaf: string): string;
@@ -127,13 +127,15 @@ interface Folder {
   pin(fd: number, realPath: string): string;
   /** Throws when the opened `stat` may not be what `leaf` in this folder named. */
   confirm(leaf: string, stat: fs.Stats): Promise<void>;
+  /** False when the folder is no longer where it was opened. */
+  inPlace(): Promise<boolean>;
   close(): Promise<void>;
 }
 
 export type OpenFolder = (path: string) => Promise<Folder>;
 
 /** Linux: the kernel tells the real path of a descriptor and opens names relative to it, so nothing can be swapped. */
-async function openFolderByDescriptor(path: string): Promise<Folder> {
+export async function openFolderByDescriptor(path: string): Promise<Folder> {
   if (process.platform !== "linux") return openFolderByName(path);
   const handle = await fs.promises.open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
   const pinned = `/proc/self/fd/${handle.fd}`;
@@ -147,6 +149,7 @@ async function openFolderByDescriptor(path: string): Promise<Folder> {
     child: (leaf) => `${pinned}/${leaf}`,
     pin: (fd) => `/proc/self/fd/${fd}`,
     confirm: async () => {},
+    inPlace: async () => (await fs.promises.readlink(pinned)) === realPath,
     close: () => handle.close(),
   };
 }
@@ -158,6 +161,8 @@ async function openFolderByDescriptor(path: string): Promise<Folder> {
 export async function openFolderByName(path: string): Promise<Folder> {
   const realPath = await fs.promises.realpath(path);
   const identity = await fs.promises.stat(realPath);
+  const inPlace = async (): Promise<boolean> =>
+    (await fs.promises.realpath(realPath)) === realPath && sameObject(await fs.promises.stat(realPath), identity);
   return {
     realPath,
     child: (leaf) => join(realPath, leaf),
@@ -167,20 +172,20 @@ export async function openFolderByName(path: string): Promise<Folder> {
       for (let round = 0; round < CONFIRMATIONS; round++) {
         const named = await fs.promises.lstat(leafPath);
         const foundAt = await fs.promises.realpath(leafPath);
-        const folder = await fs.promises.stat(realPath);
-        const unchanged = foundAt === leafPath && sameObject(folder, identity) && sameObject(named, opened);
+        const unchanged = foundAt === leafPath && (await inPlace()) && sameObject(named, opened);
         if (!unchanged) throw changedMeanwhile(leafPath);
       }
     },
+    inPlace,
     close: async () => {},
   };
 }
 
-function sameObject(one: fs.Stats, other: fs.Stats): boolean {
+export function sameObject(one: fs.Stats, other: fs.Stats): boolean {
   return one.dev === other.dev && one.ino === other.ino;
 }
 
-function absolutePath(path: string, cwd: string): string {
+export function absolutePath(path: string, cwd: string): string {
   const shown = JSON.stringify(path.slice(0, 200));
   if (path.length === 0) throw new PathError("invalid", path, "The path is empty. Please provide a valid path.");
   if (path.includes("\0")) throw new PathError("invalid", path, `The path ${shown} contains a NUL character.`);
@@ -193,12 +198,12 @@ function absolutePath(path: string, cwd: string): string {
   return absolute;
 }
 
-function refuseUnlessAllowed(realPath: string, asked: string, scope: PathScope): void {
+export function refuseUnlessAllowed(realPath: string, asked: string, scope: PathScope): void {
   if (isInside(realPath, SYSTEM_FOLDERS)) throw systemFolder(asked);
   if (scope.roots.length > 0 && !isInside(realPath, scope.roots)) throw outside(asked, realPath);
 }
 
-function changedMeanwhile(path: string): PathError {
+export function changedMeanwhile(path: string): PathError {
   return new PathError("invalid", path, `Path ${path} was changed while it was being opened. Try again.`);
 }
 
@@ -213,7 +218,7 @@ function outside(asked: string, realPath: string): PathError {
   return new PathError("outside", asked, `Path ${asked} ${where} outside the allowed folders. ${remedy}`);
 }
 
-function kindOf(stat: fs.Stats, path: string): "file" | "directory" {
+export function kindOf(stat: fs.Stats, path: string): "file" | "directory" {
   if (stat.isFile()) return "file";
   if (stat.isDirectory()) return "directory";
   const kind = stat.isFIFO() ? "a named pipe" : stat.isSocket() ? "a socket" : "not a regular file";
@@ -221,7 +226,7 @@ function kindOf(stat: fs.Stats, path: string): "file" | "directory" {
 }
 
 /** What the caller is told. Nothing is said about paths outside the roots, not even whether they exist. */
-async function explain(
+export async function explain(
   error: unknown,
   { asked, target, scope }: { asked: string; target: string; scope: PathScope },
 ): Promise<unknown> {

@@ -1,0 +1,38 @@
+/** What a child process gets to see of our environment: only what is named here, so a new secret is out by itself. */
+
+const PASSED = new Set(["PATH", "HOME", "LANG", "LANGUAGE", "TERM", "TZ", "USER", "LOGNAME", "SHELL", "TMPDIR"]);
+const SECRET_WORD =
+  /(^|_)(API_?KEY|KEY|KEYS|TOKENS?|SECRETS?|PASS|PASSWORD|PASSWD|PASSPHRASE|PWD|CREDENTIALS?|AUTH|AUTHORIZATION|BEARER|COOKIE|PRIVATE|CERT|DSN|PAT|CONNECTION_STRING|SAS)(_|$)/i;
+const SECRET_ENDING = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$/i;
+/** Linux refuses to start a program with a longer entry. */
+const MAX_VALUE_CHARACTERS = 100_000;
+
+export interface EnvironmentAdditions {
+  /** Further names to copy from the parent. A name that looks like a secret is never copied, listed or not. */
+  readonly names?: readonly string[];
+  /** Set as they are; for what troupe or the user's own settings decide. */
+  readonly values?: Readonly<Record<string, string>>;
+}
+
+export function childEnvironment(
+  parent: Readonly<Record<string, string | undefined>>,
+  additions: EnvironmentAdditions = {},
+): Record<string, string> {
+  const wanted = new Set(additions.names ?? []);
+  const environment: Record<string, string> = {};
+  for (const [name, value] of Object.entries(parent)) {
+    const passes = PASSED.has(name) || /^LC_[A-Z]+$/.test(name) || wanted.has(name);
+    if (passes && !looksSecret(name) && isUsable(value)) environment[name] = value;
+  }
+  return { ...environment, ...additions.values };
+}
+
+/** True for names that usually hold something a child must not have. */
+function looksSecret(name: string): boolean {
+  return SECRET_WORD.test(name) || SECRET_ENDING.test(name);
+}
+
+/** A value that begins like this is an exported shell function: code, not data. */
+function isUsable(value: string | undefined): value is string {
+  return value !== undefined && value.length <= MAX_VALUE_CHARACTERS && !value.startsWith("() {");
+}

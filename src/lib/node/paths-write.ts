@@ -1,0 +1,229 @@
+/**
+ * The one way tools change files. A place is found as in `paths.ts` – the folder is opened, its real path compared
+ * with the allowed roots – and from then on everything happens through that folder's descriptor: a temporary file
+ * beside the old one, synced, then renamed over it. Readers see the old content or the new, never a mixture, and
+ * whoever swaps a folder or a file for a link gains nothing.
+ */
+import * as fs from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { type Disk, nodeDisk } from "./disk.ts";
+import {
+  absolutePath,
+  changedMeanwhile,
+  explain,
+  type Folder,
+  kindOf,
+  MAX_LINK_HOPS,
+  openFolderByDescriptor,
+  PathError,
+  type PathScope,
+  refuseUnlessAllowed,
+} from "./paths.ts";
+import { codeOf, found, readWhole, refuseIfChanged, replace, writeFailure } from "./paths-replace.ts";
+
+export interface WriteScope extends PathScope {
+  readonly disk?: Disk;
+  /** Why nothing may be written at this real path, whatever the roots say; undefined when it may. */
+  readonly refuses?: (realPath: string) => string | undefined;
+}
+
+/** A name in an open folder, where a file is or could be. The caller closes it. */
+export interface Place {
+  /** Absolute, in the caller's words: links are not resolved. */
+  readonly path: string;
+  /** Where a write lands. */
+  readonly realPath: string;
+  /** What was there when the place was opened; undefined when nothing was. */
+  readonly stat: fs.Stats | undefined;
+  /** Folders that a write makes first, the outermost first. */
+  readonly missingFolders: readonly string[];
+  /** The whole content of the file. */
+  read(maxBytes: number): Promise<Buffer>;
+  /** Replaces or creates the file whole. Fails when something else is there than was when the place was opened. */
+  write(content: Uint8Array, options?: { mode?: number }): Promise<fs.Stats>;
+  /** Removes the file, the link or the empty folder. */
+  remove(): Promise<void>;
+  /** A folder with this mode; one that is there only gets the mode. */
+  makeFolder(mode: number): Promise<void>;
+  makeLink(target: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+const NEW_FOLDER_MODE = 0o777;
+const TEMPORARY = /^\.troupe-[0-9a-z]{12}\.tmp$/;
+const TEMPORARY_MAX_AGE_MS = 60_000;
+
+/** The place of a regular file, or of one that could be made. Links are followed while every step stays inside. */
+export async function openForWriting(path: string, scope: WriteScope): Promise<Place> {
+  const asked = absolutePath(path, scope.cwd);
+  let target = asked;
+  for (let hop = 0; hop <= MAX_LINK_HOPS; hop++) {
+    const place = await openAsIs(target, scope, asked);
+    try {
+      if (place.stat?.isSymbolicLink()) {
+        target = absolutePath(resolve(dirname(place.realPath), await place.read(0).then(String)), scope.cwd);
+        await place.close();
+        continue;
+      }
+      if (hop > 0 && place.stat === undefined) throw dangling(asked, place.realPath);
+      if (place.stat) refuseUnlessWritable(place.stat, asked);
+      return place;
+    } catch (error) {
+      await place.close();
+      throw await explain(error, { asked, target, scope });
+    }
+  }
+  throw new PathError("invalid", asked, `Path ${asked} leads through more than ${MAX_LINK_HOPS} symbolic links.`);
+}
+
+/** The place of whatever has this name: a link itself, not what it points to. Reading a link gives its target. */
+export async function openAsIs(path: string, scope: WriteScope, asked = path): Promise<Place> {
+  const target = absolutePath(path, scope.cwd);
+  const open = scope.openFolder ?? openFolderByDescriptor;
+  try {
+    const { folder, missing } = await nearestFolder(dirname(target), { open, asked });
+    try {
+      const realPath = join(folder.realPath, ...missing, basename(target));
+      refuseUnlessAllowed(realPath, asked, scope);
+      const reason = scope.refuses?.(realPath);
+      if (reason !== undefined) throw new PathError("outside", asked, `Path ${asked} cannot be written: ${reason}`);
+      const stat = missing.length > 0 ? undefined : await found(folder.child(basename(target)));
+      return place({ asked, realPath, folder, missing, stat, disk: scope.disk ?? nodeDisk, open });
+    } catch (error) {
+      await folder.close();
+      throw error;
+    }
+  } catch (error) {
+    throw await explain(error, { asked, target, scope });
+  }
+}
+
+/** Takes away what writes that were killed have left in a folder. */
+export async function sweepTemporaries(folder: string, disk: Disk = nodeDisk): Promise<void> {
+  const names = await fs.promises.readdir(folder).catch(() => []);
+  for (const name of names.filter((candidate) => TEMPORARY.test(candidate))) {
+    const stat = await found(join(folder, name)).catch(() => undefined);
+    if (stat?.isFile() && Date.now() - stat.mtimeMs > TEMPORARY_MAX_AGE_MS) {
+      await disk.unlink(join(folder, name)).catch(() => undefined);
+    }
+  }
+}
+
+/** Takes away folders that were made for a file, as far as they are empty; the outermost comes first. */
+export async function removeEmptyFolders(folders: readonly string[], scope: WriteScope): Promise<void> {
+  for (const folder of [...folders].reverse()) {
+    const place = await openAsIs(folder, scope).catch(() => undefined);
+    if (place?.stat?.isDirectory()) await place.remove().catch(() => undefined);
+    await place?.close();
+  }
+}
+
+type Open = (path: string) => Promise<Folder>;
+
+/** The innermost folder of the path that exists, and the names below it that do not. */
+async function nearestFolder(
+  path: string,
+  { open, asked }: { open: Open; asked: string },
+): Promise<{ folder: Folder; missing: string[] }> {
+  const missing: string[] = [];
+  for (let at = path; ; at = dirname(at)) {
+    const folder = await open(at).catch((error: unknown) => {
+      if (codeOf(error) === "ENOENT" && dirname(at) !== at) return undefined;
+      throw error;
+    });
+    if (folder === undefined) {
+      missing.unshift(basename(at));
+      continue;
+    }
+    const [next] = missing;
+    // A name that is there and yet could not be opened is a link to nothing: who writes through it goes elsewhere.
+    const blocking = next === undefined ? undefined : await found(folder.child(next));
+    if (blocking === undefined) return { folder, missing };
+    await folder.close();
+    if (blocking.isSymbolicLink()) throw dangling(asked, join(folder.realPath, next ?? ""));
+    throw changedMeanwhile(asked);
+  }
+}
+
+interface PlaceParts {
+  readonly asked: string;
+  readonly realPath: string;
+  readonly folder: Folder;
+  readonly missing: readonly string[];
+  readonly stat: fs.Stats | undefined;
+  readonly disk: Disk;
+  readonly open: Open;
+}
+
+function place(parts: PlaceParts): Place {
+  const { asked, realPath, missing, stat, disk } = parts;
+  const leaf = basename(realPath);
+  let folder = parts.folder;
+  let unmade = [...missing];
+  const explained = <T>(work: Promise<T>): Promise<T> =>
+    work.catch((error: unknown) => {
+      throw writeFailure(error, asked);
+    });
+  const prepare = async (): Promise<void> => {
+    for (const name of unmade) {
+      const inner = await makeFolderIn(folder, name, parts);
+      await folder.close();
+      folder = inner;
+    }
+    unmade = [];
+    await refuseIfChanged(folder, leaf, { stat, asked });
+  };
+  return {
+    path: asked,
+    realPath,
+    stat,
+    missingFolders: missing.map((_, index) => join(parts.folder.realPath, ...missing.slice(0, index + 1))),
+    read: (maxBytes) => explained(readWhole(folder.child(leaf), { stat, maxBytes, asked })),
+    write: (content, { mode } = {}) =>
+      explained(prepare().then(() => replace({ content, mode: mode ?? stat?.mode, stat, folder, leaf, disk, asked }))),
+    async remove() {
+      await explained(
+        prepare().then(() =>
+          stat?.isDirectory() ? fs.promises.rmdir(folder.child(leaf)) : disk.unlink(folder.child(leaf)),
+        ),
+      );
+      await disk.syncDirectory(folder.child("."));
+    },
+    async makeFolder(mode) {
+      await explained(prepare());
+      if (!stat?.isDirectory()) await explained(fs.promises.mkdir(folder.child(leaf), { mode }).then(() => undefined));
+      await fs.promises.chmod(folder.child(leaf), mode & 0o7777);
+      await disk.syncDirectory(folder.child("."));
+    },
+    makeLink: (target) => explained(prepare().then(() => fs.promises.symlink(target, folder.child(leaf)))),
+    close: () => folder.close(),
+  };
+}
+
+async function makeFolderIn(folder: Folder, name: string, { asked, disk, open }: PlaceParts): Promise<Folder> {
+  if (!(await folder.inPlace())) throw changedMeanwhile(asked);
+  await fs.promises.mkdir(folder.child(name), { mode: NEW_FOLDER_MODE }).catch((error: unknown) => {
+    if (codeOf(error) !== "EEXIST") throw error;
+  });
+  await disk.syncDirectory(folder.child("."));
+  const made = await open(folder.child(name));
+  if (made.realPath === join(folder.realPath, name)) return made;
+  await made.close();
+  throw changedMeanwhile(asked);
+}
+
+function refuseUnlessWritable(stat: fs.Stats, path: string): void {
+  if (kindOf(stat, path) === "directory") throw new PathError("special", path, `Path ${path} is a folder, not a file.`);
+  if (stat.nlink > 1) {
+    const why = `has ${stat.nlink} names (hard links), so that a change could reach a file outside the allowed folders`;
+    throw new PathError("special", path, `${path} ${why}. Copy it to a new file and change that, or ask the user.`);
+  }
+  if ((stat.mode & 0o222) === 0) {
+    throw new PathError("unreadable", path, `${path} is read-only. Ask the user to make it writable first.`);
+  }
+}
+
+function dangling(asked: string, link: string): PathError {
+  const where = link === asked ? "is" : `leads through ${link}, which is`;
+  return new PathError("invalid", asked, `Path ${asked} ${where} a symbolic link to something that does not exist.`);
+}

@@ -1,0 +1,253 @@
+/**
+ * How every file tool changes files: look, plan, keep the former content, write. The same plan first shows what would
+ * change, for the permission, and is made again from fresh content when it is carried out, alone on its paths.
+ */
+import { openForWriting, type Place, removeEmptyFolders } from "../../lib/node/paths-write.ts";
+import type { Access } from "../../protocol/permission.ts";
+import { type FileChange, type FileState, type Files, filesOf, hashOf, MAX_EDIT_BYTES } from "../files.ts";
+import { pathFailure } from "../path-failure.ts";
+import { type ToolContext, ToolError } from "../tool.ts";
+import { boundDiff, fileDiff } from "./file-diff.ts";
+
+/** A path and what is there. */
+export interface Found {
+  /** Absolute, in the caller's words. */
+  readonly path: string;
+  readonly realPath: string;
+  readonly before: "missing" | { readonly content: Buffer; readonly mode: number; readonly state: FileState };
+}
+
+export interface Planned {
+  readonly found: Found;
+  readonly after: "missing" | Buffer;
+  /** The file this content comes from, when it is moved. */
+  readonly movedFrom?: Found;
+}
+
+export interface ChangeRequest {
+  readonly intention: string;
+  /** Every path the plan may look at. */
+  readonly paths: readonly string[];
+  /** Decides from what is there; throws a `ToolError` when it cannot be done. Changes nothing. */
+  plan(look: (path: string) => Promise<Found>, files: Files): Promise<readonly Planned[]>;
+}
+
+/** What the request would write, with a diff for each file. */
+export async function accessFor(request: ChangeRequest, context: ToolContext): Promise<Access[]> {
+  const files = filesOf(context);
+  return await withPlaces({ request, context, files }, async (look) => {
+    const planned = await request.plan(look, files);
+    refuseTooLarge(planned);
+    files.intend(
+      context.toolCallId,
+      planned.map(({ found }) => found.realPath),
+    );
+    return await Promise.all(
+      planned.map(async (one) => ({
+        kind: "write" as const,
+        path: one.found.realPath,
+        intention: request.intention,
+        diff: await diffOf(one, context.cwd),
+      })),
+    );
+  });
+}
+
+/** Carries the request out, all of it or nothing, and returns the diff of what was done. */
+export async function changeFiles(
+  request: ChangeRequest,
+  context: ToolContext,
+): Promise<{ planned: readonly Planned[]; diff: string }> {
+  const files = filesOf(context);
+  const locked = await Promise.all(request.paths.map((path) => realPathOf(path, context, files)));
+  return await files.alone(locked, context.signal, () =>
+    withPlaces({ request, context, files, locked }, async (look, placeOf) => {
+      const planned = await request.plan(look, files);
+      refuseTooLarge(planned);
+      refuseUnlessIntended(planned, files.intended(context.toolCallId));
+      const diffs = await Promise.all(planned.map((one) => diffOf(one, context.cwd)));
+      const changes = planned.map((one) => changeOf(one, placeOf(one.found), context.toolCallId));
+      context.signal.throwIfAborted();
+      await files.checkpoint(changes).catch(notKept);
+      await writeAll(planned, { placeOf, context, files });
+      return { planned, diff: boundDiff(diffs.join("")) };
+    }),
+  );
+}
+
+/** Refuses to build on a version of the file that is no longer there. */
+export function refuseStale({ path, realPath, before }: Found, files: Files): void {
+  const known = files.lastRead(realPath);
+  if (before === "missing" || known === undefined || known.hash === before.state.hash) return;
+  const writer = files.writerOf(realPath, before.state.hash);
+  const who = writer === undefined ? "" : ` by agent "${writer}"`;
+  throw new ToolError(
+    `${path} was changed${who} since you last read it, so nothing was written. View it again, then repeat the change.`,
+  );
+}
+
+/** Who replaces or removes a whole file must know what is lost with it. */
+export function refuseUnread(found: Found, files: Files): void {
+  refuseStale(found, files);
+  if (found.before === "missing" || files.lastRead(found.realPath) !== undefined) return;
+  throw new ToolError(
+    `${found.path} exists already and you have not read it, so it was left alone. View it first, or change parts of it with edit.`,
+  );
+}
+
+export function missing(path: string): ToolError {
+  return new ToolError(`Path ${path} does not exist. Please provide a valid path.`);
+}
+
+type Look = (path: string) => Promise<Found>;
+type PlaceOf = (found: Found) => Place;
+
+/** Every place that is looked at is held open until the work is done, and looked at once. */
+async function withPlaces<T>(
+  given: { request: ChangeRequest; context: ToolContext; files: Files; locked?: readonly string[] },
+  work: (look: Look, placeOf: PlaceOf) => Promise<T>,
+): Promise<T> {
+  const { context, files, locked } = given;
+  const places = new Map<string, Place>();
+  const looked = new Map<string, Found>();
+  const look: Look = async (path) => {
+    const place = await openForWriting(path, scopeOf(context, files)).catch(pathFailure);
+    const known = looked.get(place.realPath);
+    if (known) {
+      await place.close();
+      return { ...known, path: place.path };
+    }
+    places.set(place.realPath, place);
+    if (locked && !locked.includes(place.realPath)) throw leadsElsewhere(place.path);
+    const found = { path: place.path, realPath: place.realPath, before: await contentOf(place) };
+    looked.set(place.realPath, found);
+    return found;
+  };
+  const placeOf: PlaceOf = ({ realPath }) => {
+    const place = places.get(realPath);
+    if (!place) throw new Error(`${realPath} is planned, but nobody looked at it`);
+    return place;
+  };
+  try {
+    return await work(look, placeOf);
+  } finally {
+    await Promise.all([...places.values()].map((place) => place.close()));
+  }
+}
+
+async function contentOf(place: Place): Promise<Found["before"]> {
+  const { stat } = place;
+  if (!stat) return "missing";
+  const content = await place.read(MAX_EDIT_BYTES).catch(pathFailure);
+  const state = { size: stat.size, mtimeMs: stat.mtimeMs, hash: hashOf(content) };
+  return { content, mode: stat.mode & 0o7777, state };
+}
+
+async function realPathOf(path: string, context: ToolContext, files: Files): Promise<string> {
+  const place = await openForWriting(path, scopeOf(context, files)).catch(pathFailure);
+  await place.close();
+  return place.realPath;
+}
+
+const scopeOf = ({ cwd, roots }: ToolContext, files: Files) => ({ cwd, roots, refuses: files.refuses });
+
+function refuseTooLarge(planned: readonly Planned[]): void {
+  for (const { found, after } of planned) {
+    if (after === "missing" || after.length <= MAX_EDIT_BYTES) continue;
+    throw new ToolError(`${found.path} would have ${after.length} bytes; at most ${MAX_EDIT_BYTES} can be written.`);
+  }
+}
+
+function refuseUnlessIntended(planned: readonly Planned[], intended: readonly string[] | undefined): void {
+  const stray = planned.find(({ found }) => intended && !intended.includes(found.realPath));
+  if (stray) throw leadsElsewhere(stray.found.path);
+}
+
+function leadsElsewhere(path: string): ToolError {
+  return new ToolError(`Path ${path} leads to another file now than when the call was looked at. Try again.`);
+}
+
+function changeOf({ found, after }: Planned, place: Place, toolCallId: string): FileChange {
+  return {
+    path: found.realPath,
+    toolCallId,
+    before: found.before,
+    after: after === "missing" ? after : { hash: hashOf(after) },
+    madeFolders: place.missingFolders,
+  };
+}
+
+function notKept(error: unknown): never {
+  const reason = error instanceof Error ? error.message : String(error);
+  throw new ToolError(`Nothing was changed, because the former content could not be kept: ${reason}`, { cause: error });
+}
+
+async function writeAll(
+  planned: readonly Planned[],
+  { placeOf, context, files }: { placeOf: PlaceOf; context: ToolContext; files: Files },
+): Promise<void> {
+  const done: Planned[] = [];
+  try {
+    for (const one of planned) {
+      await writeOne(one, placeOf(one.found), files);
+      done.push(one);
+    }
+  } catch (error) {
+    const left = await restore(done.reverse(), { placeOf, context, files });
+    if (left.length === 0) return pathFailure(error);
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ToolError(`${reason} These files were changed before and could not be restored: ${left.join(", ")}.`);
+  }
+}
+
+async function writeOne({ found, after, movedFrom }: Planned, place: Place, files: Files): Promise<void> {
+  if (after === "missing") {
+    await place.remove();
+    files.noteWritten(found.realPath, "missing");
+    return;
+  }
+  const from = movedFrom?.before;
+  const mode = from === undefined || from === "missing" ? {} : { mode: from.mode };
+  const { size, mtimeMs } = await place.write(after, mode);
+  files.noteWritten(found.realPath, { size, mtimeMs, hash: hashOf(after) });
+}
+
+/** Takes back what was written; returns the paths where that failed. */
+async function restore(
+  done: readonly Planned[],
+  { placeOf, context, files }: { placeOf: PlaceOf; context: ToolContext; files: Files },
+): Promise<string[]> {
+  const left: string[] = [];
+  for (const { found } of done) {
+    const scope = scopeOf(context, files);
+    try {
+      const place = await openForWriting(found.realPath, scope);
+      try {
+        if (found.before === "missing") {
+          await place.remove();
+          files.noteWritten(found.realPath, "missing");
+        } else {
+          const { size, mtimeMs } = await place.write(found.before.content, { mode: found.before.mode });
+          files.noteWritten(found.realPath, { size, mtimeMs, hash: found.before.state.hash });
+        }
+      } finally {
+        await place.close();
+      }
+      if (found.before === "missing") await removeEmptyFolders(placeOf(found).missingFolders, scope);
+    } catch {
+      left.push(found.path);
+    }
+  }
+  return left;
+}
+
+function diffOf({ found, after, movedFrom }: Planned, cwd: string): Promise<string> {
+  const origin = movedFrom ?? found;
+  return fileDiff({
+    path: found.path,
+    cwd,
+    before: origin.before === "missing" ? null : origin.before.content,
+    after: after === "missing" ? null : after,
+    ...(movedFrom && { movedFrom: movedFrom.path }),
+  });
+}

@@ -1,0 +1,85 @@
+import { plural } from "../../lib/text.ts";
+import { ToolError } from "../tool.ts";
+import { whyNotFound } from "./not-found.ts";
+import { type LineEnding, lineAt, listed } from "./text-content.ts";
+
+/**
+ * Replaces the one place where `oldText` occurs. A text without carriage returns fits any line endings, because that
+ * is how files are shown; what comes in takes over the endings of the place it comes to.
+ */
+export function replaceText(
+  text: string,
+  { oldText, newText, path }: { oldText: string; newText: string; path: string },
+): string {
+  if (oldText === newText) throw new ToolError("old_str and new_str are the same: there is nothing to change.");
+  if (oldText === "") {
+    if (text === "" || text === "\ufeff") return text + newText;
+    throw new ToolError("old_str is empty. Give the text to replace, or write the whole file with create.");
+  }
+  const verbatim = oldText.includes("\r");
+  const plain = verbatim ? undefined : withoutReturns(text);
+  const places = occurrences(plain?.text ?? text, oldText);
+  const [place] = places;
+  if (place === undefined) throw new ToolError(whyNotFound(text, { oldText, path }));
+  if (places.length > 1) {
+    const lines = [...new Set(places.map((offset) => lineAt(plain?.text ?? text, offset)))];
+    const where = `${lines.length === 1 ? "on line" : "on lines"} ${listed(lines, 10)}`;
+    const remedy = "Nothing was changed. Add surrounding lines to old_str until it fits only one place.";
+    throw new ToolError(`old_str occurs ${counted(places.length)} in ${path}, ${where}. ${remedy}`);
+  }
+  const start = plain ? plain.original(place) : place;
+  const end = plain ? plain.original(place + oldText.length) : place + oldText.length;
+  const added = verbatim ? newText : withEnding(newText, endingNear(text, start));
+  return text.slice(0, start) + added + text.slice(end);
+}
+
+const MAX_OCCURRENCES = 1000;
+
+const counted = (count: number): string =>
+  count >= MAX_OCCURRENCES ? `${MAX_OCCURRENCES} or more times` : plural(count, "time");
+
+function occurrences(text: string, wanted: string): number[] {
+  const found: number[] = [];
+  for (let at = text.indexOf(wanted); at !== -1; at = text.indexOf(wanted, at + 1)) {
+    if (found.push(at) >= MAX_OCCURRENCES) break;
+  }
+  return found;
+}
+
+/** The text with `\n` alone at the ends of lines, and the way back from its offsets. */
+function withoutReturns(text: string): { text: string; original(offset: number): number } {
+  if (!text.includes("\r\n")) return { text, original: (offset) => offset };
+  const parts = text.split("\r\n");
+  // Where, in the shorter text, the line breaks are that lost a carriage return.
+  const breaks: number[] = [];
+  let length = 0;
+  for (const part of parts.slice(0, -1)) {
+    length += part.length;
+    breaks.push(length);
+    length += 1;
+  }
+  return { text: parts.join("\n"), original: (offset) => offset + countBelow(breaks, offset) };
+}
+
+/** How many of the sorted numbers are below the limit. */
+function countBelow(sorted: readonly number[], limit: number): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] ?? 0) < limit) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The line ending in use where the offset is: that of its own line, else of the line before. */
+function endingNear(text: string, offset: number): LineEnding {
+  const own = text.indexOf("\n", offset);
+  const at = own === -1 ? text.lastIndexOf("\n") : own;
+  return at > 0 && text[at - 1] === "\r" ? "\r\n" : "\n";
+}
+
+function withEnding(text: string, ending: LineEnding): string {
+  return ending === "\n" ? text : text.replace(/\r?\n/g, "\r\n");
+}

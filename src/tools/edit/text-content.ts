@@ -1,0 +1,64 @@
+import { ToolError } from "../tool.ts";
+
+/** A text file as it is on disk; byte order mark and line endings are part of it. */
+export function decodeText(content: Uint8Array, path: string): string {
+  const refuse = (what: string): ToolError =>
+    new ToolError(`${path} ${what}; only UTF-8 text can be edited. Use a shell command for such files.`);
+  if ((content[0] === 0xff && content[1] === 0xfe) || (content[0] === 0xfe && content[1] === 0xff)) {
+    throw refuse("is UTF-16 text");
+  }
+  if (content.includes(0)) throw refuse("is a binary file");
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(content);
+  } catch {
+    throw refuse("is not valid UTF-8");
+  }
+}
+
+/** A text that cannot be kept as it is given is refused: half a character would be lost. */
+export function encodeText(text: string): Buffer {
+  if (/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text)) {
+    throw new ToolError("The text holds half of a surrogate pair, which no UTF-8 file can keep. Send it again whole.");
+  }
+  return Buffer.from(text);
+}
+
+export type LineEnding = "\n" | "\r\n";
+
+export interface Line {
+  /** Without its ending. */
+  readonly text: string;
+  /** Empty only for the last line of a file that does not end with a line break. */
+  readonly ending: LineEnding | "";
+}
+
+export function splitLines(text: string): Line[] {
+  const lines: Line[] = [];
+  for (let start = 0; start < text.length; ) {
+    const at = text.indexOf("\n", start);
+    if (at === -1) {
+      lines.push({ text: text.slice(start), ending: "" });
+      break;
+    }
+    const isPair = at > start && text[at - 1] === "\r";
+    lines.push({ text: text.slice(start, isPair ? at - 1 : at), ending: isPair ? "\r\n" : "\n" });
+    start = at + 1;
+  }
+  return lines;
+}
+
+/** 1-based. */
+export function lineAt(text: string, offset: number): number {
+  let line = 1;
+  for (let at = text.indexOf("\n"); at !== -1 && at < offset; at = text.indexOf("\n", at + 1)) line++;
+  return line;
+}
+
+/** "3", "3 and 9", "3, 9 and 12", "3, 9, 12, 20, 31 and 4 more". */
+export function listed(numbers: readonly number[], most = 5): string {
+  const shown = numbers.slice(0, most).map(String);
+  const rest = numbers.length - shown.length;
+  if (rest > 0) shown.push(`${rest} more`);
+  const last = shown.pop() ?? "";
+  return shown.length === 0 ? last : `${shown.join(", ")} and ${last}`;
+}

@@ -1,0 +1,81 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Arguments } from "../../src/cli/args.ts";
+import { undoCommand } from "../../src/cli/undo.ts";
+import { nodeDisk } from "../../src/lib/node/disk.ts";
+import { systemStamp } from "../../src/lib/stamp.ts";
+import { Checkpoints } from "../../src/session/checkpoints.ts";
+import { jsonlStore } from "../../src/store/jsonl.ts";
+import { edit } from "../../src/tools/edit.ts";
+import { rememberedFiles } from "../../src/tools/files.ts";
+import { message } from "../store/support.ts";
+import { call, contextFor, workspace } from "../tools/workspace.ts";
+
+/** A folder, a session that worked in it, and the command as a person gives it. */
+async function stage() {
+  const space = workspace();
+  const home = join(space.root, "../home");
+  const store = jsonlStore({ root: home, disk: nodeDisk, stamp: systemStamp });
+  const log = await store.create("session-1");
+  await log.append(message(1), { barrier: false });
+  const time = "2026-01-01T00:00:00.000Z";
+  await log.writeSummary({ sessionId: "session-1", cwd: space.root, createdAt: time, updatedAt: time, turns: 1 });
+  const checkpoints = new Checkpoints({ directory: log.directory, disk: nodeDisk, stamp: systemStamp });
+  const files = rememberedFiles({ keep: (changes) => checkpoints.keep(changes) });
+  const path = space.write("a.txt", "old\n");
+  await call(edit, { path, old_str: "old", new_str: "new" }, { ...contextFor(space.root), files } as never);
+  const run = async (words: string[], flags: Record<string, string | true> = {}, cwd = space.root) => {
+    let printed = "";
+    const given: Arguments = {
+      words: ["undo", ...words],
+      text: (name) => (typeof flags[name] === "string" ? flags[name] : undefined),
+      has: (name) => flags[name] === true,
+      list: () => [],
+      amount: () => undefined,
+      choice: () => undefined,
+    };
+    const print = (text: string): void => {
+      printed += text;
+    };
+    const code = await undoCommand(given, { environment: { TROUPE_HOME: home }, cwd, print });
+    return { code, printed };
+  };
+  return { ...space, path, log, run };
+}
+
+describe("troupe undo", () => {
+  it("lists what can be taken back, takes it back, and then has nothing left", async () => {
+    const { path, log, run } = await stage();
+    await log.close();
+    const list = await run([], { list: true });
+    expect(list.printed).toMatch(/^call_1 {2}\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n {2}changed .*a\.txt\n$/);
+    expect(await run([])).toEqual({ code: 0, printed: `Restored 1 file:\n  ${path}\n` });
+    expect(readFileSync(path, "utf8")).toBe("old\n");
+    expect((await run(["list"])).printed).toBe("Nothing to undo in this session.\n");
+    await expect(run([], { session: "session-1" })).rejects.toThrow("There is nothing to undo in this session.");
+  });
+
+  it("names the files that changed since, and with --force where their content is kept", async () => {
+    const { path, log, run, write } = await stage();
+    await log.close();
+    write("a.txt", "by hand\n");
+    await expect(run(["call_1"])).rejects.toMatchObject({
+      message: `Nothing was undone: changed since by someone else: ${path}.`,
+      hint: "Use --force to restore them anyway; what is there now is kept.",
+    });
+    const { printed } = await run(["turn"], { force: true });
+    const kept = /is kept in (.+)\n/.exec(printed)?.[1] ?? "";
+    expect([readFileSync(path, "utf8"), readFileSync(kept, "utf8")]).toEqual(["old\n", "by hand\n"]);
+  });
+
+  it("waits for nobody: a session in use, another folder and too many words are one-line errors", async () => {
+    const { outside, log, run, path } = await stage();
+    await expect(run([], {}, outside)).rejects.toThrow("No session has worked in this folder.");
+    await expect(run(["a", "b"])).rejects.toThrow("troupe undo takes one tool call at most");
+    await expect(run(["call_9"])).rejects.toThrow(/in use by process|No change of this session/);
+    expect(readFileSync(path, "utf8")).toBe("new\n");
+    await log.close();
+    expect((await run(["help"])).printed).toContain("troupe undo --list");
+  });
+});
