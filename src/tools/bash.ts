@@ -1,0 +1,54 @@
+import * as z from "zod";
+import { clip } from "../lib/text.ts";
+import description from "./bash.md";
+import { replyText, wentOnText } from "./shell/reply-text.ts";
+import { partialResult, shellsOf } from "./shell/shells.ts";
+import { defineTool } from "./tool.ts";
+
+const DEFAULT_WAIT_SECONDS = 30;
+const MAX_WAIT_SECONDS = 600;
+const MAX_INTENTION_CHARACTERS = 1000;
+/** The longest wait, and the time to stop a command that was aborted. */
+const TIMEOUT_MS = (MAX_WAIT_SECONDS + 10) * 1000;
+
+export const bash = defineTool({
+  name: "bash",
+  description,
+  input: z.object({
+    command: z.string().describe("For bash"),
+    description: z.string().default("").describe("What it does, in a few words"),
+    shellId: z.string().optional().describe("Keeps folder and variables"),
+    mode: z.enum(["sync", "async"]).default("sync").describe("async: goes on in the background"),
+    detach: z.boolean().optional().describe("With async: outlives the session"),
+    initial_wait: z
+      .number()
+      .min(0)
+      .max(MAX_WAIT_SECONDS)
+      .default(DEFAULT_WAIT_SECONDS)
+      .describe("Seconds before sync goes to the background"),
+  }),
+  timeoutMs: TIMEOUT_MS,
+  access: (call, { cwd }) => ({
+    kind: "shell",
+    command: call.command,
+    cwd,
+    intention: clip(call.description, MAX_INTENTION_CHARACTERS),
+  }),
+  async run(call, context) {
+    const { cwd, roots, signal } = context;
+    const detached = call.mode === "async" && call.detach === true;
+    const reply = await shellsOf(context).run({
+      command: call.command,
+      cwd,
+      roots,
+      signal,
+      mode: detached ? "detached" : call.mode,
+      waitMs: call.initial_wait * 1000,
+      onOutput: (text) => partialResult(context, text),
+      ...(call.shellId !== undefined && { shellId: call.shellId }),
+    });
+    if (reply.warning !== undefined) context.progress(reply.warning);
+    const wentOn = call.mode === "sync" && reply.state === "running";
+    return { content: wentOn ? wentOnText(reply, call.initial_wait) : replyText(reply) };
+  },
+});

@@ -1,0 +1,87 @@
+import { type Disk, nodeDisk } from "../../lib/node/disk.ts";
+import { type Stamp, systemStamp } from "../../lib/stamp.ts";
+import { ToolError } from "../tool.ts";
+import {
+  type DetachedShell,
+  detachedLogSize,
+  listDetached,
+  readDetachedLog,
+  startDetached,
+  stopDetached,
+} from "./detached.ts";
+import { freshArguments } from "./driver.ts";
+import type { Prepared } from "./sandbox.ts";
+import type { ShellInput, ShellReply, ShellRequest, ShellSummary, ShellsOptions } from "./shells.ts";
+import { environmentOf, launcherOf, placeOf } from "./start-shell.ts";
+
+/** The detached commands of a session, those of its earlier lives included. */
+export class DetachedShells {
+  readonly #options: ShellsOptions;
+  readonly #stamp: Stamp;
+  readonly #disk: Disk;
+  readonly #readUntil = new Map<string, number>();
+
+  constructor(options: ShellsOptions) {
+    this.#options = options;
+    this.#stamp = options.stamp ?? systemStamp;
+    this.#disk = options.disk ?? nodeDisk;
+  }
+
+  async run(request: ShellRequest, shellId: string): Promise<{ reply: ShellReply; prepared: Prepared }> {
+    const { folder, sandbox } = this.#options;
+    if (this.find(shellId)?.running) throw new ToolError(`Shell ${shellId} is in use. Choose another shellId.`);
+    await this.#disk.mkdir(folder);
+    const prepared = await sandbox.prepare({ ...placeOf(request), ownTerminal: false, detached: true });
+    const mark = `detached-${crypto.randomUUID()}.0`;
+    const { pid, log } = await startDetached({
+      shellId,
+      command: request.command,
+      argv: [...launcherOf(prepared), ...freshArguments(request.command, "")],
+      cwd: request.cwd,
+      environment: environmentOf(this.#options, prepared, mark),
+      mark,
+      folder,
+      now: this.#stamp.now(),
+      disk: this.#disk,
+    });
+    if (prepared.kind === "sandboxed") await prepared.handOver(pid);
+    return { reply: { shellId, state: "detached", output: "", pid, log }, prepared };
+  }
+
+  async read({ shellId, waitMs, signal }: ShellInput, before: DetachedShell): Promise<ShellReply> {
+    if (before.running) await this.#stamp.sleep(waitMs, signal);
+    const { log, pid, exitCode, running } = this.find(shellId) ?? before;
+    const { text, next } = readDetachedLog(log, this.#readUntil.get(log) ?? 0);
+    this.#readUntil.set(log, next);
+    if (exitCode !== undefined) return { shellId, state: "exited", output: text, exitCode };
+    if (!running) return { shellId, state: "stopped", output: text };
+    return { shellId, state: "detached", output: text, pid, log };
+  }
+
+  async stop(shell: DetachedShell): Promise<ShellReply> {
+    const { shellId } = shell;
+    if (!shell.running) throw new ToolError(`The detached command ${shellId} has already ended.`);
+    await stopDetached(shell);
+    return { shellId, state: "stopped", output: "" };
+  }
+
+  /** The newest of that name: the others have ended. */
+  find(shellId: string): DetachedShell | undefined {
+    return listDetached(this.#options.folder)
+      .filter((shell) => shell.shellId === shellId)
+      .sort((a, b) => a.log.localeCompare(b.log, "en", { numeric: true }))
+      .at(-1);
+  }
+
+  list(): ShellSummary[] {
+    return listDetached(this.#options.folder).map(({ shellId, command, pid, exitCode, running, log }) => ({
+      shellId,
+      command,
+      mode: "detached",
+      pid,
+      state: running ? "running" : "exited",
+      unread: detachedLogSize(log) > (this.#readUntil.get(log) ?? 0),
+      ...(exitCode !== undefined && { exitCode }),
+    }));
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * The bash texts that run commands. A fresh command gets a bash of its own and ends with it. A named shell is a bash
+ * that takes one command after the other, so that folder and variables stay, and prints a mark behind each that tells
+ * exit code and folder.
+ */
+
+/** Neither profile nor rc file, whatever the environment says. */
+const BASH = ["bash", "--noprofile", "--norc"] as const;
+
+/** $1 is a folder to hold open so that the watchdog finds us, or empty; $2 is the command. */
+const FRESH = `
+[ -n "$1" ] && exec 198<"$1"
+exec 2>&1
+__troupe_command=$2
+set --
+eval "$__troupe_command"
+`;
+
+/**
+ * $1 as above; $2 is "pipe" (commands come on descriptor 3) or "terminal" (they come where input comes, while nothing
+ * else reads there). Each command is three fields that end with NUL: mark, "input" or "none", text.
+ */
+const NAMED = `
+[ -n "$1" ] && exec 198<"$1"
+__troupe_kind=$2
+set --
+exec 2>&1 199>&1
+[ "$__troupe_kind" = terminal ] && exec 3<&0 && stty raw -echo && printf '\\036ready\\036'
+while IFS= read -r -d '' -u 3 __troupe_mark && IFS= read -r -d '' -u 3 __troupe_input && IFS= read -r -d '' -u 3 __troupe_command; do
+  [ "$__troupe_kind" = terminal ] && stty sane -onlcr && printf '\\036%s>\\036' "$__troupe_mark"
+  if [ "$__troupe_input" = none ]; then
+    eval "$__troupe_command" 3<&- 199>&- </dev/null
+  else
+    eval "$__troupe_command" 3<&- 199>&-
+  fi
+  __troupe_code=$?
+  exec >&199 2>&1
+  if [ "$__troupe_kind" = terminal ]; then
+    stty raw -echo
+    while IFS= read -r -t 0.01 -N 4096 -u 3 __troupe_command; do :; done
+  fi
+  printf '\\036%s:%d:%s\\036' "$__troupe_mark" "$__troupe_code" "$PWD"
+done
+`;
+
+export function freshArguments(command: string, guardFolder: string): string[] {
+  return [...BASH, "-c", FRESH, "bash", guardFolder, command];
+}
+
+export function namedArguments(kind: "pipe" | "terminal", guardFolder: string): string[] {
+  return [...BASH, "-c", NAMED, "bash", guardFolder, kind];
+}
+
+/** What a terminal shell prints when it can take its first command. */
+export const READY_MARK = "\u001eready\u001e";
+
+export function commandMessage(what: { mark: string; command: string; input: boolean }): string {
+  return `${what.mark}\0${what.input ? "input" : "none"}\0${what.command}\0`;
+}
+
+interface CommandEnd {
+  readonly exitCode: number;
+  readonly cwd: string;
+}
+
+const MAX_MARK_BYTES = 8 * 1024;
+
+/** What a terminal shell prints before a command: only from then on something can be typed for it. */
+export const beginMark = (mark: string): string => `\u001e${mark}>\u001e`;
+
+/**
+ * Separates what a command prints from the mark behind it. `onBytes` gets everything before the mark; the rest of a
+ * chunk, if any, is dropped: between two commands nothing that counts is printed.
+ */
+export class MarkScanner {
+  readonly #start: Buffer;
+  #held: Buffer = Buffer.alloc(0);
+
+  constructor(mark: string) {
+    this.#start = Buffer.from(`\u001e${mark}:`);
+  }
+
+  push(chunk: Buffer, onBytes: (bytes: Buffer) => void): CommandEnd | undefined {
+    const bytes = this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk;
+    const at = bytes.indexOf(this.#start);
+    if (at < 0) {
+      const keep = this.#startedAtEnd(bytes);
+      onBytes(bytes.subarray(0, bytes.length - keep));
+      this.#held = Buffer.from(bytes.subarray(bytes.length - keep));
+      return undefined;
+    }
+    const close = bytes.indexOf(0x1e, at + this.#start.length);
+    onBytes(bytes.subarray(0, at));
+    if (close < 0 && bytes.length - at < MAX_MARK_BYTES) {
+      this.#held = Buffer.from(bytes.subarray(at));
+      return undefined;
+    }
+    const [code = "", ...cwd] = bytes.toString("utf8", at + this.#start.length, close).split(":");
+    return { exitCode: Number.parseInt(code, 10) || 0, cwd: cwd.join(":") };
+  }
+
+  /** What was held back because it could have become the mark, once nothing more comes. */
+  rest(): Buffer {
+    return this.#held;
+  }
+
+  #startedAtEnd(bytes: Buffer): number {
+    const begin = bytes.lastIndexOf(0x1e);
+    if (begin < 0 || bytes.length - begin >= this.#start.length) return 0;
+    return this.#start.subarray(0, bytes.length - begin).equals(bytes.subarray(begin)) ? bytes.length - begin : 0;
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * Finds and ends everything that belongs to a command. Three ties are followed, because a process can cut any one of
+ * them: its group, its ancestors, and a mark in its environment that survives leaving both.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { setImmediate as breathe, setTimeout as delay } from "node:timers/promises";
+
+/** The name of the environment variable that marks the processes of a shell. */
+export const MARK_NAME = "TROUPE_SHELL";
+
+export interface Family {
+  /** The first process, which leads a group of its own. */
+  readonly pid: number;
+  /** The value of the mark. */
+  readonly mark: string;
+  /** When the first process began, in the system's ticks; nothing older can belong to it. 0 where it does not say. */
+  readonly since: number;
+}
+
+export function familyOf(pid: number, mark: string): Family {
+  return { pid, mark, since: memberFrom(read(`/proc/${pid}/stat`))?.since ?? 0 };
+}
+
+const TERM_GRACE_MS = 2000;
+const KILL_GRACE_MS = 1000;
+const POLL_MS = 20;
+const MAX_POLL_MS = 200;
+/** So many processes are looked at before others get a turn. */
+const LOOKS_AT_ONCE = 100;
+/** Ends with its first child or its parent, and would take the command with it before that had a chance to tidy up. */
+const LAUNCHER = "bwrap";
+
+/** TERM, two seconds, KILL: to all of them. Resolves when they are gone, or three seconds later. */
+export async function endFamily(family: Family): Promise<void> {
+  const members = await membersOf(family);
+  if (members.length === 0) return;
+  for (const { pid, name } of members) if (name !== LAUNCHER) signal(pid, "SIGTERM");
+  if (await gone(family, TERM_GRACE_MS)) return;
+  await killFamily(family);
+}
+
+/** KILL at once, again for what was born meanwhile. */
+async function killFamily(family: Family): Promise<void> {
+  signal(-family.pid, "SIGKILL");
+  const end = performance.now() + KILL_GRACE_MS;
+  while (performance.now() < end) {
+    const members = await membersOf(family);
+    if (members.length === 0) return;
+    for (const { pid } of members) signal(pid, "SIGKILL");
+    await delay(POLL_MS);
+  }
+}
+
+/** Sends a signal to what the command runs, not to what we put around it. */
+export async function signalFamily(family: Family, name: NodeJS.Signals): Promise<void> {
+  for (const member of await membersOf(family)) if (member.name !== LAUNCHER) signal(member.pid, name);
+}
+
+async function gone(family: Family, withinMs: number): Promise<boolean> {
+  const end = performance.now() + withinMs;
+  for (let pause = POLL_MS; performance.now() < end; pause = Math.min(pause * 2, MAX_POLL_MS)) {
+    await delay(pause);
+    if ((await membersOf(family)).length === 0) return true;
+  }
+  return false;
+}
+
+interface Member {
+  readonly pid: number;
+  readonly parent: number;
+  readonly group: number;
+  readonly name: string;
+  readonly since: number;
+}
+
+async function membersOf(family: Family): Promise<Member[]> {
+  const table = process.platform === "linux" ? await procTable(family) : await psTable();
+  const found = new Set(table.filter(({ pid, group }) => pid === family.pid || group === family.pid));
+  for (const member of table) if (isMarked(member, family)) found.add(member);
+  for (let grown = true; grown; ) {
+    const pids = new Set([...found].map(({ pid }) => pid));
+    const children = table.filter((entry) => pids.has(entry.parent) && !found.has(entry));
+    for (const child of children) found.add(child);
+    grown = children.length > 0;
+  }
+  return [...found].filter(({ pid }) => pid !== process.pid && pid > 1);
+}
+
+async function procTable({ since }: Family): Promise<Member[]> {
+  const table: Member[] = [];
+  const names = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  for (const [index, name] of names.entries()) {
+    const member = memberFrom(read(`/proc/${name}/stat`));
+    if (member !== undefined && member.since >= since) table.push(member);
+    if (index % LOOKS_AT_ONCE === LOOKS_AT_ONCE - 1) await breathe();
+  }
+  return table;
+}
+
+/** "pid (name) state ppid pgrp …"; the name may hold spaces and brackets. A zombie has ended already. */
+function memberFrom(stat: string): Member | undefined {
+  const close = stat.lastIndexOf(")");
+  if (close < 0) return undefined;
+  const fields = stat.slice(close + 2).split(" ");
+  const [state, parent, group] = fields;
+  if (state === "Z" || state === "X") return undefined;
+  return {
+    pid: Number.parseInt(stat, 10),
+    parent: Number(parent),
+    group: Number(group),
+    name: stat.slice(stat.indexOf("(") + 1, close),
+    since: Number(fields[19]),
+  };
+}
+
+function isMarked({ pid }: Member, { mark }: Family): boolean {
+  if (process.platform !== "linux") return false;
+  const entry = `${MARK_NAME}=${mark}\0`;
+  const environment = read(`/proc/${pid}/environ`);
+  return environment.startsWith(entry) || environment.includes(`\0${entry}`);
+}
+
+/** What /proc says at once, without a disk; empty for a process that is gone or not ours. */
+function read(path: string): string {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return "";
+  }
+}
+
+async function psTable(): Promise<Member[]> {
+  const { execFile } = await import("node:child_process");
+  const text = await new Promise<string>((resolve) => {
+    execFile("ps", ["-axo", "pid=,ppid=,pgid=,stat=,comm="], { timeout: 2000 }, (_, output) => resolve(output ?? ""));
+  });
+  return text.split("\n").flatMap((line) => {
+    const [, pid, parent, group, state = "", name = ""] = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(.*)$/.exec(line) ?? [];
+    if (pid === undefined || state.startsWith("Z")) return [];
+    return [{ pid: Number(pid), parent: Number(parent), group: Number(group), name, since: 0 }];
+  });
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // It has just ended by itself.
+  }
+}

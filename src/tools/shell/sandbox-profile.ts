@@ -1,0 +1,283 @@
+/**
+ * What a sandboxed command sees, as arguments of bubblewrap. The order counts: later mounts lie over earlier ones. The
+ * machine is readable, temp and credential folders are empty, the workspace is writable, and in the workspace nothing
+ * that runs by itself later (hooks, editor tasks, our own settings) can be changed, not even by creating it.
+ */
+import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
+import { basename, dirname, join, resolve, sep } from "node:path";
+
+interface SandboxProfile {
+  /** Real paths; what the command may change. */
+  readonly workspace: readonly string[];
+  readonly cwd: string;
+  readonly home: string;
+  /** The folder with troupe's own state, out of sight. */
+  readonly stateRoot: string;
+  readonly temporaryFolders: readonly string[];
+  /** Real paths outside the workspace that may be changed too. */
+  readonly writable: readonly string[];
+  readonly network: boolean;
+  /** Whether `.env` files may be read. */
+  readonly environmentFiles: boolean;
+  /** A terminal made for this command alone; anyone else's must be out of its reach. */
+  readonly ownTerminal: boolean;
+  /** Whether it may outlive us. */
+  readonly detached: boolean;
+  /** Empty things on the disk that only serve as mount points of running commands: they count as missing. */
+  readonly placeholders: ReadonlySet<string>;
+  /** An empty file to lay over missing ones; a device cannot be opened inside. */
+  readonly emptyFile: string;
+}
+
+interface Mounts {
+  readonly arguments: string[];
+  /** Names that bubblewrap will create on the disk to mount on them; parents before children. */
+  readonly mountPoints: readonly MountPoint[];
+}
+
+export interface MountPoint {
+  readonly path: string;
+  readonly kind: "file" | "folder";
+}
+
+interface Plan {
+  readonly points: MountPoint[];
+  readonly placeholders: ReadonlySet<string>;
+  readonly emptyFile: string;
+}
+
+const PROTECTED_FOLDERS = [".troupe", ".vscode", ".idea"];
+const PROTECTED_FILES = [".mcp.json", ".envrc", ".gitmodules"];
+const HOME_FILES = [
+  ".bashrc",
+  ".bash_profile",
+  ".bash_login",
+  ".profile",
+  ".zshrc",
+  ".zshenv",
+  ".zprofile",
+  ".gitconfig",
+];
+const CREDENTIALS = [
+  ".ssh",
+  ".aws",
+  ".config/gh",
+  ".gnupg",
+  ".kube",
+  ".azure",
+  ".docker",
+  ".config/gcloud",
+  ".config/git/credentials",
+  ".git-credentials",
+  ".netrc",
+  ".npmrc",
+  ".pypirc",
+  ".cargo/credentials.toml",
+];
+/** Examples without values, made to be read. */
+const HARMLESS_ENV = /\.(example|sample|template|dist|schema)$/i;
+const MAX_SCANNED_FOLDERS = 400;
+const MAX_SCAN_DEPTH = 3;
+const NEVER_SCANNED = new Set([".git", "node_modules", ".venv", "target", "dist"]);
+const MAX_MODULE_DEPTH = 3;
+
+export function sandboxMounts(profile: SandboxProfile): Mounts {
+  const plan: Plan = { points: [], placeholders: profile.placeholders, emptyFile: profile.emptyFile };
+  const workspaces = [...profile.workspace, ...profile.writable];
+  const masked = [profile.stateRoot, ...CREDENTIALS.map((name) => join(profile.home, name))];
+  const masks = (within?: string): string[] =>
+    masked.filter((path) => within === undefined || isInside(path, within)).flatMap(mask);
+  return {
+    mountPoints: plan.points,
+    arguments: [
+      ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"],
+      ...["--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger", "--ro-bind-try", "/proc/irq", "/proc/irq"],
+      ...folders([...profile.temporaryFolders, "/run"]).flatMap((path) => ["--tmpfs", path]),
+      ...masks(),
+      ...workspaces.flatMap((path) => ["--bind", path, path, ...masks(path)]),
+      ...profile.workspace.flatMap((path) => protect(path, profile, plan)),
+      ...["--unshare-all", "--unshare-user", ...(profile.network ? ["--share-net"] : []), "--cap-drop", "ALL"],
+      ...(profile.detached ? [] : ["--die-with-parent"]),
+      ...(profile.ownTerminal ? [] : ["--new-session"]),
+      ...["--chdir", profile.cwd],
+    ],
+  };
+}
+
+function protect(workspace: string, profile: SandboxProfile, plan: Plan): string[] {
+  const found = scan(workspace);
+  const rcFiles = isInside(profile.home, workspace) ? HOME_FILES.map((name) => join(profile.home, name)) : [];
+  return [
+    ...[workspace, ...found.repositories].flatMap((folder) => protectRepository(join(folder, ".git"), plan)),
+    ...PROTECTED_FOLDERS.flatMap((name) => readOnly(join(workspace, name), "folder", plan)),
+    // Git stumbles over a device and would add an empty file; of an empty folder it takes no notice.
+    ...PROTECTED_FILES.flatMap((name) => readOnly(join(workspace, name), "folder", plan)),
+    ...rcFiles.flatMap((path) => readOnly(path, "file", plan)),
+    ...(profile.environmentFiles ? [] : found.environmentFiles.flatMap((path) => ["--ro-bind", "/dev/null", path])),
+  ];
+}
+
+/**
+ * Commits work: objects, refs, index and logs stay writable. What makes git run something does not: hooks, config,
+ * attributes. Folders on the way to them are mounts of their own, because a mount cannot be moved out of the way.
+ */
+function protectRepository(git: string, plan: Plan): string[] {
+  const kind = kindIn(plan, git);
+  if (kind === "missing") return readOnly(git, "folder", plan);
+  if (kind !== "folder") return [...readOnly(git, "file", plan), ...protectLinkedRepository(dirname(git), plan)];
+  const modules = moduleFolders(join(git, "modules"), MAX_MODULE_DEPTH);
+  const worktrees = join(git, "worktrees");
+  return [
+    ...["--bind", git, git],
+    ...protectGitFolder(git, plan),
+    ...modules.way.flatMap((folder) => ["--bind", folder, folder]),
+    ...modules.repositories.flatMap((folder) => protectGitFolder(folder, plan)),
+    ...(kindOf(worktrees) === "folder" ? readOnly(worktrees, "folder", plan) : []),
+  ];
+}
+
+/** A linked worktree commits into the repository it belongs to. */
+function protectLinkedRepository(worktree: string, plan: Plan): string[] {
+  const linked = linkedRepository(worktree);
+  if (linked === undefined) return [];
+  const { common, own } = linked;
+  return [
+    ...["--bind", common, common],
+    ...protectGitFolder(common, plan),
+    ...readOnly(join(common, "worktrees"), "folder", plan),
+    ...["--bind", own, own],
+    ...["commondir", "gitdir", "config.worktree"].flatMap((name) => readOnly(join(own, name), "file", plan)),
+  ];
+}
+
+function protectGitFolder(git: string, plan: Plan): string[] {
+  const info = join(git, "info");
+  const hasInfo = kindIn(plan, info) !== "missing";
+  if (!hasInfo) plan.points.push({ path: info, kind: "folder" });
+  return [
+    ...readOnly(join(git, "hooks"), "folder", plan),
+    ...readOnly(join(git, "config"), "file", plan),
+    ...readOnly(join(git, "config.worktree"), "file", plan),
+    ...(hasInfo ? [] : ["--dir", info]),
+    ...["--bind", info, info],
+    ...readOnly(join(info, "attributes"), "file", plan),
+  ];
+}
+
+/** Read-only if it is there; if not, an empty thing of that kind which cannot be written takes its place. */
+function readOnly(path: string, kind: MountPoint["kind"], plan: Plan): string[] {
+  switch (kindIn(plan, path)) {
+    case "missing":
+      plan.points.push({ path, kind });
+      return kind === "folder" ? ["--tmpfs", path, "--remount-ro", path] : ["--ro-bind", plan.emptyFile, path];
+    case "link": {
+      const target = realPath(path);
+      return target === undefined ? [] : ["--ro-bind", target, target];
+    }
+    default:
+      return ["--ro-bind", path, path];
+  }
+}
+
+/** Hides something outside the workspace, if it is there. */
+function mask(path: string): string[] {
+  const target = realPath(path);
+  if (target === undefined) return [];
+  return kindOf(target) === "folder" ? ["--tmpfs", target] : ["--ro-bind", "/dev/null", target];
+}
+
+function folders(paths: readonly string[]): string[] {
+  const real = paths.map(realPath).filter((path) => path !== undefined && kindOf(path) === "folder");
+  return [...new Set(real)].filter((path): path is string => path !== undefined && path !== sep);
+}
+
+interface Found {
+  readonly environmentFiles: string[];
+  /** Folders below that have a repository of their own. */
+  readonly repositories: string[];
+}
+
+/** Looks a few levels deep, in a bounded number of folders: this happens before every command. */
+function scan(workspace: string): Found {
+  const found: Found = { environmentFiles: [], repositories: [] };
+  const waiting = [{ folder: workspace, depth: 0 }];
+  for (let scanned = 0; waiting.length > 0 && scanned < MAX_SCANNED_FOLDERS; scanned++) {
+    const { folder, depth } = waiting.shift() ?? { folder: "", depth: 0 };
+    for (const entry of entriesOf(folder)) {
+      const path = join(folder, entry.name);
+      if (entry.name === ".git" && depth > 0) found.repositories.push(folder);
+      if (entry.isFile() && entry.name.startsWith(".env") && !HARMLESS_ENV.test(entry.name)) {
+        found.environmentFiles.push(path);
+      }
+      if (entry.isDirectory() && depth < MAX_SCAN_DEPTH && !NEVER_SCANNED.has(entry.name)) {
+        waiting.push({ folder: path, depth: depth + 1 });
+      }
+    }
+  }
+  return found;
+}
+
+/** Repositories of submodules, and every folder on the way to them. */
+function moduleFolders(folder: string, depth: number): { way: string[]; repositories: string[] } {
+  if (depth < 0 || kindOf(folder) !== "folder") return { way: [], repositories: [] };
+  const isRepository = existsSync(join(folder, "HEAD"));
+  const inner = entriesOf(folder)
+    .filter((entry) => entry.isDirectory() && (!isRepository || entry.name === "modules"))
+    .map((entry) => moduleFolders(join(folder, entry.name), depth - 1));
+  return {
+    way: [folder, ...inner.flatMap(({ way }) => way)],
+    repositories: [...(isRepository ? [folder] : []), ...inner.flatMap(({ repositories }) => repositories)],
+  };
+}
+
+function entriesOf(folder: string) {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+}
+
+type Kind = "missing" | "folder" | "file" | "link";
+
+function kindIn(plan: Plan, path: string): Kind {
+  return plan.placeholders.has(path) ? "missing" : kindOf(path);
+}
+
+function kindOf(path: string): Kind {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  if (stat === undefined) return "missing";
+  if (stat.isSymbolicLink()) return "link";
+  return stat.isDirectory() ? "folder" : "file";
+}
+
+function realPath(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function isInside(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+}
+
+/**
+ * Where the `.git` file of a linked worktree points to, if the repository there confirms it: anyone can write such a
+ * file, only the repository itself knows its worktrees.
+ */
+function linkedRepository(worktree: string): { common: string; own: string } | undefined {
+  try {
+    const gitFile = join(worktree, ".git");
+    const [, target] = /^gitdir: (.+)$/m.exec(readFileSync(gitFile, "utf8")) ?? [];
+    if (target === undefined) return undefined;
+    const own = realpathSync(resolve(worktree, target.trim()));
+    const back = realpathSync(resolve(own, readFileSync(join(own, "gitdir"), "utf8").trim()));
+    const common = realpathSync(resolve(own, readFileSync(join(own, "commondir"), "utf8").trim()));
+    const isKnown = back === realpathSync(gitFile) && own.startsWith(join(common, "worktrees") + sep);
+    return isKnown && basename(common) === ".git" ? { common, own } : undefined;
+  } catch {
+    return undefined;
+  }
+}

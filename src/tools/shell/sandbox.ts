@@ -1,0 +1,236 @@
+/**
+ * Puts a command into bubblewrap. What it can touch there is decided in `sandbox-profile.ts`; here is decided whether
+ * it runs there at all, and how it is started.
+ */
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Disk, nodeDisk, replaceFile } from "../../lib/node/disk.ts";
+import { ToolError } from "../tool.ts";
+import { MountPoints } from "./mount-points.ts";
+import { sandboxMounts } from "./sandbox-profile.ts";
+import { seccompFilter } from "./seccomp.ts";
+
+export type SandboxMode = "auto" | "required" | "off";
+
+export interface SandboxOptions {
+  readonly mode: SandboxMode;
+  /** The folder with troupe's own state: hidden from commands, and where the sandbox keeps what it needs. */
+  readonly stateRoot: string;
+  readonly network?: boolean;
+  /** Whether commands may read `.env` files. */
+  readonly environmentFiles?: boolean;
+  /** Further folders that commands may change, such as the cache of a build tool. */
+  readonly writable?: readonly string[];
+  readonly home?: string;
+  readonly disk?: Disk;
+  /** Where bubblewrap may be; only tests give other places. */
+  readonly candidates?: readonly string[];
+}
+
+interface SandboxRequest {
+  /** Real paths; what the command may change. */
+  readonly workspace: readonly string[];
+  readonly cwd: string;
+  readonly ownTerminal: boolean;
+  readonly detached: boolean;
+}
+
+export type Prepared =
+  | {
+      readonly kind: "sandboxed";
+      /** Stands before the command. */
+      readonly launcher: readonly string[];
+      readonly environment: Readonly<Record<string, string>>;
+      /** To be called when the command has ended; says what it had to undo. */
+      release(): Promise<string | undefined>;
+      /** To be called instead for a command that outlives us. */
+      handOver(pid: number): Promise<void>;
+    }
+  | { readonly kind: "plain"; readonly warning?: string };
+
+/** One per process. */
+export interface Sandbox {
+  /** Whether it works here, and if not, why. Looked up once. */
+  probe(): Promise<Probe>;
+  /** Throws a `ToolError` when the command must not run without a sandbox and there is none. */
+  prepare(request: SandboxRequest): Promise<Prepared>;
+  close(): Promise<void>;
+}
+
+type Probe =
+  | { readonly available: true; readonly program: string }
+  | { readonly available: false; readonly reason: string };
+
+/** Never from PATH: a workspace could put its own program there. */
+const SYSTEM_PLACES = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
+const PROBE_TIMEOUT_MS = 2000;
+const LAUNCHER_ENVIRONMENT = { PATH: "/usr/bin:/bin:/usr/sbin:/sbin" };
+/** The filter comes in on a descriptor that has to be opened anew for every start. */
+const OPEN_FILTER = 'exec 9<"$1"; shift; exec "$@"';
+
+export function createSandbox(options: SandboxOptions): Sandbox {
+  const { mode, disk = nodeDisk } = options;
+  const folder = join(options.stateRoot, "sandbox");
+  const mountPoints = new MountPoints(folder, disk);
+  let probed: Promise<Probe> | undefined;
+  let ready: Promise<SupportFiles> | undefined;
+  const probe = (): Promise<Probe> => {
+    probed ??= probeSystem(options.candidates ?? SYSTEM_PLACES);
+    return probed;
+  };
+  return {
+    probe,
+    async prepare(request) {
+      if (mode === "off") return { kind: "plain" };
+      const result = await probe();
+      const reason = result.available ? unfit(request.workspace) : result.reason;
+      if (!result.available || reason !== undefined) return withoutSandbox(mode, reason ?? "");
+      ready ??= mountPoints.sweep().then(() => supportFiles(folder, disk));
+      return enter({ request, options, mountPoints, disk, program: result.program, files: await ready });
+    },
+    close: () => mountPoints.close(),
+  };
+}
+
+async function enter(what: {
+  request: SandboxRequest;
+  options: SandboxOptions;
+  mountPoints: MountPoints;
+  disk: Disk;
+  program: string;
+  files: SupportFiles;
+}): Promise<Prepared> {
+  const { request, options, mountPoints, disk } = what;
+  await mountPoints.settled();
+  const mounts = sandboxMounts({
+    ...request,
+    workspace: request.workspace.map((path) => realpathSync(path)),
+    home: options.home ?? homedir(),
+    stateRoot: options.stateRoot,
+    temporaryFolders: [tmpdir(), "/tmp", "/var/tmp"],
+    writable: (options.writable ?? []).filter((path) => existsSync(path)).map((path) => realpathSync(path)),
+    network: options.network ?? false,
+    environmentFiles: options.environmentFiles ?? false,
+    placeholders: mountPoints.placeholders(),
+    emptyFile: what.files.empty,
+  });
+  const held = mountPoints.hold(mounts.mountPoints);
+  await held.recorded;
+  const redirected = redirectableRepositories(request.workspace);
+  return {
+    kind: "sandboxed",
+    launcher: [
+      "/bin/sh",
+      "-c",
+      OPEN_FILTER,
+      "sh",
+      what.files.filter,
+      what.program,
+      ...mounts.arguments,
+      "--seccomp",
+      "9",
+      "--",
+    ],
+    // The home folder cannot be written, and most tools keep their caches there.
+    environment: { XDG_CACHE_HOME: "/tmp/.cache", TMPDIR: "/tmp" },
+    async release() {
+      await held.release();
+      return undoRedirection(redirected, disk);
+    },
+    handOver: (pid) => held.handOver(pid),
+  };
+}
+
+function withoutSandbox(mode: SandboxMode, reason: string): Prepared {
+  if (mode === "required") {
+    throw new ToolError(
+      `sandbox.unavailable: commands must run in a sandbox here, and there is none: ${reason} Nothing was run.`,
+      { code: "denied" },
+    );
+  }
+  return { kind: "plain", warning: `Commands run without a sandbox: ${reason}` };
+}
+
+/** Why these folders cannot be a workspace of the sandbox. */
+function unfit(workspace: readonly string[]): string | undefined {
+  for (const path of workspace) {
+    const real = realpathSync(path);
+    // A writable root would undo every protection that was mounted before it.
+    if (real === "/") return "the workspace is the whole machine. Start in a folder of its own.";
+    // Inside, root has no more rights than others, and could not even read it.
+    const { uid } = statSync(real);
+    if (process.getuid?.() === 0 && uid !== 0)
+      return `${real} belongs to user ${uid}. Start as that user, not as root.`;
+  }
+  return undefined;
+}
+
+async function probeSystem(candidates: readonly string[]): Promise<Probe> {
+  if (process.platform !== "linux") return unavailable(`bubblewrap does not exist for ${process.platform}.`);
+  if (seccompFilter(process.arch) === undefined) return unavailable(`there is no filter for ${process.arch} machines.`);
+  const program = candidates.find(isSystemProgram);
+  if (program === undefined) return unavailable("bubblewrap is not installed. Install the package bubblewrap (bwrap).");
+  const { execFile } = await import("node:child_process");
+  const basics = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "--unshare-user"];
+  return new Promise((resolve) => {
+    execFile(
+      program,
+      [...basics, "--cap-drop", "ALL", "--die-with-parent", "--new-session", "true"],
+      { timeout: PROBE_TIMEOUT_MS, killSignal: "SIGKILL", env: LAUNCHER_ENVIRONMENT },
+      (error, _, errorText) => {
+        if (!error) return resolve({ available: true, program });
+        const said = error.killed ? "it did not answer in time" : errorText.trim().slice(0, 300) || error.message;
+        resolve(unavailable(`bubblewrap does not work here (${said}). User namespaces may be switched off.`));
+      },
+    );
+  });
+}
+
+const unavailable = (reason: string): Probe => ({ available: false, reason });
+
+/** Only what nobody but the administrator can have put there. */
+function isSystemProgram(path: string): boolean {
+  try {
+    const stat = statSync(realpathSync(path));
+    return stat.isFile() && stat.uid === 0 && (stat.mode & 0o022) === 0 && (stat.mode & 0o111) !== 0;
+  } catch {
+    return false;
+  }
+}
+
+interface SupportFiles {
+  readonly filter: string;
+  readonly empty: string;
+}
+
+async function supportFiles(folder: string, disk: Disk): Promise<SupportFiles> {
+  const filter = join(folder, `seccomp-${process.arch}.bpf`);
+  const empty = join(folder, "empty");
+  await disk.mkdir(folder);
+  await ensure(filter, seccompFilter(process.arch) ?? Buffer.alloc(0), disk);
+  await ensure(empty, Buffer.alloc(0), disk);
+  return { filter, empty };
+}
+
+async function ensure(path: string, content: Buffer, disk: Disk): Promise<void> {
+  const isCurrent = existsSync(path) && readFileSync(path).equals(content);
+  if (!isCurrent) await replaceFile(disk, path, content);
+}
+
+/**
+ * A file named commondir in `.git` would make git take its configuration from elsewhere. It cannot be masked, because
+ * git trips over an empty one; so one that appears during a command is taken away after it.
+ */
+function redirectableRepositories(workspace: readonly string[]): string[] {
+  return workspace
+    .filter((path) => existsSync(join(path, ".git", "HEAD")))
+    .map((path) => join(path, ".git", "commondir"))
+    .filter((path) => !existsSync(path));
+}
+
+async function undoRedirection(paths: readonly string[], disk: Disk): Promise<string | undefined> {
+  const made = paths.filter((path) => existsSync(path));
+  for (const path of made) await disk.unlink(path).catch(() => undefined);
+  return made.length === 0 ? undefined : `Removed ${made.join(", ")}: it redirects git to a foreign configuration.`;
+}

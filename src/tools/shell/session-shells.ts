@@ -1,0 +1,384 @@
+import { join } from "node:path";
+import { type Disk, nodeDisk } from "../../lib/node/disk.ts";
+import { type Stamp, systemStamp } from "../../lib/stamp.ts";
+import { ToolError } from "../tool.ts";
+import type { DetachedShell } from "./detached.ts";
+import { DetachedShells } from "./detached-shells.ts";
+import { endFamily, signalFamily } from "./family.ts";
+import { strokes } from "./keys.ts";
+import { Output } from "./output.ts";
+import { OutputPipes } from "./output-pipe.ts";
+import { exitLine } from "./reply-text.ts";
+import type { Prepared } from "./sandbox.ts";
+import { type Command, hasMore, type Shell } from "./shell.ts";
+import type {
+  FinishedCommand,
+  ShellInput,
+  ShellReply,
+  ShellRequest,
+  ShellSummary,
+  Shells,
+  ShellsOptions,
+} from "./shells.ts";
+import { type ShellBase, startShell } from "./start-shell.ts";
+import { startWatchdog } from "./watchdog.ts";
+
+/** One per session. */
+export function createShells(options: ShellsOptions): Shells {
+  return new SessionShells(options);
+}
+
+const MAX_SHELLS = 256;
+/** Each keeps up to half a mebibyte of output. */
+const MAX_ENDED = 64;
+/** Linux gives one argument 128 KiB. */
+const MAX_COMMAND_BYTES = 100_000;
+const MAX_REMEMBERED = 1000;
+const ID = /^[A-Za-z0-9_.-]{1,64}$/;
+const END_GRACE_MS = 4000;
+type Past = { readonly how: "exited"; readonly exitCode: number } | { readonly how: "stopped" };
+
+class SessionShells implements Shells {
+  readonly #options: ShellsOptions;
+  readonly #stamp: Stamp;
+  readonly #disk: Disk;
+  /** Not from the stamp: it must differ from that of every other session on this machine. */
+  readonly #mark = crypto.randomUUID();
+  readonly #shells = new Map<string, Shell>();
+  /** Starting a shell takes a moment in which a second command for it may come. */
+  readonly #starting = new Map<string, Promise<Started>>();
+  readonly #past = new Map<string, Past>();
+  readonly #detached: DetachedShells;
+  readonly #tidying = new Set<Promise<unknown>>();
+  readonly #warned = new Set<string>();
+  #count = 0;
+  #base: Promise<ShellBase> | undefined;
+  #closed = false;
+
+  constructor(options: ShellsOptions) {
+    this.#options = options;
+    this.#stamp = options.stamp ?? systemStamp;
+    this.#disk = options.disk ?? nodeDisk;
+    this.#detached = new DetachedShells(options);
+  }
+
+  async run(request: ShellRequest): Promise<ShellReply> {
+    request.signal.throwIfAborted();
+    this.#check(request);
+    if (request.mode === "detached") return this.#runDetached(request);
+    const { shell, command, warning } = await this.#begin(request);
+    void command.ended.then(() => setImmediate(() => this.#announce(shell, command)));
+    if (request.mode === "async") {
+      command.background = true;
+      return { shellId: shell.id, state: "running", output: "", ...warning };
+    }
+    try {
+      await this.#settled(command.ended, request);
+    } catch (error) {
+      await this.#end(shell);
+      throw error;
+    }
+    return { ...this.#report(shell, command), ...warning };
+  }
+
+  async read(request: ShellInput): Promise<ShellReply> {
+    const shell = this.#shells.get(request.shellId);
+    if (shell === undefined) return this.#detached.read(request, this.#findDetached(request.shellId));
+    await this.#settled(shell.commands.at(-1)?.ended, request);
+    return this.#reportAll(shell);
+  }
+
+  async write({ input, ...request }: ShellInput & { readonly input: string }): Promise<ShellReply> {
+    const shell = this.#shells.get(request.shellId) ?? this.#missing(request.shellId);
+    const { process, family } = shell;
+    if (process?.type === undefined || family === undefined) {
+      throw new ToolError(`Shell ${shell.id} takes no input. Start the command with mode "async" to write to it.`);
+    }
+    await this.#settled(shell.commands.at(-1)?.begun, request);
+    for (const stroke of strokes(input, process)) {
+      if (stroke.kind === "text") process.type(stroke.text);
+      else if (stroke.kind === "end") process.endInput();
+      else await signalFamily(family, "SIGINT");
+    }
+    await this.#settled(shell.commands.at(-1)?.ended, request);
+    return this.#reportAll(shell);
+  }
+
+  async stop(shellId: string): Promise<ShellReply> {
+    const shell = this.#shells.get(shellId);
+    if (shell !== undefined) {
+      await this.#end(shell);
+      return { shellId, state: "stopped", output: unreadText(shell) };
+    }
+    return this.#detached.stop(this.#findDetached(shellId));
+  }
+
+  list(): ShellSummary[] {
+    return [...[...this.#shells.values()].map(summary), ...this.#detached.list()];
+  }
+
+  takeFinished(): FinishedCommand[] {
+    return [...this.#shells.values()].flatMap((shell) =>
+      shell.commands.filter(isNews).map((command) => {
+        command.background = false;
+        return finishedCommand(shell, command);
+      }),
+    );
+  }
+
+  async closeAll(): Promise<void> {
+    this.#closed = true;
+    await Promise.allSettled(this.#starting.values());
+    await Promise.all([...this.#shells.values()].map((shell) => this.#end(shell)));
+    await Promise.allSettled(this.#tidying);
+    const base = await this.#base?.catch(() => undefined);
+    base?.watchdog.close();
+    if (base) await this.#disk.remove(base.folder).catch(() => undefined);
+  }
+
+  #check({ command, shellId, mode }: ShellRequest): void {
+    if (this.#closed) throw new ToolError("The session is ending; nothing more can be run.");
+    if (command.trim() === "") throw new ToolError("The command is empty.");
+    if (command.includes("\0")) throw new ToolError("A command cannot contain a NUL character.");
+    if (Buffer.byteLength(command) > MAX_COMMAND_BYTES) {
+      throw new ToolError(`A command can have at most ${MAX_COMMAND_BYTES} bytes. Put it into a script file.`);
+    }
+    if (shellId !== undefined && !ID.test(shellId)) {
+      throw new ToolError("A shellId consists of at most 64 letters, digits, dots, dashes and underscores.");
+    }
+    const live = [...this.#shells.values()].filter((shell) => !shell.ended).length;
+    const isNew = shellId === undefined || !this.#shells.has(shellId);
+    if (mode !== "detached" && isNew && live >= MAX_SHELLS) {
+      throw new ToolError(`${MAX_SHELLS} shells are open already. Stop some with stop_bash; list_bash shows them.`);
+    }
+  }
+
+  /** The command in its shell: one that is there, or a new one. */
+  async #begin(request: ShellRequest): Promise<Started> {
+    const { shellId } = request;
+    const kind = shellId === undefined ? "fresh" : "named";
+    const id = shellId ?? this.#nextId();
+    const known = this.#shells.get(id);
+    if (known !== undefined && !known.ended) return this.#queue(known, request);
+    const starting = this.#starting.get(id);
+    if (starting !== undefined) return this.#queue((await starting).shell, request);
+    const start = this.#start(id, kind, request);
+    this.#starting.set(id, start);
+    return start.finally(() => this.#starting.delete(id));
+  }
+
+  #queue(shell: Shell, request: ShellRequest): Started {
+    if (shell.kind === "fresh") {
+      throw new ToolError(`Shell ${shell.id} belongs to the command that runs in it. Choose another shellId.`);
+    }
+    return { shell, command: this.#addTo(shell, request), warning: {} };
+  }
+
+  #addTo(shell: Shell, { command, mode, onOutput }: ShellRequest): Command {
+    this.#count++;
+    const path = join(this.#options.folder, `shell-${shell.id}-${this.#mark.slice(0, 8)}-${this.#count}.log`);
+    return shell.run({
+      text: command,
+      input: mode === "async",
+      output: new Output({ path, disk: this.#disk }),
+      ...(onOutput && { onOutput }),
+    });
+  }
+
+  async #start(id: string, kind: Shell["kind"], request: ShellRequest): Promise<Started> {
+    const { shell, command, prepared } = await startShell({
+      base: await this.#prepareBase(),
+      id,
+      kind,
+      mark: `${this.#mark}.${++this.#count}`,
+      request,
+      started: this.#stamp.now(),
+      firstCommand: (created) => this.#addTo(created, request),
+      onTidying: (work) => this.#track(work),
+      onWarning: (message) => this.#warn(message),
+    });
+    this.#shells.set(id, shell);
+    this.#past.delete(id);
+    this.#forgetOldest();
+    return { shell, command, warning: this.#warningOf(prepared) };
+  }
+
+  #prepareBase(): Promise<ShellBase> {
+    const options = this.#options;
+    this.#base ??= (async () => {
+      const folder = join(options.folder, `shells-${this.#mark}`);
+      await this.#disk.mkdir(folder);
+      const watchdog = await startWatchdog({ mark: this.#mark, folder });
+      return { options, folder, watchdog, pipes: new OutputPipes(folder) };
+    })();
+    return this.#base;
+  }
+
+  async #runDetached(request: ShellRequest): Promise<ShellReply> {
+    const shellId = request.shellId ?? this.#nextId();
+    if (this.#shells.has(shellId)) throw new ToolError(`Shell ${shellId} is in use. Choose another shellId.`);
+    const { reply, prepared } = await this.#detached.run(request, shellId);
+    return { ...reply, ...this.#warningOf(prepared) };
+  }
+
+  #track(work: Promise<void>): void {
+    const tracked = work.finally(() => this.#tidying.delete(tracked));
+    this.#tidying.add(tracked);
+  }
+
+  /** Waits for it, but not longer than the limit. */
+  async #settled(event: Promise<unknown> | undefined, limit: { waitMs: number; signal: AbortSignal }): Promise<void> {
+    limit.signal.throwIfAborted();
+    const stop = new AbortController();
+    const onAbort = (): void => stop.abort(limit.signal.reason);
+    limit.signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      const waited = this.#stamp.sleep(limit.waitMs, stop.signal);
+      waited.catch(() => undefined);
+      await Promise.race([event, waited]);
+    } finally {
+      limit.signal.removeEventListener("abort", onAbort);
+      stop.abort();
+    }
+  }
+
+  #report(shell: Shell, command: Command): ShellReply {
+    const output = takeText(command);
+    const { exitCode } = command;
+    if (exitCode === undefined) {
+      command.background = true;
+      return { shellId: shell.id, state: "running", output };
+    }
+    command.reported = true;
+    this.#forgetIfRead(shell);
+    return { shellId: shell.id, state: "exited", output, exitCode };
+  }
+
+  /** Of a shell with several commands each is shown with its end, in order. */
+  #reportAll(shell: Shell): ShellReply {
+    const last = shell.commands.at(-1);
+    if (last === undefined) return { shellId: shell.id, state: "running", output: "" };
+    const earlier = shell.commands.slice(0, -1).filter(hasMore).map(takeWithEnd).join("");
+    const reply = this.#report(shell, last);
+    return { ...reply, output: earlier + reply.output };
+  }
+
+  #forgetIfRead(shell: Shell): void {
+    const { exitCode } = shell.commands.at(-1) ?? {};
+    if (shell.kind === "named" && !shell.ended) return;
+    if (exitCode === undefined || shell.commands.some(hasMore)) return;
+    this.#shells.delete(shell.id);
+    this.#remember(shell.id, { how: "exited", exitCode });
+  }
+
+  /** What has ended and nobody reads is not kept for ever. */
+  #forgetOldest(): void {
+    const ended = [...this.#shells.values()].filter((shell) => shell.ended);
+    for (const shell of ended.slice(0, Math.max(0, ended.length - MAX_ENDED))) {
+      this.#shells.delete(shell.id);
+      this.#remember(shell.id, { how: "exited", exitCode: shell.commands.at(-1)?.exitCode ?? 0 });
+    }
+  }
+
+  async #end(shell: Shell): Promise<void> {
+    const { family } = shell;
+    if (family !== undefined && !shell.ended) await endFamily(family);
+    const given = new AbortController();
+    await Promise.race([shell.gone, this.#stamp.sleep(END_GRACE_MS, given.signal).catch(() => undefined)]);
+    given.abort();
+    this.#shells.delete(shell.id);
+    this.#remember(shell.id, { how: "stopped" });
+  }
+
+  #remember(shellId: string, past: Past): void {
+    this.#past.delete(shellId);
+    this.#past.set(shellId, past);
+    const [oldest] = this.#past.keys();
+    if (this.#past.size > MAX_REMEMBERED && oldest !== undefined) this.#past.delete(oldest);
+  }
+
+  #findDetached(shellId: string): DetachedShell {
+    return this.#detached.find(shellId) ?? this.#missing(shellId);
+  }
+
+  #missing(shellId: string): never {
+    const past = this.#past.get(shellId);
+    if (past?.how === "exited") {
+      const end = `finished with exit code ${past.exitCode}`;
+      throw new ToolError(`The command in shell ${shellId} has already ${end}, and its output has been read.`);
+    }
+    if (past?.how === "stopped") throw new ToolError(`Shell ${shellId} has been stopped.`);
+    if (this.#detached.find(shellId) !== undefined) {
+      throw new ToolError(`${shellId} is a detached command and takes no input. read_bash shows its log.`);
+    }
+    throw new ToolError(`There is no shell with the shellId ${shellId}. list_bash shows those there are.`);
+  }
+
+  #announce(shell: Shell, command: Command): void {
+    if (isNews(command)) this.#options.onFinished?.(finishedCommand(shell, command));
+  }
+
+  #warningOf(prepared: Prepared): Warning {
+    if (prepared.kind === "sandboxed" || prepared.warning === undefined) return {};
+    return this.#warn(prepared.warning) ? { warning: prepared.warning } : {};
+  }
+
+  #warn(message: string | undefined): boolean {
+    if (message === undefined || this.#warned.has(message)) return false;
+    this.#warned.add(message);
+    this.#options.onWarning?.(message);
+    return true;
+  }
+
+  #nextId(): string {
+    const taken = new Set(this.#detached.list().map(({ shellId }) => shellId));
+    let number = this.#past.size + this.#shells.size + this.#starting.size;
+    let id = "";
+    do id = String(++number);
+    while (this.#shells.has(id) || this.#past.has(id) || this.#starting.has(id) || taken.has(id));
+    return id;
+  }
+}
+
+type Warning = { readonly warning?: string };
+
+interface Started {
+  readonly shell: Shell;
+  readonly command: Command;
+  readonly warning: Warning;
+}
+
+const isNews = (command: Command): boolean => command.background && !command.reported && command.exitCode !== undefined;
+
+function finishedCommand(shell: Shell, { text, exitCode = 0 }: Command): FinishedCommand {
+  return { shellId: shell.id, command: text, exitCode };
+}
+
+function takeText(command: Command): string {
+  const { text, next } = command.output.textFrom(command.readUntil, { ended: command.exitCode !== undefined });
+  command.readUntil = next;
+  return text;
+}
+
+function takeWithEnd(command: Command): string {
+  const text = takeText(command);
+  command.reported ||= command.exitCode !== undefined;
+  return command.exitCode === undefined ? text : `${exitLine(text, command.exitCode)}\n`;
+}
+
+const unreadText = (shell: Shell): string => shell.commands.filter(hasMore).map(takeText).join("");
+
+function summary(shell: Shell): ShellSummary {
+  const last = shell.commands.at(-1);
+  const exitCode = last?.exitCode;
+  const idle = shell.ended ? "exited" : "idle";
+  return {
+    shellId: shell.id,
+    command: last?.text ?? "",
+    mode: "attached",
+    pid: shell.process?.pid ?? 0,
+    state: exitCode === undefined ? "running" : idle,
+    unread: shell.commands.some(({ readUntil, output }) => readUntil < output.size),
+    ...(exitCode !== undefined && { exitCode }),
+  };
+}

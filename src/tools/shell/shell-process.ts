@@ -1,0 +1,129 @@
+/** Starts the process of a shell, on pipes or in a terminal of its own, and tells when it has ended. */
+import type { ChildProcess } from "node:child_process";
+import * as fs from "node:fs";
+import { constants } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
+import type { OutputPipe, OutputPipes } from "./output-pipe.ts";
+import { openTerminal } from "./terminal.ts";
+
+interface ProcessRequest {
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly pipes: OutputPipes;
+  /** Whether something can be typed; only then a terminal makes sense. */
+  readonly input: boolean;
+  /** Descriptor 3 of the process, for `send`. */
+  readonly commands: boolean;
+  readonly terminal: boolean;
+  /** The bytes are only valid during the call; `false` stops reading until `resume`. */
+  onBytes(bytes: Buffer): boolean;
+}
+
+export interface ShellProcess {
+  readonly pid: number;
+  readonly terminal: boolean;
+  /** The exit code, once the process has ended and its output is in; at most a second after its end. */
+  readonly exited: Promise<number>;
+  /** Undefined when nothing can be typed. */
+  readonly type: ((text: string) => void) | undefined;
+  endInput(): void;
+  send(message: string): void;
+  resume(): void;
+}
+
+const SIGNAL_BASE = 128;
+const NOT_STARTED = 126;
+/** A grandchild that keeps the pipe open does not keep the result. */
+const PIPE_GRACE_MS = 500;
+
+export function startProcess(request: ProcessRequest): Promise<ShellProcess> {
+  return request.terminal ? terminalProcess(request) : pipedProcess(request);
+}
+
+async function terminalProcess(request: ProcessRequest): Promise<ShellProcess> {
+  let pause: () => void = () => undefined;
+  const terminal = await openTerminal({
+    argv: request.argv,
+    cwd: request.cwd,
+    environment: request.environment,
+    onBytes: (bytes) => {
+      if (!request.onBytes(bytes)) pause();
+    },
+  });
+  pause = () => terminal.pause();
+  return {
+    pid: terminal.pid,
+    terminal: true,
+    exited: terminal.exited,
+    type: (text) => terminal.write(text),
+    endInput: () => terminal.write("\u0004"),
+    send: (message) => terminal.write(message),
+    resume: () => terminal.resume(),
+  };
+}
+
+async function pipedProcess(request: ProcessRequest): Promise<ShellProcess> {
+  const { spawn } = await import("node:child_process");
+  const pipe = await request.pipes.open();
+  const [file = "", ...rest] = request.argv;
+  try {
+    const child = spawn(file, rest, {
+      cwd: request.cwd,
+      env: { ...request.environment },
+      stdio: [
+        request.input ? "pipe" : "ignore",
+        pipe.writeFd,
+        pipe.writeFd,
+        ...(request.commands ? ["pipe" as const] : []),
+      ],
+      // Its own process group and session: one signal reaches all of it, and it has no terminal to play with.
+      detached: true,
+    });
+    const pid = await started(child);
+    pipe.read(request.onBytes);
+    return piped(child, pid, pipe);
+  } catch (error) {
+    pipe.destroy();
+    throw error;
+  } finally {
+    fs.closeSync(pipe.writeFd);
+  }
+}
+
+function piped(child: ChildProcess, pid: number, pipe: OutputPipe): ShellProcess {
+  const commands = child.stdio[3];
+  for (const stream of [child.stdin, commands]) stream?.on("error", () => undefined);
+  const { stdin } = child;
+  return {
+    pid,
+    terminal: false,
+    exited: exitOf(child, pipe),
+    type: stdin ? (text) => void stdin.write(text) : undefined,
+    endInput: () => void stdin?.end(),
+    send(message) {
+      if (commands && "write" in commands) commands.write(message);
+    },
+    resume: () => pipe.resume(),
+  };
+}
+
+function started(child: ChildProcess): Promise<number> {
+  return new Promise((resolve, reject) => {
+    child.once("spawn", () => resolve(child.pid ?? 0));
+    child.once("error", reject);
+  });
+}
+
+async function exitOf(child: ChildProcess, pipe: OutputPipe): Promise<number> {
+  const code = await new Promise<number>((resolve) => {
+    child.once("exit", (exitCode, signal) => {
+      resolve(signal === null ? (exitCode ?? NOT_STARTED) : SIGNAL_BASE + (constants.signals[signal] ?? 0));
+    });
+  });
+  const stop = new AbortController();
+  await Promise.race([pipe.ended, delay(PIPE_GRACE_MS, undefined, { signal: stop.signal }).catch(() => undefined)]);
+  stop.abort();
+  pipe.destroy();
+  return code;
+}

@@ -1,0 +1,188 @@
+/** One shell: a process and the commands it runs, one after the other. */
+import { type Deferred, deferred } from "../../lib/deferred.ts";
+import { beginMark, commandMessage, MarkScanner, READY_MARK } from "./driver.ts";
+import type { Family } from "./family.ts";
+import type { Output } from "./output.ts";
+import { PartialOutput } from "./partial-output.ts";
+import type { ShellProcess } from "./shell-process.ts";
+
+export interface Command {
+  readonly text: string;
+  readonly output: Output;
+  /** Settles when what is typed reaches it. */
+  readonly begun: Promise<void>;
+  /** Settles with the exit code, never fails. */
+  readonly ended: Promise<number>;
+  exitCode: number | undefined;
+  /** Up to here the output has been given to someone. */
+  readUntil: number;
+  /** Whether someone has been told how it ended. */
+  reported: boolean;
+  /** Whether nobody waits for it any more. */
+  background: boolean;
+}
+
+interface ShellOptions {
+  readonly id: string;
+  readonly kind: "fresh" | "named";
+  readonly started: number;
+  /** Undoes what was prepared for the process, once it has ended. */
+  release(): Promise<void>;
+  newMark(): string;
+}
+
+interface Running extends Command {
+  readonly begin: Deferred<void>;
+  readonly end: Deferred<number>;
+  readonly partial: PartialOutput | undefined;
+  scanner: MarkScanner | undefined;
+}
+
+export class Shell {
+  readonly id: string;
+  readonly kind: "fresh" | "named";
+  readonly started: number;
+  /** The folder the last command left behind. */
+  cwd = "";
+  /** Every command that has something left to read, and the last one. */
+  commands: Command[] = [];
+  ended = false;
+  stopped = false;
+  readonly #options: ShellOptions;
+  readonly #gone = deferred<number>();
+  #process: ShellProcess | undefined;
+  #family: Family | undefined;
+  #current: Running | undefined;
+  #queue: Promise<unknown> = Promise.resolve();
+  readonly #ready = deferred<void>();
+  #awaited: { readonly text: string; seen(): void } | undefined;
+  #before: Buffer = Buffer.alloc(0);
+
+  constructor(options: ShellOptions) {
+    this.#options = options;
+    this.id = options.id;
+    this.kind = options.kind;
+    this.started = options.started;
+  }
+
+  get family(): Family | undefined {
+    return this.#family;
+  }
+
+  get process(): ShellProcess | undefined {
+    return this.#process;
+  }
+
+  /** Resolves when the process is gone and everything around it is undone. */
+  get gone(): Promise<number> {
+    return this.#gone.promise;
+  }
+
+  attach(process: ShellProcess, family: Family): void {
+    this.#process = process;
+    this.#family = family;
+    if (this.kind === "named" && process.terminal) {
+      this.#awaited = { text: READY_MARK, seen: () => this.#ready.resolve() };
+    } else this.#ready.resolve();
+    void process.exited.then((exitCode) => this.#onExit(exitCode));
+  }
+
+  /** For the process: takes what it prints. False when the disk cannot keep up. */
+  onBytes(bytes: Buffer): boolean {
+    const current = this.#current ?? this.commands.at(-1);
+    const rest = this.#awaited ? this.#awaitMark(bytes) : bytes;
+    if (current === undefined || rest.length === 0) return true;
+    let onTime = true;
+    const add = (part: Buffer): void => {
+      onTime = current.output.push(part) && onTime;
+      this.#current?.partial?.push(part);
+    };
+    const end = this.#current?.scanner?.push(rest, add);
+    if (this.#current?.scanner === undefined) add(rest);
+    if (end !== undefined) {
+      this.cwd = end.cwd;
+      this.#finish(end.exitCode);
+    }
+    if (!onTime) void current.output.drained().then(() => this.#process?.resume());
+    return onTime;
+  }
+
+  /** Queues a command behind those that are there. A fresh shell has its only command in its process already. */
+  run(what: { text: string; input: boolean; output: Output; onOutput?: (text: string) => void }): Command {
+    const begin = deferred<void>();
+    const end = deferred<number>();
+    const command: Running = {
+      text: what.text,
+      output: what.output,
+      begin,
+      begun: begin.promise,
+      end,
+      ended: end.promise,
+      exitCode: undefined,
+      readUntil: 0,
+      reported: false,
+      background: false,
+      partial: what.onOutput && new PartialOutput(what.onOutput),
+      scanner: undefined,
+    };
+    this.commands = [...this.commands.filter((earlier) => hasMore(earlier)), command];
+    if (this.kind === "fresh") {
+      this.#current = command;
+      begin.resolve();
+    } else this.#queue = this.#queue.then(() => this.#begin(command, what.input));
+    return command;
+  }
+
+  async #begin(command: Running, input: boolean): Promise<void> {
+    await this.#ready.promise;
+    if (this.ended) return command.end.resolve(await this.gone);
+    const mark = this.#options.newMark();
+    command.scanner = new MarkScanner(mark);
+    this.#current = command;
+    if (this.#process?.terminal) this.#awaited = { text: beginMark(mark), seen: () => command.begin.resolve() };
+    else command.begin.resolve();
+    this.#process?.send(commandMessage({ mark, command: command.text, input }));
+    await command.ended;
+  }
+
+  #finish(exitCode: number): void {
+    const command = this.#current;
+    if (command === undefined) return;
+    this.#current = undefined;
+    command.begin.resolve();
+    command.partial?.end();
+    command.exitCode = exitCode;
+    void command.output.close().then(() => command.end.resolve(exitCode));
+  }
+
+  async #onExit(exitCode: number): Promise<void> {
+    this.ended = true;
+    const held = this.#current?.scanner?.rest();
+    if (held?.length) this.#current?.output.push(held);
+    // First: who reads the result may look at the workspace next, and find nothing of ours there.
+    await this.#options.release().catch(() => undefined);
+    this.#finish(exitCode);
+    this.#ready.resolve();
+    this.#gone.resolve(exitCode);
+    for (const waiting of this.commands) if (waiting.exitCode === undefined) waiting.exitCode = exitCode;
+  }
+
+  /** What a terminal prints before the awaited mark is its own affair; the rest belongs to the command. */
+  #awaitMark(bytes: Buffer): Buffer {
+    const { text, seen } = this.#awaited ?? { text: "", seen: () => undefined };
+    const whole = Buffer.concat([this.#before, bytes]);
+    const at = whole.indexOf(text);
+    if (at < 0) {
+      this.#before = Buffer.from(whole.subarray(Math.max(0, whole.length - text.length)));
+      return Buffer.alloc(0);
+    }
+    this.#before = Buffer.alloc(0);
+    this.#awaited = undefined;
+    seen();
+    return Buffer.from(whole.subarray(at + Buffer.byteLength(text)));
+  }
+}
+
+export function hasMore(command: Command): boolean {
+  return command.exitCode === undefined || !command.reported || command.readUntil < command.output.size;
+}

@@ -1,0 +1,102 @@
+import { childEnvironment } from "../../lib/node/child-environment.ts";
+import { ToolError } from "../tool.ts";
+import { freshArguments, namedArguments } from "./driver.ts";
+import { endFamily, familyOf, MARK_NAME } from "./family.ts";
+import type { OutputPipes } from "./output-pipe.ts";
+import type { Prepared } from "./sandbox.ts";
+import { type Command, Shell } from "./shell.ts";
+import { startProcess } from "./shell-process.ts";
+import type { ShellRequest, ShellsOptions } from "./shells.ts";
+import { hasTerminals } from "./terminal.ts";
+import type { Watchdog } from "./watchdog.ts";
+
+/** What all shells of a session share. */
+export interface ShellBase {
+  readonly options: ShellsOptions;
+  /** For short-lived files; whoever holds it open belongs to the session. */
+  readonly folder: string;
+  readonly pipes: OutputPipes;
+  readonly watchdog: Watchdog;
+}
+
+interface ShellStart {
+  readonly base: ShellBase;
+  readonly id: string;
+  readonly kind: Shell["kind"];
+  /** Marks every process of it. */
+  readonly mark: string;
+  readonly request: ShellRequest;
+  readonly started: number;
+  /** Adds the first command before the process runs, so that nothing it prints is lost. */
+  firstCommand(shell: Shell): Command;
+  /** Work that goes on after the shell has ended. */
+  onTidying(work: Promise<void>): void;
+  onWarning(message: string): void;
+}
+
+/** Throws a `ToolError` when it must not or cannot be started. */
+export async function startShell(start: ShellStart): Promise<{ shell: Shell; command: Command; prepared: Prepared }> {
+  const { base, kind, request, mark } = start;
+  const terminal = request.mode === "async" && base.options.terminals !== false && (await hasTerminals());
+  const prepared = await base.options.sandbox.prepare({ ...placeOf(request), ownTerminal: terminal, detached: false });
+  const shell: Shell = new Shell({
+    id: start.id,
+    kind,
+    started: start.started,
+    newMark: () => crypto.randomUUID(),
+    release: () => release(shell, prepared, start),
+  });
+  const command = start.firstCommand(shell);
+  const guard = prepared.kind === "plain" ? base.folder : "";
+  const bash =
+    kind === "fresh" ? freshArguments(request.command, guard) : namedArguments(terminal ? "terminal" : "pipe", guard);
+  const process = await startProcess({
+    argv: [...launcherOf(prepared), ...bash],
+    cwd: request.cwd,
+    environment: environmentOf(base.options, prepared, mark),
+    pipes: base.pipes,
+    input: kind === "named" || request.mode === "async",
+    commands: kind === "named" && !terminal,
+    terminal,
+    onBytes: (bytes) => shell.onBytes(bytes),
+  }).catch(async (cause: Error) => {
+    if (prepared.kind === "sandboxed") await prepared.release();
+    throw new ToolError(`bash could not be started in ${request.cwd}: ${cause.message}`, { cause });
+  });
+  base.watchdog.watch(process.pid);
+  shell.attach(process, familyOf(process.pid, mark));
+  return { shell, command, prepared };
+}
+
+/** What the shell left running ends with it; in a sandbox the kernel has seen to that. */
+async function release(shell: Shell, prepared: Prepared, start: ShellStart): Promise<void> {
+  const { family } = shell;
+  if (family === undefined) return;
+  const tidy = async (): Promise<void> => {
+    if (prepared.kind === "plain") await endFamily(family);
+    start.base.watchdog.unwatch(family.pid);
+  };
+  start.onTidying(tidy());
+  const undone = prepared.kind === "sandboxed" ? await prepared.release() : undefined;
+  if (undone !== undefined) start.onWarning(undone);
+}
+
+/** No pager waits for a key that nobody presses, no prompt is printed, no history is written. */
+const QUIET = { PAGER: "cat", GIT_PAGER: "cat", MANPAGER: "cat", HISTFILE: "/dev/null", PS1: "", PROMPT_COMMAND: "" };
+
+export function environmentOf(options: ShellsOptions, prepared: Prepared, mark: string): Record<string, string> {
+  return {
+    ...QUIET,
+    ...childEnvironment(options.environment ?? process.env, options.additions),
+    ...(prepared.kind === "sandboxed" ? prepared.environment : {}),
+    [MARK_NAME]: mark,
+  };
+}
+
+export function placeOf({ roots, cwd }: ShellRequest): { workspace: readonly string[]; cwd: string } {
+  return { workspace: roots.length > 0 ? roots : [cwd], cwd };
+}
+
+export function launcherOf(prepared: Prepared): readonly string[] {
+  return prepared.kind === "sandboxed" ? prepared.launcher : [];
+}

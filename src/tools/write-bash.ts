@@ -1,0 +1,29 @@
+import * as z from "zod";
+import { replyText } from "./shell/reply-text.ts";
+import { delaySeconds, shellsOf, waitTimeoutMs } from "./shell/shells.ts";
+import { defineTool } from "./tool.ts";
+import description from "./write-bash.md";
+
+const MAX_INPUT_CHARACTERS = 100_000;
+
+export const writeBash = defineTool({
+  name: "write_bash",
+  description,
+  input: z.object({
+    shellId: z.string().min(1).describe("Of a bash call"),
+    input: z.string().min(1).max(MAX_INPUT_CHARACTERS).describe("Text and keys"),
+    delay: delaySeconds,
+  }),
+  timeoutMs: waitTimeoutMs,
+  // What is typed into a running shell runs there: it is judged like a command.
+  access: ({ input, shellId }, { cwd }) => ({
+    kind: "shell",
+    command: input,
+    cwd,
+    intention: `Type into the running shell ${shellId}`,
+  }),
+  async run({ shellId, input, delay }, context) {
+    const reply = await shellsOf(context).write({ shellId, input, waitMs: delay * 1000, signal: context.signal });
+    return { content: replyText(reply) };
+  },
+});

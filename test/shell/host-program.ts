@@ -1,0 +1,35 @@
+/**
+ * A process to be killed: starts many commands that leave grandchildren in every way they can, says "ready" when all
+ * of them run, and waits. Arguments: folder, number of commands, "off" or "required" for the sandbox.
+ */
+import { writeSync } from "node:fs";
+import { createSandbox, type SandboxMode } from "../../src/tools/shell/sandbox.ts";
+import { createShells } from "../../src/tools/shell/session-shells.ts";
+
+const [, , folder = "", countText = "1", mode = "off", token = ""] = process.argv;
+const sandbox = createSandbox({ mode: mode as SandboxMode, stateRoot: `${folder}/state` });
+const shells = createShells({ folder: `${folder}/files`, sandbox });
+
+/** The token in the arguments lets a test find what survived. */
+const ways = [
+  `sleep ${token}`,
+  `(sleep ${token} &) ; sleep ${token}`,
+  `setsid sleep ${token} & sleep ${token}`,
+  `nohup setsid sh -c 'trap "" TERM HUP INT; sleep ${token} & sleep ${token}' >/dev/null 2>&1 & sleep ${token}`,
+  `env -i setsid sh -c '(sleep ${token} >/dev/null 2>&1 &)' & sleep ${token}`,
+  `trap '' TERM INT HUP; while :; do sleep ${token}; done`,
+];
+
+for (let index = 0; index < Number(countText); index++) {
+  const batch = { cwd: `${folder}/workspace`, roots: [`${folder}/workspace`], signal: new AbortController().signal };
+  const kind = index % 3;
+  await shells.run({
+    ...batch,
+    command: ways[index % ways.length] ?? "",
+    mode: kind === 0 ? "sync" : "async",
+    waitMs: 0,
+    ...(kind === 2 && { shellId: `named-${index}` }),
+  });
+}
+writeSync(1, "ready\n");
+setInterval(() => undefined, 1000);

@@ -1,0 +1,142 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { childEnvironment } from "../../src/lib/node/child-environment.ts";
+import type { FinishedCommand } from "../../src/tools/shell/shells.ts";
+import { shellStage } from "./stage.ts";
+
+describe("a named shell", () => {
+  it("keeps its folder and variables, and gives each command its own exit code", async () => {
+    await using stage = await shellStage();
+    const shellId = "work";
+    await stage.run("mkdir inner; cd inner; value=5; greet() { echo hi $1; }", { shellId });
+    expect(await stage.run("pwd; greet $value; false", { shellId })).toEqual({
+      shellId,
+      state: "exited",
+      output: `${stage.workspace.path}/inner\nhi 5\n`,
+      exitCode: 1,
+    });
+    expect((await stage.run("pwd")).output).toBe(`${stage.workspace.path}\n`);
+  });
+
+  it("runs its commands one after the other, in the order they came", async () => {
+    await using stage = await shellStage();
+    const shellId = "queue";
+    const replies = await Promise.all(
+      [1, 2, 3, 4].map((number) =>
+        stage.run(`sleep 0.0$((5 - ${number})); echo ${number} >> log; cat log`, { shellId }),
+      ),
+    );
+    expect(replies.map((reply) => reply.output)).toEqual(["1\n", "1\n2\n", "1\n2\n3\n", "1\n2\n3\n4\n"]);
+  });
+
+  it("does not confuse output with its own marks", async () => {
+    await using stage = await shellStage();
+    const command = "printf '\\036'; printf '\\036x:0:/\\036'; exec 1>/dev/null; echo unseen";
+    expect(await stage.run(command, { shellId: "m" })).toMatchObject({ output: "x:0:/", exitCode: 0 });
+    expect(await stage.run("echo seen", { shellId: "m" })).toMatchObject({ output: "seen\n", exitCode: 0 });
+  });
+
+  it("ends with the command that leaves it, and begins anew under the same name", async () => {
+    await using stage = await shellStage();
+    await stage.run("here=1", { shellId: "x" });
+    expect(await stage.run("exit 7", { shellId: "x" })).toMatchObject({ state: "exited", exitCode: 7 });
+    expect(await stage.run("echo [$here]", { shellId: "x" })).toMatchObject({ output: "[]\n" });
+  });
+
+  it.each([true, false])("takes typed input for a background command (terminals: %s)", async (terminals) => {
+    await using stage = await shellStage({ terminals });
+    const { signal } = new AbortController();
+    await stage.run("read -r word; kept=$word", { shellId: "t", mode: "async" });
+    await stage.shells.write({ shellId: "t", input: "precious{enter}", waitMs: 5000, signal });
+    expect(await stage.run("echo $kept", { shellId: "t" })).toMatchObject({ output: "precious\n" });
+  });
+});
+
+describe("shells", () => {
+  it("tell once of a command that ended in the background, unless it was read", async () => {
+    const told: FinishedCommand[] = [];
+    await using stage = await shellStage({ onFinished: (finished) => void told.push(finished) });
+    await stage.run("sleep 0.1; exit 2", { mode: "async" });
+    await stage.run("sleep 0.1", { mode: "async" });
+    await stage.wait("2");
+    await delay(300);
+    const expected = [{ shellId: "1", command: "sleep 0.1; exit 2", exitCode: 2 }];
+    expect(told).toEqual(expected);
+    expect(stage.shells.takeFinished()).toEqual(expected);
+    expect(stage.shells.takeFinished()).toEqual([]);
+  });
+
+  it("refuse what cannot work, with a reason", async () => {
+    await using stage = await shellStage();
+    await expect(stage.run(" ")).rejects.toThrow("The command is empty.");
+    await expect(stage.run("echo \0")).rejects.toThrow("A command cannot contain a NUL character.");
+    await expect(stage.run(`: ${"x".repeat(100_001)}`)).rejects.toThrow("Put it into a script file.");
+    await expect(stage.run("ls", { shellId: "a/b" })).rejects.toThrow("A shellId consists of");
+    await expect(stage.run("ls", { cwd: "/nowhere" })).rejects.toThrow("bash could not be started in /nowhere");
+  });
+
+  it("stop a command whose caller gave up", async () => {
+    await using stage = await shellStage();
+    const stop = new AbortController();
+    setTimeout(() => stop.abort(new Error("enough")), 200);
+    const begun = performance.now();
+    await expect(stage.run("sleep 60", { signal: stop.signal })).rejects.toThrow("enough");
+    expect(performance.now() - begun).toBeLessThan(3000);
+    expect(stage.shells.list()).toEqual([]);
+  });
+
+  it("keep only so many that have ended unread", async () => {
+    await using stage = await shellStage({ terminals: false });
+    for (let round = 0; round < 70; round++) await stage.run("true", { mode: "async" });
+    await delay(500);
+    await stage.run("true", { shellId: "last" });
+    expect(stage.shells.list().length).toBeLessThanOrEqual(66);
+    await expect(stage.wait("1")).rejects.toThrow("The command in shell 1 has already finished");
+  });
+
+  it("keep several shells apart", async () => {
+    await using stage = await shellStage();
+    const replies = await Promise.all([1, 2, 3].map((number) => stage.run(`sleep 0.1; echo ${number}`)));
+    expect(replies.map(({ output }) => output)).toEqual(["1\n", "2\n", "3\n"]);
+  });
+});
+
+describe("the environment of a command", () => {
+  const secrets = {
+    OPENAI_API_KEY: "canary",
+    ANTHROPIC_API_KEY: "canary",
+    GITHUB_TOKEN: "canary",
+    AWS_SECRET_ACCESS_KEY: "canary",
+    AWS_SESSION_TOKEN: "canary",
+    DATABASE_PASSWORD: "canary",
+    NPM_TOKEN: "canary",
+    AZURE_CLIENT_SECRET: "canary",
+    STRIPE_PRIVATE_KEY: "canary",
+    SENTRY_DSN: "canary",
+    GOOGLE_APPLICATION_CREDENTIALS: "canary",
+    LC_TOKEN: "canary",
+  };
+
+  it("has none of twelve secret variables, even when one is asked for by name (E01)", async () => {
+    await using stage = await shellStage({
+      environment: { ...process.env, ...secrets, HARMLESS: "yes" },
+      additions: { names: ["HARMLESS", "GITHUB_TOKEN"] },
+    });
+    const { output } = await stage.run("env");
+    expect(output).not.toContain("canary");
+    expect(output).toContain("HARMLESS=yes\n");
+    const named = await stage.run("env", { shellId: "named" });
+    const typed = await stage.run("env", { mode: "async" });
+    expect(named.output + (await stage.wait(typed.shellId)).output).not.toContain("canary");
+  });
+
+  it("is an allow-list with what the user adds", () => {
+    const parent = { PATH: "/bin", LC_ALL: "C", NODE_OPTIONS: "-r x", BASH_ENV: "x", X: "1", HOME: "() { :; }" };
+    expect(childEnvironment(parent, { names: ["X"], values: { GIVEN: "2" } })).toEqual({
+      PATH: "/bin",
+      LC_ALL: "C",
+      X: "1",
+      GIVEN: "2",
+    });
+  });
+});
