@@ -1,0 +1,123 @@
+/** The process that runs SQL: started when it is needed, ended when it is not, killed when it does not answer. */
+import type { ChildProcess } from "node:child_process";
+import { ToolError } from "../tool.ts";
+import { type DatabaseReply, type DatabaseRequest, type ProgramData, serve, supervise } from "./program.ts";
+
+export interface DatabaseProcess {
+  /** In the order of the calls, one at a time; each has the whole time-out for itself. */
+  ask(request: DatabaseRequest, signal?: AbortSignal): Promise<DatabaseReply>;
+  close(): Promise<void>;
+}
+
+export interface DatabaseProcessOptions {
+  readonly timeoutMs: number;
+  /** Undefined when it holds what no file does, and so must stay. */
+  readonly idleMs: number | undefined;
+  readonly maxWaiting: number;
+}
+
+export function databaseProcess({ timeoutMs, idleMs, maxWaiting }: DatabaseProcessOptions): DatabaseProcess {
+  let child: ChildProcess | undefined;
+  let idle: NodeJS.Timeout | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+  let waiting = 0;
+  let isClosed = false;
+
+  function stop(): void {
+    clearTimeout(idle);
+    child?.kill("SIGKILL");
+    child = undefined;
+  }
+
+  async function begin(): Promise<ChildProcess> {
+    const started = await start();
+    started.once("exit", () => {
+      if (child === started) child = undefined;
+    });
+    return started;
+  }
+
+  async function askNow(request: DatabaseRequest, signal: AbortSignal | undefined): Promise<DatabaseReply> {
+    signal?.throwIfAborted();
+    if (isClosed) throw new ToolError("The database of this session is closed.");
+    clearTimeout(idle);
+    child ??= await begin();
+    try {
+      return await exchange(child, request, { timeoutMs, signal });
+    } catch (error) {
+      stop();
+      throw error;
+    } finally {
+      if (idleMs !== undefined) idle = setTimeout(stop, idleMs).unref();
+    }
+  }
+
+  return {
+    async ask(request, signal) {
+      if (waiting >= maxWaiting) throw new ToolError("Too many queries at once; wait for the others to end.");
+      waiting++;
+      const turn = last.then(() => askNow(request, signal));
+      last = turn.catch(() => undefined);
+      return turn.finally(() => waiting--);
+    },
+    async close() {
+      isClosed = true;
+      stop();
+      await last;
+    },
+  };
+}
+
+/** Without the environment of troupe, which holds keys; it needs none. Neither does it keep troupe alive. */
+async function start(): Promise<ChildProcess> {
+  const [{ spawn }, { createRequire }] = await Promise.all([import("node:child_process"), import("node:module")]);
+  const sqlite = createRequire(import.meta.url).resolve("@photostructure/sqlite");
+  const data: ProgramData = { sqlite, worker: `(${serve.toString()})(require)` };
+  const { SystemRoot } = process.env; // Windows starts nothing without it
+  const child = spawn(process.execPath, ["-e", `(${supervise.toString()})(require, ${JSON.stringify(data)})`], {
+    stdio: ["ignore", "ignore", "ignore", "ipc"],
+    env: SystemRoot === undefined ? {} : { SystemRoot },
+    serialization: "advanced",
+    windowsHide: true,
+  });
+  child.unref();
+  child.channel?.unref();
+  child.on("error", () => undefined); // whoever waits for an answer hears of it
+  return child;
+}
+
+interface Exchange {
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+function exchange(
+  child: ChildProcess,
+  request: DatabaseRequest,
+  { timeoutMs, signal }: Exchange,
+): Promise<DatabaseReply> {
+  return new Promise<DatabaseReply>((resolve, reject) => {
+    const finish = (end: () => void): void => {
+      clearTimeout(timer);
+      child.off("message", onMessage).off("exit", onExit);
+      signal?.removeEventListener("abort", onAbort);
+      end();
+    };
+    const onMessage = (reply: unknown): void => finish(() => resolve(reply as DatabaseReply));
+    const onExit = (): void => finish(() => reject(new ToolError("The database process ended before it answered.")));
+    const onAbort = (): void => finish(() => reject(signal?.reason));
+    const timer = setTimeout(() => finish(() => reject(tooSlow(timeoutMs))), timeoutMs);
+    child.on("message", onMessage).on("exit", onExit);
+    signal?.addEventListener("abort", onAbort, { once: true });
+    child.send(request, (error) => {
+      if (error) finish(() => reject(new ToolError(`The database could not be asked: ${error.message}.`)));
+    });
+  });
+}
+
+function tooSlow(timeoutMs: number): ToolError {
+  const remedy = "What it had not committed is undone. Narrow it, or check it for a recursion without an end.";
+  return new ToolError(`The query took longer than ${timeoutMs / 1000} s and was stopped. ${remedy}`, {
+    code: "timeout",
+  });
+}

@@ -1,0 +1,261 @@
+/**
+ * What runs in a process of its own. A query that never ends blocks its thread inside SQLite, where nothing can reach
+ * it: so the process can be killed at any time, and kills itself when the one that started it is gone.
+ *
+ * Both functions are sent as text. They must name nothing from outside themselves; what they need comes as argument.
+ */
+import type * as Sqlite from "@photostructure/sqlite";
+
+export interface DatabaseRequest {
+  /** "store" is the index of all sessions, which is only read. */
+  readonly database: "session" | "store";
+  readonly path: string;
+  /** Run before, without a word about it. */
+  readonly schema: string;
+  readonly statements: readonly {
+    readonly sql: string;
+    readonly verb: string;
+    readonly parameters?: readonly string[];
+  }[];
+  /** Reports when one of these was written to. */
+  readonly watched: readonly string[];
+  readonly limits: DatabaseLimits;
+}
+
+interface DatabaseLimits {
+  readonly rows: number;
+  readonly characters: number;
+  readonly valueCharacters: number;
+  readonly countedRows: number;
+  readonly valueBytes: number;
+  readonly memoryBytes: number;
+  readonly pages: number;
+}
+
+export interface StatementResult {
+  readonly verb: string;
+  /** What the statement wrote first, for one that begins WITH. */
+  readonly wrote: "insert" | "update" | "delete" | undefined;
+  readonly changes: number;
+  readonly lastRowId: string;
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly (string | null)[])[];
+  /** Rows that were left out; the count stops at a limit. */
+  readonly leftOut: number;
+  readonly isCountCut: boolean;
+}
+
+export type DatabaseReply =
+  | { readonly ok: true; readonly results: readonly StatementResult[]; readonly touchedWatched: boolean }
+  | { readonly ok: false; readonly message: string; readonly statement: number; readonly isUndone: boolean };
+
+export interface ProgramData {
+  readonly sqlite: string;
+  readonly worker: string;
+}
+
+/** Main thread: carries messages between the one who asks and the thread that may block. */
+export function supervise(require: NodeJS.Require, data: ProgramData): void {
+  const { Worker } = require("node:worker_threads") as typeof import("node:worker_threads");
+  const worker = new Worker(data.worker, { eval: true, workerData: data });
+  const end = (): void => void process.kill(process.pid, "SIGKILL");
+  worker.on("message", (reply: unknown) => process.send?.(reply));
+  worker.on("error", end);
+  process.on("message", (request: unknown) => worker.postMessage(request));
+  process.on("disconnect", end);
+}
+
+/** Second thread: the only one that touches SQLite. */
+export function serve(require: NodeJS.Require): void {
+  const { parentPort, workerData } = require("node:worker_threads") as typeof import("node:worker_threads");
+  const { DatabaseSync } = require((workerData as ProgramData).sqlite) as typeof Sqlite;
+  const open = new Map<string, Opened>();
+  const ALLOW = 0;
+  const DENY = 1;
+  const action = {
+    delete: 9,
+    pragma: 19,
+    read: 20,
+    select: 21,
+    transaction: 22,
+    update: 23,
+    function: 31,
+    recursive: 33,
+  };
+  const insert = 18;
+  const attaching = [24, 25];
+  const creatingVirtualTable = 29;
+  const dropping = [11, 13];
+  const altering = 26;
+  const reading: readonly number[] = [action.read, action.select, action.function, action.recursive];
+  const harmlessPragmas = [
+    "table_info",
+    "table_xinfo",
+    "table_list",
+    "index_list",
+    "index_info",
+    "index_xinfo",
+    "foreign_key_list",
+    "foreign_key_check",
+    "quick_check",
+    "integrity_check",
+    "data_version",
+  ];
+  const forbiddenFunctions = ["load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"];
+
+  interface Opened {
+    readonly connection: Sqlite.DatabaseSyncInstance;
+    wrote: StatementResult["wrote"];
+    hasWritten: boolean;
+    touched: Set<string>;
+    refused: string | undefined;
+  }
+
+  parentPort?.on("message", (request: DatabaseRequest) => parentPort.postMessage(answer(request)));
+
+  function answer(request: DatabaseRequest): DatabaseReply {
+    let statement = 0;
+    let opened: Opened | undefined;
+    const isWrapped =
+      request.statements.length > 1 && !request.statements.some(({ verb }) => controlsTransaction(verb));
+    try {
+      opened = connect(request);
+      const results: StatementResult[] = [];
+      if (isWrapped) opened.connection.exec("BEGIN");
+      for (const one of request.statements) {
+        statement++;
+        results.push(run(opened, one, request.limits));
+      }
+      if (isWrapped) opened.connection.exec("COMMIT");
+      if (opened.connection.isTransaction)
+        throw new Error("The transaction was left open: end it with COMMIT in the same query");
+      const { touched } = opened;
+      return { ok: true, results, touchedWatched: request.watched.some((table) => touched.has(table)) };
+    } catch (error) {
+      const message = opened?.refused ?? (error instanceof Error ? error.message : String(error));
+      const isUndone = opened?.connection.isTransaction ?? false;
+      if (isUndone) opened?.connection.exec("ROLLBACK");
+      return { ok: false, message, statement, isUndone };
+    }
+  }
+
+  function controlsTransaction(verb: string): boolean {
+    return ["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"].includes(verb);
+  }
+
+  function connect({ database, path, schema, limits }: DatabaseRequest): Opened {
+    const isReadOnly = database === "store";
+    let opened = open.get(path);
+    if (opened === undefined) {
+      const connection = new DatabaseSync(path, {
+        readOnly: isReadOnly,
+        timeout: 2000,
+        defensive: true,
+        enableForeignKeyConstraints: false,
+        limits: { length: limits.valueBytes, attach: 0 },
+      });
+      connection.exec(
+        `PRAGMA hard_heap_limit = ${limits.memoryBytes}; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY`,
+      );
+      connection.exec(isReadOnly ? "PRAGMA query_only = ON" : `PRAGMA max_page_count = ${limits.pages}`);
+      opened = { connection, wrote: undefined, hasWritten: false, touched: new Set(), refused: undefined };
+      open.set(path, opened);
+    }
+    opened.connection.setAuthorizer(null);
+    if (schema !== "") opened.connection.exec(schema);
+    opened.touched.clear();
+    opened.refused = undefined;
+    const current = opened;
+    opened.connection.setAuthorizer((code, first, second) => {
+      const refusal = isReadOnly ? refusalWhenReading(code) : refusalOf(code, first, second);
+      if (refusal !== undefined) current.refused = refusal;
+      else note(current, code, first);
+      return refusal === undefined ? ALLOW : DENY;
+    });
+    return opened;
+  }
+
+  function refusalWhenReading(code: number): string | undefined {
+    return reading.includes(code) ? undefined : "This database can only be read, with SELECT";
+  }
+
+  function refusalOf(code: number, first: string | null, second: string | null): string | undefined {
+    if (attaching.includes(code)) return "Other database files cannot be reached (ATTACH, DETACH, VACUUM)";
+    if (code === action.pragma && !harmlessPragmas.includes(String(first).toLowerCase()))
+      return `PRAGMA ${first} is not available here`;
+    if (code === action.function && forbiddenFunctions.includes(String(second).toLowerCase()))
+      return `The function ${second} is not available here`;
+    if (code === creatingVirtualTable && String(second).toLowerCase() !== "fts5")
+      return `Virtual tables of ${second} are not available here`;
+    return undefined;
+  }
+
+  function note(opened: Opened, code: number, table: string | null): void {
+    const wrote =
+      code === insert ? "insert" : code === action.update ? "update" : code === action.delete ? "delete" : undefined;
+    if (wrote !== undefined) {
+      opened.wrote ??= wrote;
+      opened.hasWritten = true;
+    }
+    if (wrote !== undefined || dropping.includes(code)) opened.touched.add(String(table).toLowerCase());
+    if (code === altering) opened.hasWritten = true;
+  }
+
+  function run(
+    opened: Opened,
+    { sql, verb, parameters = [] }: DatabaseRequest["statements"][number],
+    limits: DatabaseLimits,
+  ): StatementResult {
+    opened.wrote = undefined;
+    opened.hasWritten = false;
+    const before = new Set(opened.touched);
+    const statement = opened.connection.prepare(sql, { readBigInts: true, returnArrays: true });
+    const columns = statement.columns().map(({ name }) => name);
+    const { wrote, hasWritten } = opened;
+    const base = { verb, wrote, columns, lastRowId: "0" };
+    if (columns.length === 0) {
+      const { changes, lastInsertRowid } = statement.run(...parameters);
+      const isData = ["INSERT", "REPLACE", "UPDATE", "DELETE", "WITH"].includes(verb);
+      if (isData && Number(changes) === 0) opened.touched = before;
+      return {
+        ...base,
+        changes: Number(changes),
+        lastRowId: String(lastInsertRowid),
+        rows: [],
+        leftOut: 0,
+        isCountCut: false,
+      };
+    }
+    const read = readRows(statement.iterate(...parameters), limits, hasWritten);
+    const changes = hasWritten ? read.rows.length + read.leftOut : 0;
+    if (hasWritten && changes === 0) opened.touched = before;
+    return { ...base, ...read, changes };
+  }
+
+  /** What writes must run to its end; what only reads may stop when nobody would count on. */
+  function readRows(
+    source: Iterable<unknown>,
+    limits: DatabaseLimits,
+    hasWritten: boolean,
+  ): Pick<StatementResult, "rows" | "leftOut" | "isCountCut"> {
+    const rows: (string | null)[][] = [];
+    let characters = 0;
+    let leftOut = 0;
+    for (const row of source) {
+      const cells = leftOut > 0 ? [] : (row as unknown[]).map((value) => cell(value, limits));
+      characters += cells.reduce((sum, text) => sum + (text?.length ?? 4) + 3, 0);
+      if (leftOut === 0 && rows.length < limits.rows && (characters <= limits.characters || rows.length === 0))
+        rows.push(cells);
+      else leftOut++;
+      if (leftOut >= limits.countedRows && !hasWritten) return { rows, leftOut, isCountCut: true };
+    }
+    return { rows, leftOut, isCountCut: false };
+  }
+
+  function cell(value: unknown, { valueCharacters }: DatabaseLimits): string | null {
+    if (value === null || value === undefined) return null;
+    if (value instanceof Uint8Array) return `<${value.length} bytes>`;
+    const text = String(value);
+    return text.length > valueCharacters ? `${text.slice(0, valueCharacters)}…` : text;
+  }
+}

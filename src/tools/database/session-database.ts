@@ -1,0 +1,179 @@
+/**
+ * The session's own database: a scratch pad for the model with the tables of its todos. SQL runs in a process of its own
+ * (see `program.ts`), one request at a time, so that no query can hold up troupe for longer than its time.
+ */
+import { dirname } from "node:path";
+import type { Disk } from "../../lib/node/disk.ts";
+import { type ToolContext, ToolError } from "../tool.ts";
+import { type DatabaseProcess, databaseProcess } from "./process.ts";
+import type { DatabaseReply, DatabaseRequest, StatementResult } from "./program.ts";
+import { splitStatements, verbOf } from "./split-statements.ts";
+
+export interface SessionDatabase {
+  /** Runs SQL of the model. Several statements take effect together or not at all. */
+  execute(query: DatabaseQuery): Promise<readonly StatementResult[]>;
+  /** Replaces the list that `update_todo` keeps. */
+  writeTodoList(markdown: string, signal: AbortSignal): Promise<void>;
+  /** Undefined until there is one. */
+  readTodoList(): Promise<string | undefined>;
+  /** The rows of `todos`, oldest first, bounded. */
+  readTodos(): Promise<readonly Todo[]>;
+  close(): Promise<void>;
+}
+
+interface DatabaseQuery {
+  readonly sql: string;
+  readonly database: "session" | "session_store";
+  readonly signal: AbortSignal;
+}
+
+interface Todo {
+  readonly id: string;
+  readonly title: string;
+  readonly description: string;
+  readonly status: string;
+  readonly createdAt: string;
+}
+
+export interface SessionDatabaseOptions {
+  /** `session.db` in the folder of the session, or `:memory:` where nothing is kept. */
+  readonly path: string;
+  /** The index of all sessions, where there is one. */
+  readonly storePath?: string;
+  readonly disk: Disk;
+  /** The tables of todos have been written to. */
+  readonly onTodosChanged?: () => void;
+  readonly timeoutMs?: number;
+  /** How long the process waits for more before it ends. */
+  readonly idleMs?: number;
+}
+
+/** Where tools find it. */
+export interface DatabaseContext extends ToolContext {
+  readonly database?: SessionDatabase;
+}
+
+const TIMEOUT_MS = 4000;
+const IDLE_MS = 10_000;
+const MAX_QUERY_CHARACTERS = 200_000;
+const MAX_STATEMENTS = 200;
+const MAX_WAITING = 100;
+const MIB = 1024 * 1024;
+
+const LIMITS: DatabaseRequest["limits"] = {
+  rows: 200,
+  characters: 16_000,
+  valueCharacters: 4000,
+  countedRows: 100_000,
+  valueBytes: 4 * MIB,
+  memoryBytes: 128 * MIB,
+  pages: 16_384,
+};
+
+/** For what troupe itself reads. */
+const OWN_LIMITS: DatabaseRequest["limits"] = {
+  ...LIMITS,
+  rows: 1000,
+  characters: 2 * MIB,
+  valueCharacters: 256 * 1024,
+};
+
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS todos (
+    id TEXT PRIMARY KEY, title TEXT NOT NULL, description TEXT, status TEXT DEFAULT 'pending',
+    created_at TEXT DEFAULT (datetime('now')), updated_at TEXT DEFAULT (datetime('now')));
+  CREATE TABLE IF NOT EXISTS todo_deps (
+    todo_id TEXT NOT NULL, depends_on TEXT NOT NULL, PRIMARY KEY (todo_id, depends_on));
+  CREATE TABLE IF NOT EXISTS todo_list (id INTEGER PRIMARY KEY CHECK (id = 1), content TEXT NOT NULL);
+`;
+
+export function sessionDatabase(options: SessionDatabaseOptions): SessionDatabase {
+  const { path, storePath, disk, onTodosChanged } = options;
+  const isKept = path !== ":memory:";
+  const process: DatabaseProcess = databaseProcess({
+    timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
+    idleMs: isKept ? (options.idleMs ?? IDLE_MS) : undefined,
+    maxWaiting: MAX_WAITING,
+  });
+  let making: Promise<void> | undefined;
+
+  /** SQLite would give a new file whatever mode the umask says. */
+  async function makeFile(): Promise<void> {
+    await disk.mkdir(dirname(path));
+    await disk.close(await disk.openAppend(path));
+  }
+
+  async function ask(
+    statements: DatabaseRequest["statements"],
+    { signal, limits = LIMITS }: { signal?: AbortSignal; limits?: DatabaseRequest["limits"] } = {},
+  ): Promise<Answered> {
+    if (isKept) {
+      making ??= makeFile();
+      await making;
+    }
+    const watched = ["todos", "todo_deps"];
+    const request: DatabaseRequest = { database: "session", path, schema: SCHEMA, statements, watched, limits };
+    const reply = checked(await process.ask(request, signal), statements.length);
+    if (reply.touchedWatched) onTodosChanged?.();
+    return reply;
+  }
+
+  async function read(sql: string): Promise<StatementResult["rows"]> {
+    const { results } = await ask([{ sql, verb: "SELECT" }], { limits: OWN_LIMITS });
+    return results[0]?.rows ?? [];
+  }
+
+  async function askStore(statements: DatabaseRequest["statements"], signal: AbortSignal): Promise<Answered> {
+    if (storePath === undefined) throw new ToolError("There is no store of past sessions here; use database: session.");
+    if (statements.length > 1) throw new ToolError("Give one SELECT at a time for session_store.");
+    const shared = { database: "store", path: storePath, schema: "", watched: [], limits: LIMITS } as const;
+    return checked(await process.ask({ ...shared, statements }, signal), statements.length);
+  }
+
+  return {
+    async execute({ sql, database, signal }) {
+      const statements = statementsOf(sql);
+      return (await (database === "session" ? ask(statements, { signal }) : askStore(statements, signal))).results;
+    },
+    async writeTodoList(markdown, signal) {
+      const sql =
+        "INSERT INTO todo_list (id, content) VALUES (1, ?) ON CONFLICT DO UPDATE SET content = excluded.content";
+      await ask([{ sql, verb: "INSERT", parameters: [markdown] }], { signal });
+    },
+    async readTodoList() {
+      const [row] = await read("SELECT content FROM todo_list");
+      return row?.[0] ?? undefined;
+    },
+    async readTodos() {
+      const rows = await read(
+        "SELECT id, title, description, status, created_at FROM todos ORDER BY created_at, rowid",
+      );
+      return rows.map(([id, title, description, status, createdAt]) => ({
+        id: id ?? "",
+        title: title ?? "",
+        description: description ?? "",
+        status: status ?? "",
+        createdAt: createdAt ?? "",
+      }));
+    },
+    close: () => process.close(),
+  };
+}
+
+type Answered = Extract<DatabaseReply, { ok: true }>;
+
+function statementsOf(sql: string): DatabaseRequest["statements"] {
+  if (sql.length > MAX_QUERY_CHARACTERS)
+    throw new ToolError(`The query is longer than ${MAX_QUERY_CHARACTERS} characters.`);
+  const statements = splitStatements(sql);
+  if (statements.length === 0) throw new ToolError("The query holds no SQL statement.");
+  if (statements.length > MAX_STATEMENTS) throw new ToolError(`Give at most ${MAX_STATEMENTS} statements at a time.`);
+  return statements.map((statement) => ({ sql: statement, verb: verbOf(statement) }));
+}
+
+function checked(reply: DatabaseReply, count: number): Answered {
+  if (reply.ok) return reply;
+  const where = count > 1 ? `Statement ${reply.statement} of ${count} failed` : "The statement failed";
+  const after = count > 1 && reply.isUndone ? " None of the statements took effect." : "";
+  throw new ToolError(`${where}: ${reply.message}.${after}`);
+}

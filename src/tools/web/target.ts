@@ -1,0 +1,69 @@
+/** From a URL that a model wrote to addresses that may be dialled. */
+
+import { ToolError } from "../tool.ts";
+import { isLocalName, parseAddress, refusalOf } from "./address.ts";
+import type { ResolvedAddress, WebAccess } from "./web-access.ts";
+
+const MAX_URL_CHARACTERS = 4096;
+
+/** The URL in one spelling, without its fragment. Throws what is wrong with it, worded for the model. */
+export function checkedUrl(text: string, base?: URL): URL {
+  if (text.length > MAX_URL_CHARACTERS) throw new ToolError(`The URL is longer than ${MAX_URL_CHARACTERS} characters.`);
+  const url = parse(text, base);
+  if (url === undefined)
+    throw new ToolError(`"${text}" is not a complete URL; give one such as https://example.com/page.`);
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw new ToolError(`Only http and https URLs can be fetched, not ${url.protocol}`);
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw new ToolError(
+      "The URL holds a user name or password. Credentials are never sent; give the URL without them.",
+    );
+  }
+  url.hash = "";
+  return url;
+}
+
+function parse(text: string, base: URL | undefined): URL | undefined {
+  try {
+    return new URL(text, base);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Resolves once; the caller dials what is returned and nothing else, so that a name cannot point elsewhere between the
+ * check and the connection. One forbidden address among many refuses the whole name.
+ */
+export async function allowedAddresses(url: URL, access: WebAccess): Promise<readonly ResolvedAddress[]> {
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const allowLocalhost = access.allowLocalhost ?? false;
+  if (isLocalName(host) && !allowLocalhost) throw refused(url, "a name of this machine");
+  const literal = parseAddress(host);
+  const addresses = literal
+    ? [{ address: host, family: literal.length === 4 ? 4 : 6 }]
+    : await (access.resolve ?? systemResolve)(host).catch((cause: unknown) => {
+        throw new ToolError(`The name ${host} could not be resolved. Check its spelling.`, { cause });
+      });
+  if (addresses.length === 0) throw new ToolError(`The name ${host} has no address.`);
+  for (const { address } of addresses) {
+    const reason = refusalOf(address, { allowLocalhost });
+    if (reason !== undefined) throw refused(url, literal ? reason : `${reason} (${address})`);
+  }
+  return addresses;
+}
+
+function refused(url: URL, reason: string): ToolError {
+  return new ToolError(
+    `Not fetched: ${url.host} is ${reason}. Only the public Internet can be reached with this tool.`,
+    {
+      code: "denied",
+    },
+  );
+}
+
+async function systemResolve(host: string): Promise<readonly ResolvedAddress[]> {
+  const { lookup } = await import("node:dns/promises");
+  return lookup(host, { all: true });
+}
