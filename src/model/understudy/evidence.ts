@@ -4,6 +4,7 @@
  */
 import { isObject } from "../../lib/json.ts";
 import type { Message } from "../../protocol/message.ts";
+import { cutLine } from "./bounds.ts";
 
 export interface Exchange {
   readonly name: string;
@@ -41,6 +42,14 @@ export interface Hits {
 }
 
 const MAX_RANGES = 6;
+const MAX_PATHS = 5000;
+const MAX_LINES = 5000;
+const MAX_HITS = 1000;
+const MAX_PATH_CHARACTERS = 1000;
+const MAX_PATH_DEPTH = 60;
+const MAX_NOTE_CHARACTERS = 300;
+/** Where a tool says something about its own result. */
+const EDGE_CHARACTERS = 4000;
 
 /** Every answered call, in the order asked. */
 export function exchangesIn(messages: readonly Message[]): Exchange[] {
@@ -64,14 +73,17 @@ export function exchangesIn(messages: readonly Message[]): Exchange[] {
 
 /** Texts that say a call did not happen, whoever failed to mark them as errors. */
 export function isRefusal(content: string): boolean {
-  return /^(?:Tool '[^']*' does not exist|Denied by |Permission denied|The execution of this tool, or a previous tool was interrupted|Bad arguments for |Failed to execute )/.test(
+  return /^(?:Tool '[^']{0,200}' does not exist|Denied by |Permission denied|The execution of this tool, or a previous tool was interrupted|Bad arguments for |Failed to execute )/.test(
     content,
   );
 }
 
 /** Nothing is there; no fault worth a word. */
 export function isMissing(content: string): boolean {
-  return /^Path .* does not exist|no such file|not found|^view_range starts at line/i.test(firstLine(content));
+  const said = cutLine(firstLine(content));
+  return (
+    !/^\d+\. /.test(said) && /^Path .* does not exist|no such file|not found|^view_range starts at line/i.test(said)
+  );
 }
 
 export function parseView(exchange: Exchange | undefined): View {
@@ -80,16 +92,18 @@ export function parseView(exchange: Exchange | undefined): View {
   const { body, cut } = uncut(exchange.content);
   const lines: Line[] = [];
   let strays = 0;
-  for (const row of body.split("\n")) {
+  const rows = body.split("\n", MAX_LINES + 1);
+  for (const row of rows.slice(0, MAX_LINES)) {
     const match = /^(\d+)\.(?: (.*))?$/.exec(row);
     if (match !== null && follows(lines, Number(match[1])))
       lines.push({ number: Number(match[1]), text: match[2] ?? "" });
     else if (row.trim() !== "") strays += 1;
   }
-  if (lines.length > 0 && strays <= 2) return { kind: "file", lines, cut: cut || strays > 0 };
-  if ((body.trim() === "" || /^Folder .* is empty\.$/.test(body.trim())) && !cut)
+  if (lines.length > 0 && strays <= 2)
+    return { kind: "file", lines, cut: cut || strays > 0 || rows.length > MAX_LINES };
+  if ((body.trim() === "" || /^Folder .* is empty\.$/.test(cutLine(body.trim()))) && !cut)
     return { kind: "folder", entries: [], cut };
-  const entries = body.split("\n").map((entry) => entry.trim());
+  const entries = rows.map((entry) => entry.trim());
   const named = entries.filter((entry) => entry !== "" && !isNote(entry));
   return { kind: "folder", entries: named.map(withoutDot), cut: cut || entries.some(isNote) };
 }
@@ -97,13 +111,22 @@ export function parseView(exchange: Exchange | undefined): View {
 export function parsePaths(exchange: Exchange | undefined): Paths {
   if (exchange === undefined || exchange.failed) return { paths: [], total: 0, cut: false };
   const { body, cut } = uncut(exchange.content);
-  const rows = body.split("\n").map((row) => row.trim());
+  const all = body.split("\n");
+  // What the tool says about its result stands at the end.
+  const rows = (all.length > MAX_PATHS ? [...all.slice(0, MAX_PATHS), ...all.slice(-3)] : all).map((row) => row.trim());
   const notes = rows.filter((row) => row !== "" && isNote(row));
   const named = rows.filter((row) => row !== "" && !isNote(row)).map(withoutDot);
   // A preview may end in the middle of a name.
-  const paths = cut ? named.slice(0, -1) : named;
-  const more = Number(/\b(\d+) more\b/.exec(notes.join("\n"))?.[1] ?? 0);
-  return { paths, total: paths.length + more, cut: cut || notes.some((note) => !isNone(note)) };
+  const whole = cut ? named.slice(0, -1) : named;
+  const paths = whole.filter(isPath).slice(0, MAX_PATHS);
+  const unread = Math.max(0, all.length - rows.length);
+  const dropped = whole.length - paths.length;
+  const more = Number(/\b(\d{1,12}) more\b/.exec(notes.slice(-3).join("\n"))?.[1] ?? 0);
+  return {
+    paths,
+    total: whole.length + unread + more,
+    cut: cut || dropped > 0 || unread > 0 || notes.some((note) => !isNone(note)),
+  };
 }
 
 /** Content mode with line numbers. */
@@ -113,21 +136,25 @@ export function parseHits(exchange: Exchange | undefined): Hits {
   const hits: Hit[] = [];
   let noted = false;
   for (const row of body.split("\n")) {
-    const match = /^(.+?):(\d+):(.*)$/.exec(row);
-    if (match?.[1] !== undefined)
-      hits.push({ path: withoutDot(match[1]), line: Number(match[2]), text: match[3] ?? "" });
+    if (hits.length > MAX_HITS) break;
+    const match = /^(.+?):(\d{1,9}):(.*)$/.exec(row.slice(0, EDGE_CHARACTERS));
+    if (match?.[1] !== undefined && isPath(match[1]))
+      hits.push({ path: withoutDot(match[1]), line: Number(match[2]), text: cutLine(match[3] ?? "") });
     else if (row.trim() !== "" && isNote(row) && !isNone(row)) noted = true;
   }
-  return { hits: cut ? hits.slice(0, -1) : hits, cut: cut || noted };
+  const many = hits.length > MAX_HITS;
+  return { hits: cut || many ? hits.slice(0, -1) : hits, cut: cut || many || noted };
 }
 
 /** What a shell printed, without the line about its exit. `undefined` when the command failed. */
 export function parseShell(exchange: Exchange | undefined): string | undefined {
   if (exchange === undefined || exchange.failed) return undefined;
   const { body } = uncut(exchange.content);
-  const exit = /<(?:exited|shellId: \S+ completed) with exit code (-?\d+)>\s*$/.exec(body);
+  const shown = body.trimEnd();
+  const start = Math.max(0, shown.lastIndexOf("<"));
+  const exit = /<(?:exited|shellId: \S+ completed) with exit code (-?\d+)>$/.exec(shown.slice(start).slice(0, 400));
   if (exit !== null && exit[1] !== "0") return undefined;
-  return (exit === null ? body : body.slice(0, exit.index)).trimEnd();
+  return (exit === null ? shown : shown.slice(0, start + exit.index)).trimEnd();
 }
 
 /** Later reads of the same file win; lines in order. */
@@ -145,9 +172,11 @@ export function firstLine(content: string): string {
 export function savedOutput(
   content: string,
 ): { path: string; ranges: readonly (readonly [number, number])[] } | undefined {
-  const notice = /^Output too large[^\n(]*\(([\d.]+) KB\)\. Saved to: (.+)$/m.exec(content);
+  if (!content.startsWith("Output too large")) return undefined;
+  const start = content.slice(0, EDGE_CHARACTERS);
+  const notice = /^Output too large[^\n(]*\(([\d.]+) KB\)\. Saved to: (.+)$/m.exec(start);
   const path = notice?.[2];
-  if (path === undefined || !content.startsWith("Output too large")) return undefined;
+  if (path === undefined) return undefined;
   const preview = uncut(content).body;
   const perRow = Math.max(8, preview.length / preview.split("\n").length);
   const rows = Math.ceil((Number(notice?.[1]) * 1024) / perRow);
@@ -161,8 +190,8 @@ export function savedOutput(
 
 /** Results over the limit come as a notice and a preview; only the preview is evidence. */
 function uncut(content: string): { body: string; cut: boolean } {
-  if (!/^Output too large/.test(content)) return { body: content, cut: false };
-  const preview = /\nPreview \(first [^)]*\):\n?/.exec(content);
+  if (!content.startsWith("Output too large")) return { body: content, cut: false };
+  const preview = /\nPreview \(first [^)]{0,100}\):\n?/.exec(content.slice(0, EDGE_CHARACTERS));
   return { body: preview === null ? "" : content.slice(preview.index + preview[0].length), cut: true };
 }
 
@@ -173,6 +202,7 @@ function follows(lines: readonly Line[], number: number): boolean {
 
 /** A line the tool added about its own result, such as "… 120 more" or "No matches found." */
 function isNote(row: string): boolean {
+  if (row.length > MAX_NOTE_CHARACTERS) return false;
   return (
     isNone(row) ||
     /^\[.*(?:\bcut\b|not shown|more entr|limit).*\]$/i.test(row) ||
@@ -184,6 +214,11 @@ function isNote(row: string): boolean {
 
 function isNone(row: string): boolean {
   return /^(?:no (?:files?|matches|results?|entries)\b|\(?empty\b)/i.test(row);
+}
+
+/** Longer or deeper ones exist only to be a burden. */
+function isPath(path: string): boolean {
+  return path.length <= MAX_PATH_CHARACTERS && path.split("/", MAX_PATH_DEPTH + 1).length <= MAX_PATH_DEPTH;
 }
 
 function withoutDot(path: string): string {

@@ -18,6 +18,18 @@ export const CHANGES =
 export const OVERVIEW =
   /\b(organi[sz]ed|organi[sz]ation|structured?|architecture|overview|layout|laid out|tour|onboard(ing)?|big picture|high[- ]level|entry ?points?|tech(nology)? stack|code ?map|(directory|file|folder|project) tree)\b|\bmap (of|out|the|this)\b|^map\b|\b(what|explain|describe|summari[sz]e|summary|understand|about|analy[sz]e|introduce|walk me through|show me)\b.{0,30}\b(this|the|my|our) (whole |entire |current )?(project|repo|repository|codebase|code base|folder|directory|workspace|app|application|program|package|code)\b(?! (called|named))|^(what|explain|describe|summari[sz]e) (is )?(this|it all)$|\bwhere (do|should|can) (i|we|one) (start|begin)\b|\bhow (do|can|should) (i|we|you) (build|run|start|test|install|compile|launch)\b|\b(which|what) (programming )?(languages?|dependencies)\b|как (устроен|организован|построен)|(структур|архитектур|обзор|устройств)|(опиши|объясни|расскажи).{0,20}(проект|репозитори)|что (это )?за проект|(wie ist|erkläre|beschreibe).{0,40}(projekt|repo|aufgebaut|organisiert|strukturiert)|(aufbau|überblick|architektur|struktur)|was ist das (hier )?für ein projekt|(estructura|arquitectura|resumen general|visión general)|(explica|describe|cómo está).{0,40}(proyecto|repositorio|organizado)|(aperçu|vue d'ensemble|architecture)|(explique|décris|comment est).{0,40}(projet|dépôt|organisé)|(项目|仓库|代码库).{0,8}(结构|架构|组织|概述|概览|是什么|做什么|介绍)|(结构|架构|概述|概览)|(介绍|解释|说明).{0,6}(项目|仓库|代码库)/i;
 
+/** Within a question about the whole: the part it is after. */
+export const ENTRIES = /\bentry ?points?\b/;
+export const COMMANDS = /\bhow (do|can|should) (i|we|you) (build|run|start|test|install|compile|launch)\b/;
+
+/** A verb without anything to apply it to. */
+export const BARE =
+  /^\s*(?:please\s+)?(?:summari[sz]e|summary|explain|describe|outline|review|analy[sz]e)(?:\s+(?:this|it|all|everything))?[\s.!?]*$/i;
+
+/** Things that are not written anywhere and therefore cannot be searched for. */
+export const JUDGEMENT =
+  /\b(?:find|list|show|detect|identify|spot|check|search|look|are there|is there|any)\b.{0,30}?\b(?<what>(?:dead|unused|unreachable|duplicated?|redundant|obsolete) (?:code|functions?|methods?|imports?|files?|variables?|exports?|class(?:es)?|dependenc(?:y|ies))|(?:memory|resource) leaks?|race conditions?|code smells?|vulnerabilit(?:y|ies)|bottlenecks?|(?:security|performance) (?:holes?|issues?|problems?|flaws?)|bugs)\b/;
+
 export const EXPLAIN =
   /\b(summari[sz]e|summary|explain|describe|what (is|are|does|do|'s)|what's|tell me about|walk me through|read|show( me)?|look at|outline|understand|how (does|do|is|are|did)|why|document|review|analy[sz]e|check|open|list|print|cat|view|see)\b|(объясни|опиши|расскажи|покажи|прочитай|что (такое|делает|в)|суммируй|резюме|как работает)|(erkläre|erklär|beschreibe|zeige?|was (macht|ist)|fasse|zusammenfass|wie funktioniert)|(explica|describe|resume|muestra|qué (es|hace)|cómo funciona)|(explique|décris|résume|montre|que fait|qu'est-ce que|comment fonctionne)|(解释|说明|总结|概括|介绍|查看|是什么|做什么|怎么工作|如何工作)/i;
 

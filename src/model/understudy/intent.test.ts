@@ -12,6 +12,8 @@ function short(task: Task): string {
       return `beyond ${task.verb} ${[task.path ?? [], task.terms.map((term) => term.text)].flat().join(" ")}`.trim();
     case "data":
       return `data ${task.data.split("\n").length}`;
+    case "overview":
+      return task.focus === undefined ? task.kind : `${task.kind} ${task.focus}`;
     default:
       return task.kind;
   }
@@ -26,9 +28,9 @@ const prompts: readonly (readonly [prompt: string, task: string])[] = [
   ["Give me a map of the codebase", "overview"],
   ["describe the architecture", "overview"],
   ["Summarise this repository", "overview"],
-  ["how do I build and test this?", "overview"],
+  ["how do I build and test this?", "overview commands"],
   ["where should I start reading?", "overview"],
-  ["what are the entry points?", "overview"],
+  ["what are the entry points?", "overview entries"],
   ["Which languages is it written in?", "overview"],
   ["Write a summary of this project", "overview"],
   ["Как устроен этот проект?", "overview"],
@@ -36,6 +38,18 @@ const prompts: readonly (readonly [prompt: string, task: string])[] = [
   ["¿Cómo está organizado este repositorio?", "overview"],
   ["Explique comment est organisé ce dépôt", "overview"],
   ["这个项目的结构是什么?", "overview"],
+  ["Summarise", "overview"],
+  ["Explain.", "overview"],
+  ["how do I run the tests?", "overview tests"],
+  ["List the entry points", "overview entries"],
+  ["Where is main?", "find any main"],
+  ["Where is main defined?", "find definition main"],
+  ["where is the function value used?", "find uses value"],
+  ["who calls main?", "find uses main"],
+  ["Where is größe?", "find any größe"],
+  ["explain größe", "find any größe"],
+  ["Find dead code", "beyond find dead code"],
+  ["are there any memory leaks?", "beyond find memory leaks"],
   ["Where is runLoop defined?", "find definition runLoop"],
   ["where is `runLoop`", "find any runLoop"],
   ["Where is the Session class?", "find any Session"],

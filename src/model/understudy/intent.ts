@@ -1,21 +1,27 @@
 /** What the last prompt asks for. Pure; the table of prompts in the test beside it is the specification. */
+import { cutLine, cutQuestion, findBlock, isBinaryText } from "./bounds.ts";
 import {
   ACTION,
+  BARE,
   CHANGES,
+  COMMANDS,
   DEFINITION,
+  ENTRIES,
   EXPLAIN,
   FIND,
   GREETING,
   HELP,
+  JUDGEMENT,
   OVERVIEW,
   RECAP,
   THANKS,
   USES,
 } from "./intent-words.ts";
+import { subjectOf } from "./subject.ts";
 import { pathIn, type Term, termsIn } from "./terms.ts";
 
 export type Task =
-  | { readonly kind: "overview" }
+  | { readonly kind: "overview"; readonly focus?: "entries" | "commands" | "tests" }
   | { readonly kind: "find"; readonly terms: readonly Term[]; readonly want: "definition" | "uses" | "any" }
   | { readonly kind: "explain"; readonly path: string; readonly line?: number; readonly terms: readonly Term[] }
   | { readonly kind: "changes" }
@@ -38,12 +44,13 @@ export function readTask(prompts: readonly string[]): Task {
     if (subject.kind === "find" && subject.terms.length > 0)
       return { ...subject, want: task.kind === "find" ? task.want : subject.want };
   }
-  return task;
+  return task.kind === "find" && BARE.test(prompt) ? { kind: "overview" } : task;
 }
 
-function readPrompt(prompt: string): Task {
+function readPrompt(whole: string): Task {
+  const prompt = cutQuestion(whole);
   if (RECAP.test(prompt)) return { kind: "recap" };
-  const piped = splitData(prompt);
+  const piped = splitData(whole);
   if (piped !== undefined) return { kind: "data", ...piped };
 
   const words = prompt
@@ -63,20 +70,32 @@ function readPrompt(prompt: string): Task {
     return { kind: "beyond", verb, ...(place?.sure ? { path: place.path } : {}), terms: rest };
   }
 
+  const judged = JUDGEMENT.exec(words)?.groups?.what;
+  if (judged !== undefined)
+    return { kind: "beyond", verb: `find ${judged}`, ...(place?.sure ? { path: place.path } : {}), terms: [] };
   const finds = FIND.test(prompt);
   const want = USES.test(prompt) ? "uses" : DEFINITION.test(prompt) ? "definition" : "any";
   const named = terms.some((term) => term.kind !== "word");
   const overview = OVERVIEW.exec(prompt)?.[0];
+  const subject = place?.sure ? undefined : subjectOf(prompt);
+  if (subject !== undefined) return { kind: "find", terms: [subject], want };
   if (CHANGES.test(prompt) && !(finds && named) && !place?.sure) return { kind: "changes" };
   if (CHANGES.test(prompt) && /change ?log/i.test(place?.path ?? "")) return { kind: "changes" };
   if (place?.sure && !(finds && want !== "any")) return explain(place, terms);
-  if (overview !== undefined && !namesOther(terms, overview) && !(finds && want !== "any")) return { kind: "overview" };
+  if (overview !== undefined && !namesOther(terms, overview) && !(finds && want !== "any"))
+    return { kind: "overview", ...focusOf(words) };
   if (finds) return { kind: "find", terms: place === undefined ? terms : withPath(terms, place.path), want };
   if (place !== undefined && EXPLAIN.test(prompt)) return explain(place, terms);
   if (terms.length > 0 && (EXPLAIN.test(prompt) || named || words.split(" ").length <= 3 || prompt.includes("?")))
     return { kind: "find", terms, want: "any" };
   if (EXPLAIN.test(prompt)) return { kind: "find", terms, want };
   return { kind: "beyond", verb: "chat", terms };
+}
+
+function focusOf(words: string): { focus?: "entries" | "commands" | "tests" } {
+  if (ENTRIES.test(words)) return { focus: "entries" };
+  if (!COMMANDS.test(words)) return {};
+  return { focus: /\btests?\b/.test(words) && !/\b(build|compile|install)\b/.test(words) ? "tests" : "commands" };
 }
 
 function explain(place: { path: string; line?: number }, terms: readonly Term[]): Task {
@@ -121,15 +140,22 @@ function fileStem(path: string): string {
 
 const DATA_LINES = 4;
 
-/** A prompt that carries text to look at: fenced, tagged, or simply appended. */
+const MAX_SAMPLED_LINES = 400;
+const DATA_TAGS = ["piped_input", "stdin", "input", "data", "piped", "file", "log", "diff"];
+
+/** A prompt that carries text to look at: tagged, fenced, or simply appended. */
 function splitData(prompt: string): { question: string; data: string } | undefined {
-  const fence = /(?:^|\n)(`{3,}|~{3,})[^\n]*\n([\s\S]*?)\n\1/.exec(prompt);
-  if (fence?.[2] !== undefined) return { question: prompt.replace(fence[0], "").trim(), data: fence[2] };
-  const tag = /<(piped_input|stdin|input|data|piped|file|log|diff)\b[^>]*>\n?([\s\S]+?)\n?<\/\1>/i.exec(prompt);
-  if (tag?.[2] !== undefined) return { question: prompt.replace(tag[0], "").trim(), data: tag[2] };
+  const tag = findBlock(prompt, DATA_TAGS);
+  if (tag !== undefined && tag.body.trim() !== "") {
+    const question = `${prompt.slice(0, tag.start)}${prompt.slice(tag.end)}`.trim();
+    return { question, data: tag.body.replace(/^\n/, "").replace(/\n$/, "") };
+  }
+  if (isBinaryText(prompt)) return { question: "", data: prompt };
   const lines = prompt.trimEnd().split("\n");
+  const fenced = splitFence(lines);
+  if (fenced !== undefined) return fenced;
   if (lines.length > DATA_LINES) {
-    const blank = lines.findIndex((line) => line.trim() === "");
+    const blank = lines.slice(0, DATA_LINES).findIndex((line) => line.trim() === "");
     if (blank > 0 && blank <= 3 && lines.length - blank > DATA_LINES && looksLikeData(lines.slice(blank + 1)))
       return { question: lines.slice(0, blank).join("\n"), data: lines.slice(blank + 1).join("\n") };
     if (isMarked(lines[0] ?? "") && looksLikeData(lines)) return { question: "", data: lines.join("\n") };
@@ -138,14 +164,25 @@ function splitData(prompt: string): { question: string; data: string } | undefin
   return undefined;
 }
 
+function splitFence(lines: readonly string[]): { question: string; data: string } | undefined {
+  const start = lines.findIndex((line) => /^(?:```|~~~)/.test(line));
+  const fence = /^(?:`{3,20}|~{3,20})/.exec(lines[start] ?? "")?.[0];
+  if (fence === undefined) return undefined;
+  const length = lines.slice(start + 1).findIndex((line) => line.startsWith(fence));
+  if (length < 1) return undefined;
+  const end = start + 1 + length;
+  const question = [...lines.slice(0, start), ...lines.slice(end + 1)].join("\n").trim();
+  return { question, data: lines.slice(start + 1, end).join("\n") };
+}
+
 /** Prose wraps into sentences; data has marks at the start or the end of most lines. */
 function looksLikeData(lines: readonly string[]): boolean {
-  const full = lines.filter((line) => line.trim() !== "");
+  const full = lines.slice(0, MAX_SAMPLED_LINES).filter((line) => line.trim() !== "");
   return full.length >= DATA_LINES && full.filter(isMarked).length * 2 >= full.length;
 }
 
 function isMarked(line: string): boolean {
-  return /^\s*([[{}\])@<#$>|]|[-+]{1,3}\S|\d{2,4}[-/:]|at |File "|import |from |def |class |function |const |export |diff |index |ERROR|WARN|INFO|DEBUG|Traceback)|[;{}(,|>:]\s*$|^\s{2,}\S/.test(
-    line,
+  return /^\s*([[{}\])@<#$>|]|[-+]{1,3}\S|\d{2,4}[-/:]|at |File "|import |from |def |class |function |const |export |diff |index |commit [0-9a-f]{7}|Author: |Date: |ERROR|WARN|INFO|DEBUG|Traceback)|[;{}(,|>:]\s*$|^\s{2,}\S/.test(
+    cutLine(line),
   );
 }

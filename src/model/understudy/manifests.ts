@@ -1,5 +1,6 @@
 /** What a project's own manifest says about it. Each fact keeps the line it came from. */
 import { isObject, parseJson } from "../../lib/json.ts";
+import { cutLine } from "./bounds.ts";
 import type { Line } from "./evidence.ts";
 import { baseName } from "./languages.ts";
 
@@ -17,6 +18,9 @@ export interface Manifest {
   readonly entries: readonly Fact[];
   readonly commands: readonly Fact[];
 }
+
+const MAX_FACTS = 60;
+const MAX_DEPTH = 6;
 
 type Reader = (path: string, lines: readonly Line[]) => Manifest;
 
@@ -63,7 +67,13 @@ export function manifestRank(path: string): number {
 }
 
 export function readManifest(path: string, lines: readonly Line[]): Manifest | undefined {
-  return readers[manifestRank(path)]?.[1](path, lines);
+  const reader = readers[manifestRank(path)]?.[1];
+  // JSON is parsed whole; the others are read line by line.
+  if (reader === readPackageJson) return reader(path, lines);
+  return reader?.(
+    path,
+    lines.map(({ number, text }) => ({ number, text: cutLine(text) })),
+  );
 }
 
 function readPackageJson(path: string, lines: readonly Line[]): Manifest {
@@ -83,20 +93,22 @@ function readPackageJson(path: string, lines: readonly Line[]): Manifest {
     return typeof value === "string" && value !== "" ? [fact(key, value, at(key))] : [];
   });
   const targets = (key: string): Fact[] =>
-    leaves(json[key]).map((value) => fact(key, value.replace(/^\.\//, ""), at(value, at(key)) ?? at(key)));
+    leaves(json[key])
+      .slice(0, MAX_FACTS)
+      .map((value) => fact(key, value.replace(/^\.\//, ""), at(value, at(key)) ?? at(key)));
   const scripts = isObject(json.scripts) ? json.scripts : isObject(json.tasks) ? json.tasks : {};
   const start = at("scripts") ?? at("tasks");
-  const commands = Object.entries(scripts).flatMap(([name, command]) =>
-    typeof command === "string" ? [fact(name, command, at(name, start))] : [],
-  );
+  const commands = Object.entries(scripts)
+    .slice(0, MAX_FACTS)
+    .flatMap(([name, command]) => (typeof command === "string" ? [fact(name, command, at(name, start))] : []));
   return { path, about, entries: ["bin", "main", "module", "exports"].flatMap(targets), commands };
 }
 
 /** Files named anywhere under `bin`, `exports` and the like, without type declarations. */
-function leaves(value: unknown): string[] {
+function leaves(value: unknown, depth = 0): string[] {
   if (typeof value === "string") return /\.d\.[mc]?ts$|\*|\.json$/.test(value) ? [] : [value];
-  if (!isObject(value)) return [];
-  return [...new Set(Object.values(value).flatMap(leaves))];
+  if (!isObject(value) || depth > MAX_DEPTH) return [];
+  return [...new Set(Object.values(value).flatMap((inner) => leaves(inner, depth + 1)))];
 }
 
 interface TomlRules {
@@ -190,7 +202,7 @@ function readPom(path: string, lines: readonly Line[]): Manifest {
 function readMakefile(path: string, lines: readonly Line[]): Manifest {
   const tool = baseName(path) === "justfile" ? "just" : "make";
   const commands = lines.flatMap((line) => {
-    const label = /^([A-Za-z][\w-]*)\s*[^:=]*:(?![:=])/.exec(line.text)?.[1];
+    const label = /^([A-Za-z][\w-]*)(?![\w-])[^:=]*:(?![:=])/.exec(line.text)?.[1];
     return label === undefined ? [] : [{ label, value: `${tool} ${label}`, path, line: line.number }];
   });
   return { path, about: [], entries: [], commands };

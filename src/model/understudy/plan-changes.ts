@@ -53,7 +53,7 @@ export function planChanges(scene: Scene): Step {
 
 function sizeOfReflog(scene: Scene): number {
   const counted = answerTo(scene, { name: "grep", arguments: { pattern: "^", path: REFLOG, output_mode: "count" } });
-  return counted === undefined || counted.failed ? 0 : Number(/:(\d+)\s*$/.exec(counted.content)?.[1] ?? 0);
+  return counted === undefined || counted.failed ? 0 : Number(/:(\d+)\s*$/.exec(counted.content.slice(-100))?.[1] ?? 0);
 }
 
 function branchCalls(scene: Scene) {

@@ -1,6 +1,8 @@
 /** Text that came with the prompt: what it is, what stands out, and where it points into the project. */
 import { isObject, parseJson } from "../../lib/json.ts";
 import { plural } from "../../lib/text.ts";
+import { cutLine, cutQuestion, isBinaryText } from "./bounds.ts";
+import { describeGitLog } from "./describe-git-log.ts";
 import type { Line } from "./evidence.ts";
 import { type Family, isEnding } from "./languages.ts";
 import { ask, hindrances, linesOf, type Scene, type Step, view } from "./plan.ts";
@@ -9,9 +11,13 @@ import { capped, excerpt, heading, inlineCode, inlineText, list, writeAnswer } f
 
 const MAX_PLACES = 3;
 const AROUND = 4;
+/** Enough to know a language by, and more than is shown. */
+const MAX_CODE_LINES = 5000;
 
 export function planData(scene: Scene, task: { question: string; data: string }): Step {
-  const lines = task.data.split("\n").map((text, index) => ({ number: index + 1, text }));
+  if (isBinaryText(task.data)) return { kind: "answer", text: writeAnswer([describeBinary(task.data)]) };
+  const whole = task.data.split("\n").map((text, index) => ({ number: index + 1, text }));
+  const lines = whole.map(({ number, text }) => ({ number, text: cutLine(text) }));
   const places = placesIn(lines);
   const look = ask(
     scene,
@@ -24,13 +30,13 @@ export function planData(scene: Scene, task: { question: string; data: string })
   });
   const size = `${plural(lines.length, "line")}, ${plural(task.data.length, "character")}`;
   const notes = places.length > 0 ? hindrances(scene, ["view"]) : [];
-  const answers = /\?|\bwhy\b|\bfix\b|\bhow\b/i.test(task.question)
+  const answers = /\?|\bwhy\b|\bfix\b|\bhow\b/i.test(cutQuestion(task.question))
     ? "I can say what the text holds, not why: drawing conclusions needs a real model."
     : undefined;
   return {
     kind: "answer",
     text: writeAnswer([
-      ...describeData(lines, size),
+      ...describeData({ data: task.data, whole, lines, size }),
       ...(seen.length > 0 ? ["Places in this project that it names:"] : []),
       ...seen,
       answers,
@@ -41,19 +47,28 @@ export function planData(scene: Scene, task: { question: string; data: string })
 
 type Section = string | string[];
 
-function describeData(lines: readonly Line[], size: string): Section[] {
-  const whole = lines.map((line) => line.text).join("\n");
+interface Sample {
+  readonly data: string;
+  readonly whole: readonly Line[];
+  /** Cut to what patterns may be tried on. */
+  readonly lines: readonly Line[];
+  readonly size: string;
+}
+
+function describeData({ data, whole, lines, size }: Sample): Section[] {
+  const log = describeGitLog(lines, size);
+  if (log !== undefined) return log;
   if (lines.some((line) => /^diff --git |^@@ -\d+/.test(line.text))) return describeDiff(lines, size);
-  const json = parseJson(whole);
+  const json = parseJson(data);
   if (json.ok && typeof json.value === "object" && json.value !== null)
     return [`The text is JSON: ${size}.`, describeJson(json.value)];
   if (
     lines.some((line) =>
-      /^Traceback \(most recent|^\s+at \S+ ?\(?.*:\d+|^panic: |^goroutine \d+|^Exception in thread/.test(line.text),
+      /^Traceback \(most recent|^\s+at \S.*:\d|^panic: |^goroutine \d+|^Exception in thread/.test(line.text),
     )
   )
     return describeTrace(lines, size);
-  const records = lines.filter((line) => parseJson(line.text).ok && line.text.trim().startsWith("{"));
+  const records = whole.filter((line) => line.text.trimStart().startsWith("{") && parseJson(line.text).ok);
   if (records.length > 1 && records.length * 2 > lines.length) {
     const first = parseJson(records[0]?.text ?? "");
     return [
@@ -63,7 +78,7 @@ function describeData(lines: readonly Line[], size: string): Section[] {
   }
   const logged = lines.filter((line) => LOG_LINE.test(line.text));
   if (logged.length * 3 > lines.length) return describeLog(lines, size);
-  return describeCode(lines, size) ?? describeTable(lines, size) ?? describeText(lines, size);
+  return describeCode(lines, size) ?? describeTable(whole, size) ?? describeText(whole, lines, size);
 }
 
 const LOG_LINE =
@@ -81,7 +96,9 @@ function describeLog(lines: readonly Line[], size: string): Section[] {
       .replace(/0x[0-9a-f]+|[0-9a-f]{8,}|\d+/gi, "#")
       .replace(/\s+/g, " ")
       .trim();
-    kinds.set(kind, [...(kinds.get(kind) ?? []), line]);
+    const known = kinds.get(kind);
+    if (known === undefined) kinds.set(kind, [line]);
+    else known.push(line);
   }
   const rows = [...kinds.values()]
     .sort((a, b) => b.length - a.length || (a[0]?.number ?? 0) - (b[0]?.number ?? 0))
@@ -193,7 +210,7 @@ function describeCode(lines: readonly Line[], size: string): Section[] | undefin
     sql: "SQL",
   };
   const best = families
-    .map((family) => ({ family, found: declarationsOf(family, lines) }))
+    .map((family) => ({ family, found: declarationsOf(family, lines.slice(0, MAX_CODE_LINES)) }))
     .sort((a, b) => b.found.length - a.found.length)[0];
   if (best === undefined || best.found.length === 0 || !lines.some((line) => /[{};:]\s*$|\)$/.test(line.text)))
     return undefined;
@@ -207,12 +224,12 @@ function describeCode(lines: readonly Line[], size: string): Section[] | undefin
 function describeTable(lines: readonly Line[], size: string): Section[] | undefined {
   const full = lines.filter((line) => line.text.trim() !== "");
   for (const separator of ["\t", ",", ";", "|"]) {
-    const widths = new Set(full.map((line) => line.text.split(separator).length));
-    const columns = full[0]?.text.split(separator).map((cell) => cell.trim()) ?? [];
-    if (widths.size === 1 && columns.length > 1 && full.length > 2)
+    const columns = full[0]?.text.split(separator) ?? [];
+    if (columns.length < 2 || full.length < 3) continue;
+    if (full.every((line) => line.text.split(separator).length === columns.length))
       return [
         `The text is a table: ${size}; ${plural(full.length - 1, "row")} under the columns ${list(
-          columns.map((column) => inlineCode(column)),
+          columns.map((column) => inlineCode(column.slice(0, 200))),
           20,
         )}.`,
       ];
@@ -220,10 +237,10 @@ function describeTable(lines: readonly Line[], size: string): Section[] | undefi
   return undefined;
 }
 
-function describeText(lines: readonly Line[], size: string): Section[] {
+function describeText(whole: readonly Line[], lines: readonly Line[], size: string): Section[] {
   const headings = declarationsOf("prose", lines);
   const errors = lines.filter((line) => ERROR_LINE.test(line.text));
-  const words = lines.reduce((sum, line) => sum + (line.text.match(/\S+/g)?.length ?? 0), 0);
+  const words = whole.reduce((sum, line) => sum + (line.text.match(/\S+/g)?.length ?? 0), 0);
   return [
     `The text is prose or plain output: ${size}, ${plural(words, "word")}.`,
     heading(
@@ -250,19 +267,45 @@ function describeText(lines: readonly Line[], size: string): Section[] {
   ];
 }
 
+/** What was no text arrived with a mark in the place of its bytes, so they can only be counted from below. */
+function describeBinary(data: string): string {
+  const marks = data.split("\ufffd").length - 1;
+  const bytes = Buffer.byteLength(data) - 2 * marks;
+  return `The input is binary data, ${marks > 0 ? "at least " : ""}${plural(bytes, "byte")}. I read text only, so I quote nothing of it.`;
+}
+
 /** `src/a.ts:12`, `File "a.py", line 3`: relative paths only, nothing of libraries. */
 function placesIn(lines: readonly Line[]): { path: string; line: number }[] {
   const found = new Map<string, { path: string; line: number }>();
   for (const { text } of lines) {
-    for (const match of text.matchAll(/File "([^"]+)", line (\d+)|((?:[\w@.-]+\/)*[\w@.-]+\.(\w{1,5}))[:(](\d+)/g)) {
-      const path = (match[1] ?? match[3] ?? "").replace(/^\.\//, "");
-      const line = Number(match[2] ?? match[5]);
-      const before = text.charAt(match.index - 1);
-      const relative = !path.startsWith("/") && !path.startsWith("..") && before !== "/" && before !== ":";
-      const known = match[1] !== undefined || isEnding(match[4] ?? "");
-      if (relative && known && line > 0 && !/node_modules|site-packages/.test(text) && found.size < MAX_PLACES)
-        found.set(`${path}:${line}`, { path, line });
+    if (/node_modules|site-packages/.test(text)) continue;
+    for (const place of [...quotedPlaces(text), ...plainPlaces(text)]) {
+      const path = place.path.replace(/^\.\//, "");
+      if (path.startsWith("/") || path.startsWith("..") || place.line <= 0) continue;
+      found.set(`${path}:${place.line}`, { path, line: place.line });
+      if (found.size >= MAX_PLACES) return [...found.values()];
     }
   }
   return [...found.values()];
+}
+
+function quotedPlaces(text: string): { path: string; line: number }[] {
+  return [...text.matchAll(/File "([^"]{1,300})", line (\d{1,9})/g)].map((match) => ({
+    path: match[1] ?? "",
+    line: Number(match[2]),
+  }));
+}
+
+/** Found from the number backwards: each character is looked at once. */
+function plainPlaces(text: string): { path: string; line: number }[] {
+  let from = 0;
+  return [...text.matchAll(/[:(](\d{1,9})/g)].flatMap((match) => {
+    let start = match.index;
+    while (start > from && /[\p{L}\p{M}\p{N}_@./-]/u.test(text.charAt(start - 1))) start -= 1;
+    const path = text.slice(start, match.index);
+    const before = text.charAt(start - 1);
+    from = match.index;
+    const ending = /\.(\w{1,5})$/.exec(path)?.[1] ?? "";
+    return before !== ":" && isEnding(ending) ? [{ path, line: Number(match[1]) }] : [];
+  });
 }

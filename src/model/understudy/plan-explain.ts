@@ -43,6 +43,8 @@ export interface Question {
 }
 
 const FIRST = [1, 200] as const;
+/** Files this short are shown instead of described. */
+const SMALL = 20;
 /** As many more stretches as are read of a long file. */
 const REST = [
   [201, 400],
@@ -145,11 +147,13 @@ function usersOf(path: string): PlannedCall[] {
 }
 
 function describeFile(scene: Scene, path: string, question: Question): string {
-  const lines = linesOf(scene, path);
+  const read = linesOf(scene, path);
+  // What follows the last line break is no line.
+  const lines = read.length > 1 && read.at(-1)?.text === "" ? read.slice(0, -1) : read;
   const last = lines.at(-1)?.number ?? 0;
-  const counted = Number(/(\d+)\s*$/.exec(answerTo(scene, sizeOf(path))?.content ?? "")?.[1] ?? Number.NaN);
-  const ended = lines.at(-1)?.text === "" ? last - 1 : last;
-  const size = Math.max(Number.isNaN(counted) ? 0 : counted, ended);
+  const count = (answerTo(scene, sizeOf(path))?.content ?? "").slice(-100);
+  const counted = Number(/(\d+)\s*$/.exec(count)?.[1] ?? Number.NaN);
+  const size = Math.max(Number.isNaN(counted) ? 0 : counted, last);
   const language = languageOf(path);
   const outlined = grepped(scene, outlineOf(path)).hits.map((hit) => ({ number: hit.line, text: hit.text }));
   const notes = hindrances(scene, ["view", "grep"]);
@@ -167,7 +171,9 @@ function describeFile(scene: Scene, path: string, question: Question): string {
           path,
           lines.filter((line) => Math.abs(line.number - (question.line ?? 0)) <= 8),
         ),
-    contents(path, mergeLines([outlined, lines])),
+    size <= SMALL && question.line === undefined && (!isCode(path) || declarationsIn(path, lines).length === 0)
+      ? excerpt(path, lines)
+      : contents(path, mergeLines([outlined, lines])),
     importSection(path, lines),
     userSection(path, users),
     notes,
@@ -207,7 +213,7 @@ function declarationRow(path: string, one: Declaration): string {
 function keysOf(path: string, lines: readonly Line[]): string[] {
   if (languageOf(path)?.family !== "data") return heading("Begins with", excerpt(path, lines.slice(0, 12)));
   const indents = lines.flatMap((line) => /^(\s+)"/.exec(line.text)?.[1]?.length ?? []);
-  const outer = indents.length === 0 ? 0 : Math.min(...indents);
+  const outer = indents.reduce((least, indent) => Math.min(least, indent), indents[0] ?? 0);
   const rows = lines.flatMap((line) => {
     const json = /^(\s*)"([^"]+)"\s*:/.exec(line.text);
     const key =

@@ -17,7 +17,8 @@ import {
 } from "./plan.ts";
 import type { Ranked } from "./rank.ts";
 import { type Attempt, attemptsFor, hitsOf, strictly, withinNamed } from "./search.ts";
-import { stem, type Term } from "./terms.ts";
+import { isPlainName } from "./subject.ts";
+import { stem, type Term, wholeName } from "./terms.ts";
 import { capped, cite, excerpt, heading, hitRow, writeAnswer } from "./write-answer.ts";
 
 export interface Search {
@@ -42,12 +43,16 @@ export function planFind(scene: Scene, search: Search): Step {
     };
   let attempt: Attempt | undefined;
   let ranked: Ranked[] = [];
-  for (attempt of attemptsFor(search.terms)) {
-    const inner = withinNamed(scene, attempt);
-    const step = ask(scene, attempt.calls) ?? ask(scene, unfold(scene, attempt.calls)) ?? ask(scene, inner);
+  for (const next of attemptsFor(search.terms)) {
+    const inner = withinNamed(scene, next);
+    const step = ask(scene, next.calls) ?? ask(scene, unfold(scene, next.calls)) ?? ask(scene, inner);
     if (step !== undefined) return step;
-    ranked = hitsOf(scene, attempt, inner);
-    if (ranked.length > 0) break;
+    const found = hitsOf(scene, next, inner);
+    const defined = found.some((hit) => hit.defines);
+    if (ranked.length > 0 && !defined) break;
+    [attempt, ranked] = [next, found];
+    // A plain word that is no name itself may be a part of one.
+    if (defined || (found.length > 0 && !(search.want !== "uses" && search.terms.every(isPlainName)))) break;
   }
   const shown = toShow(ranked, search.want);
   const look = ask(scene, shown.map(around)) ?? (ranked.length === 0 ? ask(scene, [glob("**/*")]) : undefined);
@@ -154,7 +159,7 @@ function verdict(
 function isExact(hit: Hit, terms: readonly Term[]): boolean {
   const [only, ...others] = terms;
   if (only === undefined || (others.length > 0 && only.kind === "word")) return false;
-  return new RegExp(`(?<![\\w$])${escapePattern(only.text)}(?![\\w$])`, only.kind === "name" ? "" : "i").test(hit.text);
+  return wholeName([escapePattern(only.text)], only.kind !== "name" || isPlainName(only)).test(hit.text);
 }
 
 /** Spread over files, so that one busy file does not hide the others. */
@@ -206,11 +211,11 @@ function indentOf(text: string): number {
 function matchesName(path: string, terms: readonly Term[]): boolean {
   const name = baseName(path)
     .toLowerCase()
-    .replace(/[^a-z0-9]/g, "");
+    .replace(/[^\p{L}\p{N}]/gu, "");
   return terms.some(
     (term) =>
       term.kind !== "quoted" &&
-      name.includes(term.kind === "word" ? stem(term.text) : term.text.toLowerCase().replace(/[^a-z0-9]/g, "")),
+      name.includes(term.kind === "word" ? stem(term.text) : term.text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "")),
   );
 }
 

@@ -3,9 +3,9 @@ import { entryPointsOf } from "./entry-points.ts";
 import { importantFolders, speakersOf } from "./folders.ts";
 import { baseName, isCode, isTest } from "./languages.ts";
 import { isManifest, manifestRank, readManifest } from "./manifests.ts";
-import { ask, glob, linesOf, type PlannedCall, type Scene, type Step, view } from "./plan.ts";
+import { ask, glob, type PlannedCall, type Scene, type Step, view, wholeLinesOf } from "./plan.ts";
 import { askSurvey, surveyOf } from "./survey.ts";
-import { remarkFor, writeOverview } from "./write-overview.ts";
+import { type Focus, remarkFor, writeOverview } from "./write-overview.ts";
 
 const HEAD = [1, 40] as const;
 const README_HEAD = [1, 60] as const;
@@ -13,7 +13,7 @@ const MAX_FOLDERS = 22;
 const FEW_FOLDERS = 4;
 const MAX_LEADS = 14;
 
-export function planOverview(scene: Scene): Step {
+export function planOverview(scene: Scene, focus?: Focus): Step {
   const look = ask(scene, [view("."), glob("**/*")]);
   if (look !== undefined) return look;
   const listing = askSurvey(scene);
@@ -33,7 +33,7 @@ export function planOverview(scene: Scene): Step {
   ]);
   if (read !== undefined) return read;
 
-  const facts = manifests.flatMap((path) => readManifest(path, linesOf(scene, path)) ?? []);
+  const facts = manifests.flatMap((path) => readManifest(path, wholeLinesOf(scene, path)) ?? []);
   const entries = entryPointsOf(survey.files, facts);
   const silent = folders.filter((folder) => remarkFor(scene, folder, survey.files) === undefined);
   const more = [
@@ -42,7 +42,7 @@ export function planOverview(scene: Scene): Step {
   ];
   const again = ask(scene, more);
   if (again !== undefined) return again;
-  return { kind: "answer", text: writeOverview(scene, { survey, folders, facts, entries, readme, leads }) };
+  return { kind: "answer", text: writeOverview(scene, { survey, folders, facts, entries, readme, leads, focus }) };
 }
 
 function head(path: string): PlannedCall {

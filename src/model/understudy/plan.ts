@@ -5,6 +5,7 @@
 import type { Json } from "../../lib/json.ts";
 import { isObject } from "../../lib/json.ts";
 import type { ToolDefinition } from "../provider.ts";
+import { cutLine } from "./bounds.ts";
 import {
   type Exchange,
   firstLine,
@@ -36,12 +37,15 @@ export interface Scene {
   readonly tools: ReadonlyMap<string, ToolDefinition>;
   /** The working folder as the instructions name it, if they do. */
   readonly root?: string;
+  /** The working folder as seen from the root of its git repository, where it is not that root itself. */
+  readonly within?: string;
   /** How many more times tools may be asked for. */
   readonly turnsLeft: number;
 }
 
 /** Beyond this many calls side by side the screen says more than the answer. */
 const MAX_CALLS_PER_TURN = 24;
+const MAX_ROOT_TRIALS = 50;
 
 /** The next step if any of `calls` is offered and not yet answered; otherwise the plan goes on. */
 export function ask(scene: Scene, calls: readonly PlannedCall[]): Step | undefined {
@@ -110,8 +114,13 @@ export function listed(scene: Scene, path: string): readonly string[] {
   return views.map(parseView).flatMap((seen) => (seen.kind === "folder" ? seen.entries : []));
 }
 
-/** Every line of the file that any answered view showed. */
+/** Every line of the file that any answered view showed, cut to what patterns may be tried on. */
 export function linesOf(scene: Scene, path: string): Line[] {
+  return wholeLinesOf(scene, path).map(({ number, text }) => ({ number, text: cutLine(text) }));
+}
+
+/** For what is parsed instead of matched. */
+export function wholeLinesOf(scene: Scene, path: string): Line[] {
   const parts = scene.exchanges
     .filter((exchange) => exchange.name === "view" && exchange.arguments.path === path)
     .map(parseView)
@@ -137,7 +146,9 @@ export function hindrances(scene: Scene, wanted: readonly string[]): string[] {
     .filter((exchange) => exchange.failed && !isMissing(exchange.content))
     .map((exchange) => `${exchange.name}: ${firstLine(exchange.content).slice(0, 160)}`);
   const distinct = [...new Set(failures)];
+  const part = scene.within !== undefined && wanted.some((name) => name === "glob" || name === "grep");
   return [
+    ...(part ? [`Only this folder, \`${scene.within}/\` of a larger git repository, was searched.`] : []),
     ...(absent.length > 0 ? [`Not offered to me here: ${absent.map((name) => `\`${name}\``).join(", ")}.`] : []),
     ...distinct.slice(0, 3).map((failure) => `A call failed – ${failure}`),
     ...(distinct.length > 3 ? [`${distinct.length - 3} more calls failed in other ways.`] : []),
@@ -148,7 +159,7 @@ export function hindrances(scene: Scene, wanted: readonly string[]): string[] {
 function unfolded(scene: Scene, exchange: Exchange | undefined): Exchange | undefined {
   const saved = savedOutput(exchange?.content ?? "");
   if (exchange === undefined || saved === undefined) return exchange;
-  const lines = linesOf(scene, saved.path);
+  const lines = wholeLinesOf(scene, saved.path);
   if (lines.length === 0) return exchange;
   const asked = saved.ranges.at(-1)?.[1] ?? 0;
   const gaps = lines.some((line, index) => line.number !== index + 1) || (lines.at(-1)?.number ?? 0) >= asked;
@@ -191,7 +202,8 @@ function rootOf(scene: Scene, hits: Hits["hits"]): string | undefined {
   const relative = new Set(
     scene.exchanges.filter((exchange) => exchange.name === "glob").flatMap((exchange) => parsePaths(exchange).paths),
   );
-  for (const { path } of hits) {
+  if (relative.size === 0) return undefined;
+  for (const { path } of hits.slice(0, MAX_ROOT_TRIALS)) {
     if (!path.startsWith("/") && !/^[A-Za-z]:\//.test(path)) continue;
     for (let slash = path.indexOf("/", 1); slash > 0; slash = path.indexOf("/", slash + 1)) {
       if (relative.has(path.slice(slash + 1))) return path.slice(0, slash);

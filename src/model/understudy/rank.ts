@@ -1,8 +1,9 @@
 /** Which of many hits a reader wants first. */
 import type { Hit } from "./evidence.ts";
-import { isForeign, isProse, isTest, languageOf, stemOf } from "./languages.ts";
+import { escapePattern, isForeign, isProse, isTest, languageOf, stemOf } from "./languages.ts";
 import { declarationsOf } from "./read-source.ts";
-import { namePatterns, type Term } from "./terms.ts";
+import { isPlainName } from "./subject.ts";
+import { namePatterns, type Term, wholeName } from "./terms.ts";
 
 export interface Ranked extends Hit {
   readonly score: number;
@@ -13,9 +14,8 @@ export interface Ranked extends Hit {
 
 /** Best first; one entry per line of a file. */
 export function rankHits(hits: readonly Hit[], terms: readonly Term[], defining: ReadonlySet<string>): Ranked[] {
-  const whole = terms.map(
-    (term) => new RegExp(`(?<![\\w$])(?:${namePatterns(term).join("|")})(?![\\w$])`, term.kind === "name" ? "" : "i"),
-  );
+  const whole = terms.map((term) => wholeName(namePatterns(term), term.kind !== "name" || isPlainName(term)));
+  const exact = terms.map((term) => wholeName([escapePattern(term.text)], false));
   const distinct = new Map(hits.map((hit) => [keyOf(hit), hit]));
   return [...distinct.values()]
     .map((hit) => {
@@ -27,6 +27,7 @@ export function rankHits(hits: readonly Hit[], terms: readonly Term[], defining:
         (defines ? 100 : 0) +
         covers * 30 +
         inText * 10 +
+        (exact.some((pattern) => pattern.test(hit.text)) ? 5 : 0) +
         (whole.some((pattern) => pattern.test(stem)) ? 15 : 0) +
         (/\b(function|class|def|fn|func|fun)\b/.test(hit.text) ? 12 : 0) +
         (/^\s*(export|pub|public)\b/.test(hit.text) ? 10 : 0) +
@@ -48,11 +49,11 @@ export function keyOf(hit: Hit): string {
 
 /** A declaration inside another: the word stands at the start of the line, and what follows the name is no prose. */
 const INNER =
-  /^\s*(?:(?:export|default|pub(?:\([^)]*\))?|async|abstract|static|public|private|protected|override|final|unsafe)\s+)*(?:function\*?|class|interface|type|enum|const|let|var|def|fn|func(?:\s*\([^)]*\))?|fun|struct|trait|mod)\s+([\w$]+)\s*(?:[<({[:=;]|$|extends\b|implements\b)/;
+  /^\s*(?:(?:export|default|pub(?:\([^)]*\))?|async|abstract|static|public|private|protected|override|final|unsafe)\s+)*(?:function\*?|class|interface|type|enum|const|let|var|def|fn|func(?:\s*\([^)]*\))?|fun|struct|trait|mod)\s+([\p{L}\p{M}\p{N}_$]+)\s*(?:[<({[:=;]|$|extends\b|implements\b)/u;
 
 /** A method with its body, or a name that is given a value. */
 const METHOD =
-  /^\s*(?!(?:return|await|throw|new|if|for|while|else|yield|case)\b)(?:[\w<>[\],.?]+\s+){0,4}?([\w$]+)\s*(?:\([^;]*\{\s*$|[:=](?!=))/;
+  /^\s*(?!(?:return|await|throw|new|if|for|while|else|yield|case)\b)(?:[\p{L}\p{M}\p{N}_<>[\],.?]+\s+){0,4}?([\p{L}\p{M}\p{N}_$]+)\s*(?:\([^;]*\{\s*$|[:=](?!=))/u;
 
 /** The pattern asked of the tool is wide; a definition counts when the name it gives is one of those wanted. */
 function definesTerm(hit: Hit, whole: readonly RegExp[]): boolean {

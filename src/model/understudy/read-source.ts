@@ -1,4 +1,5 @@
 /** What can be told from the lines of one file without running anything. */
+import { cutLine } from "./bounds.ts";
 import type { Line } from "./evidence.ts";
 import { declarationPatterns, type Family, importPatterns, languageOf } from "./languages.ts";
 
@@ -27,7 +28,7 @@ export function declarationsOf(family: Family, lines: readonly Line[]): Declarat
     if (family === "prose" && /^\s*(```|~~~)/.test(line.text)) fenced = !fenced;
     if (fenced) return [];
     for (const pattern of patterns) {
-      const groups = pattern.exec(line.text)?.groups;
+      const groups = pattern.exec(cutLine(line.text))?.groups;
       const name = groups?.name;
       if (name === undefined || /^(if|for|while|switch|catch|return|else|new|await)$/.test(name)) continue;
       return {
@@ -46,7 +47,7 @@ export function importsIn(path: string, lines: readonly Line[]): { target: strin
   const patterns = importPatterns[languageOf(path)?.family ?? "data"];
   return lines.flatMap((line) => {
     for (const pattern of patterns) {
-      const target = pattern.exec(line.text)?.[1];
+      const target = pattern.exec(cutLine(line.text))?.[1];
       if (target !== undefined) return { target: target.replace(/::$/, ""), line: line.number };
     }
     return [];
@@ -123,12 +124,19 @@ export function firstParagraph(lines: readonly Line[]): Remark | undefined {
     else if (paragraph.length > 0) break;
   }
   const first = paragraph[0];
-  return first === undefined
-    ? undefined
-    : { text: sentence(paragraph.map((line) => line.text).join(" ")), line: first.number };
+  return first === undefined ? undefined : { text: sentence(joined(paragraph)), line: first.number };
 }
 
 const SHORT_SENTENCE = 40;
+const MAX_REMARK_CHARACTERS = 1000;
+
+function joined(paragraph: readonly Line[]): string {
+  const text = paragraph
+    .slice(0, 30)
+    .map((line) => line.text)
+    .join(" ");
+  return text.slice(0, MAX_REMARK_CHARACTERS);
+}
 
 /** The first sentence; short ones take the next along. */
 function sentence(text: string): string {
@@ -158,14 +166,7 @@ function remarkFrom(block: readonly Line[]): Remark | undefined {
     (line, index) => index > from && (line.text === "" || /^(@\w+|-{3,}|={3,})/.test(line.text)),
   );
   const paragraph = block.slice(from, stop < 0 ? undefined : stop);
-  const text = sentence(
-    plain(
-      paragraph
-        .map((line) => line.text)
-        .join(" ")
-        .replace(/[-=*#~]{3,}/g, " "),
-    ),
-  );
+  const text = sentence(plain(joined(paragraph).replace(/[-=*#~]{3,}/g, " ")));
   return text.includes(" ") ? { text, line: first.number } : undefined;
 }
 

@@ -2,6 +2,7 @@
 import { definitionSearch, isCode, isForeign, isTest } from "./languages.ts";
 import { glob, globbed, grep, grepped, type PlannedCall, type Scene } from "./plan.ts";
 import { keyOf, type Ranked, rankHits } from "./rank.ts";
+import { isPlainName } from "./subject.ts";
 import { namePatterns, splitName, stem, type Term } from "./terms.ts";
 
 export interface Attempt {
@@ -55,7 +56,7 @@ export function hitsOf(scene: Scene, attempt: Attempt, inner: readonly PlannedCa
 
 function searchFor(terms: readonly Term[], { prose, loosened }: { prose: boolean; loosened: boolean }): Attempt {
   const patterns = terms.flatMap(namePatterns);
-  const ignoreCase = terms.some((term) => term.kind !== "name");
+  const ignoreCase = terms.some((term) => term.kind !== "name" || isPlainName(term));
   const definitions = grep(definitionSearch(patterns), { ignoreCase, limit: 100 });
   const anywhere = terms.every((term) => term.kind === "name")
     ? `\\b(?:${patterns.join("|")})\\b`
@@ -77,14 +78,16 @@ function areWords(terms: readonly Term[]): boolean {
 function fileFragment(term: Term): string {
   const parts = term.kind === "word" ? [stem(term.text)] : splitName(term.text);
   return parts
-    .map((part) => `[${part.charAt(0)}${part.charAt(0).toUpperCase()}]${part.slice(1).replace(/[^\w]/g, "?")}`)
+    .map(
+      (part) => `[${part.charAt(0)}${part.charAt(0).toUpperCase()}]${part.slice(1).replace(/[^\p{L}\p{N}_]/gu, "?")}`,
+    )
     .join("*");
 }
 
 /** Each term taken apart into words, for when nothing holds it whole. */
 function looser(terms: readonly Term[]): Term[] {
   const words = terms.flatMap((term) =>
-    term.kind === "quoted" ? (term.text.match(/[A-Za-z]{4,}/g) ?? []) : splitName(term.text),
+    term.kind === "quoted" ? (term.text.match(/\p{L}{4,}/gu) ?? []) : splitName(term.text),
   );
   const distinct = [...new Set(words.map((word) => word.toLowerCase()))].filter((word) => word.length > 3);
   return distinct.slice(0, 4).map((text) => ({ text, kind: "word" }));

@@ -15,6 +15,14 @@ export interface Survey {
   readonly cut: boolean;
   /** Files beneath a folder, where more were counted than named. */
   readonly counted: ReadonlyMap<string, number>;
+  readonly tops: Tops;
+}
+
+/** Where the list of all files was cut: how many top folders there are, and which were not listed by themselves. */
+interface Tops {
+  readonly all: number;
+  readonly looked: number;
+  readonly passedOver: ReadonlySet<string>;
 }
 
 /** The rest of the file list, where the first answer was too large for one. */
@@ -25,15 +33,19 @@ export function askSurvey(scene: Scene): Step | undefined {
 
 /** Where the whole list was cut, each top folder is listed by itself. */
 function topGlobs(scene: Scene): PlannedCall[] {
+  if (!globbed(scene, "**/*").cut) return [];
+  const folders = topFolders(scene).slice(0, MAX_TOP_GLOBS);
+  return [glob("*"), glob(SIGNS), ...folders.map((name) => glob(`${name}/**/*`))];
+}
+
+function topFolders(scene: Scene): string[] {
   const all = globbed(scene, "**/*");
-  if (!all.cut) return [];
   const top = viewed(scene, ".");
   const names = top.kind === "folder" ? top.entries : [...new Set(all.paths.map((path) => path.split("/")[0] ?? path))];
   const files = new Set(all.paths);
-  const folders = names.filter(
+  return names.filter(
     (name) => !files.has(name) && !name.startsWith(".") && !isForeign(`${name}/x`) && !/\.\w{1,5}$/.test(name),
   );
-  return [glob("*"), glob(SIGNS), ...folders.slice(0, MAX_TOP_GLOBS).map((name) => glob(`${name}/**/*`))];
 }
 
 export function surveyOf(scene: Scene): Survey {
@@ -52,7 +64,10 @@ export function surveyOf(scene: Scene): Survey {
       return folder === undefined || part === undefined || !part.cut ? [] : [[folder, part.total] as const];
     }),
   );
-  const partly = all.cut && (parts.length === 0 || parts.some((part) => part.cut));
+  const folders = all.cut ? topFolders(scene) : [];
+  const passedOver = new Set(folders.slice(MAX_TOP_GLOBS));
+  const tops = { all: folders.length, looked: folders.length - passedOver.size, passedOver };
+  const partly = all.cut && (passedOver.size > 0 || parts.length === 0 || parts.some((part) => part.cut));
   const exact = !partly || all.total > all.paths.length;
-  return { files, exact, total: partly ? Math.max(all.total, files.length) : files.length, cut: partly, counted };
+  return { files, exact, total: partly ? Math.max(all.total, files.length) : files.length, cut: partly, counted, tops };
 }

@@ -1,5 +1,6 @@
 /** From the words of a prompt to what can be searched for. */
 
+import { cutLine } from "./bounds.ts";
 import { CONCEPTS, NOT_PATHS, STOP_WORDS } from "./intent-words.ts";
 import { escapePattern, isEnding } from "./languages.ts";
 
@@ -10,6 +11,7 @@ export interface Term {
 }
 
 const MAX_TERMS = 6;
+const MAX_TERM_CHARACTERS = 100;
 
 export function termsIn(prompt: string): Term[] {
   const terms = new Map<string, Term>();
@@ -26,7 +28,11 @@ export function termsIn(prompt: string): Term[] {
     },
   );
   rest = rest.replace(/https?:\/\/\S+/g, " ");
-  const words = rest.match(/[@$]?[\p{L}_][\p{L}\p{N}_$.-]*(?:\(\))?/gu) ?? [];
+  const words = (rest.match(/[@$]?[\p{L}_][\p{L}\p{M}\p{N}_$.-]*(?:\(\))?/gu) ?? []).filter(
+    (word) => word.length <= MAX_TERM_CHARACTERS,
+  );
+  // A word in another script than the question is a name; in a question of that script it is just a word.
+  const foreign = words.some((word) => /^[a-z]+$/i.test(word) && STOP_WORDS.has(word.toLowerCase()));
   for (const [index, raw] of words.entries()) {
     const word = raw.replace(/\(\)$/, "").replace(/[.-]+$/, "");
     const called = raw.endsWith("()");
@@ -34,6 +40,7 @@ export function termsIn(prompt: string): Term[] {
     const capital = index > 0 && /^[A-Z][a-z0-9]+$/.test(word);
     if (called || isCompound(word) || capital || /^[A-Z]{2,}[A-Z0-9]*$/.test(word)) add(word, "name");
     else if (/^[a-z][a-z0-9-]{2,}$/i.test(word)) add(word.toLowerCase(), "word");
+    else if (foreign && /^\p{L}[\p{L}\p{M}\p{N}-]{2,}$/u.test(word)) add(word, "word");
   }
   return mostTelling(prompt, [...terms.values()]);
 }
@@ -56,15 +63,15 @@ export function pathIn(prompt: string): { path: string; line?: number; sure: boo
   const text = prompt.replace(/https?:\/\/\S+/g, " ");
   let weak: string | undefined;
   for (const match of text.matchAll(
-    /(?<![\p{L}\p{N}@])@?((?:~|\.{1,2})?\/?[\w@.+[\]-]+(?:\/[\w@.+[\]-]+)*\/?)(?::(\d+))?/gu,
+    /(?<![\p{L}\p{N}_@])@?((?:~|\.{1,2})?\/?[\p{L}\p{M}\p{N}_@.+[\]-]+(?:\/[\p{L}\p{M}\p{N}_@.+[\]-]+)*\/?)(?::(\d{1,9}))?/gu,
   )) {
-    const path = (match[1] ?? "").replace(/[.,;:!?]+$/, "");
+    const path = cutLine(match[1] ?? "").replace(/[.,;:!?]{1,9}$/, "");
     const name = path.replace(/\/$/, "").split("/").at(-1) ?? "";
     const ending = /\.(\w+)$/.exec(name)?.[1];
     const line = match[2] === undefined ? {} : { line: Number(match[2]) };
     const known =
       /^(readme|license|licence|changelog|contributing|makefile|dockerfile|justfile|gemfile|procfile)$/i.test(name);
-    if ((ending !== undefined && (isEnding(ending) || path.includes("/")) && /[a-z]/i.test(name[0] ?? "")) || known)
+    if ((ending !== undefined && (isEnding(ending) || path.includes("/")) && /\p{L}/u.test(name[0] ?? "")) || known)
       return { path, ...line, sure: true };
     if (!path.includes("/") || NOT_PATHS.has(path.toLowerCase()) || !/[a-z]/i.test(path)) continue;
     if (
@@ -75,9 +82,10 @@ export function pathIn(prompt: string): { path: string; line?: number; sure: boo
     weak ??= path;
   }
   const folder =
-    /\b(?:folder|directory|dir|ordner|verzeichnis|carpeta|dossier|каталог\p{L}*|папк\p{L}*)\s+[`"']?(?<name>[\w./-]+)/iu.exec(
+    /\b(?:folder|directory|dir|ordner|verzeichnis|carpeta|dossier|каталог\p{L}*|папк\p{L}*)\s+[`"']?(?<name>[\p{L}\p{M}\p{N}_./-]{1,200})/iu.exec(
       text,
-    )?.groups?.name ?? /(?<name>[\w./-]+)[`"']?\s+(?:folder|directory|dir)\b/i.exec(text)?.groups?.name;
+    )?.groups?.name ??
+    /(?<![\w./-])(?<name>[\w./-]{1,200})[`"']?\s+(?:folder|directory|dir)\b/i.exec(text)?.groups?.name;
   if (folder !== undefined && !STOP_WORDS.has(folder.toLowerCase()) && !/^(top|root|each|every|current)$/i.test(folder))
     return { path: folder, sure: true };
   return weak === undefined ? undefined : { path: weak, sure: false };
@@ -105,6 +113,13 @@ export function namePatterns(term: Term): string[] {
   return [...new Set(variants)].map(escapePattern);
 }
 
+/** Matches one of the patterns where it is not a part of a longer name, in whatever script it is written. */
+export function wholeName(patterns: readonly string[], ignoreCase: boolean): RegExp {
+  const letters = "\\p{L}\\p{M}\\p{N}_";
+  const any = patterns.join("|").replaceAll("\\w", `[${letters}]`);
+  return new RegExp(`(?<![${letters}$])(?:${any})(?![${letters}$])`, ignoreCase ? "iu" : "u");
+}
+
 /** What inflected forms of a word begin with. */
 export function stem(word: string): string {
   const cut = word
@@ -116,8 +131,8 @@ export function stem(word: string): string {
 
 export function splitName(name: string): string[] {
   return name
-    .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
-    .replace(/([A-Z]+)([A-Z][a-z])/g, "$1 $2")
+    .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, "$1 $2")
+    .replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, "$1 $2")
     .split(/[\s_.$-]+/)
     .filter((part) => part !== "")
     .map((part) => part.toLowerCase());
@@ -125,13 +140,13 @@ export function splitName(name: string): string[] {
 
 function isCompound(word: string): boolean {
   return (
-    /^[@$]?[A-Za-z]\w*(?:_\w+|\.[a-zA-Z]\w+)/.test(word) ||
-    /[a-z0-9][A-Z]/.test(word) ||
+    /^[@$]?\p{L}[\p{L}\p{N}]*(?:_[\p{L}\p{N}_]|\.\p{L}[\p{L}\p{N}_])/u.test(word) ||
+    /[\p{Ll}\p{N}]\p{Lu}/u.test(word) ||
     /^[A-Z]{2,}[a-z]/.test(word) ||
-    /^_\w+/.test(word)
+    /^_[\p{L}\p{N}_]/u.test(word)
   );
 }
 
 function isName(text: string): boolean {
-  return /^[A-Za-z_$][\w$]*$/.test(text);
+  return /^[\p{L}_$][\p{L}\p{M}\p{N}_$]*$/u.test(text);
 }

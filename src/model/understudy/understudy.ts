@@ -33,12 +33,15 @@ export function understudy(): Provider {
 export function nextStep(request: ModelRequest): Step {
   const { prompts, since } = promptsIn(request.messages);
   const root = /^- Working folder: (.+)$/m.exec(request.system)?.[1];
+  const gitRoot = /^- Git root: (.+)$/m.exec(request.system)?.[1];
+  const below = gitRoot !== undefined && root?.startsWith(`${gitRoot}/`) ? root.slice(gitRoot.length + 1) : undefined;
   const turns = since.filter((message) => message.role === "assistant" && message.calls.length > 0).length;
   const scene: Scene = {
     exchanges: exchangesIn(since),
     tools: new Map(request.tools.map((tool) => [tool.name, tool])),
     turnsLeft: MAX_MODEL_CALLS - 1 - turns,
     ...(root === undefined ? {} : { root }),
+    ...(below === undefined ? {} : { within: below }),
   };
   const task = readTask(prompts);
   return task.kind === "recap" ? recap(request.messages, prompts) : follow(task, scene);
@@ -47,7 +50,7 @@ export function nextStep(request: ModelRequest): Step {
 function follow(task: Exclude<Task, { kind: "recap" }>, scene: Scene): Step {
   switch (task.kind) {
     case "overview":
-      return planOverview(scene);
+      return planOverview(scene, task.focus);
     case "find":
       return planFind(scene, task);
     case "explain":

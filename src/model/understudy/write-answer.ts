@@ -1,5 +1,6 @@
 /** How answers look: Markdown that also reads well as plain text, bounded, with every fact cited as `path:line`. */
 import { clip } from "../../lib/text.ts";
+import { withoutControls } from "./bounds.ts";
 import type { Hit, Line } from "./evidence.ts";
 import { languageOf } from "./languages.ts";
 import type { Remark } from "./read-source.ts";
@@ -73,7 +74,9 @@ export function list(items: readonly string[], limit: number): string {
 }
 
 function bounded(text: string): string {
-  const lines = text.split("\n").map((line) => clip(line, MAX_LINE_CHARACTERS));
+  const lines = withoutControls(text)
+    .split("\n")
+    .map((line) => clip(line, MAX_LINE_CHARACTERS));
   if (lines.length <= MAX_LINES) return lines.join("\n");
   const kept = lines.slice(0, MAX_LINES - 1);
   const fences = kept.filter((line) => /^`{3,}/.test(line));

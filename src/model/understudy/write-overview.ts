@@ -4,7 +4,7 @@ import type { EntryPoint } from "./entry-points.ts";
 import { type Folder, isAside, speakersOf, speaksForFolder } from "./folders.ts";
 import { baseName, folderOf, isCode, isProse, isTest, languageOf, languages } from "./languages.ts";
 import { type Fact, isManifest, type Manifest, readManifest } from "./manifests.ts";
-import { hindrances, linesOf, type Scene, viewed } from "./plan.ts";
+import { hindrances, linesOf, type Scene, viewed, wholeLinesOf } from "./plan.ts";
 import { declarationsIn, firstParagraph, leadingRemark, type Remark, titleOf } from "./read-source.ts";
 import type { Survey } from "./survey.ts";
 import { capped, cite, heading, inlineCode, inlineText, list, remarkRow, writeAnswer } from "./write-answer.ts";
@@ -20,7 +20,7 @@ export function remarkFor(scene: Scene, folder: Folder, files: readonly string[]
     const lines = linesOf(scene, path);
     if (lines.length === 0) continue;
     if (isManifest(path)) {
-      const about = readManifest(path, lines)?.about.find((fact) => fact.label === "description");
+      const about = readManifest(path, wholeLinesOf(scene, path))?.about.find((fact) => fact.label === "description");
       if (about?.line !== undefined) return { path, remark: { text: about.value, line: about.line } };
       continue;
     }
@@ -39,7 +39,11 @@ export interface Findings {
   readonly facts: readonly Manifest[];
   readonly entries: readonly EntryPoint[];
   readonly readme: string | undefined;
+  readonly focus: Focus | undefined;
 }
+
+/** The part of the map that was asked for; it stands first. */
+export type Focus = "entries" | "commands" | "tests";
 
 export function writeOverview(scene: Scene, found: Findings): string {
   const { survey, folders, facts, entries } = found;
@@ -60,22 +64,59 @@ export function writeOverview(scene: Scene, found: Findings): string {
     return writeAnswer([hidden ?? nothing, notes]);
   }
   const commands = facts.flatMap((manifest) => manifest.commands);
+  const entrySection = heading(
+    "Entry points",
+    entries.map((entry) => entryRow(scene, entry)),
+  );
+  const ordered = found.focus === "tests" ? [...commands].sort((a, b) => testing(b) - testing(a)) : commands;
+  const commandSection = heading("Build and test", capped(commandRows(ordered, found.focus), 9, "more commands"));
+  const first = found.focus === undefined ? [] : found.focus === "entries" ? entrySection : commandSection;
+  const missing =
+    found.focus === undefined || first.length > 0
+      ? undefined
+      : `I found no ${found.focus === "entries" ? "entry point" : "command"}: no manifest names one${found.focus === "entries" ? ", and no file is named like one" : ""}.`;
   return writeAnswer([
+    first,
+    missing,
     whatItIs(scene, found),
-    heading(
-      `Folders (${survey.exact ? "" : "at least "}${plural(survey.total, "file")}; in brackets how many are beneath)`,
-      folders.map((folder) => folderRow(scene, folder, survey)),
-    ),
+    heading(`Folders (${extentOf(survey)}; in brackets how many are beneath)`, [
+      ...folders.map((folder) => folderRow(scene, folder, survey)),
+      ...unlistedRow(folders, survey),
+    ]),
     heading("Top-level files", [...topFiles(survey.files), ...found.leads.flatMap((path) => leadRow(scene, path))]),
     [`**Languages:** ${languageCounts(survey)}`],
-    heading(
-      "Entry points",
-      entries.map((entry) => entryRow(scene, entry)),
-    ),
-    heading("Build and test", capped(commandRows(commands), 9, "more commands")),
+    first === entrySection ? [] : entrySection,
+    first === commandSection ? [] : commandSection,
     heading("Where to start reading", startRows(found)),
     notes,
   ]);
+}
+
+/** How much of the project the numbers speak of. */
+function extentOf({ files, total, exact, cut, tops }: Survey): string {
+  const looked =
+    tops.looked < tops.all ? `${thousands(tops.looked)} of ${thousands(tops.all)} top-level folders looked at` : "";
+  if (!cut || (exact && looked === "")) return plural(total, "file");
+  const known =
+    total > files.length
+      ? `${thousands(files.length)} of ${exact ? "" : "at least "}${thousands(total)} files seen`
+      : `at least ${plural(total, "file")}`;
+  return looked === "" ? known : `${known}, ${looked}`;
+}
+
+function thousands(count: number): string {
+  return String(count).replace(/\B(?=(?:\d{3})+$)/g, ",");
+}
+
+function unlistedRow(folders: readonly Folder[], { files, tops }: Survey): string[] {
+  const known = new Set(files.flatMap((path) => /^[^./][^/]*(?=\/)/.exec(path)?.[0] ?? []));
+  const listed = new Set(folders.map((folder) => folder.path.split("/")[0] ?? ""));
+  const missing = Math.max(known.size, tops.all) - listed.size;
+  return missing > 0 ? [`- … ${plural(missing, "more folder")} not listed`] : [];
+}
+
+function testing(command: Fact): number {
+  return Number(/^(tests?|check|spec|pytest)\b/.test(command.label)) * 2 + Number(/test/.test(command.label));
 }
 
 function whatItIs(scene: Scene, { facts, readme }: Findings): string[] {
@@ -101,10 +142,11 @@ function whatItIs(scene: Scene, { facts, readme }: Findings): string[] {
 }
 
 /** Where a list was cut, the number of files named is only the least there can be. */
-function countOf(folder: Folder, { counted }: Survey): string {
+function countOf(folder: Folder, { counted, tops }: Survey): string {
   const known = counted.get(folder.path);
   if (known !== undefined) return String(known);
-  return counted.has(folder.path.split("/")[0] ?? "") ? `${folder.files}+` : String(folder.files);
+  const top = folder.path.split("/")[0] ?? "";
+  return counted.has(top) || tops.passedOver.has(top) ? `${folder.files}+` : String(folder.files);
 }
 
 /** A README that opens with the manifest's words adds nothing. */
@@ -200,10 +242,11 @@ function entryRow(scene: Scene, entry: EntryPoint): string {
 const USEFUL =
   /^(install|setup|bootstrap|dev|start|serve|build|compile|test|tests|check|lint|fmt|format|types?|typecheck|run|all|bench|release)\b/;
 
-function commandRows(commands: readonly Fact[]): string[] {
+function commandRows(commands: readonly Fact[], focus: Focus | undefined): string[] {
   const useful = commands.filter((command) => USEFUL.test(command.label));
   const others = commands.filter((command) => !USEFUL.test(command.label));
-  return [...useful, ...others].map((command) => {
+  const ordered = focus === "tests" ? commands : [...useful, ...others];
+  return ordered.map((command) => {
     const invoked = /package\.json$/.test(command.path) ? `npm run ${command.label}` : command.value;
     const body = invoked === command.value ? "" : ` → ${inlineCode(command.value)}`;
     return `- \`${invoked}\`${body} ${command.line === undefined ? `(because there is a \`${command.path}\`)` : citeFact(command)}`;
