@@ -14,6 +14,7 @@ Usage:
   <command> | troupe -p "<prompt>"   the same, with the command's output as data; without -p the output is the
                                      prompt; add - to wait for a command that is silent for more than 3 s
   troupe sessions list|show|search|export|delete
+  troupe undo [turn|--list]          take back the file changes of the last tool call, or of the whole turn
   troupe models                      which models can be used, and why not the rest
 ${flags.join("\n")}
 
@@ -25,6 +26,9 @@ Examples:
 
 Models: set OPENAI_API_KEY, ANTHROPIC_API_KEY or another provider's key, or TROUPE_BASE_URL with TROUPE_MODEL for any
 compatible server, or start Ollama, LM Studio or llama.cpp. With none of these the built-in understudy answers, offline.
+
+Rules: shell, write, read or url, alone or with an argument: --allow-tool write --deny-tool 'write(package.json)'
+--allow-url 'https://docs.example.com'. A denial always wins; what no rule covers is denied when nobody can be asked.
 
 Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 provider failure, 4 limit reached, 130 interrupted.
 State is kept in TROUPE_HOME (default ~/.troupe); every session can be resumed.

@@ -35,6 +35,8 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
       return (await import("./sessions.ts")).sessionsCommand(given);
     case "models":
       return (await import("./models.ts")).modelsCommand(given, launcher);
+    case "undo":
+      return (await import("./undo.ts")).undoCommand(given);
     case "help":
       return print(helpText(version));
     case undefined:
@@ -48,7 +50,7 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
 function unknownCommand(given: Arguments): TroupeError {
   const words = given.words.join(" ");
   if (given.text("prompt") !== undefined) return usage(`What is "${words}"? Put the whole prompt in quotes.`);
-  const close = nearest(given.words[0] ?? "", ["sessions", "models", "help"]);
+  const close = nearest(given.words[0] ?? "", ["sessions", "models", "undo", "help"]);
   if (close) return usage(`Unknown command "${given.words[0]}". Did you mean troupe ${close}?`);
   return usage(`Unknown command "${given.words[0]}". To ask something, use -p: troupe -p "${words}"`);
 }

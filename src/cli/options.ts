@@ -28,6 +28,9 @@ export const options: readonly Option[] = [
   { name: "continue", group: "Session", help: "go on with the last session of this repository or folder" },
   { name: "session-id", value: "id", group: "Session", help: "give a new session this id" },
   { name: "name", value: "name", group: "Session", help: "give the session a name" },
+  { name: "session", value: "id|name", group: "Session", help: "for undo: another session than the last one here" },
+  { name: "list", group: "Session", help: "for undo: show what can be taken back" },
+  { name: "force", group: "Session", help: "for undo: also where files were changed since" },
 
   {
     name: "model",
@@ -57,7 +60,7 @@ export const options: readonly Option[] = [
   },
 
   { name: "add-dir", value: "folder", multiple: true, group: "Permissions", help: "let tools reach this folder too" },
-  { name: "allow-all-paths", group: "Permissions", help: "let tools read any path" },
+  { name: "allow-all-paths", group: "Permissions", help: "let tools reach any path" },
   { name: "allow-tool", value: "rule", multiple: true, group: "Permissions", help: "allow without asking" },
   { name: "deny-tool", value: "rule", multiple: true, group: "Permissions", help: "never allow; beats every allow" },
   { name: "allow-url", value: "rule", multiple: true, group: "Permissions", help: "allow an address" },

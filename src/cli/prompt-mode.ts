@@ -37,6 +37,7 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
   } finally {
     removeInterrupt();
     await session.close();
+    await runtime.close();
   }
 }
 
@@ -94,7 +95,14 @@ function sessionRequest(given: Arguments, format: "text" | "json"): SessionReque
     toolChoice: {
       available: given.list("available-tools"),
       excluded: given.list("excluded-tools"),
-      denied: given.list("deny-tool"),
+    },
+    permissions: {
+      allowTools: given.list("allow-tool"),
+      denyTools: given.list("deny-tool"),
+      allowUrls: given.list("allow-url"),
+      denyUrls: given.list("deny-url"),
+      allTools: ["allow-all-tools", "allow-all", "yolo"].some((flag) => given.has(flag)),
+      allUrls: ["allow-all-urls", "allow-all", "yolo"].some((flag) => given.has(flag)),
     },
     ...(model !== undefined && { model }),
     ...(name !== undefined && { name }),

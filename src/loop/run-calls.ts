@@ -96,16 +96,18 @@ async function execute(call: ToolCall, { tool, call: bound }: Bound, run: Run): 
   run.signal.addEventListener("abort", stopWithRun, { once: true });
   const { toolCallId } = call;
   const context: ToolContext = {
+    ...run.ports,
     cwd: run.cwd,
     roots: run.roots,
     toolCallId,
     signal: stop.signal,
+    partialResult: (partialOutput) => void run.emit("tool.execution_partial_result", { toolCallId, partialOutput }),
     progress: (progressMessage) => void run.emit("tool.execution_progress", { toolCallId, progressMessage }),
   };
   let timer: NodeJS.Timeout | undefined;
   try {
     for (const access of await bound.access(context)) {
-      const permission = await run.permit(access, tool.name);
+      const permission = await run.permit(access, { toolName: tool.name, toolCallId });
       if (!permission.allowed) throw new ToolError(permission.message, { code: "denied" });
     }
     timer = setTimeout(() => stop.abort(timedOut(tool)), tool.timeoutMs + Math.min(tool.timeoutMs, GRACE_MS));

@@ -3,7 +3,7 @@ import type { ModelRequest, Provider, Usage } from "../model/provider.ts";
 import type { BinaryReference, Emit, EventData } from "../protocol/event.ts";
 import type { Image, Message } from "../protocol/message.ts";
 import type { Access } from "../protocol/permission.ts";
-import type { Tool } from "../tools/tool.ts";
+import type { Tool, ToolPorts } from "../tools/tool.ts";
 
 /**
  * Everything one agent needs for one run. The main agent and every subagent get the same shape; what the loop must
@@ -28,7 +28,9 @@ export interface Run {
   nextTurnId(): string;
   /** The conversation so far. It grows as events are emitted, so a turn costs what it adds. */
   history(): Promise<readonly Message[]>;
-  permit(access: Access, toolName: string): Promise<Permission>;
+  permit(access: Access, call: { readonly toolName: string; readonly toolCallId: string }): Promise<Permission>;
+  /** What tools reach beyond the call itself: files, and whatever later parts bring. */
+  readonly ports: ToolPorts;
   /** How full the context is, for those who watch. */
   usageInfo(): EventData<"session.usage_info">;
   /** First place to attach: before each model call. Says why not, when a limit is used up. */

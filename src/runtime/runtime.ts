@@ -9,17 +9,24 @@ import { workingDirectory } from "../context/working-directory.ts";
 import { type Disk, nodeDisk } from "../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../lib/stamp.ts";
 import { noUsage } from "../model/provider.ts";
+import { protectionOf } from "../permissions/protected-paths.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Limits } from "../session/budget.ts";
+import { Checkpoints } from "../session/checkpoints.ts";
 import { Session, type SessionOptions } from "../session/session.ts";
 import type { FoundTurn } from "../store/index-sqlite.ts";
 import { jsonlStore } from "../store/jsonl.ts";
 import type { SessionLog, Store } from "../store/store.ts";
 import { builtinTools } from "../tools/builtin.ts";
+import { sessionDatabase } from "../tools/database/session-database.ts";
+import { rememberedFiles } from "../tools/files.ts";
 import type { Tool } from "../tools/tool.ts";
+import { allowsLocalhost } from "../tools/web/web-access.ts";
 import { stateRoot } from "./home.ts";
 import { type Models, models } from "./models.ts";
+import { type PermissionRequest, policyOf } from "./policy.ts";
 import { requireFreeName } from "./select-session.ts";
+import { lazyShells, sandboxSource } from "./shells.ts";
 import { chooseTools, type ToolChoice } from "./tool-choice.ts";
 import { version } from "./version.ts";
 
@@ -46,6 +53,7 @@ export interface SessionRequest {
   /** Folders beside `cwd` that tools may reach, or "all". */
   readonly paths?: readonly string[] | "all";
   readonly toolChoice?: ToolChoice;
+  readonly permissions?: PermissionRequest;
 }
 
 export interface Runtime {
@@ -54,6 +62,8 @@ export interface Runtime {
   readonly models: Models;
   createSession(request: SessionRequest & { readonly sessionId?: string }): Promise<Session>;
   resumeSession(sessionId: string, request: SessionRequest): Promise<Session>;
+  /** Undoes what the sandbox had to put into folders. Sessions are closed before. */
+  close(): Promise<void>;
   /** Past turns that hold all the words, best first. Brings the index up to date, or makes it anew, before. */
   searchSessions(words: string, limit?: number): Promise<readonly FoundTurn[]>;
 }
@@ -69,10 +79,38 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ...(options.importModule && { importModule: options.importModule }),
   });
 
+  const sandboxes = sandboxSource({ environment, stateRoot: home, disk });
+  /** So that what its tools have to say reaches the session. */
+  const sessions = new WeakMap<SessionLog, Session>();
+  const opened = (log: SessionLog, session: Session): Session => {
+    sessions.set(log, session);
+    return session;
+  };
+
   const prepare = async (log: SessionLog, request: SessionRequest, lastModel?: string): Promise<SessionOptions> => {
     const context = placeOf(request.cwd);
     const model = await known.resolve(request.model ?? environmentModel(environment, lastModel));
     if (request.limits?.costUsd !== undefined && model.costOf(noUsage) === null) throw priceUnknown(model.model);
+    const roots =
+      request.paths === "all"
+        ? []
+        : [context.cwd, ...(request.paths ?? []).map(realFolder), join(log.directory, "files")];
+    const policy = policyOf(
+      { ...request.permissions, allPaths: request.paths === "all" },
+      { roots, stateRoot: home, writable: [join(log.directory, "files")] },
+    );
+    const database = sessionDatabase({ path: join(log.directory, "session.db"), disk });
+    const turns = { current: "" };
+    const network = request.permissions?.allUrls === true;
+    const shells = lazyShells({
+      sandbox: () => sandboxes.get(network),
+      folder: join(log.directory, "files"),
+      stamp,
+      disk,
+      environment,
+      onWarning: (message) => sessions.get(log)?.warn("shell", message),
+    });
+    const checkpoints = new Checkpoints({ directory: log.directory, disk, stamp, turn: () => turns.current });
     const offered = chooseTools(tools, request.toolChoice);
     return {
       log,
@@ -82,10 +120,25 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       system: systemPrompt({ context, platform: process.platform, tools: offered.map(({ name }) => name) }),
       tools: offered,
       cwd: context.cwd,
-      roots:
-        request.paths === "all"
-          ? []
-          : [context.cwd, ...(request.paths ?? []).map(realFolder), join(log.directory, "files")],
+      roots,
+      policy,
+      ports: {
+        files: rememberedFiles({
+          keep: (changes) => checkpoints.keep(changes),
+          refuses: (path) => (protectionOf(path, policy.places) === "deny" ? "it is protected" : undefined),
+        }),
+        web: { userAgent: `troupe/${version}`, allowLocalhost: allowsLocalhost(environment) },
+        database,
+        shells,
+      },
+      // All changes that followed from one message can be undone together.
+      onMessage: (messageId) => {
+        turns.current = messageId;
+      },
+      onClose: async () => {
+        await shells.closeAll();
+        await database.close();
+      },
       context,
       largeOutputBytes: largeOutputBytes(environment),
       ...(request.limits && { limits: request.limits }),
@@ -102,14 +155,18 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     async createSession(request) {
       if (request.name !== undefined) await requireFreeName(store, request.name);
       const log = await store.create(request.sessionId ?? stamp.id("session"));
-      return withLog(log, async () => Session.create(await prepare(log, request)));
+      return withLog(log, async () => opened(log, await Session.create(await prepare(log, request))));
     },
     async resumeSession(sessionId, request) {
       const log = await store.open(sessionId);
       return withLog(log, async () =>
-        Session.resume(await prepare(log, request, request.model === undefined ? lastModelOf(log) : undefined)),
+        opened(
+          log,
+          await Session.resume(await prepare(log, request, request.model === undefined ? lastModelOf(log) : undefined)),
+        ),
       );
     },
+    close: () => sandboxes.close(),
     async searchSessions(words, limit) {
       const { sessionIndex } = await import("../store/index-sqlite.ts");
       const index = sessionIndex({ path: join(home, "session-store.db"), store, disk });

@@ -5,16 +5,18 @@
  */
 import { setMaxListeners } from "node:events";
 import { deferred } from "../lib/deferred.ts";
-import { clip } from "../lib/text.ts";
 import { type Outcome as LoopOutcome, runLoop } from "../loop/loop.ts";
+import type { Approval } from "../permissions/approvals.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, SessionEvent, WorkingDirectory } from "../protocol/event.ts";
+import { type Answerer, Broker, type BrokerEmit } from "./broker.ts";
 import { Budget } from "./budget.ts";
 import { conclude } from "./conclude.ts";
 import { Conversation } from "./conversation.ts";
 import { EventLog, type Listener } from "./event-log.ts";
 import { History } from "./history.ts";
 import { Inbox, type Incoming, incoming, queuedMessage, type SendOptions, userMessage } from "./inbox.ts";
+import { Introduction } from "./introduction.ts";
 import { closeOpenCalls, recover } from "./recover.ts";
 import { type RunSettings, startRun } from "./start-run.ts";
 import { shutdownData, summarise } from "./summary.ts";
@@ -23,6 +25,10 @@ export interface SessionOptions extends RunSettings {
   readonly version: string;
   readonly context: WorkingDirectory;
   readonly name?: string;
+  /** Told before each message is answered, for what belongs to one message as a whole. */
+  readonly onMessage?: (messageId: string) => void;
+  /** Ends what its tools have open, before the log is let go of. */
+  readonly onClose?: () => Promise<void>;
   /** A listener threw; reported as a warning of the process unless told. */
   readonly onDefect?: (error: unknown) => void;
 }
@@ -38,19 +44,18 @@ export class Session {
   readonly id: string;
   readonly #options: SessionOptions;
   readonly #conversation = new Conversation();
+  readonly #introduction = new Introduction();
   readonly #log: EventLog;
   readonly #history: History;
   readonly #budget: Budget;
   readonly #inbox: Inbox;
   readonly #emit: Emit;
+  readonly #broker: Broker;
+  readonly #approvals: Approval[] = [];
   readonly #waiters = new Map<string, (outcome: Outcome) => void>();
   readonly #startedAt: number;
-  #title: string | undefined;
-  #titleTold = false;
-  #toolsTold = false;
   #kept = false;
   #name: string | undefined;
-  #lastModel: string | undefined;
   #working: Promise<void> | undefined;
   #abort = stoppable();
   #closing: Promise<void> | undefined;
@@ -110,8 +115,10 @@ export class Session {
       onListenerDefect: options.onDefect ?? ((error) => process.emitWarning(String(error), "TroupeListenerDefect")),
     });
     this.#history = new History(this.#conversation, options.log);
-    this.#titleTold = this.#title !== undefined;
+    this.#introduction.restored();
     this.#emit = (type, data) => this.#log.emit(undefined, type, data);
+    // Its table of events is a part of ours.
+    this.#broker = new Broker({ emit: this.#emit as BrokerEmit, stamp: options.stamp });
   }
 
   get events(): readonly SessionEvent[] {
@@ -133,12 +140,22 @@ export class Session {
   }
 
   get title(): string | undefined {
-    return this.#title;
+    return this.#introduction.title;
   }
 
   /** Hears every event from now on, ephemeral ones included, in order. */
   subscribe(listener: Listener): () => void {
     return this.#log.subscribe(listener);
+  }
+
+  /** Answers questions of this session (permissions, the model's own) until detached; the first answer wins. */
+  attach(answerer: Answerer): () => void {
+    return this.#broker.attach(answerer);
+  }
+
+  /** Tells whoever watches, and the log, of something that is not as it should be. */
+  warn(warningType: string, message: string): void {
+    void this.#emit("session.warning", { warningType, message });
   }
 
   /** As `subscribe`, but first hears everything kept so far: no gap, nothing twice. */
@@ -184,6 +201,7 @@ export class Session {
 
   async #close(reason: { error: string } | undefined): Promise<void> {
     this.abort();
+    await this.#broker.close();
     await this.#working;
     try {
       if (this.#log.events.some(({ type }) => type === "user.message")) {
@@ -195,6 +213,7 @@ export class Session {
         await this.#writeSummary().catch(() => undefined); // lists fall back to the log
       }
     } finally {
+      await this.#options.onClose?.();
       await this.#options.log.close();
     }
   }
@@ -266,12 +285,13 @@ export class Session {
     try {
       await this.#log.repair();
       await this.#closeWhatIsOpen();
-      this.#introduce();
+      this.#introduction.before(this.#emit, { model: this.#options.model.model, system: this.#options.system });
       await this.#emit("user.message", userMessage(message, acceptance ? "idle" : "queued"));
       taken = true;
       this.#kept = true;
       acceptance?.accepted();
-      this.#announceTitle(message);
+      this.#options.onMessage?.(message.messageId);
+      this.#introduction.after(this.#emit);
       this.#writeSummary().catch(() => undefined); // the log is the truth; lists fall back to it
       const outcome = await runLoop(
         startRun({
@@ -280,6 +300,8 @@ export class Session {
           history: this.#history,
           budget: this.#budget,
           inbox: this.#inbox,
+          broker: this.#broker,
+          approvals: this.#approvals,
           signal: this.#abort.signal,
         }),
       );
@@ -321,24 +343,6 @@ export class Session {
     if (turnId !== undefined) await this.#emit("assistant.turn_end", { turnId });
   }
 
-  /** What a reader of the log must know before the message: the model and the system prompt, when they are new. */
-  #introduce(): void {
-    const { model, system } = this.#options;
-    if (this.#lastModel !== model.model) {
-      const previous = this.#lastModel === undefined ? {} : { previousModel: this.#lastModel };
-      void this.#emit("session.model_change", { newModel: model.model, ...previous });
-    }
-    if (this.#conversation.system !== system) void this.#emit("system.message", { role: "system", content: system });
-    if (!this.#toolsTold) void this.#emit("session.tools_updated", { model: model.model });
-    this.#toolsTold = true;
-  }
-
-  #announceTitle({ content }: Incoming): void {
-    if (this.#titleTold) return;
-    this.#titleTold = true;
-    void this.#emit("session.title_changed", { title: this.#title ?? titleOf(content) });
-  }
-
   async #restAfter(outcome: Outcome): Promise<void> {
     if (outcome.kind !== "error" || outcome.error.kind !== "rate_limit") return;
     const pause = outcome.error.retryAfterMs ?? RATE_LIMIT_PAUSE_MS;
@@ -350,9 +354,8 @@ export class Session {
 
   #fold(event: SessionEvent): void {
     if (event.agentId === undefined) this.#conversation.apply(event);
-    if (event.type === "session.model_change") this.#lastModel = event.data.newModel;
+    this.#introduction.apply(event);
     if (event.type === "troupe.session_named") this.#name = event.data.name;
-    if (event.type === "user.message") this.#title ??= titleOf(event.data.content);
   }
 
   #facts() {
@@ -362,7 +365,7 @@ export class Session {
       context,
       model: model.model,
       name: this.#name,
-      title: this.#title,
+      title: this.#introduction.title,
       startedAt: this.#startedAt,
       now: stamp.now(),
       budget: this.#budget,
@@ -387,5 +390,3 @@ interface Acceptance {
   accepted(): void;
   refused(error: Error): void;
 }
-
-const titleOf = (prompt: string): string => clip(prompt.trim().split("\n", 1)[0] ?? "", 72);

@@ -1,14 +1,18 @@
 import type { Stamp } from "../lib/stamp.ts";
 import type { ModelCall, Run } from "../loop/run.ts";
 import type { Provider, Usage } from "../model/provider.ts";
+import type { Approval } from "../permissions/approvals.ts";
+import type { Policy } from "../permissions/policy.ts";
 import type { BinaryReference, Emit } from "../protocol/event.ts";
 import type { Image } from "../protocol/message.ts";
 import type { SessionLog } from "../store/store.ts";
-import type { Tool } from "../tools/tool.ts";
+import type { Tool, ToolPorts } from "../tools/tool.ts";
+import type { Broker } from "./broker.ts";
 import type { Budget, Limits } from "./budget.ts";
 import type { History } from "./history.ts";
 import type { Inbox } from "./inbox.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
+import { permitter } from "./permit.ts";
 
 /** The model a session speaks to, with retries and limits already around it. */
 export interface SessionModel {
@@ -31,6 +35,10 @@ export interface RunSettings {
   readonly cwd: string;
   /** Folders the tools may touch; empty = no limit. */
   readonly roots: readonly string[];
+  /** What may be touched without asking, and what never. */
+  readonly policy: Policy;
+  /** What its tools reach beyond their calls. */
+  readonly ports: ToolPorts;
   readonly limits?: Limits;
   /** Say the words as they arrive. */
   readonly streaming?: boolean;
@@ -44,6 +52,8 @@ interface RunParts extends RunSettings {
   readonly history: History;
   readonly budget: Budget;
   readonly inbox: Inbox;
+  readonly broker: Broker;
+  readonly approvals: Approval[];
   readonly signal: AbortSignal;
 }
 
@@ -74,10 +84,8 @@ export function startRun(parts: RunParts): Run {
     inbox: parts.inbox,
     nextTurnId: () => String(turns++),
     history: () => history.messages(),
-    permit: async (access) =>
-      access.kind === "read"
-        ? { allowed: true }
-        : { allowed: false, message: "Permission denied and could not request permission from user" },
+    permit: permitter(parts),
+    ports: parts.ports,
     usageInfo: () => ({
       currentTokens: Math.ceil((parts.system.length + history.characters) / 4),
       messagesLength: history.length,

@@ -5,6 +5,11 @@
 import * as z from "zod";
 import type { Image } from "../protocol/message.ts";
 import type { Access } from "../protocol/permission.ts";
+import type { SessionDatabase } from "./database/session-database.ts";
+import type { Files } from "./files.ts";
+import type { Shells } from "./shell/shells.ts";
+import type { User } from "./user.ts";
+import type { WebAccess } from "./web/web-access.ts";
 
 export interface ToolResult {
   /** What the model reads. */
@@ -16,8 +21,17 @@ export interface ToolResult {
   readonly taskComplete?: { readonly summary?: string };
 }
 
+/** What a session gives its tools, as far as it has it; a tool that needs one says so when it is missing. */
+export interface ToolPorts {
+  readonly files?: Files;
+  readonly web?: WebAccess;
+  readonly database?: SessionDatabase;
+  readonly user?: User;
+  readonly shells?: Shells;
+}
+
 /** The only way a tool reaches the rest of troupe. */
-export interface ToolContext {
+export interface ToolContext extends ToolPorts {
   readonly cwd: string;
   /** Folders the tools may touch, as real paths; `cwd` is the first. Empty = no limit (`--allow-all-paths`). */
   readonly roots: readonly string[];
@@ -25,6 +39,8 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   /** Shown to whoever watches; not kept. */
   progress(message: string): void;
+  /** The tool's output so far, for whoever watches; not kept. */
+  partialResult?(text: string): void;
 }
 
 export type ToolErrorCode = "failure" | "denied" | "rejected" | "timeout" | "interrupted";

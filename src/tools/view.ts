@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { type Opened, openForReading, readDirectory } from "../lib/node/paths.ts";
 import { plural } from "../lib/text.ts";
+import { noteSeen } from "./files.ts";
 import { MAX_IMAGE_BYTES, readImage } from "./image-file.ts";
 import { pathFailure } from "./path-failure.ts";
 import { isBinary, readHead, readLines } from "./text-file.ts";
@@ -35,6 +36,7 @@ export const view = defineTool({
   async run(call, context) {
     const opened = await openForReading(call.path, context).catch(pathFailure);
     try {
+      await noteSeen(opened, context);
       return opened.kind === "directory" ? await viewDirectory(opened) : await viewFile(opened, call, context);
     } finally {
       await opened.handle.close();

@@ -185,7 +185,12 @@ describe("every error is one line that says what to do, with its own exit code",
     ["an unknown model", ["-p", "x", "--model", "opnai/gpt-5"], 2, /openai/],
     ["a script that is not there", ["-p", "x", "--model", "faux:/no/such.json"], 2, /no\/such\.json/],
     ["a tool that does not exist", ["-p", "x", "--available-tools", "veiw"], 2, /Did you mean "view"/],
-    ["a deny rule that cannot be held", ["-p", "x", "--deny-tool", "read(.env)"], 2, /not supported yet/],
+    [
+      "a deny rule that cannot be held",
+      ["-p", "x", "--deny-tool", "raed(.env)"],
+      2,
+      /--deny-tool: the rule "raed\(\.env\)" cannot be used/,
+    ],
   ];
   it.each(cases)("%s", async (_name, args, code, message) => {
     const finished = await troupe(args, { cwd, home: newHome() });

@@ -10,6 +10,7 @@ import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { fauxModel } from "../../src/model/faux/faux-model.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
+import { policyOf } from "../../src/runtime/policy.ts";
 import { Session } from "../../src/session/session.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import { type FaultPlan, faultDisk } from "../../src/testing/fault-disk.ts";
@@ -53,6 +54,8 @@ const options = {
   cwd: root,
   roots: [root],
   context: { cwd: root },
+  policy: policyOf({}, { roots: [root], stateRoot: root, writable: [] }),
+  ports: {},
 };
 const session = await (mode === "create" ? Session.create(options) : Session.resume(options));
 session.follow((event) => {

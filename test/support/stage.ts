@@ -3,6 +3,7 @@ import { fauxModel } from "../../src/model/faux/faux-model.ts";
 import type { Step } from "../../src/model/faux/faux-plan.ts";
 import type { Provider } from "../../src/model/provider.ts";
 import type { EventData, EventType, SessionEvent } from "../../src/protocol/event.ts";
+import { policyOf } from "../../src/runtime/policy.ts";
 import { Session, type SessionOptions } from "../../src/session/session.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -33,6 +34,8 @@ export async function stage(steps: readonly Step[], more: More = {}): Promise<St
     cwd: "/stage",
     roots: ["/stage"],
     context: { cwd: "/stage" },
+    policy: policyOf({ allTools: true }, { roots: rest.roots ?? ["/stage"], stateRoot: "/nowhere", writable: [] }),
+    ports: {},
     ...rest,
   };
   const session = await (resume ? Session.resume(options) : Session.create(options));

@@ -1,0 +1,73 @@
+import type { Policy } from "../permissions/policy.ts";
+import { isThere, realPathOf } from "../permissions/resolve-path.ts";
+import { parseRules, parseUrlRule, type Rule, RuleError, type RuleNames } from "../permissions/rules.ts";
+import { TroupeError } from "../protocol/errors.ts";
+
+/** What a person allows and denies for one run, as the flags say it. */
+export interface PermissionRequest {
+  readonly allowTools?: readonly string[];
+  readonly denyTools?: readonly string[];
+  readonly allowUrls?: readonly string[];
+  readonly denyUrls?: readonly string[];
+  readonly allTools?: boolean;
+  readonly allPaths?: boolean;
+  readonly allUrls?: boolean;
+}
+
+/** What each built-in tool touches; a rule may name the tool instead of the kind. */
+const names: RuleNames = {
+  tools: {
+    view: "read",
+    glob: "read",
+    grep: "read",
+    create: "write",
+    edit: "write",
+    apply_patch: "write",
+    bash: "shell",
+    web_fetch: "url",
+  },
+  servers: [],
+  customTools: [],
+};
+
+/** Throws a usage error that names the flag, for a rule that could not be held. */
+export function policyOf(
+  request: PermissionRequest,
+  place: { roots: readonly string[]; stateRoot: string; writable: readonly string[] },
+): Policy {
+  const { allowTools = [], denyTools = [], allowUrls = [], denyUrls = [] } = request;
+  const tools = (effect: "allow" | "deny", list: readonly string[]): Rule[] =>
+    list.flatMap((text) => parseRules(text, { effect, source: { name: `--${effect}-tool` } }, names));
+  const urls = (effect: "allow" | "deny", list: readonly string[]): Rule[] =>
+    list.map((text) => parseUrlRule(text, { effect, source: { name: `--${effect}-url` } }));
+  return {
+    rules: usable(() => [
+      ...tools("deny", denyTools),
+      ...tools("allow", allowTools),
+      ...urls("deny", denyUrls),
+      ...urls("allow", allowUrls),
+    ]),
+    session: [],
+    location: [],
+    mode: {
+      allTools: request.allTools ?? false,
+      allPaths: request.allPaths ?? false,
+      allUrls: request.allUrls ?? false,
+      allReads: false,
+      askReads: false,
+    },
+    roots: place.roots,
+    places: { stateRoot: place.stateRoot, writable: place.writable, gitFolders: [] },
+    resolvePath: realPathOf,
+    isThere,
+  };
+}
+
+function usable(parse: () => Rule[]): Rule[] {
+  try {
+    return parse();
+  } catch (error) {
+    if (!(error instanceof RuleError)) throw error;
+    throw new TroupeError("usage", error.message, { cause: error });
+  }
+}
