@@ -7,6 +7,7 @@
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { Json } from "../lib/json.ts";
 import type { Stamp } from "../lib/stamp.ts";
+import type { Emit, EventData } from "../protocol/event.ts";
 import type { PlanAction, User } from "../tools/user.ts";
 
 /** What came of a request. "unavailable": nobody answered; "cancelled": the one who asked gave up, or the session ended. */
@@ -25,7 +26,7 @@ export interface Answerer {
 }
 
 export interface BrokerOptions {
-  readonly emit: BrokerEmit;
+  readonly emit: Emit;
   readonly stamp: Stamp;
   /** How long a request outlives the last one who could answer it. */
   readonly graceMs?: number;
@@ -219,7 +220,7 @@ function availableOr<A>(outcome: A | "unavailable" | "cancelled", signal: AbortS
 }
 
 /** The names of an event and of its data belong together because both come from the kind. */
-function announce(emit: BrokerEmit, type: string, data: object): Promise<void> {
+function announce(emit: Emit, type: string, data: object): Promise<void> {
   return emit(type as keyof BrokerEvents, data as BrokerEvents[keyof BrokerEvents]);
 }
 
@@ -263,97 +264,7 @@ export interface Answers {
 }
 
 /** What is said of requests, in the shape of the wire. */
-export interface BrokerEvents {
-  "permission.requested": {
-    requestId: string;
-    permissionRequest: PermissionRequest;
-    resolvedByHook?: boolean;
-  };
-  "permission.completed": { requestId: string; result: PermissionResult; toolCallId?: string };
-  "user_input.requested": {
-    requestId: string;
-    question: string;
-    choices?: string[];
-    allowFreeform?: boolean;
-    toolCallId?: string;
-  };
-  "user_input.completed": { requestId: string; answer?: string; wasFreeform?: boolean };
-  "elicitation.requested": {
-    requestId: string;
-    message: string;
-    mode?: "form" | "url";
-    requestedSchema?: { type: "object"; properties: Record<string, Json>; required?: string[] };
-    elicitationSource?: string;
-    url?: string;
-    toolCallId?: string;
-  };
-  "elicitation.completed": {
-    requestId: string;
-    action?: "accept" | "decline" | "cancel";
-    content?: Record<string, Json>;
-  };
-  "sampling.requested": { requestId: string; mcpRequestId: Json; serverName: string };
-  "sampling.completed": { requestId: string };
-  "external_tool.requested": {
-    requestId: string;
-    sessionId: string;
-    toolCallId: string;
-    toolName: string;
-    arguments?: Json;
-    workingDirectory?: string;
-  };
-  "external_tool.completed": { requestId: string };
-  "exit_plan_mode.requested": {
-    requestId: string;
-    summary: string;
-    planContent: string;
-    actions: PlanAction[];
-    recommendedAction: PlanAction;
-  };
-  "exit_plan_mode.completed": {
-    requestId: string;
-    approved?: boolean;
-    selectedAction?: PlanAction;
-    autoApproveEdits?: boolean;
-    feedback?: string;
-  };
-}
+type BrokerEvents = { [T in `${RequestKind}.requested` | `${RequestKind}.completed`]: EventData<T> };
 
-export type BrokerEmit = <T extends keyof BrokerEvents>(type: T, data: BrokerEvents[T]) => Promise<void>;
-
-export type PermissionRequest = { toolCallId?: string } & (
-  | {
-      kind: "shell";
-      fullCommandText: string;
-      intention: string;
-      commands: { identifier: string; readOnly: boolean }[];
-      possiblePaths: string[];
-      possibleUrls: { url: string }[];
-      hasWriteFileRedirection: boolean;
-      canOfferSessionApproval: boolean;
-      warning?: string;
-    }
-  | { kind: "write"; fileName: string; diff: string; intention: string; canOfferSessionApproval: boolean }
-  | { kind: "read"; path: string; intention: string }
-  | { kind: "mcp"; serverName: string; toolName: string; toolTitle: string; args?: Json; readOnly: boolean }
-  | { kind: "url"; url: string; intention: string; redirectedFrom?: string }
-  | { kind: "custom-tool"; toolName: string; toolDescription: string; args?: Json }
-);
-
-type SessionApproval =
-  | { kind: "commands"; commandIdentifiers: string[] }
-  | { kind: "read" }
-  | { kind: "write" }
-  | { kind: "mcp"; serverName: string; toolName: string | null }
-  | { kind: "memory" }
-  | { kind: "custom-tool"; toolName: string };
-
-type PermissionResult =
-  | { kind: "approved" }
-  | { kind: "approved-for-session"; approval: SessionApproval }
-  | { kind: "approved-for-location"; approval: SessionApproval; locationKey: string }
-  | { kind: "cancelled"; reason?: string }
-  | { kind: "denied-by-rules"; rules: { kind: string; argument: string | null }[] }
-  | { kind: "denied-no-approval-rule-and-could-not-request-from-user" }
-  | { kind: "denied-interactively-by-user"; feedback?: string }
-  | { kind: "denied-by-permission-request-hook"; message?: string; interrupt?: boolean };
+export type PermissionRequest = EventData<"permission.requested">["permissionRequest"];
+type PermissionResult = EventData<"permission.completed">["result"];

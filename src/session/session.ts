@@ -9,7 +9,7 @@ import { type Outcome as LoopOutcome, runLoop } from "../loop/loop.ts";
 import type { Approval } from "../permissions/approvals.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, SessionEvent, WorkingDirectory } from "../protocol/event.ts";
-import { type Answerer, Broker, type BrokerEmit } from "./broker.ts";
+import { type Answerer, Broker } from "./broker.ts";
 import { Budget } from "./budget.ts";
 import { conclude } from "./conclude.ts";
 import { Conversation } from "./conversation.ts";
@@ -117,8 +117,7 @@ export class Session {
     this.#history = new History(this.#conversation, options.log);
     this.#introduction.restored();
     this.#emit = (type, data) => this.#log.emit(undefined, type, data);
-    // Its table of events is a part of ours.
-    this.#broker = new Broker({ emit: this.#emit as BrokerEmit, stamp: options.stamp });
+    this.#broker = new Broker({ emit: this.#emit, stamp: options.stamp });
   }
 
   get events(): readonly SessionEvent[] {

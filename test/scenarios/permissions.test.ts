@@ -1,0 +1,105 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { systemStamp } from "../../src/lib/stamp.ts";
+import { calls, says } from "../../src/model/faux/faux-step.ts";
+import { policyOf } from "../../src/runtime/policy.ts";
+import type { Answerer } from "../../src/session/broker.ts";
+import { story } from "../../src/testing/story.ts";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { create } from "../../src/tools/create.ts";
+import { rememberedFiles } from "../../src/tools/files.ts";
+import { dataOf, type Stage, stage } from "../support/stage.ts";
+
+const write = (name: string) => calls(["create", { path: name, file_text: "x" }]);
+
+/** A session with one file tool and no rules: everything is a question. */
+async function asking(
+  folder: string,
+  steps: Parameters<typeof stage>[0],
+  deny: readonly string[] = [],
+): Promise<Stage> {
+  return stage(steps, {
+    tools: [create],
+    stamp: systemStamp,
+    cwd: folder,
+    roots: [folder],
+    policy: policyOf({ denyTools: deny }, { roots: [folder], stateRoot: "/nowhere", writable: [] }),
+    ports: { files: rememberedFiles({ keep: async () => undefined }) },
+  });
+}
+
+const answering = (answer: Awaited<ReturnType<NonNullable<Answerer["handle"]>>>): Answerer & { asked: number } => {
+  const answerer = {
+    asked: 0,
+    kinds: ["permission"] as const,
+    async handle() {
+      answerer.asked++;
+      return answer;
+    },
+  };
+  return answerer;
+};
+
+describe("a question to whoever is attached", () => {
+  it("approved once: the call runs, and the log tells question, answer and verdict in order", async () => {
+    await using folder = await tempFolder();
+    const { session } = await asking(folder.path, [write("a.txt"), says("done")]);
+    session.attach(answering({ kind: "approved" }));
+    await session.sendAndWait({ prompt: "go" });
+    expect(readFileSync(join(folder.path, "a.txt"), "utf8")).toBe("x");
+    expect(story(session.events).filter((line) => /permission|execution/.test(line))).toEqual([
+      "root tool.execution_start",
+      "root permission.requested",
+      "root permission.completed",
+      "root troupe.permission",
+      "root tool.execution_complete",
+    ]);
+    expect(dataOf(session.events, "permission.requested")[0]?.permissionRequest).toMatchObject({
+      kind: "write",
+      diff: expect.stringContaining("+x"),
+    });
+  });
+
+  it("approved for the session: asked once", async () => {
+    await using folder = await tempFolder();
+    const { session } = await asking(folder.path, [write("a.txt"), write("b.txt"), says("done")]);
+    const person = answering({ kind: "approved-for-session", approval: { kind: "write" } });
+    session.attach(person);
+    await session.sendAndWait({ prompt: "go" });
+    expect(person.asked).toBe(1);
+    expect(existsSync(join(folder.path, "b.txt"))).toBe(true);
+  });
+
+  it("declined: nothing happens, and the model reads what the person said", async () => {
+    await using folder = await tempFolder();
+    const { session, model } = await asking(folder.path, [write("a.txt"), says("sorry")]);
+    session.attach(answering({ kind: "denied-interactively-by-user", feedback: "use b.txt" }));
+    await session.sendAndWait({ prompt: "go" });
+    expect(existsSync(join(folder.path, "a.txt"))).toBe(false);
+    expect(model.requests[1]?.messages[2]?.content).toBe("The user declined this call. They said: use b.txt");
+  });
+
+  it("is not even asked where a rule denies", async () => {
+    await using folder = await tempFolder();
+    const { session } = await asking(folder.path, [write("a.txt"), says("sorry")], ["write"]);
+    const person = answering({ kind: "approved" });
+    session.attach(person);
+    await session.sendAndWait({ prompt: "go" });
+    expect(person.asked).toBe(0);
+    expect(dataOf(session.events, "troupe.permission")).toMatchObject([
+      { decision: "denied", by: "rule", rule: "write" },
+    ]);
+  });
+
+  it("ends with an abort, and the next turn is valid", async () => {
+    await using folder = await tempFolder();
+    const { session } = await asking(folder.path, [write("a.txt"), says("next")]);
+    session.attach({ kinds: ["permission"], handle: () => new Promise(() => undefined) });
+    const sent = session.sendAndWait({ prompt: "go" });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    session.abort();
+    expect((await sent).kind).toBe("aborted");
+    expect(await session.sendAndWait({ prompt: "again" })).toEqual({ kind: "done", answer: "next" });
+  });
+});
