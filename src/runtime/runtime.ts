@@ -10,6 +10,7 @@ import { type Disk, nodeDisk } from "../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../lib/stamp.ts";
 import { noUsage } from "../model/provider.ts";
 import { protectionOf } from "../permissions/protected-paths.ts";
+import { realPathOf } from "../permissions/resolve-path.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Limits } from "../session/budget.ts";
 import { Checkpoints } from "../session/checkpoints.ts";
@@ -70,7 +71,8 @@ export interface Runtime {
 
 export function createRuntime(options: RuntimeOptions): Runtime {
   const { environment, disk = nodeDisk, stamp = systemStamp, tools = builtinTools } = options;
-  const home = options.home ?? stateRoot(environment);
+  // As it really lies: what protects it, and what lets tools reach a session's own files, compares real paths.
+  const home = realPathOf(resolve(options.home ?? stateRoot(environment)), "/");
   const store = jsonlStore({ root: home, disk, stamp });
   const known = models({
     environment,

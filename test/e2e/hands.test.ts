@@ -1,6 +1,6 @@
 /** The agent changes files, under rules: through the built program, on real files. */
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -91,6 +91,33 @@ describe("changing files", () => {
     }));
 });
 
+describe("a home behind a link", () => {
+  it("is protected as well, and a session's own large outputs can still be read", () =>
+    withProject(async ({ cwd, root }) => {
+      mkdirSync(join(root, "real-home"));
+      const home = join(root, "linked-home");
+      symlinkSync(join(root, "real-home"), home);
+      writeFileSync(join(cwd, "big.txt"), "0123456789\n".repeat(4_000));
+      const id = "linked";
+      const saved = join(root, "real-home", "session-state", id, "files");
+      const model = script(root, [
+        call("view", { path: "big.txt" }),
+        call("glob", { pattern: "*", path: saved }),
+        call("create", { path: join(root, "real-home", "providers.json"), file_text: "{}" }),
+        { say: "done" },
+      ]);
+      await troupe(["-p", "x", "--session-id", id, "--allow-tool", "write", "--model", model], { cwd, home });
+      expect(results(home).map(({ success }) => success)).toEqual([true, true, false]);
+      const again = script(root, [
+        call("create", { path: join(home, "providers.json"), file_text: "{}" }),
+        { say: "done" },
+      ]);
+      await troupe(["-p", "x", "--resume", id, "--allow-all", "--model", again], { cwd, home });
+      expect(results(home).at(-1)).toMatchObject({ success: false });
+      expect(existsSync(join(root, "real-home", "providers.json"))).toBe(false);
+    }));
+});
+
 describe("the web", () => {
   it("is reached only where an address is allowed, and never inside", async () => {
     let asked = 0;
@@ -164,7 +191,7 @@ describe("running commands", () => {
       expect(JSON.stringify(result)).not.toMatch(/canary|TROUPE_HOME/);
     }));
 
-  it("says so when a command had to run without a sandbox that was required", () =>
+  it("refuses a sandbox setting that it does not know, before anything runs", () =>
     withProject(async ({ cwd, home, root }) => {
       const model = script(root, [call("bash", { command: "echo hi", description: "hi" }), { say: "ran" }]);
       const bad = await troupe(["-p", "x", "--allow-all", "--model", model], {
