@@ -2,12 +2,13 @@
  * Commands that outlive us. What is known of them lies in files, so that a later session can read and stop them:
  * `<name>.log` with the output, `<name>.pid` with what identifies the process, `<name>.exit` with the exit code.
  */
-import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from "node:fs";
+import { closeSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import { type Disk, writeNewFile } from "../../lib/node/disk.ts";
 import { endFamily, familyOf } from "./family.ts";
 import { tidy } from "./output.ts";
+import { namesIn, startOf } from "./processes.ts";
 
 const MAX_LOG_BYTES = 64 * 1024 * 1024;
 const MAX_READ_BYTES = 256 * 1024;
@@ -115,29 +116,10 @@ function readDetached(base: string): DetachedShell | undefined {
   }
 }
 
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
-
 function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch {
     return false;
-  }
-}
-
-/** With the pid it names a process for all time; empty where the system does not say. */
-function startOf(pid: number): string {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return fields[0] === "Z" ? "" : (fields[19] ?? "");
-  } catch {
-    return "";
   }
 }

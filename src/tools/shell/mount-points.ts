@@ -3,11 +3,12 @@
  * the workspace. Here is kept who uses which, across processes, so that they go away afterwards: not earlier, because
  * removing a mount point takes away the mount of everyone who uses it, and also after a crash, at the next start.
  */
-import { lstatSync, readdirSync, readFileSync } from "node:fs";
+import { lstatSync, readFileSync } from "node:fs";
 import { rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import { type Disk, replaceFile } from "../../lib/node/disk.ts";
+import { namesIn, startOf } from "./processes.ts";
 import type { MountPoint } from "./sandbox-profile.ts";
 
 const Record_ = z.object({
@@ -166,24 +167,6 @@ function readRecord(path: string): MountRecord | undefined {
     return Record_.parse(JSON.parse(readFileSync(path, "utf8")));
   } catch {
     return undefined;
-  }
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
-
-/** With the pid it names a process for all time; empty when there is none. Bubblewrap is for Linux only. */
-function startOf(pid: number): string {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
-  } catch {
-    return "";
   }
 }
 
