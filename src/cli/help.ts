@@ -30,6 +30,8 @@ compatible server, or start Ollama, LM Studio or llama.cpp. With none of these t
 Rules: shell, write, read or url, alone or with an argument: --allow-tool write --deny-tool 'write(package.json)'
 --allow-url 'https://docs.example.com'. A denial always wins; what no rule covers is denied when nobody can be asked.
 
+Commands run in a sandbox where bubblewrap works; TROUPE_SANDBOX=required refuses to run them without, off does without.
+
 Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 provider failure, 4 limit reached, 130 interrupted.
 State is kept in TROUPE_HOME (default ~/.troupe); every session can be resumed.
 `;
