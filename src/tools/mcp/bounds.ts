@@ -1,0 +1,54 @@
+/** Limits for what a server says. Everything is walked without recursion: depth is part of the attack. */
+import { clip, sanitise } from "../../lib/text.ts";
+
+export interface JsonLimits {
+  readonly depth: number;
+  readonly nodes: number;
+  /** Of all keys and texts together. */
+  readonly characters: number;
+}
+
+/** Keys that mean something else than a member once the value is copied. */
+const REFUSED_KEYS = new Set(["__proto__", "constructor", "prototype"]);
+
+/** Why the value is not taken, worded to follow the name of the thing; undefined when it is fine. */
+export function jsonProblem(root: unknown, limits: JsonLimits): string | undefined {
+  const open: { value: unknown; depth: number }[] = [{ value: root, depth: 1 }];
+  let nodes = 0;
+  let characters = 0;
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { value, depth } = next;
+    if (++nodes > limits.nodes) return `has more than ${limits.nodes} parts`;
+    if (typeof value === "string") characters += value.length;
+    if (typeof value === "object" && value !== null) {
+      if (depth > limits.depth) return `is nested deeper than ${limits.depth} levels`;
+      for (const [key, inner] of Object.entries(value)) {
+        if (!Array.isArray(value)) {
+          characters += key.length;
+          if (REFUSED_KEYS.has(key)) return `has a member called ${key}`;
+          if (key.length <= limits.characters && sanitise(key) !== key) return "has a member with hidden characters";
+        }
+        open.push({ value: inner, depth: depth + 1 });
+        if (open.length > limits.nodes) return `has more than ${limits.nodes} parts`;
+      }
+    }
+    if (characters > limits.characters) return `is larger than ${Math.round(limits.characters / 1024)} KiB`;
+  }
+  return undefined;
+}
+
+/** Text of a server, safe to show and short enough; empty when it is no text. */
+export function cleanText(text: unknown, maxCharacters: number): string {
+  if (typeof text !== "string") return "";
+  return clip(sanitise(text.slice(0, maxCharacters * 4)), maxCharacters);
+}
+
+/** The same on one line, for notices and errors. */
+export function cleanLine(text: unknown, maxCharacters = 300): string {
+  return clip(
+    cleanText(text, maxCharacters * 2)
+      .replace(/\s+/g, " ")
+      .trim(),
+    maxCharacters,
+  );
+}

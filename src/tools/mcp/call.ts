@@ -1,0 +1,157 @@
+/** One call of a tool on an open connection: bounded in time, ended at once by abort, its failures worded. */
+import type { CallToolResult, Client } from "@modelcontextprotocol/client";
+import type { Json } from "../../lib/json.ts";
+import { ToolError } from "../tool.ts";
+import { cleanLine } from "./bounds.ts";
+import { type CallClock, CallTimeout, callClock, LIBRARY_MS } from "./call-clock.ts";
+import type { AskingCall, McpAnswerers } from "./requests.ts";
+import type { McpServerConfig, McpToolDefinition } from "./server.ts";
+import { callAsTask, type McpTaskStatus } from "./tasks.ts";
+
+export interface McpCall {
+  readonly definition: McpToolDefinition;
+  readonly arguments: Record<string, Json>;
+  readonly toolCallId?: string;
+  /** Sent along as `_meta`. */
+  readonly meta?: Readonly<Record<string, unknown>>;
+  readonly signal: AbortSignal;
+  onProgress?(text: string): void;
+  onTask?(status: McpTaskStatus): void;
+}
+
+/** What a connection lends to a call. */
+export interface CallPlace {
+  readonly client: Client;
+  readonly config: McpServerConfig;
+  readonly answerers: McpAnswerers;
+  diagnosis(): string;
+  /** While it works, a server may ask on its behalf. */
+  begin(call: AskingCall): () => void;
+}
+
+const PROGRESS_FACTOR = 10;
+const TASK_TOTAL_MS = 60 * 60 * 1000;
+const PROGRESS_EVERY_MS = 200;
+/** Belongs to the protocol, not to whoever may add to a call. */
+const RESERVED_META = /^(io\.modelcontextprotocol\/|progressToken$)/;
+
+export async function callTool(place: CallPlace, call: McpCall): Promise<CallToolResult> {
+  const { config } = place;
+  const isTask = call.definition.taskSupport === "required";
+  const totalMs = isTask ? Math.max(TASK_TOTAL_MS, config.timeoutMs) : config.timeoutMs * PROGRESS_FACTOR;
+  const clock = callClock({ silenceMs: config.timeoutMs, totalMs });
+  const signal = AbortSignal.any([call.signal, clock.signal]);
+  const end = place.begin({
+    toolCallId: call.toolCallId,
+    answerers: place.answerers,
+    signal,
+    whileAsking: (work) => clock.pauseFor(work),
+  });
+  try {
+    return await Promise.race([
+      isTask ? asTask(place, { call, clock, signal, totalMs }) : plainly(place, { call, clock, signal }),
+      ended(signal),
+    ]);
+  } catch (error) {
+    throw await worded(error, { place, call, clock });
+  } finally {
+    clock.stop();
+    end();
+  }
+}
+
+interface Under {
+  readonly call: McpCall;
+  readonly clock: CallClock;
+  readonly signal: AbortSignal;
+}
+
+function plainly({ client }: CallPlace, { call, clock, signal }: Under): Promise<CallToolResult> {
+  const { name, inputSchema } = call.definition;
+  return client.callTool(paramsOf(call), {
+    signal,
+    timeout: LIBRARY_MS,
+    onprogress: progressReader(call, clock),
+    toolDefinition: { name, inputSchema: { ...inputSchema, type: "object" } },
+  });
+}
+
+async function asTask(
+  { client, config }: CallPlace,
+  { call, clock, signal, totalMs }: Under & { totalMs: number },
+): Promise<CallToolResult> {
+  const { isCallToolResult } = await import("@modelcontextprotocol/client");
+  const result = await callAsTask({
+    client,
+    params: paramsOf(call),
+    timeoutMs: config.timeoutMs,
+    ttlMs: totalMs,
+    signal,
+    onStatus(status) {
+      clock.touch();
+      call.onTask?.(status);
+      if (status.statusMessage !== undefined) call.onProgress?.(status.statusMessage);
+    },
+  });
+  if (!isCallToolResult(result)) throw new Error("the task ended with something that is no result");
+  return result;
+}
+
+function paramsOf({ definition, arguments: given, meta = {} }: McpCall): {
+  name: string;
+  arguments: Record<string, unknown>;
+  _meta?: Record<string, unknown>;
+} {
+  const kept = Object.entries(meta).filter(([key]) => !RESERVED_META.test(key));
+  return { name: definition.name, arguments: given, ...(kept.length > 0 && { _meta: Object.fromEntries(kept) }) };
+}
+
+/** Every sign counts for the clock; only some are shown. */
+function progressReader(
+  call: McpCall,
+  clock: CallClock,
+): (progress: { progress: number; total?: number | undefined; message?: string | undefined }) => void {
+  let shownAt = Number.NEGATIVE_INFINITY;
+  return ({ progress, total, message }) => {
+    clock.touch();
+    if (performance.now() - shownAt < PROGRESS_EVERY_MS) return;
+    shownAt = performance.now();
+    const words = cleanLine(message);
+    const count = total === undefined ? String(progress) : `${progress}/${total}`;
+    call.onProgress?.(words === "" ? count : `${words} (${count})`);
+  };
+}
+
+function ended(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+}
+
+async function worded(
+  error: unknown,
+  { place, call, clock }: { place: CallPlace; call: McpCall; clock: CallClock },
+): Promise<unknown> {
+  if (call.signal.aborted) return call.signal.reason;
+  const server = `The MCP server ${place.config.name}`;
+  const over: unknown = clock.signal.reason;
+  if (over instanceof CallTimeout) {
+    const advice =
+      "What the call has done so far is unknown. The time-out of the server can be raised in its settings.";
+    return new ToolError(`${server} ${over.message} and the call was cancelled. ${advice}`, {
+      code: "timeout",
+      cause: error,
+    });
+  }
+  const { SdkError, SdkErrorCode } = await import("@modelcontextprotocol/client");
+  if (error instanceof SdkError && error.code === SdkErrorCode.ConnectionClosed) {
+    const why = place.diagnosis() === "" ? "" : ` (${place.diagnosis()})`;
+    return new ToolError(
+      `${server} ended while it worked on this call${why}. What the call has done is unknown. The next call starts the server again.`,
+      { cause: error },
+    );
+  }
+  const said = cleanLine(error instanceof Error ? error.message : String(error), 1000);
+  return new ToolError(`${server} refused the call or failed in it. What it said, as data: ${said}`, { cause: error });
+}

@@ -1,0 +1,99 @@
+/** What stands for a configured server where it is approved and recognised again. */
+import { createHash } from "node:crypto";
+import { clip, sanitise } from "../../lib/text.ts";
+import { isReference } from "./config-variables.ts";
+import type { McpServerConfig } from "./server.ts";
+
+/** Executable configuration as the trust store keeps it: any change of the digest asks again. */
+export interface PinnedItem {
+  readonly kind: "mcp";
+  readonly id: string;
+  readonly digest: string;
+  /** For a person: what would run or be called, without secret values. */
+  readonly shown: string;
+}
+
+/** Of the entry as written: the digest holds the values too, since a variable such as NODE_OPTIONS is code. */
+export function pinnedItem(config: McpServerConfig): PinnedItem {
+  const { transport, sandbox } = config;
+  const whole =
+    transport.type === "stdio"
+      ? ["stdio", transport.command, transport.args, sorted(transport.environment), transport.cwd ?? null]
+      : [transport.type, transport.url, sorted(transport.headers), sorted({ ...transport.oauth })];
+  return {
+    kind: "mcp",
+    id: `${config.source}#${config.name}`,
+    digest: digest([...whole, sandbox ?? null]),
+    shown: shownServer(config),
+  };
+}
+
+/** Which server this is, whatever secrets it is given today: tool definitions are remembered under this. */
+export function serverKey({ name, transport }: McpServerConfig): string {
+  const identity =
+    transport.type === "stdio"
+      ? [transport.command, transport.args, Object.keys(transport.environment).sort(), transport.cwd ?? null]
+      : [transport.type, transport.url, Object.keys(transport.headers).sort()];
+  return `${name}:${digest(identity).slice(0, 32)}`;
+}
+
+/** One line: the command or address, with the names of what it is given. */
+export function shownServer({ transport }: McpServerConfig): string {
+  if (transport.type !== "stdio") {
+    const headers = Object.keys(transport.headers);
+    return line([maskedUrl(transport.url), ...(headers.length > 0 ? [`(headers: ${headers.join(", ")})`] : [])]);
+  }
+  const environment = Object.keys(transport.environment);
+  return line([
+    [transport.command, ...maskedArguments(transport.args)].map(quoted).join(" "),
+    ...(transport.cwd === undefined ? [] : [`(in ${transport.cwd})`]),
+    ...(environment.length > 0 ? [`(variables: ${environment.join(", ")})`] : []),
+  ]);
+}
+
+const MASK = "***";
+const SECRET_OPTION = /^-{1,2}[\w-]*(?:key|token|secret|password|passwd|auth|bearer|credentials?)$/i;
+
+/** References stay readable; whatever else may be a secret, so nothing of it is shown. */
+export function maskedValues(values: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, isReference(value) ? value : MASK]));
+}
+
+export function maskedArguments(values: readonly string[]): string[] {
+  return values.map((value, index) => {
+    const [option = "", given] = splitOnce(value, "=");
+    if (given !== undefined && SECRET_OPTION.test(option)) return `${option}=${isReference(given) ? given : MASK}`;
+    const isSecret = SECRET_OPTION.test(values[index - 1] ?? "") && !value.startsWith("-");
+    return isSecret && !isReference(value) ? MASK : value;
+  });
+}
+
+/** Values in the query are where keys hide. */
+export function maskedUrl(url: string): string {
+  const [address = "", query] = splitOnce(url, "?");
+  if (query === undefined) return url;
+  const shown = query.split("&").map((pair) => {
+    const [name = "", value] = splitOnce(pair, "=");
+    return value === undefined || isReference(value) ? pair : `${name}=${MASK}`;
+  });
+  return `${address}?${shown.join("&")}`;
+}
+
+function splitOnce(value: string, separator: string): [string, string?] {
+  const at = value.indexOf(separator);
+  return at < 0 ? [value] : [value.slice(0, at), value.slice(at + separator.length)];
+}
+
+const MAX_SHOWN_CHARACTERS = 4000;
+
+/** Hidden characters are visible in it, and no part can pass for another line. */
+function line(parts: readonly string[]): string {
+  return clip(sanitise(parts.join(" ")).replace(/\s*\n\s*/g, " ⏎ "), MAX_SHOWN_CHARACTERS);
+}
+
+const quoted = (value: string): string => (/^[\w@%+=:,./$*{}-]+$/.test(value) ? value : JSON.stringify(value));
+
+const sorted = (values: Readonly<Record<string, unknown>>): [string, unknown][] =>
+  Object.entries(values).sort(([one], [other]) => (one < other ? -1 : 1));
+
+const digest = (value: unknown): string => createHash("sha256").update(JSON.stringify(value)).digest("hex");

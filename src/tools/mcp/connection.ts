@@ -1,0 +1,326 @@
+/**
+ * The connection to one server, shared by everyone who uses it with the same settings. Made when it is first needed, made
+ * again after it was lost, ended when nobody is left.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import type { CallToolResult } from "@modelcontextprotocol/client";
+import { plural } from "../../lib/text.ts";
+import { ToolError } from "../tool.ts";
+import { cleanLine, cleanText } from "./bounds.ts";
+import { callTool, type McpCall } from "./call.ts";
+import { type CallClock, CallTimeout, callClock } from "./call-clock.ts";
+import { type Listing, listTools } from "./definitions.ts";
+import { type OpenBase, OpenError, type Opened, openConnection } from "./open.ts";
+import type { AskingCall, McpAnswerers } from "./requests.ts";
+import type { McpServerConfig, McpStatus, McpToolDefinition } from "./server.ts";
+
+export interface McpServerState {
+  readonly status: McpStatus;
+  /** Why it failed, or why someone must sign in. */
+  readonly error?: string;
+}
+
+/** Someone who uses servers: a session. */
+export interface McpUser extends McpAnswerers {
+  /** Folders the server is told about, absolute. */
+  readonly roots?: readonly string[];
+  onStatus?(serverName: string, state: McpServerState): void;
+  onToolsChanged?(serverName: string, definitions: readonly McpToolDefinition[]): void;
+  /** Something a person should read: a slow start, tools left out. */
+  onNotice?(serverName: string, message: string): void;
+  /** What the server logs, for debugging. */
+  onLog?(serverName: string, level: string, text: string): void;
+}
+
+export interface ConnectionLimits {
+  readonly slowMs: number;
+  readonly backoffMs: number;
+  readonly restarts: number;
+  readonly restartWindowMs: number;
+}
+
+export interface ConnectionOptions {
+  readonly config: McpServerConfig;
+  readonly base: OpenBase;
+  readonly limits: ConnectionLimits;
+  /** Runs the work when a place among those who connect is free. */
+  inTurn<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>;
+}
+
+interface Live extends Opened {
+  listing: Listing;
+}
+
+const MAX_INSTRUCTIONS_CHARACTERS = 2000;
+const MAX_BACKOFF_MS = 5000;
+/** A server that changes its tools without end is not listened to for ever. */
+const MAX_RELISTS = 100;
+
+export class Connection {
+  readonly members = new Set<{ readonly user: McpUser }>();
+  readonly #options: ConnectionOptions;
+  readonly #calls = new Set<AskingCall>();
+  readonly #stop = new AbortController();
+  #connecting: CallClock | undefined;
+  #state: McpServerState = { status: "pending" };
+  #live: Live | undefined;
+  #opening: Promise<Live> | undefined;
+  #starts: number[] = [];
+  #isLegacy = false;
+  #relists = 0;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+  }
+
+  get state(): McpServerState {
+    return this.#state;
+  }
+
+  get live(): Live | undefined {
+    return this.#live;
+  }
+
+  get instructions(): string | undefined {
+    const text = cleanText(this.#live?.client.getInstructions(), MAX_INSTRUCTIONS_CHARACTERS).trim();
+    return text === "" ? undefined : text;
+  }
+
+  /** Connects when needed. An abort ends the waiting, not the connecting: others may wait for it too. */
+  async ready(signal: AbortSignal): Promise<Live> {
+    signal.throwIfAborted();
+    if (this.#stop.signal.aborted) throw this.#error("is stopped");
+    if (this.#live !== undefined) return this.#live;
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = undefined;
+    });
+    return untilAborted(this.#opening, signal);
+  }
+
+  async call(call: McpCall, user: McpUser): Promise<CallToolResult> {
+    const live = await this.ready(call.signal);
+    const begin = (asking: AskingCall): (() => void) => {
+      this.#calls.add(asking);
+      return () => this.#calls.delete(asking);
+    };
+    const { client, diagnosis } = live;
+    try {
+      return await callTool({ client, diagnosis, config: this.#options.config, answerers: user, begin }, call);
+    } catch (error) {
+      if (!(error instanceof ToolError) || !(await isUnauthorized(error.cause))) throw error;
+      await this.#drop(live);
+      throw this.#needsSignIn();
+    }
+  }
+
+  /** Ends the connection and forgets its failures; the next use connects anew. */
+  async reconnect(): Promise<void> {
+    const { reason } = this.#stop.signal;
+    if (reason !== undefined) return;
+    this.#starts = [];
+    await this.#opening?.catch(() => undefined);
+    await this.#drop(this.#live);
+    this.#say({ status: "pending" });
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort(this.#error("is stopped"));
+    await this.#opening?.catch(() => undefined);
+    await this.#drop(this.#live);
+    this.#say({ status: "stopped" });
+  }
+
+  async #open(): Promise<Live> {
+    const { inTurn, limits, config } = this.#options;
+    await this.#waitForRestart();
+    const { signal } = this.#stop;
+    return inTurn(async () => {
+      this.#starts.push(performance.now());
+      this.#say({ status: "pending" });
+      const slow = setTimeout(() => this.#notice(`needs more than ${limits.slowMs / 1000} s to start.`), limits.slowMs);
+      const clock = callClock({ silenceMs: config.timeoutMs, totalMs: config.timeoutMs });
+      this.#connecting = clock;
+      try {
+        return await this.#connect(AbortSignal.any([signal, clock.signal]));
+      } catch (error) {
+        throw await this.#failed(error);
+      } finally {
+        clearTimeout(slow);
+        clock.stop();
+        this.#connecting = undefined;
+      }
+    }, signal);
+  }
+
+  async #connect(signal: AbortSignal): Promise<Live> {
+    const { config, base } = this.#options;
+    const opened = await openConnection({
+      config,
+      base,
+      requests: {
+        serverName: config.name,
+        offers: { elicit: this.#offers("elicit"), sample: this.#offers("sample") },
+        roots: this.#users().find(({ roots }) => roots !== undefined)?.roots ?? [],
+        findCall: () => this.#asking(),
+      },
+      isLegacy: this.#isLegacy,
+      signal,
+      whileAsking: (work) => this.#whileAsking(work),
+      onToolsChanged: () => void this.#relist(),
+      onLog: (level, text) => this.#tell((user) => user.onLog?.(config.name, level, text)),
+      onWarning: (message) => this.#notice(message),
+    });
+    const live: Live = { ...opened, listing: { definitions: [], notices: [] } };
+    try {
+      live.listing = await this.#list(opened, signal);
+    } catch (error) {
+      await opened.close();
+      throw new OpenError(error, opened.diagnosis());
+    }
+    this.#isLegacy = opened.isLegacy;
+    this.#live = live;
+    void opened.closed.then(() => this.#lost(live));
+    for (const notice of live.listing.notices) this.#notice(notice);
+    this.#say({ status: "connected" });
+    return live;
+  }
+
+  async #list({ client }: Opened, signal: AbortSignal): Promise<Listing> {
+    const { name, tools } = this.#options.config;
+    if (client.getServerCapabilities()?.tools === undefined) return { definitions: [], notices: [] };
+    const { definitions, notices } = await listTools(client, name, signal);
+    return { notices, definitions: definitions.filter((tool) => tools.includes("*") || tools.includes(tool.name)) };
+  }
+
+  async #relist(): Promise<void> {
+    const live = this.#live;
+    if (live === undefined || ++this.#relists > MAX_RELISTS) return;
+    const { name, timeoutMs } = this.#options.config;
+    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(timeoutMs)]);
+    const listing = await this.#list(live, signal).catch((error: unknown) => {
+      this.#notice(`changed its tools but did not list them: ${cleanLine(String(error))}`);
+      return undefined;
+    });
+    if (listing === undefined || this.#live !== live) return;
+    live.listing = listing;
+    for (const notice of listing.notices) this.#notice(notice);
+    this.#tell((user) => user.onToolsChanged?.(name, listing.definitions));
+  }
+
+  /** The first start is free, so are some more; then a server that keeps ending must rest. */
+  async #waitForRestart(): Promise<void> {
+    const { limits } = this.#options;
+    const now = performance.now();
+    this.#starts = this.#starts.filter((start) => now - start < limits.restartWindowMs);
+    const count = this.#starts.length;
+    if (count === 0) return;
+    if (count > limits.restarts) {
+      const rest = Math.ceil(((this.#starts[0] ?? now) + limits.restartWindowMs - now) / 1000);
+      const why = this.#state.error === undefined ? "" : ` Last failure: ${this.#state.error}`;
+      throw this.#error(
+        `was started ${plural(count, "time")} without lasting; it can be tried again in ${rest} s.${why}`,
+      );
+    }
+    await delay(Math.min(MAX_BACKOFF_MS, limits.backoffMs * 2 ** (count - 1)), undefined, {
+      signal: this.#stop.signal,
+    });
+  }
+
+  async #failed(error: unknown): Promise<unknown> {
+    if (this.#stop.signal.aborted) return this.#stop.signal.reason;
+    const { config } = this.#options;
+    const cause = error instanceof OpenError ? error.cause : error;
+    if (await isUnauthorized(cause)) {
+      this.#starts.pop();
+      return this.#needsSignIn();
+    }
+    const what = cause instanceof CallTimeout ? `no answer within ${config.timeoutMs / 1000} s` : messageOf(cause);
+    const diagnosis = error instanceof OpenError ? error.diagnosis : "";
+    const reason = [cleanLine(what, 500), diagnosis].filter((part) => part !== "").join("; ");
+    this.#say({ status: "failed", error: reason });
+    return this.#error(`could not be reached: ${reason}`);
+  }
+
+  #needsSignIn(): ToolError {
+    const message = "asks for a sign-in";
+    this.#say({ status: "needs-auth", error: message });
+    return this.#error(`${message}. Only a person can do that: troupe mcp login ${this.#options.config.name}`);
+  }
+
+  #lost(live: Live): void {
+    if (this.#live !== live) return;
+    this.#live = undefined;
+    void live.close();
+    const why = live.diagnosis();
+    this.#say({ status: "failed", error: why === "" ? "the connection was closed" : why });
+  }
+
+  async #drop(live: Live | undefined): Promise<void> {
+    if (live === undefined) return;
+    this.#live = undefined;
+    await live.close();
+    await live.client.close().catch(() => undefined);
+  }
+
+  /** Over one pipe a server does not say for which call it asks; with calls of several users it cannot be known. */
+  #asking(): AskingCall | string {
+    const [first, ...others] = this.#calls;
+    if (first === undefined) return "Requests are taken only while a call is under way.";
+    if (others.some(({ answerers }) => answerers !== first.answerers))
+      return "Calls of several sessions are under way, so it is not known whom to ask.";
+    return others.length === 0 ? first : { ...first, toolCallId: undefined };
+  }
+
+  /** A remote server may make any of them wait for a sign-in. */
+  #whileAsking<T>(work: () => Promise<T>): Promise<T> {
+    const pauses = [...this.#calls].map(({ whileAsking }) => whileAsking);
+    const { pauseFor } = this.#connecting ?? {};
+    return [...pauses, ...(pauseFor ? [pauseFor] : [])].reduce((inner, pause) => () => pause(inner), work)();
+  }
+
+  #offers(what: "elicit" | "sample"): boolean {
+    return this.#users().some((user) => user[what] !== undefined);
+  }
+
+  #say(state: McpServerState): void {
+    this.#state = state;
+    this.#tell((user) => user.onStatus?.(this.#options.config.name, state));
+  }
+
+  #notice(message: string): void {
+    this.#tell((user) => user.onNotice?.(this.#options.config.name, message));
+  }
+
+  #tell(say: (user: McpUser) => void): void {
+    for (const user of this.#users()) say(user);
+  }
+
+  #users(): McpUser[] {
+    return [...new Set([...this.members].map(({ user }) => user))];
+  }
+
+  #error(what: string): ToolError {
+    return new ToolError(`The MCP server ${this.#options.config.name} ${what}`);
+  }
+}
+
+async function isUnauthorized(error: unknown): Promise<boolean> {
+  const { SdkErrorCode, SdkHttpError, UnauthorizedError } = await import("@modelcontextprotocol/client");
+  if (error instanceof UnauthorizedError) return true;
+  if (error instanceof SdkHttpError)
+    return error.code === SdkErrorCode.ClientHttpAuthentication || error.data.status === 401;
+  return false;
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message;
+}
+
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason);
+    signal.addEventListener("abort", stop, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+  });
+}

@@ -1,0 +1,156 @@
+/**
+ * All MCP servers of a process. A server with the same settings is connected once, however many sessions and agents use
+ * it; nothing is started before its tools are asked for or called.
+ */
+import type { CallToolResult } from "@modelcontextprotocol/client";
+import type { PrepareProgram } from "../../lib/node/program.ts";
+import { ToolError } from "../tool.ts";
+import type { McpCall } from "./call.ts";
+import { Connection, type ConnectionLimits, type McpServerState, type McpUser } from "./connection.ts";
+import type { OpenBase } from "./open.ts";
+import { listResources, type McpResource, type McpResourceText, readResource } from "./resource-access.ts";
+import type { McpServerConfig, McpToolDefinition } from "./server.ts";
+
+export interface McpConnectionsOptions {
+  readonly version: string;
+  /** Where servers run that name no folder. */
+  readonly cwd: string;
+  /** Of troupe itself; servers see only what `childEnvironment` lets through. `process.env` unless given. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** Decides about the sandbox of each program; without it programs run as they are. */
+  readonly prepare?: PrepareProgram;
+  readonly allowPrivateHosts?: readonly string[];
+  readonly authProvider?: NonNullable<OpenBase["authProvider"]>;
+  readonly wrapFetch?: NonNullable<OpenBase["wrapFetch"]>;
+  readonly limits?: Partial<ConnectionLimits & { readonly connectAtOnce: number }>;
+}
+
+/** One server as one user sees it. */
+export interface McpServer {
+  readonly config: McpServerConfig;
+  state(): McpServerState;
+  /** Connects when needed. */
+  definitions(signal: AbortSignal): Promise<readonly McpToolDefinition[]>;
+  /** As listed last, without connecting. */
+  knownDefinitions(): readonly McpToolDefinition[] | undefined;
+  /** What the server says about its use, once connected; bounded and safe to show. */
+  instructions(): string | undefined;
+  hasResources(): boolean;
+  call(call: McpCall): Promise<CallToolResult>;
+  listResources(signal: AbortSignal): Promise<readonly McpResource[]>;
+  readResource(uri: string, signal: AbortSignal): Promise<McpResourceText>;
+  /** Ends the connection, for everyone, and forgets its failures. */
+  reconnect(): Promise<void>;
+  /** When the last user has left, the server is ended; resolves then. */
+  release(): Promise<void>;
+}
+
+const LIMITS = { connectAtOnce: 5, slowMs: 10_000, backoffMs: 250, restarts: 3, restartWindowMs: 5 * 60_000 };
+
+export class McpConnections {
+  readonly #base: OpenBase;
+  readonly #limits: ConnectionLimits;
+  readonly #connections = new Map<string, Connection>();
+  readonly #closing = new Set<Promise<void>>();
+  readonly #inTurn: <T>(work: () => Promise<T>, signal: AbortSignal) => Promise<T>;
+  #watchdog: ReturnType<OpenBase["watchdog"]> | undefined;
+  #isClosed = false;
+
+  constructor(options: McpConnectionsOptions) {
+    const { limits, environment = process.env, ...rest } = options;
+    const { connectAtOnce, ...others } = { ...LIMITS, ...limits };
+    this.#limits = others;
+    this.#inTurn = turns(connectAtOnce);
+    const mark = `mcp-${crypto.randomUUID()}`;
+    let marks = 0;
+    this.#base = {
+      ...rest,
+      environment,
+      newMark: () => `${mark}.${++marks}`,
+      watchdog: () => {
+        this.#watchdog ??= startWatchdog(mark);
+        return this.#watchdog;
+      },
+    };
+  }
+
+  /** Counts as a user from now on; nothing is started. */
+  use(config: McpServerConfig, user: McpUser = {}): McpServer {
+    if (this.#isClosed) throw new ToolError("The MCP servers are stopped.");
+    const key = sharingKey(config, user);
+    const connection = this.#connections.get(key) ?? this.#add(key, config);
+    // Who uses a server twice leaves it twice.
+    const member = { user };
+    connection.members.add(member);
+    return {
+      config,
+      state: () => connection.state,
+      definitions: async (signal) => (await connection.ready(signal)).listing.definitions,
+      knownDefinitions: () => connection.live?.listing.definitions,
+      instructions: () => connection.instructions,
+      hasResources: () => connection.live?.client.getServerCapabilities()?.resources !== undefined,
+      call: (call) => connection.call(call, user),
+      listResources: async (signal) => listResources((await connection.ready(signal)).client, { config, signal }),
+      readResource: async (uri, signal) =>
+        readResource((await connection.ready(signal)).client, { config, uri, signal }),
+      reconnect: () => connection.reconnect(),
+      release: async () => {
+        const wasUsing = connection.members.delete(member);
+        if (wasUsing && connection.members.size === 0) await this.#remove(key, connection);
+      },
+    };
+  }
+
+  /** Every server is ended and gone when this resolves. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const [key, connection] of this.#connections) void this.#remove(key, connection);
+    await Promise.all(this.#closing);
+    const watchdog = await this.#watchdog;
+    watchdog?.close();
+  }
+
+  #add(key: string, config: McpServerConfig): Connection {
+    const connection = new Connection({ config, base: this.#base, limits: this.#limits, inTurn: this.#inTurn });
+    this.#connections.set(key, connection);
+    return connection;
+  }
+
+  async #remove(key: string, connection: Connection): Promise<void> {
+    if (this.#connections.get(key) === connection) this.#connections.delete(key);
+    const closing = connection.close();
+    this.#closing.add(closing);
+    await closing.finally(() => this.#closing.delete(closing));
+  }
+}
+
+/** What a server is told about us is part of how it is connected. */
+function sharingKey(config: McpServerConfig, user: McpUser): string {
+  const offers = [user.elicit !== undefined, user.sample !== undefined];
+  const { transport, tools, timeoutMs, name, scope, sandbox } = config;
+  return JSON.stringify([name, scope, transport, tools, timeoutMs, sandbox ?? "", offers, user.roots ?? []]);
+}
+
+async function startWatchdog(mark: string): ReturnType<OpenBase["watchdog"]> {
+  const watchdog = await import("../shell/watchdog.ts");
+  // No process holds a file of ours; the mark and the group are all there is to go by.
+  return watchdog.startWatchdog({ mark, folder: `/dev/null/${mark}` });
+}
+
+/** At most so many at once, the others in the order they came. */
+function turns(most: number): <T>(work: () => Promise<T>, signal: AbortSignal) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let busy = 0;
+  return async (work, signal) => {
+    if (busy >= most) await new Promise<void>((resolve) => waiting.push(resolve));
+    else busy++;
+    try {
+      signal.throwIfAborted();
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) busy--;
+      else next();
+    }
+  };
+}

@@ -1,0 +1,88 @@
+/** The tools of a server as it lists them, cut down to what can be offered. What is left out is said. */
+import type { Client } from "@modelcontextprotocol/client";
+import * as z from "zod";
+import { isObject } from "../../lib/json.ts";
+import { cleanLine, jsonProblem } from "./bounds.ts";
+import { LIBRARY_MS } from "./call-clock.ts";
+import type { McpToolAnnotations, McpToolDefinition } from "./server.ts";
+
+export interface Listing {
+  readonly definitions: readonly McpToolDefinition[];
+  /** What was left out and why, for people. */
+  readonly notices: readonly string[];
+}
+
+const MAX_PAGES = 20;
+export const MAX_TOOLS_PER_SERVER = 256;
+const MAX_NAME_CHARACTERS = 256;
+/** Kept in full for the person who approves; the model gets less. */
+const MAX_DESCRIPTION_CHARACTERS = 16 * 1024;
+const SCHEMA_LIMITS = { depth: 32, nodes: 5000, characters: 32 * 1024 };
+const MAX_NOTICES = 10;
+
+/** Looser than the protocol: one tool out of shape must not cost the others. */
+const page = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().max(4096).optional() });
+
+/** Each page counts for the signal; nothing else bounds the time. */
+export async function listTools(client: Client, server: string, signal: AbortSignal): Promise<Listing> {
+  const found = new Map<string, McpToolDefinition>();
+  const notices = new Set<string>();
+  const say = (notice: string): void => {
+    if (notices.size < MAX_NOTICES) notices.add(`MCP server ${server}: ${notice}`);
+  };
+  let cursor: string | undefined;
+  for (let pages = 1; ; pages++) {
+    const request = { method: "tools/list", ...(cursor !== undefined && { params: { cursor } }) };
+    const { tools, nextCursor } = await client.request(request, page, { timeout: LIBRARY_MS, signal });
+    for (const tool of tools) {
+      if (found.size >= MAX_TOOLS_PER_SERVER) break;
+      const read = readDefinition(tool, server);
+      if (typeof read === "string") say(read);
+      else if (found.has(read.name)) say(`the tool ${cleanLine(read.name, 80)} is listed twice; the first counts.`);
+      else found.set(read.name, read);
+    }
+    if (found.size >= MAX_TOOLS_PER_SERVER && (nextCursor !== undefined || tools.length > found.size)) {
+      say(`it lists more than ${MAX_TOOLS_PER_SERVER} tools; the rest is left out.`);
+      break;
+    }
+    if (nextCursor === undefined || nextCursor === cursor) break;
+    if (pages === MAX_PAGES) {
+      say(`its list of tools has more than ${MAX_PAGES} pages; the rest is left out.`);
+      break;
+    }
+    cursor = nextCursor;
+  }
+  return { definitions: [...found.values()], notices: [...notices] };
+}
+
+/** The definition, or why the tool is left out. */
+export function readDefinition(tool: unknown, server: string): McpToolDefinition | string {
+  if (!isObject(tool) || typeof tool.name !== "string" || tool.name === "") return "a tool without a name is left out.";
+  const { name, description, title, inputSchema, outputSchema } = tool;
+  const left = (why: string): string => `the tool ${cleanLine(name, 80)} is left out: ${why}.`;
+  if (name.length > MAX_NAME_CHARACTERS) return left(`its name is longer than ${MAX_NAME_CHARACTERS} characters`);
+  if (!isObject(inputSchema) || inputSchema.type !== "object") return left("its schema does not describe an object");
+  const problem = jsonProblem(inputSchema, SCHEMA_LIMITS);
+  if (problem !== undefined) return left(`its schema ${problem}`);
+  const hasOutput = isObject(outputSchema) && jsonProblem(outputSchema, SCHEMA_LIMITS) === undefined;
+  const annotations = annotationsOf(tool.annotations);
+  const taskSupport = isObject(tool.execution) ? tool.execution.taskSupport : undefined;
+  return {
+    server,
+    name,
+    description: typeof description === "string" ? description.slice(0, MAX_DESCRIPTION_CHARACTERS) : "",
+    inputSchema,
+    ...(typeof title === "string" && title !== "" && { title: title.slice(0, MAX_NAME_CHARACTERS) }),
+    ...(hasOutput && { outputSchema }),
+    ...(annotations && { annotations }),
+    ...((taskSupport === "required" || taskSupport === "optional") && { taskSupport }),
+  };
+}
+
+function annotationsOf(value: unknown): McpToolAnnotations | undefined {
+  if (!isObject(value)) return undefined;
+  const hints = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] as const;
+  const kept = hints.flatMap((hint) => (typeof value[hint] === "boolean" ? [[hint, value[hint]] as const] : []));
+  const title = typeof value.title === "string" ? { title: value.title.slice(0, MAX_NAME_CHARACTERS) } : {};
+  return { ...title, ...Object.fromEntries(kept) };
+}

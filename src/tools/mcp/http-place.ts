@@ -1,0 +1,97 @@
+/**
+ * Where a remote server may be. A person may name an address of the own machine or network, and then it is meant; a
+ * project or a plugin may not, because what answers there trusts whoever is local.
+ */
+import { addressKind, isLocalName, parseAddress, refusalOf, refusalOfName } from "../../lib/address.ts";
+import type { ResolvedAddress } from "../web/web-access.ts";
+import type { McpHttpTransport, McpServerConfig } from "./server.ts";
+
+export interface HttpPlace {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Hosts of the own network that were named by a person. */
+  readonly privateHosts: ReadonlySet<string>;
+}
+
+/** An address or URL that must not be reached; the message says why. */
+export class PlaceError extends Error {
+  override readonly name = "PlaceError";
+}
+
+const MAX_URL_CHARACTERS = 4096;
+const MAX_HEADERS = 50;
+const MAX_HEADER_CHARACTERS = 8192;
+/** Decided by the connection, not by whoever writes a configuration. */
+const RESERVED_HEADERS =
+  /^(host|connection|content-length|content-type|transfer-encoding|upgrade|te|trailer|expect|keep-alive|accept|accept-encoding|mcp-.*|proxy-.*|last-event-id)$/i;
+/** Names that no public server can have. */
+const PRIVATE_NAME = /^[^.]+$|\.(internal|intranet|local|lan|corp|home|private|home\.arpa)$/i;
+
+export function httpPlace(config: McpServerConfig, allowPrivateHosts: readonly string[] = []): HttpPlace {
+  if (config.transport.type === "stdio") throw new PlaceError("it is not a remote server");
+  const url = urlOf(config.transport);
+  const mayNamePrivate = config.scope === "user" || config.scope === "flag" || config.scope === "program";
+  const host = hostOf(url);
+  const named = mayNamePrivate && (parseAddress(host) !== undefined || isLocalName(host) || PRIVATE_NAME.test(host));
+  const privateHosts = new Set([...allowPrivateHosts.map((name) => name.toLowerCase()), ...(named ? [host] : [])]);
+  return { url, headers: checkedHeaders(config.transport.headers), privateHosts };
+}
+
+function urlOf({ url: text }: McpHttpTransport): URL {
+  if (text.length > MAX_URL_CHARACTERS) throw new PlaceError(`its URL is longer than ${MAX_URL_CHARACTERS} characters`);
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined) throw new PlaceError("its URL is not complete");
+  if (url.protocol !== "http:" && url.protocol !== "https:")
+    throw new PlaceError(`its URL begins with ${url.protocol}, but only http and https are spoken`);
+  if (url.username !== "" || url.password !== "")
+    throw new PlaceError("its URL holds a user name or password; put it into headers");
+  url.hash = "";
+  return url;
+}
+
+function checkedHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const entries = Object.entries(headers);
+  if (entries.length > MAX_HEADERS) throw new PlaceError(`it has more than ${MAX_HEADERS} headers`);
+  for (const [name, value] of entries) {
+    if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/.test(name)) throw new PlaceError("one of its headers has no valid name");
+    if (RESERVED_HEADERS.test(name)) throw new PlaceError(`its header ${name} cannot be set`);
+    if (value.length > MAX_HEADER_CHARACTERS || /[^\t\x20-\x7e\x80-\xff]/.test(value))
+      throw new PlaceError(`the value of its header ${name} has characters that a header cannot have`);
+  }
+  return Object.fromEntries(entries);
+}
+
+/**
+ * All addresses of the host, each one checked, to be dialled as they are: a name cannot point elsewhere between the
+ * check and the connection. What answers for cloud metadata is never reached, whoever names it.
+ */
+export async function dialAddresses(url: URL, place: HttpPlace): Promise<readonly ResolvedAddress[]> {
+  const host = hostOf(url);
+  const isPrivateNamed = place.privateHosts.has(host);
+  const nameRefusal = refusalOfName(host, { allowLocalhost: isPrivateNamed });
+  if (nameRefusal !== undefined) throw refused(host, nameRefusal);
+  const literal = parseAddress(host);
+  const addresses = literal ? [{ address: host, family: literal.length === 4 ? 4 : 6 }] : await resolve(host);
+  for (const { address } of addresses) {
+    const reason = refusalOf(address);
+    const isNear = ["loopback", "private"].includes(addressKind(address));
+    if (reason !== undefined && !(isPrivateNamed && isNear)) throw refused(host, reason);
+  }
+  return addresses;
+}
+
+async function resolve(host: string): Promise<readonly ResolvedAddress[]> {
+  const { lookup } = await import("node:dns/promises");
+  const addresses = await lookup(host, { all: true }).catch(() => []);
+  if (addresses.length === 0) throw new PlaceError(`the name ${host} could not be resolved`);
+  return addresses;
+}
+
+export function hostOf(url: URL): string {
+  return url.hostname.toLowerCase().replace(/^\[(.*)\]$/, "$1");
+}
+
+function refused(host: string, reason: string): PlaceError {
+  const remedy = "Addresses of the own machine or network are reached only when a person's own settings name them.";
+  return new PlaceError(`${host} is ${reason}. ${remedy}`);
+}

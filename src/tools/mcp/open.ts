@@ -1,0 +1,235 @@
+/** One attempt to reach a server: process or HTTP, version of the protocol, capabilities. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { AuthProvider, Client, FetchLike, OAuthClientProvider, Transport } from "@modelcontextprotocol/client";
+import { childEnvironment } from "../../lib/node/child-environment.ts";
+import type { PreparedProgram, PrepareProgram } from "../../lib/node/program.ts";
+import { MARK_NAME } from "../shell/family.ts";
+import type { Watchdog } from "../shell/watchdog.ts";
+import { cleanText } from "./bounds.ts";
+import { LIBRARY_MS } from "./call-clock.ts";
+import { guardedFetch } from "./guarded-fetch.ts";
+import { httpPlace } from "./http-place.ts";
+import { answerRequests, capabilitiesFor, type RequestsOptions } from "./requests.ts";
+import type { McpServerConfig, McpStdioTransport } from "./server.ts";
+import { StdioTransport } from "./stdio-transport.ts";
+
+export type McpAuthProvider = AuthProvider | OAuthClientProvider;
+
+export type WhileAsking = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** What all connections of a process share. */
+export interface OpenBase {
+  readonly version: string;
+  /** Where servers run that name no folder. */
+  readonly cwd: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly prepare?: PrepareProgram;
+  /** Private hosts that the user allows whatever entry names them. */
+  readonly allowPrivateHosts?: readonly string[];
+  authProvider?(config: McpServerConfig): McpAuthProvider | undefined | Promise<McpAuthProvider | undefined>;
+  /** Puts itself around every request to a remote server. While it waits for a person, nothing else is out of time. */
+  wrapFetch?(config: McpServerConfig, fetch: FetchLike, whileAsking: WhileAsking): FetchLike;
+  watchdog(): Promise<Watchdog>;
+  /** Marks the processes of one server. */
+  newMark(): string;
+}
+
+export interface OpenRequest {
+  readonly config: McpServerConfig;
+  readonly base: OpenBase;
+  readonly requests: RequestsOptions;
+  /** True when the server is known to speak only what came before 2026. */
+  readonly isLegacy: boolean;
+  /** Ends the attempt, also when it takes too long. */
+  readonly signal: AbortSignal;
+  readonly whileAsking: WhileAsking;
+  onToolsChanged(): void;
+  onLog(level: string, text: string): void;
+  onWarning(message: string): void;
+}
+
+export interface Opened {
+  readonly client: Client;
+  readonly isLegacy: boolean;
+  /** Resolves when the connection is gone, whoever ended it. */
+  readonly closed: Promise<void>;
+  /** Why it ended and the last it said, as far as that is known. */
+  diagnosis(): string;
+  close(): Promise<void>;
+}
+
+/** A failure to connect, with what the server said of it. */
+export class OpenError extends Error {
+  override readonly name = "OpenError";
+  readonly diagnosis: string;
+
+  constructor(cause: unknown, diagnosis: string) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.diagnosis = diagnosis;
+  }
+}
+
+const MAX_STDERR_SHOWN = 1000;
+const MAX_PROBE_MS = 10_000;
+const LIST_CHANGED_DEBOUNCE_MS = 300;
+const MAX_LOG_CHARACTERS = 2000;
+const FAREWELL_MS = 500;
+
+export async function openConnection(request: OpenRequest): Promise<Opened> {
+  const isOld = request.isLegacy || request.config.transport.type === "sse";
+  try {
+    return await attempt(request, isOld);
+  } catch (error) {
+    // Some servers end when they hear anything before "initialize"; they get what they expect, in a new process.
+    if (isOld || !(error instanceof ProbeKilledError)) throw error;
+    return attempt(request, true);
+  }
+}
+
+class ProbeKilledError extends OpenError {}
+
+async function attempt(request: OpenRequest, isLegacy: boolean): Promise<Opened> {
+  const { signal } = request;
+  const carrier = await carrierFor(request);
+  const client = await newClient(request, isLegacy);
+  const closed = new Promise<void>((resolve) => {
+    client.onclose = resolve;
+  });
+  client.onerror = () => undefined;
+  const stop = (): void => void carrier.close();
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    signal.throwIfAborted();
+    await Promise.race([client.connect(carrier.transport, { timeout: LIBRARY_MS, signal }), aborted(signal)]);
+    const era = client.getProtocolEra();
+    return { client, isLegacy: era === "legacy", closed, diagnosis: carrier.diagnosis, close: () => carrier.close() };
+  } catch (cause) {
+    const wasKilled = !isLegacy && carrier.endedByItself() && !signal.aborted;
+    await carrier.close();
+    if (signal.aborted) throw signal.reason;
+    throw wasKilled ? new ProbeKilledError(cause, carrier.diagnosis()) : new OpenError(cause, carrier.diagnosis());
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
+}
+
+async function newClient(request: OpenRequest, isLegacy: boolean): Promise<Client> {
+  const { config, base, requests } = request;
+  const { Client: McpClient } = await import("@modelcontextprotocol/client");
+  const client = new McpClient(
+    { name: "troupe", version: base.version },
+    {
+      capabilities: capabilitiesFor(requests),
+      versionNegotiation: isLegacy ? { mode: "legacy" } : { mode: "auto", probe: { timeoutMs: probeMs(config) } },
+      // A schema of a server is data; compiling it would run for as long as the server likes.
+      jsonSchemaValidator: {
+        getValidator: () => (input: unknown) => ({ valid: true, data: input as never, errorMessage: undefined }),
+      },
+      inputRequired: { maxRounds: 10 },
+      listChanged: {
+        tools: { autoRefresh: false, debounceMs: LIST_CHANGED_DEBOUNCE_MS, onChanged: () => request.onToolsChanged() },
+      },
+    },
+  );
+  await answerRequests(client, requests);
+  client.setNotificationHandler("notifications/message", ({ params }) => {
+    const text = typeof params.data === "string" ? params.data : JSON.stringify(params.data ?? "");
+    request.onLog(params.level, cleanText(text, MAX_LOG_CHARACTERS));
+  });
+  return client;
+}
+
+/** Only a process may be silent on a question it does not know; then it is asked in the old way. */
+function probeMs({ transport, timeoutMs }: McpServerConfig): number {
+  return transport.type === "stdio" ? Math.min(MAX_PROBE_MS, timeoutMs / 2) : LIBRARY_MS;
+}
+
+interface Carrier {
+  readonly transport: Transport;
+  endedByItself(): boolean;
+  diagnosis(): string;
+  close(): Promise<void>;
+}
+
+async function carrierFor(request: OpenRequest): Promise<Carrier> {
+  const { transport } = request.config;
+  return transport.type === "stdio" ? processCarrier(request, transport) : httpCarrier(request, transport.type);
+}
+
+async function processCarrier({ config, base, onWarning }: OpenRequest, stdio: McpStdioTransport): Promise<Carrier> {
+  const mark = base.newMark();
+  const cwd = stdio.cwd ?? base.cwd;
+  const environment = childEnvironment(base.environment, { values: { ...stdio.environment, [MARK_NAME]: mark } });
+  const plain: PreparedProgram = {
+    program: stdio.command,
+    arguments: stdio.args,
+    environment,
+    release: async () => undefined,
+  };
+  const watchdog = await base.watchdog();
+  const program =
+    (await base.prepare?.({
+      program: stdio.command,
+      arguments: stdio.args,
+      cwd,
+      environment,
+      scope: config.scope === "project" && config.sandbox !== "off" ? "project" : "user",
+      network: true,
+    })) ?? plain;
+  if (program.warning !== undefined) onWarning(program.warning);
+  const transport = new StdioTransport({ program, cwd, mark, watchdog });
+  return {
+    transport,
+    endedByItself: () => transport.hasEnded && (transport.failure?.startsWith("it ended") ?? false),
+    diagnosis() {
+      const said = cleanText(transport.stderr.trim().slice(-MAX_STDERR_SHOWN), MAX_STDERR_SHOWN * 2);
+      return [transport.failure ?? "", said === "" ? "" : `its last words: ${said}`]
+        .filter((part) => part !== "")
+        .join("; ");
+    },
+    close: () => transport.close(),
+  };
+}
+
+async function httpCarrier({ config, base, whileAsking }: OpenRequest, type: "http" | "sse"): Promise<Carrier> {
+  const place = httpPlace(config, base.allowPrivateHosts);
+  let failure = "";
+  const guarded = await guardedFetch(place, (reason) => {
+    failure = reason;
+    void carrier.close();
+  });
+  const authProvider = await base.authProvider?.(config);
+  const library = await import("@modelcontextprotocol/client");
+  const fetch = base.wrapFetch?.(config, guarded.fetch, whileAsking) ?? guarded.fetch;
+  const options = { fetch, ...(authProvider && { authProvider }) };
+  const transport =
+    type === "http"
+      ? new library.StreamableHTTPClientTransport(place.url, options)
+      : new library.SSEClientTransport(place.url, options);
+  let closing: Promise<void> | undefined;
+  const carrier: Carrier = {
+    transport,
+    endedByItself: () => false,
+    diagnosis: () => failure,
+    close() {
+      closing ??= leave(transport).finally(() => guarded.close());
+      return closing;
+    },
+  };
+  return carrier;
+}
+
+/** Tells a server that keeps a session for us that it need not; it has a moment to hear it. */
+async function leave(transport: Transport & { terminateSession?(): Promise<void> }): Promise<void> {
+  if (transport.sessionId !== undefined && transport.terminateSession !== undefined) {
+    const stop = new AbortController();
+    const moment = delay(FAREWELL_MS, undefined, { signal: stop.signal }).catch(() => undefined);
+    await Promise.race([transport.terminateSession().catch(() => undefined), moment]);
+    stop.abort();
+  }
+  await transport.close();
+}

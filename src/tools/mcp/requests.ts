@@ -1,0 +1,192 @@
+/**
+ * What a server may ask of us while it works on a call: something of the person, something of a model. Offered only
+ * where the caller brought someone to answer, and never outside of a call: a server has nobody to talk to by itself.
+ */
+import type { Client, ClientCapabilities, ElicitResult } from "@modelcontextprotocol/client";
+import { isObject } from "../../lib/json.ts";
+import { cleanText, jsonProblem } from "./bounds.ts";
+
+export type McpElicitation = { readonly serverName: string; readonly toolCallId?: string; readonly message: string } & (
+  | { readonly mode: "form"; readonly requestedSchema: object }
+  | { readonly mode: "url"; readonly url: string; readonly elicitationId: string }
+);
+
+export interface McpElicitationAnswer {
+  readonly action: "accept" | "decline" | "cancel";
+  readonly content?: Readonly<Record<string, string | number | boolean | string[]>>;
+}
+
+export interface McpSampling {
+  readonly serverName: string;
+  readonly toolCallId?: string;
+  readonly systemPrompt?: string;
+  readonly messages: readonly { readonly role: "user" | "assistant"; readonly text: string }[];
+  readonly maxTokens: number;
+  readonly modelHints: readonly string[];
+}
+
+export interface McpSample {
+  readonly model: string;
+  readonly text: string;
+  readonly stopReason?: string;
+}
+
+/** Who answers. What is missing is not offered to the server. */
+export interface McpAnswerers {
+  elicit?(request: McpElicitation, signal: AbortSignal): Promise<McpElicitationAnswer>;
+  sample?(request: McpSampling, signal: AbortSignal): Promise<McpSample>;
+}
+
+/** The call on whose behalf a server asks. Its clock stands still meanwhile. */
+export interface AskingCall {
+  readonly toolCallId: string | undefined;
+  readonly answerers: McpAnswerers;
+  readonly signal: AbortSignal;
+  whileAsking<T>(work: () => Promise<T>): Promise<T>;
+}
+
+export interface RequestsOptions {
+  readonly serverName: string;
+  readonly offers: { readonly elicit: boolean; readonly sample: boolean };
+  /** Absolute paths. */
+  readonly roots: readonly string[];
+  /** The call that is meant, or why there is none. */
+  findCall(): AskingCall | string;
+}
+
+const MAX_MESSAGE_CHARACTERS = 4000;
+const FORM_LIMITS = { depth: 8, nodes: 1000, characters: 16 * 1024 };
+const MAX_FIELDS = 50;
+const MAX_SAMPLING_MESSAGES = 100;
+const MAX_SAMPLING_CHARACTERS = 256 * 1024;
+const MAX_SAMPLING_TOKENS = 16_384;
+const MAX_OPEN = 4;
+
+export function capabilitiesFor({ offers, roots }: Pick<RequestsOptions, "offers" | "roots">): ClientCapabilities {
+  return {
+    ...(roots.length > 0 && { roots: {} }),
+    ...(offers.elicit && { elicitation: { form: {}, url: {} } }),
+    ...(offers.sample && { sampling: {} }),
+  };
+}
+
+export async function answerRequests(client: Client, options: RequestsOptions): Promise<void> {
+  const { pathToFileURL } = await import("node:url");
+  const { basename } = await import("node:path");
+  let open = 0;
+  const ask = async <T>(work: (call: AskingCall) => Promise<T>): Promise<T> => {
+    const call = options.findCall();
+    if (typeof call === "string") throw new Error(call);
+    if (open >= MAX_OPEN) throw new Error("Too many questions at once.");
+    open++;
+    return call.whileAsking(() => work(call)).finally(() => open--);
+  };
+  if (options.roots.length > 0)
+    client.setRequestHandler("roots/list", () => ({
+      roots: options.roots.map((path) => ({ uri: pathToFileURL(path).href, name: basename(path) })),
+    }));
+  if (options.offers.elicit)
+    client.setRequestHandler("elicitation/create", ({ params }) =>
+      ask((call) => elicited(params, { call, serverName: options.serverName })),
+    );
+  if (options.offers.sample)
+    client.setRequestHandler("sampling/createMessage", ({ params }) =>
+      ask((call) => sampled(params, { call, serverName: options.serverName })),
+    );
+}
+
+interface Asked {
+  readonly call: AskingCall;
+  readonly serverName: string;
+}
+
+async function elicited(params: unknown, { call, serverName }: Asked): Promise<ElicitResult> {
+  const request = readElicitation(params, { call, serverName });
+  if (typeof request === "string") throw new Error(request);
+  const answer = (await call.answerers.elicit?.(request, call.signal)) ?? { action: "decline" as const };
+  return { action: answer.action, ...(answer.content && { content: { ...answer.content } }) };
+}
+
+/** Bounded and fit to be shown, or what is wrong with it. */
+function readElicitation(params: unknown, { call, serverName }: Asked): McpElicitation | string {
+  if (!isObject(params)) return "The request has no parameters.";
+  const { toolCallId } = call;
+  const message = cleanText(params.message, MAX_MESSAGE_CHARACTERS);
+  const shared = { serverName, message, ...(toolCallId !== undefined && { toolCallId }) };
+  if (params.mode === "url") {
+    const url = secureUrl(params.url);
+    if (url === undefined) return "Only complete https URLs are shown to the person.";
+    return { ...shared, mode: "url", url, elicitationId: cleanText(params.elicitationId, 200) };
+  }
+  const { requestedSchema } = params;
+  if (!isObject(requestedSchema) || !isObject(requestedSchema.properties)) return "The form has no fields.";
+  const problem = jsonProblem(requestedSchema, FORM_LIMITS);
+  if (problem !== undefined) return `The form ${problem}.`;
+  if (Object.keys(requestedSchema.properties).length > MAX_FIELDS)
+    return `The form has more than ${MAX_FIELDS} fields.`;
+  return { ...shared, mode: "form", requestedSchema: cleanTexts(requestedSchema) };
+}
+
+function secureUrl(text: unknown): string | undefined {
+  if (typeof text !== "string" || text.length > 4096 || !URL.canParse(text)) return undefined;
+  const url = new URL(text);
+  return url.protocol === "https:" && url.username === "" && url.password === "" ? url.href : undefined;
+}
+
+/** The same value with every text fit to be shown; its depth has been checked. */
+function cleanTexts(value: object): object {
+  const text = JSON.stringify(value, (_key, inner: unknown) =>
+    typeof inner === "string" ? cleanText(inner, MAX_MESSAGE_CHARACTERS) : inner,
+  );
+  return JSON.parse(text);
+}
+
+async function sampled(
+  params: unknown,
+  { call, serverName }: Asked,
+): Promise<{ model: string; role: "assistant"; content: { type: "text"; text: string }; stopReason?: string }> {
+  const request = readSampling(params, { call, serverName });
+  if (typeof request === "string") throw new Error(request);
+  if (call.answerers.sample === undefined) throw new Error("No model can be asked.");
+  const { model, text, stopReason } = await call.answerers.sample(request, call.signal);
+  return { model, role: "assistant", content: { type: "text", text }, ...(stopReason !== undefined && { stopReason }) };
+}
+
+function readSampling(params: unknown, { call, serverName }: Asked): McpSampling | string {
+  if (!isObject(params) || !Array.isArray(params.messages)) return "The request has no messages.";
+  if (params.messages.length > MAX_SAMPLING_MESSAGES)
+    return `More than ${MAX_SAMPLING_MESSAGES} messages are not taken.`;
+  if (params.tools !== undefined || params.toolChoice !== undefined) return "Tools are not offered in sampling.";
+  const messages: { role: "user" | "assistant"; text: string }[] = [];
+  for (const message of params.messages) {
+    const text = isObject(message) ? textOf(message.content) : undefined;
+    if (!isObject(message) || text === undefined) return "Only messages of text are taken.";
+    messages.push({ role: message.role === "assistant" ? "assistant" : "user", text });
+  }
+  const systemPrompt = typeof params.systemPrompt === "string" ? params.systemPrompt : "";
+  const size = messages.reduce((sum, { text }) => sum + text.length, systemPrompt.length);
+  if (size > MAX_SAMPLING_CHARACTERS) return `More than ${MAX_SAMPLING_CHARACTERS / 1024} KiB of text are not taken.`;
+  const wanted = typeof params.maxTokens === "number" && params.maxTokens >= 1 ? Math.floor(params.maxTokens) : 1024;
+  return {
+    serverName,
+    messages,
+    maxTokens: Math.min(wanted, MAX_SAMPLING_TOKENS),
+    modelHints: hintsOf(params.modelPreferences),
+    ...(systemPrompt !== "" && { systemPrompt }),
+    ...(call.toolCallId !== undefined && { toolCallId: call.toolCallId }),
+  };
+}
+
+function textOf(content: unknown): string | undefined {
+  const blocks: readonly unknown[] = Array.isArray(content) ? content : [content];
+  const texts = blocks.map((block) => (isObject(block) && block.type === "text" ? block.text : undefined));
+  return texts.every((text) => typeof text === "string") ? texts.join("\n") : undefined;
+}
+
+function hintsOf(preferences: unknown): string[] {
+  const hints = isObject(preferences) && Array.isArray(preferences.hints) ? preferences.hints : [];
+  return hints
+    .slice(0, 10)
+    .map((hint) => cleanText(isObject(hint) ? hint.name : "", 100))
+    .filter((name) => name !== "");
+}

@@ -1,0 +1,99 @@
+/** What a server offers to be read beside its tools: listed and read, bounded. */
+import type { Client } from "@modelcontextprotocol/client";
+import * as z from "zod";
+import { isObject } from "../../lib/json.ts";
+import { ToolError } from "../tool.ts";
+import { cleanLine, cleanText } from "./bounds.ts";
+import type { McpServerConfig } from "./server.ts";
+
+export interface McpResource {
+  readonly server: string;
+  readonly uri: string;
+  readonly name: string;
+  readonly description: string;
+  readonly mimeType?: string;
+}
+
+export interface McpResourceText {
+  readonly text: string;
+  /** Parts that are no text, or that were too much. */
+  readonly leftOut: readonly string[];
+}
+
+const MAX_PAGES = 20;
+const MAX_RESOURCES = 500;
+export const MAX_URI_CHARACTERS = 4096;
+const MAX_TEXT_CHARACTERS = 1024 * 1024;
+const MAX_PARTS = 100;
+
+const page = z.object({ resources: z.array(z.unknown()), nextCursor: z.string().max(4096).optional() });
+const contents = z.object({ contents: z.array(z.unknown()) });
+
+interface Reading {
+  readonly config: McpServerConfig;
+  readonly signal: AbortSignal;
+}
+
+export async function listResources(client: Client, { config, signal }: Reading): Promise<readonly McpResource[]> {
+  const found: McpResource[] = [];
+  let cursor: string | undefined;
+  for (let pages = 0; pages < MAX_PAGES && found.length < MAX_RESOURCES; pages++) {
+    const request = { method: "resources/list", ...(cursor !== undefined && { params: { cursor } }) };
+    const { resources, nextCursor } = await ask({ config, signal }, () =>
+      client.request(request, page, { timeout: config.timeoutMs, signal }),
+    );
+    for (const resource of resources.slice(0, MAX_RESOURCES - found.length)) {
+      const read = resourceOf(resource, config.name);
+      if (read !== undefined) found.push(read);
+    }
+    if (nextCursor === undefined || nextCursor === cursor) break;
+    cursor = nextCursor;
+  }
+  return found;
+}
+
+function resourceOf(value: unknown, server: string): McpResource | undefined {
+  if (!isObject(value) || typeof value.uri !== "string" || value.uri.length > MAX_URI_CHARACTERS) return undefined;
+  return {
+    server,
+    uri: cleanLine(value.uri, MAX_URI_CHARACTERS),
+    name: cleanLine(value.title ?? value.name, 200),
+    description: cleanLine(value.description, 300),
+    ...(typeof value.mimeType === "string" && { mimeType: cleanLine(value.mimeType, 100) }),
+  };
+}
+
+export async function readResource(
+  client: Client,
+  { config, uri, signal }: Reading & { uri: string },
+): Promise<McpResourceText> {
+  const options = { timeout: config.timeoutMs, signal };
+  const result = await ask({ config, signal }, () =>
+    client.request({ method: "resources/read", params: { uri } }, contents, options),
+  );
+  const texts: string[] = [];
+  const leftOut: string[] = [];
+  let room = MAX_TEXT_CHARACTERS;
+  for (const part of result.contents.slice(0, MAX_PARTS)) {
+    if (!isObject(part)) continue;
+    if (typeof part.text === "string" && room > 0) {
+      const text = cleanText(part.text, room);
+      texts.push(text);
+      room -= text.length;
+    } else {
+      const size = typeof part.blob === "string" ? `${Math.floor((part.blob.length * 3) / 4)} bytes` : "too much";
+      leftOut.push(`${cleanLine(part.mimeType ?? "data", 100)}, ${size}`);
+    }
+  }
+  return { text: texts.join("\n"), leftOut };
+}
+
+async function ask<T>({ config, signal }: Reading, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    signal.throwIfAborted();
+    const said = cleanLine(cause instanceof Error ? cause.message : String(cause));
+    throw new ToolError(`The MCP server ${config.name} did not answer as asked: ${said}`, { cause });
+  }
+}

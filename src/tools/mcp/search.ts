@@ -1,0 +1,183 @@
+/**
+ * Deferred tools. A session with very many tools does not show them all to the model: those of MCP servers and client
+ * programs wait until a search finds them. What was found stays offered, behind what was there before, so that the
+ * beginning of a request is always the same and its cache holds.
+ */
+import * as z from "zod";
+import { clip, plural } from "../../lib/text.ts";
+import { type Tool, ToolError, type ToolResult } from "../tool.ts";
+import description from "./search.md";
+import { compilePattern, wordsOf } from "./search-pattern.ts";
+
+export type Deferral = "auto" | "never" | "always";
+
+export interface ToolSearchOptions {
+  readonly tools: readonly Tool[];
+  /** Up to so many tools, "auto" means offered. */
+  readonly threshold?: number;
+  /** "never" for what is built in. */
+  readonly defer: (tool: Tool) => Deferral;
+}
+
+export interface ToolSearch {
+  /** For the next request: everything not deferred, the search itself, then what was loaded, in the order it was. */
+  offered(): readonly Tool[];
+  /** Undefined while nothing is deferred. */
+  readonly tool: Tool | undefined;
+  load(names: readonly string[]): void;
+  /** Any tool of the session. One that was deferred is loaded by being called: its arguments are checked all the same. */
+  find(name: string): Tool | undefined;
+  /** A server's list has changed. What was offered stays offered while it exists. */
+  update(tools: readonly Tool[]): void;
+}
+
+export const TOOL_SEARCH_NAME = "tool_search_tool_regex";
+const DEFAULT_THRESHOLD = 30;
+
+export function toolSearch({ tools, threshold = DEFAULT_THRESHOLD, defer }: ToolSearchOptions): ToolSearch {
+  let all = tools;
+  let isSearching = false;
+  const loaded = new Set<string>();
+  const isDeferred = (tool: Tool, count: number): boolean => {
+    const wish = defer(tool);
+    return wish === "always" || (wish === "auto" && count > threshold);
+  };
+  const deferred = (): Tool[] => all.filter((tool) => isDeferred(tool, all.length));
+  const load = (names: readonly string[]): void => {
+    const known = new Set(deferred().map(({ name }) => name));
+    for (const name of names) if (known.has(name)) loaded.add(name);
+  };
+  const search = searchTool({ tools: deferred, isLoaded: (name) => loaded.has(name), load });
+  const offered = (): readonly Tool[] => {
+    const waiting = new Map(deferred().map((tool) => [tool.name, tool]));
+    isSearching ||= waiting.size > 0;
+    const found = [...loaded].flatMap((name) => waiting.get(name) ?? []);
+    return [...all.filter(({ name }) => !waiting.has(name)), ...(isSearching ? [search] : []), ...found];
+  };
+  return {
+    offered,
+    get tool() {
+      return offered().includes(search) ? search : undefined;
+    },
+    load,
+    find(name) {
+      load([name]);
+      return name === TOOL_SEARCH_NAME && isSearching ? search : all.find((tool) => tool.name === name);
+    },
+    update(next) {
+      const before = offered().map(({ name }) => name);
+      all = next;
+      load(before);
+    },
+  };
+}
+
+interface Searched {
+  readonly tools: () => readonly Tool[];
+  readonly isLoaded: (name: string) => boolean;
+  readonly load: (names: readonly string[]) => void;
+}
+
+const DEFAULT_LIMIT = 5;
+const MAX_LIMIT = 20;
+
+const input = z.lazy(() =>
+  z.object({
+    pattern: z.string().min(1).max(1000).describe("Regular expression, or words, to find in names and descriptions"),
+    limit: z.int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT).describe("Most tools to return"),
+  }),
+);
+
+/** Made for one session, and so in no list of built-in tools. */
+function searchTool(searched: Searched): Tool {
+  return {
+    name: TOOL_SEARCH_NAME,
+    description: description.trim(),
+    get parameters() {
+      const { $schema: _, ...schema } = z.toJSONSchema(input, { io: "input" });
+      return schema;
+    },
+    readOnly: true,
+    exclusive: false,
+    terminal: false,
+    timeoutMs: 10_000,
+    bind(rawArguments) {
+      const parsed = input.safeParse(rawArguments);
+      if (!parsed.success)
+        throw new ToolError(`Bad arguments for ${TOOL_SEARCH_NAME}: ${z.prettifyError(parsed.error)}`);
+      return { access: async () => [], run: async () => answer(parsed.data, searched) };
+    },
+  };
+}
+
+function answer({ pattern, limit }: z.infer<typeof input>, { tools, isLoaded, load }: Searched): ToolResult {
+  const all = tools();
+  const { found, note } = matching(pattern, all);
+  if (found.length === 0) return { content: [...note, nothingFound(pattern, all)].join("\n") };
+  const shown = found.slice(0, limit);
+  const fresh = shown.filter(({ name }) => !isLoaded(name));
+  load(shown.map(({ name }) => name));
+  const head = `${plural(shown.length, "tool")} found, callable from now on${fresh.length < shown.length ? " (some were before)" : ""}.`;
+  const rest = found.length - shown.length;
+  const more = rest > 0 ? [`[${rest} more ${rest === 1 ? "match" : "matches"} not shown; narrow the pattern.]`] : [];
+  return { content: [...note, head, ...described(shown), ...more].join("\n") };
+}
+
+const MAX_SEARCHED_CHARACTERS = 2000;
+const MAX_STEPS = 3_000_000;
+
+interface Found {
+  readonly found: readonly Tool[];
+  readonly note: readonly string[];
+}
+
+/** Matches in the name come first, then those in the description, each in the order of the tools. */
+function matching(pattern: string, tools: readonly Tool[]): Found {
+  const matches = compilePattern(pattern, { steps: MAX_STEPS });
+  if (matches === undefined) return byWords(pattern, tools);
+  const groups: [Tool[], Tool[]] = [[], []];
+  for (const tool of tools) {
+    const inName = matches(tool.name);
+    const inText = inName === false ? matches(clip(tool.description, MAX_SEARCHED_CHARACTERS)) : false;
+    if (inName === undefined || inText === undefined) return byWords(pattern, tools);
+    if (inName) groups[0].push(tool);
+    else if (inText) groups[1].push(tool);
+  }
+  return { found: groups.flat(), note: [] };
+}
+
+/** The tools that hold most of the words, the best first. */
+function byWords(pattern: string, tools: readonly Tool[]): Found {
+  const words = wordsOf(pattern);
+  const scored = tools.map((tool) => {
+    const text = `${tool.name} ${clip(tool.description, MAX_SEARCHED_CHARACTERS)}`.toLowerCase();
+    return { tool, score: words.filter((word) => text.includes(word)).length };
+  });
+  return {
+    found: scored
+      .filter(({ score }) => score > 0)
+      .sort((one, other) => other.score - one.score)
+      .map(({ tool }) => tool),
+    note: [`The pattern is not one this search can use; looked for its words instead: ${words.join(", ") || "none"}.`],
+  };
+}
+
+const MAX_ANSWER_CHARACTERS = 16_000;
+const MAX_DESCRIPTION_CHARACTERS = 1000;
+
+/** What does not fit is named: its parameters are in the list of tools from the next request on. */
+function described(tools: readonly Tool[]): string[] {
+  let left = MAX_ANSWER_CHARACTERS;
+  return tools.map(({ name, description: text, parameters }) => {
+    const whole = JSON.stringify({ name, description: clip(text, MAX_DESCRIPTION_CHARACTERS), parameters });
+    const line = whole.length <= left ? whole : JSON.stringify({ name });
+    left -= line.length;
+    return line;
+  });
+}
+
+function nothingFound(pattern: string, tools: readonly Tool[]): string {
+  const names = tools.slice(0, 30).map(({ name }) => name);
+  const rest = tools.length - names.length;
+  return `No tool matches ${clip(JSON.stringify(pattern), 200)}. There are: ${names.join(", ")}${rest > 0 ? ` and ${rest} more` : ""}.`;
+}

@@ -1,0 +1,84 @@
+/**
+ * Calls that a server works on as tasks (protocol 2025-11-25): it answers with the name of a task, which is asked about
+ * until it has ended. Each wait is bounded here; the whole by the signal.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Client } from "@modelcontextprotocol/client";
+import * as z from "zod";
+import { cleanLine } from "./bounds.ts";
+import { LIBRARY_MS } from "./call-clock.ts";
+
+export interface TaskRequest {
+  readonly client: Client;
+  readonly params: {
+    readonly name: string;
+    readonly arguments: Record<string, unknown>;
+    readonly _meta?: Record<string, unknown>;
+  };
+  /** For each single request. */
+  readonly timeoutMs: number;
+  readonly ttlMs: number;
+  readonly signal: AbortSignal;
+  onStatus(status: McpTaskStatus): void;
+}
+
+export interface McpTaskStatus {
+  readonly taskId: string;
+  readonly status: "working" | "input_required" | "completed" | "failed" | "cancelled";
+  readonly statusMessage?: string;
+}
+
+const MIN_POLL_MS = 100;
+const MAX_POLL_MS = 5000;
+const DEFAULT_POLL_MS = 500;
+const CANCEL_MS = 2000;
+
+const task = z.object({
+  taskId: z.string().min(1).max(512),
+  status: z.enum(["working", "input_required", "completed", "failed", "cancelled"]),
+  statusMessage: z.string().optional(),
+  pollInterval: z.number().optional(),
+});
+const created = z.object({ task });
+const anything = z.looseObject({});
+
+/** The result of the task, as the server gives it. Abort cancels the task over there and rejects at once. */
+export async function callAsTask(request: TaskRequest): Promise<unknown> {
+  const { client, signal, timeoutMs } = request;
+  const params = { ...request.params, task: { ttl: request.ttlMs } };
+  const first = await client.request({ method: "tools/call", params }, created, { timeout: timeoutMs, signal });
+  const { taskId } = first.task;
+  const cancel = (): void => {
+    const message = { method: "tasks/cancel", params: { taskId } };
+    client.request(message, anything, { timeout: CANCEL_MS }).catch(() => undefined);
+  };
+  signal.addEventListener("abort", cancel, { once: true });
+  try {
+    await untilEnded(first.task, request);
+    // While the server waits for an answer of ours, it asks on the way to its result.
+    return await client.request({ method: "tasks/result", params: { taskId } }, anything, {
+      timeout: LIBRARY_MS,
+      signal,
+    });
+  } finally {
+    signal.removeEventListener("abort", cancel);
+  }
+}
+
+async function untilEnded(first: z.infer<typeof task>, request: TaskRequest): Promise<void> {
+  const { client, signal, timeoutMs } = request;
+  const { taskId } = first;
+  let current = first;
+  while (current.status === "working") {
+    request.onStatus(shown(current));
+    const wanted = current.pollInterval ?? DEFAULT_POLL_MS;
+    await delay(Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, wanted)), undefined, { signal });
+    current = await client.request({ method: "tasks/get", params: { taskId } }, task, { timeout: timeoutMs, signal });
+    if (current.taskId !== taskId) throw new Error("the server answered about another task");
+  }
+  request.onStatus(shown(current));
+}
+
+function shown({ taskId, status, statusMessage }: z.infer<typeof task>): McpTaskStatus {
+  return { taskId, status, ...(statusMessage !== undefined && { statusMessage: cleanLine(statusMessage) }) };
+}

@@ -1,0 +1,155 @@
+/** Tools of servers as `Tool`s. Offered from what was listed, or remembered; connected when one is called. */
+import { isDeepStrictEqual } from "node:util";
+import { isObject, type Json } from "../../lib/json.ts";
+import { type BoundCall, type Tool, type ToolContext, ToolError, type ToolResult } from "../tool.ts";
+import { PERSON_TIMEOUT_MS } from "../user.ts";
+import { cleanLine, cleanText } from "./bounds.ts";
+import type { McpServer } from "./connections.ts";
+import { modelNames } from "./names.ts";
+import { toToolResult } from "./result.ts";
+import type { McpToolDefinition } from "./server.ts";
+import type { McpTaskStatus } from "./tasks.ts";
+
+export type PinVerdict = "ok" | "changed" | "new";
+
+export interface McpToolsOptions {
+  /** Names that are taken already, by what is built in and by client programs. */
+  readonly reservedNames: Iterable<string>;
+  /** Whether the definition is the one that was approved. */
+  readonly pins?: { check(definition: McpToolDefinition): PinVerdict | Promise<PinVerdict> };
+  /** What to send along as `_meta`; null and undefined send nothing. */
+  beforeCall?(call: McpCallInfo): Promise<Readonly<Record<string, unknown>> | null | undefined>;
+  onTask?(call: McpCallInfo, status: McpTaskStatus): void;
+}
+
+export interface McpCallInfo {
+  readonly serverName: string;
+  readonly toolName: string;
+  readonly arguments: Record<string, Json>;
+  readonly toolCallId: string;
+}
+
+export interface OfferedServer {
+  readonly server: McpServer;
+  /** As listed now or remembered from before; a call compares them with what the server lists then. */
+  readonly definitions: readonly McpToolDefinition[];
+}
+
+const MAX_DESCRIPTION_CHARACTERS = 2000;
+const MAX_TEXT_CHARACTERS = 1000;
+
+export function mcpTools(offered: readonly OfferedServer[], options: McpToolsOptions): Tool[] {
+  const pairs = offered.flatMap(({ server, definitions }) => definitions.map((definition) => ({ server, definition })));
+  const names = modelNames(
+    pairs.map(({ definition }) => definition),
+    options.reservedNames,
+  );
+  return pairs.map(({ server, definition }, index) =>
+    mcpTool({ name: names[index] ?? "", server, definition, options }),
+  );
+}
+
+interface Offer {
+  readonly name: string;
+  readonly server: McpServer;
+  readonly definition: McpToolDefinition;
+  readonly options: McpToolsOptions;
+}
+
+function mcpTool(offer: Offer): Tool {
+  const { name, definition } = offer;
+  const words = cleanText(definition.description, MAX_DESCRIPTION_CHARACTERS).trim();
+  return {
+    name,
+    description: words === "" ? `${titleOf(definition)} (MCP server ${definition.server})` : words,
+    parameters: readableSchema(definition.inputSchema),
+    // Whatever a server says of itself, a call may change something.
+    readOnly: false,
+    exclusive: false,
+    terminal: false,
+    // Calls have a clock of their own, which stands still while a person is asked.
+    timeoutMs: PERSON_TIMEOUT_MS,
+    from: { kind: "mcp", serverName: definition.server, toolName: definition.name },
+    bind: (rawArguments) => bound(offer, rawArguments),
+  };
+}
+
+function bound(offer: Offer, rawArguments: unknown): BoundCall {
+  const given = rawArguments ?? {};
+  if (!isObject(given)) throw new ToolError(`Bad arguments for ${offer.name}: give an object.`);
+  const { definition } = offer;
+  const checked = given as Record<string, Json>;
+  return {
+    access: async () => [
+      {
+        kind: "mcp",
+        serverName: definition.server,
+        toolName: definition.name,
+        toolTitle: titleOf(definition),
+        args: checked,
+        readOnly: definition.annotations?.readOnlyHint === true,
+      },
+    ],
+    run: (context) => run(offer, checked, context),
+  };
+}
+
+async function run(offer: Offer, given: Record<string, Json>, context: ToolContext): Promise<ToolResult> {
+  const { server, options } = offer;
+  const { signal, toolCallId } = context;
+  const definition = await currentDefinition(offer, signal);
+  const info = { serverName: definition.server, toolName: definition.name, arguments: given, toolCallId };
+  const meta = await options.beforeCall?.(info);
+  signal.throwIfAborted();
+  const result = await server.call({
+    definition,
+    arguments: given,
+    toolCallId,
+    signal,
+    ...(meta && { meta }),
+    onProgress: (text) => context.progress(text),
+    onTask: (status) => options.onTask?.(info, status),
+  });
+  return toToolResult(result, { config: server.config, toolName: definition.name });
+}
+
+/** What the server lists now must be what the model was shown, and what the person approved. */
+async function currentDefinition(
+  { server, definition, options }: Offer,
+  signal: AbortSignal,
+): Promise<McpToolDefinition> {
+  const tool = `The tool ${cleanLine(definition.name, 100)} of the MCP server ${definition.server}`;
+  const current = (await server.definitions(signal)).find(({ name }) => name === definition.name);
+  if (current === undefined) throw new ToolError(`${tool} is no longer offered.`);
+  const verdict = await options.pins?.check(current);
+  if (verdict === "changed") {
+    const remedy = `A person must look at it and approve it again: troupe mcp approve ${definition.server}`;
+    throw new ToolError(`${tool} has changed since it was approved, so it was not called. ${remedy}`, {
+      code: "denied",
+    });
+  }
+  if (!isSame(current, definition))
+    throw new ToolError(
+      `${tool} has changed since it was offered to you, so it was not called. Its new form is offered with the next message.`,
+    );
+  return current;
+}
+
+/** By what a model or a person decides on. */
+function isSame(one: McpToolDefinition, other: McpToolDefinition): boolean {
+  return one.description === other.description && isDeepStrictEqual(one.inputSchema, other.inputSchema);
+}
+
+function titleOf({ title, annotations, name }: McpToolDefinition): string {
+  return cleanLine(title ?? annotations?.title ?? name, 200);
+}
+
+/** The same schema with its explanations bounded and safe to read; its depth has been checked. */
+function readableSchema(schema: object): object {
+  const text = JSON.stringify(schema, (key, value: unknown) =>
+    (key === "description" || key === "title" || key === "$comment") && typeof value === "string"
+      ? cleanText(value, MAX_TEXT_CHARACTERS)
+      : value,
+  );
+  return JSON.parse(text);
+}

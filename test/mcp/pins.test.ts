@@ -1,0 +1,119 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { statSync, writeFileSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import { describe, expect, it } from "vitest";
+import { nodeDisk } from "../../src/lib/node/disk.ts";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { definitionHash, openPins, summaryOf } from "../../src/tools/mcp/pins.ts";
+import { shownChange, shownDefinition } from "../../src/tools/mcp/pins-show.ts";
+import type { McpServerConfig, McpToolDefinition } from "../../src/tools/mcp/server.ts";
+
+const server = (name = "files", command = "node"): McpServerConfig => ({
+  name,
+  scope: "user",
+  source: "test",
+  transport: { type: "stdio", command, args: [], environment: {} },
+  tools: ["*"],
+  timeoutMs: 1000,
+});
+
+const tool = (name: string, more: Partial<McpToolDefinition> = {}): McpToolDefinition => ({
+  server: "files",
+  name,
+  description: `Does ${name}.`,
+  inputSchema: { type: "object", properties: { path: { type: "string" } } },
+  ...more,
+});
+
+describe("pinned definitions", () => {
+  it("F02: are new until approved, and changed when anything of them that is shown changes", async () => {
+    await using folder = await tempFolder();
+    const pins = await openPins({ disk: nodeDisk, stateRoot: folder.at("home") });
+    expect([pins.definitions(server()), pins.check(server(), tool("read"))]).toEqual([undefined, "new"]);
+    await pins.approve(server(), [tool("read", { title: "Read" })]);
+    const check = (more: Partial<McpToolDefinition>) => pins.check(server(), tool("read", { title: "Read", ...more }));
+    expect(check({})).toBe("ok");
+    expect(check({ inputSchema: { properties: { path: { type: "string" } }, type: "object" } })).toBe("ok");
+    expect(check({ description: "Does read.\u{e0041}" })).toBe("changed");
+    expect(check({ title: "Delete" })).toBe("changed");
+    expect(check({ inputSchema: { type: "object" } })).toBe("changed");
+    expect(check({ annotations: { readOnlyHint: true } })).toBe("changed");
+    expect(pins.check(server(), tool("write"))).toBe("new");
+    expect(pins.check(server("files", "other"), tool("read", { title: "Read" }))).toBe("new");
+  });
+
+  it("agree to one tool at a time, and replace what was agreed to before", async () => {
+    await using folder = await tempFolder();
+    const pins = await openPins({ disk: nodeDisk, stateRoot: folder.path });
+    await pins.approve(server(), [tool("read")]);
+    await pins.approve(server(), [tool("write"), tool("read", { description: "new words" })]);
+    expect(pins.approved(server())).toEqual([tool("write"), tool("read", { description: "new words" })]);
+    expect(pins.check(server(), tool("read"))).toBe("changed");
+    await pins.forget(server());
+    expect(pins.approved(server())).toEqual([]);
+  });
+
+  it("keep the last listing, which agrees to nothing, for a session that has not connected", async () => {
+    await using folder = await tempFolder();
+    const pins = await openPins({ disk: nodeDisk, stateRoot: folder.path });
+    await pins.approve(server(), [tool("read")]);
+    await pins.remember(server(), [tool("read", { description: "evil" }), tool("write")]);
+    const later = await openPins({ disk: nodeDisk, stateRoot: folder.path });
+    expect(later.definitions(server())).toEqual([tool("read", { description: "evil" }), tool("write")]);
+    expect(summaryOf(later, server())).toBe("2 tools, 1 changed, 1 new");
+    const written = statSync(folder.at("mcp-tools.json")).mtimeMs;
+    await later.remember(server(), [tool("read", { description: "evil" }), tool("write")]);
+    await later.approve(server(), [tool("read")]);
+    expect(statSync(folder.at("mcp-tools.json")).mtimeMs).toBe(written);
+  });
+
+  it("are in a file of the owner alone, without a lock or a half-written file beside it", async () => {
+    await using folder = await tempFolder();
+    const pins = await openPins({ disk: nodeDisk, stateRoot: folder.at("home") });
+    await pins.approve(server(), [tool("read")]);
+    expect(await readdir(folder.at("home"))).toEqual(["mcp-tools.json"]);
+    expect(statSync(folder.at("home/mcp-tools.json")).mode & 0o777).toBe(0o600);
+  });
+
+  it.each([
+    ["not JSON", '{"version":1,"servers"', "is not JSON"],
+    ["of another shape", '{"version":1,"servers":{"a":[]}}', "is not as expected at servers.a"],
+  ])("that are %s are set aside with a notice, and nothing counts as approved", async (_, text, reason) => {
+    await using folder = await tempFolder({ "mcp-tools.json": text });
+    const notices: string[] = [];
+    const onNotice = (message: string): void => void notices.push(message);
+    const pins = await openPins({ disk: nodeDisk, stateRoot: folder.path, onNotice });
+    expect(pins.check(server(), tool("read"))).toBe("new");
+    expect(notices).toEqual([expect.stringContaining(reason)]);
+    const [aside = ""] = await readdir(folder.path);
+    expect(await folder.read(aside)).toBe(text);
+    await pins.approve(server(), [tool("read")]);
+    expect(pins.check(server(), tool("read"))).toBe("ok");
+  });
+
+  it("have a limit", async () => {
+    await using folder = await tempFolder();
+    const pins = await openPins({ disk: nodeDisk, stateRoot: folder.path });
+    const large = tool("read", { description: "x".repeat(1024 * 1024) });
+    await expect(pins.approve(server(), [large])).rejects.toThrow("are larger than 1048576 bytes");
+    await pins.remember(server(), [large]);
+    expect(pins.definitions(server())).toBeUndefined();
+  });
+
+  it("see what another process approves, and processes at once lose nothing of each other", async () => {
+    await using folder = await tempFolder();
+    const pins = await openPins({ disk: nodeDisk, stateRoot: folder.path });
+    await pins.approve(server(), [tool("read")]);
+    const program = folder.at("program.mjs");
+    const entryPoints = [fileURLToPath(new URL("./pins-program.ts", import.meta.url))];
+    await build({ entryPoints, outfile: program, bundle: true, platform: "node", format: "esm" });
+    const children = ["one", "two", "three"].map((name) => fork(program, [folder.path, name], { stdio: "pipe" }));
+    const codes = await Promise.all(children.map(async (child) => (await once(child, "exit"))[0]));
+    expect(codes).toEqual([0, 0, 0]);
+    for (const name of ["one", "two", "three"]) expect(pins.approved(server(name))).toHaveLength(8);
+    expect(pins.check(server(), tool("read"))).toBe("ok");
+  });
+});
