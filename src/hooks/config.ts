@@ -1,0 +1,134 @@
+/** From a configuration to hooks. A file loses its bad entries and says so; what stands in settings is right or an error. */
+import { isObject } from "../lib/json.ts";
+import { nearest } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { messageOf } from "./answer.ts";
+import { forbiddenKey, readJson } from "./bounded-json.ts";
+import { type EntryPlace, parseEntry } from "./entry.ts";
+import type { HookDefinition, HookNotice, HookOrigin } from "./hooks.ts";
+import { hookPoints, pascalName, pointByName } from "./points.ts";
+import type { Environment } from "./url-rules.ts";
+
+export interface ConfigPlace {
+  readonly origin: HookOrigin;
+  /** Of this process; only the two variables that make exceptions for addresses are read. */
+  readonly environment: Environment;
+  readonly platform?: NodeJS.Platform;
+}
+
+export interface ParsedHooks {
+  readonly definitions: readonly HookDefinition[];
+  readonly notices: readonly HookNotice[];
+  /** The place it was said in is empty already; in settings it reaches further, see `load.ts`. */
+  readonly disableAllHooks: boolean;
+}
+
+const MAX_HOOKS_PER_FILE = 100;
+
+/** A file of hooks, or a settings file of another product with hooks among other things. */
+export function parseHookFile(text: string, place: ConfigPlace): ParsedHooks {
+  const json = readJson(text.replace(/^\uFEFF/, ""));
+  const problem = json.ok ? structureProblem(json.value) : json.error;
+  if (!json.ok || problem !== undefined) return rejected(place, `not used: ${problem}`);
+  const { hooks = {}, disableAllHooks } = json.value as { hooks?: Record<string, unknown>; disableAllHooks?: boolean };
+  if (disableAllHooks === true) return { definitions: [], notices: [], disableAllHooks: true };
+  const notices: HookNotice[] = [];
+  const definitions = collect(hooks, place, (message) => notices.push({ file: place.origin.file, message }));
+  return { definitions, notices, disableAllHooks: false };
+}
+
+/** The `hooks` of a settings file, with or without a version around it. Throws at the first thing that is wrong. */
+export function parseInlineHooks(value: unknown, place: ConfigPlace): ParsedHooks {
+  const fail = (message: string): never => {
+    throw new TroupeError("configuration", `${place.origin.file}: ${message}`, {
+      hint: "Mend or remove this hook; the other settings of the file are fine.",
+    });
+  };
+  if (forbiddenKey(value) !== undefined) fail(`hooks: the name ${forbiddenKey(value)} is not allowed`);
+  const whole = isObject(value) && ("hooks" in value || "version" in value) ? value : { hooks: value };
+  const problem = structureProblem(whole);
+  if (problem !== undefined) return fail(problem);
+  const disableAllHooks = whole.disableAllHooks === true;
+  const hooks = isObject(whole.hooks) ? whole.hooks : {};
+  return { definitions: disableAllHooks ? [] : collect(hooks, place, fail), notices: [], disableAllHooks };
+}
+
+function rejected({ origin }: ConfigPlace, message: string): ParsedHooks {
+  return { definitions: [], notices: [{ file: origin.file, message }], disableAllHooks: false };
+}
+
+function structureProblem(value: unknown): string | undefined {
+  if (!isObject(value)) return "it must be a JSON object";
+  const { version, disableAllHooks, hooks } = value;
+  if (version !== undefined && version !== 1) return `version ${JSON.stringify(version)} is not known; only 1 is`;
+  if (disableAllHooks !== undefined && typeof disableAllHooks !== "boolean")
+    return "disableAllHooks must be true or false";
+  if (hooks === undefined) return undefined;
+  if (!isObject(hooks)) return "hooks must be an object with a list for each event";
+  const notList = Object.entries(hooks).find(([, entries]) => !Array.isArray(entries));
+  return notList === undefined ? undefined : `hooks.${notList[0]} must be a list`;
+}
+
+type Complain = (message: string) => void;
+
+function collect(hooks: Record<string, unknown>, place: ConfigPlace, complain: Complain): HookDefinition[] {
+  const definitions: HookDefinition[] = [];
+  for (const [name, entries] of Object.entries(hooks)) {
+    const known = pointByName(name);
+    if (known === undefined) {
+      complain(`hooks.${name}: there is no such event${guessFor(name)}`);
+      continue;
+    }
+    const entryPlace = { ...place, ...known, platform: place.platform ?? process.platform };
+    for (const { entry, at } of flatten(entries, `hooks.${name}`)) {
+      if (definitions.length >= MAX_HOOKS_PER_FILE) {
+        complain(`${at} and what follows: more than ${MAX_HOOKS_PER_FILE} hooks`);
+        return definitions;
+      }
+      const definition = parseOr(complain, { entry, at, place: entryPlace, index: definitions.length });
+      if (definition !== undefined) definitions.push(definition);
+    }
+  }
+  return definitions;
+}
+
+function guessFor(name: string): string {
+  const guess = nearest(name, [...hookPoints, ...hookPoints.map(pascalName)]);
+  return guess === undefined ? "" : `; did you mean ${guess}?`;
+}
+
+/** Entries may stand in groups that share a matcher. */
+function flatten(entries: unknown, at: string): { entry: unknown; at: string }[] {
+  if (!Array.isArray(entries)) return [];
+  return entries.flatMap((entry: unknown, index) => {
+    const place = `${at}[${index}]`;
+    if (!isObject(entry) || !("hooks" in entry)) return [{ entry, at: place }];
+    const { hooks: inner, matcher } = entry;
+    if (!Array.isArray(inner)) return [{ entry: undefined, at: `${place}.hooks` }];
+    const shared = matcher === undefined ? {} : { matcher };
+    return inner.map((one: unknown, position) => ({
+      entry: isObject(one) && !("hooks" in one) ? { ...shared, ...one } : undefined,
+      at: `${place}.hooks[${position}]`,
+    }));
+  });
+}
+
+interface Found {
+  readonly entry: unknown;
+  readonly at: string;
+  readonly place: EntryPlace;
+  readonly index: number;
+}
+
+function parseOr(complain: Complain, { entry, at, place, index }: Found): HookDefinition | undefined {
+  if (!isObject(entry)) {
+    complain(`${at}: must be an object`);
+    return undefined;
+  }
+  try {
+    return parseEntry(entry, place, index);
+  } catch (error) {
+    complain(`${at}: ${messageOf(error)}`);
+    return undefined;
+  }
+}

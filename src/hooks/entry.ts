@@ -1,0 +1,178 @@
+/** One entry of a configuration: what may stand in it, and the definition that it becomes. */
+import * as z from "zod";
+import type { Json } from "../lib/json.ts";
+import { clip, plural, sanitise } from "../lib/text.ts";
+import {
+  type CommandRun,
+  DEFAULT_TIMEOUT_MS,
+  type HookDefinition,
+  type HookOrigin,
+  type HookRun,
+  MAX_TIMEOUT_MS,
+} from "./hooks.ts";
+import { parseMatcher } from "./matcher.ts";
+import { canRefuse, type Dialect, type HookPoint, isAuthorising } from "./points.ts";
+import { type Environment, urlProblem } from "./url-rules.ts";
+
+/** What is known about an entry before it is read. */
+export interface EntryPlace {
+  readonly point: HookPoint;
+  readonly dialect: Dialect;
+  readonly origin: HookOrigin;
+  /** The variables that make exceptions for addresses. */
+  readonly environment: Environment;
+  readonly platform: NodeJS.Platform;
+}
+
+const MAX_COMMAND_CHARACTERS = 64 * 1024;
+const MAX_LIST = 256;
+
+const command = z.string().min(1).max(MAX_COMMAND_CHARACTERS).refine(hasNoNul, "must not hold a NUL");
+const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, "must be the name of a variable");
+const seconds = z.number().positive().exactOptional();
+
+const common = {
+  matcher: z.string().exactOptional(),
+  timeoutSec: seconds,
+  timeout: seconds,
+  onFailure: z.enum(["open", "closed"]).exactOptional(),
+};
+
+const Command = z.lazy(() =>
+  z.object({
+    type: z.literal("command").default("command"),
+    bash: command.exactOptional(),
+    powershell: command.exactOptional(),
+    command: command.exactOptional(),
+    exec: command.exactOptional(),
+    args: z.array(z.string().max(MAX_COMMAND_CHARACTERS).refine(hasNoNul)).max(MAX_LIST).exactOptional(),
+    cwd: z.string().min(1).max(4096).refine(hasNoNul).exactOptional(),
+    env: z.record(variable, z.string().max(MAX_COMMAND_CHARACTERS).refine(hasNoNul)).exactOptional(),
+    ...common,
+  }),
+);
+
+const Http = z.lazy(() =>
+  z.object({
+    type: z.literal("http"),
+    url: z.string().min(1).max(4096),
+    headers: z.record(z.string().min(1).max(256), z.string().max(8192)).exactOptional(),
+    allowedEnvVars: z.array(variable).max(MAX_LIST).exactOptional(),
+    ...common,
+  }),
+);
+
+const Prompt = z.lazy(() =>
+  z.object({ type: z.literal("prompt"), prompt: z.string().trim().min(1).max(MAX_COMMAND_CHARACTERS), ...common }),
+);
+
+/** Throws what is wrong, worded to stand behind the place of the entry. */
+export function parseEntry(value: Record<string, unknown>, place: EntryPlace, index: number): HookDefinition {
+  const entry = parseByType(value);
+  const { point, dialect, origin } = place;
+  const run = runOf(entry, place);
+  const matcher = entry.matcher === undefined ? undefined : parseMatcher(entry.matcher, place);
+  const onFailure = entry.onFailure ?? (isAuthorising(point) ? "closed" : "open");
+  if (onFailure === "closed" && !canRefuse(point))
+    throw new Error(`onFailure "closed" has no meaning for ${point}, which cannot refuse anything`);
+  const timeoutMs = Math.min(MAX_TIMEOUT_MS, (entry.timeoutSec ?? entry.timeout ?? 0) * 1000 || DEFAULT_TIMEOUT_MS);
+  const unpinned = { point, dialect, source: { ...origin, index }, onFailure, timeoutMs, run };
+  const definition = matcher === undefined ? unpinned : { ...unpinned, matcher };
+  return { ...definition, pinned: pin(definition) };
+}
+
+type Entry = z.infer<typeof Command> | z.infer<typeof Http> | z.infer<typeof Prompt>;
+
+function parseByType(value: Record<string, unknown>): Entry {
+  const schema = value.type === "http" ? Http : value.type === "prompt" ? Prompt : Command;
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new Error(`${issue?.path.join(".") || "the entry"}: ${issue?.message ?? "not as expected"}`);
+}
+
+function runOf(entry: Entry, place: EntryPlace): HookRun {
+  switch (entry.type) {
+    case "http": {
+      const run = {
+        type: "http" as const,
+        url: entry.url,
+        headers: entry.headers ?? {},
+        allowedEnvVars: entry.allowedEnvVars ?? [],
+      };
+      const problem = urlProblem(run, {
+        point: place.point,
+        owner: place.origin.owner,
+        environment: place.environment,
+      });
+      if (problem !== undefined) throw new Error(problem);
+      return run;
+    }
+    case "prompt":
+      if (place.point !== "sessionStart") throw new Error("a prompt is only possible at sessionStart");
+      return { type: "prompt", prompt: entry.prompt };
+    default:
+      return commandOf(entry, place);
+  }
+}
+
+function commandOf(entry: z.infer<typeof Command>, { origin, platform }: EntryPlace): CommandRun {
+  const { bash, powershell, command: either, exec, args, cwd, env = {} } = entry;
+  const loader = Object.keys(env).find((name) => LOADER_VARIABLE.test(name));
+  if (loader !== undefined && origin.owner === "project")
+    throw new Error(`env.${loader}: a project's hook cannot set what the loader of programs reads`);
+  const rest = { env, ...(cwd === undefined ? {} : { cwd }) };
+  if (exec !== undefined) {
+    if (bash ?? powershell ?? either) throw new Error("exec cannot be combined with bash, powershell or command");
+    return { type: "command", start: { type: "program", program: exec, arguments: args ?? [] }, ...rest };
+  }
+  if (args !== undefined) throw new Error("args needs exec");
+  if ((bash ?? powershell ?? either) === undefined) throw new Error("it has no bash, powershell, command or exec");
+  const shell = platform === "win32" ? "powershell" : "bash";
+  const text = (shell === "bash" ? bash : powershell) ?? either;
+  if (text === undefined) throw new Error(`it has no command for this system; give ${shell} or command`);
+  return { type: "command", start: { type: "shell", shell, text }, ...rest };
+}
+
+/** Would act on the program that builds the sandbox, before there is one. */
+const LOADER_VARIABLE = /^(LD_|DYLD_|GLIBC_|MALLOC_|GCONV_PATH$|LOCPATH$)/;
+
+function hasNoNul(text: string): boolean {
+  return !text.includes("\0");
+}
+
+/** Everything that decides what the hook does; the file it stands in is its place, not its content. */
+export function pin(definition: Omit<HookDefinition, "pinned">): HookDefinition["pinned"] {
+  const { point, dialect, source, matcher, onFailure, timeoutMs, run } = definition;
+  const value: Json = {
+    point,
+    dialect,
+    matcher: matcher?.text ?? null,
+    onFailure,
+    timeoutMs,
+    run: run.type === "function" ? { type: "function" } : JSON.parse(JSON.stringify(run)),
+  };
+  const when = matcher === undefined ? point : `${point} (${matcher.text})`;
+  return {
+    id: `hook:${source.file}#${source.index}`,
+    shown: `${sanitise(when)}: ${clip(sanitise(describe(run)).replace(/\s+/g, " "), 400)}`,
+    value,
+  };
+}
+
+function describe(run: HookRun): string {
+  switch (run.type) {
+    case "command":
+      return run.start.type === "shell" ? run.start.text : [run.start.program, ...run.start.arguments].join(" ");
+    case "http": {
+      const names = run.allowedEnvVars;
+      return names.length === 0
+        ? `POST ${run.url}`
+        : `POST ${run.url} with ${plural(names.length, "variable")}: ${names.join(", ")}`;
+    }
+    case "prompt":
+      return `says "${run.prompt}"`;
+    case "function":
+      return "a function of the program";
+  }
+}

@@ -1,0 +1,189 @@
+/** Runs the hooks of a point, one after another, and tells of each: one start and exactly one end. */
+import type { Json } from "../lib/json.ts";
+import type { PrepareProgram } from "../lib/node/program.ts";
+import type { Stamp } from "../lib/stamp.ts";
+import { clip } from "../lib/text.ts";
+import type { Emit } from "../protocol/event.ts";
+import { boundedForEvent } from "./bounded-json.ts";
+import { payloadFor } from "./dialect.ts";
+import { honoured } from "./honour.ts";
+import { type HookDefinition, scopes } from "./hooks.ts";
+import type { ResolveName } from "./http.ts";
+import { type Merged, mergeRules } from "./merge.ts";
+import { type HookInput, type HookOutput, type HookPoint, isAuthorising, subjectOf } from "./points.ts";
+import { type Outcome, runHook } from "./run-hook.ts";
+import type { Environment } from "./url-rules.ts";
+
+export interface Hooks {
+  /** Whether any hook would run; with a subject (the name of a tool, of an agent …) whether one would for that. */
+  has(point: HookPoint, subject?: string): boolean;
+  /** Resolves with what all hooks say together; rejects only with the reason of an abort, or when nothing can be stored. */
+  fire<P extends HookPoint>(point: P, input: HookInput<P>, options?: FireOptions): Promise<Merged<P>>;
+  /** To be said for the user at the start of a new interactive session, in order. */
+  readonly startPrompts: readonly string[];
+}
+
+interface FireOptions {
+  readonly signal?: AbortSignal;
+  /** Whose events these are, when not the session's own: a subagent's. */
+  readonly emit?: Emit;
+}
+
+export interface HooksOptions {
+  readonly definitions: readonly HookDefinition[];
+  readonly emit: Emit;
+  readonly stamp: Stamp;
+  readonly prepare: PrepareProgram;
+  /** Of this process. */
+  readonly environment: Environment;
+  readonly projectRoot: string;
+  /** Told once for each hook and way of failing, for people. */
+  readonly warn?: (message: string) => void;
+  readonly resolveName?: ResolveName;
+}
+
+export function createHooks(options: HooksOptions): Hooks {
+  const byPoint = new Map<HookPoint, HookDefinition[]>();
+  const startPrompts: string[] = [];
+  for (const definition of inOrder(options.definitions)) {
+    if (definition.run.type === "prompt") startPrompts.push(definition.run.prompt);
+    else byPoint.set(definition.point, [...(byPoint.get(definition.point) ?? []), definition]);
+  }
+  const warn = oncePerMessage(options.warn ?? (() => undefined));
+  const meant = (point: HookPoint, subject: string | undefined): HookDefinition[] =>
+    (byPoint.get(point) ?? []).filter(
+      ({ matcher }) => matcher === undefined || subject === undefined || matcher.matches(subject),
+    );
+  return {
+    startPrompts,
+    has: (point, subject) => byPoint.has(point) && (subject === undefined || meant(point, subject).length > 0),
+    async fire(point, input, { signal, emit = options.emit } = {}) {
+      signal?.throwIfAborted();
+      const definitions = meant(point, subjectOf(point, input));
+      return runAll({ point, input, definitions, invoke });
+
+      async function invoke(definition: HookDefinition, told: HookInput<typeof point>) {
+        return invokeOne({ definition: { ...definition, point }, input: told, signal, emit, options, warn });
+      }
+    },
+  };
+}
+
+function inOrder(definitions: readonly HookDefinition[]): HookDefinition[] {
+  const rank = ({ source }: HookDefinition): number => scopes.indexOf(source.scope);
+  return [...definitions].sort((one, other) => rank(one) - rank(other));
+}
+
+/** A hook that fails a thousand times is told of once; its ends are all recorded. */
+function oncePerMessage(warn: (message: string) => void): (message: string) => void {
+  const told = new Set<string>();
+  return (message) => {
+    if (told.has(message) || told.size >= MAX_WARNINGS) return;
+    told.add(message);
+    warn(message);
+  };
+}
+
+const MAX_WARNINGS = 100;
+
+interface Round<P extends HookPoint> {
+  readonly point: P;
+  readonly input: HookInput<P>;
+  readonly definitions: readonly HookDefinition[];
+  invoke(definition: HookDefinition, input: HookInput<P>): Promise<HookOutput<P> | undefined>;
+}
+
+async function runAll<P extends HookPoint>({ point, input, definitions, invoke }: Round<P>): Promise<Merged<P>> {
+  const { merge, next, recheck } = mergeRules[point];
+  const heard: { readonly definition: HookDefinition; readonly matter: unknown }[] = [];
+  let merged = {} as Merged<P>;
+  for (const definition of definitions) {
+    const said = await invoke(definition, next?.(input, merged) ?? input);
+    if (said !== undefined) merged = merge(merged, honoured({ ...definition, point }, said));
+    heard.push({ definition, matter: recheck?.matter(merged) });
+  }
+  if (recheck === undefined) return merged;
+  for (const { definition, matter } of heard) {
+    if (matter === recheck.matter(merged)) continue;
+    const said = await invoke(definition, next?.(input, merged) ?? input);
+    if (said !== undefined) merged = merge(merged, recheck.objection(said));
+  }
+  return merged;
+}
+
+interface Invocation<P extends HookPoint> {
+  readonly definition: HookDefinition & { readonly point: P };
+  readonly input: HookInput<P>;
+  readonly signal: AbortSignal | undefined;
+  readonly emit: Emit;
+  readonly options: HooksOptions;
+  warn(message: string): void;
+}
+
+async function invokeOne<P extends HookPoint>(invocation: Invocation<P>): Promise<HookOutput<P> | undefined> {
+  const { definition, input, signal, emit, options, warn } = invocation;
+  const { point, dialect, source } = definition;
+  const { stamp, prepare, environment, projectRoot, resolveName } = options;
+  const payload = payloadFor(point, input, { dialect, now: stamp.now() });
+  const run = { hookInvocationId: stamp.id("hook"), hookType: point };
+  await emit("hook.start", { ...run, input: boundedForEvent(payload) });
+  const outcome = await runHook(
+    { definition, payload, signal },
+    {
+      prepare,
+      environment,
+      projectRoot,
+      ...(resolveName && { resolveName }),
+      onProgress: (progress) => void emit("hook.progress", progress).catch(() => undefined),
+      onWarning: warn,
+    },
+  );
+  const output = outputOf(definition, outcome);
+  const problem = problemIn(outcome);
+  await emit("hook.end", {
+    ...run,
+    ...(output !== undefined && { output: boundedForEvent(output as Json) }),
+    success: problem === undefined,
+    ...(problem !== undefined && { error: { message: clip(problem, 4096), source: source.file } }),
+  });
+  if (outcome.kind === "aborted") throw signal?.reason;
+  if (problem !== undefined) warn(`${definition.pinned.shown}: ${clip(problem, 500)}`);
+  return output;
+}
+
+function problemIn(outcome: Outcome<HookPoint>): string | undefined {
+  switch (outcome.kind) {
+    case "warned":
+    case "failed":
+      return outcome.message;
+    case "aborted":
+      return "it was aborted";
+    default:
+      return undefined;
+  }
+}
+
+/** What a hook said, or what its silence means. */
+function outputOf<P extends HookPoint>(
+  { point, onFailure, pinned }: HookDefinition & { readonly point: P },
+  outcome: Outcome<P>,
+): HookOutput<P> | undefined {
+  if (outcome.kind === "refused") return refusal(point, outcome.reason);
+  if (outcome.kind === "failed" && onFailure === "closed")
+    return refusal(
+      point,
+      `the hook "${clip(pinned.shown, 200)}" failed, and it decides: ${clip(outcome.message, 4096)}`,
+    );
+  return outcome.kind === "answered" || outcome.kind === "warned" ? outcome.output : undefined;
+}
+
+function refusal<P extends HookPoint>(point: P, reason: string): HookOutput<P> {
+  const words = reason === "" ? undefined : reason;
+  const said: HookOutput<"preToolUse" | "permissionRequest" | "agentStop"> =
+    point === "preToolUse"
+      ? { permissionDecision: "deny", ...(words && { permissionDecisionReason: words }) }
+      : isAuthorising(point)
+        ? { behavior: "deny", ...(words && { message: words }) }
+        : { decision: "block", ...(words && { reason: words }) };
+  return said as HookOutput<P>;
+}

@@ -1,0 +1,36 @@
+/** Which of a hook's words count, by who it belongs to: a project may only tighten, and steering is for programs. */
+import type { HookDefinition } from "./hooks.ts";
+import type { HookOutput, HookPoint } from "./points.ts";
+
+/** Fields that only a program that embeds troupe may set. */
+const programOnly: Partial<Record<HookPoint, readonly string[]>> = {
+  sessionStart: ["modifiedConfig"],
+  sessionEnd: ["suppressOutput", "cleanupActions", "sessionSummary"],
+  errorOccurred: ["suppressOutput", "errorHandling", "retryCount", "userNotification"],
+};
+
+/** Fields that speak for the person, which a project's hook cannot. */
+const personOnly: Partial<Record<HookPoint, readonly string[]>> = {
+  userPromptSubmitted: ["modifiedPrompt", "suppressOutput", "handled"],
+  userPromptTransformed: ["modifiedTransformedPrompt"],
+};
+
+export function honoured<P extends HookPoint>(
+  definition: Pick<HookDefinition, "source"> & { readonly point: P },
+  output: HookOutput<P>,
+): HookOutput<P> {
+  const { point, source } = definition;
+  const ignored: readonly string[] = [
+    ...(source.scope === "program" ? [] : (programOnly[point] ?? [])),
+    ...(source.owner === "project" ? (personOnly[point] ?? []) : []),
+  ];
+  const kept = Object.fromEntries(Object.entries(output).filter(([field]) => !ignored.includes(field)));
+  return (source.owner === "project" ? withoutApproval(kept) : kept) as HookOutput<P>;
+}
+
+function withoutApproval(said: Record<string, unknown>): Record<string, unknown> {
+  const { permissionDecision, permissionDecisionReason: _, ...rest } = said;
+  if (permissionDecision === "allow") return rest;
+  if (said.behavior === "allow") return {};
+  return said;
+}

@@ -1,0 +1,151 @@
+/** Runs one HTTP hook: the payload is posted as JSON, the body of a success is the answer. Redirects are not followed. */
+import type { IncomingMessage, RequestOptions } from "node:http";
+import { isIP, type LookupFunction } from "node:net";
+import { messageOf } from "./answer.ts";
+import { expandVariables, type HookWorld, hookEnvironment } from "./expand.ts";
+import type { HookDefinition, HttpRun } from "./hooks.ts";
+import { addressProblem, type Environment, hostOf, type UrlPlace, urlProblem } from "./url-rules.ts";
+
+export type HttpEnd =
+  | { readonly kind: "answer"; readonly body: string }
+  | { readonly kind: "stopped" }
+  | { readonly kind: "failed"; readonly message: string };
+
+interface ResolvedAddress {
+  readonly address: string;
+  readonly family: number;
+}
+export type ResolveName = (host: string) => Promise<readonly ResolvedAddress[]>;
+
+export interface HttpPorts extends HookWorld {
+  readonly signal: AbortSignal;
+  /** How names become addresses; left out, as the system does it. */
+  readonly resolveName?: ResolveName;
+}
+
+type HttpDefinition = Pick<HookDefinition, "source" | "point"> & { readonly run: HttpRun };
+
+const MAX_REPLY_BYTES = 1024 * 1024;
+
+export async function runHttp(definition: HttpDefinition, payload: string, ports: HttpPorts): Promise<HttpEnd> {
+  const { signal } = ports;
+  const stopped = whenAborted(signal);
+  try {
+    const addresses = await Promise.race([allowedAddresses(definition, ports), stopped.promise]);
+    const response = await Promise.race([post(definition, payload, { addresses, ports }), stopped.promise]);
+    const status = response.statusCode ?? 0;
+    if (status < 200 || status > 299) {
+      response.destroy();
+      return { kind: "failed", message: `the server answered with status ${status}` };
+    }
+    return { kind: "answer", body: await Promise.race([readBody(response), stopped.promise]) };
+  } catch (error) {
+    return signal.aborted ? { kind: "stopped" } : { kind: "failed", message: describe(error) };
+  } finally {
+    stopped.release();
+  }
+}
+
+/** Resolves once, checks every address, and only these are dialled. */
+async function allowedAddresses(definition: HttpDefinition, ports: HttpPorts): Promise<readonly ResolvedAddress[]> {
+  const { point, source, run } = definition;
+  const place: UrlPlace = { point, owner: source.owner, environment: ports.environment };
+  const problem = urlProblem(run, place);
+  if (problem !== undefined) throw new Error(problem);
+  const host = hostOf(new URL(run.url));
+  const family = isIP(host);
+  const addresses = family !== 0 ? [{ address: host, family }] : await (ports.resolveName ?? systemResolve)(host);
+  if (addresses.length === 0) throw new Error(`the name ${host} has no address`);
+  for (const { address } of addresses) {
+    const refusal = addressProblem(address, place);
+    if (refusal !== undefined) throw new Error(refusal);
+  }
+  return addresses;
+}
+
+async function systemResolve(host: string): Promise<readonly ResolvedAddress[]> {
+  const { lookup } = await import("node:dns/promises");
+  return lookup(host, { all: true });
+}
+
+interface Dial {
+  readonly addresses: readonly ResolvedAddress[];
+  readonly ports: HttpPorts;
+}
+
+async function post(definition: HttpDefinition, payload: string, { addresses, ports }: Dial): Promise<IncomingMessage> {
+  const { run } = definition;
+  const url = new URL(run.url);
+  const { request } = url.protocol === "https:" ? await import("node:https") : await import("node:http");
+  const options: RequestOptions = {
+    method: "POST",
+    agent: false,
+    lookup: lookupOnly(addresses),
+    signal: ports.signal,
+    headers: {
+      ...expandedHeaders(definition, ports),
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(payload),
+    },
+  };
+  return new Promise((resolve, reject) => {
+    request(url, options, resolve).on("error", reject).end(payload);
+  });
+}
+
+/** A project's hook gets no variable that a project's program would not get, whatever it lists. */
+function expandedHeaders(definition: HttpDefinition, ports: HttpPorts): Record<string, string> {
+  const { run, source } = definition;
+  const visible: Environment = source.owner === "project" ? hookEnvironment(definition, ports) : ports.environment;
+  const allowed = Object.fromEntries(run.allowedEnvVars.map((name) => [name, visible[name]]));
+  const entries = Object.entries(run.headers).map(([name, value]) => [
+    name.toLowerCase(),
+    expandVariables(value, allowed),
+  ]);
+  return Object.fromEntries(entries.filter(([name = ""]) => !OWN_HEADERS.has(name)));
+}
+
+/** How the request is sent is not for a configuration to say. */
+const OWN_HEADERS = new Set(["host", "content-type", "content-length", "transfer-encoding", "connection", "expect"]);
+
+function lookupOnly(addresses: readonly ResolvedAddress[]): LookupFunction {
+  const [first] = addresses;
+  return (_host, options, callback) => {
+    if (options.all) callback(null, [...addresses]);
+    else callback(null, first?.address ?? "", first?.family ?? 4);
+  };
+}
+
+async function readBody(response: IncomingMessage): Promise<string> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const piece of response) {
+      const bytes: Buffer = Buffer.isBuffer(piece) ? piece : Buffer.from(piece);
+      size += bytes.length;
+      if (size > MAX_REPLY_BYTES) throw new Error(`the server sent more than ${MAX_REPLY_BYTES} bytes`);
+      pieces.push(bytes);
+    }
+  } finally {
+    response.destroy();
+  }
+  return Buffer.concat(pieces).toString("utf8");
+}
+
+/** Codes of the network say more than messages do, and never hold a header. */
+function describe(error: unknown): string {
+  const code: unknown = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" ? `the request failed: ${code}` : messageOf(error);
+}
+
+/** Rejects when the signal aborts, for waits that do not listen to it. */
+function whenAborted(signal: AbortSignal): { promise: Promise<never>; release(): void } {
+  let stop = (): void => undefined;
+  const promise = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason);
+    if (signal.aborted) stop();
+    else signal.addEventListener("abort", stop, { once: true });
+  });
+  promise.catch(() => undefined);
+  return { promise, release: () => signal.removeEventListener("abort", stop) };
+}

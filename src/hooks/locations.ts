@@ -1,0 +1,154 @@
+/**
+ * Which files hold hooks, in the order in which their hooks run. A file that is missing, or is a folder, is simply not
+ * there; one that must not be used is left out with a notice.
+ */
+import { realpath } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { type Opened, openForReading, PathError, readDirectory } from "../lib/node/paths.ts";
+import { messageOf } from "./answer.ts";
+import type { HookNotice, HookOrigin, HookOwner } from "./hooks.ts";
+
+export interface HookPlaces {
+  readonly stateRoot: string;
+  /** Only of folders that are trusted. */
+  readonly projectRoots: readonly string[];
+  readonly plugins: readonly HookPlugin[];
+  /** Folders of the administrator, and who must own them; left out, those of the system and root. */
+  readonly policy?: { readonly folders: readonly string[]; readonly ownerId: number };
+}
+
+interface HookPlugin {
+  readonly root: string;
+  readonly data: string;
+  /** Who chose it. */
+  readonly owner: HookOwner;
+}
+
+export interface HookFile {
+  readonly origin: HookOrigin;
+  readonly text: string;
+}
+
+const POLICY = { folders: ["/etc/troupe/policy.d", "/etc/github-copilot/policy.d"], ownerId: 0 };
+const MAX_FILES = 100;
+const MAX_FILE_BYTES = 256 * 1024;
+
+/** Everything there is to parse. Never rejects: what cannot be read is a notice. */
+export async function findHookFiles(places: HookPlaces): Promise<{ files: HookFile[]; notices: HookNotice[] }> {
+  const found: Found = { files: [], notices: [] };
+  const { folders, ownerId } = places.policy ?? POLICY;
+  for (const folder of folders) {
+    const policy = { scope: "policy", owner: "user", roots: [folder], ownerId } as const;
+    await addFolder(found, folder, policy);
+  }
+  await addFolder(found, join(places.stateRoot, "hooks"), { scope: "user", owner: "user", roots: [] });
+  for (const root of places.projectRoots) {
+    const project = { scope: "project", owner: "project", roots: [root] } as const;
+    await addFolder(found, join(root, ".troupe", "hooks"), project);
+    await addFolder(found, join(root, ".github", "hooks"), project);
+    await addFile(found, join(root, ".claude", "settings.json"), project);
+    await addFile(found, join(root, ".claude", "settings.local.json"), project);
+  }
+  for (const { root, data, owner } of places.plugins) {
+    const plugin = { scope: "plugin", owner, roots: [root], plugin: { root, data } } as const;
+    const isThere = await addFile(found, join(root, "hooks.json"), plugin);
+    if (!isThere) await addFile(found, join(root, "hooks", "hooks.json"), plugin);
+  }
+  return found;
+}
+
+interface Found {
+  readonly files: HookFile[];
+  readonly notices: HookNotice[];
+}
+
+interface Kind {
+  readonly scope: HookOrigin["scope"];
+  readonly owner: HookOwner;
+  /** Files must lie inside, also behind links; empty = wherever the person put them. */
+  readonly roots: readonly string[];
+  /** Set where only the administrator may have written. */
+  readonly ownerId?: number;
+  readonly plugin?: NonNullable<HookOrigin["plugin"]>;
+}
+
+async function addFolder(found: Found, folder: string, kind: Kind): Promise<void> {
+  const opened = await open(found, folder, kind);
+  if (opened === undefined) return;
+  try {
+    if (opened.kind !== "directory" || !isAdministered(found, opened, kind)) return;
+    const { names } = await readDirectory(opened);
+    for (const name of names) {
+      if (name.endsWith(".json") && !name.startsWith(".")) await addFile(found, join(folder, name), kind);
+    }
+  } catch (error) {
+    found.notices.push({ file: folder, message: `not used: ${messageOf(error)}` });
+  } finally {
+    await opened.handle.close();
+  }
+}
+
+/** Whether the file is there, used or not. */
+async function addFile(found: Found, file: string, kind: Kind): Promise<boolean> {
+  const opened = await open(found, file, kind);
+  if (opened === undefined) return false;
+  try {
+    if (opened.kind !== "file") return false;
+    if (!isAdministered(found, opened, kind)) return true;
+    if (found.files.length >= MAX_FILES) {
+      found.notices.push({ file, message: `not used: there are more than ${MAX_FILES} files of hooks` });
+      return true;
+    }
+    const { scope, owner, plugin } = kind;
+    const text = await readUpTo(opened, MAX_FILE_BYTES);
+    found.files.push({ origin: { scope, owner, file, ...(plugin && { plugin }) }, text });
+  } catch (error) {
+    found.notices.push({ file, message: `not used: ${messageOf(error)}` });
+  } finally {
+    await opened.handle.close();
+  }
+  return true;
+}
+
+async function open(found: Found, path: string, kind: Kind): Promise<Opened | undefined> {
+  const roots: string[] = [];
+  for (const root of kind.roots) {
+    const real = await realpath(root).catch(() => undefined);
+    if (real === undefined) return undefined;
+    roots.push(real);
+  }
+  try {
+    return await openForReading(path, { cwd: dirname(path), roots, maxBytes: MAX_FILE_BYTES });
+  } catch (error) {
+    const problem = error instanceof PathError ? error.problem : undefined;
+    if (problem === "missing") return undefined;
+    const why = problem === "outside" ? `a link leads out of ${kind.roots.join()}` : messageOf(error);
+    found.notices.push({ file: path, message: `not used: ${why}` });
+    return undefined;
+  }
+}
+
+/** What everyone on the machine obeys must have been written by its administrator alone. */
+function isAdministered(found: Found, { path, stat }: Opened, { ownerId }: Kind): boolean {
+  if (ownerId === undefined) return true;
+  const problem =
+    stat.uid !== ownerId
+      ? "it does not belong to the administrator"
+      : (stat.mode & 0o022) !== 0
+        ? "others than its owner can write it"
+        : undefined;
+  if (problem !== undefined) found.notices.push({ file: path, message: `${basename(path)} is not used: ${problem}` });
+  return problem === undefined;
+}
+
+/** A file may grow between being measured and being read. */
+async function readUpTo({ handle, path }: Opened, maxBytes: number): Promise<string> {
+  const buffer = Buffer.alloc(maxBytes + 1);
+  let length = 0;
+  for (;;) {
+    const { bytesRead } = await handle.read(buffer, length, buffer.length - length, null);
+    if (bytesRead === 0) return buffer.toString("utf8", 0, length);
+    length += bytesRead;
+    if (length > maxBytes) throw new Error(`${path} is longer than ${maxBytes} bytes`);
+  }
+}

@@ -1,0 +1,52 @@
+/** Where a hook may send what it is told. Checked when a configuration is read, and again when the hook runs. */
+import { isIP } from "node:net";
+import { addressKind, isLocalName, isTranslated, refusalOf, refusalOfName } from "../lib/address.ts";
+import type { HookOwner, HttpRun } from "./hooks.ts";
+import { type HookPoint, isAuthorising } from "./points.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface UrlPlace {
+  readonly point: HookPoint;
+  readonly owner: HookOwner;
+  readonly environment: Environment;
+}
+
+/** What is wrong with the address as it is written. */
+export function urlProblem(run: Pick<HttpRun, "url" | "allowedEnvVars">, place: UrlPlace): string | undefined {
+  if (!URL.canParse(run.url)) return "url: is not an address such as https://example.com/hook";
+  const url = new URL(run.url);
+  if (url.protocol !== "https:" && url.protocol !== "http:") return "url: must begin with https://";
+  if (url.username !== "" || url.password !== "") return "url: must not hold a user name or password; use headers";
+  const host = hostOf(url);
+  const isLocal = isLocalName(host) || addressKind(host) === "loopback";
+  const local = isLocal && allowsLocalhost(place.environment);
+  if (url.protocol === "http:" && !local) {
+    if (run.allowedEnvVars.length > 0) return "url: must begin with https:// when allowedEnvVars is used";
+    if (isAuthorising(place.point) && place.environment.COPILOT_HOOK_ALLOW_HTTP_AUTH_HOOKS !== "1")
+      return `url: must begin with https:// for ${place.point}`;
+  }
+  const nameRefusal = mustBePublic(place) ? refusalOfName(host, { allowLocalhost: local }) : undefined;
+  if (nameRefusal !== undefined) return `url: ${host} is ${nameRefusal}`;
+  return isIP(host) === 0 ? undefined : addressProblem(host, place);
+}
+
+/** What is wrong with the address that a name led to. Deciding hooks and those of a project stay outside of our network. */
+export function addressProblem(address: string, place: UrlPlace): string | undefined {
+  if (!mustBePublic(place) || !isPrivate(address)) return undefined;
+  if (addressKind(address) === "loopback" && allowsLocalhost(place.environment)) return undefined;
+  return `url: ${address} is an address of this machine or its network`;
+}
+
+export function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.+$/, "");
+}
+
+const mustBePublic = ({ point, owner }: UrlPlace): boolean => isAuthorising(point) || owner === "project";
+const allowsLocalhost = (environment: Environment): boolean => environment.COPILOT_HOOK_ALLOW_LOCALHOST === "1";
+
+/**
+ * Only what is given out for the public Internet is public. Text that is no address is not, nor is what a gateway of
+ * the network would translate: that gateway is not ours to judge.
+ */
+const isPrivate = (address: string): boolean => refusalOf(address) !== undefined || isTranslated(address);
