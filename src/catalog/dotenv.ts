@@ -1,0 +1,97 @@
+/**
+ * Values from the `.env` and `.env.local` of a workspace, for the commands an agent runs there and for nothing else:
+ * not for troupe itself, not for MCP servers, hooks or git. They hold only in a trusted folder and as they were approved.
+ */
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { childEnvironment } from "../lib/node/child-environment.ts";
+import { boundedNotices, type Notice } from "./catalog.ts";
+import { isRefusedName, parseDotenv } from "./dotenv-parse.ts";
+import type { PinnedItem } from "./pins.ts";
+import { readSmallFile } from "./small-file.ts";
+import type { Trust } from "./trust.ts";
+
+export interface WorkspaceEnvironment {
+  readonly values: Readonly<Record<string, string>>;
+  readonly notices: readonly Notice[];
+}
+
+const FILES = [".env", ".env.local"];
+const MAX_BYTES = 64 * 1024;
+
+/**
+ * `secrets`: whether names that look like keys and passwords are given too. What a command can read, a model can be
+ * talked into sending away, so only the person's own settings may say "given". `folder` is a real path.
+ */
+export function workspaceEnvironment(request: {
+  folder: string;
+  trust: Trust;
+  secrets: "withheld" | "given";
+}): WorkspaceEnvironment {
+  const { folder, trust, secrets } = request;
+  if (trust.state === "none") return { values: {}, notices: [] };
+  const values = new Map<string, string>();
+  const notices: Notice[] = [];
+  for (const file of readFiles(folder)) {
+    if ("notice" in file) {
+      notices.push(file.notice);
+      continue;
+    }
+    const verdict = trust.check(file.item);
+    if (verdict !== "approved") {
+      const why = verdict === "changed" ? "has changed since it was approved" : "was never approved";
+      notices.push(remark(`${file.path} is not used: it ${why}. Approve it with: troupe trust`));
+      continue;
+    }
+    const parsed = parseDotenv(file.text);
+    for (const [name, { value, line }] of parsed.values) {
+      if (isRefusedName(name)) notices.push(refused(`${file.path}:${line}`, name));
+      else values.set(name, value);
+    }
+    notices.push(...parsed.problems.map(({ line, message }) => remark(`${file.path}:${line}: ${message}`)));
+  }
+  const all = Object.fromEntries(values);
+  const given = secrets === "given" ? all : childEnvironment(all, { names: [...values.keys()] });
+  const withheld = [...values.keys()].filter((name) => !Object.hasOwn(given, name));
+  if (withheld.length > 0) notices.push(withholding(withheld));
+  return { values: given, notices: boundedNotices(notices, join(folder, ".env")) };
+}
+
+/** What a person is shown and approves: the names, and how long each value is. */
+export function dotenvItems(folder: string): readonly PinnedItem[] {
+  return readFiles(folder).flatMap((file) => ("notice" in file ? [] : [file.item]));
+}
+
+type Found = { readonly path: string; readonly text: string; readonly item: PinnedItem } | { readonly notice: Notice };
+
+function readFiles(folder: string): Found[] {
+  return FILES.flatMap((name): Found[] => {
+    const path = join(folder, name);
+    const file = readSmallFile(path, { maxBytes: MAX_BYTES, below: folder });
+    if (file.kind === "missing") return [];
+    if (file.kind === "refused") return [{ notice: remark(`${path} is not used: it ${file.reason}.`) }];
+    const { text } = file;
+    const digest = createHash("sha256").update(text).digest("hex");
+    return [{ path, text, item: { kind: "environment", id: name, digest, shown: shownOf(text) } }];
+  });
+}
+
+function shownOf(text: string): string {
+  const { values } = parseDotenv(text);
+  const names = [...values].map(([name, { value }]) =>
+    isRefusedName(name) ? `${name} (never set from a file)` : `${name} (${value.length} characters)`,
+  );
+  return `for commands the agent runs:\n${names.join("\n") || "no values"}`;
+}
+
+const remark = (message: string): Notice => ({ kind: "environment-file", message });
+
+function refused(place: string, name: string): Notice {
+  return remark(`${place}: ${name} is ignored: it could change which programs run or where they connect.`);
+}
+
+function withholding(names: readonly string[]): Notice {
+  return remark(
+    `Not given to commands, because they look like secrets: ${names.join(", ")}. To give them, set sandbox.allowEnvironmentFiles in your own settings.`,
+  );
+}

@@ -1,0 +1,34 @@
+/** What of a workspace can run or decide something, and the mark by which a change of it is noticed. */
+import { createHash } from "node:crypto";
+import type { Json } from "../lib/json.ts";
+import { TroupeError } from "../protocol/errors.ts";
+
+export interface PinnedItem {
+  readonly kind: PinnedKind;
+  /** Names the item among those of its kind in this folder. */
+  readonly id: string;
+  /** SHA-256 over the resolved definition: see `digestOf`. */
+  readonly digest: string;
+  /** Shown to a person in full before it is approved. */
+  readonly shown: string;
+}
+
+export const pinnedKinds = ["hook", "mcp", "skill", "plugin", "settings", "environment"] as const;
+type PinnedKind = (typeof pinnedKinds)[number];
+
+const MAX_DEPTH = 100;
+
+/** The same for two values exactly when they are the same JSON, in whatever order their members stand. */
+export function digestOf(value: Json): string {
+  return createHash("sha256").update(canonical(value, 0)).digest("hex");
+}
+
+function canonical(value: Json, depth: number): string {
+  if (depth > MAX_DEPTH) throw new TroupeError("configuration", "A definition is nested too deeply to be approved.");
+  if (Array.isArray(value)) return `[${value.map((element) => canonical(element, depth + 1)).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonical(value[key] ?? null, depth + 1)}`);
+  return `{${members.join(",")}}`;
+}

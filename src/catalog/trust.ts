@@ -1,0 +1,201 @@
+/**
+ * Which folders a person trusts, and what in them was approved as it then was. One file, `trust.json`, in the home;
+ * keyed by the real path of exactly the folder, so that trust in a folder says nothing about those above or below it.
+ */
+import { realpathSync, type Stats, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { isAbsolute, join, resolve } from "node:path";
+import * as z from "zod";
+import { parseJson } from "../lib/json.ts";
+import { type Disk, replaceFile } from "../lib/node/disk.ts";
+import { withFileLock } from "../lib/node/file-lock.ts";
+import type { Stamp } from "../lib/stamp.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { Notice } from "./catalog.ts";
+import { type PinnedItem, pinnedKinds } from "./pins.ts";
+import { readSmallFile } from "./small-file.ts";
+
+/** How far one folder is trusted. */
+export interface Trust {
+  /** "run": trusted by the caller for this run, everything as it is now; "trusted": only what was approved. */
+  readonly state: "none" | "trusted" | "run";
+  /** May this item of the folder be used? "changed": approved with another content; "new": never approved. */
+  check(item: Pick<PinnedItem, "kind" | "id" | "digest">): ItemTrust;
+}
+
+export type ItemTrust = "approved" | "changed" | "new" | "untrusted";
+
+export interface TrustBook {
+  readonly notices: readonly Notice[];
+  /** `forRun`: the caller trusts it for this run; `trustedFolders`: the list of that name in the user's settings. */
+  of(folder: string, also?: { forRun?: boolean; trustedFolders?: readonly string[] }): Trust;
+}
+
+export interface TrustedFolder {
+  readonly folder: string;
+  readonly trustedAt: string;
+  readonly items: readonly Omit<PinnedItem, "shown">[];
+}
+
+interface Change {
+  readonly stateRoot: string;
+  readonly folder: string;
+  readonly disk: Disk;
+  readonly stamp: Stamp;
+}
+
+const MAX_BYTES = 4 * 1024 * 1024;
+const MAX_FOLDERS = 5_000;
+const MAX_ITEMS = 1_000;
+
+/** Lazy: where nobody trusts anything, a start should not pay for it. */
+const File = z.lazy(() =>
+  z.object({
+    version: z.literal(1),
+    folders: z
+      .array(
+        z.object({
+          folder: z.string().min(1),
+          trustedAt: z.string(),
+          items: z
+            .array(z.object({ kind: z.enum(pinnedKinds), id: z.string(), digest: z.string().regex(/^[0-9a-f]{64}$/) }))
+            .max(MAX_ITEMS),
+        }),
+      )
+      .max(MAX_FOLDERS),
+  }),
+);
+
+/** Read once per start. A file that cannot be believed means that nothing is trusted, and is named in a notice. */
+export function readTrust(stateRoot: string): TrustBook {
+  const book = readBook(bookPath(stateRoot));
+  return {
+    notices: book.kind === "refused" ? [refusal(stateRoot, book.reason)] : [],
+    of(folder, { forRun = false, trustedFolders = [] } = {}) {
+      if (forRun) return { state: "run", check: () => "approved" };
+      const real = realFolder(folder);
+      const entry = book.folders.find((trusted) => trusted.folder === real);
+      const listed = real !== undefined && trustedFolders.some((named) => namedFolder(named) === real);
+      if (entry === undefined && !listed) return { state: "none", check: () => "untrusted" };
+      return { state: "trusted", check: (item) => compare(item, entry?.items ?? []) };
+    },
+  };
+}
+
+/** From now on the folder is trusted with exactly these items; what was approved in it before and is not named is not. */
+export async function recordTrust(change: Change & { readonly items: readonly PinnedItem[] }): Promise<Changed> {
+  const folder = realFolder(change.folder);
+  if (folder === undefined) throw new TroupeError("usage", `${resolve(change.folder)} is not a folder.`);
+  if (change.items.length > MAX_ITEMS) {
+    throw new TroupeError("failed", `${folder} holds more than ${MAX_ITEMS} things to approve.`);
+  }
+  const items = change.items.map(({ kind, id, digest }) => ({ kind, id, digest }));
+  const entry: TrustedFolder = { folder, trustedAt: new Date(change.stamp.now()).toISOString(), items };
+  return changeBook(change, (folders) => {
+    const others = folders.filter((trusted) => trusted.folder !== folder);
+    if (others.length >= MAX_FOLDERS) {
+      const hint = "Remove some with: troupe trust remove <folder>";
+      throw new TroupeError("failed", `More than ${MAX_FOLDERS} folders are trusted already.`, { hint });
+    }
+    return [...others, entry].sort((one, other) => (one.folder < other.folder ? -1 : 1));
+  });
+}
+
+/** A folder that is gone can be removed too, by the path it had. `found` tells whether it was trusted. */
+export async function removeTrust(change: Change): Promise<Changed & { readonly found: boolean }> {
+  const names = [realFolder(change.folder), resolve(change.folder)];
+  let found = false;
+  const changed = await changeBook(change, (folders) => {
+    const others = folders.filter(({ folder }) => !names.includes(folder));
+    found = others.length < folders.length;
+    return found ? others : undefined;
+  });
+  return { ...changed, found };
+}
+
+export function listTrusted(stateRoot: string): { folders: readonly TrustedFolder[]; notices: readonly Notice[] } {
+  const book = readBook(bookPath(stateRoot));
+  return { folders: book.folders, notices: book.kind === "refused" ? [refusal(stateRoot, book.reason)] : [] };
+}
+
+export interface Changed {
+  /** Where the former file is kept when it could not be believed. */
+  readonly keptAs?: string;
+}
+
+async function changeBook(
+  { stateRoot, disk, stamp }: Change,
+  change: (folders: readonly TrustedFolder[]) => readonly TrustedFolder[] | undefined,
+): Promise<Changed> {
+  const path = bookPath(stateRoot);
+  return withFileLock({ path, disk, stamp, Failure: TroupeError }, async () => {
+    const book = readBook(path);
+    const folders = change(book.folders);
+    if (folders === undefined) return {};
+    const time = new Date(stamp.now()).toISOString().replace(/[:.]/g, "-");
+    const keptAs = book.kind === "refused" ? `${path}.damaged-${time}-${stamp.id("damaged").slice(0, 8)}` : undefined;
+    if (keptAs !== undefined) await disk.rename(path, keptAs);
+    await replaceFile(disk, path, `${JSON.stringify({ version: 1, folders }, null, 2)}\n`);
+    await disk.syncDirectory(stateRoot);
+    return keptAs === undefined ? {} : { keptAs };
+  });
+}
+
+type Book =
+  | { readonly kind: "good"; readonly folders: readonly TrustedFolder[] }
+  | { readonly kind: "refused"; readonly folders: readonly []; readonly reason: string };
+
+function readBook(path: string): Book {
+  const refused = (reason: string): Book => ({ kind: "refused", folders: [], reason });
+  const file = readSmallFile(path, { maxBytes: MAX_BYTES });
+  if (file.kind === "missing") {
+    return isThere(path) ? refused("is not a regular file") : { kind: "good", folders: [] };
+  }
+  if (file.kind === "refused") return refused(file.reason);
+  const foreign = foreignness(file.stat);
+  if (foreign !== undefined) return refused(foreign);
+  const json = parseJson(file.text);
+  if (!json.ok) return refused("is damaged: it is not JSON");
+  const parsed = File.safeParse(json.value);
+  if (parsed.success) return { kind: "good", folders: parsed.data.folders };
+  return refused(`is damaged: ${parsed.error.issues[0]?.path.join(".") || "it"} is not as expected`);
+}
+
+/** What another user could have written says nothing about what this one trusts. */
+function foreignness({ mode, uid }: Stats): string | undefined {
+  const user = process.getuid?.();
+  if (user === undefined) return undefined;
+  if (uid !== user && uid !== 0) return "belongs to another user";
+  return (mode & 0o022) === 0 ? undefined : "can be written by others";
+}
+
+function refusal(stateRoot: string, reason: string): Notice {
+  const message = `${bookPath(stateRoot)} ${reason}, so no folder counts as trusted. \`troupe trust\` makes a new one and keeps this.`;
+  return { kind: "trust-file", message };
+}
+
+function compare(item: Pick<PinnedItem, "kind" | "id" | "digest">, approved: TrustedFolder["items"]): ItemTrust {
+  const same = approved.filter(({ kind, id }) => kind === item.kind && id === item.id);
+  if (same.length === 0) return "new";
+  return same.some(({ digest }) => digest === item.digest) ? "approved" : "changed";
+}
+
+/** As the user's settings name it. Relative names mean nothing there: `.` would be every folder. */
+function namedFolder(name: string): string | undefined {
+  const path = name.startsWith("~/") ? join(homedir(), name.slice(2)) : name;
+  return isAbsolute(path) ? realFolder(path) : undefined;
+}
+
+const bookPath = (stateRoot: string): string => join(stateRoot, "trust.json");
+
+const isThere = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
+
+/** Undefined when there is no such folder. */
+export function realFolder(folder: string): string | undefined {
+  try {
+    const real = realpathSync.native(folder);
+    return statSync(real).isDirectory() ? real : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,116 @@
+import { lstat, mkdir, stat, symlink } from "node:fs/promises";
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { changeSettings, editSettings, type SettingsObject } from "../../src/catalog/settings-change.ts";
+import { parseJsonc } from "../../src/catalog/settings-jsonc.ts";
+import type { Json } from "../../src/lib/json.ts";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+
+const BEFORE = `// my settings
+{
+  "model": "a", // the good one
+  "unknown": { "kept": true },
+  // where I read
+  "allowedUrls": [
+    // the first
+    "https://one.example",
+    "https://two.example" // the second
+  ],
+  "disabledMcpServers": ["x"]
+}
+`;
+
+const append = (name: string, value: string) => (current: SettingsObject) => ({
+  ...current,
+  [name]: [...((current[name] as string[]) ?? []), value],
+});
+
+describe("changing the user's settings", () => {
+  it("keeps comments, order and unknown names", async () => {
+    await using place = await tempFolder({ "settings.json": BEFORE });
+    const path = place.at("settings.json");
+    await changeSettings(path, append("allowedUrls", "https://three.example"));
+    await changeSettings(path, append("disabledMcpServers", "y"));
+    await changeSettings(path, ({ model: _, ...rest }) => ({ ...rest, stream: false, sandbox: { mode: "auto" } }));
+    expect(await place.read("settings.json")).toBe(`// my settings
+{
+  "unknown": { "kept": true },
+  // where I read
+  "allowedUrls": [
+    // the first
+    "https://one.example",
+    "https://two.example",
+    "https://three.example" // the second
+  ],
+  "disabledMcpServers": ["x", "y"],
+  "stream": false,
+  "sandbox": {
+    "mode": "auto"
+  }
+}
+`);
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect(Object.keys(await place.tree())).toEqual(["settings.json"]);
+  });
+
+  it("makes the file, and its folder, when there is none", async () => {
+    await using place = await tempFolder();
+    await changeSettings(place.at("home/settings.json"), append("allowedUrls", "https://x.example"));
+    expect(await place.read("home/settings.json")).toBe('{\n  "allowedUrls": [\n    "https://x.example"\n  ]\n}\n');
+    expect((await stat(place.at("home"))).mode & 0o777).toBe(0o700);
+  });
+
+  it("leaves a file that is wrong, or would be, as it is", async () => {
+    await using place = await tempFolder({ "settings.json": '{\n "model": 5\n}', "other.json": '{"model": "a"}' });
+    const change = append("allowedUrls", "x");
+    await expect(changeSettings(place.at("settings.json"), change)).rejects.toThrow("settings.json:2: model: ");
+    await expect(changeSettings(place.at("other.json"), () => ({ model: 7 }))).rejects.toThrow("model: ");
+    expect(await place.tree()).toEqual({ "settings.json": '{\n "model": 5\n}', "other.json": '{"model": "a"}' });
+  });
+
+  it("changes the file behind a link and leaves the link", async () => {
+    await using place = await tempFolder({ "dotfiles/settings.json": "{}" });
+    await mkdir(place.at("home"));
+    await symlink(place.at("dotfiles/settings.json"), place.at("home/settings.json"));
+    await changeSettings(place.at("home/settings.json"), () => ({ model: "a" }));
+    expect((await lstat(place.at("home/settings.json"))).isSymbolicLink()).toBe(true);
+    expect(await place.read("dotfiles/settings.json")).toContain('"model": "a"');
+  });
+
+  it("loses no change when many are made at once", async () => {
+    await using place = await tempFolder({ "settings.json": BEFORE });
+    const names = Array.from({ length: 20 }, (_, index) => `server-${index}`);
+    await Promise.all(
+      names.map((name) => changeSettings(place.at("settings.json"), append("disabledMcpServers", name))),
+    );
+    const { disabledMcpServers } = parseJsonc(await place.read("settings.json")).value as SettingsObject;
+    expect((disabledMcpServers as string[]).sort()).toEqual(["x", ...names].sort());
+    expect(await place.read("settings.json")).toContain("// the second");
+  });
+
+  it("says what was wanted, whatever stood there before", async () => {
+    const name = fc.constantFrom("a", "b", "c", "d");
+    const { value } = fc.letrec<{ value: Json; object: SettingsObject }>((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 3 },
+        fc.constantFrom(1, "x", null, true),
+        fc.array(tie("value"), { maxLength: 3 }),
+        tie("object"),
+      ),
+      object: fc.dictionary(name, tie("value"), { maxKeys: 4, noNullPrototype: true }),
+    }));
+    const object = fc.dictionary(name, value, { maxKeys: 4, noNullPrototype: true });
+    const style = fc.constantFrom(undefined, 2, "\t");
+    await fc.assert(
+      fc.property(object, object, style, fc.boolean(), (before, after, indent, isCommented) => {
+        const plain = JSON.stringify(before, null, indent);
+        const text = isCommented
+          ? plain.replace(/,/g, "/* , */, // }\n").replace(/([^[{\s])(\s*[}\]])/g, "$1,$2")
+          : plain;
+        expect(parseJsonc(text).value).toEqual(before);
+        expect(parseJsonc(editSettings("file", text, after)).value).toEqual(after);
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
