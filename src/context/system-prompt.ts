@@ -1,21 +1,73 @@
+/** What the main agent is told before the first message: our own sections, the place, and what others add to them. */
 import { clip } from "../lib/text.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
-import introduction from "./system-prompt.md";
+import { namedTexts } from "./named-texts.ts";
+import { quoted, wrapped } from "./quoting.ts";
+import { assembleUnasked, type PromptParts, type SystemMessageConfig } from "./sections.ts";
+import source from "./system-prompt.md";
+
+export interface PromptRequest {
+  readonly context: WorkingDirectory;
+  /** As in `process.platform`. */
+  readonly platform: string;
+  readonly tools: readonly string[];
+  /** The text `readInstructions` gives: wrapped and bounded. */
+  readonly instructions?: string;
+  /** What the model must know of skills, bounded by its owner. */
+  readonly skills?: string;
+  /** The prompt of the agent that was chosen to lead the session. */
+  readonly agentPrompt?: string;
+  /** What holds in this session: its mode, memory, limits. Bounded by its owner. */
+  readonly extra?: string;
+  readonly config?: SystemMessageConfig;
+}
 
 /** Nothing unbounded enters a model request: each fact about the place is cut at this length. */
 const MAX_FACT_CHARACTERS = 500;
+const MAX_AGENT_PROMPT_CHARACTERS = 64 * 1024;
+const OPERATING_SYSTEMS = new Map([
+  ["linux", "Linux"],
+  ["darwin", "macOS"],
+  ["win32", "Windows"],
+]);
 
-/** What the main agent is told before the first message. The same for the same place, so that prompt caches hold. */
-export function systemPrompt(place: { context: WorkingDirectory; platform: string; tools: readonly string[] }): string {
-  const { cwd, gitRoot, repository, branch } = place.context;
+/** The same bytes for the same request, so that prompt caches hold. Sections to be transformed stay as they are. */
+export function systemPrompt(request: PromptRequest): string {
+  return assembleUnasked(promptParts(request), request.config);
+}
+
+/** For `assemblePrompt`, where someone can be asked to transform sections. */
+export function promptParts(request: PromptRequest): PromptParts {
+  const texts = namedTexts(source);
+  const together = (...parts: (string | undefined)[]): string => parts.filter(Boolean).join("\n\n");
+  return {
+    ...Object.fromEntries(texts),
+    environment_context: environmentOf(request),
+    tool_instructions: together(texts.get("tool_instructions"), request.skills),
+    custom_instructions: request.instructions ?? "",
+    runtime_instructions: together(
+      texts.get("runtime_instructions"),
+      request.agentPrompt &&
+        wrapped("agent_instructions", {}, quoted(clip(request.agentPrompt, MAX_AGENT_PROMPT_CHARACTERS))),
+      request.extra,
+    ),
+  };
+}
+
+function environmentOf({ context, platform, tools }: PromptRequest): string {
   const facts: [string, string | undefined][] = [
-    ["Working folder", cwd],
-    ["Git root", gitRoot ?? "none: this folder is not in a git repository"],
-    ["Repository", repository],
-    ["Branch", branch],
-    ["Operating system", place.platform],
-    ["Tools", place.tools.join(", ")],
+    ["Current working directory", context.cwd],
+    ["Git root", context.gitRoot ?? "none: this folder is not in a git repository"],
+    ["Repository", context.repository],
+    ["Branch", context.branch],
+    ["Operating System", OPERATING_SYSTEMS.get(platform) ?? platform],
+    ["Tools", tools.join(", ")],
   ];
-  const lines = facts.flatMap(([name, value]) => (value ? [`- ${name}: ${clip(value, MAX_FACT_CHARACTERS)}`] : []));
-  return `${introduction.trim()}\n\nWhere you are\n${lines.join("\n")}\n`;
+  const lines = facts.flatMap(([name, value]) => (value ? [`- ${name}: ${fact(value)}`] : []));
+  return wrapped("environment_context", {}, lines.join("\n"));
+}
+
+/** Names of folders and branches come from anywhere: one line each, and no way out of the block. */
+function fact(value: string): string {
+  return clip(quoted(value).replace(/\s+/g, " "), MAX_FACT_CHARACTERS);
 }

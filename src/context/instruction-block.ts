@@ -1,0 +1,39 @@
+/** Instruction texts as blocks of a prompt, within a budget. */
+import type { InstructionText } from "./instruction-reader.ts";
+import { wrapped } from "./quoting.ts";
+
+/** Less than this of a file says nothing. */
+const MIN_BYTES = 256;
+
+export interface Block {
+  /** Undefined when nothing of the text fits. */
+  readonly text: string | undefined;
+  readonly isCut: boolean;
+}
+
+/** Never more than `maxBytes`, wrapper included; what is cut off is said inside. */
+export function blockOf(
+  instruction: InstructionText,
+  { tag, opening = "", glob, maxBytes }: { tag: string; opening?: string; glob?: string; maxBytes: number },
+): Block {
+  const { shownPath, scope, importedBy, body } = instruction;
+  const attributes = { path: shownPath, scope, imported_by: importedBy, applies_to: glob };
+  const wrap = (text: string): string => wrapped(tag, attributes, opening === "" ? text : `${opening}\n\n${text}`);
+  const room = maxBytes - byteLength(wrap(""));
+  const bodyBytes = byteLength(body);
+  if (bodyBytes <= room) return { text: wrap(body), isCut: false };
+  const mark = `\n[Cut here by troupe: there is no room for the other ${bodyBytes} bytes of the file.]`;
+  const kept = room - byteLength(mark);
+  if (kept < MIN_BYTES) return { text: undefined, isCut: true };
+  const missing = mark.replace(String(bodyBytes), String(bodyBytes - kept));
+  return { text: wrap(firstBytes(body, kept) + missing), isCut: true };
+}
+
+export function byteLength(text: string): number {
+  return Buffer.byteLength(text);
+}
+
+/** Whole characters alone. */
+function firstBytes(text: string, count: number): string {
+  return new TextDecoder().decode(Buffer.from(text).subarray(0, count), { stream: true });
+}

@@ -1,0 +1,114 @@
+/** Where instruction files may lie. A place without any costs a few looks at names, and no file is opened. */
+import { lstatSync, type Stats } from "node:fs";
+import { dirname, join } from "node:path";
+import { isInside, openForReading, PathError, readDirectory } from "../lib/node/paths.ts";
+
+/** In the order they are told. */
+const PROJECT_FILES = [
+  ".github/copilot-instructions.md",
+  "AGENTS.md",
+  "CLAUDE.md",
+  ".claude/CLAUDE.md",
+  "GEMINI.md",
+  ".troupe/instructions.md",
+] as const;
+const RULE_FOLDERS = [
+  { folder: ".github/instructions", ending: ".instructions.md" },
+  { folder: ".claude/rules", ending: ".md" },
+] as const;
+const HIDDEN_FOLDERS = [".github", ".claude", ".troupe"] as const;
+const MAX_LEVELS = 32;
+const MAX_DEPTH = 6;
+const MAX_NAMES = 2_000;
+const MAX_RULES = 100;
+
+export interface PlaceScope {
+  /** Real paths that must not be left. Empty = no limit. */
+  readonly roots: readonly string[];
+  readonly onNotice: (notice: string) => void;
+}
+
+/** Absolute paths of what is in one folder of a project: its files, and its rules for certain files. */
+export async function filesOf(folder: string, scope: PlaceScope): Promise<{ files: string[]; rules: string[] }> {
+  const hidden = new Set<string>(HIDDEN_FOLDERS.filter((name) => exists(join(folder, name))));
+  const isPresent = (path: string): boolean => {
+    const [first = ""] = path.split("/");
+    return (!first.startsWith(".") || hidden.has(first)) && exists(join(folder, path));
+  };
+  const rules: string[] = [];
+  for (const place of RULE_FOLDERS.filter((rule) => isPresent(rule.folder))) {
+    rules.push(...(await filesBelow(join(folder, place.folder), { ...scope, ending: place.ending })));
+  }
+  return { files: PROJECT_FILES.filter(isPresent).map((path) => join(folder, path)), rules };
+}
+
+/** The folders from `root` down to `folder`, both included; root and the deepest ones when there are very many. */
+export function levelsBetween(root: string, folder: string): string[] {
+  if (!isInside(folder, [root])) return [];
+  const levels = [folder];
+  for (let level = folder; level !== root; ) {
+    level = dirname(level);
+    levels.push(level);
+  }
+  return levels.length <= MAX_LEVELS ? levels.reverse() : [root, ...levels.slice(0, MAX_LEVELS - 1).reverse()];
+}
+
+/** Files whose name has the ending, sorted within their folder, at most a hundred. */
+export async function filesBelow(
+  folder: string,
+  { ending, depth = MAX_DEPTH, ...scope }: PlaceScope & { ending: string; depth?: number },
+): Promise<string[]> {
+  const found: string[] = [];
+  let namesLeft = MAX_NAMES;
+  const walk = async (at: string, levelsLeft: number): Promise<void> => {
+    for (const name of await namesIn(at, scope)) {
+      if (found.length >= MAX_RULES || namesLeft-- <= 0) return;
+      if (name.endsWith(ending)) found.push(join(at, name));
+      else if (levelsLeft > 0 && mayBeFolder(join(at, name))) await walk(join(at, name), levelsLeft - 1);
+    }
+  };
+  await walk(folder, depth);
+  if (found.length >= MAX_RULES || namesLeft < 0) {
+    scope.onNotice(`${folder} holds very many files: only the first ${found.length} ending in ${ending} are used.`);
+  }
+  return found;
+}
+
+/** What cannot be read holds nothing. */
+async function namesIn(folder: string, { roots, onNotice }: PlaceScope): Promise<string[]> {
+  try {
+    const opened = await openForReading(folder, { cwd: folder, roots });
+    try {
+      return opened.kind === "directory" ? (await readDirectory(opened)).names : [];
+    } finally {
+      await opened.handle.close();
+    }
+  } catch (error) {
+    if (!(error instanceof Error && (error instanceof PathError || "code" in error))) throw error;
+    const isOutside = error instanceof PathError && error.problem === "outside";
+    if (isOutside) onNotice(`${folder} leads out of the folder it belongs to: it was not read.`);
+    return [];
+  }
+}
+
+function mayBeFolder(path: string): boolean {
+  const stat = lstat(path);
+  return stat !== undefined && (stat.isDirectory() || stat.isSymbolicLink());
+}
+
+/** The path itself when it is a folder, else the folder it lies in, be it there or not. */
+export function folderOf(path: string): string {
+  return lstat(path)?.isDirectory() ? path : dirname(path);
+}
+
+export function exists(path: string): boolean {
+  return lstat(path) !== undefined;
+}
+
+function lstat(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,178 @@
+/** Reads instruction files, each once: bounded, only text, never from outside the folder it belongs to. */
+import { createHash } from "node:crypto";
+import { dirname, relative, sep } from "node:path";
+import { parseFrontmatter } from "../lib/frontmatter.ts";
+import { isInside, type Opened, openForReading, PathError } from "../lib/node/paths.ts";
+import { clip, sanitise } from "../lib/text.ts";
+import { importedPaths, isHidden } from "./instruction-imports.ts";
+import { exists } from "./instruction-places.ts";
+import { quoted } from "./quoting.ts";
+
+/** Whose words they are: a person's, from the state root or a named folder, or the project's, by where it lies. */
+export type InstructionScope = "user" | "directory" | "repository" | "working-directory";
+
+/** Where a file was found. It may turn out to be none. */
+export interface FoundFile {
+  readonly path: string;
+  readonly scope: InstructionScope;
+  /** Real paths that the file must not lead out of; empty = anywhere, for files of the person's own. */
+  readonly roots: readonly string[];
+  /** Real path that its imports must not lead out of. */
+  readonly importRoot: string;
+}
+
+export interface InstructionText {
+  readonly path: string;
+  /** As the model is told: relative to the working folder where it lies below it. */
+  readonly shownPath: string;
+  readonly scope: InstructionScope;
+  /** Quoted, never empty. */
+  readonly body: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  /** Of the file on disk. */
+  readonly bytes: number;
+  readonly importedBy?: string;
+  /** What tells the same file and the same text again. */
+  readonly keys: readonly string[];
+  readonly found: FoundFile;
+}
+
+export interface ReaderOptions {
+  readonly cwd: string;
+  /** Of the session, where a path is denied to its tools. */
+  readonly mayRead?: (path: string) => boolean;
+  readonly onNotice: (notice: string) => void;
+}
+
+const MAX_FILE_BYTES = 32 * 1024;
+const MAX_IMPORT_DEPTH = 5;
+const MAX_IMPORTS = 20;
+const MAX_SHOWN_CHARACTERS = 300;
+/** In a whole session. */
+const MAX_READS = 1_000;
+const MAX_MENTIONS = 64;
+
+export class InstructionReader {
+  readonly #options: ReaderOptions;
+  readonly #seen = new Set<string>();
+  readonly #claimedPaths = new Set<string>();
+  #importsLeft = MAX_IMPORTS;
+  #readsLeft = MAX_READS;
+
+  constructor(options: ReaderOptions) {
+    this.#options = options;
+  }
+
+  /** The text of a file, unless it is missing, empty, not text, or was claimed before. What is refused is said. */
+  async read(found: FoundFile, importedBy?: string): Promise<InstructionText | undefined> {
+    const shownPath = this.shown(found.path);
+    if (this.#readsLeft-- <= 0) {
+      this.#options.onNotice(`More than ${MAX_READS} instruction files were found: the rest is not read.`);
+      return undefined;
+    }
+    const opened = await this.#open(found, shownPath);
+    if (opened === undefined) return undefined;
+    const file = await contentOf(opened, shownPath, this.#options.onNotice);
+    if (file === undefined) return undefined;
+    const { data, body: behind, problem } = await parseFrontmatter(file.text);
+    if (problem) this.#options.onNotice(`${shownPath}, line ${problem.line}: ${sanitise(problem.message)}`);
+    // A text that only happens to begin with a rule of dashes is shown whole.
+    const body = quoted(problem ? file.text : behind).trim();
+    const keys = [file.identity, createHash("sha256").update(body).digest("base64")];
+    if (body === "" || keys.some((key) => this.#seen.has(key))) return undefined;
+    const { path, scope } = found;
+    return { path, shownPath, scope, body, data, bytes: file.bytes, keys, found, ...(importedBy && { importedBy }) };
+  }
+
+  /** False when the same file or the same text was claimed before. */
+  claim(text: InstructionText): boolean {
+    if (text.keys.some((key) => this.#seen.has(key))) return false;
+    for (const key of text.keys) this.#seen.add(key);
+    this.#claimedPaths.add(text.path);
+    return true;
+  }
+
+  /** A claimed file and what it imports by `@path`, itself first. */
+  async withImports(text: InstructionText, depth = 0): Promise<InstructionText[]> {
+    const all = [text];
+    for (const path of importedPaths(text.body, dirname(text.path)).slice(0, MAX_MENTIONS)) {
+      const imported = await this.#import(path, text, depth + 1);
+      if (imported !== undefined) all.push(...(await this.withImports(imported, depth + 1)));
+    }
+    return all;
+  }
+
+  async #import(path: string, from: InstructionText, depth: number): Promise<InstructionText | undefined> {
+    if (this.#claimedPaths.has(path) || !exists(path)) return undefined;
+    const refusal = this.#refusalOf(path, from.found, depth);
+    if (refusal !== undefined) {
+      this.#options.onNotice(`${from.shownPath} imports ${this.shown(path)}, which was not read: ${refusal}.`);
+      return undefined;
+    }
+    const { importRoot } = from.found;
+    const text = await this.read({ ...from.found, path, roots: [importRoot] }, from.shownPath);
+    if (text === undefined || !this.claim(text)) return undefined;
+    this.#importsLeft--;
+    return text;
+  }
+
+  #refusalOf(path: string, { importRoot }: FoundFile, depth: number): string | undefined {
+    if (!isInside(path, [importRoot])) return "it lies outside of the folder it belongs to";
+    if (isHidden(relative(importRoot, path))) return "hidden files are not imported";
+    if (this.#options.mayRead?.(path) === false) return "reading it is denied";
+    if (depth > MAX_IMPORT_DEPTH) return `imports end ${MAX_IMPORT_DEPTH} levels deep`;
+    return this.#importsLeft > 0 ? undefined : `at most ${MAX_IMPORTS} files are imported`;
+  }
+
+  shown(path: string): string {
+    const { cwd } = this.#options;
+    const name = isInside(path, [cwd]) ? relative(cwd, path).replaceAll(sep, "/") : path;
+    return clip(sanitise(name).replace(/\s+/g, " "), MAX_SHOWN_CHARACTERS);
+  }
+
+  async #open(found: FoundFile, shownPath: string): Promise<Opened | undefined> {
+    const { cwd, onNotice } = this.#options;
+    try {
+      const opened = await openForReading(found.path, { cwd, roots: found.roots });
+      if (opened.kind === "file") return opened;
+      await opened.handle.close();
+    } catch (error) {
+      if (!(error instanceof PathError)) throw error;
+      if (error.problem === "outside") onNotice(`${shownPath} leads out of the folder it belongs to: it was not read.`);
+      else if (error.problem !== "missing") onNotice(`${shownPath} was not read: ${sanitise(error.message)}`);
+    }
+    return undefined;
+  }
+}
+
+async function contentOf(
+  { handle, stat }: Opened,
+  shownPath: string,
+  onNotice: (notice: string) => void,
+): Promise<{ text: string; bytes: number; identity: string } | undefined> {
+  try {
+    const buffer = Buffer.alloc(Math.min(stat.size, MAX_FILE_BYTES));
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, 0);
+    const text = decoded(buffer.subarray(0, bytesRead), stat.size > bytesRead);
+    if (text === undefined) {
+      onNotice(`${shownPath} is not text in UTF-8: it was not read.`);
+      return undefined;
+    }
+    const isCut = stat.size > MAX_FILE_BYTES;
+    if (isCut) onNotice(`${shownPath} has ${stat.size} bytes: only the first ${MAX_FILE_BYTES} are used.`);
+    const mark = `\n[Cut here by troupe: ${MAX_FILE_BYTES} of ${stat.size} bytes.]`;
+    return { text: isCut ? text + mark : text, bytes: stat.size, identity: `${stat.dev}:${stat.ino}` };
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Undefined for what is not text; `isCut` allows half a character at the end. */
+function decoded(bytes: Uint8Array, isCut: boolean): string | undefined {
+  if (bytes.includes(0)) return undefined;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: isCut });
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,177 @@
+/** The text of a skill, read when it is used, and how a model is shown it. */
+import { openForReading, PathError } from "../../lib/node/paths.ts";
+import { clip, plural } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { EventData } from "../../protocol/event.ts";
+import { quoted, wrapped } from "../quoting.ts";
+import { pinnedItem } from "./pin.ts";
+import { realPath } from "./read-inside.ts";
+import { skillBody } from "./read-skill.ts";
+import { findSkill, MAX_SKILL_BYTES, type Skill } from "./skill.ts";
+import { holdsScripts, lookAtFiles, type SkillFiles } from "./skill-files.ts";
+
+export type SkillInvoked = EventData<"skill.invoked">;
+
+export interface LoadedSkill {
+  /** What the model reads. */
+  readonly context: string;
+  readonly invoked: SkillInvoked;
+}
+
+/** The port of the `skill` tool. */
+export interface SkillShelf {
+  list(): readonly { readonly name: string; readonly description: string }[];
+  load(name: string, signal: AbortSignal): Promise<LoadedSkill>;
+}
+
+const MAX_LISTED_FILES = 50;
+const MAX_LISTED_CHARACTERS = 4000;
+const MAX_PRELOADED = 20;
+const MAX_PRELOADED_CHARACTERS = 256 * 1024;
+
+/** `skills` is asked anew each time, so that switching one off takes effect at once. */
+export function skillShelf(skills: () => readonly Skill[]): SkillShelf {
+  const offered = (): Skill[] => skills().filter((skill) => skill.enabled && skill.modelInvocable);
+  return {
+    list: offered,
+    async load(name, signal) {
+      const skill = findSkill(name, offered());
+      if (skill === undefined) throw notOffered(name, skills());
+      const loaded = await loadSkill(skill, "agent-invoked");
+      signal.throwIfAborted();
+      return loaded;
+    },
+  };
+}
+
+/** Throws a `TroupeError` when the file is gone, or is no longer what was looked at when the session started. */
+export async function loadSkill(
+  skill: Skill,
+  trigger: "user-invoked" | "agent-invoked" | "context-load",
+): Promise<LoadedSkill> {
+  const body = await skillBody(await readWhole(skill));
+  const files = skill.form === "skill" ? await filesNow(skill) : undefined;
+  const invoked = {
+    name: skill.name,
+    path: skill.path,
+    content: body,
+    description: skill.description,
+    source: skill.source,
+    trigger,
+    ...(skill.scope === "user" && skill.allowedTools !== undefined && { allowedTools: [...skill.allowedTools] }),
+    ...(skill.pluginName !== undefined && { pluginName: skill.pluginName }),
+    ...(skill.pluginVersion !== undefined && { pluginVersion: skill.pluginVersion }),
+  };
+  return { context: contextText(skill, body, files), invoked };
+}
+
+/**
+ * For an agent that names its skills: all of them in full, before it starts. What cannot be had is said, and stops
+ * nothing. An agent that names none gets none.
+ */
+export async function skillContext(
+  names: readonly string[],
+  skills: readonly Skill[],
+): Promise<{ text: string; missing: { name: string; reason: string }[]; invoked: SkillInvoked[] }> {
+  const texts: string[] = [];
+  const missing: { name: string; reason: string }[] = [];
+  const invoked: SkillInvoked[] = [];
+  let left = MAX_PRELOADED_CHARACTERS;
+  for (const name of new Set(names)) {
+    const skill = findSkill(name, skills);
+    const loaded = await preload(name, skill, texts.length < MAX_PRELOADED ? left : 0);
+    if ("reason" in loaded) missing.push({ name, reason: loaded.reason });
+    else {
+      left -= loaded.context.length;
+      texts.push(loaded.context);
+      invoked.push(loaded.invoked);
+    }
+  }
+  return { text: texts.join("\n\n"), missing, invoked };
+}
+
+async function preload(
+  name: string,
+  skill: Skill | undefined,
+  room: number,
+): Promise<LoadedSkill | { reason: string }> {
+  if (skill === undefined) return { reason: `There is no skill called ${JSON.stringify(clip(name, 80))}.` };
+  if (!skill.enabled) return { reason: `The skill ${skill.name} is switched off.` };
+  try {
+    const loaded = await loadSkill(skill, "context-load");
+    return loaded.context.length <= room ? loaded : { reason: "There was no room left for it." };
+  } catch (error) {
+    if (error instanceof TroupeError) return { reason: error.message };
+    throw error;
+  }
+}
+
+function notOffered(name: string, skills: readonly Skill[]): TroupeError {
+  const skill = findSkill(name, skills);
+  if (skill === undefined)
+    return new TroupeError("usage", `There is no skill called ${JSON.stringify(clip(name, 80))}.`);
+  const reason = skill.enabled ? "can be started only by the user" : "is switched off";
+  return new TroupeError("usage", `The skill ${JSON.stringify(skill.name)} ${reason}.`);
+}
+
+async function readWhole({ path, root, directory, name }: Skill): Promise<string> {
+  try {
+    const opened = await openForReading(path, { cwd: directory, roots: [root], maxBytes: MAX_SKILL_BYTES });
+    try {
+      if (opened.kind !== "file") throw new PathError("missing", path, `${path} is a folder.`);
+      const buffer = Buffer.alloc(Math.min(opened.stat.size, MAX_SKILL_BYTES));
+      const { bytesRead } = await opened.handle.read(buffer, 0, buffer.length, 0);
+      return buffer.toString("utf8", 0, bytesRead);
+    } finally {
+      await opened.handle.close();
+    }
+  } catch (error) {
+    if (!(error instanceof PathError)) throw error;
+    const hint = "Skills are looked for again when a session starts.";
+    throw new TroupeError("configuration", `The skill ${name} cannot be read: ${path} is ${problemWord(error)}.`, {
+      hint,
+    });
+  }
+}
+
+function problemWord({ problem }: PathError): string {
+  const words = { missing: "gone", outside: "now a link to another place", "too-large": "too large now" } as const;
+  return problem in words ? words[problem as keyof typeof words] : "not readable";
+}
+
+/** Files may have been added or changed since; scripts of a workspace that nobody approved are not brought in. */
+async function filesNow(skill: Skill): Promise<SkillFiles | undefined> {
+  const folder = realPath(skill.directory);
+  if (folder === undefined) return undefined;
+  const files = lookAtFiles(folder, { root: skill.root, budget: { left: Number.POSITIVE_INFINITY } });
+  if (skill.scope === "user" || !holdsScripts(files)) return files;
+  const { digest } = await pinnedItem(skill);
+  if (digest === skill.approvedDigest) return files;
+  const message = `The skill ${skill.name} was changed after it was looked at, and its scripts are not approved.`;
+  throw new TroupeError("configuration", message, { hint: "Look at them, then run: troupe trust" });
+}
+
+/** The wire's text. Files are named only where there is more than the skill's own. */
+function contextText(skill: Skill, body: string, files: SkillFiles | undefined): string {
+  const beside = (files?.files ?? []).filter((file) => file !== "SKILL.md");
+  const list = beside.length === 0 ? "" : `${fileList(beside, files?.complete ?? true)}\n`;
+  const head = `Base directory for this skill: ${onOneLine(skill.directory)}\n${list}\n`;
+  return wrapped("skill-context", { name: skill.name }, quoted(`${head}${body}`));
+}
+
+function fileList(names: readonly string[], complete: boolean): string {
+  const shown: string[] = [];
+  let room = MAX_LISTED_CHARACTERS;
+  for (const name of names.slice(0, MAX_LISTED_FILES).map(onOneLine)) {
+    room -= name.length + 2;
+    if (room < 0) break;
+    shown.push(name);
+  }
+  const hidden = names.length - shown.length;
+  const rest = hidden === 0 && complete ? "" : ` and ${complete ? "" : "at least "}${plural(hidden, "more file")}`;
+  return `Files beside it: ${shown.join(", ")}${rest}`;
+}
+
+function onOneLine(name: string): string {
+  return /[\u0000-\u001f\u007f]/.test(name) ? JSON.stringify(name) : name;
+}

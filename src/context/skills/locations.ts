@@ -1,0 +1,122 @@
+/** Where skills are looked for, in order: of two with the same name the first is used. */
+import { delimiter, dirname, join, resolve } from "node:path";
+import type { SkillLocation } from "./skill.ts";
+
+export interface SkillPlaces {
+  /** Real path of the working folder. */
+  readonly cwd: string;
+  /** Real path; left out where there is no repository, and then only `cwd` is looked at. */
+  readonly gitRoot?: string;
+  readonly stateRoot: string;
+  readonly home: string;
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  readonly plugins?: readonly PluginSkills[];
+  /** From the settings of the user or a client program. */
+  readonly skillDirectories?: readonly string[];
+  /** Further folders that were opened to the tools, as real paths. */
+  readonly addedDirectories?: readonly string[];
+  /** What troupe itself brings. */
+  readonly builtin?: string;
+}
+
+export interface PluginSkills {
+  readonly name: string;
+  readonly version?: string;
+  readonly skillFolders: readonly string[];
+  readonly commandFolders: readonly string[];
+}
+
+const PROJECT_FOLDERS = [".troupe/skills", ".github/skills", ".agents/skills", ".claude/skills"];
+const COMMAND_FOLDER = ".claude/commands";
+const VARIABLES = ["TROUPE_SKILLS_DIRS", "COPILOT_SKILLS_DIRS"];
+const MAX_LEVELS = 32;
+const MAX_LOCATIONS = 500;
+
+export function skillLocations(places: SkillPlaces): SkillLocation[] {
+  const personal: SkillLocation[] = [
+    { path: join(places.stateRoot, "skills"), source: "personal-copilot", form: "skill" },
+    { path: join(places.home, ".agents/skills"), source: "personal-agents", form: "skill" },
+  ];
+  const levels = levelsUpTo(places.cwd, places.gitRoot);
+  const workspace = places.gitRoot ?? places.cwd;
+  const all = [
+    ...levels.flatMap((folder) => projectLocations(folder, { cwd: places.cwd, workspace, personal })),
+    ...personal,
+    ...pluginLocations(places.plugins ?? []),
+    ...customLocations(places),
+    ...(places.addedDirectories ?? []).flatMap(addedLocations),
+    ...(places.builtin === undefined ? [] : [skills(places.builtin, "builtin")]),
+    // A skill anywhere comes before a command of the same name.
+    ...levels.map(
+      (folder): SkillLocation => ({
+        path: join(folder, COMMAND_FOLDER),
+        source: folder === places.cwd ? "project" : "inherited",
+        form: "command",
+        workspace,
+      }),
+    ),
+    ...pluginCommands(places.plugins ?? []),
+  ];
+  return distinct(all).slice(0, MAX_LOCATIONS);
+}
+
+const skills = (path: string, source: SkillLocation["source"]): SkillLocation => ({ path, source, form: "skill" });
+
+function levelsUpTo(cwd: string, gitRoot: string | undefined): string[] {
+  const levels = [cwd];
+  for (let folder = cwd; gitRoot !== undefined && folder !== gitRoot && levels.length < MAX_LEVELS; ) {
+    const parent = dirname(folder);
+    if (parent === folder) return [cwd];
+    levels.push(parent);
+    folder = parent;
+  }
+  return levels;
+}
+
+/** In a home folder that is itself the workspace, the person's own folders stay the person's own. */
+function projectLocations(
+  folder: string,
+  at: { cwd: string; workspace: string; personal: readonly SkillLocation[] },
+): SkillLocation[] {
+  const source = folder === at.cwd ? "project" : "inherited";
+  return PROJECT_FOLDERS.map((name) => join(folder, name))
+    .filter((path) => !at.personal.some((own) => own.path === path))
+    .map((path) => ({ path, source, form: "skill", workspace: at.workspace }));
+}
+
+function pluginLocations(plugins: readonly PluginSkills[]): SkillLocation[] {
+  return plugins.flatMap((plugin) =>
+    plugin.skillFolders.map((path): SkillLocation => ({ ...skills(path, "plugin"), ...ofPlugin(plugin) })),
+  );
+}
+
+function pluginCommands(plugins: readonly PluginSkills[]): SkillLocation[] {
+  return plugins.flatMap((plugin) =>
+    plugin.commandFolders.map(
+      (path): SkillLocation => ({ path, source: "plugin", form: "command", ...ofPlugin(plugin) }),
+    ),
+  );
+}
+
+function ofPlugin({ name, version }: PluginSkills): Pick<SkillLocation, "pluginName" | "pluginVersion"> {
+  return { pluginName: name, ...(version !== undefined && { pluginVersion: version }) };
+}
+
+function customLocations({ environment = {}, skillDirectories = [], cwd }: SkillPlaces): SkillLocation[] {
+  const fromVariables = VARIABLES.flatMap((name) => (environment[name] ?? "").split(",")).flatMap((part) =>
+    part.split(delimiter),
+  );
+  return [...fromVariables, ...skillDirectories]
+    .map((path) => path.trim())
+    .filter((path) => path !== "" && !path.includes("\0"))
+    .map((path) => skills(resolve(cwd, path), "custom"));
+}
+
+/** Opening a folder to the tools is not trusting what lies in it. */
+function addedLocations(folder: string): SkillLocation[] {
+  return PROJECT_FOLDERS.map((name) => ({ ...skills(join(folder, name), "custom"), workspace: folder }));
+}
+
+function distinct(locations: readonly SkillLocation[]): SkillLocation[] {
+  return [...new Map([...locations].reverse().map((one) => [`${one.form} ${one.path}`, one])).values()].reverse();
+}
