@@ -49,19 +49,44 @@ export function plural(count: number, noun: string): string {
 }
 
 /**
- * Makes text from outside safe to show on a terminal: escape sequences and control characters are dropped,
- * characters that hide or reorder text are made visible. New lines and tabs stay.
+ * Makes text from outside safe to show on a terminal: escape sequences and control characters are dropped, the target of
+ * a link is shown, characters that hide or reorder text are made visible. New lines and tabs stay. What is removed cannot
+ * leave behind what would have to be removed: doing it twice is doing it once.
  */
 export function sanitise(text: string): string {
-  return text
-    .replace(
-      /\u001b(?:\][^\u0007\u001b]*(?:\u0007|\u001b\\|$)|[PX^_][^\u001b]*(?:\u001b\\|$)|\[[0-?]*[ -/]*[@-~]?|[ -/]*[0-~]?)/g,
-      "",
-    )
-    .replace(/\r\n/g, "\n")
-    .replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "")
-    .replace(
-      /[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]|\udb40[\udc00-\udc7f]/g,
-      (hidden) => `<U+${hidden.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}>`,
-    );
+  if (!NOT_PLAIN.test(text) || !HARMFUL.test(text)) return text;
+  return text.replace(HARMFUL_PART, (part) => {
+    const first = part.codePointAt(0) ?? 0;
+    if (first > 0x9f) return `<U+${first.toString(16).toUpperCase().padStart(4, "0")}>`;
+    const target = LINK.exec(part)?.[1];
+    return target === undefined ? "" : `<${sanitise(target)}>`;
+  });
 }
+
+/** As `sanitise`, for what is shown within one line: names, paths, titles. */
+export function sanitiseLine(text: string): string {
+  return sanitise(text).replace(/[\n\t]+/g, " ");
+}
+
+const NOT_PLAIN = /[^\n\t -~]/;
+/** Zero width, reordering, tags, fillers, selectors that carry data: nothing a reader could see. */
+const HIDDEN =
+  "\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0d\\ufeff\\uffa0\\ufff0-\\ufffb\\ufffe\\uffff";
+const CONTROL = "\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f";
+/** Whether there may be anything to do; any character beyond the first plane is looked at closer. */
+const HARMFUL = new RegExp(`[${CONTROL}${HIDDEN}\\ufe0e\\ufe0f\\ud800-\\udfff]`);
+const HARMFUL_PART = new RegExp(
+  [
+    // Strings for the terminal (OSC, DCS, SOS, PM, APC) up to their end; without one on the line, only the introducer goes.
+    "(?:\\u001b[\\]PX^_]|[\\u0090\\u0098\\u009d-\\u009f])[^\\u0000-\\u001f\\u007f-\\u009f]{0,8192}(?:\\u0007|\\u001b\\\\|\\u009c)",
+    "\\u001b[\\]PX^_]",
+    "(?:\\u001b\\[|\\u009b)[0-?]{0,256}[ -/]{0,16}[@-~]?",
+    "\\u001b[ -/]{0,16}[0-~]?",
+    `[${CONTROL}]`,
+    `[${HIDDEN}\\u{d800}-\\u{dfff}\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}]`,
+    // After a pictograph they choose how it looks; elsewhere they can carry data.
+    "(?<!\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]",
+  ].join("|"),
+  "gu",
+);
+const LINK = /^(?:\u001b\]|\u009d)8;[^;]*;([^\u0007\u001b\u009c]+)/;

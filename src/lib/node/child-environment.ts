@@ -28,7 +28,7 @@ export function childEnvironment(
 }
 
 /** True for names that usually hold something a child must not have. */
-function looksSecret(name: string): boolean {
+export function looksSecret(name: string): boolean {
   return SECRET_WORD.test(name) || SECRET_ENDING.test(name);
 }
 

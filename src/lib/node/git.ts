@@ -1,0 +1,249 @@
+/**
+ * Git for the runtime's own questions about a repository that someone else may have prepared: its configuration can name
+ * programs to run in a dozen places, and none of them runs. Our own overrides stand above every file of the repository,
+ * drivers with names of their own are looked up first and switched off, and nothing is ever fetched.
+ */
+import type { ChildProcess } from "node:child_process";
+import { accessSync, constants, realpathSync, statSync } from "node:fs";
+import { readFile, realpath } from "node:fs/promises";
+import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { childEnvironment } from "./child-environment.ts";
+import { gitArguments } from "./git-commands.ts";
+
+export interface GitOptions {
+  readonly cwd: string;
+  readonly signal?: AbortSignal;
+  readonly timeoutMs?: number;
+  /** Of output and of complaints, each. */
+  readonly maxBytes?: number;
+}
+
+export interface GitReply {
+  /** Null when git did not come to its end. */
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Set when we ended it; `stdout` is then only a beginning. */
+  readonly stopped?: "time" | "size" | "abort";
+}
+
+const TIMEOUT_MS = 10_000;
+const MAX_BYTES = 8 * 1024 * 1024;
+/** A program that ends may leave its output open with someone else; we do not wait for that one. */
+const CLOSE_WAIT_MS = 200;
+const MAX_DRIVERS = 1000;
+const PATH = "/usr/bin:/bin:/usr/sbin:/sbin";
+/** Never from PATH: a workspace could put its own program there. */
+const PLACES = [
+  "/usr/bin/git",
+  "/bin/git",
+  "/usr/local/bin/git",
+  "/opt/homebrew/bin/git",
+  "/run/current-system/sw/bin/git",
+];
+
+/** Asks git something. Throws only for a command that is not a question; all else is in the reply. */
+export async function runGit(args: readonly string[], options: GitOptions): Promise<GitReply> {
+  const wanted = gitArguments(args);
+  if (!wanted.ok) throw new Error(wanted.error);
+  const program = findGit(options.cwd);
+  if (program === undefined) return failed(127, `git was not found in ${PLACES.map(dirname).join(", ")}`);
+
+  const listing = await start({ program, args: ["config", "--null", "--list"], overrides: fixedOverrides, options });
+  if (listing.code !== 0) return { ...listing, stdout: "" }; // what is not known cannot be switched off
+  const settings = parseSettings(listing.stdout);
+  const drivers = driverOverrides(settings);
+  if (drivers.length > MAX_DRIVERS) return failed(128, "the configuration of this repository names too many drivers");
+  const overrides = [...fixedOverrides, ...drivers];
+  const worktree = settings.find(([name]) => name === "core.worktree");
+  if (worktree && !(await ownsWorktree({ program, overrides, options }))) {
+    return failed(128, "core.worktree of this repository points to a folder that does not belong to it");
+  }
+  return start({ program, args: wanted.args, overrides, options });
+}
+
+type Override = readonly [name: string, value: string];
+
+const fixedOverrides: readonly Override[] = [
+  ["core.fsmonitor", "false"],
+  ["core.hooksPath", "/dev/null"],
+  ["core.pager", "cat"],
+  ["core.sshCommand", "false"],
+  ["core.gitProxy", "none"],
+  ["core.askPass", "false"],
+  ["core.editor", "false"],
+  ["core.attributesFile", "/dev/null"],
+  ["core.alternateRefsCommand", "false"],
+  ["sequence.editor", "false"],
+  ["diff.external", ""],
+  ["diff.submodule", "short"],
+  ["diff.ignoreSubmodules", "all"],
+  ["interactive.diffFilter", "cat"],
+  ["credential.helper", ""],
+  ["gpg.program", "false"],
+  ["gpg.openpgp.program", "false"],
+  ["gpg.x509.program", "false"],
+  ["gpg.ssh.program", "false"],
+  ["gpg.ssh.defaultKeyCommand", "false"],
+  ["log.showSignature", "false"],
+  ["status.submoduleSummary", "false"],
+  ["submodule.recurse", "false"],
+  ["safe.bareRepository", "explicit"],
+  ["protocol.allow", "never"],
+  ["protocol.ext.allow", "never"],
+  ["maintenance.auto", "false"],
+  ["gc.auto", "0"],
+];
+
+/** Drivers that files choose by attributes, and hooks by name: their names are only in the configuration. */
+function driverOverrides(settings: readonly Override[]): Override[] {
+  const overrides = new Map<string, string>();
+  for (const [name] of settings) {
+    const [, section = "", driver = "", key = ""] = /^([a-z]+)\.(.*)\.([a-z0-9-]+)$/s.exec(name) ?? [];
+    if (section === "filter") {
+      for (const part of ["clean", "smudge", "process"]) overrides.set(`filter.${driver}.${part}`, "");
+      overrides.set(`filter.${driver}.required`, "false");
+    }
+    if (section === "merge" && key === "driver") overrides.set(name, "false");
+    if (section === "hook") overrides.set(`hook.${driver}.enabled`, "false");
+    if (section === "remote") overrides.set(`remote.${driver}.promisor`, "false");
+    if (section === "credential" && key === "helper") overrides.set(name, "");
+  }
+  return [...overrides];
+}
+
+/** As `git config --null --list` prints them: name, line break, value. */
+function parseSettings(listing: string): Override[] {
+  return listing
+    .split("\0")
+    .filter((entry) => entry !== "")
+    .map((entry) => {
+      const end = entry.indexOf("\n");
+      return end < 0 ? [entry, ""] : [entry.slice(0, end), entry.slice(end + 1)];
+    });
+}
+
+/** A folder that is said to be the work tree has to say so too, as every submodule and linked work tree does. */
+async function ownsWorktree(what: Omit<GitRequest, "args">): Promise<boolean> {
+  const reply = await start({ ...what, args: ["rev-parse", "--show-toplevel", "--absolute-git-dir"] });
+  const [top = "", gitFolder = ""] = reply.stdout.split("\n");
+  if (reply.code !== 0 || top === "" || gitFolder === "") return false;
+  const entry = join(top, ".git");
+  try {
+    if (statSync(entry).isDirectory()) return (await realpath(entry)) === (await realpath(gitFolder));
+    const [, named = ""] = /^gitdir: (.+)$/m.exec((await readFile(entry, "utf8")).slice(0, 5000)) ?? [];
+    return (await realpath(resolve(top, named))) === (await realpath(gitFolder));
+  } catch {
+    return false;
+  }
+}
+
+interface GitRequest {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly overrides: readonly Override[];
+  readonly options: GitOptions;
+}
+
+async function start({ program, args, overrides, options }: GitRequest): Promise<GitReply> {
+  const { cwd, signal, timeoutMs = TIMEOUT_MS, maxBytes = MAX_BYTES } = options;
+  if (signal?.aborted) return { code: null, stdout: "", stderr: "", stopped: "abort" };
+  const { spawn } = await import("node:child_process");
+  const env = gitEnvironment(overrides);
+  return new Promise((done) => {
+    const child = spawn(program, args, { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+    let stopped: GitReply["stopped"];
+    const stop = (reason: NonNullable<GitReply["stopped"]>): void => {
+      stopped ??= reason;
+      killGroup(child);
+    };
+    const onAbort = (): void => stop("abort");
+    const timer = setTimeout(() => stop("time"), timeoutMs);
+    signal?.addEventListener("abort", onAbort, { once: true });
+    const stdout = collect(child.stdout, maxBytes, () => stop("size"));
+    const stderr = collect(child.stderr, maxBytes, () => stop("size"));
+    const finish = (code: number | null, trouble = ""): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", onAbort);
+      const end = stopped === undefined ? { code } : { code: null, stopped };
+      done({ ...end, stdout: stdout(), stderr: stderr() + trouble });
+    };
+    child.once("error", (error) => finish(null, error.message));
+    child.once("close", (code) => finish(code));
+    child.once("exit", () => {
+      setTimeout(() => {
+        child.stdout.destroy();
+        child.stderr.destroy();
+      }, CLOSE_WAIT_MS).unref();
+    });
+  });
+}
+
+/** Nothing of ours that could be read, nothing of git's that could be set, and our overrides. */
+function gitEnvironment(overrides: readonly Override[]): Record<string, string> {
+  const entries = overrides.flatMap(([name, value], index): [string, string][] => [
+    [`GIT_CONFIG_KEY_${index}`, name],
+    [`GIT_CONFIG_VALUE_${index}`, value],
+  ]);
+  return {
+    ...childEnvironment(process.env),
+    PATH,
+    LC_ALL: "C.UTF-8",
+    GIT_CONFIG_NOSYSTEM: "1",
+    GIT_CONFIG_GLOBAL: "/dev/null",
+    GIT_ATTR_NOSYSTEM: "1",
+    GIT_OPTIONAL_LOCKS: "0",
+    GIT_TERMINAL_PROMPT: "0",
+    GIT_NO_LAZY_FETCH: "1",
+    GIT_ALLOW_PROTOCOL: "none",
+    GIT_PAGER: "cat",
+    GIT_EDITOR: "false",
+    GIT_SEQUENCE_EDITOR: "false",
+    GIT_SSH_COMMAND: "false",
+    GIT_ASKPASS: "false",
+    SSH_ASKPASS: "false",
+    GIT_CONFIG_COUNT: String(overrides.length),
+    ...Object.fromEntries(entries),
+  };
+}
+
+/** Keeps the first bytes; says so when there are more. */
+function collect(stream: NodeJS.ReadableStream, maxBytes: number, onTooMuch: () => void): () => string {
+  const chunks: Buffer[] = [];
+  let room = maxBytes;
+  stream.on("data", (chunk: Buffer) => {
+    if (room > 0) chunks.push(chunk.subarray(0, room));
+    room -= chunk.length;
+    if (room < 0) onTooMuch();
+  });
+  stream.on("error", () => undefined); // a pipe that breaks has said all it had to say
+  return () => Buffer.concat(chunks).toString("utf8");
+}
+
+function killGroup(child: ChildProcess): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch {
+    child.kill("SIGKILL"); // the group is gone already
+  }
+}
+
+function findGit(workspace: string): string | undefined {
+  return PLACES.find((place) => {
+    try {
+      const real = realpathSync(place);
+      accessSync(real, constants.X_OK);
+      return statSync(real).isFile() && !isInside(real, workspace);
+    } catch {
+      return false;
+    }
+  });
+}
+
+function isInside(path: string, folder: string): boolean {
+  const way = relative(folder, path);
+  return way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way) && resolve(folder) !== "/";
+}
+
+const failed = (code: number, stderr: string): GitReply => ({ code, stdout: "", stderr });

@@ -1,0 +1,246 @@
+/**
+ * Takes secrets out of text: values that are known, in every usual encoding, and whatever has the shape of a
+ * credential. One pass finds where something may begin; only there is looked closer, so that the cost does not grow with
+ * the number of secrets, and no text can make it grow faster than its length.
+ */
+import { createAnchorSet } from "./redact-anchors.ts";
+import { type HeldText, holdBack, type Stretch } from "./redact-stream.ts";
+import { type Needle, needlesOf, type SecretValue, squeezed, squeezedForms } from "./redact-values.ts";
+import { contextPatterns, isSecretMember } from "./secret-context.ts";
+import { type SecretPattern, shapePatterns } from "./secret-patterns.ts";
+
+export interface Redactor {
+  text(text: string): string;
+  /** Keys and strings, at any depth up to 64; the same object when there was nothing to take out. */
+  json<T>(value: T): T;
+  /** For text that comes in pieces: a secret that is split over them is found too. */
+  stream(): HeldText;
+  /** From now on this value is secret. An ordinary one (short, a word, a path) is not taken. */
+  add(value: string, name: string): void;
+  /** True when the text carries a known value, in any encoding, also with other characters strewn in. */
+  holdsSecret(text: string): boolean;
+  /** How many known values are looked for. */
+  readonly count: number;
+}
+
+/** What stands where a secret was. */
+export const REDACTED = /\[redacted:[\w.-]{1,64}\]/;
+
+const MAX_DEPTH = 64;
+const TOO_DEEP = "[redacted:nested-too-deep]";
+/** So much of a value is looked for in the first pass. */
+const ANCHOR_LENGTH = 8;
+const SHORTEST = 4;
+const MAX_DECODINGS = 3;
+
+type Check =
+  | { readonly kind: "value"; readonly needle: Needle; readonly name: string }
+  | { readonly kind: "pattern"; readonly pattern: SecretPattern; readonly name: string; readonly index: number };
+
+interface Finder {
+  /** In no order, may overlap. `onOpen` hears where something begins that may be a secret when more follows. */
+  find(text: string, onOpen?: (start: number) => void): Stretch[];
+}
+
+export function createRedactor(options: {
+  values: Iterable<SecretValue>;
+  patterns?: readonly SecretPattern[];
+}): Redactor {
+  const patterns = options.patterns ?? [...shapePatterns, ...contextPatterns];
+  const values = new Map<string, { name: string; needles: Needle[] }>();
+  let finder: Finder | undefined;
+  let forms: string[] | undefined;
+
+  const add = (value: string, name: string): void => {
+    if (values.has(value)) return;
+    const needles = needlesOf(value);
+    if (needles.length === 0) return;
+    values.set(value, { name: label(name), needles });
+    finder = undefined;
+    forms = undefined;
+  };
+  for (const { value, name } of options.values) add(value, name);
+
+  const find: Finder["find"] = (text, onOpen) => {
+    finder ??= createFinder([...values.values()], patterns);
+    return finder.find(text, onOpen);
+  };
+  const redactText = (text: string): string => (text.length < SHORTEST ? text : replaced(text, merged(find(text))));
+  return {
+    text: redactText,
+    json: <T>(value: T) => redactJson(value, redactText, 0) as T,
+    stream: () => holdBack((text, onOpen) => merged(find(text, onOpen)), replaced),
+    add,
+    holdsSecret(text) {
+      forms ??= [...values.keys()].flatMap(squeezedForms);
+      return holdsValue(text, { find, forms });
+    },
+    get count() {
+      return values.size;
+    },
+  };
+}
+
+function createFinder(
+  values: readonly { name: string; needles: readonly Needle[] }[],
+  patterns: readonly SecretPattern[],
+): Finder {
+  const checks = new Map<string, Check[]>();
+  const register = (anchor: string, check: Check): void => {
+    const known = checks.get(anchor);
+    if (known) known.push(check);
+    else checks.set(anchor, [check]);
+  };
+  for (const { name, needles } of values) {
+    for (const needle of needles) register(needle.text.slice(0, ANCHOR_LENGTH), { kind: "value", needle, name });
+  }
+  for (const [index, pattern] of patterns.entries()) {
+    for (const anchor of pattern.anchors) register(anchor, { kind: "pattern", pattern, name: pattern.id, index });
+  }
+  const anchors = [...checks.keys()];
+  const folded = anchors.map((anchor) => anchor.replace(/[A-Z]/g, (letter) => letter.toLowerCase()));
+  const lists = [...checks.values()];
+  const anchorSet = createAnchorSet(anchors);
+  // What a pattern has judged once in a text it does not judge again from a later beginning.
+  const judged = new Int32Array(patterns.length);
+
+  return {
+    find(text, onOpen) {
+      const found: Stretch[] = [];
+      judged.fill(0);
+      anchorSet.scan(text, (index, start) => {
+        const anchor = folded[index] ?? "";
+        if (!isThere(anchor, text, start)) return;
+        if (start + anchor.length > text.length) return onOpen?.(start);
+        for (const check of lists[index] ?? []) {
+          if (check.kind === "value") checkValue(check, { text, start, found, onOpen });
+          else if (start >= (judged[check.index] ?? 0)) {
+            judged[check.index] = checkPattern(check, { text, start, found, onOpen });
+          }
+        }
+      });
+      if (onOpen) onOpen(text.length - anchorSet.openEnd(text));
+      return found;
+    },
+  };
+}
+
+/** Whether the anchor, in lower case, stands there as far as the text goes. */
+function isThere(anchor: string, text: string, start: number): boolean {
+  const end = Math.min(anchor.length, text.length - start);
+  for (let at = 0; at < end; at++) {
+    const code = text.charCodeAt(start + at);
+    if (anchor.charCodeAt(at) !== (code >= 0x41 && code <= 0x5a ? code + 0x20 : code)) return false;
+  }
+  return true;
+}
+
+interface Place {
+  readonly text: string;
+  readonly start: number;
+  readonly found: Stretch[];
+  readonly onOpen: ((start: number) => void) | undefined;
+}
+
+function checkValue(check: Check & { kind: "value" }, { text, start, found, onOpen }: Place): void {
+  const { needle, name } = check;
+  const end = start + needle.text.length;
+  const there = text.slice(start, end);
+  const same = needle.anyCase ? there.toLowerCase() : there;
+  if (same === needle.text) {
+    const rest = needle.encoded ? (/^[A-Za-z0-9+/_-]?={0,2}/.exec(text.slice(end, end + 3))?.[0].length ?? 0) : 0;
+    found.push({ start, end: end + rest, name, rank: -1 });
+  } else if (onOpen && end > text.length && needle.text.startsWith(same)) onOpen(start);
+}
+
+/** Returns up to where the text has been judged. */
+function checkPattern(check: Check & { kind: "pattern" }, { text, start, found, onOpen }: Place): number {
+  const { match, open, accept, id } = check.pattern;
+  match.lastIndex = start;
+  const hit = match.exec(text);
+  if (onOpen) {
+    open.lastIndex = start;
+    if (open.test(text)) onOpen(start);
+  }
+  if (!hit) return start;
+  const end = start + hit[0].length;
+  const lead = hit[1] ?? "";
+  const accepted = accept?.(hit[0].slice(lead.length), lead) ?? true;
+  if (accepted) found.push({ start: start + lead.length, end, name: id, rank: check.index });
+  // One that keeps its lead may find another lead inside, and what follows that one reaches further.
+  return lead === "" ? end : start;
+}
+
+/** In order, without overlaps. */
+function merged(found: Stretch[]): Stretch[] {
+  if (found.length < 2) return found;
+  found.sort((one, other) => one.start - other.start || other.end - one.end);
+  const result: Stretch[] = [];
+  for (const next of found) {
+    const last = result.at(-1);
+    if (last === undefined || next.start >= last.end) {
+      result.push({ ...next });
+      continue;
+    }
+    if (next.rank < last.rank) Object.assign(last, { name: next.name, rank: next.rank });
+    last.end = Math.max(last.end, next.end);
+  }
+  return result;
+}
+
+function replaced(text: string, stretches: readonly Stretch[]): string {
+  if (stretches.length === 0) return text;
+  let result = "";
+  let from = 0;
+  for (const { start, end, name } of stretches) {
+    result += `${text.slice(from, start)}[redacted:${name}]`;
+    from = end;
+  }
+  return result + text.slice(from);
+}
+
+function redactJson(value: unknown, redactText: (text: string) => string, depth: number): unknown {
+  if (typeof value === "string") return redactText(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (depth >= MAX_DEPTH) return TOO_DEEP;
+  if (Array.isArray(value)) {
+    const items = value.map((item) => redactJson(item, redactText, depth + 1));
+    return items.some((item, index) => item !== value[index]) ? items : value;
+  }
+  let changed = false;
+  const members = Object.entries(value).map(([key, member]): [string, unknown] => {
+    const secret = typeof member === "string" && isSecretMember(key, member);
+    const newKey = redactText(key);
+    const newMember = redactJson(member, redactText, depth + 1);
+    const shown = secret && newMember === member ? "[redacted:assigned-secret]" : newMember;
+    changed ||= newKey !== key || shown !== member;
+    return [newKey, shown];
+  });
+  return changed ? Object.fromEntries(members) : value;
+}
+
+function holdsValue(text: string, { find, forms }: { find: Finder["find"]; forms: readonly string[] }): boolean {
+  if (forms.length === 0) return false;
+  let decoded = text;
+  for (let round = 0; round <= MAX_DECODINGS; round++) {
+    if (find(decoded).some(({ rank }) => rank < 0)) return true;
+    const bare = squeezed(decoded);
+    if (forms.some((form) => bare.includes(form))) return true;
+    const next = percentDecoded(decoded);
+    if (next === decoded) return false;
+    decoded = next;
+  }
+  return false;
+}
+
+function percentDecoded(text: string): string {
+  return text.replace(/(?:%[0-9A-Fa-f]{2})+/g, (escapes) => {
+    const bytes = Uint8Array.from(escapes.slice(1).split("%"), (pair) => Number.parseInt(pair, 16));
+    return new TextDecoder().decode(bytes);
+  });
+}
+
+/** A name can come from anywhere; the mark has to stay a mark. */
+function label(name: string): string {
+  return name.replace(/[^\w.-]/g, "_").slice(0, 64) || "secret";
+}
