@@ -100,10 +100,15 @@ function listText(changes: readonly KeptChange[]): string {
   return sanitise(`${rows.join("\n")}\n`);
 }
 
-function reportText({ restored, savedAs }: Awaited<ReturnType<typeof undo>>): string {
+function reportText({ restored, savedAs, left }: Awaited<ReturnType<typeof undo>>): string {
   if (restored.length === 0) return "Nothing to restore: the files are as they were before the call.\n";
   const saved = Object.entries(savedAs).map(([path, place]) => `What was in ${path} is kept in ${place}`);
-  return sanitise(
-    `${[`Restored ${plural(restored.length, "file")}:`, ...restored.map((path) => `  ${path}`), ...saved].join("\n")}\n`,
-  );
+  const made = left.length === 0 ? [] : ["Made since, and left alone:", ...left.map((path) => `  ${path}`)];
+  const lines = [
+    `Restored ${plural(restored.length, "file")}:`,
+    ...restored.map((path) => `  ${path}`),
+    ...saved,
+    ...made,
+  ];
+  return sanitise(`${lines.join("\n")}\n`);
 }

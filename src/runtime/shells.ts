@@ -1,8 +1,7 @@
 import type { Disk } from "../lib/node/disk.ts";
-import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { Sandbox, SandboxMode } from "../tools/shell/sandbox.ts";
-import type { Shells } from "../tools/shell/shells.ts";
+import type { Sandbox, SandboxMode, SandboxOptions } from "../tools/shell/sandbox.ts";
+import type { FinishedCommand, Shells, ShellsOptions } from "../tools/shell/shells.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -12,8 +11,20 @@ export interface SandboxSource {
   close(): Promise<void>;
 }
 
-export function sandboxSource(options: { environment: Environment; stateRoot: string; disk: Disk }): SandboxSource {
+/** What a person can set about the sandbox, in their own settings only. */
+export interface SandboxSettings extends Pick<SandboxOptions, "denied" | "writable" | "environmentFiles" | "profile"> {
+  /** Where there is no network otherwise; see `network-rules.ts`. */
+  readonly allowedHosts?: readonly string[];
+}
+
+export function sandboxSource(options: {
+  environment: Environment;
+  stateRoot: string;
+  disk: Disk;
+  settings?: SandboxSettings;
+}): SandboxSource {
   const { environment, stateRoot, disk } = options;
+  const { allowedHosts = [], ...settings } = options.settings ?? {};
   const mode = sandboxMode(environment);
   const made = new Map<boolean, Promise<Sandbox>>();
   return {
@@ -21,7 +32,7 @@ export function sandboxSource(options: { environment: Environment; stateRoot: st
       const found = made.get(network);
       if (found) return found;
       const making = import("../tools/shell/sandbox.ts").then(({ createSandbox }) =>
-        createSandbox({ mode, stateRoot, network, disk }),
+        createSandbox({ ...settings, mode, stateRoot, network: network || { allowedHosts }, disk }),
       );
       made.set(network, making);
       return making;
@@ -33,20 +44,19 @@ export function sandboxSource(options: { environment: Environment; stateRoot: st
 }
 
 /** The shells of one session, loaded with its first command: most sessions of a prompt run none. */
-export function lazyShells(options: {
-  sandbox: () => Promise<Sandbox>;
-  folder: string;
-  stamp: Stamp;
-  disk: Disk;
-  environment: Environment;
-  onWarning: (message: string) => void;
-}): Shells {
+export function lazyShells(
+  options: Omit<ShellsOptions, "sandbox"> & { readonly sandbox: () => Promise<Sandbox> },
+): Shells {
+  const listeners = new Set<(finished: FinishedCommand) => void>();
   let made: Shells | undefined;
   let making: Promise<Shells> | undefined;
   const get = (): Promise<Shells> => {
     making ??= (async () => {
       const { createShells } = await import("../tools/shell/session-shells.ts");
       made = createShells({ ...options, sandbox: await options.sandbox() });
+      made.onFinished((finished) => {
+        for (const listener of listeners) listener(finished);
+      });
       return made;
     })();
     return making;
@@ -56,8 +66,13 @@ export function lazyShells(options: {
     read: async (request) => (await get()).read(request),
     write: async (request) => (await get()).write(request),
     stop: async (shellId) => (await get()).stop(shellId),
+    leavesSandbox: (call) => made?.leavesSandbox(call) ?? false,
     list: () => made?.list() ?? [],
     takeFinished: () => made?.takeFinished() ?? [],
+    onFinished(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
     closeAll: async () => (await making)?.closeAll(),
   };
 }

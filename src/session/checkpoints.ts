@@ -2,29 +2,34 @@
  * What tools overwrote or deleted, so that a person can have it back:
  *
  *   <session>/checkpoints/objects/<hash>   former contents, each once, by their SHA-256
+ *                         packs/           former contents that were kept together, see `checkpoint-packs.ts`
  *                         changes.jsonl    one line for each change, in order; never rewritten
  *
  * A line is on disk before its change is made. So a change that is listed may not have happened, but none that
  * happened is missing, and taking one back twice does no harm.
  */
-import { createHash } from "node:crypto";
-import { lstat, open, readdir, readFile, readlink } from "node:fs/promises";
-import { join } from "node:path";
+import { lstat, open, readFile, readlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import * as z from "zod";
 import { parseJson } from "../lib/json.ts";
 import { type Disk, replaceFile } from "../lib/node/disk.ts";
+import { sweepTemporaries } from "../lib/node/paths-write.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { FileChange } from "../tools/files.ts";
-
-const entrySchema = z.discriminatedUnion("kind", [
-  z.object({ kind: z.literal("missing") }),
-  z.object({ kind: z.literal("file"), hash: z.string(), mode: z.number() }),
-  z.object({ kind: z.literal("link"), target: z.string() }),
-  z.object({ kind: z.literal("folder"), mode: z.number() }),
-]);
-/** What has a name in a folder. Of a file that is yet to be written only the content is known: mode -1. */
-export type Entry = z.infer<typeof entrySchema>;
+import { CheckpointPacks } from "./checkpoint-packs.ts";
+import {
+  absent,
+  contentOf,
+  type Entry,
+  entryAt,
+  entrySchema,
+  type Surveyed,
+  sameEntry,
+  sha256,
+  survey,
+  type TreeOptions,
+} from "./checkpoint-tree.ts";
 
 const lineSchema = z.discriminatedUnion("kind", [
   z.object({
@@ -48,14 +53,31 @@ const lineSchema = z.discriminatedUnion("kind", [
     toolCallId: z.string(),
     entries: z.string(),
   }),
-  /** What that command left behind. */
-  z.object({ kind: z.literal("settled"), seq: z.number(), entries: z.string() }),
+  /** What that command left behind, and the names of what it made. */
+  z.object({
+    kind: z.literal("settled"),
+    seq: z.number(),
+    entries: z.string(),
+    created: z.array(z.string()).default([]),
+  }),
   z.object({ kind: z.literal("undone"), time: z.string(), seqs: z.array(z.number()) }),
 ]);
 type Line = z.infer<typeof lineSchema>;
 
-const entriesSchema = z.array(z.object({ path: z.string(), entry: entrySchema }));
+/** Without an entry: someone has changed it, and nobody knows who. */
+const entriesSchema = z.array(z.object({ path: z.string(), entry: entrySchema.optional() }));
 type Entries = z.infer<typeof entriesSchema>;
+type KeptEntries = { readonly path: string; readonly entry: Entry }[];
+
+export interface KeptTree {
+  /** Files that could not be read, and so not be kept. */
+  readonly unreadable: readonly string[];
+  /**
+   * Notes what the command has left, so that later changes by others can be told from its own. When others may have
+   * worked in the same time, only what is gone counts as its work.
+   */
+  settle(changedBy?: "command" | "anyone"): Promise<void>;
+}
 
 /** One thing that was changed. `after` is undefined when the command that changed it did not come to its end. */
 export interface KeptChange {
@@ -78,13 +100,19 @@ export interface CheckpointOptions {
   readonly turn?: () => string;
 }
 
-export const MAX_TREE_BYTES = 64 * 1024 * 1024;
-const MAX_TREE_ENTRIES = 10_000;
+/** Of what a command has made, so many names are kept. */
+const MAX_CREATED = 200;
+const MAX_SEEN = 100_000;
+/** So many of the last changes can have left something behind when we were killed. */
+const LAST_CHANGES = 50;
 
 export class Checkpoints {
   readonly #folder: string;
   readonly #objects: string;
   readonly #index: string;
+  readonly #packs: CheckpointPacks;
+  /** Files that were kept before, by path: what has not changed since is not read again. */
+  readonly #seen = new Map<string, { version: string; hash: string }>();
   readonly #options: CheckpointOptions;
   /** The one after the other: two calls side by side must not share a number or a line. */
   #last: Promise<unknown> = Promise.resolve();
@@ -95,6 +123,7 @@ export class Checkpoints {
     this.#folder = join(options.directory, "checkpoints");
     this.#objects = join(this.#folder, "objects");
     this.#index = join(this.#folder, "changes.jsonl");
+    this.#packs = new CheckpointPacks(join(this.#folder, "packs"), options.disk);
   }
 
   /** For `rememberedFiles`: resolves when all of it is on disk. */
@@ -117,33 +146,35 @@ export class Checkpoints {
 
   /**
    * Keeps all files, links and folders below the paths, ignored ones too, before a command that may destroy them.
-   * `settle` notes what the command has left, so that later changes by others can be told from its own. Fails with a
-   * limit error, and keeps nothing, when there is too much.
+   * Fails with a limit error, and keeps nothing, when there is too much.
    */
-  async keepTree(paths: readonly string[], toolCallId: string): Promise<{ settle(): Promise<void> }> {
-    const found = await survey(paths);
-    const kept: Entries = [];
-    for (const { path, kind, mode } of found) {
-      if (kind === "folder") kept.push({ path, entry: { kind, mode } });
-      else if (kind === "link") kept.push({ path, entry: { kind, target: await readlink(path) } });
-      else kept.push({ path, entry: { kind, hash: await this.keepObject(await readFile(path)), mode } });
-    }
+  async keepTree(paths: readonly string[], toolCallId: string, options: TreeOptions = {}): Promise<KeptTree> {
+    const end = performance.now() + (options.milliseconds ?? Number.POSITIVE_INFINITY);
+    const found = await survey(paths, options);
+    const { kept, unreadable } = await this.#inTurn(() => this.#keepFound(found, end));
     const manifest = await this.keepObject(Buffer.from(JSON.stringify(kept)));
     const seq = await this.#inTurn(async () => {
       const next = await this.#nextSeq();
       await this.#append([{ kind: "tree", ...this.#head(next, toolCallId), entries: manifest }]);
       return next;
     });
-    const settle = async (): Promise<void> => {
+    const versions = new Map(found.map(({ path, version }) => [path, version]));
+    const settle: KeptTree["settle"] = async (changedBy = "command") => {
+      const now = await survey(paths, { ...options, entries: 2 * found.length + 1000, bytes: Number.POSITIVE_INFINITY })
+        .catch(() => [])
+        .then((all) => new Map(all.map(({ path, version }) => [path, version])));
       const changed: Entries = [];
       for (const { path, entry } of kept) {
-        const now = await entryAt(path);
-        if (!sameEntry(now, entry)) changed.push({ path, entry: now });
+        if (now.has(path) && now.get(path) === versions.get(path)) continue;
+        const left = await entryAt(path);
+        if (sameEntry(left, entry)) continue;
+        changed.push(changedBy === "command" || left.kind === "missing" ? { path, entry: left } : { path });
       }
+      const created = [...now.keys()].filter((path) => !versions.has(path)).slice(0, MAX_CREATED);
       const entries = await this.keepObject(Buffer.from(JSON.stringify(changed)));
-      await this.#inTurn(() => this.#append([{ kind: "settled", seq, entries }]));
+      await this.#inTurn(() => this.#append([{ kind: "settled", seq, entries, created }]));
     };
-    return { settle };
+    return { unreadable, settle };
   }
 
   /** What has not been taken back, the oldest first. */
@@ -157,6 +188,22 @@ export class Checkpoints {
       else changes.push(...(await this.#expand(line, lines)));
     }
     return changes;
+  }
+
+  /** What commands have made, of those whose changes have these numbers. */
+  async createdBy(seqs: readonly number[]): Promise<readonly string[]> {
+    const wanted = new Set(seqs);
+    return (await this.#read()).flatMap((line) =>
+      line.kind === "settled" && wanted.has(line.seq) ? line.created : [],
+    );
+  }
+
+  /** Takes away what writes that were killed have left beside the files they were about. Cheap; for a session's start. */
+  async sweep(): Promise<void> {
+    const last = (await this.#read()).filter((line) => line.kind === "change").slice(-LAST_CHANGES);
+    for (const folder of new Set(last.map(({ path }) => dirname(path)))) {
+      await sweepTemporaries(folder, this.#options.disk);
+    }
   }
 
   async noteUndone(seqs: readonly number[]): Promise<void> {
@@ -182,7 +229,7 @@ export class Checkpoints {
   /** Fails when the bytes are gone, or are not what was kept. */
   async object(hash: string): Promise<Buffer> {
     const content = /^[0-9a-f]{64}$/.test(hash)
-      ? await readFile(this.objectPath(hash)).catch(() => undefined)
+      ? ((await readFile(this.objectPath(hash)).catch(() => undefined)) ?? (await this.#packs.read(hash)))
       : undefined;
     if (content && sha256(content) === hash) return content;
     throw new TroupeError("storage", `The kept content ${hash.slice(0, 12)} is missing or damaged.`, {
@@ -190,14 +237,53 @@ export class Checkpoints {
     });
   }
 
+  /** One after the other into one pack; what is kept already is not read again. */
+  async #keepFound(found: readonly Surveyed[], end: number): Promise<{ kept: KeptEntries; unreadable: string[] }> {
+    if (this.#seen.size > MAX_SEEN) this.#seen.clear();
+    const unreadable: string[] = [];
+    const hashes = new Map<string, string>();
+    const stale = found.filter(
+      ({ path, kind, version }) => kind === "file" && this.#seen.get(path)?.version !== version,
+    );
+    async function* contents(): AsyncGenerator<Buffer> {
+      for (const { path } of stale) {
+        if (performance.now() > end) throw new TroupeError("limit", "Copying what is there takes too long.");
+        const content = await contentOf(path);
+        if (content === undefined) unreadable.push(path);
+        else {
+          hashes.set(path, sha256(content));
+          yield content;
+        }
+      }
+    }
+    if (stale.length > 0) await this.#packs.keep(contents());
+    const kept: KeptEntries = [];
+    for (const { path, kind, mode, version } of found) {
+      if (kind === "folder") kept.push({ path, entry: { kind, mode } });
+      else if (kind === "link") kept.push({ path, entry: { kind, target: await readlink(path).catch(() => "") } });
+      else {
+        const hash = hashes.get(path) ?? this.#seen.get(path)?.hash;
+        if (hash === undefined || unreadable.includes(path)) continue;
+        this.#seen.set(path, { version, hash });
+        kept.push({ path, entry: { kind, hash, mode } });
+      }
+    }
+    return { kept, unreadable };
+  }
+
   async #expand(line: Extract<Line, { kind: "tree" }>, lines: readonly Line[]): Promise<KeptChange[]> {
     const { kind: _, entries, ...head } = line;
     const settled = lines.find((other) => other.kind === "settled" && other.seq === line.seq);
     const left = settled?.kind === "settled" ? await this.#entries(settled.entries) : undefined;
+    if (left?.length === 0) return [];
     const after = left && new Map(left.map(({ path, entry }) => [path, entry]));
-    return (await this.#entries(entries))
-      .filter(({ path }) => after === undefined || after.has(path))
-      .map(({ path, entry }) => ({ ...head, path, before: entry, after: after?.get(path), folders: [] }));
+    const changes: KeptChange[] = [];
+    for (const { path, entry } of await this.#entries(entries)) {
+      if (entry === undefined) continue;
+      const changed = after === undefined ? !sameEntry(await entryAt(path), entry) : after.has(path);
+      if (changed) changes.push({ ...head, path, before: entry, after: after?.get(path), folders: [] });
+    }
+    return changes;
   }
 
   async #entries(hash: string): Promise<Entries> {
@@ -247,56 +333,6 @@ export class Checkpoints {
   }
 }
 
-/** What is at the path now; a link is itself, not what it points to. */
-export async function entryAt(path: string): Promise<Entry> {
-  const stat = await lstat(path).catch(absent);
-  if (!stat) return { kind: "missing" };
-  const mode = stat.mode & 0o7777;
-  if (stat.isSymbolicLink()) return { kind: "link", target: await readlink(path) };
-  if (stat.isDirectory()) return { kind: "folder", mode };
-  if (!stat.isFile() || stat.size > MAX_TREE_BYTES) return { kind: "file", hash: "", mode };
-  return { kind: "file", hash: sha256(await readFile(path)), mode };
-}
-
-/** The same thing with the same content; the mode counts where it is known. */
-export function sameEntry(one: Entry, other: Entry): boolean {
-  if (one.kind === "file" && other.kind === "file" && (one.mode === -1 || other.mode === -1)) {
-    return one.hash === other.hash;
-  }
-  return JSON.stringify(one) === JSON.stringify(other);
-}
-
-interface Surveyed {
-  readonly path: string;
-  readonly kind: "file" | "link" | "folder";
-  readonly mode: number;
-}
-
-/** Folders before what is in them. Refuses early: nothing is copied before all of it is known to fit. */
-async function survey(paths: readonly string[]): Promise<Surveyed[]> {
-  const found: Surveyed[] = [];
-  let bytes = 0;
-  const visit = async (path: string): Promise<void> => {
-    const stat = await lstat(path).catch(absent);
-    if (!stat) return;
-    const kind = stat.isSymbolicLink() ? "link" : stat.isDirectory() ? "folder" : stat.isFile() ? "file" : undefined;
-    if (kind === undefined) return;
-    found.push({ path, kind, mode: stat.mode & 0o7777 });
-    if (kind === "file") bytes += stat.size;
-    if (bytes > MAX_TREE_BYTES || found.length > MAX_TREE_ENTRIES) throw tooMuch(paths);
-    if (kind === "folder") for (const name of (await readdir(path)).sort()) await visit(join(path, name));
-  };
-  for (const path of paths) await visit(path);
-  return found;
-}
-
-function tooMuch(paths: readonly string[]): TroupeError {
-  const most = `${MAX_TREE_BYTES / 1024 / 1024} MiB or ${MAX_TREE_ENTRIES} files`;
-  return new TroupeError("limit", `${paths.join(", ")}: more than ${most}, too much to keep a copy of.`, {
-    hint: "It could not be undone, so a person has to agree to it or do it; smaller parts can be kept.",
-  });
-}
-
 async function endsTorn(path: string): Promise<boolean> {
   const handle = await open(path, "r").catch(absent);
   if (!handle) return false;
@@ -307,16 +343,6 @@ async function endsTorn(path: string): Promise<boolean> {
   } finally {
     await handle.close();
   }
-}
-
-function absent(error: unknown): undefined {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  if (code !== "ENOENT" && code !== "ENOTDIR") throw error;
-  return undefined;
-}
-
-function sha256(content: Uint8Array): string {
-  return createHash("sha256").update(content).digest("hex");
 }
 
 /** "created a.ts", for lists. */

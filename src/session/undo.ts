@@ -3,7 +3,8 @@ import type { Disk } from "../lib/node/disk.ts";
 import { PathError } from "../lib/node/paths.ts";
 import { openAsIs, type Place, removeEmptyFolders, sweepTemporaries } from "../lib/node/paths-write.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { type Checkpoints, type Entry, entryAt, type KeptChange, MAX_TREE_BYTES, sameEntry } from "./checkpoints.ts";
+import { type Entry, entryAt, MAX_TREE_BYTES, sameEntry } from "./checkpoint-tree.ts";
+import type { Checkpoints, KeptChange } from "./checkpoints.ts";
 
 /** The last call that changed something, all calls of its turn, or everything from a call on. */
 export type UndoTarget = { kind: "last" } | { kind: "turn" } | { kind: "back-to"; toolCallId: string };
@@ -15,6 +16,8 @@ export interface UndoReport {
   readonly conflicts: readonly string[];
   /** With force: where the content is kept that had to give way. */
   readonly savedAs: Readonly<Record<string, string>>;
+  /** What commands have made since and is still there; it is left alone. */
+  readonly left: readonly string[];
 }
 
 /**
@@ -30,7 +33,7 @@ export async function undo(
   for (const [path, own] of byPath(changes)) steps.push(await planPath(path, own));
   const work = steps.filter(({ isDone }) => !isDone);
   const conflicts = work.filter(({ isOurs }) => !isOurs).map(({ path }) => path);
-  if (conflicts.length > 0 && !force) return { restored: [], conflicts, savedAs: {} };
+  if (conflicts.length > 0 && !force) return { restored: [], conflicts, savedAs: {}, left: [] };
 
   const savedAs: Record<string, string> = {};
   for (const { path, isOurs } of work) if (!isOurs) await saveCurrent(path, { checkpoints, savedAs });
@@ -41,8 +44,18 @@ export async function undo(
   for (const path of paths) await apply(goals.get(path), { phase: "bring back", checkpoints, disk });
   for (const { folders } of changes) await removeEmptyFolders(folders, { cwd: "/", roots: [], disk });
   for (const folder of new Set(paths.map((path) => dirname(path)))) await sweepTemporaries(folder, disk);
-  await checkpoints.noteUndone(changes.map(({ seq }) => seq));
-  return { restored: paths, conflicts, savedAs };
+  const seqs = changes.map(({ seq }) => seq);
+  const left = await stillThere(await checkpoints.createdBy(seqs), goals);
+  await checkpoints.noteUndone(seqs);
+  return { restored: paths, conflicts, savedAs, left };
+}
+
+async function stillThere(created: readonly string[], goals: ReadonlyMap<string, unknown>): Promise<string[]> {
+  const left: string[] = [];
+  for (const path of new Set(created)) {
+    if (!goals.has(path) && (await entryAt(path)).kind !== "missing") left.push(path);
+  }
+  return left;
 }
 
 function chosen(changes: readonly KeptChange[], target: UndoTarget): KeptChange[] {

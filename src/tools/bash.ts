@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { clip } from "../lib/text.ts";
+import type { Access } from "../protocol/permission.ts";
 import description from "./bash.md";
 import { replyText, wentOnText } from "./shell/reply-text.ts";
 import { partialResult, shellsOf } from "./shell/shells.ts";
@@ -25,20 +26,22 @@ export const bash = defineTool({
       .min(0)
       .max(MAX_WAIT_SECONDS)
       .default(DEFAULT_WAIT_SECONDS)
-      .describe("Seconds before sync goes to the background"),
+      .describe("Seconds until background"),
+    unsandboxed: z.boolean().optional().describe("Leave the sandbox, if a person agrees"),
   }),
   timeoutMs: TIMEOUT_MS,
-  access: (call, { cwd }) => ({
-    kind: "shell",
-    command: call.command,
-    cwd,
-    intention: clip(call.description, MAX_INTENTION_CHARACTERS),
-  }),
+  access({ command, description: what, unsandboxed }, { cwd }) {
+    const intention = clip(what, MAX_INTENTION_CHARACTERS);
+    const leave: Access = { kind: "sandbox-off", command, intention };
+    return [{ kind: "shell", command, cwd, intention }, ...(unsandboxed === true ? [leave] : [])];
+  },
   async run(call, context) {
-    const { cwd, roots, signal } = context;
+    const { cwd, roots, signal, toolCallId } = context;
     const detached = call.mode === "async" && call.detach === true;
     const reply = await shellsOf(context).run({
       command: call.command,
+      description: clip(call.description, MAX_INTENTION_CHARACTERS),
+      toolCallId,
       cwd,
       roots,
       signal,
@@ -46,6 +49,7 @@ export const bash = defineTool({
       waitMs: call.initial_wait * 1000,
       onOutput: (text) => partialResult(context, text),
       ...(call.shellId !== undefined && { shellId: call.shellId }),
+      ...(call.unsandboxed === true && { unsandboxed: true }),
     });
     if (reply.warning !== undefined) context.progress(reply.warning);
     const wentOn = call.mode === "sync" && reply.state === "running";

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { Access } from "../protocol/permission.ts";
 import { replyText } from "./shell/reply-text.ts";
 import { delaySeconds, shellsOf, waitTimeoutMs } from "./shell/shells.ts";
 import { defineTool } from "./tool.ts";
@@ -16,14 +17,16 @@ export const writeBash = defineTool({
   }),
   timeoutMs: waitTimeoutMs,
   // What is typed into a running shell runs there: it is judged like a command.
-  access: ({ input, shellId }, { cwd }) => ({
-    kind: "shell",
-    command: input,
-    cwd,
-    intention: `Type into the running shell ${shellId}`,
-  }),
+  access({ input: command, shellId }, { shells, cwd, toolCallId }) {
+    const intention = `Type into the running shell ${shellId}`;
+    const leaves = shells?.leavesSandbox({ shellId, toolCallId }) ?? false;
+    const leave: Access = { kind: "sandbox-off", command, intention };
+    return [{ kind: "shell", command, cwd, intention }, ...(leaves ? [leave] : [])];
+  },
   async run({ shellId, input, delay }, context) {
-    const reply = await shellsOf(context).write({ shellId, input, waitMs: delay * 1000, signal: context.signal });
+    const { signal, toolCallId } = context;
+    const reply = await shellsOf(context).write({ shellId, input, waitMs: delay * 1000, signal, toolCallId });
+    if (reply.warning !== undefined) context.progress(reply.warning);
     return { content: replyText(reply) };
   },
 });

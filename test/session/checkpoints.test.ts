@@ -10,6 +10,7 @@ import {
   statSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -142,6 +143,7 @@ describe("undo", () => {
       restored: [],
       conflicts: [path],
       savedAs: {},
+      left: [],
     });
     expect(made.tree()).toEqual(after);
     const forced = await undo({ kind: "turn" }, { checkpoints, disk: nodeDisk, force: true });
@@ -288,6 +290,17 @@ describe("trees", () => {
       `${path}: more than 64 MiB or 10000 files, too much to keep a copy of.`,
     );
     expect(existsSync(join(made.session, "checkpoints"))).toBe(false);
+  });
+});
+
+describe("what a killed write left behind", () => {
+  it("is swept from beside the files that were changed last, when it is old enough", async () => {
+    const made = stage();
+    await change(made);
+    const [old, young] = [made.write(".troupe-0123456789ab.tmp"), made.write(".troupe-ba9876543210.tmp")];
+    utimesSync(old, 1, 1);
+    await made.reopened().sweep();
+    expect([existsSync(old), existsSync(young)]).toEqual([false, true]);
   });
 });
 

@@ -11,8 +11,8 @@ import {
 } from "./detached.ts";
 import { freshArguments } from "./driver.ts";
 import type { Prepared } from "./sandbox.ts";
-import type { ShellInput, ShellReply, ShellRequest, ShellSummary, ShellsOptions } from "./shells.ts";
-import { environmentOf, launcherOf, placeOf } from "./start-shell.ts";
+import type { FinishedCommand, ShellInput, ShellReply, ShellRequest, ShellSummary, ShellsOptions } from "./shells.ts";
+import { bashLimits, environmentOf, launcherOf, placeOf } from "./start-shell.ts";
 
 /** The detached commands of a session, those of its earlier lives included. */
 export class DetachedShells {
@@ -20,14 +20,21 @@ export class DetachedShells {
   readonly #stamp: Stamp;
   readonly #disk: Disk;
   readonly #readUntil = new Map<string, number>();
+  /** Those that ended while we lived, and whose end nobody knows. */
+  readonly #news = new Map<string, FinishedCommand>();
+  readonly #onFinished: (finished: FinishedCommand) => void;
 
-  constructor(options: ShellsOptions) {
+  constructor(options: ShellsOptions, onFinished: (finished: FinishedCommand) => void) {
     this.#options = options;
+    this.#onFinished = onFinished;
     this.#stamp = options.stamp ?? systemStamp;
     this.#disk = options.disk ?? nodeDisk;
   }
 
-  async run(request: ShellRequest, shellId: string): Promise<{ reply: ShellReply; prepared: Prepared }> {
+  async run(
+    request: ShellRequest,
+    { shellId, onEnd }: { shellId: string; onEnd(): void },
+  ): Promise<{ reply: ShellReply; prepared: Prepared }> {
     const { folder, sandbox } = this.#options;
     if (this.find(shellId)?.running) throw new ToolError(`Shell ${shellId} is in use. Choose another shellId.`);
     await this.#disk.mkdir(folder);
@@ -36,13 +43,20 @@ export class DetachedShells {
     const { pid, log } = await startDetached({
       shellId,
       command: request.command,
-      argv: [...launcherOf(prepared), ...freshArguments(request.command, "")],
+      argv: [
+        ...launcherOf(prepared),
+        ...freshArguments(request.command, { guardFolder: "", limits: bashLimits(this.#options, prepared) }),
+      ],
       cwd: request.cwd,
       environment: environmentOf(this.#options, prepared, mark),
       mark,
       folder,
       now: this.#stamp.now(),
       disk: this.#disk,
+      onEnd: () => {
+        onEnd();
+        this.#ended(request, shellId);
+      },
     });
     if (prepared.kind === "sandboxed") await prepared.handOver(pid);
     return { reply: { shellId, state: "detached", output: "", pid, log }, prepared };
@@ -53,6 +67,7 @@ export class DetachedShells {
     const { log, pid, exitCode, running } = this.find(shellId) ?? before;
     const { text, next } = readDetachedLog(log, this.#readUntil.get(log) ?? 0);
     this.#readUntil.set(log, next);
+    if (!running) this.#news.delete(shellId);
     if (exitCode !== undefined) return { shellId, state: "exited", output: text, exitCode };
     if (!running) return { shellId, state: "stopped", output: text };
     return { shellId, state: "detached", output: text, pid, log };
@@ -62,7 +77,25 @@ export class DetachedShells {
     const { shellId } = shell;
     if (!shell.running) throw new ToolError(`The detached command ${shellId} has already ended.`);
     await stopDetached(shell);
+    this.#news.delete(shellId);
     return { shellId, state: "stopped", output: "" };
+  }
+
+  /** Each only once. */
+  takeFinished(): FinishedCommand[] {
+    const news = [...this.#news.values()];
+    this.#news.clear();
+    return news;
+  }
+
+  #ended({ command, description = "" }: ShellRequest, shellId: string): void {
+    const exitCode = this.find(shellId)?.exitCode;
+    const about = { shellId, command, description, ...(exitCode !== undefined && { exitCode }) };
+    const finished: FinishedCommand = { mode: "detached", ...about };
+    this.#news.set(shellId, finished);
+    setImmediate(() => {
+      if (this.#news.has(shellId)) this.#onFinished(finished);
+    });
   }
 
   /** The newest of that name: the others have ended. */

@@ -47,6 +47,8 @@ export async function startDetached(what: {
   readonly folder: string;
   readonly now: number;
   readonly disk: Disk;
+  /** Called when it ends while we live. */
+  onEnd(): void;
 }): Promise<DetachedShell> {
   const { disk, shellId, command, mark } = what;
   const { spawn } = await import("node:child_process");
@@ -64,6 +66,7 @@ export async function startDetached(what: {
       child.once("spawn", () => resolve(child.pid ?? 0));
       child.once("error", reject);
     });
+    child.once("exit", () => what.onEnd());
     child.unref();
     const file = { shellId, command, pid, started: startOf(pid), mark };
     await writeNewFile(disk, `${base}.pid`, [Buffer.from(JSON.stringify(file))]);

@@ -43,12 +43,20 @@ while IFS= read -r -d '' -u 3 __troupe_mark && IFS= read -r -d '' -u 3 __troupe_
 done
 `;
 
-export function freshArguments(command: string, guardFolder: string): string[] {
-  return [...BASH, "-c", FRESH, "bash", guardFolder, command];
+/** What is done before the first command. */
+interface Beginning {
+  /** To hold open, or empty. */
+  readonly guardFolder: string;
+  /** Lines of bash; see `limits.ts`. */
+  readonly limits: string;
 }
 
-export function namedArguments(kind: "pipe" | "terminal", guardFolder: string): string[] {
-  return [...BASH, "-c", NAMED, "bash", guardFolder, kind];
+export function freshArguments(command: string, { guardFolder, limits }: Beginning): string[] {
+  return [...BASH, "-c", limits + FRESH, "bash", guardFolder, command];
+}
+
+export function namedArguments(kind: "pipe" | "terminal", { guardFolder, limits }: Beginning): string[] {
+  return [...BASH, "-c", limits + NAMED, "bash", guardFolder, kind];
 }
 
 /** What a terminal shell prints when it can take its first command. */

@@ -40,7 +40,7 @@ export async function endFamily(family: Family): Promise<void> {
 }
 
 /** KILL at once, again for what was born meanwhile. */
-async function killFamily(family: Family): Promise<void> {
+export async function killFamily(family: Family): Promise<void> {
   signal(-family.pid, "SIGKILL");
   const end = performance.now() + KILL_GRACE_MS;
   while (performance.now() < end) {
@@ -73,7 +73,7 @@ interface Member {
   readonly since: number;
 }
 
-async function membersOf(family: Family): Promise<Member[]> {
+export async function membersOf(family: Family): Promise<Member[]> {
   const table = process.platform === "linux" ? await procTable(family) : await psTable();
   const found = new Set(table.filter(({ pid, group }) => pid === family.pid || group === family.pid));
   for (const member of table) if (isMarked(member, family)) found.add(member);

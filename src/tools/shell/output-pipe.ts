@@ -91,7 +91,7 @@ function outputPipe(readFd: number, writeFd: number): OutputPipe {
   };
 }
 
-async function makeFifos(paths: readonly string[]): Promise<void> {
+export async function makeFifos(paths: readonly string[]): Promise<void> {
   const { execFile } = await import("node:child_process");
   await new Promise<void>((resolve, reject) => {
     execFile("mkfifo", ["-m", "600", ...paths], { timeout: 5000, env: { PATH: "/usr/bin:/bin" } }, (error) =>

@@ -5,6 +5,7 @@
  */
 import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve, sep } from "node:path";
+import { hiddenHome } from "./sandbox-home.ts";
 
 interface SandboxProfile {
   /** Real paths; what the command may change. */
@@ -16,6 +17,10 @@ interface SandboxProfile {
   readonly temporaryFolders: readonly string[];
   /** Real paths outside the workspace that may be changed too. */
   readonly writable: readonly string[];
+  /** Further paths that cannot even be read, wherever they lie. */
+  readonly denied: readonly string[];
+  /** What of the home folder can be read: everything but credentials, or only tools found by this PATH. */
+  readonly homeView: { readonly kind: "open" } | { readonly kind: "strict"; readonly searchPath: string };
   readonly network: boolean;
   /** Whether `.env` files may be read. */
   readonly environmentFiles: boolean;
@@ -84,15 +89,19 @@ const MAX_MODULE_DEPTH = 3;
 export function sandboxMounts(profile: SandboxProfile): Mounts {
   const plan: Plan = { points: [], placeholders: profile.placeholders, emptyFile: profile.emptyFile };
   const workspaces = [...profile.workspace, ...profile.writable];
-  const masked = [profile.stateRoot, ...CREDENTIALS.map((name) => join(profile.home, name))];
+  const hidden = profile.homeView.kind === "strict" ? hiddenHome(profile.home, profile.homeView.searchPath) : undefined;
+  const isGone = (path: string): boolean =>
+    hidden !== undefined && isInside(path, profile.home) && !hidden.visible.some((folder) => isInside(path, folder));
+  const masked = [profile.stateRoot, ...CREDENTIALS.map((name) => join(profile.home, name)), ...profile.denied];
   const masks = (within?: string): string[] =>
-    masked.filter((path) => within === undefined || isInside(path, within)).flatMap(mask);
+    masked.filter((path) => (within === undefined ? !isGone(path) : isInside(path, within))).flatMap(mask);
   return {
     mountPoints: plan.points,
     arguments: [
       ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"],
       ...["--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger", "--ro-bind-try", "/proc/irq", "/proc/irq"],
       ...folders([...profile.temporaryFolders, "/run"]).flatMap((path) => ["--tmpfs", path]),
+      ...(hidden?.arguments ?? []),
       ...masks(),
       ...workspaces.flatMap((path) => ["--bind", path, path, ...masks(path)]),
       ...profile.workspace.flatMap((path) => protect(path, profile, plan)),

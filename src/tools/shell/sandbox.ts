@@ -8,20 +8,32 @@ import { join } from "node:path";
 import { type Disk, nodeDisk, replaceFile } from "../../lib/node/disk.ts";
 import { ToolError } from "../tool.ts";
 import { MountPoints } from "./mount-points.ts";
+import { type NetworkBridge, openNetworkBridge, sweepNetworkPipes } from "./network-bridge.ts";
+import type { ProxyOptions } from "./network-proxy.ts";
+import { hostRules } from "./network-rules.ts";
 import { sandboxMounts } from "./sandbox-profile.ts";
 import { seccompFilter } from "./seccomp.ts";
 
 export type SandboxMode = "auto" | "required" | "off";
 
+export interface AllowedHosts extends Pick<ProxyOptions, "resolve" | "dial"> {
+  readonly allowedHosts: readonly string[];
+}
+
 export interface SandboxOptions {
   readonly mode: SandboxMode;
   /** The folder with troupe's own state: hidden from commands, and where the sandbox keeps what it needs. */
   readonly stateRoot: string;
-  readonly network?: boolean;
+  /** All of it, none, or only these hosts, through a proxy; see `network-rules.ts`. */
+  readonly network?: boolean | AllowedHosts;
   /** Whether commands may read `.env` files. */
   readonly environmentFiles?: boolean;
   /** Further folders that commands may change, such as the cache of a build tool. */
   readonly writable?: readonly string[];
+  /** Further files and folders that commands cannot even read. */
+  readonly denied?: readonly string[];
+  /** `strict` hides the home folder but for the workspace and where tools lie; `open` only credentials. */
+  readonly profile?: "open" | "strict";
   readonly home?: string;
   readonly disk?: Disk;
   /** Where bubblewrap may be; only tests give other places. */
@@ -34,6 +46,12 @@ interface SandboxRequest {
   readonly cwd: string;
   readonly ownTerminal: boolean;
   readonly detached: boolean;
+  /** A person has agreed to this one without a sandbox. */
+  readonly unsandboxed?: boolean;
+  /** Real paths that this one may change too. */
+  readonly writable?: readonly string[];
+  /** Something people should see while it runs: a refused connection. */
+  onWarning?(message: string): void;
 }
 
 export type Prepared =
@@ -68,6 +86,8 @@ const PROBE_TIMEOUT_MS = 2000;
 const LAUNCHER_ENVIRONMENT = { PATH: "/usr/bin:/bin:/usr/sbin:/sbin" };
 /** The filter comes in on a descriptor that has to be opened anew for every start. */
 const OPEN_FILTER = 'exec 9<"$1"; shift; exec "$@"';
+/** The pipes of the network beside it. */
+const OPEN_PIPES = 'exec 9<"$1" 7<"$2" 8>"$3"; shift 3; exec "$@"';
 
 export function createSandbox(options: SandboxOptions): Sandbox {
   const { mode, disk = nodeDisk } = options;
@@ -83,14 +103,24 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     probe,
     async prepare(request) {
       if (mode === "off") return { kind: "plain" };
+      if (request.unsandboxed) return leave(mode);
       const result = await probe();
       const reason = result.available ? unfit(request.workspace) : result.reason;
       if (!result.available || reason !== undefined) return withoutSandbox(mode, reason ?? "");
-      ready ??= mountPoints.sweep().then(() => supportFiles(folder, disk));
+      ready ??= prepareFolder(folder, { mountPoints, disk });
       return enter({ request, options, mountPoints, disk, program: result.program, files: await ready });
     },
     close: () => mountPoints.close(),
   };
+}
+
+async function prepareFolder(
+  folder: string,
+  { mountPoints, disk }: { mountPoints: MountPoints; disk: Disk },
+): Promise<SupportFiles> {
+  await mountPoints.sweep();
+  await sweepNetworkPipes(folder, disk);
+  return supportFiles(folder, disk);
 }
 
 async function enter(what: {
@@ -109,8 +139,12 @@ async function enter(what: {
     home: options.home ?? homedir(),
     stateRoot: options.stateRoot,
     temporaryFolders: [tmpdir(), "/tmp", "/var/tmp"],
-    writable: (options.writable ?? []).filter((path) => existsSync(path)).map((path) => realpathSync(path)),
-    network: options.network ?? false,
+    writable: [...(options.writable ?? []), ...(request.writable ?? [])]
+      .filter((path) => existsSync(path))
+      .map((path) => realpathSync(path)),
+    denied: (options.denied ?? []).filter((path) => existsSync(path)).map((path) => realpathSync(path)),
+    homeView: options.profile === "strict" ? { kind: "strict", searchPath: process.env.PATH ?? "" } : { kind: "open" },
+    network: options.network === true,
     environmentFiles: options.environmentFiles ?? false,
     placeholders: mountPoints.placeholders(),
     emptyFile: what.files.empty,
@@ -118,28 +152,52 @@ async function enter(what: {
   const held = mountPoints.hold(mounts.mountPoints);
   await held.recorded;
   const redirected = redirectableRepositories(request.workspace);
+  const bridge = await bridgeOf(what);
   return {
     kind: "sandboxed",
     launcher: [
-      "/bin/sh",
-      "-c",
-      OPEN_FILTER,
-      "sh",
-      what.files.filter,
+      ...["/bin/sh", "-c", bridge ? OPEN_PIPES : OPEN_FILTER, "sh", what.files.filter, ...(bridge?.pipes ?? [])],
       what.program,
       ...mounts.arguments,
-      "--seccomp",
-      "9",
-      "--",
+      ...(bridge ? ["--ro-bind", process.execPath, process.execPath] : []),
+      ...["--seccomp", "9", "--"],
+      ...(bridge?.inside ?? []),
     ],
     // The home folder cannot be written, and most tools keep their caches there.
-    environment: { XDG_CACHE_HOME: "/tmp/.cache", TMPDIR: "/tmp" },
+    environment: { XDG_CACHE_HOME: "/tmp/.cache", TMPDIR: "/tmp", ...bridge?.environment },
     async release() {
+      await bridge?.close();
       await held.release();
       return undoRedirection(redirected, disk);
     },
     handOver: (pid) => held.handOver(pid),
   };
+}
+
+/** Only where some hosts are allowed; otherwise there is nothing in the sandbox that leads out. */
+async function bridgeOf(what: {
+  request: SandboxRequest;
+  options: SandboxOptions;
+  disk: Disk;
+}): Promise<NetworkBridge | undefined> {
+  const { network, stateRoot } = what.options;
+  if (typeof network !== "object" || network.allowedHosts.length === 0) return undefined;
+  const { allowedHosts, ...more } = network;
+  return openNetworkBridge({
+    ...more,
+    rules: hostRules(allowedHosts),
+    folder: join(stateRoot, "sandbox"),
+    disk: what.disk,
+    onWarning: (message) => what.request.onWarning?.(message),
+  });
+}
+
+/** What must run in a sandbox stays in it, whoever agrees to something else. */
+function leave(mode: SandboxMode): Prepared {
+  if (mode !== "required") return { kind: "plain" };
+  throw new ToolError("Commands must run in a sandbox here; no command can leave it. Nothing was run.", {
+    code: "denied",
+  });
 }
 
 function withoutSandbox(mode: SandboxMode, reason: string): Prepared {

@@ -2,17 +2,21 @@ import { join } from "node:path";
 import { type Disk, nodeDisk } from "../../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../../lib/stamp.ts";
 import { ToolError } from "../tool.ts";
+import { checkRequest } from "./check-request.ts";
+import { finishedCommand, isNews, summary, takeText, takeWithEnd, unreadText } from "./command-report.ts";
 import type { DetachedShell } from "./detached.ts";
 import { DetachedShells } from "./detached-shells.ts";
 import { endFamily, signalFamily } from "./family.ts";
 import { strokes } from "./keys.ts";
 import { Output } from "./output.ts";
 import { OutputPipes } from "./output-pipe.ts";
-import { exitLine } from "./reply-text.ts";
+import { PastShells } from "./past-shells.ts";
+import { limitRun } from "./run-limit.ts";
 import type { Prepared } from "./sandbox.ts";
 import { type Command, hasMore, type Shell } from "./shell.ts";
 import type {
   FinishedCommand,
+  KeptFiles,
   ShellInput,
   ShellReply,
   ShellRequest,
@@ -31,12 +35,7 @@ export function createShells(options: ShellsOptions): Shells {
 const MAX_SHELLS = 256;
 /** Each keeps up to half a mebibyte of output. */
 const MAX_ENDED = 64;
-/** Linux gives one argument 128 KiB. */
-const MAX_COMMAND_BYTES = 100_000;
-const MAX_REMEMBERED = 1000;
-const ID = /^[A-Za-z0-9_.-]{1,64}$/;
 const END_GRACE_MS = 4000;
-type Past = { readonly how: "exited"; readonly exitCode: number } | { readonly how: "stopped" };
 
 class SessionShells implements Shells {
   readonly #options: ShellsOptions;
@@ -47,10 +46,14 @@ class SessionShells implements Shells {
   readonly #shells = new Map<string, Shell>();
   /** Starting a shell takes a moment in which a second command for it may come. */
   readonly #starting = new Map<string, Promise<Started>>();
-  readonly #past = new Map<string, Past>();
+  readonly #past = new PastShells();
   readonly #detached: DetachedShells;
   readonly #tidying = new Set<Promise<unknown>>();
   readonly #warned = new Set<string>();
+  /** Calls whose wish to leave the sandbox has been put to a person before they run. */
+  readonly #leaving = new Set<string>();
+  readonly #places = new WeakMap<Shell, Place>();
+  readonly #listeners = new Set<(finished: FinishedCommand) => void>();
   #count = 0;
   #base: Promise<ShellBase> | undefined;
   #closed = false;
@@ -59,18 +62,25 @@ class SessionShells implements Shells {
     this.#options = options;
     this.#stamp = options.stamp ?? systemStamp;
     this.#disk = options.disk ?? nodeDisk;
-    this.#detached = new DetachedShells(options);
+    this.#detached = new DetachedShells(options, (finished) => this.#tell(finished));
   }
 
   async run(request: ShellRequest): Promise<ShellReply> {
     request.signal.throwIfAborted();
     this.#check(request);
-    if (request.mode === "detached") return this.#runDetached(request);
+    const kept = await this.#keepFiles(request);
+    if (request.mode === "detached") return this.#runDetached(request, kept);
     const { shell, command, warning } = await this.#begin(request);
+    let changedBy: "command" | "anyone" = request.mode === "sync" ? "command" : "anyone";
+    const settled = command.ended.then(() => kept?.settle(changedBy));
+    this.#track(settled);
+    const { maxRunMs } = this.#options;
+    if (maxRunMs !== undefined) limitRun(shell, command, { maxRunMs, stamp: this.#stamp });
     void command.ended.then(() => setImmediate(() => this.#announce(shell, command)));
+    const said = { ...this.#said(kept), ...warning };
     if (request.mode === "async") {
       command.background = true;
-      return { shellId: shell.id, state: "running", output: "", ...warning };
+      return { shellId: shell.id, state: "running", output: "", ...said };
     }
     try {
       await this.#settled(command.ended, request);
@@ -78,7 +88,9 @@ class SessionShells implements Shells {
       await this.#end(shell);
       throw error;
     }
-    return { ...this.#report(shell, command), ...warning };
+    changedBy = "anyone";
+    if (command.exitCode !== undefined) await settled;
+    return { ...this.#report(shell, command), ...said };
   }
 
   async read(request: ShellInput): Promise<ShellReply> {
@@ -94,14 +106,19 @@ class SessionShells implements Shells {
     if (process?.type === undefined || family === undefined) {
       throw new ToolError(`Shell ${shell.id} takes no input. Start the command with mode "async" to write to it.`);
     }
+    if (shell.unsandboxed && !this.#leaving.delete(request.toolCallId ?? "")) {
+      throw new ToolError(`Shell ${shell.id} runs outside the sandbox. Try again, so that a person can be asked.`);
+    }
     await this.#settled(shell.commands.at(-1)?.begun, request);
+    const kept = await this.#keepFiles({ ...this.#placeOf(shell), command: input, ...request });
+    if (kept) this.#track(shell.commands.at(-1)?.ended.then(() => kept.settle("anyone")));
     for (const stroke of strokes(input, process)) {
       if (stroke.kind === "text") process.type(stroke.text);
       else if (stroke.kind === "end") process.endInput();
       else await signalFamily(family, "SIGINT");
     }
     await this.#settled(shell.commands.at(-1)?.ended, request);
-    return this.#reportAll(shell);
+    return { ...this.#reportAll(shell), ...this.#said(kept) };
   }
 
   async stop(shellId: string): Promise<ShellReply> {
@@ -117,13 +134,25 @@ class SessionShells implements Shells {
     return [...[...this.#shells.values()].map(summary), ...this.#detached.list()];
   }
 
+  leavesSandbox({ shellId, toolCallId }: { shellId: string; toolCallId: string }): boolean {
+    const leaves = this.#shells.get(shellId)?.unsandboxed ?? false;
+    if (leaves) this.#leaving.add(toolCallId);
+    return leaves;
+  }
+
   takeFinished(): FinishedCommand[] {
-    return [...this.#shells.values()].flatMap((shell) =>
+    const attached = [...this.#shells.values()].flatMap((shell) =>
       shell.commands.filter(isNews).map((command) => {
         command.background = false;
         return finishedCommand(shell, command);
       }),
     );
+    return [...attached, ...this.#detached.takeFinished()];
+  }
+
+  onFinished(listener: (finished: FinishedCommand) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
   async closeAll(): Promise<void> {
@@ -136,21 +165,30 @@ class SessionShells implements Shells {
     if (base) await this.#disk.remove(base.folder).catch(() => undefined);
   }
 
-  #check({ command, shellId, mode }: ShellRequest): void {
+  #check(request: ShellRequest): void {
     if (this.#closed) throw new ToolError("The session is ending; nothing more can be run.");
-    if (command.trim() === "") throw new ToolError("The command is empty.");
-    if (command.includes("\0")) throw new ToolError("A command cannot contain a NUL character.");
-    if (Buffer.byteLength(command) > MAX_COMMAND_BYTES) {
-      throw new ToolError(`A command can have at most ${MAX_COMMAND_BYTES} bytes. Put it into a script file.`);
-    }
-    if (shellId !== undefined && !ID.test(shellId)) {
-      throw new ToolError("A shellId consists of at most 64 letters, digits, dots, dashes and underscores.");
-    }
+    checkRequest(request);
+    const { shellId, mode } = request;
     const live = [...this.#shells.values()].filter((shell) => !shell.ended).length;
     const isNew = shellId === undefined || !this.#shells.has(shellId);
     if (mode !== "detached" && isNew && live >= MAX_SHELLS) {
       throw new ToolError(`${MAX_SHELLS} shells are open already. Stop some with stop_bash; list_bash shows them.`);
     }
+  }
+
+  /** A shell that keeps its folder runs the command where the last one left it. */
+  async #keepFiles(request: Coming): Promise<KeptFiles | undefined> {
+    const { command: text, roots, toolCallId = "", shellId } = request;
+    const cwd = (shellId !== undefined && this.#shells.get(shellId)?.cwd) || request.cwd;
+    return this.#options.beforeRun?.({ text, cwd, roots, toolCallId });
+  }
+
+  #placeOf(shell: Shell): Place {
+    return this.#places.get(shell) ?? { cwd: shell.cwd, roots: [] };
+  }
+
+  #said(kept: KeptFiles | undefined): Warning {
+    return this.#warn(kept?.notice) ? { warning: kept?.notice ?? "" } : {};
   }
 
   /** The command in its shell: one that is there, or a new one. */
@@ -171,14 +209,20 @@ class SessionShells implements Shells {
     if (shell.kind === "fresh") {
       throw new ToolError(`Shell ${shell.id} belongs to the command that runs in it. Choose another shellId.`);
     }
+    // What was agreed to for one command is not agreed to for the next in the same shell.
+    if (shell.unsandboxed !== (request.unsandboxed ?? false)) {
+      const where = shell.unsandboxed ? "outside" : "inside";
+      throw new ToolError(`Shell ${shell.id} was started ${where} the sandbox. Choose another shellId.`);
+    }
     return { shell, command: this.#addTo(shell, request), warning: {} };
   }
 
-  #addTo(shell: Shell, { command, mode, onOutput }: ShellRequest): Command {
+  #addTo(shell: Shell, { command, description = "", mode, onOutput }: ShellRequest): Command {
     this.#count++;
     const path = join(this.#options.folder, `shell-${shell.id}-${this.#mark.slice(0, 8)}-${this.#count}.log`);
     return shell.run({
       text: command,
+      description,
       input: mode === "async",
       output: new Output({ path, disk: this.#disk }),
       ...(onOutput && { onOutput }),
@@ -198,7 +242,8 @@ class SessionShells implements Shells {
       onWarning: (message) => this.#warn(message),
     });
     this.#shells.set(id, shell);
-    this.#past.delete(id);
+    this.#places.set(shell, { cwd: request.cwd, roots: request.roots });
+    this.#past.forget(id);
     this.#forgetOldest();
     return { shell, command, warning: this.#warningOf(prepared) };
   }
@@ -214,14 +259,15 @@ class SessionShells implements Shells {
     return this.#base;
   }
 
-  async #runDetached(request: ShellRequest): Promise<ShellReply> {
+  async #runDetached(request: ShellRequest, kept: KeptFiles | undefined): Promise<ShellReply> {
     const shellId = request.shellId ?? this.#nextId();
     if (this.#shells.has(shellId)) throw new ToolError(`Shell ${shellId} is in use. Choose another shellId.`);
-    const { reply, prepared } = await this.#detached.run(request, shellId);
-    return { ...reply, ...this.#warningOf(prepared) };
+    const { reply, prepared } = await this.#detached.run(request, { shellId, onEnd: () => kept?.settle("anyone") });
+    return { ...reply, ...this.#said(kept), ...this.#warningOf(prepared) };
   }
 
-  #track(work: Promise<void>): void {
+  #track(work: Promise<void> | undefined): void {
+    if (work === undefined) return;
     const tracked = work.finally(() => this.#tidying.delete(tracked));
     this.#tidying.add(tracked);
   }
@@ -268,7 +314,7 @@ class SessionShells implements Shells {
     if (shell.kind === "named" && !shell.ended) return;
     if (exitCode === undefined || shell.commands.some(hasMore)) return;
     this.#shells.delete(shell.id);
-    this.#remember(shell.id, { how: "exited", exitCode });
+    this.#past.remember(shell.id, { how: "exited", exitCode });
   }
 
   /** What has ended and nobody reads is not kept for ever. */
@@ -276,7 +322,7 @@ class SessionShells implements Shells {
     const ended = [...this.#shells.values()].filter((shell) => shell.ended);
     for (const shell of ended.slice(0, Math.max(0, ended.length - MAX_ENDED))) {
       this.#shells.delete(shell.id);
-      this.#remember(shell.id, { how: "exited", exitCode: shell.commands.at(-1)?.exitCode ?? 0 });
+      this.#past.remember(shell.id, { how: "exited", exitCode: shell.commands.at(-1)?.exitCode ?? 0 });
     }
   }
 
@@ -287,14 +333,7 @@ class SessionShells implements Shells {
     await Promise.race([shell.gone, this.#stamp.sleep(END_GRACE_MS, given.signal).catch(() => undefined)]);
     given.abort();
     this.#shells.delete(shell.id);
-    this.#remember(shell.id, { how: "stopped" });
-  }
-
-  #remember(shellId: string, past: Past): void {
-    this.#past.delete(shellId);
-    this.#past.set(shellId, past);
-    const [oldest] = this.#past.keys();
-    if (this.#past.size > MAX_REMEMBERED && oldest !== undefined) this.#past.delete(oldest);
+    this.#past.remember(shell.id, { how: "stopped" });
   }
 
   #findDetached(shellId: string): DetachedShell {
@@ -302,12 +341,8 @@ class SessionShells implements Shells {
   }
 
   #missing(shellId: string): never {
-    const past = this.#past.get(shellId);
-    if (past?.how === "exited") {
-      const end = `finished with exit code ${past.exitCode}`;
-      throw new ToolError(`The command in shell ${shellId} has already ${end}, and its output has been read.`);
-    }
-    if (past?.how === "stopped") throw new ToolError(`Shell ${shellId} has been stopped.`);
+    const known = this.#past.explain(shellId);
+    if (known !== undefined) throw new ToolError(known);
     if (this.#detached.find(shellId) !== undefined) {
       throw new ToolError(`${shellId} is a detached command and takes no input. read_bash shows its log.`);
     }
@@ -315,7 +350,12 @@ class SessionShells implements Shells {
   }
 
   #announce(shell: Shell, command: Command): void {
-    if (isNews(command)) this.#options.onFinished?.(finishedCommand(shell, command));
+    if (isNews(command)) this.#tell(finishedCommand(shell, command));
+  }
+
+  #tell(finished: FinishedCommand): void {
+    if (this.#closed) return;
+    for (const listener of this.#listeners) listener(finished);
   }
 
   #warningOf(prepared: Prepared): Warning {
@@ -342,43 +382,11 @@ class SessionShells implements Shells {
 
 type Warning = { readonly warning?: string };
 
+type Place = Pick<ShellRequest, "cwd" | "roots">;
+type Coming = Pick<ShellRequest, "command" | "cwd" | "roots" | "toolCallId" | "shellId">;
+
 interface Started {
   readonly shell: Shell;
   readonly command: Command;
   readonly warning: Warning;
-}
-
-const isNews = (command: Command): boolean => command.background && !command.reported && command.exitCode !== undefined;
-
-function finishedCommand(shell: Shell, { text, exitCode = 0 }: Command): FinishedCommand {
-  return { shellId: shell.id, command: text, exitCode };
-}
-
-function takeText(command: Command): string {
-  const { text, next } = command.output.textFrom(command.readUntil, { ended: command.exitCode !== undefined });
-  command.readUntil = next;
-  return text;
-}
-
-function takeWithEnd(command: Command): string {
-  const text = takeText(command);
-  command.reported ||= command.exitCode !== undefined;
-  return command.exitCode === undefined ? text : `${exitLine(text, command.exitCode)}\n`;
-}
-
-const unreadText = (shell: Shell): string => shell.commands.filter(hasMore).map(takeText).join("");
-
-function summary(shell: Shell): ShellSummary {
-  const last = shell.commands.at(-1);
-  const exitCode = last?.exitCode;
-  const idle = shell.ended ? "exited" : "idle";
-  return {
-    shellId: shell.id,
-    command: last?.text ?? "",
-    mode: "attached",
-    pid: shell.process?.pid ?? 0,
-    state: exitCode === undefined ? "running" : idle,
-    unread: shell.commands.some(({ readUntil, output }) => readUntil < output.size),
-    ...(exitCode !== undefined && { exitCode }),
-  };
 }

@@ -8,6 +8,7 @@ import type { ShellProcess } from "./shell-process.ts";
 
 export interface Command {
   readonly text: string;
+  readonly description: string;
   readonly output: Output;
   /** Settles when what is typed reaches it. */
   readonly begun: Promise<void>;
@@ -26,9 +27,19 @@ interface ShellOptions {
   readonly id: string;
   readonly kind: "fresh" | "named";
   readonly started: number;
+  readonly unsandboxed: boolean;
   /** Undoes what was prepared for the process, once it has ended. */
   release(): Promise<void>;
   newMark(): string;
+}
+
+interface CommandStart {
+  readonly text: string;
+  readonly description: string;
+  /** Whether it can be typed into. */
+  readonly input: boolean;
+  readonly output: Output;
+  onOutput?(text: string): void;
 }
 
 interface Running extends Command {
@@ -42,6 +53,8 @@ export class Shell {
   readonly id: string;
   readonly kind: "fresh" | "named";
   readonly started: number;
+  /** Whether a person agreed to start it outside the sandbox. */
+  readonly unsandboxed: boolean;
   /** The folder the last command left behind. */
   cwd = "";
   /** Every command that has something left to read, and the last one. */
@@ -63,6 +76,7 @@ export class Shell {
     this.id = options.id;
     this.kind = options.kind;
     this.started = options.started;
+    this.unsandboxed = options.unsandboxed;
   }
 
   get family(): Family | undefined {
@@ -108,11 +122,12 @@ export class Shell {
   }
 
   /** Queues a command behind those that are there. A fresh shell has its only command in its process already. */
-  run(what: { text: string; input: boolean; output: Output; onOutput?: (text: string) => void }): Command {
+  run(what: CommandStart): Command {
     const begin = deferred<void>();
     const end = deferred<number>();
     const command: Running = {
       text: what.text,
+      description: what.description,
       output: what.output,
       begin,
       begun: begin.promise,
@@ -122,7 +137,7 @@ export class Shell {
       readUntil: 0,
       reported: false,
       background: false,
-      partial: what.onOutput && new PartialOutput(what.onOutput),
+      partial: what.onOutput && new PartialOutput((text) => what.onOutput?.(text)),
       scanner: undefined,
     };
     this.commands = [...this.commands.filter((earlier) => hasMore(earlier)), command];
@@ -131,6 +146,11 @@ export class Shell {
       begin.resolve();
     } else this.#queue = this.#queue.then(() => this.#begin(command, what.input));
     return command;
+  }
+
+  /** Adds a line of ours to what is printed. */
+  note(text: string): void {
+    (this.#current ?? this.commands.at(-1))?.output.push(Buffer.from(`\n[${text}]\n`));
   }
 
   async #begin(command: Running, input: boolean): Promise<void> {

@@ -7,6 +7,7 @@ import type { EnvironmentAdditions } from "../../lib/node/child-environment.ts";
 import type { Disk } from "../../lib/node/disk.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import { type ToolContext, ToolError } from "../tool.ts";
+import type { CommandLimits } from "./limits.ts";
 import type { Sandbox } from "./sandbox.ts";
 
 export type ShellReply = {
@@ -24,6 +25,12 @@ export type ShellReply = {
 
 export interface ShellRequest {
   readonly command: string;
+  /** What it is for, in a few words of whoever asked. */
+  readonly description?: string;
+  /** The call it belongs to; changes are kept under it. */
+  readonly toolCallId?: string;
+  /** A person has agreed that it runs without a sandbox. */
+  readonly unsandboxed?: boolean;
   readonly cwd: string;
   /** What a sandboxed command may change, as real paths; empty means only `cwd`. */
   readonly roots: readonly string[];
@@ -40,6 +47,7 @@ export interface ShellRequest {
 
 export interface ShellInput {
   readonly shellId: string;
+  readonly toolCallId?: string;
   readonly waitMs: number;
   readonly signal: AbortSignal;
 }
@@ -56,8 +64,31 @@ export interface ShellSummary {
 
 export interface FinishedCommand {
   readonly shellId: string;
+  readonly mode: "attached" | "detached";
   readonly command: string;
-  readonly exitCode: number;
+  /** As the request had it; empty when it had none. */
+  readonly description: string;
+  /** Unknown when a detached command was killed. */
+  readonly exitCode?: number;
+}
+
+/** A command that is about to run, or what is about to be typed into one. */
+export interface ComingCommand {
+  readonly text: string;
+  readonly cwd: string;
+  readonly roots: readonly string[];
+  readonly toolCallId: string;
+}
+
+/** What was kept of the files before a command. */
+export interface KeptFiles {
+  /** To be shown: what could not be kept. */
+  readonly notice?: string;
+  /**
+   * To be called when the command has ended. What has changed meanwhile is its work only if nobody else could have
+   * worked in that time.
+   */
+  settle(changedBy: "command" | "anyone"): Promise<void>;
 }
 
 /** Every method throws a `ToolError` for an id it does not know, which says what has become of it. */
@@ -66,9 +97,13 @@ export interface Shells {
   read(request: ShellInput): Promise<ShellReply>;
   write(request: ShellInput & { readonly input: string }): Promise<ShellReply>;
   stop(shellId: string): Promise<ShellReply>;
+  /** Whether what this call types would run outside the sandbox. Only a call that has asked may type there. */
+  leavesSandbox(call: { readonly shellId: string; readonly toolCallId: string }): boolean;
   list(): ShellSummary[];
   /** Commands that ended in the background and whose end nobody has been told yet; each only once. */
   takeFinished(): FinishedCommand[];
+  /** Calls when such a command has ended, and leaves it to `takeFinished`. Returns how to stop that. */
+  onFinished(listener: (finished: FinishedCommand) => void): () => void;
   /** Ends everything but what is detached. */
   closeAll(): Promise<void>;
 }
@@ -84,8 +119,14 @@ export interface ShellsOptions {
   readonly additions?: EnvironmentAdditions;
   /** False keeps background commands on pipes. */
   readonly terminals?: boolean;
-  /** Called when a background command has ended. */
-  onFinished?(finished: FinishedCommand): void;
+  readonly limits?: Partial<CommandLimits>;
+  /**
+   * How long a command may run in all, detached ones apart; one that runs longer is ended. Unless told, commands in the
+   * background end with the session.
+   */
+  readonly maxRunMs?: number;
+  /** Keeps what the command may destroy; the command waits for it. Undefined when there is nothing to keep. */
+  beforeRun?(command: ComingCommand): Promise<KeptFiles | undefined>;
   /** Something people should see: no sandbox, something undone. */
   onWarning?(message: string): void;
 }

@@ -2,6 +2,7 @@ import { childEnvironment } from "../../lib/node/child-environment.ts";
 import { ToolError } from "../tool.ts";
 import { freshArguments, namedArguments } from "./driver.ts";
 import { endFamily, familyOf, MARK_NAME } from "./family.ts";
+import { commandLimits, guardProcesses, limitLines } from "./limits.ts";
 import type { OutputPipes } from "./output-pipe.ts";
 import type { Prepared } from "./sandbox.ts";
 import { type Command, Shell } from "./shell.ts";
@@ -38,18 +39,34 @@ interface ShellStart {
 export async function startShell(start: ShellStart): Promise<{ shell: Shell; command: Command; prepared: Prepared }> {
   const { base, kind, request, mark } = start;
   const terminal = request.mode === "async" && base.options.terminals !== false && (await hasTerminals());
-  const prepared = await base.options.sandbox.prepare({ ...placeOf(request), ownTerminal: terminal, detached: false });
+  const prepared = await base.options.sandbox.prepare({
+    ...placeOf(request),
+    ownTerminal: terminal,
+    detached: false,
+    onWarning: (message) => start.onWarning(message),
+  });
+  const limits = commandLimits(base.options.limits);
+  let unguard = (): void => undefined;
   const shell: Shell = new Shell({
     id: start.id,
     kind,
     started: start.started,
+    unsandboxed: request.unsandboxed ?? false,
     newMark: () => crypto.randomUUID(),
-    release: () => release(shell, prepared, start),
+    release() {
+      unguard();
+      return release(shell, prepared, start);
+    },
   });
   const command = start.firstCommand(shell);
-  const guard = prepared.kind === "plain" ? base.folder : "";
+  const beginning = {
+    guardFolder: prepared.kind === "plain" ? base.folder : "",
+    limits: bashLimits(base.options, prepared),
+  };
   const bash =
-    kind === "fresh" ? freshArguments(request.command, guard) : namedArguments(terminal ? "terminal" : "pipe", guard);
+    kind === "fresh"
+      ? freshArguments(request.command, beginning)
+      : namedArguments(terminal ? "terminal" : "pipe", beginning);
   const process = await startProcess({
     argv: [...launcherOf(prepared), ...bash],
     cwd: request.cwd,
@@ -64,7 +81,9 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
     throw new ToolError(`bash could not be started in ${request.cwd}: ${cause.message}`, { cause });
   });
   base.watchdog.watch(process.pid);
-  shell.attach(process, familyOf(process.pid, mark));
+  const family = familyOf(process.pid, mark);
+  unguard = guardProcesses(family, limits, () => shell.note(`Ended: more than ${limits.processes} processes.`));
+  shell.attach(process, family);
   return { shell, command, prepared };
 }
 
@@ -93,8 +112,19 @@ export function environmentOf(options: ShellsOptions, prepared: Prepared, mark: 
   };
 }
 
-export function placeOf({ roots, cwd }: ShellRequest): { workspace: readonly string[]; cwd: string } {
-  return { workspace: roots.length > 0 ? roots : [cwd], cwd };
+interface CommandPlace {
+  readonly workspace: readonly string[];
+  readonly cwd: string;
+  readonly unsandboxed: boolean;
+}
+
+export function placeOf({ roots, cwd, unsandboxed = false }: ShellRequest): CommandPlace {
+  return { workspace: roots.length > 0 ? roots : [cwd], cwd, unsandboxed };
+}
+
+/** The first lines of a bash that runs a command. */
+export function bashLimits({ limits }: ShellsOptions, prepared: Prepared): string {
+  return limitLines(commandLimits(limits), { shell: "bash", sandboxed: prepared.kind === "sandboxed" });
 }
 
 export function launcherOf(prepared: Prepared): readonly string[] {

@@ -16,7 +16,7 @@ export interface Watchdog {
 
 /**
  * $1 is the mark without its last part, $2 the folder. Looks until it has found nothing several times in a row, because
- * a process that was just being started shows its mark only when it runs.
+ * a process that was just being started shows its mark only when it runs. Not every sh takes "kill -KILL --".
  */
 const SCRIPT = `
 trap '' HUP INT TERM
@@ -30,7 +30,7 @@ done
 quiet=0
 round=0
 while [ $quiet -lt 6 ] && [ $round -lt 45 ]; do
-  for group in $groups; do kill -KILL -- "-$group" 2>/dev/null; done
+  for group in $groups; do kill -s KILL -- "-$group" 2>/dev/null; done
   groups=
   if [ -d /proc/self ]; then
     found=$(

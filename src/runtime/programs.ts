@@ -1,0 +1,91 @@
+/**
+ * How hooks and MCP servers are started. What a person has configured runs as that person, with limits; what a project
+ * asks for runs in the sandbox of shell commands: the workspace can be written, protected names cannot, credentials and
+ * our own state cannot be seen, Unix sockets cannot be reached.
+ */
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import type { Disk } from "../lib/node/disk.ts";
+import type { PreparedProgram, PrepareProgram, ProgramRequest } from "../lib/node/program.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { CommandLimits } from "../tools/shell/limits.ts";
+import type { Prepared } from "../tools/shell/sandbox.ts";
+import type { SandboxSource } from "./shells.ts";
+
+export interface ProgramPreparerOptions {
+  readonly sandboxes: SandboxSource;
+  /** Real paths that a project's programs may change. */
+  readonly workspace: readonly string[];
+  /** Where the caches of a project's programs are kept, each project apart. */
+  readonly stateRoot: string;
+  readonly disk: Disk;
+  /**
+   * Real paths that they may change too. No cache that the person uses: what a project puts there would run as the
+   * person the next time.
+   */
+  readonly writable?: readonly string[];
+  readonly limits?: Partial<CommandLimits>;
+  onWarning?(message: string): void;
+}
+
+export function programPreparer(options: ProgramPreparerOptions): PrepareProgram {
+  return async (request) => {
+    const { commandLimits, limitedProgram } = await import("../tools/shell/limits.ts");
+    const limits = commandLimits(options.limits);
+    const start = (prepared: Prepared): Pick<PreparedProgram, "program" | "arguments"> => {
+      const launcher = prepared.kind === "sandboxed" ? prepared.launcher : [];
+      const [program = "", ...rest] = [...launcher, ...limitedProgram(limits, prepared.kind === "sandboxed")];
+      return { program, arguments: [...rest, request.program, ...request.arguments] };
+    };
+    if (request.scope === "user") return plain(request, start({ kind: "plain" }));
+    const cache = await cacheFolder(options);
+    const prepared = await enter(request, options, cache);
+    if (prepared.kind === "plain") {
+      const warning = prepared.warning && `${request.program} of this project: ${prepared.warning}`;
+      if (warning !== undefined) options.onWarning?.(warning);
+      return { ...plain(request, start(prepared)), ...(warning !== undefined && { warning }) };
+    }
+    return {
+      ...start(prepared),
+      environment: {
+        ...request.environment,
+        ...prepared.environment,
+        XDG_CACHE_HOME: cache,
+        npm_config_cache: join(cache, "npm"),
+      },
+      async release() {
+        const undone = await prepared.release();
+        if (undone !== undefined) options.onWarning?.(undone);
+      },
+    };
+  };
+}
+
+function plain(request: ProgramRequest, start: Pick<PreparedProgram, "program" | "arguments">): PreparedProgram {
+  return { ...start, environment: request.environment, release: async () => undefined };
+}
+
+async function enter(request: ProgramRequest, options: ProgramPreparerOptions, cache: string): Promise<Prepared> {
+  const sandbox = await options.sandboxes.get(request.network);
+  const { workspace, writable = [] } = options;
+  const place = { workspace: workspace.length > 0 ? workspace : [request.cwd], cwd: request.cwd };
+  const wish = {
+    ...place,
+    ownTerminal: false,
+    detached: false,
+    writable: [cache, ...writable],
+    ...(options.onWarning && { onWarning: options.onWarning }),
+  };
+  return sandbox.prepare(wish).catch((cause: unknown) => {
+    if (!(cause instanceof Error) || cause.name !== "ToolError") throw cause;
+    throw new TroupeError("failed", `${request.program} of this project was not started: ${cause.message}`, { cause });
+  });
+}
+
+/** So that `npx` and its like work, and one project cannot prepare what another, or the person, will run. */
+async function cacheFolder({ stateRoot, disk, workspace }: ProgramPreparerOptions): Promise<string> {
+  const name = createHash("sha256").update(workspace.join("\0")).digest("hex").slice(0, 16);
+  const folder = join(stateRoot, "program-caches", name);
+  await disk.mkdir(folder);
+  return folder;
+}

@@ -1,0 +1,110 @@
+/**
+ * Contents of many files at once. Syncing each of them would keep a command waiting for seconds, so they lie behind
+ * each other in one file that is synced once:
+ *
+ *   <checkpoints>/packs/<n>.pack   contents, one after the other
+ *                       <n>.json   which content lies where; written last, so a pack without it does not count
+ */
+import { open, readdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import * as z from "zod";
+import { parseJson } from "../lib/json.ts";
+import { type Disk, replaceFile, writeNewFile } from "../lib/node/disk.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { sha256 } from "./checkpoint-tree.ts";
+
+const indexSchema = z.array(z.tuple([z.string(), z.int().min(0), z.int().min(0)]));
+
+interface Place {
+  readonly pack: string;
+  readonly offset: number;
+  readonly length: number;
+}
+
+/** Of all packs of a session. */
+const MAX_BYTES = 1024 * 1024 * 1024;
+
+export class CheckpointPacks {
+  readonly #folder: string;
+  readonly #disk: Disk;
+  #loaded: Promise<Map<string, Place>> | undefined;
+  #count = 0;
+  #bytes = 0;
+
+  constructor(folder: string, disk: Disk) {
+    this.#folder = folder;
+    this.#disk = disk;
+  }
+
+  async has(hash: string): Promise<boolean> {
+    return (await this.#places()).has(hash);
+  }
+
+  /** Keeps what `contents` gives; resolves when it is on disk. On a failure nothing of it is kept. */
+  async keep(contents: AsyncIterable<Buffer>): Promise<void> {
+    const places = await this.#places();
+    if (this.#bytes > MAX_BYTES) {
+      throw new TroupeError("limit", `The checkpoints of this session hold more than ${MAX_BYTES / 2 ** 30} GiB.`, {
+        hint: "Go on in a new session to be able to undo what commands do.",
+      });
+    }
+    await this.#disk.mkdir(this.#folder);
+    const pack = join(this.#folder, String(++this.#count));
+    const fresh = new Map<string, Place>();
+    let offset = 0;
+    async function* unknown(): AsyncGenerator<Buffer> {
+      for await (const content of contents) {
+        const hash = sha256(content);
+        if (places.has(hash) || fresh.has(hash)) continue;
+        fresh.set(hash, { pack, offset, length: content.length });
+        offset += content.length;
+        yield content;
+      }
+    }
+    try {
+      await writeNewFile(this.#disk, `${pack}.pack`, unknown());
+      const index = [...fresh].map(([hash, place]) => [hash, place.offset, place.length]);
+      if (fresh.size > 0) await replaceFile(this.#disk, `${pack}.json`, JSON.stringify(index));
+    } catch (error) {
+      await this.#disk.unlink(`${pack}.pack`).catch(() => undefined);
+      throw error;
+    }
+    if (fresh.size === 0) return this.#disk.unlink(`${pack}.pack`);
+    await this.#disk.syncDirectory(this.#folder);
+    this.#bytes += offset;
+    for (const [hash, place] of fresh) places.set(hash, place);
+  }
+
+  /** Undefined when it is not here; the caller checks that the bytes are right. */
+  async read(hash: string): Promise<Buffer | undefined> {
+    const place = (await this.#places()).get(hash);
+    const handle = place && (await open(`${place.pack}.pack`, "r").catch(() => undefined));
+    if (place === undefined || handle === undefined) return undefined;
+    try {
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(place.length), 0, place.length, place.offset);
+      return bytesRead === place.length ? buffer : undefined;
+    } finally {
+      await handle.close();
+    }
+  }
+
+  #places(): Promise<Map<string, Place>> {
+    this.#loaded ??= this.#load();
+    return this.#loaded;
+  }
+
+  async #load(): Promise<Map<string, Place>> {
+    const places = new Map<string, Place>();
+    for (const name of await readdir(this.#folder).catch(() => [])) {
+      const [, number = "", kind] = /^(\d+)\.(pack|json)$/.exec(name) ?? [];
+      this.#count = Math.max(this.#count, Number(number));
+      const pack = join(this.#folder, number);
+      if (kind === "pack") this.#bytes += (await stat(`${pack}.pack`).catch(() => undefined))?.size ?? 0;
+      if (kind !== "json") continue;
+      const json = parseJson(await readFile(`${pack}.json`, "utf8").catch(() => ""));
+      const index = json.ok ? indexSchema.safeParse(json.value) : undefined;
+      for (const [hash, offset, length] of index?.data ?? []) places.set(hash, { pack, offset, length });
+    }
+    return places;
+  }
+}

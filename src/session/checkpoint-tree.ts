@@ -1,0 +1,143 @@
+/** Walks what is to be kept before a command, within bounds, and tells afterwards what has become of it. */
+import { createHash } from "node:crypto";
+import { type BigIntStats, constants, lstatSync, readdirSync } from "node:fs";
+import { lstat, open, readFile, readlink } from "node:fs/promises";
+import { join } from "node:path";
+import { setImmediate as breathe } from "node:timers/promises";
+import * as z from "zod";
+import { TroupeError } from "../protocol/errors.ts";
+
+export const entrySchema = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("missing") }),
+  z.object({ kind: z.literal("file"), hash: z.string(), mode: z.number() }),
+  z.object({ kind: z.literal("link"), target: z.string() }),
+  z.object({ kind: z.literal("folder"), mode: z.number() }),
+]);
+/** What has a name in a folder. Of a file that is yet to be written only the content is known: mode -1. */
+export type Entry = z.infer<typeof entrySchema>;
+
+export interface TreeOptions {
+  readonly entries?: number;
+  readonly bytes?: number;
+  readonly milliseconds?: number;
+  /** What is neither kept nor looked into. */
+  leavesOut?(path: string): boolean;
+}
+
+export const MAX_TREE_BYTES = 64 * 1024 * 1024;
+const MAX_TREE_ENTRIES = 10_000;
+const ENTRIES_AT_ONCE = 250;
+
+export interface Surveyed {
+  readonly path: string;
+  readonly kind: "file" | "link" | "folder";
+  readonly mode: number;
+  readonly size: number;
+  /** The same as long as nobody has changed it: the time of the last change of any kind cannot be set by hand. */
+  readonly version: string;
+}
+
+/** Folders before what is in them. Refuses early: nothing is copied before all of it is known to fit. */
+export async function survey(paths: readonly string[], options: TreeOptions = {}): Promise<Surveyed[]> {
+  const { entries = MAX_TREE_ENTRIES, bytes: most = MAX_TREE_BYTES, milliseconds = Number.POSITIVE_INFINITY } = options;
+  const end = performance.now() + milliseconds;
+  const found = new Map<string, Surveyed>();
+  const waiting = [...paths].reverse();
+  let bytes = 0;
+  for (let looked = 1; waiting.length > 0; looked++) {
+    const path = waiting.pop() ?? "";
+    const one = found.has(path) || options.leavesOut?.(path) ? undefined : look(path);
+    if (one !== undefined) {
+      found.set(path, one);
+      bytes += one.kind === "file" ? one.size : 0;
+      if (one.kind === "folder") waiting.push(...names(path).reverse());
+    }
+    if (bytes > most || found.size > entries || performance.now() > end) throw tooMuch(paths, options);
+    if (looked % ENTRIES_AT_ONCE === 0) await breathe();
+  }
+  return [...found.values()];
+}
+
+function look(path: string): Surveyed | undefined {
+  const stat = statOf(path);
+  const kind = stat && kindOf(stat);
+  if (stat === undefined || kind === undefined) return undefined;
+  const version = `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}:${stat.mode}`;
+  return { path, kind, mode: Number(stat.mode) & 0o7777, size: Number(stat.size), version };
+}
+
+/** Undefined also for what lies behind a closed door. */
+function statOf(path: string): BigIntStats | undefined {
+  try {
+    return lstatSync(path, { bigint: true });
+  } catch {
+    return undefined;
+  }
+}
+
+function kindOf(stat: BigIntStats): Surveyed["kind"] | undefined {
+  if (stat.isSymbolicLink()) return "link";
+  if (stat.isDirectory()) return "folder";
+  return stat.isFile() ? "file" : undefined;
+}
+
+/** A folder that cannot be read cannot be emptied by the same user either. */
+function names(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+      .sort()
+      .map((name) => join(folder, name));
+  } catch {
+    return [];
+  }
+}
+
+/** The content of a regular file; undefined when it cannot be read, or is something else by now. */
+export async function contentOf(path: string): Promise<Buffer | undefined> {
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const handle = await open(path, flags).catch(() => undefined);
+  if (handle === undefined) return undefined;
+  try {
+    const stat = await handle.stat();
+    return stat.isFile() && stat.size <= MAX_TREE_BYTES ? await handle.readFile() : undefined;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** What is at the path now; a link is itself, not what it points to. */
+export async function entryAt(path: string): Promise<Entry> {
+  const stat = await lstat(path).catch(absent);
+  if (!stat) return { kind: "missing" };
+  const mode = stat.mode & 0o7777;
+  if (stat.isSymbolicLink()) return { kind: "link", target: await readlink(path) };
+  if (stat.isDirectory()) return { kind: "folder", mode };
+  if (!stat.isFile() || stat.size > MAX_TREE_BYTES) return { kind: "file", hash: "", mode };
+  return { kind: "file", hash: sha256(await readFile(path)), mode };
+}
+
+/** The same thing with the same content; the mode counts where it is known. */
+export function sameEntry(one: Entry, other: Entry): boolean {
+  if (one.kind === "file" && other.kind === "file" && (one.mode === -1 || other.mode === -1)) {
+    return one.hash === other.hash;
+  }
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+function tooMuch(paths: readonly string[], options: TreeOptions): TroupeError {
+  const { entries = MAX_TREE_ENTRIES, bytes = MAX_TREE_BYTES } = options;
+  const most = `${bytes / 1024 / 1024} MiB or ${entries} files`;
+  return new TroupeError("limit", `${paths.join(", ")}: more than ${most}, too much to keep a copy of.`, {
+    hint: "It could not be undone, so a person has to agree to it or do it; smaller parts can be kept.",
+  });
+}
+
+export function absent(error: unknown): undefined {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (code !== "ENOENT" && code !== "ENOTDIR") throw error;
+  return undefined;
+}
+
+export function sha256(content: Uint8Array): string {
+  return createHash("sha256").update(content).digest("hex");
+}

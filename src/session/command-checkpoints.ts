@@ -1,0 +1,152 @@
+/**
+ * Keeps what a shell command may delete or overwrite before it runs, so that `troupe undo` can bring it back. A plain
+ * `rm build` costs a copy of `build`; a command that may do anything costs one of the workspace, of which only what has
+ * changed since the last time is read. What is too much is said, and the command runs all the same.
+ */
+import { lstatSync, readdirSync, realpathSync, type Stats } from "node:fs";
+import { basename, dirname, join, resolve, sep } from "node:path";
+import { plural } from "../lib/text.ts";
+import { analyseShell, loadShellParser, type ShellParser } from "../permissions/shell/analyse.ts";
+import { destructiveUse, type EndangeredPath } from "../permissions/shell/destructive.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { ComingCommand, KeptFiles } from "../tools/shell/shells.ts";
+import type { TreeOptions } from "./checkpoint-tree.ts";
+import type { Checkpoints, KeptTree } from "./checkpoints.ts";
+
+interface CommandCheckpointOptions {
+  readonly checkpoints: Checkpoints;
+  /** Real paths that are never kept: our own state. */
+  readonly except: readonly string[];
+  readonly home?: string;
+  readonly limits?: Pick<TreeOptions, "entries" | "bytes" | "milliseconds">;
+}
+
+const LIMITS = { entries: 5000, bytes: 64 * 1024 * 1024, milliseconds: 1000 };
+const MAX_NAMED = 200;
+
+/** For `ShellsOptions.beforeRun`. Never fails for lack of room or time. */
+export function commandCheckpoints(
+  options: CommandCheckpointOptions,
+): (command: ComingCommand) => Promise<KeptFiles | undefined> {
+  const { checkpoints, except } = options;
+  let parser: Promise<ShellParser> | undefined;
+  const limits: TreeOptions = {
+    ...LIMITS,
+    ...options.limits,
+    leavesOut: (path) => isMadeAnew(path) || isPlaceholder(path) || except.some((folder) => isInside(path, folder)),
+  };
+  return async ({ text, cwd, roots, toolCallId }) => {
+    parser ??= loadShellParser();
+    const use = destructiveUse(analyseShell(await parser, text));
+    if (use.kind === "none") return undefined;
+    const named = existing(use.paths, { cwd, home: options.home ?? "" }).filter((path) => !limits.leavesOut?.(path));
+    const keep = (paths: readonly string[]): Promise<KeptTree | string> =>
+      checkpoints.keepTree(paths, toolCallId, limits).catch(unkept);
+    if (use.kind === "paths") {
+      if (named.length === 0) return undefined;
+      return keptFiles(await keep(named), named.join(", "));
+    }
+    const folders = roots.length === 0 ? [cwd] : roots.filter((root) => !except.some((own) => isInside(root, own)));
+    const all = await keep([...new Set([...folders, ...named])]);
+    if (typeof all !== "string" || named.length === 0) return keptFiles(all, folders.join(", "));
+    const some = await keep(named);
+    const rest = typeof some === "string" ? "" : ` Only ${named.join(", ")} can be restored.`;
+    return { ...keptFiles(some, ""), notice: notice(folders.join(", "), all) + rest };
+  };
+}
+
+/** What is made again by a tool, or never deleted by one: packages, and the objects of git. */
+function isMadeAnew(path: string): boolean {
+  const name = basename(path);
+  return name === "node_modules" || ((name === "objects" || name === "lfs") && isGitFolder(dirname(path)));
+}
+
+function isGitFolder(folder: string): boolean {
+  return basename(folder) === ".git" || folder.includes(`${sep}.git${sep}modules${sep}`);
+}
+
+/** Empty things of these names come and go with the sandboxes of other commands. */
+const PLACEHOLDERS = new Set([
+  ".git",
+  ".troupe",
+  ".vscode",
+  ".idea",
+  ".mcp.json",
+  ".envrc",
+  ".gitmodules",
+  "hooks",
+  "info",
+]);
+const PLACEHOLDER_FILES = new Set(["config.worktree", "attributes"]);
+
+function isPlaceholder(path: string): boolean {
+  const name = basename(path);
+  if (PLACEHOLDER_FILES.has(name)) return statOf(path)?.size === 0;
+  if (!PLACEHOLDERS.has(name)) return false;
+  try {
+    return readdirSync(path).length === 0;
+  } catch {
+    return false;
+  }
+}
+
+/** The real paths of those that exist. Of a link, what it points to is in danger too. */
+function existing(paths: readonly EndangeredPath[], place: { cwd: string; home: string }): string[] {
+  const found = new Set<string>();
+  for (const { path, whole } of paths.slice(0, MAX_NAMED)) {
+    const written = place.home === "" ? path : path.replace(/^~(?=\/|$)/, place.home);
+    for (const at of [realName(resolve(place.cwd, written)), realOf(resolve(place.cwd, written))]) {
+      const stat = at === undefined ? undefined : statOf(at);
+      if (at !== undefined && stat !== undefined && (whole || !stat.isDirectory())) found.add(at);
+    }
+  }
+  return [...found];
+}
+
+/** The name itself in its real folder. */
+function realName(path: string): string | undefined {
+  const folder = realOf(dirname(path));
+  return folder === undefined ? undefined : join(folder, basename(path));
+}
+
+function realOf(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function statOf(path: string): Stats | undefined {
+  try {
+    return lstatSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function isInside(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder + sep);
+}
+
+/** Why nothing was kept, for reasons outside ourselves. */
+function unkept(error: unknown): string {
+  if (error instanceof TroupeError) return error.kind === "limit" ? "it is too much" : error.message;
+  if (error instanceof Error && "code" in error) return error.message;
+  throw error;
+}
+
+function keptFiles(kept: KeptTree | string, where: string): KeptFiles {
+  if (typeof kept === "string") return { notice: notice(where, kept), settle: async () => undefined };
+  const { unreadable } = kept;
+  return {
+    settle: (changedBy) => kept.settle(changedBy).catch((error: unknown) => void unkept(error)),
+    ...(unreadable.length > 0 && {
+      notice: notice(unreadable.slice(0, 3).join(", "), `${plural(unreadable.length, "file")} cannot be read`),
+    }),
+  };
+}
+
+function notice(where: string, reason: string): string {
+  return `No checkpoint of ${where} before commands: ${reason}. What they delete or overwrite there cannot be undone.`;
+}

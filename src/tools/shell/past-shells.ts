@@ -1,0 +1,37 @@
+/** Remembers what has become of shells that are gone, so that a late question gets a true answer. */
+type Past = { readonly how: "exited"; readonly exitCode: number } | { readonly how: "stopped" };
+
+const MAX_REMEMBERED = 1000;
+
+export class PastShells {
+  readonly #past = new Map<string, Past>();
+
+  get size(): number {
+    return this.#past.size;
+  }
+
+  has(shellId: string): boolean {
+    return this.#past.has(shellId);
+  }
+
+  /** For an id that is in use again. */
+  forget(shellId: string): void {
+    this.#past.delete(shellId);
+  }
+
+  remember(shellId: string, past: Past): void {
+    this.#past.delete(shellId);
+    this.#past.set(shellId, past);
+    const [oldest] = this.#past.keys();
+    if (this.#past.size > MAX_REMEMBERED && oldest !== undefined) this.#past.delete(oldest);
+  }
+
+  /** For the model; undefined when nothing is known of it. */
+  explain(shellId: string): string | undefined {
+    const past = this.#past.get(shellId);
+    if (past?.how === "stopped") return `Shell ${shellId} has been stopped.`;
+    if (past === undefined) return undefined;
+    const end = `finished with exit code ${past.exitCode}`;
+    return `The command in shell ${shellId} has already ${end}, and its output has been read.`;
+  }
+}

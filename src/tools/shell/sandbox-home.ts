@@ -1,0 +1,49 @@
+/**
+ * The home folder under the strict profile: empty, except for where tools and their caches lie, which can be read and
+ * not changed.
+ */
+import { existsSync } from "node:fs";
+import { join, sep } from "node:path";
+
+const TOOL_FOLDERS = [
+  ".asdf",
+  ".bun",
+  ".cache",
+  ".cargo",
+  ".deno",
+  ".fnm",
+  ".gradle",
+  ".local/bin",
+  ".local/lib",
+  ".local/share/fnm",
+  ".local/share/mise",
+  ".local/share/pnpm",
+  ".local/share/uv",
+  ".m2",
+  ".npm",
+  ".nvm",
+  ".pyenv",
+  ".rbenv",
+  ".rustup",
+  ".sdkman",
+  ".volta",
+  "go",
+];
+
+interface HiddenHome {
+  readonly arguments: readonly string[];
+  /** What of it can be seen. */
+  readonly visible: readonly string[];
+}
+
+/** `searchPath` as in PATH: programs that are found there stay reachable. */
+export function hiddenHome(home: string, searchPath: string): HiddenHome {
+  const isBelow = (path: string, folder: string): boolean => path.startsWith(folder + sep);
+  const tools = TOOL_FOLDERS.map((name) => join(home, name));
+  const searched = searchPath
+    .split(":")
+    .filter((path) => isBelow(path, home) && !path.split(sep).includes(".."))
+    .filter((path) => !tools.some((tool) => path === tool || isBelow(path, tool)));
+  const visible = [...new Set([...tools, ...searched])].filter((path) => existsSync(path));
+  return { arguments: ["--tmpfs", home, ...visible.flatMap((path) => ["--ro-bind", path, path])], visible };
+}

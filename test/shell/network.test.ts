@@ -1,0 +1,176 @@
+import { readdirSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { Duplex } from "node:stream";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { networkLink } from "../../src/tools/shell/network-link.ts";
+import { allows, hostRules } from "../../src/tools/shell/network-rules.ts";
+import type { AllowedHosts } from "../../src/tools/shell/sandbox.ts";
+import { hasBubblewrap } from "./bubblewrap.ts";
+import { shellStage } from "./stage.ts";
+
+const works = await hasBubblewrap();
+const PUBLIC = "93.184.216.34";
+const BIG = Buffer.alloc(3 * 1024 * 1024, "0123456789abcdef");
+
+let server: Server;
+let port = 0;
+const heard: string[] = [];
+const dialled: string[] = [];
+
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    heard.push(`${request.method} ${request.headers.host} ${request.url}`);
+    let bytes = 0;
+    request.on("data", (piece: Buffer) => {
+      bytes += piece.length;
+    });
+    request.on("end", () => response.end(request.url === "/big" ? BIG : `hello ${bytes}\n`));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  port = (server.address() as AddressInfo).port;
+});
+afterAll(() => void server.close());
+
+/** Names lead where a test wants; the public address is played by a server on this machine. */
+const network = (): AllowedHosts => ({
+  allowedHosts: ["allowed.test", "*.wild.test:8443", "rebind.test", "two.test", "127.0.0.1:80"],
+  resolve: async (host) => {
+    const known: Record<string, string[]> = { "rebind.test": ["127.0.0.1"], "two.test": [PUBLIC, "169.254.169.254"] };
+    return known[host] ?? [PUBLIC];
+  },
+  dial: (address, wanted) => {
+    dialled.push(`${address}:${wanted}`);
+    return connect(port, "127.0.0.1");
+  },
+});
+
+describe.runIf(works)("a sandbox with allowed hosts", () => {
+  it("reaches them through the proxy, by request and by tunnel, and nothing else", async () => {
+    const warnings: string[] = [];
+    await using stage = await shellStage({
+      sandboxed: { network: network() },
+      onWarning: (message) => void warnings.push(message),
+    });
+    heard.length = 0;
+    dialled.length = 0;
+    const { output } = await stage.run(`
+      curl -s --max-time 10 http://allowed.test/one
+      curl -s --max-time 10 --proxytunnel http://a.wild.test:8443/two
+      curl -s --max-time 10 --data-binary @- http://allowed.test/three < <(head -c 2000000 /dev/zero)
+      for host in other.test wild.test:8443 allowed.test:22 rebind.test two.test 127.0.0.1; do
+        curl -s -o /dev/null -w '%{http_code} ' --max-time 10 --noproxy '' http://$host/
+      done
+      curl -s --max-time 2 --noproxy '*' http://127.0.0.1:${port}/canary || echo; echo x > /dev/tcp/127.0.0.1/${port}`);
+    expect(output).toMatch(/^hello 0\nhello 0\nhello 2000000\n403 403 403 403 403 403 \n/);
+    expect(heard).toEqual(["GET allowed.test /one", "GET a.wild.test:8443 /two", "POST allowed.test /three"]);
+    expect(dialled).toEqual([`${PUBLIC}:80`, `${PUBLIC}:8443`, `${PUBLIC}:80`]);
+    expect(warnings).toEqual([
+      "The sandbox refused a connection to other.test:80: it is not among the allowed hosts.",
+      "The sandbox refused a connection to wild.test:8443: it is not among the allowed hosts.",
+      "The sandbox refused a connection to allowed.test:22: it is not among the allowed hosts.",
+      "The sandbox refused a connection to rebind.test:80: it is a loopback address.",
+      "The sandbox refused a connection to two.test:80: it is a cloud metadata address.",
+      "The sandbox refused a connection to 127.0.0.1:80: it is a loopback address.",
+    ]);
+  });
+
+  it("carries large answers side by side, whole, and leaves no pipe behind", async () => {
+    await using stage = await shellStage({ sandboxed: { network: network() } });
+    const one = "curl -s --max-time 15 http://allowed.test/big | sha256sum";
+    const { output } = await stage.run(`for i in 1 2 3 4 5 6; do (${one}) & done; wait`);
+    expect(new Set(output.trim().split("\n")).size).toBe(1);
+    expect(output.trim().split("\n")).toHaveLength(6);
+    const { output: direct } = await stage.run(
+      `head -c ${BIG.length} < <(yes 0123456789abcdef | tr -d '\\n') | sha256sum`,
+    );
+    expect(output.startsWith(direct)).toBe(true);
+    expect(readdirSync(stage.state.at("sandbox")).filter((name) => name.startsWith("net-"))).toEqual([]);
+  });
+
+  it("has them in a terminal too", async () => {
+    await using stage = await shellStage({ sandboxed: { network: network() } });
+    const { shellId } = await stage.run("curl -s --max-time 10 http://allowed.test/", { mode: "async", shellId: "t" });
+    expect((await stage.wait(shellId)).output).toBe("hello 0\n");
+    expect((await stage.run("curl -s http://allowed.test/", { shellId: "t" })).output).toBe("hello 0\n");
+  });
+
+  it("still reaches no Unix socket, and has no network at all when no host is allowed (D03, D04)", async () => {
+    await using stage = await shellStage({ sandboxed: { network: network() } });
+    const socket = `'${process.execPath}' -e 'require("net").connect("/tmp/x").on("error", (e) => console.log(e.code))'`;
+    expect((await stage.run(socket)).output).toBe("EPERM\n");
+    await using closed = await shellStage({ sandboxed: { network: { allowedHosts: [] } } });
+    heard.length = 0;
+    const { output } = await closed.run(
+      `env | grep -ci proxy; curl -s --max-time 2 http://127.0.0.1:${port}/ ; echo $?`,
+    );
+    expect([output, heard]).toEqual(["0\n7\n", []]);
+  });
+});
+
+describe("rules for hosts", () => {
+  it("allow exactly what they say", () => {
+    const rules = hostRules(["Example.com", "api.test:8443", "*.cdn.test"]);
+    const tried = ["example.com:443", "EXAMPLE.com.:80", "example.com:22", "www.example.com:443", "api.test:8443"];
+    const more = ["api.test:443", "a.cdn.test:443", "a.b.cdn.test:80", "cdn.test:443", "evilcdn.test:443"];
+    const allowed = [...tried, ...more].filter((text) =>
+      allows(rules, text.split(":")[0] ?? "", Number(text.split(":")[1])),
+    );
+    expect(allowed).toEqual([
+      "example.com:443",
+      "EXAMPLE.com.:80",
+      "api.test:8443",
+      "a.cdn.test:443",
+      "a.b.cdn.test:80",
+    ]);
+  });
+
+  it.each(["*", "*.", "https://a.test", "a.test:0", "a.test:99999", "a test", "*.*.test", ""])("refuse %j", (text) => {
+    expect(() => hostRules([text])).toThrow("cannot be used");
+  });
+});
+
+describe("the link out of a sandbox", () => {
+  const frame = (type: number, id: number, length: number, payload = Buffer.alloc(0)): Buffer => {
+    const head = Buffer.alloc(9);
+    head.writeUInt8(type, 0);
+    head.writeUInt32LE(id, 1);
+    head.writeUInt32LE(length, 5);
+    return Buffer.concat([head, payload]);
+  };
+
+  it.each([
+    ["a frame of unbounded length", [frame(2, 1, 0xffff_ffff)]],
+    ["an unknown kind", [frame(1, 1, 0), frame(9, 1, 0)]],
+    ["a connection that is open already", [frame(1, 1, 0), frame(1, 1, 0)]],
+    [
+      "more than was allowed",
+      [frame(1, 1, 0), ...Array.from({ length: 20 }, () => frame(2, 1, 32_768, Buffer.alloc(32_768)))],
+    ],
+  ])("ends on %s", (_, frames) => {
+    let nonsense = 0;
+    const link = networkLink({
+      Duplex,
+      maxConnections: 4,
+      send: () => undefined,
+      onConnection: () => undefined,
+      onNonsense: () => nonsense++,
+    });
+    for (const bytes of frames) link.receive(bytes);
+    expect(nonsense).toBe(1);
+  });
+
+  it("takes only so many connections", () => {
+    const sent: Buffer[] = [];
+    let taken = 0;
+    const link = networkLink({
+      Duplex,
+      maxConnections: 4,
+      send: (bytes) => void sent.push(bytes),
+      onConnection: () => taken++,
+      onNonsense: () => undefined,
+    });
+    for (let id = 1; id <= 6; id++) link.receive(frame(1, id, 0));
+    expect([taken, sent]).toEqual([4, [frame(4, 5, 0), frame(4, 6, 0)]]);
+  });
+});

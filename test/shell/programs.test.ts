@@ -1,0 +1,154 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { beforeEach, describe, expect, it } from "vitest";
+import { nodeDisk } from "../../src/lib/node/disk.ts";
+import type { PreparedProgram, ProgramRequest } from "../../src/lib/node/program.ts";
+import { programPreparer } from "../../src/runtime/programs.ts";
+import { sandboxSource } from "../../src/runtime/shells.ts";
+import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
+import { hasBubblewrap } from "./bubblewrap.ts";
+
+const works = await hasBubblewrap();
+const CANARY = "canary-91c4";
+
+let workspace: TempFolder;
+let state: TempFolder;
+
+beforeEach(async () => {
+  [workspace, state] = await Promise.all([tempFolder(), tempFolder({ token: CANARY })]);
+  return async () => {
+    await Promise.all([workspace, state].map((folder) => folder.remove()));
+  };
+});
+
+function preparer(mode: string, warnings: string[] = []) {
+  const environment = { TROUPE_SANDBOX: mode };
+  const sandboxes = sandboxSource({ environment, stateRoot: state.path, disk: nodeDisk });
+  const onWarning = (message: string): void => void warnings.push(message);
+  const prepare = programPreparer({
+    sandboxes,
+    workspace: [workspace.path],
+    stateRoot: state.path,
+    disk: nodeDisk,
+    onWarning,
+  });
+  return (script: string, more: Partial<ProgramRequest> = {}): Promise<PreparedProgram> =>
+    prepare({
+      program: "bash",
+      arguments: ["--norc", "-c", script],
+      cwd: workspace.path,
+      environment: { PATH: process.env.PATH ?? "", GIVEN: "yes" },
+      scope: "project",
+      network: false,
+      ...more,
+    });
+}
+
+function start(prepared: PreparedProgram): ChildProcess {
+  return spawn(prepared.program, prepared.arguments, {
+    cwd: workspace.path,
+    env: prepared.environment,
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+}
+
+async function output(prepared: PreparedProgram, input: string | Buffer = ""): Promise<Buffer> {
+  const child = start(prepared);
+  const pieces: Buffer[] = [];
+  child.stdout?.on("data", (piece: Buffer) => pieces.push(piece));
+  child.stdin?.on("error", () => undefined).end(input);
+  await new Promise((resolve) => child.once("close", resolve));
+  await prepared.release();
+  return Buffer.concat(pieces);
+}
+
+describe.runIf(works)("a program of the project", () => {
+  it("is contained: it writes the workspace, and neither reads our state nor reaches a socket", async () => {
+    let connections = 0;
+    const server = createServer(() => connections++);
+    await new Promise<void>((resolve) => server.listen(workspace.at("host.sock"), resolve));
+    const script = `echo mine > made; cat '${state.path}/token' 2>&1; echo x > .mcp.json
+      '${process.execPath}' -e 'require("net").connect("host.sock").on("error", () => {})'
+      touch "$XDG_CACHE_HOME/kept" "$npm_config_cache" && echo "$GIVEN"`;
+    const text = String(await output(await preparer("required")(`exec 2>&1; ${script}`)));
+    server.close();
+    expect(text).not.toContain(CANARY);
+    expect(text).toMatch(/yes\n$/);
+    expect([await workspace.read("made"), existsSync(workspace.at(".mcp.json")), connections]).toEqual([
+      "mine\n",
+      false,
+      0,
+    ]);
+    const [own = ""] = readdirSync(state.at("program-caches"));
+    expect(readdirSync(state.at(`program-caches/${own}`))).toEqual(["kept", "npm"]);
+  });
+
+  it("gets its input and gives its output byte for byte", async () => {
+    const bytes = Buffer.from(Array.from({ length: 200_000 }, (_, index) => (index * 7) % 256));
+    expect((await output(await preparer("required")("cat"), bytes)).equals(bytes)).toBe(true);
+  });
+
+  it("ends with everything it started when its launcher is killed", async () => {
+    const prepared = await preparer("required")(
+      `(setsid sleep 4711.${process.pid} &) ; echo up; sleep 4711.${process.pid}`,
+    );
+    const child = start(prepared);
+    await new Promise((resolve) => child.stdout?.once("data", resolve));
+    const living = (): number =>
+      readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && cmdline(pid).includes(`4711.${process.pid}`)).length;
+    expect(living()).toBeGreaterThan(0);
+    child.kill("SIGKILL");
+    for (let round = 0; round < 40 && living() > 0; round++) await delay(25);
+    expect(living()).toBe(0);
+    await prepared.release();
+  });
+});
+
+describe("where there is no sandbox", () => {
+  const none = { get: async () => Promise.reject(new Error("not asked")), close: async () => undefined };
+
+  it("starts a person's own program as it is, with limits and only the environment it was given", async () => {
+    const options = { sandboxes: none, workspace: [workspace.path], stateRoot: state.path, disk: nodeDisk };
+    const prepared = await programPreparer(options)({
+      program: "bash",
+      arguments: ["--norc", "-c", 'echo "$GIVEN$SECRET"; ulimit -c; ulimit -n'],
+      cwd: workspace.path,
+      environment: { PATH: process.env.PATH ?? "", GIVEN: "yes" },
+      scope: "user",
+      network: false,
+    });
+    expect(String(await output(prepared))).toMatch(/^yes\n0\n\d+\n$/);
+    expect(prepared.warning).toBeUndefined();
+  });
+
+  it("starts a project's program when the sandbox is off, and says nothing", async () => {
+    const warnings: string[] = [];
+    const prepared = await preparer("off", warnings)("echo ran");
+    expect([String(await output(prepared)), prepared.warning, warnings]).toEqual(["ran\n", undefined, []]);
+  });
+
+  it.runIf(process.getuid?.() === 0)(
+    "refuses a project's program where one is required, and warns where not",
+    async () => {
+      const { spawnSync } = await import("node:child_process");
+      spawnSync("chown", ["65534", workspace.path]); // root cannot have a sandbox in the folder of another user
+      await expect(preparer("required")("echo ran")).rejects.toThrow(
+        /^bash of this project was not started: sandbox.una/,
+      );
+      const warnings: string[] = [];
+      const prepared = await preparer("auto", warnings)("echo ran");
+      expect(prepared.warning).toMatch(/^bash of this project: Commands run without a sandbox: /);
+      expect(warnings).toEqual([prepared.warning]);
+    },
+  );
+});
+
+function cmdline(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "latin1");
+  } catch {
+    return "";
+  }
+}
