@@ -18,7 +18,7 @@ export type Outcome =
 export async function runLoop(run: Run): Promise<Outcome> {
   let lastEnd: Promise<void> | undefined;
   for (;;) {
-    for (const message of run.inbox.takeSteering()) await run.emit("user.message", message);
+    await run.inbox.deliver(run.emit);
 
     const reached = await run.beforeModelCall();
     if (run.signal.aborted) return { kind: "aborted" };

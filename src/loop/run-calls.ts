@@ -1,9 +1,17 @@
 import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { ToolCall } from "../protocol/message.ts";
-import { type BoundCall, type Tool, type ToolContext, ToolError, type ToolResult } from "../tools/tool.ts";
+import type { Access } from "../protocol/permission.ts";
+import {
+  type BoundCall,
+  type Tool,
+  type ToolContext,
+  ToolError,
+  type ToolErrorCode,
+  type ToolResult,
+} from "../tools/tool.ts";
 import type { Reply } from "./ask-model.ts";
-import type { Run } from "./run.ts";
+import type { BeforeCall, CallEnd, Run } from "./run.ts";
 
 /** What the model reads for a call that was cut off, now or in an earlier life of the session. */
 export const INTERRUPTED = "The execution of this tool, or a previous tool was interrupted.";
@@ -21,6 +29,7 @@ export async function runCalls(reply: Reply, run: Run): Promise<"ask again" | "s
       toolName: call.name,
       arguments: call.arguments,
       turnId,
+      ...mcpNames(call.name, run),
     }),
   );
   const harmless = jobs.every(({ bound }) => !bound.ok || bound.value.tool.readOnly);
@@ -28,11 +37,27 @@ export async function runCalls(reply: Reply, run: Run): Promise<"ask again" | "s
 
   const settleOne = ({ call, bound }: (typeof jobs)[number]) => settle({ call, bound, turnId, run });
   const alone = jobs.some(({ bound }) => bound.ok && bound.value.tool.exclusive);
-  const ends: boolean[] = [];
+  const ends: Settled[] = [];
   if (alone) for (const job of jobs) ends.push(await settleOne(job));
   else ends.push(...(await allOf(jobs.map(settleOne))));
 
-  return jobs.length === 0 || ends.some((ended) => ended) ? "stop" : "ask again";
+  // Wires want all results of a reply before anything else is said.
+  for (const { messages } of ends) for (const message of messages) await run.emit("user.message", { ...message });
+  return jobs.length === 0 || ends.some(({ endsTurn }) => endsTurn) ? "stop" : "ask again";
+}
+
+interface Settled {
+  readonly endsTurn: boolean;
+  readonly messages: NonNullable<ToolResult["messages"]>;
+}
+
+function toolNamed(name: string, run: Run): Tool | undefined {
+  return run.tools.find((tool) => tool.name === name) ?? run.findTool?.(name);
+}
+
+function mcpNames(toolName: string, run: Run): { mcpServerName?: string; mcpToolName?: string } {
+  const from = toolNamed(toolName, run)?.from;
+  return from?.kind === "mcp" ? { mcpServerName: from.serverName, mcpToolName: from.toolName } : {};
 }
 
 interface Bound {
@@ -40,11 +65,11 @@ interface Bound {
   readonly call: BoundCall;
 }
 
-function bind(call: ToolCall, reply: Reply, run: Run): Bound {
+function bind(call: ToolCall, reply: Pick<Reply, "stop">, run: Run): Bound {
   if (reply.stop === "length") {
     throw new ToolError("Not run: the reply was cut off at its length limit, so the arguments may be incomplete.");
   }
-  const tool = run.tools.find((candidate) => candidate.name === call.name);
+  const tool = toolNamed(call.name, run);
   if (!tool) {
     const names = run.tools.map(({ name }) => name).join(", ");
     throw new ToolError(`Tool '${call.name}' does not exist. Available tools that can be called are ${names}.`);
@@ -64,32 +89,100 @@ async function allOf<T>(work: readonly Promise<T>[]): Promise<T[]> {
   });
 }
 
-/** Every start gets its end: a provider rejects a history with an unanswered call. True when it ends the turn. */
-async function settle(job: { call: ToolCall; bound: Attempt<Bound>; turnId: string; run: Run }): Promise<boolean> {
-  const { call, bound, turnId, run } = job;
-  const outcome = bound.ok ? await attemptAsync(() => executeAndKeep(call, bound.value, run)) : bound;
+/** Every start gets its end: a provider rejects a history with an unanswered call. */
+async function settle(job: { call: ToolCall; bound: Attempt<Bound>; turnId: string; run: Run }): Promise<Settled> {
+  const { call, turnId, run } = job;
+  const outcome = await attemptAsync(() => guarded(job));
   const base = { toolCallId: call.toolCallId, turnId };
-  if (!bound.ok || !outcome.ok) {
-    const error = explain(outcome.ok ? undefined : outcome.error, call.name, run);
+  if (!outcome.ok) {
+    const error = explain(outcome.error, call.name, run);
     await run.emit("tool.execution_complete", { ...base, success: false, error });
-    return false;
+    return { endsTurn: error.code === "rejected", messages: [] };
   }
-  const { result, taskComplete } = outcome.value;
-  const { tool } = bound.value;
+  const { result, value, tool } = outcome.value;
+  const { taskComplete, skillInvoked, messages = [] } = value;
   const ended = run.emit("tool.execution_complete", { ...base, success: true, result });
+  if (skillInvoked) void run.emit("skill.invoked", skillInvoked);
   if (taskComplete) await run.emit("session.task_complete", { ...taskComplete, success: true });
   // The end of the turn is a barrier right behind this one; waiting there shares the sync.
-  if (!tool.readOnly) await ended;
-  return tool.terminal;
+  if (!tool?.readOnly) await ended;
+  return { endsTurn: tool?.terminal ?? false, messages };
+}
+
+interface Ended {
+  readonly value: ToolResult;
+  readonly result: NonNullable<CompleteData["result"]>;
+  /** Absent when someone answered in the tool's place. */
+  readonly tool?: Tool;
+}
+
+/** The call with everybody who has a say around it. Without them, just the call. */
+async function guarded(job: { call: ToolCall; bound: Attempt<Bound>; run: Run }): Promise<Ended> {
+  const { run, bound } = job;
+  const { around } = run;
+  if (!around) return executeAndKeep(job.call, required(bound), run);
+  run.signal.throwIfAborted();
+  const before = await around.before(job.call, run.signal);
+  run.signal.throwIfAborted();
+  if (before.kind === "deny") throw new ToolError(before.message, { code: "denied" });
+  if (before.kind === "answer") {
+    const value = { content: before.content };
+    return { value, result: await keep(value, job.call.name, run) };
+  }
+  const changed = before.arguments !== undefined;
+  const call = changed ? { ...job.call, arguments: before.arguments } : job.call;
+  const outcome = await attemptAsync(async () =>
+    executeAndKeep(call, changed ? rebind(call, run) : required(bound), run, before),
+  );
+  return concluded({ call, outcome, before, around, run });
+}
+
+/** What those around the call make of its end. */
+async function concluded(what: {
+  call: ToolCall;
+  outcome: Attempt<Ended>;
+  before: Before;
+  around: NonNullable<Run["around"]>;
+  run: Run;
+}): Promise<Ended> {
+  const { call, outcome, before, around, run } = what;
+  run.signal.throwIfAborted();
+  const end: CallEnd = outcome.ok
+    ? { ok: true, content: outcome.value.value.content }
+    : { ok: false, ...explain(outcome.error, call.name, run) };
+  const after = await around.after(call, end, run.signal);
+  const added = [before.context, after.context].filter((text) => text !== undefined).join("\n\n");
+  const withContext = (text: string): string => (added === "" ? text : `${text}\n\n${added}`);
+  if (!end.ok) throw new ToolError(withContext(end.message), { code: end.code });
+  if (!outcome.ok) throw outcome.error;
+  if (after.failure !== undefined) throw new ToolError(withContext(after.failure));
+  if (after.content === undefined && added === "") return outcome.value;
+  const value = { ...outcome.value.value, content: withContext(after.content ?? outcome.value.value.content) };
+  return { ...outcome.value, value, result: await keep(value, call.name, run) };
+}
+
+function required<T>(attempted: Attempt<T>): T {
+  if (!attempted.ok) throw attempted.error;
+  return attempted.value;
+}
+
+/** Changed arguments are checked like the model's own. */
+function rebind(call: ToolCall, run: Run): Bound {
+  const { argumentsError: _, ...changed } = call;
+  return bind(changed, { stop: "tools" }, run);
 }
 
 /** What cannot be kept (too large, no room) is a failure of the call, which the model hears of, not of the run. */
-async function executeAndKeep(call: ToolCall, bound: Bound, run: Run) {
-  const value = await execute(call, bound, run);
-  return { result: await keep(value, call.name, run), taskComplete: value.taskComplete };
+async function executeAndKeep(call: ToolCall, bound: Bound, run: Run, before?: Before): Promise<Ended> {
+  const value = await execute({ call, bound, run, ...(before && { before }) });
+  return { value, result: await keep(value, call.name, run), tool: bound.tool };
 }
 
-async function execute(call: ToolCall, { tool, call: bound }: Bound, run: Run): Promise<ToolResult> {
+type Before = Extract<BeforeCall, { kind: "go" }>;
+
+async function execute(what: { call: ToolCall; bound: Bound; run: Run; before?: Before }): Promise<ToolResult> {
+  const { call, run, before } = what;
+  const { tool, call: bound } = what.bound;
   run.signal.throwIfAborted();
   const stop = new AbortController();
   const stopWithRun = (): void => stop.abort(run.signal.reason);
@@ -106,9 +199,15 @@ async function execute(call: ToolCall, { tool, call: bound }: Bound, run: Run): 
   };
   let timer: NodeJS.Timeout | undefined;
   try {
-    for (const access of await bound.access(context)) {
-      const permission = await run.permit(access, { toolName: tool.name, toolCallId });
-      if (!permission.allowed) throw new ToolError(permission.message, { code: "denied" });
+    const { ask: hookMessage, approvedBy } = before ?? {};
+    const asked: Access[] =
+      hookMessage === undefined ? [] : [{ kind: "hook", toolName: tool.name, toolArgs: call.arguments, hookMessage }];
+    for (const access of [...asked, ...(await bound.access(context))]) {
+      const judged = { toolName: tool.name, toolCallId, ...(approvedBy !== undefined && { approvedBy }) };
+      const permission = await run.permit(access, judged);
+      if (!permission.allowed) {
+        throw new ToolError(permission.message, { code: permission.rejected ? "rejected" : "denied" });
+      }
     }
     timer = setTimeout(() => stop.abort(timedOut(tool)), tool.timeoutMs + Math.min(tool.timeoutMs, GRACE_MS));
     const work = bound.run(context);
@@ -145,7 +244,7 @@ async function keep(result: ToolResult, toolName: string, run: Run): Promise<Non
 }
 
 /** The model reads expected failures as they are; a bug is reported to people and only named to the model. */
-function explain(error: unknown, toolName: string, run: Run): NonNullable<CompleteData["error"]> {
+function explain(error: unknown, toolName: string, run: Run): { message: string; code: ToolErrorCode } {
   if (run.signal.aborted) return { message: INTERRUPTED, code: "interrupted" };
   if (error instanceof ToolError) return { message: error.message, code: error.code };
   if (error instanceof TroupeError) return { message: `${toolName}: ${error.message}`, code: "failure" };

@@ -1,9 +1,9 @@
 import type { Stamp } from "../lib/stamp.ts";
 import type { ModelRequest, Provider, Usage } from "../model/provider.ts";
 import type { BinaryReference, Emit, EventData } from "../protocol/event.ts";
-import type { Image, Message } from "../protocol/message.ts";
+import type { Image, Message, ToolCall } from "../protocol/message.ts";
 import type { Access } from "../protocol/permission.ts";
-import type { Tool, ToolPorts } from "../tools/tool.ts";
+import type { Tool, ToolErrorCode, ToolPorts } from "../tools/tool.ts";
 
 /**
  * Everything one agent needs for one run. The main agent and every subagent get the same shape; what the loop must
@@ -14,6 +14,8 @@ export interface Run {
   readonly model: string;
   readonly system: string;
   readonly tools: readonly Tool[];
+  /** Tools that are not shown to the model and can be called all the same. */
+  findTool?(name: string): Tool | undefined;
   readonly cwd: string;
   readonly roots: readonly string[];
   readonly signal: AbortSignal;
@@ -28,7 +30,9 @@ export interface Run {
   nextTurnId(): string;
   /** The conversation so far. It grows as events are emitted, so a turn costs what it adds. */
   history(): Promise<readonly Message[]>;
-  permit(access: Access, call: { readonly toolName: string; readonly toolCallId: string }): Promise<Permission>;
+  permit(access: Access, call: JudgedCall): Promise<Permission>;
+  /** Who has a say before a call is judged and after it has ended; absent where nobody does. */
+  readonly around?: AroundCalls;
   /** What tools reach beyond the call itself: files, and whatever later parts bring. */
   readonly ports: ToolPorts;
   /** How full the context is, for those who watch. */
@@ -45,11 +49,52 @@ export interface Run {
 }
 
 interface Inbox {
-  /** Said while the agent works; read before the next model call. */
-  takeSteering(): readonly EventData<"user.message">[];
+  /** Says to the agent what came in while it worked, before its next model call. */
+  deliver(emit: Emit): Promise<void>;
 }
 
-type Permission = { readonly allowed: true } | { readonly allowed: false; readonly message: string };
+export interface JudgedCall {
+  readonly toolName: string;
+  readonly toolCallId: string;
+  /** Someone who may have an opinion approves: enough where no rule speaks, never against one. */
+  readonly approvedBy?: string;
+}
+
+/** Nothing here widens what is allowed: it can refuse, change, answer instead, or add to what the model reads. */
+export interface AroundCalls {
+  before(call: ToolCall, signal: AbortSignal): Promise<BeforeCall>;
+  after(call: ToolCall, end: CallEnd, signal: AbortSignal): Promise<AfterCall>;
+}
+
+export type BeforeCall =
+  | {
+      readonly kind: "go";
+      /** Instead of the model's; checked and judged like those. */
+      readonly arguments?: ToolCall["arguments"];
+      readonly approvedBy?: string;
+      /** A person must look at it; what they are told. */
+      readonly ask?: string;
+      /** Added to what the model reads of the call. */
+      readonly context?: string;
+    }
+  | { readonly kind: "deny"; readonly message: string }
+  | { readonly kind: "answer"; readonly content: string };
+
+export type CallEnd =
+  | { readonly ok: true; readonly content: string }
+  | { readonly ok: false; readonly code: ToolErrorCode; readonly message: string };
+
+export interface AfterCall {
+  readonly content?: string;
+  /** The result is to be taken for a failure with this text. */
+  readonly failure?: string;
+  readonly context?: string;
+}
+
+type Permission =
+  | { readonly allowed: true }
+  /** Rejected by a person, a call ends the turn. */
+  | { readonly allowed: false; readonly message: string; readonly rejected?: boolean };
 
 export interface LimitReached {
   readonly limit: "turns" | "tokens" | "cost";

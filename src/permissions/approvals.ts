@@ -1,6 +1,6 @@
 /** Answers that are remembered, in the shape in which the wire and `permissions-config.json` hold them. */
 import * as z from "zod";
-import type { GuardedAccess } from "./access.ts";
+import type { Access } from "../protocol/permission.ts";
 import type { ShellAnalysis, ShellCommand } from "./shell/analyse.ts";
 
 export const Approval = z.discriminatedUnion("kind", [
@@ -17,7 +17,7 @@ export const Approval = z.discriminatedUnion("kind", [
 export type Approval = z.infer<typeof Approval>;
 
 /** True when a remembered answer covers this access. Shell commands are covered one by one; see `approvesCommand`. */
-export function approves(approval: Approval, access: GuardedAccess): boolean {
+export function approves(approval: Approval, access: Access): boolean {
   switch (access.kind) {
     case "read":
     case "write":
@@ -29,8 +29,13 @@ export function approves(approval: Approval, access: GuardedAccess): boolean {
     }
     case "custom-tool":
       return approval.kind === "custom-tool" && approval.toolName === access.toolName;
+    case "mcp-sampling":
+      return approval.kind === "mcp-sampling" && approval.serverName === access.serverName;
     case "shell":
     case "url":
+    case "sandbox-off":
+    case "hook":
+    case "agent":
       return false;
   }
 }
@@ -41,7 +46,7 @@ export function approvesCommand(approval: Approval, command: ShellCommand): bool
 }
 
 /** What "for this session" would remember; undefined when such an answer cannot be given. */
-export function approvalFor(access: GuardedAccess, analysis?: ShellAnalysis): Approval | undefined {
+export function approvalFor(access: Access, analysis?: ShellAnalysis): Approval | undefined {
   switch (access.kind) {
     case "shell": {
       if (analysis === undefined || !canApproveCommands(analysis)) return undefined;
@@ -55,7 +60,12 @@ export function approvalFor(access: GuardedAccess, analysis?: ShellAnalysis): Ap
       return { kind: "mcp", serverName: access.serverName, toolName: access.toolName };
     case "custom-tool":
       return { kind: "custom-tool", toolName: access.toolName };
+    case "mcp-sampling":
+      return { kind: "mcp-sampling", serverName: access.serverName };
     case "url":
+    case "sandbox-off":
+    case "hook":
+    case "agent":
       return undefined;
   }
 }

@@ -80,10 +80,21 @@ function ruleMatches(rule: Rule, policy: Policy, question: PermissionQuestion): 
     case "custom-tool":
       return access.kind === "custom-tool" && access.toolName === target.tool;
     case "memory":
-      return access.kind === "memory";
+    case "sandbox-off":
+      return access.kind === target.kind;
+    case "mcp-sampling":
+      return access.kind === "mcp-sampling" && (target.server === undefined || target.server === access.serverName);
+    case "agent":
+      return access.kind === "agent" && (target.agent === undefined || sameName(target.agent, access.agentName));
     case "shell":
       return false;
   }
+}
+
+/** Names of agents are compared as people write them. */
+function sameName(a: string, b: string): boolean {
+  const plain = (name: string): string => name.toLowerCase().replace(/[\s_]+/g, "-");
+  return plain(a) === plain(b);
 }
 
 function remembered(policy: Policy, question: PermissionQuestion): Decision | undefined {
@@ -117,6 +128,12 @@ function byMode(policy: Policy, question: PermissionQuestion): Decision {
       break;
     case "shell":
       break;
+    case "agent":
+      return allow("default", "agents may be started");
+    case "sandbox-off":
+      return { decision: "ask", by: "policy", reason: "leaving the sandbox is for a person to decide" };
+    case "hook":
+      return { decision: "ask", by: "policy", reason: access.hookMessage ?? "a hook wants a person to look at it" };
     default:
       if (mode.allTools) return allow("mode", "every tool is allowed");
   }

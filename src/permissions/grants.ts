@@ -7,7 +7,8 @@ import * as fs from "node:fs";
 import { dirname } from "node:path";
 import { isObject, parseJson } from "../lib/json.ts";
 import { type Disk, replaceFile } from "../lib/node/disk.ts";
-import type { GuardedAccess } from "./access.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { Access } from "../protocol/permission.ts";
 import { Approval } from "./approvals.ts";
 
 export interface Grants {
@@ -23,11 +24,6 @@ export interface Grants {
   approveForLocation(approval: Approval): Promise<void>;
   allowDirectory(path: string): Promise<void>;
   resetSession(): void;
-}
-
-/** The file with the remembered answers cannot be used; it is left as it is. */
-class GrantsError extends Error {
-  override readonly name = "GrantsError";
 }
 
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
@@ -60,13 +56,7 @@ export function openGrants(options: { disk: Disk; file: string; location: string
     session,
     location: local.approvals,
     allowedDirectories: local.directories,
-    approveOnce: (key) => void once.set(key, (once.get(key) ?? 0) + 1),
-    takeOnce(key) {
-      const left = once.get(key) ?? 0;
-      if (left > 1) once.set(key, left - 1);
-      else once.delete(key);
-      return left > 0;
-    },
+    ...singleUse(once),
     approveForSession: (approval) => add(session, approval),
     async approveForLocation(approval) {
       await change((entry) => {
@@ -86,8 +76,37 @@ export function openGrants(options: { disk: Disk; file: string; location: string
   };
 }
 
+/** Answers for a session without a place to keep them: what is approved for the place holds for the session. */
+export function memoryGrants(): Grants {
+  const session: Approval[] = [];
+  const directories: string[] = [];
+  const once = new Map<string, number>();
+  return {
+    session,
+    location: [],
+    allowedDirectories: directories,
+    ...singleUse(once),
+    approveForSession: (approval) => add(session, approval),
+    approveForLocation: async (approval) => add(session, approval),
+    allowDirectory: async (path) => add(directories, path),
+    resetSession: () => void session.splice(0),
+  };
+}
+
+function singleUse(once: Map<string, number>): Pick<Grants, "approveOnce" | "takeOnce"> {
+  return {
+    approveOnce: (key) => void once.set(key, (once.get(key) ?? 0) + 1),
+    takeOnce(key) {
+      const left = once.get(key) ?? 0;
+      if (left > 1) once.set(key, left - 1);
+      else once.delete(key);
+      return left > 0;
+    },
+  };
+}
+
 /** What an answer is bound to: the same request in another folder or with other arguments is another request. */
-export function accessKey(access: GuardedAccess, cwd: string): string {
+export function accessKey(access: Access, cwd: string): string {
   const { kind, ...argument } = access;
   const { intention: _, ...bound } = { intention: "", ...argument };
   return createHash("sha256")
@@ -99,10 +118,11 @@ function readConfig(file: string): Record<string, unknown> {
   const stat = fs.statSync(file, { throwIfNoEntry: false });
   if (stat === undefined) return {};
   const repair = "Mend or remove it; until then nothing can be approved for a place";
-  if (stat.size > MAX_FILE_BYTES) throw new GrantsError(`${file} is larger than ${MAX_FILE_BYTES} bytes. ${repair}.`);
+  if (stat.size > MAX_FILE_BYTES)
+    throw new TroupeError("configuration", `${file} is larger than ${MAX_FILE_BYTES} bytes. ${repair}.`);
   const parsed = parseJson(fs.readFileSync(file, "utf8"));
-  if (!parsed.ok) throw new GrantsError(`${file} is not JSON: ${parsed.error}. ${repair}.`);
-  if (!isObject(parsed.value)) throw new GrantsError(`${file} does not hold an object. ${repair}.`);
+  if (!parsed.ok) throw new TroupeError("configuration", `${file} is not JSON: ${parsed.error}. ${repair}.`);
+  if (!isObject(parsed.value)) throw new TroupeError("configuration", `${file} does not hold an object. ${repair}.`);
   return parsed.value;
 }
 

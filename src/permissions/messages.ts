@@ -53,8 +53,15 @@ export function allowingFlag(question: PermissionQuestion, decision: Decision): 
     }
     case "mcp":
       return `--allow-tool '${access.serverName}(${access.toolName})'`;
+    case "mcp-sampling":
+      return `--allow-tool 'mcp-sampling(${access.serverName})'`;
     case "custom-tool":
       return `--allow-tool '${access.toolName}'`;
+    case "agent":
+      return `--allow-tool 'agent(${access.agentName})'`;
+    case "sandbox-off":
+    case "hook":
+      return undefined;
   }
 }
 
@@ -71,7 +78,14 @@ function subject({ access }: PermissionQuestion): string {
       return `${access.serverName}(${access.toolName})`;
     case "memory":
       return access.fact;
+    case "mcp-sampling":
+      return `a model call for ${access.serverName}`;
+    case "sandbox-off":
+      return `without the sandbox: ${access.command}`;
+    case "agent":
+      return access.agentName;
     case "custom-tool":
+    case "hook":
       return access.toolName;
   }
 }

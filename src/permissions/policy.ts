@@ -1,5 +1,9 @@
-/** What a decision is made of. */
-import type { GuardedAccess } from "./access.ts";
+/**
+ * The permission engine: what may be attempted. `rules.ts` is the syntax people write, `shell/analyse.ts` says what a
+ * command would do, `decide.ts` is the one pure decision, `grants.ts` remembers answers, `request.ts` is what a person
+ * is shown, and here is what a decision is made of. Nothing in this folder is a boundary; the sandbox is.
+ */
+import type { Access } from "../protocol/permission.ts";
 import type { Approval } from "./approvals.ts";
 import { isBelow, type PathScope } from "./path-scope.ts";
 import { type Rule, showSource } from "./rules.ts";
@@ -24,7 +28,7 @@ export interface Mode {
 }
 
 export interface PermissionQuestion {
-  readonly access: GuardedAccess;
+  readonly access: Access;
   /** The tool that is called. */
   readonly toolName: string;
   readonly cwd: string;

@@ -1,6 +1,6 @@
 /** What a person or a client program is shown, in the words of the wire. */
 import type { Json } from "../lib/json.ts";
-import type { GuardedAccess } from "./access.ts";
+import type { Access } from "../protocol/permission.ts";
 import { type Approval, approvalFor, canApproveCommands } from "./approvals.ts";
 import type { Decision, PermissionQuestion } from "./policy.ts";
 import type { ShellAnalysis } from "./shell/analyse.ts";
@@ -18,6 +18,8 @@ export type PermissionRequestData =
       hasWriteFileRedirection: boolean;
       canOfferSessionApproval: boolean;
       warning?: string;
+      requestSandboxBypass?: boolean;
+      requestSandboxBypassReason?: string;
     }
   | {
       kind: "write";
@@ -48,7 +50,8 @@ export type PermissionRequestData =
       direction?: "upvote" | "downvote";
       reason?: string;
     }
-  | { kind: "custom-tool"; toolCallId?: string; toolName: string; toolDescription: string; args?: Json };
+  | { kind: "custom-tool"; toolCallId?: string; toolName: string; toolDescription: string; args?: Json }
+  | { kind: "hook"; toolCallId?: string; toolName: string; toolArgs?: Json; hookMessage?: string };
 
 /** `data.result` of `permission.completed`. */
 export type PermissionResultData =
@@ -84,7 +87,22 @@ export function permissionRequest(question: PermissionQuestion, toolCallId?: str
     case "mcp":
     case "memory":
     case "custom-tool":
+    case "hook":
       return { ...access, ...call };
+    case "sandbox-off":
+      return { ...bypassRequest(access), ...call };
+    // The wire has no words of its own for these two: a client sees them as tools of ours.
+    case "mcp-sampling": {
+      const toolDescription = `The MCP server ${access.serverName} asks for a model call at your cost.`;
+      return { kind: "custom-tool", toolName: "mcp-sampling", toolDescription, ...call };
+    }
+    case "agent":
+      return {
+        kind: "custom-tool",
+        toolName: `agent(${access.agentName})`,
+        toolDescription: access.intention,
+        ...call,
+      };
   }
 }
 
@@ -104,7 +122,7 @@ export function resultOf(decision: Decision): PermissionResultData | undefined {
 }
 
 function shellRequest(
-  access: Extract<GuardedAccess, { kind: "shell" }>,
+  access: Extract<Access, { kind: "shell" }>,
   analysis: ShellAnalysis | undefined,
 ): Extract<PermissionRequestData, { kind: "shell" }> {
   const warning = analysis && shellWarning(analysis);
@@ -118,6 +136,23 @@ function shellRequest(
     hasWriteFileRedirection: analysis?.redirections.some((one) => one.write) ?? false,
     canOfferSessionApproval: analysis !== undefined && canApproveCommands(analysis),
     ...(warning !== undefined && { warning }),
+  };
+}
+
+/** A person sees the command, and that it asks to run without containment. */
+function bypassRequest(access: Extract<Access, { kind: "sandbox-off" }>): PermissionRequestData {
+  return {
+    kind: "shell",
+    fullCommandText: access.command,
+    intention: access.intention,
+    commands: [],
+    possiblePaths: [],
+    possibleUrls: [],
+    hasWriteFileRedirection: false,
+    canOfferSessionApproval: false,
+    requestSandboxBypass: true,
+    requestSandboxBypassReason: access.intention,
+    warning: "It asks to run without the sandbox, with all your rights.",
   };
 }
 

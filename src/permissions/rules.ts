@@ -19,7 +19,9 @@ type RuleTarget =
   | { readonly kind: "shell"; readonly words?: readonly string[]; readonly stem: boolean }
   | { readonly kind: "read" | "write"; readonly path?: string }
   | { readonly kind: "url"; readonly pattern?: UrlPattern }
-  | { readonly kind: "memory" }
+  | { readonly kind: "memory" | "sandbox-off" }
+  | { readonly kind: "mcp-sampling"; readonly server?: string }
+  | { readonly kind: "agent"; readonly agent?: string }
   | { readonly kind: "mcp"; readonly server: string; readonly tool?: string }
   | { readonly kind: "custom-tool"; readonly tool: string };
 
@@ -50,7 +52,18 @@ export class RuleError extends Error {
   }
 }
 
-const KINDS = ["shell", "read", "write", "url", "memory", "mcp"] as const;
+const KINDS = [
+  "shell",
+  "read",
+  "write",
+  "url",
+  "memory",
+  "mcp",
+  "mcp-sampling",
+  "custom-tool",
+  "agent",
+  "sandbox-off",
+] as const;
 const MAX_RULE_LENGTH = 4096;
 
 /** Parses a comma-separated list, as flags give it; commas inside parentheses belong to the argument. */
@@ -106,7 +119,18 @@ function targetOf(name: string, argument: string | undefined, names: RuleNames, 
       return typeof pattern === "string" ? fail(pattern) : { kind, pattern };
     }
     case "memory":
-      return argument === undefined ? { kind } : fail("memory takes no argument");
+    case "sandbox-off":
+      return argument === undefined ? { kind } : fail(`${kind} takes no argument`);
+    case "agent":
+      return argument === undefined ? { kind } : { kind, agent: argument };
+    case "mcp-sampling":
+      if (argument === undefined) return { kind };
+      return { kind, server: knownServer(argument, names, fail) };
+    case "custom-tool": {
+      if (argument === undefined) return fail("name the tool, as in custom-tool(name)");
+      if (!names.customTools.includes(argument)) fail(`no client program offers a tool ${JSON.stringify(argument)}`);
+      return { kind, tool: argument };
+    }
     case "mcp":
       return mcpTarget(argument, names, fail);
   }
@@ -145,11 +169,15 @@ function foreignTarget(name: string, argument: string | undefined, names: RuleNa
 function mcpTarget(argument: string | undefined, names: RuleNames, fail: Fail): RuleTarget {
   if (argument === undefined) return fail("name the server, as in mcp(server) or mcp(server/tool)");
   const [server = "", ...rest] = argument.split("/");
-  if (!names.servers.includes(server)) {
-    const meant = nearest(server, names.servers);
-    fail(`no MCP server is called ${JSON.stringify(server)}${meant === undefined ? "" : ` (did you mean ${meant}?)`}`);
-  }
-  return { kind: "mcp", server, ...(rest.length > 0 && { tool: rest.join("/") }) };
+  return { kind: "mcp", server: knownServer(server, names, fail), ...(rest.length > 0 && { tool: rest.join("/") }) };
+}
+
+function knownServer(server: string, names: RuleNames, fail: Fail): string {
+  if (names.servers.includes(server)) return server;
+  const meant = nearest(server, names.servers);
+  return fail(
+    `no MCP server is called ${JSON.stringify(server)}${meant === undefined ? "" : ` (did you mean ${meant}?)`}`,
+  );
 }
 
 function shellWords(argument: string, fail: Fail): { words: readonly string[]; stem: boolean } {

@@ -5,8 +5,10 @@
  */
 import * as z from "zod";
 import { Attachment, barrier, count, ephemeral, event, JsonValue, nothing, Tokens, text } from "./define-event.ts";
+import { extensionEvents } from "./extension-events.ts";
 import { ownEvents } from "./own-events.ts";
 import { requestEvents } from "./request-events.ts";
+import { taskEvents } from "./task-events.ts";
 
 export type { Attachment } from "./define-event.ts";
 
@@ -202,6 +204,8 @@ export const eventDefinitions = [
         arguments: JsonValue.exactOptional(),
         turnId: text.exactOptional(),
         model: text.exactOptional(),
+        mcpServerName: text.exactOptional(),
+        mcpToolName: text.exactOptional(),
       }),
     barrier,
   ),
@@ -232,7 +236,9 @@ export const eventDefinitions = [
     barrier,
   ),
 
+  ...extensionEvents,
   ...requestEvents,
+  ...taskEvents,
   ...ownEvents,
 ] as const;
 

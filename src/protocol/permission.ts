@@ -1,4 +1,6 @@
 /** What a call wants to do, in the words of the permission rules and of the wire's permission requests. */
+import type { Json } from "../lib/json.ts";
+
 export type Access =
   | { readonly kind: "read"; readonly path: string; readonly intention?: string }
   | {
@@ -9,4 +11,35 @@ export type Access =
       readonly diff: string;
     }
   | { readonly kind: "shell"; readonly command: string; readonly cwd: string; readonly intention: string }
-  | { readonly kind: "url"; readonly url: string; readonly intention: string };
+  | { readonly kind: "url"; readonly url: string; readonly intention: string }
+  /** Leaving the sandbox: asked for beside the command itself, and only a person can say yes. */
+  | { readonly kind: "sandbox-off"; readonly command: string; readonly intention: string }
+  | {
+      readonly kind: "mcp";
+      readonly serverName: string;
+      readonly toolName: string;
+      readonly toolTitle: string;
+      readonly args?: Json;
+      /** What the server says of itself; shown, never used to decide. */
+      readonly readOnly: boolean;
+    }
+  | { readonly kind: "mcp-sampling"; readonly serverName: string }
+  | {
+      readonly kind: "memory";
+      readonly action: "store" | "vote";
+      readonly fact: string;
+      readonly subject?: string;
+      readonly citations?: string;
+      readonly direction?: "upvote" | "downvote";
+      readonly reason?: string;
+    }
+  | {
+      readonly kind: "custom-tool";
+      readonly toolName: string;
+      readonly toolDescription: string;
+      readonly args?: Json;
+    }
+  /** A hook wants a person to look at the call. */
+  | { readonly kind: "hook"; readonly toolName: string; readonly toolArgs?: Json; readonly hookMessage?: string }
+  /** Starting another agent. */
+  | { readonly kind: "agent"; readonly agentName: string; readonly intention: string };

@@ -15,6 +15,8 @@ const PermissionRequest = z.discriminatedUnion("kind", [
     hasWriteFileRedirection: z.boolean(),
     canOfferSessionApproval: z.boolean(),
     warning: text.exactOptional(),
+    requestSandboxBypass: z.boolean().exactOptional(),
+    requestSandboxBypassReason: text.exactOptional(),
     toolCallId,
   }),
   z.object({
@@ -41,6 +43,23 @@ const PermissionRequest = z.discriminatedUnion("kind", [
     toolName: text,
     toolDescription: text,
     args: JsonValue.exactOptional(),
+    toolCallId,
+  }),
+  z.object({
+    kind: z.literal("memory"),
+    fact: text,
+    action: z.enum(["store", "vote"]).exactOptional(),
+    subject: text.exactOptional(),
+    citations: text.exactOptional(),
+    direction: z.enum(["upvote", "downvote"]).exactOptional(),
+    reason: text.exactOptional(),
+    toolCallId,
+  }),
+  z.object({
+    kind: z.literal("hook"),
+    toolName: text,
+    toolArgs: JsonValue.exactOptional(),
+    hookMessage: text.exactOptional(),
     toolCallId,
   }),
 ]);
@@ -135,6 +154,26 @@ export const requestEvents = [
     }),
   ),
   event("external_tool.completed", () => z.object({ requestId: text }), ephemeral),
+  event(
+    "mcp.oauth_required",
+    () =>
+      z.object({
+        requestId: text,
+        serverName: text,
+        serverUrl: text,
+        reason: z.enum(["initial", "refresh", "reauth", "upscope"]),
+        wwwAuthenticateParams: z
+          .object({
+            resourceMetadataUrl: text.exactOptional(),
+            scope: text.exactOptional(),
+            error: text.exactOptional(),
+          })
+          .exactOptional(),
+        resourceMetadata: text.exactOptional(),
+      }),
+    ephemeral,
+  ),
+  event("mcp.oauth_completed", () => z.object({ requestId: text, outcome: z.enum(["token", "cancelled"]) }), ephemeral),
   event(
     "exit_plan_mode.requested",
     () =>

@@ -78,6 +78,11 @@ export class Broker {
     return running as Promise<Outcome<K>>;
   }
 
+  /** For what is decided without asking, and told as if it had been asked. */
+  newRequestId(): string {
+    return this.#options.stamp.id("request");
+  }
+
   /** Whether anyone is there who could answer. */
   canAnswer(kind: RequestKind): boolean {
     return this.#presentFor(kind).length > 0;

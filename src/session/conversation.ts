@@ -60,6 +60,9 @@ export class Conversation {
         this.#push({ role: "user", content: transformedContent ?? content }, assets);
         break;
       }
+      case "system.notification":
+        this.#push({ role: "user", content: event.data.content });
+        break;
       case "assistant.turn_start":
         this.#openTurn = event.data.turnId;
         break;

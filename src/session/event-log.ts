@@ -1,3 +1,5 @@
+import type { Redactor } from "../lib/redact.ts";
+import { createEventRedactor, type EventRedactor } from "../lib/redact-event.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { type EventData, type EventType, isBarrier, isEphemeral, type SessionEvent } from "../protocol/event.ts";
 import type { SessionLog } from "../store/store.ts";
@@ -13,6 +15,7 @@ export class EventLog {
   readonly #stamp: Stamp;
   readonly #fold: (event: SessionEvent) => void;
   readonly #onListenerDefect: (error: unknown) => void;
+  readonly #redactor: EventRedactor | undefined;
   readonly #listeners = new Set<Listener>();
   readonly #events: SessionEvent[];
   /** Emitted but not yet told; `ready` when durable or ephemeral, `lost` when the write failed. */
@@ -30,7 +33,10 @@ export class EventLog {
     fold: (event: SessionEvent) => void;
     /** A listener threw: its own defect, which harms neither the session nor other listeners. */
     onListenerDefect: (error: unknown) => void;
+    /** Takes secrets out of what is said, here and nowhere else: before log, index, listeners and whoever they tell. */
+    redactor?: Redactor;
   }) {
+    this.#redactor = options.redactor && createEventRedactor(options.redactor);
     this.#onListenerDefect = options.onListenerDefect;
     this.#store = options.store;
     this.#stamp = options.stamp;
@@ -57,6 +63,16 @@ export class EventLog {
   }
 
   emit<T extends EventType>(agentId: string | undefined, type: T, data: EventData<T>): Promise<void> {
+    if (!this.#redactor) return this.#say(agentId, type, data);
+    let said = told;
+    for (const event of this.#redactor.pass(agentId, type, data)) {
+      // It gives back what it was given: events of the table.
+      said = this.#say(agentId, event.type as EventType, event.data as EventData<EventType>);
+    }
+    return said;
+  }
+
+  #say<T extends EventType>(agentId: string | undefined, type: T, data: EventData<T>): Promise<void> {
     const ephemeral = isEphemeral(type);
     const event = this.#stamped({ agentId, type, data, ephemeral });
     return ephemeral ? this.#tell(event) : this.#keep(event);
@@ -64,7 +80,11 @@ export class EventLog {
 
   /** Tells without keeping what is otherwise kept: the only way to say that keeping failed. */
   announce<T extends EventType>(type: T, data: EventData<T>): void {
-    void this.#tell(this.#stamped({ agentId: undefined, type, data, ephemeral: true }));
+    for (const event of this.#redactor?.pass(undefined, type, data) ?? [{ type, data }]) {
+      void this.#tell(
+        this.#stamped({ agentId: undefined, type: event.type as EventType, data: event.data, ephemeral: true }),
+      );
+    }
   }
 
   #stamped(what: { agentId: string | undefined; type: EventType; data: unknown; ephemeral: boolean }): SessionEvent {

@@ -1,5 +1,8 @@
 import { TroupeError } from "../protocol/errors.ts";
-import type { Attachment, EventData, SessionEvent } from "../protocol/event.ts";
+import type { Attachment, Emit, EventData, SessionEvent } from "../protocol/event.ts";
+
+/** Something the agent is told though nobody typed it. */
+export type Notice = EventData<"system.notification">;
 
 /** A message on its way to the agent. */
 export interface Incoming {
@@ -8,6 +11,8 @@ export interface Incoming {
   readonly attachments?: readonly Attachment[];
   /** `immediate` reaches a working agent before its next model call; `enqueue` waits for its turn. */
   readonly mode: "enqueue" | "immediate";
+  /** Set when it is a notice that woke the agent: then there is no message of a user. */
+  readonly notice?: Notice;
 }
 
 export interface SendOptions {
@@ -20,6 +25,7 @@ export interface SendOptions {
 export class Inbox {
   readonly #queue: Incoming[] = [];
   #steering: Incoming[] = [];
+  #notices: { readonly notice: Notice; readonly wakes: boolean }[] = [];
   #joined: string[] = [];
 
   /** Messages that were accepted in an earlier life of the session and never answered wait again. */
@@ -35,7 +41,7 @@ export class Inbox {
   }
 
   get size(): number {
-    return this.#queue.length + this.#steering.length;
+    return this.#queue.length + this.#steering.length + this.#notices.filter(({ wakes }) => wakes).length;
   }
 
   enqueue(message: Incoming): void {
@@ -46,11 +52,18 @@ export class Inbox {
     this.#steering.push(message);
   }
 
-  takeSteering(): EventData<"user.message">[] {
+  /** One that does not wake the agent is read with whatever it reads next. */
+  notify(notice: Notice, wakes: boolean): void {
+    this.#notices.push({ notice, wakes });
+  }
+
+  /** Says what came in while the agent worked: notices first, since a person's words may be about them. */
+  async deliver(emit: Emit): Promise<void> {
+    for (const { notice } of this.#notices.splice(0)) await emit("system.notification", notice);
     const taken = this.#steering;
     this.#steering = [];
     this.#joined.push(...taken.map(({ messageId }) => messageId));
-    return taken.map((message) => userMessage(message, "steering"));
+    for (const message of taken) await emit("user.message", userMessage(message, "steering"));
   }
 
   /** Ids of messages that joined the run under way since this was last asked: they share its outcome. */
@@ -65,11 +78,15 @@ export class Inbox {
     this.#queue.unshift(message);
   }
 
-  /** The next message to answer. */
-  takeNext(): Incoming | undefined {
+  /** The next message to answer; a notice, when no message waits. */
+  takeNext(noticeId: () => string): Incoming | undefined {
     this.#queue.unshift(...this.#steering);
     this.#steering = [];
-    return this.#queue.shift();
+    const next = this.#queue.shift();
+    if (next) return next;
+    const waking = this.#notices.findIndex(({ wakes }) => wakes);
+    const notice = waking < 0 ? undefined : this.#notices.splice(waking, 1)[0]?.notice;
+    return notice && { messageId: noticeId(), content: notice.content, mode: "enqueue", notice };
   }
 }
 
@@ -93,6 +110,6 @@ export function incoming(messageId: string, { prompt, attachments, mode = "enque
   return { messageId, content: prompt, mode, ...(attachments?.length && { attachments }) };
 }
 
-export function queuedMessage({ attachments, ...message }: Incoming): EventData<"troupe.message_queued"> {
+export function queuedMessage({ attachments, notice: _, ...message }: Incoming): EventData<"troupe.message_queued"> {
   return { ...message, ...(attachments && { attachments: [...attachments] }) };
 }

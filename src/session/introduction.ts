@@ -1,5 +1,6 @@
 import { clip } from "../lib/text.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
+import type { Offer } from "./start-run.ts";
 
 /** What a reader of the log must know around a message: model, system prompt, tools, title. Each is said when it is new. */
 export class Introduction {
@@ -16,7 +17,8 @@ export class Introduction {
   apply(event: SessionEvent): void {
     if (event.type === "session.model_change") this.#lastModel = event.data.newModel;
     if (event.type === "system.message") this.#lastSystem = event.data.content;
-    if (event.type === "user.message") this.#title ??= titleOf(event.data.content);
+    // What a hook or a tool says in the user's role is no title.
+    if (event.type === "user.message" && event.data.source === undefined) this.#title ??= titleOf(event.data.content);
   }
 
   /** A resumed session's title was told in its first life. */
@@ -24,11 +26,13 @@ export class Introduction {
     this.#titleTold = this.#title !== undefined;
   }
 
-  before(emit: Emit, { model, system }: { model: string; system: string }): void {
+  before(emit: Emit, { model, offer }: { model: string; offer: Offer }): void {
+    const { system, skills } = offer;
     if (this.#lastModel !== model) {
       const previous = this.#lastModel === undefined ? {} : { previousModel: this.#lastModel };
       void emit("session.model_change", { newModel: model, ...previous });
     }
+    if (!this.#toolsTold && skills) void emit("session.skills_loaded", { skills: [...skills] });
     if (this.#lastSystem !== system) void emit("system.message", { role: "system", content: system });
     if (!this.#toolsTold) void emit("session.tools_updated", { model });
     this.#toolsTold = true;

@@ -1,22 +1,33 @@
-import type { Run } from "../loop/run.ts";
-import type { Approval } from "../permissions/approvals.ts";
+import { resolve } from "node:path";
+import type { JudgedCall, Run } from "../loop/run.ts";
 import { decide } from "../permissions/decide.ts";
+import type { Grants } from "../permissions/grants.ts";
 import { denialForModel, denialForUser } from "../permissions/messages.ts";
 import type { Decision, PermissionQuestion, Policy } from "../permissions/policy.ts";
 import { questionFor } from "../permissions/question.ts";
 import { permissionRequest } from "../permissions/request.ts";
-import type { Emit } from "../protocol/event.ts";
+import type { Emit, EventData } from "../protocol/event.ts";
 import type { Broker, PermissionRequest } from "./broker.ts";
 
-interface Permitter {
+export interface Permitter {
   readonly policy: Policy;
   readonly cwd: string;
   readonly emit: Emit;
   readonly broker: Broker;
-  /** Approved by a person for the rest of the session; grows as they say so. */
-  readonly approvals: Approval[];
+  /** What a person approved, for this session and for this place; grows as they say so. */
+  readonly grants: Grants;
   readonly signal: AbortSignal;
+  /** Hooks that want a say where nothing is denied yet; they tighten, or stand in for the person. */
+  readonly opinion?: (request: PermissionRequest, signal: AbortSignal) => Promise<Opinion>;
+  readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
+  /** Refuses what would carry a secret out, whatever the rules say; why. */
+  readonly refuses?: (question: PermissionQuestion) => string | undefined;
 }
+
+export type Opinion =
+  | { readonly kind: "none" }
+  | { readonly kind: "allow"; readonly by: string }
+  | { readonly kind: "deny"; readonly message?: string; readonly interrupt?: boolean };
 
 interface Verdict {
   readonly allowed: boolean;
@@ -25,53 +36,126 @@ interface Verdict {
   readonly rule?: string;
   /** Told to the model instead of the usual words. */
   readonly message?: string;
+  /** The person does not want the work to go on like this: the turn ends. */
+  readonly rejected?: boolean;
 }
 
 /**
- * Judges what a call would touch: by rules and modes, then by whoever can be asked. Every verdict but "reads where it
- * may read" is an event with its reason. Where nobody can be asked a question is a denial, and both the model and the
- * user are told what would allow it.
+ * Judges what a call would touch: by rules and modes, then by hooks, then by whoever can be asked. Every verdict but
+ * "reads where it may read" is an event with its reason. Where nobody can be asked a question is a denial, and both the
+ * model and the user are told what would allow it.
  */
 export function permitter(options: Permitter): Run["permit"] {
-  const { policy, cwd, emit, approvals } = options;
+  const { policy, cwd, emit, grants } = options;
   return async (access, call) => {
     const question = await questionFor(access, { toolName: call.toolName, cwd });
-    const decision = decide({ ...policy, session: approvals }, question);
-    const verdict = decision.decision === "ask" ? await ask(options, question, call.toolCallId) : ruled(decision);
-    const { allowed, message, ...told } = verdict;
+    const { session, location } = grants;
+    const decision = refused(options, question) ?? decide({ ...policy, session, location }, question);
+    const verdict = await judge(options, { question, decision, call });
+    const { allowed, message, rejected, ...told } = verdict;
     if (!(allowed && access.kind === "read")) {
+      const { toolName, toolCallId } = call;
       const outcome = allowed ? "allowed" : "denied";
-      await emit("troupe.permission", { ...call, kind: access.kind, decision: outcome, ...told });
+      await emit("troupe.permission", { toolName, toolCallId, kind: access.kind, decision: outcome, ...told });
+    }
+    if (allowed && (access.kind === "read" || access.kind === "write")) {
+      await options.onFileAccess?.(resolve(cwd, access.path), call.toolName);
     }
     if (allowed) return { allowed };
     if (message === undefined) {
       void emit("session.warning", { warningType: "permission_denied", message: denialForUser(decision, question) });
     }
-    return { allowed, message: message ?? denialForModel(decision, question) };
+    return { allowed, message: message ?? denialForModel(decision, question), ...(rejected && { rejected }) };
   };
+}
+
+function refused({ refuses }: Permitter, question: PermissionQuestion): Decision | undefined {
+  const reason = refuses?.(question);
+  return reason === undefined ? undefined : { decision: "deny", by: "policy", reason };
+}
+
+interface Case {
+  readonly question: PermissionQuestion;
+  readonly decision: Decision;
+  readonly call: JudgedCall;
+}
+
+async function judge(options: Permitter, { question, decision, call }: Case): Promise<Verdict> {
+  if (decision.decision === "deny") return ruled(decision);
+  // The wire's request in the broker's words: both come from the same table.
+  const request = permissionRequest(question, call.toolCallId) as PermissionRequest;
+  const opinion = await opinionOn(options, question, request);
+  if (opinion.kind === "deny") return deniedByHook(options, request, opinion);
+  if (decision.decision === "allow") return ruled(decision);
+  // An opinion stands in for the person only where no rule and no policy asked for one.
+  const standIn = opinion.kind === "allow" ? opinion.by : call.approvedBy;
+  if (standIn !== undefined && decision.by === "default") {
+    await announceHook(options, request, { kind: "approved" });
+    return { allowed: true, by: "hook", reason: `approved by ${standIn}` };
+  }
+  return ask(options, request);
+}
+
+async function opinionOn(
+  { opinion, signal }: Permitter,
+  { access }: PermissionQuestion,
+  request: PermissionRequest,
+): Promise<Opinion> {
+  if (!opinion || access.kind === "read" || access.kind === "hook") return { kind: "none" };
+  const said = await opinion(request, signal);
+  signal.throwIfAborted();
+  return said;
+}
+
+async function deniedByHook(
+  options: Permitter,
+  request: PermissionRequest,
+  { message, interrupt }: Extract<Opinion, { kind: "deny" }>,
+): Promise<Verdict> {
+  await announceHook(options, request, {
+    kind: "denied-by-permission-request-hook",
+    ...(message !== undefined && { message }),
+    ...(interrupt !== undefined && { interrupt }),
+  });
+  const told = `Denied by permissionRequest hook: ${message ?? "No reason provided"}`;
+  return { allowed: false, by: "hook", reason: message ?? "denied by a hook", message: told };
+}
+
+/** A permission that a hook decided is asked and answered in the log like any other. */
+async function announceHook(
+  { broker, emit }: Permitter,
+  permissionRequest: PermissionRequest,
+  result: EventData<"permission.completed">["result"],
+): Promise<void> {
+  const requestId = broker.newRequestId();
+  void emit("permission.requested", { requestId, permissionRequest, resolvedByHook: true });
+  await emit("permission.completed", { requestId, result });
 }
 
 function ruled({ decision, by, reason, rule }: Decision): Verdict {
   return { allowed: decision === "allow", by, reason, ...(rule && { rule: rule.text }) };
 }
 
-async function ask(options: Permitter, question: PermissionQuestion, toolCallId: string): Promise<Verdict> {
-  const { broker, approvals, signal } = options;
-  // The wire's request in the broker's words: both come from the same table.
-  const permission = permissionRequest(question, toolCallId) as PermissionRequest;
+async function ask(options: Permitter, permission: PermissionRequest): Promise<Verdict> {
+  const { broker, grants, signal } = options;
   const answer = await broker.request("permission", { permissionRequest: permission }, { signal });
   signal.throwIfAborted();
   if (typeof answer === "string") return { allowed: false, by: "nobody_to_ask", reason: "nobody could be asked" };
   switch (answer.kind) {
     case "approved-for-session":
-    case "approved-for-location":
-      approvals.push(answer.approval);
+      grants.approveForSession(answer.approval);
       return { allowed: true, by: "person", reason: "approved for this session" };
+    case "approved-for-location":
+      await grants.approveForLocation(answer.approval);
+      return { allowed: true, by: "person", reason: "approved for this place" };
     case "approved":
       return { allowed: true, by: "person", reason: "approved once" };
     case "denied-interactively-by-user": {
-      const feedback = answer.feedback ? ` They said: ${answer.feedback}` : "";
-      return { allowed: false, by: "person", reason: "declined", message: `The user declined this call.${feedback}` };
+      const declined = { allowed: false, by: "person", reason: "declined" };
+      const message = "The user rejected this tool call.";
+      // With a reason the model can do better; without one the person wants to be asked first.
+      if (answer.feedback) return { ...declined, message: `${message} They said: ${answer.feedback}` };
+      return { ...declined, message, rejected: true };
     }
     default:
       return { allowed: false, by: "person", reason: answer.kind, message: "Permission for this call was not given." };

@@ -4,27 +4,32 @@
  * store, tell), `conversation` (the fold), `inbox` (steering and queue), `budget`, `start-run` (one Run for the loop).
  */
 import { setMaxListeners } from "node:events";
+import type { Hooks } from "../hooks/fire.ts";
 import { deferred } from "../lib/deferred.ts";
-import { type Outcome as LoopOutcome, runLoop } from "../loop/loop.ts";
-import type { Approval } from "../permissions/approvals.ts";
+import type { Redactor } from "../lib/redact.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, SessionEvent, WorkingDirectory } from "../protocol/event.ts";
+import { type Acceptance, Answering, type Outcome } from "./answering.ts";
 import { type Answerer, Broker } from "./broker.ts";
 import { Budget } from "./budget.ts";
-import { conclude } from "./conclude.ts";
 import { Conversation } from "./conversation.ts";
 import { EventLog, type Listener } from "./event-log.ts";
 import { History } from "./history.ts";
-import { Inbox, type Incoming, incoming, queuedMessage, type SendOptions, userMessage } from "./inbox.ts";
+import { sessionHooks } from "./hooked-calls.ts";
+import { Inbox, type Incoming, incoming, type Notice, type SendOptions } from "./inbox.ts";
 import { Introduction } from "./introduction.ts";
-import { closeOpenCalls, recover } from "./recover.ts";
-import { type RunSettings, startRun } from "./start-run.ts";
+import { recover } from "./recover.ts";
+import type { RunSettings } from "./start-run.ts";
 import { shutdownData, summarise } from "./summary.ts";
 
 export interface SessionOptions extends RunSettings {
   readonly version: string;
   readonly context: WorkingDirectory;
   readonly name?: string;
+  /** Takes secrets out of everything that is said, before it is kept or told. */
+  readonly redactor?: Redactor;
+  /** Those who are told what happens and may have a say. */
+  readonly hooks?: (emit: Emit) => Hooks;
   /** Told before each message is answered, for what belongs to one message as a whole. */
   readonly onMessage?: (messageId: string) => void;
   /** Ends what its tools have open, before the log is let go of. */
@@ -33,9 +38,7 @@ export interface SessionOptions extends RunSettings {
   readonly onDefect?: (error: unknown) => void;
 }
 
-export type Outcome = LoopOutcome | { readonly kind: "failed"; readonly error: Error };
-
-export type { SendOptions };
+export type { Outcome, SendOptions };
 
 /** How long a queue rests after a provider said "too many" without saying for how long. */
 const RATE_LIMIT_PAUSE_MS = 120_000;
@@ -51,10 +54,9 @@ export class Session {
   readonly #inbox: Inbox;
   readonly #emit: Emit;
   readonly #broker: Broker;
-  readonly #approvals: Approval[] = [];
+  readonly #answering: Answering;
   readonly #waiters = new Map<string, (outcome: Outcome) => void>();
   readonly #startedAt: number;
-  #kept = false;
   #name: string | undefined;
   #working: Promise<void> | undefined;
   #abort = stoppable();
@@ -106,6 +108,7 @@ export class Session {
     this.#inbox = Inbox.restored(options.log.events);
     this.#startedAt = Date.parse(options.log.events[0]?.timestamp ?? "") || options.stamp.now();
     this.#log = new EventLog({
+      ...(options.redactor && { redactor: options.redactor }),
       store: options.log,
       stamp: options.stamp,
       fold: (event) => {
@@ -118,6 +121,28 @@ export class Session {
     this.#introduction.restored();
     this.#emit = (type, data) => this.#log.emit(undefined, type, data);
     this.#broker = new Broker({ emit: this.#emit, stamp: options.stamp });
+    const place = { sessionId: this.id, cwd: options.cwd };
+    this.#answering = new Answering({
+      settings: options,
+      log: this.#log,
+      emit: this.#emit,
+      conversation: this.#conversation,
+      history: this.#history,
+      introduction: this.#introduction,
+      budget: this.#budget,
+      inbox: this.#inbox,
+      broker: this.#broker,
+      hooks: options.hooks && sessionHooks(options.hooks(this.#emit), place),
+      refold: () => {
+        this.#conversation.reset();
+        for (const event of this.#log.events) this.#fold(event);
+      },
+      onTaken: (messageId) => {
+        options.onMessage?.(messageId);
+        this.#introduction.after(this.#emit);
+        this.#writeSummary().catch(() => undefined); // the log is the truth; lists fall back to it
+      },
+    });
   }
 
   get events(): readonly SessionEvent[] {
@@ -131,7 +156,7 @@ export class Session {
 
   /** Whether there is anything on disk to resume. */
   get isKept(): boolean {
-    return this.#kept || this.inherited > 0;
+    return this.#answering.begun || this.inherited > 0;
   }
 
   get budget(): Budget {
@@ -157,6 +182,9 @@ export class Session {
     void this.#emit("session.warning", { warningType, message });
   }
 
+  /** Says something on behalf of a part of the session. */
+  readonly say: Emit = (type, data) => this.#emit(type, data);
+
   /** As `subscribe`, but first hears everything kept so far: no gap, nothing twice. */
   follow(listener: Listener): () => void {
     return this.#log.follow(listener);
@@ -177,6 +205,13 @@ export class Session {
     const outcome = await settled.promise;
     await this.#working;
     return outcome;
+  }
+
+  /** Tells the agent something nobody typed: before its next model call, or by waking it when it is idle. */
+  notify(notice: Notice, { wakes = true } = {}): void {
+    if (this.#closing) return;
+    this.#inbox.notify(notice, wakes);
+    if (wakes) this.#working ??= this.#work();
   }
 
   /** Stops the turn that is under way; messages that wait are answered next. */
@@ -202,6 +237,7 @@ export class Session {
     this.abort();
     await this.#broker.close();
     await this.#working;
+    await this.#answering.end();
     try {
       if (this.#log.events.some(({ type }) => type === "user.message")) {
         await this.#log.repair();
@@ -222,7 +258,7 @@ export class Session {
     const message = incoming(this.#options.stamp.id("message"), options);
     void this.#emit("pending_messages.modified", {});
     if (this.#working) {
-      await this.#keepQueued(message);
+      await this.#answering.keepQueued(message);
       if (settle) this.#waiters.set(message.messageId, settle);
       if (message.mode === "immediate") this.#inbox.steer(message);
       else this.#inbox.enqueue(message);
@@ -239,15 +275,6 @@ export class Session {
     return message;
   }
 
-  async #keepQueued(message: Incoming): Promise<void> {
-    try {
-      await this.#emit("troupe.message_queued", queuedMessage(message));
-    } catch (error) {
-      this.#unsay(message);
-      throw error;
-    }
-  }
-
   /** Answers message after message until none waits. Never rejects: what goes wrong is an outcome and an event. */
   async #work(first?: Acceptance): Promise<void> {
     let outcome: Outcome | undefined;
@@ -255,7 +282,7 @@ export class Session {
       for (let next = this.#next(); next; next = this.#next()) {
         this.#abort = stoppable();
         const acceptance = next.messageId === first?.messageId ? first : undefined;
-        outcome = await this.#answer(next, acceptance);
+        outcome = await this.#answering.answer(next, this.#abort.signal, acceptance);
         for (const messageId of [next.messageId, ...this.#inbox.takeJoined()]) this.#settle(messageId, outcome);
         if (outcome.kind === "failed") break; // what waits is kept, and taken up with the next message
         if (this.#inbox.size > 0) await this.#restAfter(outcome);
@@ -271,75 +298,12 @@ export class Session {
   }
 
   #next(): Incoming | undefined {
-    return this.#closing ? undefined : this.#inbox.takeNext();
+    return this.#closing ? undefined : this.#inbox.takeNext(() => this.#options.stamp.id("message"));
   }
 
   #settle(messageId: string, outcome: Outcome): void {
     this.#waiters.get(messageId)?.(outcome);
     this.#waiters.delete(messageId);
-  }
-
-  async #answer(message: Incoming, acceptance?: Acceptance): Promise<Outcome> {
-    let taken = false;
-    try {
-      await this.#log.repair();
-      await this.#closeWhatIsOpen();
-      this.#introduction.before(this.#emit, { model: this.#options.model.model, system: this.#options.system });
-      await this.#emit("user.message", userMessage(message, acceptance ? "idle" : "queued"));
-      taken = true;
-      this.#kept = true;
-      acceptance?.accepted();
-      this.#options.onMessage?.(message.messageId);
-      this.#introduction.after(this.#emit);
-      this.#writeSummary().catch(() => undefined); // the log is the truth; lists fall back to it
-      const outcome = await runLoop(
-        startRun({
-          ...this.#options,
-          emit: this.#emit,
-          history: this.#history,
-          budget: this.#budget,
-          inbox: this.#inbox,
-          broker: this.#broker,
-          approvals: this.#approvals,
-          signal: this.#abort.signal,
-        }),
-      );
-      await conclude(outcome, this.#emit);
-      return outcome;
-    } catch (cause) {
-      const error = cause instanceof Error ? cause : new Error(String(cause));
-      if (!taken) this.#refuse(message, acceptance, error);
-      const errorType = error instanceof TroupeError && error.kind === "storage" ? "persistence" : "internal";
-      const stack = error.stack === undefined ? {} : { stack: error.stack };
-      this.#log.announce("session.error", { errorType, message: error.message, ...stack });
-      return { kind: "failed", error };
-    }
-  }
-
-  /** It never reached the log: its sender is told, or, when it was accepted before, it goes on waiting. */
-  #refuse(message: Incoming, acceptance: Acceptance | undefined, error: Error): void {
-    this.#unsay(message);
-    if (acceptance) acceptance.refused(error);
-    else this.#inbox.putBack(message);
-  }
-
-  /** What could not be written is unsaid, so that no model ever sees what its sender was told was refused. */
-  #unsay({ messageId }: Incoming): void {
-    const unsaid = this.#log.unsay(
-      (event) =>
-        (event.type === "user.message" && event.data.interactionId === messageId) ||
-        (event.type === "troupe.message_queued" && event.data.messageId === messageId),
-    );
-    if (!unsaid) return;
-    this.#conversation.reset();
-    for (const event of this.#log.events) this.#fold(event);
-  }
-
-  /** A turn that ended by a failure of ours is ended in the log before the next one begins. */
-  async #closeWhatIsOpen(): Promise<void> {
-    await closeOpenCalls(this.#conversation, this.#emit);
-    const { openTurn: turnId } = this.#conversation;
-    if (turnId !== undefined) await this.#emit("assistant.turn_end", { turnId });
   }
 
   async #restAfter(outcome: Outcome): Promise<void> {
@@ -381,11 +345,4 @@ function stoppable(): AbortController {
   const controller = new AbortController();
   setMaxListeners(0, controller.signal);
   return controller;
-}
-
-/** Resolves the sender's promise once the message is on disk. */
-interface Acceptance {
-  readonly messageId: string;
-  accepted(): void;
-  refused(error: Error): void;
 }

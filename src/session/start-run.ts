@@ -1,18 +1,22 @@
+import { join } from "node:path";
+import type { Redactor } from "../lib/redact.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { ModelCall, Run } from "../loop/run.ts";
 import type { Provider, Usage } from "../model/provider.ts";
-import type { Approval } from "../permissions/approvals.ts";
+import type { Grants } from "../permissions/grants.ts";
 import type { Policy } from "../permissions/policy.ts";
-import type { BinaryReference, Emit } from "../protocol/event.ts";
+import type { BinaryReference, Emit, EventData } from "../protocol/event.ts";
 import type { Image } from "../protocol/message.ts";
 import type { SessionLog } from "../store/store.ts";
 import type { Tool, ToolPorts } from "../tools/tool.ts";
-import type { Broker } from "./broker.ts";
+import { type Broker, brokerUser } from "./broker.ts";
 import type { Budget, Limits } from "./budget.ts";
 import type { History } from "./history.ts";
+import { hookedCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
+import { hookedStop } from "./hooked-run.ts";
 import type { Inbox } from "./inbox.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
-import { permitter } from "./permit.ts";
+import { type Permitter, permitter } from "./permit.ts";
 
 /** The model a session speaks to, with retries and limits already around it. */
 export interface SessionModel {
@@ -25,20 +29,36 @@ export interface SessionModel {
   costOf(usage: Usage): number | null;
 }
 
+/** What the agent is told and given, as of now: both may change from one model call to the next. */
+export interface Offer {
+  readonly system: string;
+  readonly tools: readonly Tool[];
+  /** One that is not shown and can be called all the same. */
+  find?(name: string): Tool | undefined;
+  /** Told once, before the first message. */
+  readonly skills?: EventData<"session.skills_loaded">["skills"];
+  /** Resolves when everything worth waiting for is there, or its time is up. */
+  ready?(signal: AbortSignal): Promise<void>;
+}
+
 /** What a session is given once and every run of it uses. */
 export interface RunSettings {
   readonly log: SessionLog;
   readonly stamp: Stamp;
   readonly model: SessionModel;
-  readonly system: string;
-  readonly tools: readonly Tool[];
+  readonly offer: Offer;
   readonly cwd: string;
   /** Folders the tools may touch; empty = no limit. */
   readonly roots: readonly string[];
   /** What may be touched without asking, and what never. */
   readonly policy: Policy;
+  /** What a person approved before, and will approve. */
+  readonly grants: Grants;
   /** What its tools reach beyond their calls. */
   readonly ports: ToolPorts;
+  readonly redactor?: Redactor;
+  /** Told when a tool may touch a file, before it does; what there is to know there reaches the agent in time. */
+  readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
   readonly limits?: Limits;
   /** Say the words as they arrive. */
   readonly streaming?: boolean;
@@ -53,21 +73,29 @@ interface RunParts extends RunSettings {
   readonly budget: Budget;
   readonly inbox: Inbox;
   readonly broker: Broker;
-  readonly approvals: Approval[];
   readonly signal: AbortSignal;
+  readonly hooks: SessionHooks | undefined;
 }
 
 const ASSUMED_CONTEXT_WINDOW = 128_000;
 
 /** Agent, model, tools and context become one Run: the only place where the loop's ports are filled. */
 export function startRun(parts: RunParts): Run {
-  const { log, model, emit, budget, history, limits = {} } = parts;
+  const { log, model, offer, emit, budget, history, limits = {} } = parts;
+  const { redactor } = parts;
+  const around = hookedCalls(parts.hooks);
+  const opinion = hookOpinion(parts.hooks);
   let turns = 0;
   return {
     provider: model.provider,
     model: model.model,
-    system: parts.system,
-    tools: parts.tools,
+    get system() {
+      return offer.system;
+    },
+    get tools() {
+      return answerable(offer.tools, parts.broker);
+    },
+    ...(offer.find && { findTool: (name) => offer.find?.(name) }),
     cwd: parts.cwd,
     roots: parts.roots,
     signal: parts.signal,
@@ -84,20 +112,45 @@ export function startRun(parts: RunParts): Run {
     inbox: parts.inbox,
     nextTurnId: () => String(turns++),
     history: () => history.messages(),
-    permit: permitter(parts),
-    ports: parts.ports,
+    permit: permitter({ ...parts, ...(opinion && { opinion }), ...(redactor && { refuses: carriesSecret(redactor) }) }),
+    ...(around && { around }),
+    ports: { ...parts.ports, user: brokerUser(parts.broker, { content: async () => "" }) },
     usageInfo: () => ({
-      currentTokens: Math.ceil((parts.system.length + history.characters) / 4),
+      currentTokens: Math.ceil((offer.system.length + history.characters) / 4),
       messagesLength: history.length,
       tokenLimit: model.contextWindow ?? ASSUMED_CONTEXT_WINDOW,
     }),
     beforeModelCall: async () => budget.reached(limits),
-    beforeStopping: async () => "stop",
+    beforeStopping: hookedStop({ ...parts, transcriptPath: join(log.directory, "events.jsonl") }),
     spent: (call) => reportUsage(call, model, emit),
-    bound: (content, toolName) =>
-      boundOutput({ content, toolName, maxBytes: parts.largeOutputBytes ?? LARGE_OUTPUT_BYTES, log }),
+    bound: (content, toolName) => {
+      const maxBytes = parts.largeOutputBytes ?? LARGE_OUTPUT_BYTES;
+      // What goes to a file passes no event, so secrets are taken out here.
+      return boundOutput({ content: parts.redactor?.text(content) ?? content, toolName, maxBytes, log });
+    },
     keepImages: (images) => keepImages(images, log),
   };
+}
+
+/** Nothing known to be secret leaves in an address, a command or a call to a server, whatever is allowed. */
+function carriesSecret(redactor: Redactor): NonNullable<Permitter["refuses"]> {
+  return ({ access }) => {
+    const outgoing =
+      access.kind === "url"
+        ? access.url
+        : access.kind === "shell"
+          ? access.command
+          : access.kind === "mcp"
+            ? JSON.stringify(access.args ?? {})
+            : "";
+    return redactor.holdsSecret(outgoing) ? "it would carry a secret value out" : undefined;
+  };
+}
+
+/** What would ask a question is offered only while someone can answer it. */
+function answerable(tools: readonly Tool[], broker: Broker): readonly Tool[] {
+  const cannot = tools.some(({ needs }) => needs && !broker.canAnswer(needs));
+  return cannot ? tools.filter(({ needs }) => !needs || broker.canAnswer(needs)) : tools;
 }
 
 async function reportUsage(call: ModelCall, model: SessionModel, emit: Emit): Promise<void> {

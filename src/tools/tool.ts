@@ -3,11 +3,14 @@
  * cannot tell them apart. One file per tool, one line in `builtin.ts`.
  */
 import * as z from "zod";
+import type { EventData } from "../protocol/event.ts";
 import type { Image } from "../protocol/message.ts";
 import type { Access } from "../protocol/permission.ts";
 import type { SessionDatabase } from "./database/session-database.ts";
 import type { Files } from "./files.ts";
+import type { McpPort } from "./mcp/resources.ts";
 import type { Shells } from "./shell/shells.ts";
+import type { Tasks } from "./tasks.ts";
 import type { User } from "./user.ts";
 import type { WebAccess } from "./web/web-access.ts";
 
@@ -17,6 +20,10 @@ export interface ToolResult {
   /** What a person sees instead, where that differs (a diff). */
   readonly detailedContent?: string;
   readonly images?: readonly Image[];
+  /** Said to the model in the user's role, once all results of the reply are in. */
+  readonly messages?: readonly { readonly content: string; readonly source: string }[];
+  /** Set by the tool that brought a skill into the conversation. */
+  readonly skillInvoked?: EventData<"skill.invoked">;
   /** Set by the tool that declares the whole task done. */
   readonly taskComplete?: { readonly summary?: string };
 }
@@ -28,6 +35,8 @@ export interface ToolPorts {
   readonly database?: SessionDatabase;
   readonly user?: User;
   readonly shells?: Shells;
+  readonly tasks?: Tasks;
+  readonly mcp?: McpPort;
 }
 
 /** The only way a tool reaches the rest of troupe. */
@@ -63,6 +72,11 @@ export interface BoundCall {
   run(context: ToolContext): Promise<ToolResult>;
 }
 
+export type ToolOrigin =
+  | { readonly kind: "mcp"; readonly serverName: string; readonly toolName: string }
+  /** A tool that a client program runs. */
+  | { readonly kind: "custom" };
+
 export interface Tool {
   readonly name: string;
   readonly description: string;
@@ -74,6 +88,10 @@ export interface Tool {
   /** True when success ends the turn without another model call. */
   readonly terminal: boolean;
   readonly timeoutMs: number;
+  /** Offered only while someone can answer requests of this kind. */
+  readonly needs?: "user_input" | "exit_plan_mode";
+  /** Whose it is; absent for what is built in. */
+  readonly from?: ToolOrigin;
   /** Throws a `ToolError` when the arguments do not fit; after that `run` is fully typed. */
   bind(rawArguments: unknown): BoundCall;
 }
@@ -89,6 +107,7 @@ export function defineTool<S extends z.ZodType>(definition: {
   exclusive?: boolean;
   terminal?: boolean;
   timeoutMs?: number;
+  needs?: NonNullable<Tool["needs"]>;
   access?: (input: z.infer<S>, context: ToolContext) => Access | readonly Access[] | Promise<readonly Access[]>;
   run: (input: z.infer<S>, context: ToolContext) => Promise<ToolResult>;
 }): Tool {
@@ -105,6 +124,7 @@ export function defineTool<S extends z.ZodType>(definition: {
     exclusive: definition.exclusive ?? false,
     terminal: definition.terminal ?? false,
     timeoutMs: definition.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    ...(definition.needs && { needs: definition.needs }),
     bind(rawArguments) {
       const parsed = input.safeParse(rawArguments);
       if (!parsed.success) throw new ToolError(`Bad arguments for ${name}: ${z.prettifyError(parsed.error)}`);

@@ -59,7 +59,7 @@ describe("a rule that cannot be used is an error with its place and a remedy", (
     ["gitub(x)", '"gitub" is neither a kind, a tool nor an MCP server (did you mean github?)'],
     [
       "zzzzzzzz",
-      '"zzzzzzzz" is neither a kind, a tool nor an MCP server (known kinds are shell, read, write, url, memory, mcp)',
+      '"zzzzzzzz" is neither a kind, a tool nor an MCP server (known kinds are shell, read, write, url, memory, mcp, mcp-sampling, custom-tool, agent, sandbox-off)',
     ],
     ["", "it is empty"],
     ["shell(git", "it must read kind or kind(argument), with one pair of parentheses around the argument"],

@@ -1,11 +1,12 @@
 /** What the tests of the permission engine share: names, rules and a policy around a folder. */
-import type { GuardedAccess } from "../../src/permissions/access.ts";
+
 import type { Approval } from "../../src/permissions/approvals.ts";
 import { decide } from "../../src/permissions/decide.ts";
 import type { Decision, Mode, PermissionQuestion, Policy } from "../../src/permissions/policy.ts";
 import { isThere, realPathOf } from "../../src/permissions/resolve-path.ts";
 import { parseRule, type Rule, type RuleEffect, type RuleNames } from "../../src/permissions/rules.ts";
 import { analyseShell, loadShellParser } from "../../src/permissions/shell/analyse.ts";
+import type { Access } from "../../src/protocol/permission.ts";
 
 export const names: RuleNames = {
   tools: { bash: "shell", view: "read", grep: "read", create: "write", edit: "write", web_fetch: "url" },
@@ -52,7 +53,7 @@ export function policy(parts: PolicyParts = {}): Policy {
 export const yolo: Partial<Mode> = { allTools: true, allPaths: true, allUrls: true };
 
 export function shellQuestion(command: string, cwd = ROOT): PermissionQuestion {
-  const access: GuardedAccess = { kind: "shell", command, cwd, intention: "" };
+  const access: Access = { kind: "shell", command, cwd, intention: "" };
   return { access, toolName: "bash", cwd, analysis: analyseShell(parser, command) };
 }
 
@@ -60,7 +61,7 @@ export function decideCommand(command: string, parts: PolicyParts = {}): Decisio
   return decide(policy(parts), shellQuestion(command, parts.root));
 }
 
-export function decideAccess(access: GuardedAccess, parts: PolicyParts = {}, toolName = "view"): Decision {
+export function decideAccess(access: Access, parts: PolicyParts = {}, toolName = "view"): Decision {
   return decide(policy(parts), { access, toolName, cwd: parts.root ?? ROOT });
 }
 

@@ -10,6 +10,7 @@ import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { fauxModel } from "../../src/model/faux/faux-model.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
+import { memoryGrants } from "../../src/permissions/grants.ts";
 import { policyOf } from "../../src/runtime/policy.ts";
 import { Session } from "../../src/session/session.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
@@ -49,13 +50,13 @@ const options = {
   stamp: systemStamp,
   version: "0",
   model: { provider: fauxModel(...steps), providerId: "faux", model: "faux", costOf: () => 0 },
-  system: "You act.",
-  tools: [act],
+  offer: { system: "You act.", tools: [act] },
   cwd: root,
   roots: [root],
   context: { cwd: root },
   policy: policyOf({}, { roots: [root], stateRoot: root, writable: [] }),
   ports: {},
+  grants: memoryGrants(),
 };
 const session = await (mode === "create" ? Session.create(options) : Session.resume(options));
 session.follow((event) => {

@@ -77,7 +77,30 @@ describe("a question to whoever is attached", () => {
     session.attach(answering({ kind: "denied-interactively-by-user", feedback: "use b.txt" }));
     await session.sendAndWait({ prompt: "go" });
     expect(existsSync(join(folder.path, "a.txt"))).toBe(false);
-    expect(model.requests[1]?.messages[2]?.content).toBe("The user declined this call. They said: use b.txt");
+    expect(model.requests[1]?.messages[2]?.content).toBe("The user rejected this tool call. They said: use b.txt");
+  });
+
+  it("declined without a word: the turn ends, and the next prompt goes on from there", async () => {
+    await using folder = await tempFolder();
+    const { session, model } = await asking(folder.path, [write("a.txt"), says("what instead?")]);
+    session.attach(answering({ kind: "denied-interactively-by-user" }));
+    expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "done" });
+    expect(model.requests).toHaveLength(1);
+    expect(dataOf(session.events, "tool.execution_complete")).toMatchObject([
+      { success: false, error: { code: "rejected", message: "The user rejected this tool call." } },
+    ]);
+    await session.sendAndWait({ prompt: "b.txt" });
+    expect(model.requests[1]?.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "user"]);
+  });
+
+  it("approved for the place: kept there, and not asked again", async () => {
+    await using folder = await tempFolder();
+    const { session } = await asking(folder.path, [write("a.txt"), write("b.txt"), says("done")]);
+    const person = answering({ kind: "approved-for-location", approval: { kind: "write" }, locationKey: folder.path });
+    session.attach(person);
+    await session.sendAndWait({ prompt: "go" });
+    expect(person.asked).toBe(1);
+    expect(existsSync(join(folder.path, "b.txt"))).toBe(true);
   });
 
   it("is not even asked where a rule denies", async () => {

@@ -2,6 +2,7 @@ import * as z from "zod";
 import { fauxModel } from "../../src/model/faux/faux-model.ts";
 import type { Step } from "../../src/model/faux/faux-plan.ts";
 import type { Provider } from "../../src/model/provider.ts";
+import { memoryGrants } from "../../src/permissions/grants.ts";
 import type { EventData, EventType, SessionEvent } from "../../src/protocol/event.ts";
 import { policyOf } from "../../src/runtime/policy.ts";
 import { Session, type SessionOptions } from "../../src/session/session.ts";
@@ -18,24 +19,35 @@ export interface Stage {
   readonly store: Store;
 }
 
-type More = Partial<Omit<SessionOptions, "model" | "log">> & { store?: Store; provider?: Provider; resume?: string };
+type More = Partial<Omit<SessionOptions, "model" | "log"> & SessionOptions["offer"]> & {
+  store?: Store;
+  provider?: Provider;
+  resume?: string;
+};
 
 /** A session on a scripted model, with everything else real. */
 export async function stage(steps: readonly Step[], more: More = {}): Promise<Stage> {
   const model = fauxModel(...steps);
-  const { store = memoryStore(), provider = model, resume, ...rest } = more;
+  const {
+    store = memoryStore(),
+    provider = model,
+    resume,
+    system = "You are on stage.",
+    tools = [echo],
+    ...rest
+  } = more;
   const options: SessionOptions = {
     log: await (resume ? store.open(resume) : store.create("session-1")),
     stamp: fauxStamp(),
     version: "0.0.0",
     model: { provider, providerId: "faux", model: "faux-1", costOf: () => 0 },
-    system: "You are on stage.",
-    tools: [echo],
+    offer: { system, tools },
     cwd: "/stage",
     roots: ["/stage"],
     context: { cwd: "/stage" },
     policy: policyOf({ allTools: true }, { roots: rest.roots ?? ["/stage"], stateRoot: "/nowhere", writable: [] }),
     ports: {},
+    grants: memoryGrants(),
     ...rest,
   };
   const session = await (resume ? Session.resume(options) : Session.create(options));

@@ -1,0 +1,120 @@
+/** What hooks, skills, MCP servers and notices to the agent say of themselves. */
+import * as z from "zod";
+import { barrier, count, ephemeral, event, JsonValue, text } from "./define-event.ts";
+
+const SkillSource = z.enum([
+  "project",
+  "inherited",
+  "personal-copilot",
+  "personal-agents",
+  "plugin",
+  "custom",
+  "builtin",
+]);
+const McpStatus = z.enum(["connected", "failed", "needs-auth", "pending", "disabled", "stopped", "not_configured"]);
+
+/** Why the agent is told something nobody typed. */
+const NotificationKind = z.discriminatedUnion("type", [
+  z.object({
+    type: z.literal("agent_completed"),
+    agentId: text,
+    agentType: text,
+    status: z.enum(["completed", "failed"]),
+    description: text.exactOptional(),
+    prompt: text.exactOptional(),
+  }),
+  z.object({ type: z.literal("agent_idle"), agentId: text, agentType: text, description: text.exactOptional() }),
+  z.object({
+    type: z.literal("new_inbox_message"),
+    entryId: text,
+    senderName: text,
+    senderType: text,
+    summary: text,
+  }),
+  z.object({
+    type: z.literal("shell_completed"),
+    shellId: text,
+    exitCode: count.exactOptional(),
+    description: text.exactOptional(),
+  }),
+  z.object({ type: z.literal("shell_detached_completed"), shellId: text, description: text.exactOptional() }),
+  z.object({
+    type: z.literal("instruction_discovered"),
+    sourcePath: text,
+    triggerFile: text,
+    triggerTool: text,
+    description: text.exactOptional(),
+  }),
+  z.object({ type: z.literal("unclassified"), metadata: JsonValue.exactOptional() }),
+]);
+
+export const extensionEvents = [
+  event("hook.start", () => z.object({ hookInvocationId: text, hookType: text, input: JsonValue.exactOptional() })),
+  event("hook.end", () =>
+    z.object({
+      hookInvocationId: text,
+      hookType: text,
+      output: JsonValue.exactOptional(),
+      success: z.boolean(),
+      error: z.object({ message: text, source: text.exactOptional(), stack: text.exactOptional() }).exactOptional(),
+    }),
+  ),
+  event("hook.progress", () => z.object({ message: text, temporary: z.boolean().exactOptional() }), ephemeral),
+  event("skill.invoked", () =>
+    z.object({
+      name: text,
+      path: text,
+      content: text,
+      description: text.exactOptional(),
+      allowedTools: z.array(text).exactOptional(),
+      source: text.exactOptional(),
+      pluginName: text.exactOptional(),
+      pluginVersion: text.exactOptional(),
+      trigger: z.enum(["user-invoked", "agent-invoked", "context-load"]).exactOptional(),
+    }),
+  ),
+  event(
+    "session.skills_loaded",
+    () =>
+      z.object({
+        skills: z.array(
+          z.object({
+            name: text,
+            description: text,
+            enabled: z.boolean(),
+            userInvocable: z.boolean(),
+            source: SkillSource,
+            path: text.exactOptional(),
+            argumentHint: text.exactOptional(),
+            commandName: text.exactOptional(),
+          }),
+        ),
+      }),
+    ephemeral,
+  ),
+  event(
+    "session.mcp_servers_loaded",
+    () =>
+      z.object({
+        servers: z.array(
+          z.object({
+            name: text,
+            status: McpStatus,
+            source: z.enum(["user", "workspace", "plugin", "builtin"]).exactOptional(),
+            transport: z.enum(["stdio", "http", "sse", "memory"]).exactOptional(),
+            pluginName: text.exactOptional(),
+            error: text.exactOptional(),
+          }),
+        ),
+      }),
+    ephemeral,
+  ),
+  event(
+    "session.mcp_server_status_changed",
+    () => z.object({ serverName: text, status: McpStatus, error: text.exactOptional() }),
+    ephemeral,
+  ),
+  event("mcp.tools.list_changed", () => z.object({ serverName: text }), ephemeral),
+  /** Said to the agent as a message of the user's role, though nobody typed it. Stored before anyone is told. */
+  event("system.notification", () => z.object({ content: text, kind: NotificationKind }), barrier),
+] as const;

@@ -1,0 +1,155 @@
+import { type Outcome as LoopOutcome, runLoop } from "../loop/loop.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { Emit } from "../protocol/event.ts";
+import type { Broker } from "./broker.ts";
+import type { Budget } from "./budget.ts";
+import { conclude } from "./conclude.ts";
+import type { Conversation } from "./conversation.ts";
+import type { EventLog } from "./event-log.ts";
+import type { History } from "./history.ts";
+import type { SessionHooks } from "./hooked-calls.ts";
+import { endReason, hookedRun } from "./hooked-run.ts";
+import { type Inbox, type Incoming, queuedMessage } from "./inbox.ts";
+import type { Introduction } from "./introduction.ts";
+import { closeOpenCalls } from "./recover.ts";
+import { type RunSettings, startRun } from "./start-run.ts";
+import { takesTime, takeUp } from "./take-up.ts";
+
+export type Outcome = LoopOutcome | { readonly kind: "failed"; readonly error: Error };
+
+/** Whoever sent the message that started the work waits to hear whether it was taken. */
+export interface Acceptance {
+  readonly messageId: string;
+  accepted(): void;
+  refused(error: Error): void;
+}
+
+interface AnsweringParts {
+  readonly settings: RunSettings;
+  readonly log: EventLog;
+  readonly emit: Emit;
+  readonly conversation: Conversation;
+  readonly history: History;
+  readonly introduction: Introduction;
+  readonly budget: Budget;
+  readonly inbox: Inbox;
+  readonly broker: Broker;
+  readonly hooks: SessionHooks | undefined;
+  /** Makes the conversation anew from the log. */
+  refold(): void;
+  /** Told when a message stands in the log and its answer begins. */
+  onTaken(messageId: string): void;
+}
+
+/** How the main agent answers messages, one at a time. What goes wrong is an outcome and an event, never thrown. */
+export class Answering {
+  readonly #parts: AnsweringParts;
+  readonly #source: "new" | "resume";
+  #begun = false;
+  #last: Outcome | undefined;
+
+  constructor(parts: AnsweringParts) {
+    this.#parts = parts;
+    this.#source = parts.log.events.length > 0 ? "resume" : "new";
+  }
+
+  /** Whether this process has taken up a message. */
+  get begun(): boolean {
+    return this.#begun;
+  }
+
+  async answer(message: Incoming, signal: AbortSignal, acceptance?: Acceptance): Promise<Outcome> {
+    this.#last = await this.#answer(message, signal, acceptance);
+    return this.#last;
+  }
+
+  /** From here on a message that waits is not lost; one that could not be kept was never said. */
+  async keepQueued(message: Incoming): Promise<void> {
+    try {
+      await this.#parts.emit("troupe.message_queued", queuedMessage(message));
+    } catch (error) {
+      this.#unsay(message);
+      throw error;
+    }
+  }
+
+  /** What began has an end, told once, however it came. */
+  async end(): Promise<void> {
+    const { hooks } = this.#parts;
+    if (this.#begun && hooks?.has("sessionEnd")) {
+      await hooks.fire("sessionEnd", endReason(this.#last)).catch(() => undefined);
+    }
+  }
+
+  async #answer(message: Incoming, signal: AbortSignal, acceptance?: Acceptance): Promise<Outcome> {
+    const { settings, log, emit, hooks, introduction } = this.#parts;
+    let waiting = acceptance;
+    let taken = false;
+    try {
+      await log.repair();
+      await this.#closeWhatIsOpen();
+      const source = this.#begun ? undefined : this.#source;
+      if (waiting && takesTime({ offer: settings.offer, hooks, source })) {
+        await this.keepQueued(message);
+        waiting.accepted();
+        waiting = undefined;
+      }
+      const { offer, model } = settings;
+      const delivery = acceptance ? "idle" : "queued";
+      const place = { emit, hooks, offer, introduction, model: model.model, source, delivery, signal } as const;
+      const answer = await takeUp(message, place);
+      taken = true;
+      this.#begun = true;
+      waiting?.accepted();
+      this.#parts.onTaken(message.messageId);
+      const outcome = await (answer === undefined ? this.#run(signal) : this.#say(answer));
+      await conclude(outcome, emit);
+      return outcome;
+    } catch (cause) {
+      const error = cause instanceof Error ? cause : new Error(String(cause));
+      if (!taken) this.#refuse(message, waiting, error);
+      const errorType = error instanceof TroupeError && error.kind === "storage" ? "persistence" : "internal";
+      const stack = error.stack === undefined ? {} : { stack: error.stack };
+      log.announce("session.error", { errorType, message: error.message, ...stack });
+      return { kind: "failed", error };
+    }
+  }
+
+  #run(signal: AbortSignal): Promise<LoopOutcome> {
+    const { settings, emit, hooks, history, budget, inbox, broker } = this.#parts;
+    const parts = { ...settings, emit, hooks, history, budget, inbox, broker, signal };
+    return hookedRun(() => runLoop(startRun(parts)), { hooks, emit, signal });
+  }
+
+  /** A hook has answered in the model's place. */
+  async #say(content: string): Promise<LoopOutcome> {
+    const { emit, settings } = this.#parts;
+    await emit("assistant.message", { messageId: settings.stamp.id("message"), content, toolRequests: [] });
+    return { kind: "done", answer: content };
+  }
+
+  /** It never reached the log: its sender is told, or, when it was accepted before, it goes on waiting. */
+  #refuse(message: Incoming, waiting: Acceptance | undefined, error: Error): void {
+    this.#unsay(message);
+    if (waiting) waiting.refused(error);
+    else this.#parts.inbox.putBack(message);
+  }
+
+  /** What could not be written is unsaid, so that no model ever sees what its sender was told was refused. */
+  #unsay({ messageId }: Incoming): void {
+    const unsaid = this.#parts.log.unsay(
+      (event) =>
+        (event.type === "user.message" && event.data.interactionId === messageId) ||
+        (event.type === "troupe.message_queued" && event.data.messageId === messageId),
+    );
+    if (unsaid) this.#parts.refold();
+  }
+
+  /** A turn that ended by a failure of ours is ended in the log before the next one begins. */
+  async #closeWhatIsOpen(): Promise<void> {
+    const { conversation, emit } = this.#parts;
+    await closeOpenCalls(conversation, emit);
+    const { openTurn: turnId } = conversation;
+    if (turnId !== undefined) await emit("assistant.turn_end", { turnId });
+  }
+}

@@ -1,0 +1,98 @@
+/** Tools that a client program runs: to the agent they are tools like any other; the broker carries the call. */
+import * as z from "zod";
+import type { Json } from "../lib/json.ts";
+import { clip } from "../lib/text.ts";
+import { type Tool, ToolError, type ToolErrorCode, type ToolResult } from "../tools/tool.ts";
+
+export interface ExternalToolDefinition {
+  readonly name: string;
+  readonly description?: string;
+  /** A JSON schema of an object; anything else is ignored. */
+  readonly parameters?: Readonly<Record<string, unknown>>;
+  /** Must be set to take the place of a built-in tool. */
+  readonly overridesBuiltInTool?: boolean;
+  readonly skipPermission?: boolean;
+  /** Success ends the turn without another model call. */
+  readonly isTerminal?: boolean;
+  readonly defer?: "auto" | "never";
+}
+
+export type RunExternal = (
+  call: { readonly toolCallId: string; readonly toolName: string; readonly arguments: Json },
+  signal: AbortSignal,
+) => Promise<{ readonly result?: Json; readonly error?: string } | "unavailable" | "cancelled">;
+
+/** A program may take its time; whoever waits for it can stop it. */
+const TIMEOUT_MS = 60 * 60 * 1000;
+const MAX_DESCRIPTION_CHARACTERS = 16_384;
+
+export function externalTool(definition: ExternalToolDefinition, run: RunExternal): Tool {
+  const { name, parameters = { type: "object", properties: {} } } = definition;
+  const description = clip(definition.description ?? "", MAX_DESCRIPTION_CHARACTERS);
+  return {
+    name,
+    description,
+    parameters,
+    readOnly: false,
+    exclusive: false,
+    terminal: definition.isTerminal ?? false,
+    timeoutMs: TIMEOUT_MS,
+    from: { kind: "custom" },
+    bind(raw) {
+      const given = z.json().safeParse(raw ?? {});
+      if (!given.success) throw new ToolError(`Bad arguments for ${name}: they are not JSON.`);
+      const args = given.data;
+      return {
+        access: async () =>
+          definition.skipPermission
+            ? []
+            : [{ kind: "custom-tool", toolName: name, toolDescription: description, args }],
+        run: async ({ toolCallId, signal }) => {
+          const answer = await run({ toolCallId, toolName: name, arguments: args }, signal);
+          signal.throwIfAborted();
+          if (typeof answer === "string") throw new ToolError(`${name}: the program that runs this tool is gone.`);
+          return resultOf({ name, args }, answer);
+        },
+      };
+    },
+  };
+}
+
+const Result = z.object({
+  textResultForLlm: z.string(),
+  resultType: z.enum(["success", "failure", "rejected", "denied", "timeout"]).default("success"),
+  sessionLog: z.string().optional(),
+  binaryResultsForLlm: z
+    .array(
+      z.object({
+        data: z.string(),
+        mimeType: z.string(),
+        type: z.enum(["image", "resource"]),
+        description: z.string().optional(),
+      }),
+    )
+    .optional(),
+});
+
+/** What a program throws is its own affair: the model only hears that it failed. */
+function resultOf(call: { name: string; args: Json }, answer: { result?: Json; error?: string }): ToolResult {
+  if (answer.error !== undefined) {
+    const given = clip(JSON.stringify(call.args), 2000);
+    throw new ToolError(
+      `Failed to execute \`${call.name}\` tool with arguments: ${given} due to error: Error: Tool execution failed`,
+    );
+  }
+  if (typeof answer.result === "string") return { content: answer.result };
+  const parsed = Result.safeParse(answer.result);
+  if (!parsed.success) return { content: answer.result === undefined ? "" : JSON.stringify(answer.result) };
+  const { textResultForLlm: content, resultType, sessionLog, binaryResultsForLlm = [] } = parsed.data;
+  if (resultType !== "success") throw new ToolError(content, { code: resultType satisfies ToolErrorCode });
+  const images = binaryResultsForLlm
+    .filter(({ type }) => type === "image")
+    .map(({ data, mimeType, description }) => ({ data, mimeType, ...(description !== undefined && { description }) }));
+  return {
+    content,
+    ...(sessionLog !== undefined && { detailedContent: sessionLog }),
+    ...(images.length > 0 && { images }),
+  };
+}

@@ -1,0 +1,109 @@
+import type { Hooks } from "../hooks/fire.ts";
+import type { HookInput, HookInputs, HookOutput, HookPoint } from "../hooks/points.ts";
+import type { Json } from "../lib/json.ts";
+import type { AroundCalls, BeforeCall } from "../loop/run.ts";
+import type { PermissionRequest } from "./broker.ts";
+import type { Opinion } from "./permit.ts";
+
+/** The hooks of a session, already told which session and folder it is. */
+export interface SessionHooks {
+  has(point: HookPoint): boolean;
+  fire<P extends HookPoint>(point: P, input: HookInputs[P], signal?: AbortSignal): Promise<HookOutput<P>>;
+}
+
+export function sessionHooks(hooks: Hooks, place: { sessionId: string; cwd: string }): SessionHooks {
+  return {
+    has: (point) => hooks.has(point),
+    // An input is what all points have and what this one adds.
+    fire: (point, input, signal) =>
+      hooks.fire(point, { ...place, ...input } as HookInput<typeof point>, signal ? { signal } : {}),
+  };
+}
+
+/** Hooks around the calls of tools; undefined when there are none, so that calls cost nothing more. */
+export function hookedCalls(hooks: SessionHooks | undefined): AroundCalls | undefined {
+  if (!hooks) return undefined;
+  const concerned = ["preToolUse", "postToolUse", "postToolUseFailure"] as const;
+  if (!concerned.some((point) => hooks.has(point))) return undefined;
+  return {
+    async before(call, signal) {
+      if (!hooks.has("preToolUse")) return { kind: "go" };
+      return beforeCall(await hooks.fire("preToolUse", { toolName: call.name, toolArgs: call.arguments }, signal));
+    },
+    async after(call, end, signal) {
+      const { name: toolName, arguments: toolArgs } = call;
+      let failure = end.ok || end.code === "denied" || end.code === "rejected" ? undefined : end.message;
+      let content: string | undefined;
+      const context: (string | undefined)[] = [];
+      if (end.ok && hooks.has("postToolUse")) {
+        const toolResult = { resultType: "success" as const, textResultForLlm: end.content };
+        const said = await hooks.fire("postToolUse", { toolName, toolArgs, toolResult }, signal);
+        context.push(said.additionalContext);
+        if (said.modifiedResult?.resultType === "success") content = said.modifiedResult.textResultForLlm;
+        else failure = said.modifiedResult?.textResultForLlm;
+      }
+      if (failure !== undefined && hooks.has("postToolUseFailure")) {
+        const said = await hooks.fire("postToolUseFailure", { toolName, toolArgs, error: failure }, signal);
+        context.push(said.additionalContext);
+      }
+      const added = context.filter((text) => text !== undefined && text !== "").join("\n\n");
+      return {
+        ...(content !== undefined && { content }),
+        ...(end.ok && failure !== undefined && { failure }),
+        ...(added !== "" && { context: added }),
+      };
+    },
+  };
+}
+
+function beforeCall(said: HookOutput<"preToolUse">): BeforeCall {
+  const reason = said.permissionDecisionReason;
+  if (said.permissionDecision === "deny") {
+    return { kind: "deny", message: `Denied by preToolUse hook: ${reason ?? "No reason provided"}` };
+  }
+  if (said.handled) return { kind: "answer", content: said.responseContent ?? "" };
+  return {
+    kind: "go",
+    ...(said.modifiedArgs !== undefined && { arguments: said.modifiedArgs }),
+    ...(said.permissionDecision === "allow" && { approvedBy: "a preToolUse hook" }),
+    ...(said.permissionDecision === "ask" && { ask: reason ?? "A hook wants a person to look at this call." }),
+    ...(said.additionalContext && { context: said.additionalContext }),
+  };
+}
+
+/** What hooks say of a permission request; undefined when none is asked. */
+export function hookOpinion(hooks: SessionHooks | undefined) {
+  if (!hooks?.has("permissionRequest")) return undefined;
+  return async (request: PermissionRequest, signal: AbortSignal): Promise<Opinion> => {
+    const { toolName, toolInput } = asToolCall(request);
+    const input = { hookName: "permissionRequest", toolName, toolInput, permissionSuggestions: [] } as const;
+    const { behavior, message, interrupt } = await hooks.fire("permissionRequest", input, signal);
+    if (behavior === "allow") return { kind: "allow", by: "a permissionRequest hook" };
+    if (behavior !== "deny") return { kind: "none" };
+    return { kind: "deny", ...(message !== undefined && { message }), ...(interrupt !== undefined && { interrupt }) };
+  };
+}
+
+/** Hooks are asked in the words of tools, whatever kind of permission it is. */
+function asToolCall(request: PermissionRequest): { toolName: string; toolInput: Json } {
+  switch (request.kind) {
+    case "shell":
+      return { toolName: "bash", toolInput: { command: request.fullCommandText, description: request.intention } };
+    case "write":
+      return { toolName: "edit", toolInput: { path: request.fileName, diff: request.diff } };
+    case "read":
+      return { toolName: "view", toolInput: { path: request.path } };
+    case "mcp":
+      return { toolName: `${request.serverName}/${request.toolName}`, toolInput: request.args ?? {} };
+    case "url":
+      return { toolName: "web_fetch", toolInput: { url: request.url } };
+    case "memory": {
+      const { subject = "", fact, citations = "" } = request;
+      return { toolName: "store_memory", toolInput: { subject, fact, citations } };
+    }
+    case "custom-tool":
+      return { toolName: request.toolName, toolInput: request.args ?? {} };
+    case "hook":
+      return { toolName: request.toolName, toolInput: request.toolArgs ?? {} };
+  }
+}

@@ -1,0 +1,62 @@
+import type { Emit, EventData } from "../protocol/event.ts";
+import type { SessionHooks } from "./hooked-calls.ts";
+import { type HookedPrompt, hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
+import { type Incoming, userMessage } from "./inbox.ts";
+import type { Introduction } from "./introduction.ts";
+import type { Offer } from "./start-run.ts";
+
+interface TakeUp {
+  readonly emit: Emit;
+  readonly hooks: SessionHooks | undefined;
+  readonly offer: Offer;
+  readonly introduction: Introduction;
+  readonly model: string;
+  /** Set for the first message this process takes up. */
+  readonly source: "new" | "resume" | undefined;
+  readonly delivery: "idle" | "queued";
+  readonly signal: AbortSignal;
+}
+
+/** Whether taking up a message may keep its sender waiting: then it is kept and accepted before. */
+export function takesTime({ offer, hooks, source }: Pick<TakeUp, "offer" | "hooks" | "source">): boolean {
+  return offer.ready !== undefined || promptIsHooked(hooks, source !== undefined);
+}
+
+/**
+ * Puts a message into the log, with everything a reader must know around it and what hooks have to say about it.
+ * Returns the answer when a hook has given one in the model's place.
+ */
+export async function takeUp(message: Incoming, parts: TakeUp): Promise<string | undefined> {
+  const { emit, offer, introduction, model, signal } = parts;
+  await untilAborted(offer.ready?.(signal), signal);
+  const said = message.notice ? undefined : await hooked(userMessage(message, parts.delivery), parts);
+  introduction.before(emit, { model, offer });
+  if (message.notice) await emit("system.notification", message.notice);
+  if (!said) return undefined;
+  for (const context of said.before) void emit("user.message", context);
+  await emit("user.message", said.prompt);
+  for (const context of said.after) await emit("user.message", context);
+  return said.answer;
+}
+
+/** Who gives up while hooks think has still said what they said. */
+async function hooked(prompt: EventData<"user.message">, parts: TakeUp): Promise<HookedPrompt> {
+  const { hooks, source, signal } = parts;
+  const plain = { before: [], prompt, after: [] };
+  if (!promptIsHooked(hooks, source !== undefined)) return plain;
+  try {
+    return await hookPrompt(hooks, prompt, { signal, ...(source && { source }) });
+  } catch (error) {
+    if (signal.aborted) return plain;
+    throw error;
+  }
+}
+
+async function untilAborted(work: Promise<void> | undefined, signal: AbortSignal): Promise<void> {
+  if (!work) return;
+  try {
+    await work;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}

@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import {
+  chooseTools,
+  mainTools,
+  requireKnown,
+  type ToolChoice,
+  unknownEntries,
+} from "../../src/runtime/tool-choice.ts";
+import { externalTool } from "../../src/session/external-tools.ts";
+import type { Tool } from "../../src/tools/tool.ts";
+import { tool } from "../support/stage.ts";
+
+const builtin = (name: string): Tool => tool(name, async () => name);
+const mcp = (serverName: string, toolName: string): Tool => ({
+  ...builtin(`${serverName}-${toolName}`),
+  from: { kind: "mcp", serverName, toolName },
+});
+const custom = (name: string): Tool => externalTool({ name }, async () => ({ result: name }));
+const all = [builtin("view"), builtin("edit"), mcp("docs", "search"), mcp("docs", "view"), custom("lookup")];
+const names = (tools: readonly Tool[]): string[] => tools.map(({ name }) => name);
+const chosen = (choice: ToolChoice): string[] => names(mainTools(chooseTools(all, choice), choice));
+
+describe("which tools a session is offered", () => {
+  it.each<[string, ToolChoice, string[]]>([
+    ["nothing said: all", {}, ["view", "edit", "docs-search", "docs-view", "lookup"]],
+    ["SDK-26: an allow-list", { available: ["view", "lookup"] }, ["view", "lookup"]],
+    ["an empty allow-list: none", { available: [] }, []],
+    ["SDK-27: a block-list", { excluded: ["edit", "lookup"] }, ["view", "docs-search", "docs-view"]],
+    ["a name means it whatever its source", { available: ["docs-view"] }, ["docs-view"]],
+    ["a source and a name", { available: ["builtin:view", "custom:lookup"] }, ["view", "lookup"]],
+    ["a source and a name of another source", { available: ["mcp:view"] }, []],
+    ["a whole source", { available: ["mcp:*"] }, ["docs-search", "docs-view"]],
+    ["a whole source out", { excluded: ["mcp:*", "custom:*"] }, ["view", "edit"]],
+    ["a star alone is no name", { available: ["*"] }, []],
+    ["out beats in", { available: ["view", "edit"], excluded: ["builtin:edit"] }, ["view"]],
+    [
+      "SDK-25: hidden from the main agent only",
+      { hiddenFromMain: ["edit"] },
+      ["view", "docs-search", "docs-view", "lookup"],
+    ],
+    [
+      "SDK-28: the session's filters first, then the main agent's",
+      { available: ["view", "edit"], hiddenFromMain: ["edit"] },
+      ["view"],
+    ],
+  ])("%s", (_, choice, expected) => {
+    expect(chosen(choice)).toEqual(expected);
+  });
+
+  it("SDK-25: what is hidden from the main agent is still there for an agent that lists it", () => {
+    expect(names(chooseTools(all, { hiddenFromMain: ["edit"] }))).toContain("edit");
+  });
+
+  it("SDK-28: what the session excludes is there for nobody", () => {
+    expect(names(chooseTools(all, { excluded: ["edit"], hiddenFromMain: ["edit"] }))).not.toContain("edit");
+  });
+
+  it("names what names nothing, with what was probably meant", () => {
+    expect(unknownEntries(all, { available: ["view", "mcp:*", "veiw"], excluded: ["builtin:lookup"] })).toEqual([
+      "veiw",
+      "builtin:lookup",
+    ]);
+    expect(() => requireKnown(all, { available: ["veiw"] })).toThrow(/"veiw", which does not exist/);
+  });
+});

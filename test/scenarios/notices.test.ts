@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import { calls, says } from "../../src/model/faux/faux-step.ts";
+import type { Notice } from "../../src/session/inbox.ts";
+import { story } from "../../src/testing/story.ts";
+import { dataOf, stage, tool } from "../support/stage.ts";
+
+const notice = (shellId: string): Notice => ({
+  content: `<system_notification>\n${shellId} has ended\n</system_notification>`,
+  kind: { type: "shell_completed", shellId, exitCode: 0 },
+});
+
+describe("what the agent is told though nobody typed it", () => {
+  it("wakes an idle agent, which answers", async () => {
+    const { session, model } = await stage([says("hello"), says("I see")]);
+    await session.sendAndWait({ prompt: "hi" });
+    session.notify(notice("one"));
+    await session.whenIdle();
+    expect(model.requests[1]?.messages.at(-1)).toEqual({ role: "user", content: notice("one").content });
+    expect(story(session.events).slice(-5)).toEqual([
+      "root system.notification",
+      "root assistant.turn_start",
+      "root troupe.usage",
+      "root assistant.message",
+      "root assistant.turn_end",
+    ]);
+    expect(session.title).toBe("hi");
+  });
+
+  it("reaches a working agent before its next model call", async () => {
+    const busy = tool("busy", async () => {
+      session.notify(notice("one"));
+      session.notify(notice("two"));
+      return "worked";
+    });
+    const { session, model } = await stage([calls(["busy", {}]), says("both heard")], { tools: [busy] });
+    await session.sendAndWait({ prompt: "go" });
+    expect(model.requests).toHaveLength(2);
+    expect(model.requests[1]?.messages.slice(-2).map(({ content }) => content)).toEqual([
+      notice("one").content,
+      notice("two").content,
+    ]);
+  });
+
+  it("several that come to an idle agent are answered together", async () => {
+    const { session, model } = await stage([says("hello"), says("all of them")]);
+    await session.sendAndWait({ prompt: "hi" });
+    for (const id of ["one", "two", "three"]) session.notify(notice(id));
+    await session.whenIdle();
+    expect(model.requests).toHaveLength(2);
+    expect(dataOf(session.events, "system.notification")).toHaveLength(3);
+  });
+
+  it("a person who writes meanwhile is answered first, and hears of it in the same turn", async () => {
+    const { session, model } = await stage([says("hello"), says("to both")]);
+    await session.sendAndWait({ prompt: "hi" });
+    const answered = session.sendAndWait({ prompt: "and now?" });
+    session.notify(notice("one"));
+    await answered;
+    expect(model.requests).toHaveLength(2);
+    expect(model.requests[1]?.messages.slice(-2).map(({ content }) => content)).toEqual([
+      "and now?",
+      notice("one").content,
+    ]);
+  });
+});
