@@ -53,8 +53,11 @@ export function parse(argv: readonly string[]): Arguments {
   return {
     words: positionals,
     text,
-    list: (name) =>
-      [values[name] ?? []].flat().flatMap((value) => (typeof value === "string" ? splitRules(value) : [])),
+    list(name) {
+      const given = [values[name] ?? []].flat().filter((value) => typeof value === "string");
+      const isVerbatim = options.find((option) => option.name === name)?.verbatim ?? false;
+      return isVerbatim ? given : given.flatMap(splitRules);
+    },
     has: (name) => values[name] === true,
     amount(name, kind) {
       const given = text(name);

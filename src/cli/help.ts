@@ -15,6 +15,8 @@ Usage:
                                      prompt; add - to wait for a command that is silent for more than 3 s
   troupe sessions list|show|search|export|delete
   troupe undo [turn|--list]          take back the file changes of the last tool call, or of the whole turn
+  troupe mcp list|get|add|remove|enable|disable|approve|login|logout
+  troupe trust [folder]|list|remove  show what a folder would run, and trust it
   troupe models                      which models can be used, and why not the rest
 ${flags.join("\n")}
 

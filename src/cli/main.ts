@@ -3,7 +3,7 @@
  * turns everything that can happen into an exit code.
  */
 
-import { nearest } from "../lib/text.ts";
+import { nearest, sanitise } from "../lib/text.ts";
 import { ModelError } from "../model/model-error.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { version } from "../runtime/version.ts";
@@ -13,6 +13,7 @@ import { helpText } from "./help.ts";
 import type { Launcher } from "./launcher.ts";
 import { write } from "./output.ts";
 import { say, sayLines, withHint } from "./say.ts";
+import { onInterrupt } from "./signals.ts";
 
 export async function main(launcher: Launcher): Promise<void> {
   // Node leaves without a word when nothing but a promise is left; a wait of ours always ends with a word.
@@ -37,6 +38,10 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
       return (await import("./models.ts")).modelsCommand(given, launcher);
     case "undo":
       return (await import("./undo.ts")).undoCommand(given);
+    case "trust":
+      return (await import("./trust.ts")).trustCommand(given);
+    case "mcp":
+      return mcp(given);
     case "help":
       return print(helpText(version));
     case undefined:
@@ -47,10 +52,31 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
   }
 }
 
+async function mcp(given: Arguments): Promise<ExitCode> {
+  const [{ mcpCommand }, { openMcpAdministration }] = await Promise.all([
+    import("./mcp.ts"),
+    import("../runtime/mcp-admin.ts"),
+  ]);
+  const environment = process.env;
+  const { administration, close } = await openMcpAdministration({ cwd: process.cwd(), environment });
+  const stop = new AbortController();
+  const removeInterrupt = onInterrupt(() => stop.abort());
+  const printed: Promise<void>[] = [];
+  const isData = given.has("json") && !process.stdout.isTTY;
+  const print = (text: string): void => void printed.push(write(isData ? text : sanitise(text)));
+  try {
+    return await mcpCommand(given, { administration, environment, signal: stop.signal, print, say });
+  } finally {
+    await Promise.all(printed);
+    removeInterrupt();
+    await close();
+  }
+}
+
 function unknownCommand(given: Arguments): TroupeError {
   const words = given.words.join(" ");
   if (given.text("prompt") !== undefined) return usage(`What is "${words}"? Put the whole prompt in quotes.`);
-  const close = nearest(given.words[0] ?? "", ["sessions", "models", "undo", "help"]);
+  const close = nearest(given.words[0] ?? "", ["sessions", "models", "undo", "trust", "mcp", "help"]);
   if (close) return usage(`Unknown command "${given.words[0]}". Did you mean troupe ${close}?`);
   return usage(`Unknown command "${given.words[0]}". To ask something, use -p: troupe -p "${words}"`);
 }

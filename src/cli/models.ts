@@ -1,3 +1,4 @@
+import { sanitise } from "../lib/text.ts";
 import { createRuntime } from "../runtime/runtime.ts";
 import { type Arguments, usage } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
@@ -35,7 +36,7 @@ export async function modelsCommand(given: Arguments, launcher: Launcher): Promi
     "",
     "Choose one with --model, TROUPE_MODEL, or defaultModel in providers.json.",
   ];
-  await write(`${text.join("\n")}\n`);
+  await write(sanitise(`${text.join("\n")}\n`));
   return exitCodes.done;
 }
 

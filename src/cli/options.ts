@@ -5,8 +5,10 @@ export interface Option {
   /** What the value is called in the help text; absent for a switch. */
   readonly value?: string;
   readonly multiple?: boolean;
+  /** Commas belong to the value; without it they separate several. */
+  readonly verbatim?: boolean;
   readonly help: string;
-  readonly group: "Prompt" | "Session" | "Model" | "Limits" | "Output" | "Permissions" | "Other";
+  readonly group: "Prompt" | "Session" | "Model" | "Limits" | "Output" | "Permissions" | "Extensions" | "MCP" | "Other";
 }
 
 export const options: readonly Option[] = [
@@ -72,7 +74,46 @@ export const options: readonly Option[] = [
   { name: "available-tools", value: "names", multiple: true, group: "Permissions", help: "offer only these tools" },
   { name: "excluded-tools", value: "names", multiple: true, group: "Permissions", help: "offer all but these tools" },
   { name: "no-ask-user", group: "Permissions", help: "the model may not ask questions" },
-  { name: "trust-folder", group: "Permissions", help: "trust the working folder for this run" },
+  {
+    name: "trust-folder",
+    group: "Permissions",
+    help: "use hooks, servers and settings of the working folder, for this run",
+  },
+  { name: "yes", group: "Permissions", help: "for trust: without a question" },
+
+  { name: "plugin-dir", value: "folder", multiple: true, group: "Extensions", help: "use this plugin" },
+  { name: "no-custom-instructions", group: "Extensions", help: "leave out AGENTS.md and its like" },
+
+  {
+    name: "additional-mcp-config",
+    value: "json|@file",
+    multiple: true,
+    verbatim: true,
+    group: "MCP",
+    help: "MCP servers for this run, over all others",
+  },
+  { name: "disable-mcp-server", value: "name", multiple: true, group: "MCP", help: "do without this server" },
+  { name: "transport", value: "type", group: "MCP", help: "for mcp add: stdio, http or sse" },
+  {
+    name: "env",
+    value: "name=value",
+    multiple: true,
+    verbatim: true,
+    group: "MCP",
+    help: "for mcp add: a variable for the program",
+  },
+  {
+    name: "header",
+    value: "name:value",
+    multiple: true,
+    verbatim: true,
+    group: "MCP",
+    help: "for mcp add: a header for the address",
+  },
+  { name: "tools", value: "names", group: "MCP", help: "for mcp add: only these of its tools" },
+  { name: "timeout", value: "ms", group: "MCP", help: "for mcp add: how long to wait for it (default 30000)" },
+  { name: "check", group: "MCP", help: "for mcp list, get and add: connect to the servers" },
+  { name: "json", group: "MCP", help: "for mcp list and get: as JSON" },
 
   { name: "help", short: "h", group: "Other", help: "show this text" },
   { name: "version", short: "v", group: "Other", help: "show the version" },

@@ -26,7 +26,7 @@ export function output(stdout: NodeJS.WriteStream, onFailure: () => void): Outpu
       const shown = stdout.isTTY ? sanitise(text) : text;
       write(shown.endsWith("\n") ? shown : `${shown}\n`);
     },
-    line: (value) => write(`${JSON.stringify(value)}\n`),
+    line: (value) => write(`${jsonLine(value, stdout)}\n`),
     get failure() {
       return failure;
     },
@@ -48,4 +48,14 @@ export function write(text: string): Promise<void> {
       else resolve();
     });
   });
+}
+
+/** One line of JSON; on a terminal without the characters that drive it, which JSON leaves as they are. */
+export function jsonLine(value: unknown, stdout: { readonly isTTY?: boolean }): string {
+  const text = JSON.stringify(value);
+  if (!stdout.isTTY) return text;
+  return text.replace(
+    /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
+    (hidden) => `\\u${hidden.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }

@@ -1,4 +1,4 @@
-import { clip, plural, sanitise } from "../lib/text.ts";
+import { clip, plural, sanitiseLine } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 
 export interface Progress {
@@ -35,14 +35,14 @@ export function progress(options: {
   ticking?.unref();
   const line = (text: string): void => {
     clear();
-    stderr.write(`${sanitise(text)}\n`);
+    stderr.write(`${sanitiseLine(text)}\n`);
   };
   const draw = (text: string): void => {
     if (!live) return;
     doing = text;
     const seconds = Math.round((now() - started) / 1000);
     const width = Math.max(20, (stderr.columns ?? 80) - 1);
-    stderr.write(`\r\u001b[K${clip(sanitise(`… ${text} · turn ${turn} · ${seconds} s`).replaceAll("\n", " "), width)}`);
+    stderr.write(`\r\u001b[K${clip(sanitiseLine(`… ${text} · turn ${turn} · ${seconds} s`), width)}`);
     shown = true;
     drawnAt = now();
   };

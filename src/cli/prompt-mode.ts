@@ -93,7 +93,7 @@ function sessionRequest(given: Arguments, format: "text" | "json"): SessionReque
     streaming: watched && !given.has("silent"),
     paths: allPaths ? "all" : given.list("add-dir"),
     toolChoice: {
-      available: given.list("available-tools"),
+      ...(given.list("available-tools").length > 0 && { available: given.list("available-tools") }),
       excluded: given.list("excluded-tools"),
     },
     permissions: {
@@ -103,6 +103,14 @@ function sessionRequest(given: Arguments, format: "text" | "json"): SessionReque
       denyUrls: given.list("deny-url"),
       allTools: ["allow-all-tools", "allow-all", "yolo"].some((flag) => given.has(flag)),
       allUrls: ["allow-all-urls", "allow-all", "yolo"].some((flag) => given.has(flag)),
+    },
+    askUser: !given.has("no-ask-user"),
+    workspace: {
+      trustFolder: given.has("trust-folder"),
+      pluginDirectories: given.list("plugin-dir"),
+      mcpConfig: given.list("additional-mcp-config"),
+      disabledMcpServers: given.list("disable-mcp-server"),
+      ...(given.has("no-custom-instructions") && { customInstructions: false }),
     },
     ...(model !== undefined && { model }),
     ...(name !== undefined && { name }),

@@ -1,10 +1,10 @@
-import { clip, plural, sanitise } from "../lib/text.ts";
+import { clip, plural, sanitise, sanitiseLine } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { findSession } from "../runtime/select-session.ts";
 import { type Arguments, usage } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { write } from "./output.ts";
+import { jsonLine, write } from "./output.ts";
 import { say } from "./say.ts";
 
 const HELP = `Usage:
@@ -53,7 +53,7 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
 async function listText(runtime: Runtime, given: Arguments): Promise<string> {
   const summaries = await runtime.store.list();
   if (given.choice("output-format", ["text", "json"]) === "json") {
-    return summaries.map((summary) => `${JSON.stringify(summary)}\n`).join("");
+    return summaries.map((summary) => `${jsonLine(summary, process.stdout)}\n`).join("");
   }
   if (summaries.length === 0) return 'No sessions yet. Start one with: troupe -p "<prompt>"\n';
   const rows = summaries.map(({ sessionId, updatedAt, turns, name, title = "", cwd }) =>
@@ -64,15 +64,15 @@ async function listText(runtime: Runtime, given: Arguments): Promise<string> {
       name ? `[${name}] ${title}` : title,
       cwd,
     ]
-      .map((cell, index) => (index === 3 ? clip(cell, 60).padEnd(60) : cell))
+      .map((cell, index) => (index === 3 ? clip(sanitiseLine(cell), 60).padEnd(60) : sanitiseLine(cell)))
       .join("  "),
   );
-  return sanitise(`${rows.join("\n")}\n`);
+  return `${rows.join("\n")}\n`;
 }
 
 async function searchText(runtime: Runtime, words: string): Promise<string> {
   const found = await runtime.searchSessions(words);
-  if (found.length === 0) return `Nothing said so far holds all of: ${words}\n`;
+  if (found.length === 0) return sanitise(`Nothing said so far holds all of: ${words}\n`);
   const one = (text: string): string => clip(text.trim().replace(/\s+/g, " "), 160);
   const rows = found.map(
     ({ sessionId, turn, prompt, reply }) => `${sessionId}  message ${turn}\n  > ${one(prompt)}\n  ${one(reply)}\n`,
@@ -117,7 +117,7 @@ function showText(events: readonly SessionEvent[]): string {
 
 async function exportLog(runtime: Runtime, sessionId: string): Promise<ExitCode> {
   const { events, damage } = await runtime.store.read(sessionId);
-  for (const event of events) await write(`${JSON.stringify(event)}\n`);
+  for (const event of events) await write(`${jsonLine(event, process.stdout)}\n`);
   for (const { line, message } of damage) say(`line ${line} is damaged and left out: ${message}`);
   return exitCodes.done;
 }

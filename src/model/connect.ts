@@ -11,6 +11,8 @@ export interface CatalogDependencies {
   readonly bounds?: Partial<Bounds>;
   /** The folder whose `node_modules` holds provider packages the user installed. Never a project's. */
   readonly packagesFolder?: string;
+  /** Told each key as it is known, so that it is kept out of everything that is written. */
+  readonly onKey?: (key: string, providerId: string) => void;
   /** How such a package is loaded; plain `import()` unless told. */
   readonly importModule?: (specifier: string) => Promise<unknown>;
 }
@@ -27,7 +29,7 @@ export async function connect(
       id: provider.id,
       npm: provider.npm,
       packagesFolder: dependencies.packagesFolder,
-      key: keyReader(provider.key, dependencies.stamp),
+      key: told(keyReader(provider.key, dependencies.stamp), provider.id, dependencies),
       baseUrl: provider.baseUrl === "" ? undefined : provider.baseUrl,
       headers: provider.headers,
       options: provider.npmOptions ?? {},
@@ -47,11 +49,23 @@ export async function connect(
   }
 }
 
+function told(
+  key: () => Promise<string | undefined>,
+  providerId: string,
+  { onKey }: CatalogDependencies,
+): () => Promise<string | undefined> {
+  return async () => {
+    const value = await key();
+    if (value !== undefined) onKey?.(value, providerId);
+    return value;
+  };
+}
+
 function placeOf(provider: ProviderSettings, model: string, dependencies: CatalogDependencies): Place {
   const { stamp, fetch, bounds } = dependencies;
   return {
     id: provider.id,
-    headers: signedHeaders(provider, stamp),
+    headers: signedHeaders(provider, stamp, (key) => dependencies.onKey?.(key, provider.id)),
     ...(provider.azure === undefined ? { baseUrl: provider.baseUrl } : azureRoute(provider, model)),
     ...(provider.keyHint === undefined ? {} : { keyHint: provider.keyHint }),
     ...(stamp === undefined ? {} : { stamp }),

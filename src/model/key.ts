@@ -14,10 +14,15 @@ export interface Signature {
 }
 
 /** The headers of each request. What a command prints is kept for five minutes, as such tokens live longer. */
-export function signedHeaders(signature: Signature, stamp: Stamp = systemStamp): () => Promise<Record<string, string>> {
+export function signedHeaders(
+  signature: Signature,
+  stamp: Stamp = systemStamp,
+  onKey?: (key: string) => void,
+): () => Promise<Record<string, string>> {
   const key = keyReader(signature.key, stamp);
   return async () => {
     const value = await key();
+    if (value !== undefined) onKey?.(value);
     return { ...(value === undefined ? {} : authHeader(signature.auth, value)), ...signature.headers };
   };
 }

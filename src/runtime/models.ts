@@ -24,10 +24,16 @@ export function models(options: {
   home: string;
   stamp: Stamp;
   importModule?: (specifier: string) => Promise<unknown>;
+  onKey?: (key: string, providerId: string) => void;
 }): Models {
-  const { environment, home, stamp, importModule } = options;
+  const { environment, home, stamp, importModule, onKey } = options;
   const limiters = new Map<string, Limiter>();
-  const dependencies = { stamp, packagesFolder: home, ...(importModule && { importModule }) };
+  const dependencies = {
+    stamp,
+    packagesFolder: home,
+    ...(importModule && { importModule }),
+    ...(onKey && { onKey }),
+  };
   let settings: Promise<Settings> | undefined;
   const known = (): Promise<Settings> => {
     settings ??= loadSettings(environment, home);

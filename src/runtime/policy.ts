@@ -1,3 +1,4 @@
+import type { SettingsRule } from "../catalog/settings.ts";
 import type { Policy } from "../permissions/policy.ts";
 import { isThere, realPathOf } from "../permissions/resolve-path.ts";
 import { parseRules, parseUrlRule, type Rule, RuleError, type RuleNames } from "../permissions/rules.ts";
@@ -15,7 +16,7 @@ export interface PermissionRequest {
 }
 
 /** What each built-in tool touches; a rule may name the tool instead of the kind. */
-const names: RuleNames = {
+const builtinNames: RuleNames = {
   tools: {
     view: "read",
     glob: "read",
@@ -30,11 +31,19 @@ const names: RuleNames = {
   customTools: [],
 };
 
+/** Rules that stand in settings files; those of a project that cannot be held are told, not refused. */
+export interface WrittenRules {
+  readonly rules: readonly SettingsRule[];
+  notice(message: string): void;
+}
+
 /** Throws a usage error that names the flag, for a rule that could not be held. */
 export function policyOf(
   request: PermissionRequest,
-  place: { roots: readonly string[]; stateRoot: string; writable: readonly string[] },
+  place: { roots: readonly string[]; stateRoot: string; writable: readonly string[]; servers?: readonly string[] },
+  written?: WrittenRules,
 ): Policy {
+  const names: RuleNames = { ...builtinNames, servers: place.servers ?? [] };
   const { allowTools = [], denyTools = [], allowUrls = [], denyUrls = [] } = request;
   const tools = (effect: "allow" | "deny", list: readonly string[]): Rule[] =>
     list.flatMap((text) => parseRules(text, { effect, source: { name: `--${effect}-tool` } }, names));
@@ -46,6 +55,7 @@ export function policyOf(
       ...tools("allow", allowTools),
       ...urls("deny", denyUrls),
       ...urls("allow", allowUrls),
+      ...(written ? writtenRules(written, names) : []),
     ]),
     session: [],
     location: [],
@@ -61,6 +71,18 @@ export function policyOf(
     resolvePath: realPathOf,
     isThere,
   };
+}
+
+function writtenRules({ rules, notice }: WrittenRules, names: RuleNames): Rule[] {
+  return rules.flatMap(({ text, effect, scope, source }) => {
+    try {
+      return parseRules(text, { effect, source }, names);
+    } catch (error) {
+      if (!(error instanceof RuleError) || scope === "user") throw error;
+      notice(error.message);
+      return [];
+    }
+  });
 }
 
 function usable(parse: () => Rule[]): Rule[] {

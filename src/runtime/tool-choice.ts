@@ -2,24 +2,56 @@ import { nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Tool } from "../tools/tool.ts";
 
-/** Which tools a session is offered. Hiding a tool and allowing what it does are two different things. */
+/**
+ * Which tools a session is offered; hiding a tool and allowing what it does are two different things. An entry is the
+ * name of a tool, or a source and a name or `*`: `builtin:view`, `mcp:*`, `custom:lookup`. What is excluded stays out,
+ * whatever else names it.
+ */
 export interface ToolChoice {
   /** Only these; all when absent. */
   readonly available?: readonly string[];
   readonly excluded?: readonly string[];
+  /** Out of the main agent's hands only: an agent that lists one of these has it. */
+  readonly hiddenFromMain?: readonly string[];
 }
 
+/** For the session as a whole, its agents included. */
 export function chooseTools(tools: readonly Tool[], choice: ToolChoice = {}): readonly Tool[] {
-  const { available = [], excluded = [] } = choice;
-  const names = tools.map(({ name }) => name);
-  for (const name of [...available, ...excluded]) requireKnown(name, names);
-  return tools.filter(({ name }) => (available.length === 0 || available.includes(name)) && !excluded.includes(name));
+  const { available, excluded = [] } = choice;
+  return tools.filter(
+    (tool) =>
+      (available === undefined || available.some((entry) => names(entry, tool))) &&
+      !excluded.some((entry) => names(entry, tool)),
+  );
 }
 
-function requireKnown(name: string, names: readonly string[]): void {
-  if (names.includes(name)) return;
-  const close = nearest(name, names);
-  throw new TroupeError("usage", `A tool list names "${name}", which does not exist.`, {
-    hint: `${close ? `Did you mean "${close}"? ` : ""}Known: ${names.join(", ")}.`,
+/** What is left of the session's tools for its main agent. An allow-list that names a tool shows it. */
+export function mainTools(tools: readonly Tool[], choice: ToolChoice = {}): readonly Tool[] {
+  const { hiddenFromMain = [] } = choice;
+  return hiddenFromMain.length === 0
+    ? tools
+    : tools.filter((tool) => !hiddenFromMain.some((entry) => names(entry, tool)));
+}
+
+/** Entries that name nothing there is. */
+export function unknownEntries(tools: readonly Tool[], choice: ToolChoice = {}): readonly string[] {
+  const entries = [...(choice.available ?? []), ...(choice.excluded ?? []), ...(choice.hiddenFromMain ?? [])];
+  return [...new Set(entries)].filter((entry) => !entry.endsWith(":*") && !tools.some((tool) => names(entry, tool)));
+}
+
+/** For those who can still mend a slip of the finger. */
+export function requireKnown(tools: readonly Tool[], choice: ToolChoice = {}): void {
+  const [unknown] = unknownEntries(tools, choice);
+  if (unknown === undefined) return;
+  const known = tools.map(({ name }) => name);
+  const close = nearest(unknown.replace(/^(builtin|mcp|custom):/, ""), known);
+  throw new TroupeError("usage", `A tool list names "${unknown}", which does not exist.`, {
+    hint: `${close ? `Did you mean "${close}"? ` : ""}Known: ${known.join(", ")}.`,
   });
+}
+
+function names(entry: string, tool: Tool): boolean {
+  const [, source, name = entry] = /^(builtin|mcp|custom):(.+)$/s.exec(entry) ?? [];
+  if (source !== undefined && source !== (tool.from?.kind ?? "builtin")) return false;
+  return name === "*" ? source !== undefined : name === tool.name;
 }

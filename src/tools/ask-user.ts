@@ -18,6 +18,7 @@ export const askUser = defineTool({
     allow_freeform: z.boolean().default(true).describe("Whether other words than a choice are welcome"),
   }),
   readOnly: true,
+  needs: "user_input",
   timeoutMs: PERSON_TIMEOUT_MS,
   async run({ question, choices = [], allow_freeform }, { user, signal, toolCallId }: UserContext) {
     const asked = {

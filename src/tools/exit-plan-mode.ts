@@ -18,6 +18,7 @@ export const exitPlanMode = defineTool({
     recommendedAction: Action.optional().describe("The way you would go"),
   }),
   exclusive: true,
+  needs: "exit_plan_mode",
   timeoutMs: PERSON_TIMEOUT_MS,
   async run({ summary, actions, showFleet, recommendedAction }, { user, signal }: UserContext) {
     const offered = offeredActions(actions, showFleet ?? false);

@@ -90,7 +90,7 @@ describe("ARCHITECTURE.md", () => {
     const [, table = ""] = read("test/layers.test.ts").match(/const mayImport[^{]*\{([\s\S]*?)^\};/m) ?? [];
     const enforced = [...table.matchAll(/^\s*(\w+): \[([^\]]*)\]/gm)].map(([, folder = "", list = ""]) => [
       folder,
-      list.replaceAll('"', "").replace(/,\s*$/, "").trim() || "–",
+      list.replaceAll('"', "").replace(/\s+/g, " ").replace(/,\s*$/, "").trim() || "–",
     ]);
     expect(enforced.length).toBeGreaterThan(5);
     expect(tableBelow(architecture, "Who may import whom")).toEqual(enforced);

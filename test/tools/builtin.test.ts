@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { autopilotTools, builtinTools, interactiveTools } from "../../src/tools/builtin.ts";
+import { autopilotTools, builtinTools, interactiveTools, skillTools } from "../../src/tools/builtin.ts";
 import { call, contextFor } from "./workspace.ts";
 
-const all = [...builtinTools, ...autopilotTools, ...interactiveTools];
+const noSkills = { list: () => [], load: () => Promise.reject(new Error("none")) };
+const all = [...builtinTools, ...autopilotTools, ...interactiveTools, ...skillTools.map((make) => make(noSkills))];
 
 test("no two tools share a name, and each has tests of its own", () => {
   const names = all.map((tool) => tool.name);

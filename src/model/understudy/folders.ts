@@ -25,7 +25,7 @@ const CONTAINERS =
   /^(src|lib|libs|packages|apps|crates|internal|cmd|pkg|services|modules|components|plugins|app|source|sources|projects|tools)$/;
 const CLOSED =
   /^(tests?|__tests__|spec|docs?|examples?|fixtures?|assets|public|static|images|migrations|locales?|i18n|\..*)$/;
-const MAX_CHILDREN = 14;
+const MAX_CHILDREN = 20;
 
 export function importantFolders(files: readonly string[], limit: number): Folder[] {
   const nodes = treeOf(files);

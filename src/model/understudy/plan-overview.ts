@@ -9,7 +9,7 @@ import { type Focus, remarkFor, writeOverview } from "./write-overview.ts";
 
 const HEAD = [1, 40] as const;
 const README_HEAD = [1, 60] as const;
-const MAX_FOLDERS = 22;
+const MAX_FOLDERS = 28;
 const FEW_FOLDERS = 4;
 const MAX_LEADS = 14;
 

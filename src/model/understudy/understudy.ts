@@ -32,7 +32,7 @@ export function understudy(): Provider {
 /** What to do next about the last thing the user said. */
 export function nextStep(request: ModelRequest): Step {
   const { prompts, since } = promptsIn(request.messages);
-  const root = /^- Working folder: (.+)$/m.exec(request.system)?.[1];
+  const root = /^- (?:Working folder|Current working directory): (.+)$/m.exec(request.system)?.[1];
   const gitRoot = /^- Git root: (.+)$/m.exec(request.system)?.[1];
   const below = gitRoot !== undefined && root?.startsWith(`${gitRoot}/`) ? root.slice(gitRoot.length + 1) : undefined;
   const turns = since.filter((message) => message.role === "assistant" && message.calls.length > 0).length;

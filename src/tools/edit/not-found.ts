@@ -1,3 +1,4 @@
+import { REDACTED } from "../../lib/redact.ts";
 import { clip } from "../../lib/text.ts";
 import { listed, splitLines } from "./text-content.ts";
 
@@ -13,6 +14,12 @@ export function whyNotFound(text: string, { oldText, path }: { oldText: string; 
   const wanted = oldText.split(/\r?\n/);
   const parts = [`old_str was not found in ${path}; nothing was changed.`];
 
+  if (REDACTED.test(oldText)) {
+    parts.push(
+      "It holds [redacted:…], which stands for a secret you are not shown; choose old_str so that the secret is not part of it.",
+    );
+    return parts.join(" ");
+  }
   const unnumbered = wanted.map((line) => line.replace(/^\d+\. ?/, ""));
   if (
     wanted.every((line) => line === "" || /^\d+\./.test(line)) &&

@@ -1,0 +1,98 @@
+import type { Instructions } from "../context/instructions.ts";
+import { skillShelf } from "../context/skills/load-skill.ts";
+import type { Skill } from "../context/skills/skill.ts";
+import { skillsLoaded } from "../context/skills/skills.ts";
+import { type PromptRequest, systemPrompt } from "../context/system-prompt.ts";
+import type { Offer } from "../session/start-run.ts";
+import { skillTools } from "../tools/builtin.ts";
+import type { ToolSearch } from "../tools/mcp/search.ts";
+import type { Tool } from "../tools/tool.ts";
+import type { SessionMcp } from "./session-mcp.ts";
+import { chooseTools, mainTools, type ToolChoice } from "./tool-choice.ts";
+
+export interface OfferParts {
+  readonly prompt: Omit<PromptRequest, "tools" | "instructions">;
+  /** Built in, and what the embedding program brings. */
+  readonly tools: readonly Tool[];
+  readonly choice: ToolChoice;
+  readonly skills: readonly Skill[];
+  readonly instructions: Instructions;
+  readonly mcp: SessionMcp | undefined;
+  /** Hides tools of servers and programs behind a search when there are very many. */
+  readonly search: ((tools: readonly Tool[]) => ToolSearch) | undefined;
+}
+
+/** What the main agent of a session is told and given. It changes only when servers come, go or change their tools. */
+export class LiveOffer implements Offer {
+  readonly #parts: OfferParts;
+  readonly #shelf: Tool[];
+  #search: ToolSearch | undefined;
+  #seen: readonly Tool[] | undefined;
+  #system = "";
+
+  constructor(parts: OfferParts) {
+    this.#parts = parts;
+    const { skills } = parts;
+    const shelf = skillShelf(() => skills);
+    this.#shelf = shelf.list().length > 0 ? skillTools.map((make) => make(shelf)) : [];
+    this.refresh();
+  }
+
+  get tools(): readonly Tool[] {
+    return this.#search?.offered() ?? this.#seen ?? [];
+  }
+
+  get system(): string {
+    return this.#system;
+  }
+
+  get skills(): NonNullable<Offer["skills"]> {
+    return skillsLoaded(this.#parts.skills).skills;
+  }
+
+  find(name: string): Tool | undefined {
+    return this.#search?.find(name);
+  }
+
+  /** Everything the session has, for agents that are given some of it. */
+  get sessionTools(): readonly Tool[] {
+    const { tools, choice, mcp } = this.#parts;
+    return chooseTools([...tools, ...this.#shelf, ...(mcp?.tools ?? [])], choice);
+  }
+
+  /** The servers have other tools now. */
+  refresh(): void {
+    const { choice, search, prompt, instructions, mcp } = this.#parts;
+    const tools = mainTools(this.sessionTools, choice);
+    this.#seen = tools;
+    if (search) {
+      if (this.#search) this.#search.update(tools);
+      else this.#search = search(tools);
+    }
+    const names = this.tools.filter(({ needs }) => !needs).map(({ name }) => name);
+    const extra = [prompt.extra, mcp?.instructions].filter(Boolean).join("\n\n");
+    this.#system = systemPrompt({
+      ...prompt,
+      tools: names,
+      instructions: instructions.text,
+      ...(extra !== "" && { extra }),
+    });
+  }
+}
+
+/** With servers there is something to wait for; without, nobody pays for the question. */
+export function offerWithServers(offer: LiveOffer, mcp: SessionMcp): Offer {
+  return {
+    get system() {
+      return offer.system;
+    },
+    get tools() {
+      return offer.tools;
+    },
+    get skills() {
+      return offer.skills;
+    },
+    find: (name) => offer.find(name),
+    ready: (signal) => mcp.ready(signal),
+  };
+}

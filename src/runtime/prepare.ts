@@ -1,0 +1,276 @@
+import { realpathSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import type { LoadedSettings } from "../catalog/settings.ts";
+import { workingDirectory } from "../context/working-directory.ts";
+import type { Disk } from "../lib/node/disk.ts";
+import type { Stamp } from "../lib/stamp.ts";
+import { noUsage } from "../model/provider.ts";
+import { openGrants } from "../permissions/grants.ts";
+import { locationKey } from "../permissions/location.ts";
+import { protectionOf } from "../permissions/protected-paths.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { Checkpoints } from "../session/checkpoints.ts";
+import { commandCheckpoints } from "../session/command-checkpoints.ts";
+import type { Session, SessionOptions } from "../session/session.ts";
+import type { SessionLog } from "../store/store.ts";
+import { interactiveTools } from "../tools/builtin.ts";
+import { sessionDatabase } from "../tools/database/session-database.ts";
+import { rememberedFiles } from "../tools/files.ts";
+import type { Tool } from "../tools/tool.ts";
+import { allowsLocalhost } from "../tools/web/web-access.ts";
+import { LateSession } from "./late-session.ts";
+import type { Models } from "./models.ts";
+import { LiveOffer, offerWithServers } from "./offer.ts";
+import { type PermissionRequest, policyOf } from "./policy.ts";
+import type { ProcessParts } from "./process-parts.ts";
+import type { SessionRequest } from "./runtime.ts";
+import { sessionHookFactory } from "./session-hooks.ts";
+import { type SessionMcp, sessionMcp } from "./session-mcp.ts";
+import { lazyShells } from "./shells.ts";
+import { requireKnown } from "./tool-choice.ts";
+import { version } from "./version.ts";
+import { openWorkspace, type Workspace } from "./workspace.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface PrepareParts {
+  readonly environment: Environment;
+  readonly home: string;
+  readonly disk: Disk;
+  readonly stamp: Stamp;
+  readonly models: Models;
+  readonly tools: readonly Tool[];
+  /** What all sessions of the process share. */
+  readonly shared: ProcessParts;
+}
+
+/** A session to be: `session` is known once it is there, and whatever must be told before then is kept. */
+export interface Prepared {
+  readonly options: SessionOptions;
+  /** To be called once with the session. */
+  started(session: Session): void;
+}
+
+/** Everything a session is given: the only place that turns a request and a folder into it. */
+export async function prepareSession(
+  request: SessionRequest,
+  log: SessionLog,
+  parts: PrepareParts & { lastModel: string | undefined },
+): Promise<Prepared> {
+  const { environment, home, disk, stamp, shared } = parts;
+  const listener = new LateSession();
+  const context = placeOf(request.cwd);
+  const wanted = request.model ?? (environmentNames(environment) ? undefined : parts.lastModel);
+  const [named, workspace] = await Promise.all([
+    wanted === undefined ? undefined : parts.models.resolve(wanted),
+    openWorkspace(request.workspace ?? {}, { context, stateRoot: home, environment, onNotice: listener.notice }),
+  ]);
+  const { settings } = workspace;
+  const model =
+    named ?? (await parts.models.resolve(environmentNames(environment) ? undefined : settings.effective.model));
+  if (request.limits?.costUsd !== undefined && model.costOf(noUsage) === null) throw priceUnknown(model.model);
+  const files = join(log.directory, "files");
+  const grants = openGrants({ disk, file: join(home, "permissions-config.json"), location: locationKey(context.cwd) });
+  const granted = grants.allowedDirectories.flatMap((folder) => realOrNothing(folder));
+  const added = request.paths === "all" ? [] : (request.paths ?? []).map(realFolder);
+  const roots = request.paths === "all" ? [] : [context.cwd, ...added, ...granted, files];
+  const policy = policyOf(
+    withoutBypass({ ...request.permissions, allPaths: request.paths === "all" }, settings, listener),
+    { roots, stateRoot: home, writable: [files], servers: workspace.servers.servers.map(({ name }) => name) },
+    { rules: settings.rules, notice: listener.notice },
+  );
+  const redactor = shared.redactor(settings.effective.secretEnvironmentVariables ?? []);
+  const turns = { current: "" };
+  const checkpoints = new Checkpoints({ directory: log.directory, disk, stamp, turn: () => turns.current });
+  const database = sessionDatabase({
+    path: join(log.directory, "session.db"),
+    disk,
+    onTodosChanged: () => void listener.say("session.todos_changed", {}),
+  });
+  const network = request.permissions?.allUrls === true;
+  const shells = lazyShells({
+    sandbox: () => shared.sandboxes.get(network),
+    folder: files,
+    stamp,
+    disk,
+    environment,
+    additions: { values: workspace.commandEnvironment, names: settings.effective.environment?.names ?? [] },
+    beforeRun: commandCheckpoints({ checkpoints, except: [home], home: homedir() }),
+    onWarning: (message) => listener.warn("shell", message),
+  });
+  const tools = [...parts.tools, ...(request.askUser === false ? [] : interactiveTools)];
+  const mcp = serversOf({ parts, workspace, roots, tools, listener });
+  const choice = {
+    ...request.toolChoice,
+    excluded: [...(request.toolChoice?.excluded ?? []), ...(settings.effective.excludedTools ?? [])],
+    ...availableTools(request, settings.effective.availableTools),
+  };
+  // With servers the names of their tools are not known yet; then a slip of the finger is told, not refused.
+  if (!mcp) requireKnown(tools, request.toolChoice);
+  const offer = new LiveOffer({
+    prompt: { context, platform: process.platform, ...(request.systemMessage && { config: request.systemMessage }) },
+    tools,
+    choice,
+    skills: workspace.skills,
+    instructions: workspace.instructions,
+    mcp,
+    search: mcp && (await shared.searchFor(settings.effective.toolSearch)),
+  });
+  listener.offer = offer;
+  const hooks = await sessionHookFactory({
+    definitions: workspace.hooks,
+    stamp,
+    environment,
+    projectRoot: workspace.root,
+    prepare: shared.programs([workspace.root], (message) => listener.warn("hook", message)),
+    warn: (message) => listener.warn("hook", message),
+  });
+  const options: SessionOptions = {
+    log,
+    stamp,
+    version,
+    model,
+    offer: mcp ? offerWithServers(offer, mcp) : offer,
+    cwd: context.cwd,
+    roots,
+    policy,
+    grants,
+    redactor,
+    ports: {
+      files: rememberedFiles({
+        keep: (changes) => checkpoints.keep(changes),
+        refuses: (path) => (protectionOf(path, policy.places) === "deny" ? "it is protected" : undefined),
+      }),
+      web: { userAgent: `troupe/${version}`, allowLocalhost: allowsLocalhost(environment) },
+      database,
+      shells,
+      ...(mcp && { mcp: { servers: () => mcp.servers } }),
+    },
+    ...(hooks && { hooks }),
+    onFileAccess: (path, toolName) => listener.fileAccess(workspace, path, toolName),
+    // All changes that followed from one message can be undone together.
+    onMessage: (messageId) => {
+      turns.current = messageId;
+    },
+    onClose: async () => {
+      await shells.closeAll();
+      await mcp?.close();
+      await database.close();
+    },
+    context,
+    largeOutputBytes: largeOutputBytes(environment),
+    ...(request.limits && { limits: request.limits }),
+    ...(request.name !== undefined && { name: request.name }),
+    ...(request.streaming !== undefined && { streaming: request.streaming }),
+    ...effortOf(request, settings.effective.effortLevel),
+  };
+  for (const notice of workspace.notices) listener.notice(notice);
+  return {
+    options,
+    started(session) {
+      listener.listen(session);
+      shells.onFinished(() => listener.commandsEnded(shells));
+    },
+  };
+}
+
+/** The session's MCP servers, when any is configured; none is started here. */
+function serversOf(what: {
+  parts: PrepareParts;
+  workspace: Workspace;
+  roots: readonly string[];
+  tools: readonly Tool[];
+  listener: LateSession;
+}): SessionMcp | undefined {
+  const { parts, workspace, roots, tools, listener } = what;
+  const configs = workspace.servers.servers;
+  if (configs.length === 0) return undefined;
+  return sessionMcp({
+    configs,
+    roots: roots.slice(0, 1),
+    stamp: parts.stamp,
+    reservedNames: tools.map(({ name }) => name),
+    connections: () => parts.shared.connections(),
+    pins: () => parts.shared.pins((message) => listener.notice(message)),
+    onStatus: (serverName, status, error) =>
+      void listener.say("session.mcp_server_status_changed", {
+        serverName,
+        status,
+        ...(error !== undefined && { error }),
+      }),
+    onNotice: (message) => listener.warn("mcp", message),
+    onChange: listener.toolsChanged,
+  });
+}
+
+function availableTools(
+  request: SessionRequest,
+  configured: readonly string[] | undefined,
+): { available?: readonly string[] } {
+  const available = request.toolChoice?.available ?? configured;
+  return available === undefined ? {} : { available };
+}
+
+/** A person may have ruled out for themselves that everything is allowed at once. */
+function withoutBypass(
+  permissions: PermissionRequest,
+  { effective }: LoadedSettings,
+  listener: LateSession,
+): PermissionRequest {
+  if (effective.permissions?.disableBypassPermissionsMode === undefined) return permissions;
+  const { allTools, allPaths, allUrls, ...rest } = permissions;
+  if (allTools || allPaths || allUrls) {
+    listener.warn("permissions", "Allowing everything is switched off in settings (disableBypassPermissionsMode).");
+  }
+  return rest;
+}
+
+function effortOf(
+  { reasoningEffort }: SessionRequest,
+  configured: SessionOptions["reasoningEffort"],
+): Pick<SessionOptions, "reasoningEffort"> {
+  const effort = reasoningEffort ?? configured;
+  return effort === undefined ? {} : { reasoningEffort: effort };
+}
+
+function placeOf(cwd: string): SessionOptions["context"] {
+  try {
+    return workingDirectory(cwd);
+  } catch (cause) {
+    throw new TroupeError("usage", `Cannot work in ${resolve(cwd)}: it does not exist or cannot be read.`, { cause });
+  }
+}
+
+function realFolder(folder: string): string {
+  try {
+    return realpathSync(folder);
+  } catch (cause) {
+    throw new TroupeError("usage", `--add-dir ${folder}: there is no such folder.`, { cause });
+  }
+}
+
+function realOrNothing(folder: string): string[] {
+  try {
+    return [realpathSync(folder)];
+  } catch {
+    return [];
+  }
+}
+
+/** Who names a model for this process means it: before what a resumed session had, and what settings say. */
+function environmentNames(environment: Environment): boolean {
+  return Boolean(environment.TROUPE_MODEL || environment.COPILOT_MODEL);
+}
+
+/** A limit that cannot be held is refused, not forgotten. */
+function priceUnknown(model: string): TroupeError {
+  return new TroupeError("configuration", `A cost limit cannot be kept: the price of ${model} is not known.`, {
+    hint: "Give its price in providers.json, or limit tokens instead (--max-tokens).",
+  });
+}
+
+function largeOutputBytes(environment: Environment): number {
+  const given = Number(environment.TROUPE_LARGE_OUTPUT_BYTES ?? environment.COPILOT_LARGE_OUTPUT_THRESHOLD_BYTES);
+  return Number.isInteger(given) && given >= 1_024 ? given : 20_480;
+}

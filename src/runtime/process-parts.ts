@@ -1,0 +1,96 @@
+import type { Settings } from "../catalog/settings-schema.ts";
+import type { Disk } from "../lib/node/disk.ts";
+import type { PrepareProgram } from "../lib/node/program.ts";
+import { createRedactor, type Redactor } from "../lib/redact.ts";
+import { secretValuesOf } from "../lib/redact-values.ts";
+import type { McpConnections } from "../tools/mcp/connections.ts";
+import type { McpPins } from "../tools/mcp/pins.ts";
+import type { ToolSearch } from "../tools/mcp/search.ts";
+import type { McpServerConfig } from "../tools/mcp/server.ts";
+import type { Tool } from "../tools/tool.ts";
+import { programPreparer } from "./programs.ts";
+import { type SandboxSource, sandboxSource } from "./shells.ts";
+import { version } from "./version.ts";
+
+/** What all sessions of a process share; each part is made when the first session needs it. */
+export interface ProcessParts {
+  readonly sandboxes: SandboxSource;
+  /** How hooks and MCP servers of a workspace are started. */
+  programs(workspace: readonly string[], onWarning: (message: string) => void): PrepareProgram;
+  connections(): Promise<McpConnections>;
+  pins(onNotice: (message: string) => void): Promise<McpPins>;
+  redactor(extraNames: readonly string[]): Redactor;
+  /** Where keys of providers go when they are known. */
+  addSecret(value: string, name: string): void;
+  searchFor(settings: Settings["toolSearch"]): Promise<((tools: readonly Tool[]) => ToolSearch) | undefined>;
+  close(): Promise<void>;
+}
+
+/** What a person signed in to before; a server that wants more is told of with the command to run. */
+async function signIn(config: McpServerConfig, { disk, home }: { disk: Disk; home: string }) {
+  if (config.transport.type === "stdio") return undefined;
+  const { sessionSignIn } = await import("../tools/mcp/oauth.ts");
+  const { fileSignIn } = await import("../tools/mcp/oauth-store.ts");
+  return sessionSignIn({ config, store: fileSignIn({ disk, stateRoot: home, config }) });
+}
+
+export function processParts(options: {
+  environment: Readonly<Record<string, string | undefined>>;
+  home: string;
+  disk: Disk;
+}): ProcessParts {
+  const { environment, home, disk } = options;
+  const sandboxes = sandboxSource({ environment, stateRoot: home, disk });
+  const redactors: Redactor[] = [];
+  const secrets: { value: string; name: string }[] = [];
+  let connections: Promise<McpConnections> | undefined;
+  let pins: Promise<McpPins> | undefined;
+  const programs: ProcessParts["programs"] = (workspace, onWarning) =>
+    programPreparer({ sandboxes, workspace, stateRoot: home, disk, onWarning });
+  return {
+    sandboxes,
+    programs,
+    connections() {
+      connections ??= import("../tools/mcp/connections.ts").then(
+        ({ McpConnections: Connections }) =>
+          new Connections({
+            version,
+            cwd: process.cwd(),
+            environment,
+            prepare: programs([], () => undefined),
+            authProvider: (config) => signIn(config, options),
+          }),
+      );
+      return connections;
+    },
+    pins(onNotice) {
+      pins ??= import("../tools/mcp/pins.ts").then(({ openPins }) => openPins({ disk, stateRoot: home, onNotice }));
+      return pins;
+    },
+    redactor(extraNames) {
+      const redactor = createRedactor({ values: [...secretValuesOf(environment, extraNames), ...secrets] });
+      redactors.push(redactor);
+      return redactor;
+    },
+    addSecret(value, name) {
+      if (secrets.some((secret) => secret.value === value)) return;
+      secrets.push({ value, name });
+      for (const redactor of redactors) redactor.add(value, name);
+    },
+    async searchFor(settings) {
+      if (settings?.enabled === false) return undefined;
+      const { toolSearch } = await import("../tools/mcp/search.ts");
+      const { threshold } = settings ?? {};
+      return (tools) =>
+        toolSearch({
+          tools,
+          ...(threshold !== undefined && { threshold }),
+          defer: (tool) => (tool.from ? "auto" : "never"),
+        });
+    },
+    async close() {
+      await (await connections)?.close();
+      await sandboxes.close();
+    },
+  };
+}

@@ -1,0 +1,148 @@
+/**
+ * The MCP servers of one session. What a server listed before is remembered, so a session offers its tools without
+ * starting it; a server nobody has met yet is connected with the first message, for a bounded time. A server that is
+ * not there costs its own tools and a notice.
+ */
+import type { Json } from "../lib/json.ts";
+import type { Stamp } from "../lib/stamp.ts";
+import type { McpConnections, McpServer } from "../tools/mcp/connections.ts";
+import type { McpPins } from "../tools/mcp/pins.ts";
+import type { McpServerConfig, McpStatus, McpToolDefinition } from "../tools/mcp/server.ts";
+import type { McpCallInfo } from "../tools/mcp/tools.ts";
+import type { Tool } from "../tools/tool.ts";
+
+/** A session that waits for its servers waits no longer than this; what comes later is there with the next message. */
+const PATIENCE_MS = 15_000;
+
+export interface SessionMcpOptions {
+  readonly configs: readonly McpServerConfig[];
+  readonly roots: readonly string[];
+  readonly stamp: Stamp;
+  readonly reservedNames: Iterable<string>;
+  readonly connections: () => Promise<McpConnections>;
+  readonly pins: () => Promise<McpPins>;
+  beforeCall?(call: McpCallInfo): Promise<Readonly<Record<string, Json>> | null | undefined>;
+  onStatus(serverName: string, status: McpStatus, error?: string): void;
+  onNotice(message: string): void;
+  /** The tools are not what they were. */
+  onChange(): void;
+}
+
+export interface SessionMcp {
+  readonly tools: readonly Tool[];
+  readonly servers: readonly McpServer[];
+  /** What connected servers say about their use. */
+  readonly instructions: string;
+  /** Connects what must be connected to know its tools; resolves when all are there or their time is up. */
+  ready(signal: AbortSignal): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface Known {
+  readonly server: McpServer;
+  definitions: readonly McpToolDefinition[];
+}
+
+export function sessionMcp(options: SessionMcpOptions): SessionMcp {
+  const { configs, stamp } = options;
+  const known = new Map<string, Known>();
+  let opening: Promise<void> | undefined;
+  let tools: readonly Tool[] = [];
+
+  const refresh = async (): Promise<void> => {
+    const { mcpTools } = await import("../tools/mcp/tools.ts");
+    const pins = await options.pins();
+    tools = mcpTools([...known.values()], {
+      reservedNames: options.reservedNames,
+      pins: { check: (definition) => checked(pins, configOf(configs, definition), definition) },
+      ...(options.beforeCall && { beforeCall: options.beforeCall }),
+    });
+    options.onChange();
+  };
+
+  const open = async (): Promise<void> => {
+    const [connections, pins] = await Promise.all([options.connections(), options.pins()]);
+    for (const config of configs) {
+      const server = connections.use(config, {
+        roots: options.roots,
+        onStatus: (name, { status, error }) => options.onStatus(name, status, error),
+        onNotice: (name, message) => options.onNotice(`MCP server ${name}: ${message}`),
+        onToolsChanged: (name, definitions) => void learn(name, definitions),
+      });
+      known.set(config.name, { server, definitions: pins.definitions(config) ?? [] });
+    }
+    await refresh();
+  };
+
+  const learn = async (name: string, definitions: readonly McpToolDefinition[]): Promise<void> => {
+    const entry = known.get(name);
+    if (!entry) return;
+    entry.definitions = definitions;
+    await refresh();
+    await (await options.pins()).remember(entry.server.config, definitions).catch(() => undefined);
+  };
+
+  const meet = async ({ server }: Known, signal: AbortSignal): Promise<void> => {
+    try {
+      await learn(server.config.name, await server.definitions(signal));
+    } catch (error) {
+      if (signal.aborted) return;
+      const reason = error instanceof Error ? error.message : String(error);
+      options.onNotice(`MCP server ${server.config.name} is not there: ${reason}`);
+    }
+  };
+
+  return {
+    get tools() {
+      return tools;
+    },
+    get servers() {
+      return [...known.values()].map(({ server }) => server);
+    },
+    get instructions() {
+      return instructionsOf([...known.values()].map(({ server }) => server));
+    },
+    async ready(signal) {
+      opening ??= open();
+      await opening;
+      const strangers = [...known.values()].filter(
+        ({ server, definitions }) => definitions.length === 0 && server.state().status !== "failed",
+      );
+      if (strangers.length === 0) return;
+      const meetings = Promise.all(strangers.map((entry) => meet(entry, signal)));
+      const waited = new AbortController();
+      const patience = stamp.sleep(PATIENCE_MS, AbortSignal.any([signal, waited.signal])).catch(() => undefined);
+      await Promise.race([meetings, patience]);
+      waited.abort();
+    },
+    async close() {
+      await opening?.catch(() => undefined);
+      await Promise.all([...known.values()].map(({ server }) => server.release()));
+    },
+  };
+}
+
+function configOf(configs: readonly McpServerConfig[], definition: McpToolDefinition): McpServerConfig | undefined {
+  return configs.find(({ name }) => name === definition.server);
+}
+
+/** A call is judged before it gets here: what was permitted once is agreed to, as it was then. */
+async function checked(
+  pins: McpPins,
+  config: McpServerConfig | undefined,
+  definition: McpToolDefinition,
+): Promise<"ok" | "changed" | "new"> {
+  if (!config) return "changed";
+  const verdict = pins.check(config, definition);
+  if (verdict === "new") await pins.approve(config, [definition]).catch(() => undefined);
+  return verdict;
+}
+
+function instructionsOf(servers: readonly McpServer[]): string {
+  return servers
+    .flatMap((server) => {
+      const text = server.instructions();
+      return text ? [`${server.config.name}: ${text}`] : [];
+    })
+    .join("\n\n");
+}

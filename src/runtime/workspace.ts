@@ -1,0 +1,269 @@
+/**
+ * What a folder brings to a session beside its files: settings, hooks, skills, plugins, MCP servers, instructions and
+ * values for commands. Everything that can run something is used only where a person trusts the folder, and as it was
+ * when they approved it; what is left out is said in a notice.
+ */
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { workspaceEnvironment } from "../catalog/dotenv.ts";
+import { digestOf, type PinnedItem } from "../catalog/pins.ts";
+import { loadPlugins, type Plugin, pluginEnvironment } from "../catalog/plugins.ts";
+import { type LoadedSettings, loadSettings } from "../catalog/settings.ts";
+import { readTrust, type Trust } from "../catalog/trust.ts";
+import { type Instructions, readInstructions } from "../context/instructions.ts";
+import { skillLocations } from "../context/skills/locations.ts";
+import type { Skill } from "../context/skills/skill.ts";
+import { discoverSkills } from "../context/skills/skills.ts";
+import { workingDirectory } from "../context/working-directory.ts";
+import type { HookDefinition, HookNotice } from "../hooks/hooks.ts";
+import { loadHooks } from "../hooks/load.ts";
+import type { WorkingDirectory } from "../protocol/event.ts";
+import { type ResolvedServers, resolveServers, type ServerSources } from "../tools/mcp/config.ts";
+
+export interface WorkspaceRequest {
+  /** Trusts the folder for this run, as it is. */
+  readonly trustFolder?: boolean;
+  readonly pluginDirectories?: readonly string[];
+  readonly skillDirectories?: readonly string[];
+  readonly disabledSkills?: readonly string[];
+  readonly instructionDirectories?: readonly string[];
+  readonly customInstructions?: boolean;
+  /** Values of `--additional-mcp-config`. */
+  readonly mcpConfig?: readonly string[];
+  /** Servers that the embedding program gives. */
+  readonly mcpServers?: Readonly<Record<string, unknown>>;
+  readonly disabledMcpServers?: readonly string[];
+  /** Hooks of the embedding program. */
+  readonly hooks?: readonly HookDefinition[];
+}
+
+export interface Workspace {
+  /** The folder whose trust decides. */
+  readonly root: string;
+  readonly trust: Trust;
+  readonly settings: LoadedSettings;
+  readonly plugins: readonly Plugin[];
+  readonly hooks: readonly HookDefinition[];
+  readonly skills: readonly Skill[];
+  readonly instructions: Instructions;
+  readonly servers: ResolvedServers;
+  readonly serverSources: ServerSources;
+  /** For the commands the agent runs there, and for nothing else. */
+  readonly commandEnvironment: Readonly<Record<string, string>>;
+  readonly notices: readonly string[];
+}
+
+interface Place {
+  readonly context: WorkingDirectory;
+  readonly stateRoot: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Instead of what the person's book of trust says of the folder. */
+  readonly trust?: Trust;
+  /** Told what is found out after the start. */
+  readonly onNotice?: (notice: string) => void;
+}
+
+export async function openWorkspace(request: WorkspaceRequest, place: Place): Promise<Workspace> {
+  const { context, stateRoot } = place;
+  const root = context.gitRoot ?? context.cwd;
+  const book = readTrust(stateRoot);
+  const trustOf = (trustedFolders: readonly string[]): Trust =>
+    place.trust ?? book.of(root, { forRun: request.trustFolder ?? false, trustedFolders });
+  const settings = loadSettings({
+    stateRoot,
+    cwd: context.cwd,
+    ...(context.gitRoot !== undefined && { gitRoot: context.gitRoot }),
+    isTrusted: (_, user) => trustOf(user.trustedFolders ?? []).state !== "none",
+  });
+  const trust = trustOf(settings.effective.trustedFolders ?? []);
+  const parts = { request, place, root, trust, settings };
+  const { plugins, notices: pluginNotices } = await pluginsOf(parts);
+  const [hooks, skills, instructions] = await Promise.all([
+    hooksOf(parts, plugins),
+    skillsOf(parts, plugins),
+    instructionsOf(parts),
+  ]);
+  const sources = serverSources(parts, plugins);
+  const servers = resolveServers(sources);
+  const values = workspaceEnvironment({ folder: root, trust, secrets: "withheld" });
+  return {
+    root,
+    trust,
+    settings,
+    plugins,
+    hooks: hooks.definitions,
+    skills: skills.skills,
+    instructions,
+    servers,
+    serverSources: sources,
+    commandEnvironment: values.values,
+    notices: [
+      ...[...book.notices, ...settings.notices, ...values.notices].map(({ message }) => message),
+      ...[...pluginNotices, ...skills.notices].map(({ message }) => message),
+      ...hooks.notices.map(({ file, message }) => `${file}: ${message}`),
+      ...servers.notices.map(({ source, server, message }) =>
+        [source, ...(server === undefined ? [] : [`server ${server}`]), message].join(": "),
+      ),
+      ...instructions.notices,
+      ...untrustedParts(trust, root),
+    ],
+  };
+}
+
+interface Parts {
+  readonly request: WorkspaceRequest;
+  readonly place: Place;
+  readonly root: string;
+  readonly trust: Trust;
+  readonly settings: LoadedSettings;
+}
+
+function pluginsOf({ request, place, root, trust, settings }: Parts) {
+  return loadPlugins({
+    cwd: place.context.cwd,
+    stateRoot: place.stateRoot,
+    given: request.pluginDirectories ?? [],
+    configured: settings.effective.pluginDirectories ?? [],
+    onlyGiven: place.environment.COPILOT_PLUGIN_DIR_ONLY === "true",
+    workspace: root,
+    check: trust.check,
+  });
+}
+
+async function hooksOf({ request, place, root, trust, settings }: Parts, plugins: readonly Plugin[]) {
+  const { context, stateRoot, environment } = place;
+  const projectRoots =
+    settings.disabledHooks === "none" && trust.state !== "none" ? [...new Set([root, context.cwd])] : [];
+  const loaded = await loadHooks({
+    stateRoot,
+    environment,
+    projectRoots,
+    plugins: plugins.map(({ root: folder, dataDirectory: data }) => ({ root: folder, data, owner: "user" as const })),
+    settings: [
+      ...settings.hooks.map(({ file, scope, value }) => ({
+        file,
+        scope: scope === "user" ? ("user" as const) : ("project" as const),
+        hooks: value,
+      })),
+      ...(settings.disabledHooks === "all"
+        ? [{ file: "settings", scope: "user" as const, disableAllHooks: true }]
+        : []),
+    ],
+    program: request.hooks ?? [],
+  });
+  const unapproved: HookNotice[] = [];
+  const definitions = loaded.definitions.filter((hook) => {
+    if (hook.source.owner !== "project") return true;
+    const verdict = trust.check(hookItem(hook));
+    if (verdict === "approved") return true;
+    const why = verdict === "changed" ? "has changed since it was approved" : "was never approved";
+    unapproved.push({
+      file: hook.source.file,
+      message: `the hook "${hook.pinned.shown}" ${why}; it does not run. See: troupe trust`,
+    });
+    return false;
+  });
+  return { definitions, notices: [...loaded.notices, ...unapproved] };
+}
+
+function hookItem({ pinned }: HookDefinition): PinnedItem {
+  return { kind: "hook", id: pinned.id, digest: digestOf(pinned.value), shown: pinned.shown };
+}
+
+function skillsOf({ request, place, trust, settings }: Parts, plugins: readonly Plugin[]) {
+  const { context, stateRoot, environment } = place;
+  return discoverSkills({
+    locations: skillLocations({
+      cwd: context.cwd,
+      ...(context.gitRoot !== undefined && { gitRoot: context.gitRoot }),
+      stateRoot,
+      home: homedir(),
+      environment,
+      plugins,
+      skillDirectories: [...(request.skillDirectories ?? []), ...(settings.effective.skillDirectories ?? [])],
+    }),
+    disabled: [...(request.disabledSkills ?? []), ...(settings.effective.disabledSkills ?? [])],
+    check: trust.check,
+  });
+}
+
+function instructionsOf({ request, place, settings }: Parts): Promise<Instructions> {
+  const { context, stateRoot, environment, onNotice } = place;
+  return readInstructions({
+    context,
+    stateRoot,
+    environment,
+    instructionDirectories: [
+      ...(request.instructionDirectories ?? []),
+      ...(settings.effective.instructionDirectories ?? []),
+    ],
+    enabled: request.customInstructions ?? settings.effective.customInstructions ?? true,
+    ...(onNotice && { onNotice }),
+  });
+}
+
+function serverSources({ request, place, root, trust, settings }: Parts, plugins: readonly Plugin[]): ServerSources {
+  const { context, stateRoot, environment } = place;
+  return {
+    stateRoot,
+    cwd: context.cwd,
+    ...(context.gitRoot !== undefined && { gitRoot: context.gitRoot }),
+    environment,
+    ...(trust.state !== "none" && { trust: trust.check }),
+    flags: request.mcpConfig ?? [],
+    ...(request.mcpServers && { program: request.mcpServers }),
+    plugins: plugins.map((plugin) => ({
+      name: plugin.name,
+      folder: plugin.root,
+      parts: plugin.mcpServers,
+      variables: pluginEnvironment(plugin, root),
+    })),
+    settings: settings.mcpServers.map(({ scope, file, folder, value }) => ({
+      scope: scope === "user" ? ("user" as const) : ("project" as const),
+      source: file,
+      folder,
+      servers: value,
+    })),
+    disabled: [...(request.disabledMcpServers ?? []), ...(settings.effective.disabledMcpServers ?? [])],
+    enabled: settings.effective.enabledMcpServers ?? [],
+    variables: settings.effective.mcpVariables ?? [],
+  };
+}
+
+/** Everything in a folder that could run or decide something, for a person to look at. */
+export async function executableItems(
+  folder: string,
+  place: Pick<Place, "stateRoot" | "environment">,
+): Promise<readonly PinnedItem[]> {
+  const items = new Map<string, PinnedItem>();
+  const check = (item: PinnedItem): "approved" => {
+    items.set(`${item.kind}\n${item.id}`, item);
+    return "approved";
+  };
+  // Whoever asks about an item gives all of it.
+  const trust = { state: "trusted", check: check as Trust["check"] } as const;
+  await openWorkspace({}, { ...place, context: workingDirectory(folder), trust });
+  return [...items.values()];
+}
+
+const EXECUTABLE = [
+  ".troupe/hooks",
+  ".github/hooks",
+  ".claude/settings.json",
+  ".claude/settings.local.json",
+  ".mcp.json",
+  ".github/mcp.json",
+  ".troupe/mcp.json",
+];
+
+/** One line, so that nobody wonders why a hook is silent; what settings and skills bring is told by those. */
+function untrustedParts(trust: Trust, root: string): string[] {
+  if (trust.state !== "none") return [];
+  const found = EXECUTABLE.filter((name) => existsSync(join(root, name)));
+  if (found.length === 0) return [];
+  return [
+    `This folder is not trusted, so ${found.join(", ")} ${found.length === 1 ? "is" : "are"} not used. ` +
+      "To use what it brings: troupe trust (asks first), or --trust-folder for one run.",
+  ];
+}
