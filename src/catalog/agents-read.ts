@@ -1,10 +1,10 @@
 /** From a file on disk to a definition. */
 import { type AgentDefinition, MAX_AGENT_BYTES } from "../agents/agent.ts";
 import { type ParsedAgent, parseAgent } from "../agents/parse-agent.ts";
-import { skillFrontmatter } from "../context/skills/frontmatter-fast.ts";
+import { readSmallFile } from "../lib/node/small-file.ts";
+import { agentFrontmatter } from "./agents-frontmatter.ts";
 import type { NoteAgent } from "./agents-notice.ts";
 import type { AgentFile } from "./agents-places.ts";
-import { readSmallFile } from "./small-file.ts";
 
 /** Undefined when there is no such file. */
 export async function readAgentFile(file: AgentFile): Promise<ParsedAgent | undefined> {
@@ -17,7 +17,7 @@ export async function readAgentFile(file: AgentFile): Promise<ParsedAgent | unde
     path,
     source: location.source,
     ...(location.pluginName !== undefined && { pluginName: location.pluginName }),
-    read: skillFrontmatter,
+    read: agentFrontmatter,
   });
 }
 

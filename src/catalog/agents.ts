@@ -5,10 +5,10 @@
 import type { AgentDefinition, AgentSource } from "../agents/agent.ts";
 import { keysOf, normaliseName } from "../agents/names.ts";
 import { agentFromObject } from "../agents/parse-agent.ts";
-import { skillFrontmatter } from "../context/skills/frontmatter-fast.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { TrustCheck } from "../tools/mcp/config.ts";
+import { agentFrontmatter } from "./agents-frontmatter.ts";
 import { type AgentNotice, agentNotices, type NoteAgent } from "./agents-notice.ts";
 import { type AgentPlaces, agentFiles, agentLocations } from "./agents-places.ts";
 import { readAgentFiles } from "./agents-read.ts";
@@ -57,7 +57,7 @@ export async function loadAgents(sources: AgentSources): Promise<AgentCatalog> {
   const ours = new Set([...builtinTexts.keys()].filter((name) => isActive(name, sources)));
   const custom = merged([...fromProgram, ...fromFiles, ...(await remote)], ours, note);
   const taken = new Set(custom.flatMap(keysOf));
-  const builtin = await builtinAgents((name) => ours.has(name) && !taken.has(name), skillFrontmatter);
+  const builtin = await builtinAgents((name) => ours.has(name) && !taken.has(name), agentFrontmatter);
   const isOff = switchedOff(sources, note);
   const agents: AgentDefinition[] = [];
   const disabled: AgentDefinition[] = [];

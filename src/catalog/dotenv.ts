@@ -5,10 +5,10 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { childEnvironment } from "../lib/node/child-environment.ts";
+import { readSmallFile } from "../lib/node/small-file.ts";
+import type { PinnedItem } from "../lib/pinned-item.ts";
 import { boundedNotices, type Notice } from "./catalog.ts";
 import { isRefusedName, parseDotenv } from "./dotenv-parse.ts";
-import type { PinnedItem } from "./pins.ts";
-import { readSmallFile } from "./small-file.ts";
 import type { Trust } from "./trust.ts";
 
 export interface WorkspaceEnvironment {

@@ -1,20 +1,17 @@
 /** What of a workspace can run or decide something, and the mark by which a change of it is noticed. */
 import { createHash } from "node:crypto";
 import type { Json } from "../lib/json.ts";
+import type { PinnedKind } from "../lib/pinned-item.ts";
 import { TroupeError } from "../protocol/errors.ts";
 
-export interface PinnedItem {
-  readonly kind: PinnedKind;
-  /** Names the item among those of its kind in this folder. */
-  readonly id: string;
-  /** SHA-256 over the resolved definition: see `digestOf`. */
-  readonly digest: string;
-  /** Shown to a person in full before it is approved. */
-  readonly shown: string;
-}
-
-export const pinnedKinds = ["hook", "mcp", "skill", "plugin", "settings", "environment"] as const;
-type PinnedKind = (typeof pinnedKinds)[number];
+export const pinnedKinds = [
+  "hook",
+  "mcp",
+  "skill",
+  "plugin",
+  "settings",
+  "environment",
+] as const satisfies readonly PinnedKind[];
 
 const MAX_DEPTH = 100;
 

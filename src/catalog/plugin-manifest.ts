@@ -1,8 +1,8 @@
 /** The manifest of a plugin: what it says of itself, checked, and where its parts lie. */
 import { join } from "node:path";
 import { isObject, parseJson } from "../lib/json.ts";
+import { readSmallFile } from "../lib/node/small-file.ts";
 import { sanitise } from "../lib/text.ts";
-import { readSmallFile } from "./small-file.ts";
 
 export interface Manifest {
   readonly name?: string;

@@ -4,11 +4,11 @@ import { isDeepStrictEqual } from "node:util";
 import { isObject, type Json } from "../lib/json.ts";
 import { type Disk, nodeDisk, replaceFile } from "../lib/node/disk.ts";
 import { withFileLock } from "../lib/node/file-lock.ts";
+import { readSmallFile } from "../lib/node/small-file.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { MAX_SETTINGS_BYTES } from "./settings.ts";
 import { type JsonNode, skipSpace } from "./settings-jsonc.ts";
 import { parseSettings, parseSettingsText } from "./settings-parse.ts";
-import { readSmallFile } from "./small-file.ts";
 
 export type SettingsObject = { readonly [name: string]: Json };
 

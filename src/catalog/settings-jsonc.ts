@@ -2,7 +2,7 @@
  * JSON with comments and trailing commas, read strictly and with the place of every value, so that whatever is wrong
  * with a file can be named by its line. A name given twice and names that reach into objects themselves are refused.
  */
-import type { Json } from "../lib/json.ts";
+import { type Json, prototypeKeys } from "../lib/json.ts";
 
 export interface JsonNode {
   readonly value: Json;
@@ -28,7 +28,6 @@ export class JsoncError extends Error {
 
 const MAX_DEPTH = 64;
 const MAX_VALUES = 10_000;
-const FORBIDDEN_NAMES = ["__proto__", "constructor", "prototype"];
 const NO_MEMBERS: ReadonlyMap<string, JsonNode> = new Map();
 
 /** Throws a `JsoncError` at the first thing that is wrong. */
@@ -100,7 +99,7 @@ class Reader {
       const from = this.#position;
       if (this.#text[from] !== '"') this.#fail(`expects a name in quotes or }, and has ${this.#found()}`);
       const name = this.#string();
-      if (FORBIDDEN_NAMES.includes(name)) this.#fail(`holds the name ${name}, which is not allowed`);
+      if (prototypeKeys.has(name)) this.#fail(`holds the name ${name}, which is not allowed`);
       if (members.has(name)) this.#fail(`holds ${JSON.stringify(name)} twice`);
       this.#skip();
       if (!this.#take(":")) this.#fail(`expects : after a name, and has ${this.#found()}`);

@@ -4,12 +4,12 @@
  */
 import { dirname, join } from "node:path";
 import type { Json } from "../lib/json.ts";
+import { readSmallFile } from "../lib/node/small-file.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Notice, Scope } from "./catalog.ts";
 import { type ParsedSettings, parseSettings } from "./settings-parse.ts";
 import { ignoredKeys, onlyDenials, type ProjectFile, tightened, wantsTrust } from "./settings-project.ts";
 import type { Settings } from "./settings-schema.ts";
-import { readSmallFile } from "./small-file.ts";
 import { realFolder } from "./trust.ts";
 
 export interface SettingsRequest {

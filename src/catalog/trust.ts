@@ -9,11 +9,12 @@ import * as z from "zod";
 import { parseJson } from "../lib/json.ts";
 import { type Disk, replaceFile } from "../lib/node/disk.ts";
 import { withFileLock } from "../lib/node/file-lock.ts";
+import { readSmallFile } from "../lib/node/small-file.ts";
+import type { ItemTrust, PinnedItem } from "../lib/pinned-item.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Notice } from "./catalog.ts";
-import { type PinnedItem, pinnedKinds } from "./pins.ts";
-import { readSmallFile } from "./small-file.ts";
+import { pinnedKinds } from "./pins.ts";
 
 /** How far one folder is trusted. */
 export interface Trust {
@@ -22,8 +23,6 @@ export interface Trust {
   /** May this item of the folder be used? "changed": approved with another content; "new": never approved. */
   check(item: Pick<PinnedItem, "kind" | "id" | "digest">): ItemTrust;
 }
-
-export type ItemTrust = "approved" | "changed" | "new" | "untrusted";
 
 export interface TrustBook {
   readonly notices: readonly Notice[];

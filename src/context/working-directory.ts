@@ -1,5 +1,6 @@
-import { readFileSync, realpathSync, statSync } from "node:fs";
+import { realpathSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
+import { smallText } from "../lib/node/small-file.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
 
 /**
@@ -71,11 +72,4 @@ function repositoryOf(config: string): string | undefined {
 
 const MAX_BYTES = 1024 * 1024;
 
-function readSmall(path: string): string | undefined {
-  try {
-    const stat = statSync(path);
-    return stat.isFile() && stat.size <= MAX_BYTES ? readFileSync(path, "utf8") : undefined;
-  } catch {
-    return undefined;
-  }
-}
+const readSmall = (path: string): string | undefined => smallText(path, MAX_BYTES);

@@ -1,45 +1,23 @@
 /** JSON from and for outside: what hooks print is read with limits, what they were told is stored with limits. */
-import { type Json, parseJson } from "../lib/json.ts";
+import { isDeeperThan, type Json, parseJson, prototypeKeys } from "../lib/json.ts";
 import { clip } from "../lib/text.ts";
 
 const MAX_DEPTH = 64;
-const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);
 
 /** The value of a text, or what is wrong with it. The depth is counted before anything is built. */
 export function readJson(text: string): { ok: true; value: Json } | { ok: false; error: string } {
-  if (isTooDeep(text)) return { ok: false, error: `it is nested more than ${MAX_DEPTH} deep` };
+  if (isDeeperThan(text, MAX_DEPTH)) return { ok: false, error: `it is nested more than ${MAX_DEPTH} deep` };
   const parsed = parseJson(text);
   if (!parsed.ok) return { ok: false, error: "it is not JSON" };
   const forbidden = forbiddenKey(parsed.value);
   return forbidden === undefined ? parsed : { ok: false, error: `the name ${forbidden} is not allowed in it` };
 }
 
-function isTooDeep(text: string): boolean {
-  let depth = 0;
-  let inString = false;
-  for (let index = 0; index < text.length; index++) {
-    const code = text.charCodeAt(index);
-    if (inString) {
-      if (code === BACKSLASH) index++;
-      else if (code === QUOTE) inString = false;
-    } else if (code === QUOTE) inString = true;
-    else if (code === BRACKET || code === BRACE) {
-      if (++depth > MAX_DEPTH) return true;
-    } else if (code === BRACKET + 2 || code === BRACE + 2) depth--;
-  }
-  return false;
-}
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const BRACKET = 0x5b;
-const BRACE = 0x7b;
-
 /** The first key that would reach into prototypes. */
 export function forbiddenKey(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   for (const [key, inner] of Object.entries(value)) {
-    const found = FORBIDDEN.has(key) ? key : forbiddenKey(inner);
+    const found = prototypeKeys.has(key) ? key : forbiddenKey(inner);
     if (found !== undefined) return found;
   }
   return undefined;

@@ -13,3 +13,41 @@ export function parseJson(text: string): { ok: true; value: Json } | { ok: false
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
+
+/** Names that mean something else than a member once a value is copied: refused in JSON from outside. */
+export const prototypeKeys: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
+
+/** Whether JSON text is nested more than `depth` levels, counted before anything is built of it. */
+export function isDeeperThan(text: string, depth: number): boolean {
+  let open = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at = endOfString(text, at);
+    } else if (code === OPEN_BRACKET || code === OPEN_BRACE) {
+      if (++open > depth) return true;
+    } else if (code === CLOSE_BRACKET || code === CLOSE_BRACE) {
+      open--;
+    }
+  }
+  return false;
+}
+
+/** Where the string that starts at `start` ends; the end of the text if it never does. */
+function endOfString(text: string, start: number): number {
+  let at = text.indexOf('"', start + 1);
+  while (at !== -1) {
+    let backslashes = 0;
+    while (text.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes++;
+    if (backslashes % 2 === 0) return at;
+    at = text.indexOf('"', at + 1);
+  }
+  return text.length;
+}
+
+const QUOTE = 34;
+const OPEN_BRACKET = 91;
+const BACKSLASH = 92;
+const CLOSE_BRACKET = 93;
+const OPEN_BRACE = 123;
+const CLOSE_BRACE = 125;

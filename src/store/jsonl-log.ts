@@ -1,3 +1,5 @@
+import { readFile } from "node:fs/promises";
+import { basename, join } from "node:path";
 import { replaceFile } from "../lib/node/disk.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { emptyLog, held, LogAccess, type LogContext } from "./access.ts";
@@ -99,6 +101,8 @@ function sessionLog(context: LogContext, opened: Opened): SessionLog {
     writeAsset: (data, extension) => beside("keep a file", () => writeAsset(disk, context.files, { data, extension })),
     readAsset: (assetId) => readAsset(context.files, assetId),
     writeFile: (name, text) => beside("keep a file", () => writeNumbered(disk, context.files, { name, content: text })),
+    // Only the name counts: whatever a log says, nothing beside the session's own files is read.
+    readFile: (path) => readFile(join(context.files, basename(path)), "utf8").catch(() => undefined),
     writeSummary: (summary) =>
       beside("write the summary", () => replaceFile(disk, context.summary, encodeSummary(summary))),
     async close() {

@@ -11,7 +11,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { isObject, parseJson } from "../lib/json.ts";
 import type { Disk } from "../lib/node/disk.ts";
-import { bootId, isSameProcess, startTime } from "./process-identity.ts";
+import { bootId, isSameProcess, startTime } from "../lib/node/process-identity.ts";
 import { errorCode } from "./storage-error.ts";
 
 export type LockResult =

@@ -77,6 +77,9 @@ export function memoryStore(): Store {
         files.set(path, text);
         return path;
       },
+      async readFile(path) {
+        return (owned ?? sessions.get(sessionId))?.files.get(path);
+      },
       async writeSummary(summary) {
         own().summary = summary;
       },

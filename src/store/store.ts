@@ -46,6 +46,8 @@ export interface SessionLog {
   readAsset(assetId: string): Promise<Uint8Array | undefined>;
   /** Keeps a text too large for the model in `files/` and returns its path. */
   writeFile(name: string, content: string): Promise<string>;
+  /** What `writeFile` kept under this path; undefined when it is gone. */
+  readFile(path: string): Promise<string | undefined>;
   /** Replaces `workspace.yaml`, which lists read instead of the log. */
   writeSummary(summary: SessionSummary): Promise<void>;
   /** Writes what is left, then lets go of the lock. Later appends fail. */

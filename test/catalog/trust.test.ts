@@ -5,10 +5,11 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { build } from "esbuild";
 import { describe, expect, it } from "vitest";
-import { digestOf, type PinnedItem } from "../../src/catalog/pins.ts";
+import { digestOf } from "../../src/catalog/pins.ts";
 import { listTrusted, readTrust, recordTrust, removeTrust } from "../../src/catalog/trust.ts";
 import type { Json } from "../../src/lib/json.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
+import type { PinnedItem } from "../../src/lib/pinned-item.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 

@@ -2,10 +2,11 @@
 import { createHash, type Hash } from "node:crypto";
 import { constants } from "node:fs";
 import { openForReading, PathError } from "../../lib/node/paths.ts";
+import type { PinnedItem } from "../../lib/pinned-item.ts";
 import { clip, plural, sanitise } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { realPath } from "./read-inside.ts";
-import type { PinnedItem, Skill } from "./skill.ts";
+import type { Skill } from "./skill.ts";
 import { lookAtFiles, type SkillFiles } from "./skill-files.ts";
 
 const MAX_PINNED_BYTES = 2 * 1024 * 1024;
@@ -14,7 +15,9 @@ const MAX_NAMES_SHOWN = 20;
 const { S_IXUSR } = constants;
 
 /** Throws a `TroupeError` when there is too much to look at, or a link leads out. */
-export async function pinnedItem(skill: Pick<Skill, "name" | "directory" | "root" | "path">): Promise<PinnedItem> {
+export async function pinnedItem(
+  skill: Pick<Skill, "name" | "directory" | "root" | "path">,
+): Promise<PinnedItem<"skill">> {
   const { digest, files } = await digestFolder(skill.directory, { root: skill.root, what: `skill ${skill.name}` });
   const shown = `Skill "${skill.name}" in ${skill.directory}\n${listOf(files)}`;
   return { kind: "skill", id: skill.path, digest, shown };

@@ -1,8 +1,8 @@
 /** From the first lines of a file to a skill, or a notice that says why not. */
+import { type FileStart, readStart } from "../../lib/node/small-file.ts";
 import { clip, sanitise } from "../../lib/text.ts";
 import { splitAllowedTools } from "./allowed-tools.ts";
 import { skillFrontmatter } from "./frontmatter-fast.ts";
-import { readInside } from "./read-inside.ts";
 import { MAX_SKILL_BYTES, type Note, type Skill, type SkillLocation } from "./skill.ts";
 
 /** A place where a skill seems to be. */
@@ -29,14 +29,13 @@ export async function readSkill(candidate: Candidate, note: Note): Promise<ReadS
   const broken = (problem: string): undefined =>
     note({ kind: "broken", path, message: `The skill ${path} was left out: ${problem}` }) ?? undefined;
   const head = readHead(path, root);
-  if (!head.ok) {
-    if (head.problem === "missing") return undefined;
-    return broken(head.problem === "outside" ? `it leads out of ${location.path} by a link.` : "it cannot be read.");
-  }
+  if (head.kind === "missing" || head.kind === "special") return undefined;
+  if (head.kind === "outside") return broken(`it leads out of ${location.path} by a link.`);
+  if (head.kind === "unreadable") return broken("it cannot be read.");
   if (head.size > MAX_SKILL_BYTES) {
     return broken(`it has ${head.size} bytes; the limit is ${MAX_SKILL_BYTES}. Move parts of it into files beside it.`);
   }
-  const { data, body, problem } = await skillFrontmatter(head.text);
+  const { data, body, problem } = await skillFrontmatter(head.bytes.toString("utf8"));
   if (problem) return broken(`line ${problem.line}: ${problem.message}`);
   const name = textOf(data.name) || candidate.fallbackName;
   if (!NAME.test(name)) {
@@ -76,11 +75,11 @@ export async function skillBody(text: string): Promise<string> {
 }
 
 /** The frontmatter and some of the body; the rest of the body is nobody's concern yet. */
-function readHead(path: string, root: string): ReturnType<typeof readInside> {
-  const head = readInside(path, { root, maxBytes: HEAD_BYTES });
-  const isCut = head.ok && head.size > HEAD_BYTES && head.size <= MAX_SKILL_BYTES;
-  const isClosed = head.ok && /^(?!\ufeff?---)|\n---[ \t]*\r?\n/.test(head.text);
-  return isCut && !isClosed ? readInside(path, { root, maxBytes: MAX_SKILL_BYTES }) : head;
+function readHead(path: string, root: string): FileStart {
+  const head = readStart(path, { below: root, maxBytes: HEAD_BYTES });
+  if (head.kind !== "read" || head.size <= HEAD_BYTES || head.size > MAX_SKILL_BYTES) return head;
+  const isClosed = /^(?!\ufeff?---)|\n---[ \t]*\r?\n/.test(head.bytes.toString("utf8"));
+  return isClosed ? head : readStart(path, { below: root, maxBytes: MAX_SKILL_BYTES });
 }
 
 function allowedTools(value: unknown, { location, path }: Candidate, note: Note): Pick<Skill, "allowedTools"> {

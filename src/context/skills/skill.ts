@@ -1,4 +1,5 @@
 /** What a skill is, and the words in which the files beside this one speak of it. */
+import type { ItemTrust, PinnedItem } from "../../lib/pinned-item.ts";
 import type { EventData } from "../../protocol/event.ts";
 
 export type SkillOrigin = EventData<"session.skills_loaded">["skills"][number]["source"];
@@ -50,19 +51,7 @@ export interface SkillNotice {
 
 export type Note = (notice: SkillNotice) => void;
 
-/** Executable configuration as a person is asked about it. */
-export interface PinnedItem {
-  readonly kind: "skill" | "plugin";
-  /** Stays the same while the content changes. */
-  readonly id: string;
-  /** SHA-256 of the whole content, as hexadecimal digits. */
-  readonly digest: string;
-  /** What a person is shown. */
-  readonly shown: string;
-}
-
-export type Verdict = "approved" | "changed" | "new" | "untrusted";
-export type CheckPinned = (item: PinnedItem) => Verdict | Promise<Verdict>;
+export type CheckPinned = (item: PinnedItem<"skill" | "plugin">) => ItemTrust | Promise<ItemTrust>;
 
 export const MAX_SKILL_BYTES = 64 * 1024;
 

@@ -4,21 +4,14 @@
  */
 import { join } from "node:path";
 import { isInside } from "../../lib/node/paths.ts";
+import type { ItemTrust } from "../../lib/pinned-item.ts";
 import { clip, plural } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData } from "../../protocol/event.ts";
 import { pinnedItem } from "./pin.ts";
 import { readFolder, realPath } from "./read-inside.ts";
 import { type Candidate, type ReadSkill, readSkill } from "./read-skill.ts";
-import {
-  type CheckPinned,
-  commandName,
-  type Note,
-  type Skill,
-  type SkillLocation,
-  type SkillNotice,
-  type Verdict,
-} from "./skill.ts";
+import { type CheckPinned, commandName, type Note, type Skill, type SkillLocation, type SkillNotice } from "./skill.ts";
 import { type FileBudget, holdsScripts, lookAtFiles, type SkillFiles } from "./skill-files.ts";
 
 export interface Discovery {
@@ -149,7 +142,7 @@ async function admit(skill: ReadSkill, { location, root }: Candidate, gate: Gate
   return void gate.note({ kind: verdict === "changed" ? "changed" : "untrusted", path: skill.path, message });
 }
 
-type Judged = { verdict: Exclude<Verdict, "approved">; digest?: string; problem?: string } | Approved;
+type Judged = { verdict: Exclude<ItemTrust, "approved">; digest?: string; problem?: string } | Approved;
 type Approved = { verdict: "approved"; digest: string; problem?: undefined };
 
 async function verdictOn(skill: ReadSkill, workspace: string, gate: Gate): Promise<Judged> {
@@ -165,7 +158,7 @@ async function verdictOn(skill: ReadSkill, workspace: string, gate: Gate): Promi
   }
 }
 
-function refusal(skill: ReadSkill, files: SkillFiles, verdict: Exclude<Verdict, "approved">): string {
+function refusal(skill: ReadSkill, files: SkillFiles, verdict: Exclude<ItemTrust, "approved">): string {
   const [first] = files.scripts;
   const more = files.scripts.length - 1;
   const script = first === undefined ? "more files than are looked at" : JSON.stringify(clip(first, 80));

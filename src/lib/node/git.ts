@@ -46,20 +46,52 @@ const PLACES = [
 export async function runGit(args: readonly string[], options: GitOptions): Promise<GitReply> {
   const wanted = gitArguments(args);
   if (!wanted.ok) throw new Error(wanted.error);
+  return runNeutral(wanted.args, options);
+}
+
+export interface NeutralOptions extends GitOptions {
+  /** Stands above what we set ourselves: which repository, which index, whose name. */
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly input?: string;
+}
+
+/** What it takes to start git in one place so that it starts nothing else. */
+export interface Neutral {
+  readonly program: string;
+  readonly overrides: readonly Override[];
+}
+
+/**
+ * Any command, with everything that could start a program switched off. For `git-write.ts`; others ask by `runGit`.
+ * Who runs several in the same place may look up what is to be switched off once, with `neutralise`.
+ */
+export async function runNeutral(args: readonly string[], options: NeutralOptions, known?: Neutral): Promise<GitReply> {
+  const neutral = known ?? (await neutralise(options));
+  return "program" in neutral ? start({ ...neutral, args, options }) : neutral;
+}
+
+/** Or the reply that says why git cannot be made harmless here. */
+export async function neutralise(options: NeutralOptions): Promise<Neutral | GitReply> {
   const program = findGit(options.cwd);
   if (program === undefined) return failed(127, `git was not found in ${PLACES.map(dirname).join(", ")}`);
 
-  const listing = await start({ program, args: ["config", "--null", "--list"], overrides: fixedOverrides, options });
+  const quiet = { ...options, input: "" };
+  const listing = await start({
+    program,
+    args: ["config", "--null", "--list"],
+    overrides: fixedOverrides,
+    options: quiet,
+  });
   if (listing.code !== 0) return { ...listing, stdout: "" }; // what is not known cannot be switched off
   const settings = parseSettings(listing.stdout);
   const drivers = driverOverrides(settings);
   if (drivers.length > MAX_DRIVERS) return failed(128, "the configuration of this repository names too many drivers");
   const overrides = [...fixedOverrides, ...drivers];
   const worktree = settings.find(([name]) => name === "core.worktree");
-  if (worktree && !(await ownsWorktree({ program, overrides, options }))) {
+  if (worktree && !(await ownsWorktree({ program, overrides, options: quiet }))) {
     return failed(128, "core.worktree of this repository points to a folder that does not belong to it");
   }
-  return start({ program, args: wanted.args, overrides, options });
+  return { program, overrides };
 }
 
 type Override = readonly [name: string, value: string];
@@ -142,16 +174,18 @@ interface GitRequest {
   readonly program: string;
   readonly args: readonly string[];
   readonly overrides: readonly Override[];
-  readonly options: GitOptions;
+  readonly options: NeutralOptions;
 }
 
 async function start({ program, args, overrides, options }: GitRequest): Promise<GitReply> {
-  const { cwd, signal, timeoutMs = TIMEOUT_MS, maxBytes = MAX_BYTES } = options;
+  const { cwd, signal, timeoutMs = TIMEOUT_MS, maxBytes = MAX_BYTES, input = "" } = options;
   if (signal?.aborted) return { code: null, stdout: "", stderr: "", stopped: "abort" };
   const { spawn } = await import("node:child_process");
-  const env = gitEnvironment(overrides);
+  const env = { ...gitEnvironment(overrides), ...options.environment };
   return new Promise((done) => {
-    const child = spawn(program, args, { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(program, args, { cwd, env, detached: true, stdio: ["pipe", "pipe", "pipe"] });
+    child.stdin.on("error", () => undefined); // it may end without reading all of it
+    child.stdin.end(input);
     let stopped: GitReply["stopped"];
     const stop = (reason: NonNullable<GitReply["stopped"]>): void => {
       stopped ??= reason;

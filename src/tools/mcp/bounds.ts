@@ -1,4 +1,5 @@
 /** Limits for what a server says. Everything is walked without recursion: depth is part of the attack. */
+import { prototypeKeys } from "../../lib/json.ts";
 import { clip, sanitise } from "../../lib/text.ts";
 
 export interface JsonLimits {
@@ -7,9 +8,6 @@ export interface JsonLimits {
   /** Of all keys and texts together. */
   readonly characters: number;
 }
-
-/** Keys that mean something else than a member once the value is copied. */
-const REFUSED_KEYS = new Set(["__proto__", "constructor", "prototype"]);
 
 /** Why the value is not taken, worded to follow the name of the thing; undefined when it is fine. */
 export function jsonProblem(root: unknown, limits: JsonLimits): string | undefined {
@@ -25,7 +23,7 @@ export function jsonProblem(root: unknown, limits: JsonLimits): string | undefin
       for (const [key, inner] of Object.entries(value)) {
         if (!Array.isArray(value)) {
           characters += key.length;
-          if (REFUSED_KEYS.has(key)) return `has a member called ${key}`;
+          if (prototypeKeys.has(key)) return `has a member called ${key}`;
           if (key.length <= limits.characters && sanitise(key) !== key) return "has a member with hidden characters";
         }
         open.push({ value: inner, depth: depth + 1 });

@@ -1,10 +1,11 @@
 /** Everything `troupe mcp` and host programs do with configured servers, without a session. */
 import type { FetchLike } from "@modelcontextprotocol/client";
 import type { Disk } from "../../lib/node/disk.ts";
+import type { PinnedItem } from "../../lib/pinned-item.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { resolveServers, type ServerSources } from "./config.ts";
 import type { McpNotice } from "./config-entry.ts";
-import { maskedArguments, maskedUrl, maskedValues, type PinnedItem, pinnedItem, shownServer } from "./config-pin.ts";
+import { maskedArguments, maskedUrl, maskedValues, pinnedItem, shownServer } from "./config-pin.ts";
 import { userServers } from "./config-store.ts";
 import { login } from "./oauth.ts";
 import { fileSignIn } from "./oauth-store.ts";
@@ -18,7 +19,7 @@ export interface McpAdministrationOptions {
   /** Connects once and lists the tools. */
   probe?(config: McpServerConfig): Promise<McpProbe>;
   /** Tells the trust store that a person agreed to this entry of a project. */
-  approveItem?(item: PinnedItem): Promise<void>;
+  approveItem?(item: PinnedItem<"mcp">): Promise<void>;
   /** How a remote server is reached for a sign-in. */
   openFetch?(config: McpServerConfig): Promise<{ readonly fetch: FetchLike; close(): void }>;
 }
@@ -118,7 +119,7 @@ interface Known {
   /** Variables not filled in: what is shown of a server holds none of their values. */
   readonly written: McpServerConfig;
   readonly state: ServerState;
-  readonly item: PinnedItem;
+  readonly item: PinnedItem<"mcp">;
 }
 
 export interface LoginWish {

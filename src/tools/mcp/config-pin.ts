@@ -1,20 +1,12 @@
 /** What stands for a configured server where it is approved and recognised again. */
 import { createHash } from "node:crypto";
+import type { PinnedItem } from "../../lib/pinned-item.ts";
 import { clip, sanitise } from "../../lib/text.ts";
 import { isReference } from "./config-variables.ts";
 import type { McpServerConfig } from "./server.ts";
 
-/** Executable configuration as the trust store keeps it: any change of the digest asks again. */
-export interface PinnedItem {
-  readonly kind: "mcp";
-  readonly id: string;
-  readonly digest: string;
-  /** For a person: what would run or be called, without secret values. */
-  readonly shown: string;
-}
-
 /** Of the entry as written: the digest holds the values too, since a variable such as NODE_OPTIONS is code. */
-export function pinnedItem(config: McpServerConfig): PinnedItem {
+export function pinnedItem(config: McpServerConfig): PinnedItem<"mcp"> {
   const { transport, sandbox } = config;
   const whole =
     transport.type === "stdio"

@@ -3,9 +3,10 @@ import { join } from "node:path";
 import { isObject, parseJson } from "../../lib/json.ts";
 import { type Disk, replaceFile } from "../../lib/node/disk.ts";
 import { withFileLock } from "../../lib/node/file-lock.ts";
+import { readSmallFile } from "../../lib/node/small-file.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { readEntry } from "./config-entry.ts";
-import { readConfigFile, USER_FILE } from "./config-files.ts";
+import { MAX_CONFIG_BYTES, USER_FILE } from "./config-files.ts";
 
 export interface UserServers {
   readonly file: string;
@@ -73,12 +74,12 @@ function switchedOn(servers: Content, names: readonly string[]): Content {
 }
 
 function contentOf(file: string): Content {
-  const read = readConfigFile(file);
+  const read = readSmallFile(file, { maxBytes: MAX_CONFIG_BYTES });
   if (read.kind === "missing") return {};
   const json = read.kind === "text" ? parseJson(read.text) : undefined;
   const value: unknown = json?.ok ? json.value : undefined;
   if (isObject(value)) return value;
-  const reason = read.kind === "unusable" ? read.reason : "is not a JSON object";
+  const reason = read.kind === "refused" ? read.reason : "is not a JSON object";
   throw new TroupeError("configuration", `${file} ${reason}.`, { hint: "Mend or remove it; nothing was changed." });
 }
 

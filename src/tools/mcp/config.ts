@@ -6,14 +6,16 @@
 import { join } from "node:path";
 import { isObject, parseJson } from "../../lib/json.ts";
 import { childEnvironment } from "../../lib/node/child-environment.ts";
+import { readSmallFile } from "../../lib/node/small-file.ts";
+import type { ItemTrust, PinnedItem } from "../../lib/pinned-item.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { type EntryPlace, fillIn, type McpNotice, readEntry } from "./config-entry.ts";
-import { projectFiles, readConfigFile, USER_FILE } from "./config-files.ts";
-import { type PinnedItem, pinnedItem } from "./config-pin.ts";
+import { MAX_CONFIG_BYTES, projectFiles, USER_FILE } from "./config-files.ts";
+import { pinnedItem } from "./config-pin.ts";
 import type { Variables } from "./config-variables.ts";
 import type { McpServerConfig } from "./server.ts";
 
-export type TrustCheck = (item: PinnedItem) => "approved" | "changed" | "new" | "untrusted";
+export type TrustCheck = (item: PinnedItem<"mcp">) => ItemTrust;
 
 export interface ServerSources {
   readonly stateRoot: string;
@@ -62,7 +64,7 @@ export interface UnusedServer {
   /** As written, variables not filled in. */
   readonly config: McpServerConfig;
   readonly reason: "disabled" | "untrusted" | "new" | "changed";
-  readonly item: PinnedItem;
+  readonly item: PinnedItem<"mcp">;
 }
 
 export interface ResolvedServers {
@@ -182,9 +184,9 @@ function flagEntries(value: string): Readonly<Record<string, unknown>> {
     new TroupeError("usage", `${FLAG}: ${message}`, { hint: FLAG_HINT });
   if (!value.startsWith("@")) return mapOf(value, (message) => problem(`the value ${message}`)).entries;
   const path = value.slice(1);
-  const file = readConfigFile(path);
+  const file = readSmallFile(path, { maxBytes: MAX_CONFIG_BYTES });
   if (file.kind === "missing") throw problem(`there is no file ${path}.`);
-  if (file.kind === "unusable") throw problem(`${path} ${file.reason}.`);
+  if (file.kind === "refused") throw problem(`${path} ${file.reason}.`);
   return mapOf(file.text, (message) => problem(`${path} ${message}`)).entries;
 }
 
@@ -200,10 +202,10 @@ interface ServerMap {
 }
 
 function readMap({ source, notices }: { source: string; notices: McpNotice[] }): ServerMap {
-  const file = readConfigFile(source);
+  const file = readSmallFile(source, { maxBytes: MAX_CONFIG_BYTES });
   if (file.kind === "missing") return { entries: {}, extra: {} };
   try {
-    if (file.kind === "unusable") throw new Problem(file.reason);
+    if (file.kind === "refused") throw new Problem(file.reason);
     return mapOf(file.text, (message) => new Problem(message));
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
@@ -227,13 +229,17 @@ function mapOf(text: string, problem: (message: string) => Error): ServerMap {
 const textList = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
 
-function distrust({ trust }: ServerSources, item: PinnedItem, { scope }: McpServerConfig) {
+function distrust({ trust }: ServerSources, item: PinnedItem<"mcp">, { scope }: McpServerConfig) {
   if (scope !== "project") return undefined;
   const answer = trust?.(item) ?? "untrusted";
   return answer === "approved" ? undefined : answer;
 }
 
-function distrusted(config: McpServerConfig, reason: "untrusted" | "new" | "changed", item: PinnedItem): McpNotice {
+function distrusted(
+  config: McpServerConfig,
+  reason: "untrusted" | "new" | "changed",
+  item: PinnedItem<"mcp">,
+): McpNotice {
   const why = {
     untrusted: "the folder is not trusted",
     new: "nobody has approved it yet",

@@ -5,8 +5,8 @@ import * as z from "zod";
 import { parseJson } from "../../lib/json.ts";
 import { type Disk, replaceFile } from "../../lib/node/disk.ts";
 import { withFileLock } from "../../lib/node/file-lock.ts";
+import { readSmallFile } from "../../lib/node/small-file.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { readConfigFile } from "./config-files.ts";
 import type { McpServerConfig } from "./server.ts";
 
 const text = z.string().min(1).max(65_536);
@@ -51,7 +51,7 @@ export function fileSignIn(options: { disk: Disk; stateRoot: string; config: Mcp
     .slice(0, 32);
   const file = join(stateRoot, "mcp-oauth", `${id}.json`);
   const read = (): SignIn | undefined => {
-    const content = readConfigFile(file, MAX_BYTES);
+    const content = readSmallFile(file, { maxBytes: MAX_BYTES });
     const json = content.kind === "text" ? parseJson(content.text) : undefined;
     const parsed = json?.ok ? SignIn.safeParse(json.value) : undefined;
     return parsed?.success && parsed.data.serverUrl === serverUrl ? parsed.data : undefined;
@@ -64,7 +64,7 @@ export function fileSignIn(options: { disk: Disk; stateRoot: string; config: Mcp
         await replaceFile(disk, file, `${JSON.stringify({ ...next, serverUrl }, undefined, 2)}\n`);
       }),
     async remove() {
-      const isThere = readConfigFile(file, MAX_BYTES).kind !== "missing";
+      const isThere = readSmallFile(file, { maxBytes: MAX_BYTES }).kind !== "missing";
       if (isThere) await disk.unlink(file);
       return isThere;
     },

@@ -1,7 +1,7 @@
 /** What `mcp-tools.json` holds, and how it is read when it may be damaged. */
 import * as z from "zod";
 import { parseJson } from "../../lib/json.ts";
-import { readConfigFile } from "./config-files.ts";
+import { readSmallFile } from "../../lib/node/small-file.ts";
 import type { McpToolDefinition } from "./server.ts";
 
 /** As kept: `server` is not repeated. */
@@ -37,9 +37,9 @@ export type ReadPins =
   | { readonly kind: "damaged"; readonly reason: string };
 
 export function readPins(path: string): ReadPins {
-  const file = readConfigFile(path, MAX_FILE_BYTES);
+  const file = readSmallFile(path, { maxBytes: MAX_FILE_BYTES });
   if (file.kind === "missing") return file;
-  if (file.kind === "unusable") return { kind: "damaged", reason: file.reason };
+  if (file.kind === "refused") return { kind: "damaged", reason: file.reason };
   const json = parseJson(file.text);
   if (!json.ok) return { kind: "damaged", reason: "is not JSON" };
   const parsed = PinsFile.safeParse(json.value);

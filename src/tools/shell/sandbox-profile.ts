@@ -38,6 +38,8 @@ interface Mounts {
   readonly arguments: string[];
   /** Names that bubblewrap will create on the disk to mount on them; parents before children. */
   readonly mountPoints: readonly MountPoint[];
+  /** Protected names that are links: nothing can be mounted on them, so they have to be looked at afterwards. */
+  readonly links: readonly string[];
 }
 
 export interface MountPoint {
@@ -47,6 +49,7 @@ export interface MountPoint {
 
 interface Plan {
   readonly points: MountPoint[];
+  readonly links: string[];
   readonly placeholders: ReadonlySet<string>;
   readonly emptyFile: string;
 }
@@ -87,7 +90,7 @@ const NEVER_SCANNED = new Set([".git", "node_modules", ".venv", "target", "dist"
 const MAX_MODULE_DEPTH = 3;
 
 export function sandboxMounts(profile: SandboxProfile): Mounts {
-  const plan: Plan = { points: [], placeholders: profile.placeholders, emptyFile: profile.emptyFile };
+  const plan: Plan = { points: [], links: [], placeholders: profile.placeholders, emptyFile: profile.emptyFile };
   const workspaces = [...profile.workspace, ...profile.writable];
   const hidden = profile.homeView.kind === "strict" ? hiddenHome(profile.home, profile.homeView.searchPath) : undefined;
   const isGone = (path: string): boolean =>
@@ -97,6 +100,7 @@ export function sandboxMounts(profile: SandboxProfile): Mounts {
     masked.filter((path) => (within === undefined ? !isGone(path) : isInside(path, within))).flatMap(mask);
   return {
     mountPoints: plan.points,
+    links: plan.links,
     arguments: [
       ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"],
       ...["--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger", "--ro-bind-try", "/proc/irq", "/proc/irq"],
@@ -180,6 +184,7 @@ function readOnly(path: string, kind: MountPoint["kind"], plan: Plan): string[] 
       plan.points.push({ path, kind });
       return kind === "folder" ? ["--tmpfs", path, "--remount-ro", path] : ["--ro-bind", plan.emptyFile, path];
     case "link": {
+      plan.links.push(path);
       const target = realPath(path);
       return target === undefined ? [] : ["--ro-bind", target, target];
     }

@@ -2,7 +2,7 @@
  * Puts a command into bubblewrap. What it can touch there is decided in `sandbox-profile.ts`; here is decided whether
  * it runs there at all, and how it is started.
  */
-import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Disk, nodeDisk, replaceFile } from "../../lib/node/disk.ts";
@@ -36,6 +36,8 @@ export interface SandboxOptions {
   readonly profile?: "open" | "strict";
   readonly home?: string;
   readonly disk?: Disk;
+  /** Who uses which mount point. Sandboxes with one state root in one process must share it. */
+  readonly mountPoints?: MountPoints;
   /** Where bubblewrap may be; only tests give other places. */
   readonly candidates?: readonly string[];
 }
@@ -92,7 +94,7 @@ const OPEN_PIPES = 'exec 9<"$1" 7<"$2" 8>"$3"; shift 3; exec "$@"';
 export function createSandbox(options: SandboxOptions): Sandbox {
   const { mode, disk = nodeDisk } = options;
   const folder = join(options.stateRoot, "sandbox");
-  const mountPoints = new MountPoints(folder, disk);
+  const mountPoints = options.mountPoints ?? new MountPoints(folder, disk);
   let probed: Promise<Probe> | undefined;
   let ready: Promise<SupportFiles> | undefined;
   const probe = (): Promise<Probe> => {
@@ -152,6 +154,7 @@ async function enter(what: {
   const held = mountPoints.hold(mounts.mountPoints);
   await held.recorded;
   const redirected = redirectableRepositories(request.workspace);
+  const links = mounts.links.map((path) => ({ path, was: meaningOf(path) }));
   const bridge = await bridgeOf(what);
   return {
     kind: "sandboxed",
@@ -168,7 +171,8 @@ async function enter(what: {
     async release() {
       await bridge?.close();
       await held.release();
-      return undoRedirection(redirected, disk);
+      const undone = [await undoRedirection(redirected, disk), await undoReplacement(links, disk)];
+      return undone.filter((one) => one !== undefined).join(" ") || undefined;
     },
     handOver: (pid) => held.handOver(pid),
   };
@@ -291,4 +295,35 @@ async function undoRedirection(paths: readonly string[], disk: Disk): Promise<st
   const made = paths.filter((path) => existsSync(path));
   for (const path of made) await disk.unlink(path).catch(() => undefined);
   return made.length === 0 ? undefined : `Removed ${made.join(", ")}: it redirects git to a foreign configuration.`;
+}
+
+/** What a link says, and what stands at its end. */
+function meaningOf(path: string): string | undefined {
+  try {
+    const end = statSync(path, { throwIfNoEntry: false });
+    return `${readlinkSync(path)}\n${end === undefined ? "nothing" : `${end.dev}:${end.ino}`}`;
+  } catch {
+    return undefined; // no link
+  }
+}
+
+/** A protected name that a repository made a link can be replaced, or its end be made: then the name is taken away. */
+async function undoReplacement(
+  links: readonly { readonly path: string; readonly was: string | undefined }[],
+  disk: Disk,
+): Promise<string | undefined> {
+  const replaced = links.filter(({ path, was }) => isSomething(path) && meaningOf(path) !== was);
+  const moved: string[] = [];
+  for (const { path } of replaced) {
+    const aside = `${path}.replaced-${Math.random().toString(36).slice(2, 8)}`;
+    await disk.rename(path, aside).then(
+      () => moved.push(`${path} to ${aside}`),
+      () => undefined,
+    );
+  }
+  return moved.length === 0 ? undefined : `Moved ${moved.join(", ")}: a command has changed where it leads.`;
+}
+
+function isSomething(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }

@@ -1,7 +1,7 @@
 /** From a URL that a model wrote to addresses that may be dialled. */
 
+import { parseAddress, refusalOf, refusalOfName } from "../../lib/address.ts";
 import { ToolError } from "../tool.ts";
-import { isLocalName, parseAddress, refusalOf } from "./address.ts";
 import type { ResolvedAddress, WebAccess } from "./web-access.ts";
 
 const MAX_URL_CHARACTERS = 4096;
@@ -39,7 +39,8 @@ function parse(text: string, base: URL | undefined): URL | undefined {
 export async function allowedAddresses(url: URL, access: WebAccess): Promise<readonly ResolvedAddress[]> {
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const allowLocalhost = access.allowLocalhost ?? false;
-  if (isLocalName(host) && !allowLocalhost) throw refused(url, "a name of this machine");
+  const nameRefusal = refusalOfName(host, { allowLocalhost });
+  if (nameRefusal !== undefined) throw refused(url, nameRefusal);
   const literal = parseAddress(host);
   const addresses = literal
     ? [{ address: host, family: literal.length === 4 ? 4 : 6 }]

@@ -25,6 +25,20 @@ export function bootId(): string {
   }
 }
 
+/**
+ * The same for Linux, at once; elsewhere no process is found. Field 22 of /proc/<pid>/stat, where the name in field 2
+ * may hold spaces and brackets. A zombie no longer runs.
+ */
+export function startTicks(pid: number): string | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "latin1");
+    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    return fields[0] === "Z" || fields[0] === "X" ? undefined : (fields[19] ?? "");
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "ENOENT" ? undefined : "";
+  }
+}
+
 function exists(pid: number): boolean {
   if (!Number.isSafeInteger(pid) || pid <= 0) return false;
   try {
@@ -32,17 +46,6 @@ function exists(pid: number): boolean {
     return true;
   } catch (error) {
     return error instanceof Error && "code" in error && error.code === "EPERM";
-  }
-}
-
-/** Field 22 of /proc/<pid>/stat; the name in field 2 may hold spaces and brackets. A zombie no longer runs. */
-function startTicks(pid: number): string | undefined {
-  try {
-    const text = readFileSync(`/proc/${pid}/stat`, "latin1");
-    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-    return fields[0] === "Z" || fields[0] === "X" ? undefined : (fields[19] ?? "");
-  } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "ENOENT" ? undefined : "";
   }
 }
 

@@ -1,0 +1,92 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { describe, expect, it } from "vitest";
+import { TroupeError } from "../../protocol/errors.ts";
+import { tempFolder } from "../../testing/temp-folder.ts";
+import { type Disk, nodeDisk } from "./disk.ts";
+import { withFileLock } from "./file-lock.ts";
+import { startTime } from "./process-identity.ts";
+
+const lockFile = (path: string, more: { pid: number; started?: string; token?: string; host?: string }): void =>
+  writeFileSync(`${path}.lock`, JSON.stringify({ host: hostname(), token: `t-${more.pid}`, ...more }));
+
+const enter = (path: string, more: { disk?: Disk; maxWaitMs?: number } = {}): Promise<string> =>
+  withFileLock({ path, disk: nodeDisk, Failure: TroupeError, maxWaitMs: 60, ...more }, async () => "done");
+
+describe("a lock on a file", () => {
+  it("is taken over from a process that died, and awaited from one that lives", async () => {
+    await using folder = await tempFolder();
+    const path = folder.at("f.json");
+    lockFile(path, { pid: 2 ** 22 - 3 });
+    expect(await enter(path)).toBe("done");
+    lockFile(path, { pid: process.pid, started: (await startTime(process.pid)) ?? "" });
+    await expect(enter(path)).rejects.toMatchObject({
+      name: "TroupeError",
+      kind: "storage",
+      message: `${path} is being changed by another process (${process.pid}), which does not finish.`,
+      hint: expect.stringContaining(`${path}.lock`),
+    });
+    expect(Object.keys(await folder.tree())).toEqual(["f.json.lock"]);
+  });
+
+  it.runIf(process.platform === "linux")("is taken over when its pid belongs to another process by now", async () => {
+    await using folder = await tempFolder();
+    const path = folder.at("f.json");
+    lockFile(path, { pid: process.pid, started: "1" });
+    expect(await enter(path)).toBe("done");
+    expect(await folder.tree()).toEqual({});
+  });
+
+  it("of another machine is awaited, since nobody here can tell whether its process lives", async () => {
+    await using folder = await tempFolder();
+    const path = folder.at("f.json");
+    lockFile(path, { pid: 2 ** 22 - 3, host: "elsewhere" });
+    await expect(enter(path)).rejects.toThrow("is being changed by another process");
+  });
+
+  it("ends the wait for a folder in its place and for content that says nothing", async () => {
+    await using folder = await tempFolder();
+    mkdirSync(folder.at("a.lock"));
+    writeFileSync(folder.at("b.lock"), "[".repeat(100_000));
+    await expect(enter(folder.at("a"))).rejects.toThrow("which does not finish");
+    await expect(enter(folder.at("b"))).rejects.toThrow("which does not finish");
+  });
+
+  it("lets one in at a time and is gone after a failure", async () => {
+    await using folder = await tempFolder();
+    let inside = 0;
+    let most = 0;
+    const failing = () =>
+      withFileLock({ path: folder.at("f.json"), disk: nodeDisk, Failure: TroupeError }, async () => {
+        most = Math.max(most, ++inside);
+        await new Promise((resume) => setTimeout(resume, 2));
+        inside--;
+        throw new Error("no");
+      }).catch(() => undefined);
+    await Promise.all(Array.from({ length: 6 }, failing));
+    expect([most, await folder.tree()]).toEqual([1, {}]);
+  });
+
+  it.each(["link", "write", "rename"] as const)("leaves nothing of its own behind when %s fails", async (operation) => {
+    await using folder = await tempFolder();
+    const path = folder.at("f.json");
+    lockFile(path, { pid: 2 ** 22 - 3 });
+    const full = () => Promise.reject(Object.assign(new Error("full"), { code: "ENOSPC" }));
+    await expect(enter(path, { disk: { ...nodeDisk, [operation]: full } })).rejects.toThrow("full");
+    expect(Object.keys(await folder.tree())).toEqual(["f.json.lock"]);
+    expect(await enter(path)).toBe("done");
+  });
+
+  it("works where files have only one name", async () => {
+    await using folder = await tempFolder();
+    const link = () => Promise.reject(Object.assign(new Error("no links"), { code: "EPERM" }));
+    expect(await enter(folder.at("f.json"), { disk: { ...nodeDisk, link } })).toBe("done");
+    expect(await folder.tree()).toEqual({});
+  });
+
+  it("does not undo the work when it cannot be taken away", async () => {
+    await using folder = await tempFolder();
+    const unlink = () => Promise.reject(Object.assign(new Error("broken"), { code: "EIO" }));
+    expect(await enter(folder.at("f.json"), { disk: { ...nodeDisk, unlink } })).toBe("done");
+  });
+});

@@ -1,0 +1,96 @@
+/**
+ * Git that changes a repository on our own behalf, as neutral as `git.ts`: no hook, filter, driver or signing program
+ * runs. The repository is always named, never looked for, so that a file in a folder cannot lead us to another one.
+ */
+import { type Neutral, neutralise, runNeutral } from "./git.ts";
+
+export interface GitPlace {
+  /** Of this work tree; for a linked one `<repository>/.git/worktrees/<name>`. */
+  readonly gitDir: string;
+  readonly workTree: string;
+  /** Looked up before; each command looks it up when it is missing. */
+  readonly neutral?: Neutral;
+}
+
+export interface GitWriteOptions {
+  /** Used instead of the index of the work tree. */
+  readonly indexFile?: string;
+  readonly input?: string;
+  readonly author?: Identity;
+  readonly signal?: AbortSignal | undefined;
+  readonly timeoutMs?: number;
+  readonly maxBytes?: number;
+  /** Whether more than `maxBytes` is a failure, or the beginning will do. */
+  readonly whenTooMuch?: "fail" | "cut";
+  /** Exit codes that are an answer; 0 unless told. */
+  readonly accept?: readonly number[];
+}
+
+export interface Identity {
+  readonly name: string;
+  readonly email: string;
+  /** For commits that nobody sees and that must come out the same each time. */
+  readonly date?: string;
+}
+
+export class GitFailure extends Error {
+  override readonly name = "GitFailure";
+  readonly reason: "refused" | "time" | "size" | "abort";
+
+  constructor(message: string, reason: GitFailure["reason"]) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+const TIMEOUT_MS = 120_000;
+const MAX_COMPLAINT_CHARACTERS = 500;
+
+/** What git printed. Throws `GitFailure` when it did not end well. */
+export async function gitAt(
+  place: GitPlace,
+  args: readonly string[],
+  options: GitWriteOptions = {},
+): Promise<{ code: number; stdout: string; isCut?: boolean }> {
+  const { indexFile, input, author, signal, timeoutMs = TIMEOUT_MS, maxBytes, accept = [0] } = options;
+  const wanted = {
+    cwd: place.workTree,
+    timeoutMs,
+    environment: {
+      ...variables(place),
+      ...(indexFile !== undefined && { GIT_INDEX_FILE: indexFile }),
+      ...(author && identityVariables(author)),
+    },
+    ...(input !== undefined && { input }),
+    ...(signal && { signal }),
+    ...(maxBytes !== undefined && { maxBytes }),
+  };
+  const reply = await runNeutral(["--no-pager", ...SETTINGS, ...args], wanted, place.neutral);
+  if (reply.stopped === "size" && options.whenTooMuch === "cut") return { code: 0, stdout: reply.stdout, isCut: true };
+  if (reply.stopped !== undefined) throw new GitFailure(`git ${args[0]} was ended: ${reply.stopped}`, reply.stopped);
+  if (reply.code !== null && accept.includes(reply.code)) return { code: reply.code, stdout: reply.stdout };
+  const said = reply.stderr.trim().slice(0, MAX_COMPLAINT_CHARACTERS);
+  throw new GitFailure(said || `git ${args[0]} failed with ${reply.code}`, "refused");
+}
+
+/** The same place, made ready for several commands in a row. */
+export async function preparedPlace({ gitDir, workTree }: GitPlace): Promise<GitPlace> {
+  const place: GitPlace = { gitDir, workTree };
+  const neutral = await neutralise({ cwd: workTree, environment: variables(place) });
+  return "program" in neutral ? { ...place, neutral } : place; // the next command says what is wrong
+}
+
+const variables = ({ gitDir, workTree }: GitPlace) => ({ GIT_DIR: gitDir, GIT_WORK_TREE: workTree });
+
+/** Line ends that do not survive a round trip are the person's matter, not a reason to stop. */
+const SETTINGS = ["-c", "core.safecrlf=false", "-c", "core.splitIndex=false"];
+
+function identityVariables({ name, email, date }: Identity): Record<string, string> {
+  return {
+    GIT_AUTHOR_NAME: name,
+    GIT_AUTHOR_EMAIL: email,
+    GIT_COMMITTER_NAME: name,
+    GIT_COMMITTER_EMAIL: email,
+    ...(date !== undefined && { GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date }),
+  };
+}
