@@ -1,0 +1,13 @@
+import type { AgentDefinition } from "./agent.ts";
+
+/** The skills an agent is told in full: only those it lists. `find` knows the skills of the session by name. */
+export function effectiveSkills<T>(
+  definition: Pick<AgentDefinition, "skills">,
+  find: (name: string) => T | undefined,
+): { readonly skills: readonly T[]; readonly missing: readonly string[] } {
+  const found = definition.skills.map((name) => ({ name, skill: find(name) }));
+  return {
+    skills: [...new Set(found.flatMap(({ skill }) => (skill === undefined ? [] : [skill])))],
+    missing: found.filter(({ skill }) => skill === undefined).map(({ name }) => name),
+  };
+}

@@ -1,0 +1,33 @@
+/** The agents a model may choose from, in few words: they stand in every request. */
+import { clip } from "../lib/text.ts";
+import type { AgentDefinition } from "./agent.ts";
+
+export interface ModelChoice {
+  readonly name: string;
+  readonly description: string;
+}
+
+const MAX_DESCRIPTION_CHARACTERS = 300;
+const MAX_CHARACTERS_IN_ALL = 4096;
+const MIN_DESCRIPTION_CHARACTERS = 20;
+
+/**
+ * All names are there, whatever becomes of the descriptions: when together they are too long, the longest are cut first.
+ * A sidekick starts by itself and is not chosen.
+ */
+export function modelChoices(agents: readonly AgentDefinition[]): ModelChoice[] {
+  const chosen = agents.filter(({ infer, sidekick }) => infer && sidekick === undefined);
+  const cap = fittingCap(chosen.map(({ description }) => description.length));
+  return chosen.map(({ name, description }) => ({
+    name,
+    description: cap < MIN_DESCRIPTION_CHARACTERS ? "" : clip(description, cap),
+  }));
+}
+
+/** The largest length at which all of them, each cut there, fit together. */
+function fittingCap(lengths: readonly number[]): number {
+  const sizeAt = (cap: number): number => lengths.reduce((sum, length) => sum + Math.min(length, cap), 0);
+  let cap = MAX_DESCRIPTION_CHARACTERS;
+  while (cap > 0 && sizeAt(cap) > MAX_CHARACTERS_IN_ALL) cap--;
+  return cap;
+}

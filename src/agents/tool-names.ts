@@ -1,0 +1,84 @@
+/** The `tools` of a definition: in the words of several programs, made ours. */
+import { clip } from "../lib/text.ts";
+
+const MAX_TOOLS = 200;
+const MAX_TOOL_CHARACTERS = 128;
+
+/** Groups and names that definitions written for other programs use, in lower case. */
+const otherNames: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries({
+    read: ["view"],
+    notebookread: ["view"],
+    ls: ["view"],
+    search: ["grep", "glob"],
+    rg: ["grep"],
+    write: ["create"],
+    multiedit: ["edit"],
+    notebookedit: ["edit"],
+    str_replace_editor: ["edit"],
+    execute: ["bash"],
+    shell: ["bash"],
+    powershell: ["bash"],
+    bashoutput: ["read_bash"],
+    killshell: ["stop_bash"],
+    killbash: ["stop_bash"],
+    agent: ["task"],
+    "custom-agent": ["task"],
+    web: ["web_fetch", "web_search"],
+    webfetch: ["web_fetch"],
+    fetch: ["web_fetch"],
+    websearch: ["web_search"],
+    todo: ["update_todo"],
+    todowrite: ["update_todo"],
+    askuserquestion: ["ask_user"],
+    exitplanmode: ["exit_plan_mode"],
+  }),
+);
+
+/** What takes part in the same work and gives no power of its own: it comes with the first. */
+export const companions: ReadonlyMap<string, readonly string[]> = new Map([
+  ["bash", ["read_bash", "write_bash", "stop_bash", "list_bash"]],
+  ["task", ["read_agent", "write_agent", "list_agents", "stop_agent"]],
+]);
+
+export interface ToolList {
+  /** Null: all. */
+  readonly tools: readonly string[] | null;
+  readonly problems: readonly string[];
+}
+
+/**
+ * A list, or text with commas between. In a file `edit` means changing files, new ones included, as it does for the
+ * programs such files are written for; a program that names `edit` means that tool.
+ */
+export function readToolList(value: readonly string[] | string, writtenIn: "file" | "program"): ToolList {
+  const entries = (typeof value === "string" ? splitText(value) : value).map((entry) => entry.trim()).filter(Boolean);
+  if (entries.includes("*")) return { tools: null, problems: [] };
+  const problems: string[] = [];
+  const tools = entries.slice(0, MAX_TOOLS).flatMap((entry) => {
+    if (entry.length <= MAX_TOOL_CHARACTERS && !entry.includes("(")) return ourNames(entry, writtenIn);
+    const why = entry.includes("(")
+      ? "a part of a tool cannot be given; use permission rules for that"
+      : "it is too long";
+    problems.push(`${JSON.stringify(clip(entry, 60))} is left out: ${why}`);
+    return [];
+  });
+  if (entries.length > MAX_TOOLS) problems.push(`only the first ${MAX_TOOLS} tools are used`);
+  return { tools: [...new Set(tools)], problems };
+}
+
+/** Tools of a server are `<server>-<tool>` for the model; people write `server/tool` and `mcp__server__tool` too. */
+function ourNames(entry: string, writtenIn: "file" | "program"): readonly string[] {
+  const known = otherNames.get(entry.toLowerCase());
+  if (known) return known;
+  if (entry === "Edit" || entry === "Task" || /^(?:View|Bash|Grep|Glob|Create)$/.test(entry))
+    return [entry.toLowerCase()];
+  if (entry === "edit" && writtenIn === "file") return ["edit", "create", "apply_patch"];
+  const ofServer = /^mcp__(.+?)(?:__(.+))?$/.exec(entry) ?? /^([^/]+)\/(.+)$/.exec(entry);
+  return ofServer ? [`${spelled(ofServer[1] ?? "")}-${spelled(ofServer[2] ?? "*")}`] : [entry];
+}
+
+const spelled = (part: string): string => part.replace(/[^A-Za-z0-9_*-]/g, "_");
+
+/** What is in parentheses belongs together. */
+const splitText = (text: string): string[] => text.match(/(?:\([^)]*\)|[^,(])+/g) ?? [];

@@ -1,0 +1,76 @@
+import { rm } from "node:fs/promises";
+import { setTimeout as pause } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import type { AgentCatalog } from "../../src/catalog/agents.ts";
+import { watchAgents } from "../../src/catalog/agents-watch.ts";
+import { agent, agentStage, customNames } from "./stage.ts";
+
+/** What the watch told, and a way to wait for the next time. */
+function listener() {
+  const heard: string[][] = [];
+  const until = async (count: number): Promise<void> => {
+    for (let waited = 0; heard.length < count; waited += 20) {
+      if (waited > 5000) throw new Error(`heard only ${JSON.stringify(heard)}`);
+      await pause(20);
+    }
+  };
+  return { heard, until, onChange: (catalog: AgentCatalog) => void heard.push(customNames(catalog)) };
+}
+
+describe("agents on a watch", () => {
+  it("ORC-11 come, change and go while a session runs", async () => {
+    await using stage = await agentStage({ "work/.github/agents/one.md": agent("one") });
+    const { heard, until, onChange } = listener();
+    const watch = await watchAgents(stage.sources, onChange);
+    try {
+      expect(customNames(watch.current)).toEqual(["one (project)"]);
+      await stage.folder.files({
+        "work/.github/agents/two.md": agent("two"),
+        "work/.github/agents/three.md": agent("three"),
+      });
+      await until(1);
+      await stage.folder.files({ "work/.github/agents/one.md": agent("renamed") });
+      await until(2);
+      await rm(stage.at("work/.github/agents/three.md"));
+      await until(3);
+      expect(heard).toEqual([
+        ["one (project)", "three (project)", "two (project)"],
+        ["renamed (project)", "three (project)", "two (project)"],
+        ["renamed (project)", "two (project)"],
+      ]);
+      expect(customNames(watch.current)).toEqual(heard[2]);
+    } finally {
+      watch.close();
+    }
+  });
+
+  it("in a folder that appears later are found when someone asks, and watched from then on", async () => {
+    await using stage = await agentStage();
+    const { heard, until, onChange } = listener();
+    let asked = 0;
+    const remote = async (): Promise<unknown> => ({ agents: [{ name: `remote ${++asked}`, prompt: "p" }] });
+    const watch = await watchAgents({ ...stage.sources, remote }, onChange);
+    try {
+      const before = watch.current;
+      expect(await watch.refresh()).toBe(before);
+      await stage.folder.files({ "home/.troupe/agents/late.md": agent("late") });
+      expect(customNames(await watch.refresh())).toEqual(["late (user)", "remote 1 (remote)"]);
+      await stage.folder.files({ "home/.troupe/agents/later.md": agent("later") });
+      await until(2);
+      expect(heard[1]).toEqual(["late (user)", "later (user)", "remote 1 (remote)"]);
+    } finally {
+      watch.close();
+    }
+  });
+
+  it("are told of no more once it is closed", async () => {
+    await using stage = await agentStage({ "work/.github/agents/one.md": agent("one") });
+    const { heard, onChange } = listener();
+    const watch = await watchAgents(stage.sources, onChange);
+    watch.close();
+    await stage.folder.files({ "work/.github/agents/two.md": agent("two") });
+    await pause(350);
+    expect(customNames(await watch.refresh())).toEqual(["one (project)"]);
+    expect(heard).toEqual([]);
+  });
+});
