@@ -56,6 +56,10 @@ export const ownEvents = [
       }),
     barrier,
   ),
+  /** What a coordinated worker is at, for those who watch. */
+  event("troupe.subagent_step", () =>
+    z.object({ stepId: text, title: text, status: text, note: text.exactOptional() }),
+  ),
   /** Damage found in this log on open: what was lost, and where its bytes were put. */
   event(
     "troupe.log_damage",

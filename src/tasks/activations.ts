@@ -1,0 +1,174 @@
+/** An agent at work: from the wait for a place, through one turn of its runner, to its rest. */
+import type { EventData } from "../protocol/event.ts";
+import type { Journal } from "./journal.ts";
+import type { Live, Lives } from "./lives.ts";
+import type { RegistryOptions, TurnEnd } from "./ports.ts";
+import type { Slots } from "./slots.ts";
+import { type TaskFold, untold } from "./task-fold.ts";
+import type { TaskMessage, TaskRecord } from "./task-record.ts";
+import { next, type TaskSignal } from "./task-state.ts";
+
+/** Longer answers are kept in a file of their own. */
+const LARGE_CHARACTERS = 16_384;
+/** How long a runner may take to stop or let go before it is left behind. */
+export const GRACE_MS = 2_000;
+
+type Answer = Partial<Pick<EventData<"troupe.task_state">, "turn" | "response" | "responseFile" | "error">>;
+
+export interface ActivationParts {
+  readonly options: RegistryOptions;
+  readonly fold: TaskFold;
+  readonly journal: Journal;
+  readonly slots: Slots;
+  readonly lives: Lives;
+}
+
+export class Activations {
+  readonly #parts: ActivationParts;
+
+  constructor(parts: ActivationParts) {
+    this.#parts = parts;
+  }
+
+  /** The place has been asked for already, so that who came first is served first. */
+  start(task: TaskRecord, place: Promise<void>): void {
+    const live = this.#parts.lives.of(task.id);
+    live.run = this.#activate(task, live, place).catch((error: unknown) => {
+      if (!this.#parts.journal.isClosed) this.#parts.options.onDefect?.(error);
+    });
+  }
+
+  /** An idle task goes on with what it was told. Called when it is the task's turn to be decided about. */
+  async wake(task: TaskRecord): Promise<void> {
+    const { lives, slots } = this.#parts;
+    const live = lives.of(task.id);
+    if (!live.isStopping && task.status === "idle") {
+      const place = slots.take(task.id, live.stop.signal);
+      place.catch(() => undefined); // stopped while it waited
+      await this.change(task, { kind: "woken" });
+      this.start(task, place);
+    }
+    live.isWaking = false;
+  }
+
+  /** Brings the task to the state that follows and resolves when that is in the log; false if none follows. */
+  async change(task: TaskRecord, signal: TaskSignal, answer: Answer = {}): Promise<boolean> {
+    const from = task.status;
+    const to = next({ status: from, ...(task.reason && { reason: task.reason }) }, signal);
+    if (!to) return false;
+    const data = { taskId: task.id, from, to: to.status, ...(to.reason && { reason: to.reason }), ...answer };
+    await this.#parts.journal.keep("troupe.task_state", data, () => task.status === to.status);
+    return true;
+  }
+
+  /** What the agent has not been given yet; from now on it has. */
+  hand(task: TaskRecord): readonly TaskMessage[] {
+    const { handed } = this.#parts.lives.of(task.id);
+    const messages = untold(task).filter(({ id }) => !handed.has(id));
+    for (const { id } of messages) handed.add(id);
+    return messages;
+  }
+
+  /** Its runner lets go of what it holds, or is left behind. */
+  async release(task: TaskRecord): Promise<void> {
+    const { lives, options } = this.#parts;
+    const live = lives.get(task.id);
+    if (!live?.isHolding) return;
+    live.isHolding = false;
+    await this.within(GRACE_MS, async () => options.runner.release?.(task));
+  }
+
+  /** Waits for `work`, but no longer than this; a failure is a defect. */
+  async within(milliseconds: number, work: () => Promise<unknown>): Promise<void> {
+    const { options } = this.#parts;
+    const timer = new AbortController();
+    const late = options.stamp.sleep(milliseconds, timer.signal).catch(() => undefined);
+    const done = work().catch((error: unknown) => options.onDefect?.(error));
+    await Promise.race([done, late]);
+    timer.abort();
+  }
+
+  async #activate(task: TaskRecord, live: Live, place: Promise<void>): Promise<void> {
+    const { lives } = this.#parts;
+    try {
+      await place;
+    } catch {
+      return; // stopped while it waited; who stopped it says so
+    }
+    const runs = await lives.inTurn(
+      task.id,
+      async () => !live.isStopping && this.change(task, { kind: "place_taken" }),
+    );
+    if (!runs || live.isStopping) return;
+    live.handed.clear();
+    const end = await this.#turn(task, live);
+    if (live.isStopping) return;
+    const answer = await this.#answer(task, end);
+    await this.release(task);
+    await lives.inTurn(task.id, async () => {
+      if (!live.isStopping) await this.#rest(task, live, { end, answer });
+    });
+  }
+
+  async #turn(task: TaskRecord, live: Live): Promise<TurnEnd | { kind: "broke"; error: string }> {
+    const { options } = this.#parts;
+    const messages = this.hand(task);
+    live.isHolding = true;
+    try {
+      const end = await options.runner.turn(task, messages, {
+        signal: live.stop.signal,
+        activity: (message) => {
+          live.activity = { message: message.slice(0, 200), timestamp: options.stamp.now() };
+        },
+      });
+      return end.kind === "answered" && end.response.trim() === "" ? { kind: "empty" } : end;
+    } catch (error) {
+      if (live.stop.signal.aborted) return { kind: "aborted" };
+      options.onDefect?.(error);
+      return { kind: "broke", error: error instanceof Error ? `${error.name}: ${error.message}` : String(error) };
+    }
+  }
+
+  async #answer(task: TaskRecord, end: TurnEnd | { kind: "broke"; error: string }): Promise<Answer> {
+    const error = "error" in end ? end.error : end.kind === "limit" ? end.message : undefined;
+    const words = "response" in end ? (end.response ?? "") : "";
+    const spoken = end.kind === "aborted" || end.kind === "broke" ? {} : { turn: task.turns.length + 1 };
+    return { ...spoken, ...(words !== "" && (await this.#kept(words))), ...(error !== undefined && { error }) };
+  }
+
+  /** What cannot be kept in a file stands in the log itself: no answer is cut. */
+  async #kept(response: string): Promise<Answer> {
+    if (response.length <= LARGE_CHARACTERS) return { response };
+    try {
+      return { responseFile: await this.#parts.options.keepLarge(response) };
+    } catch {
+      return { response };
+    }
+  }
+
+  async #rest(
+    task: TaskRecord,
+    live: Live,
+    { end, answer }: { end: TurnEnd | { kind: "broke"; error: string }; answer: Answer },
+  ): Promise<void> {
+    if (end.kind === "broke") {
+      await this.change(task, { kind: "broke" }, answer);
+      return;
+    }
+    if (end.kind !== "failed" && end.kind !== "aborted") await this.#confirmHanded(task, live);
+    const isTold = task.messages.some(({ id }) => !live.handed.has(id));
+    live.isWaking = isTold;
+    const continues = task.spec.multiTurn || isTold;
+    await this.change(task, { kind: "turn_ended", outcome: end.kind, continues }, answer);
+    if (isTold) await this.wake(task);
+  }
+
+  /** An agent that answered has heard what it was given, however its runner said it. */
+  async #confirmHanded(task: TaskRecord, live: Live): Promise<void> {
+    const messageIds = task.messages.flatMap(({ id }) => (live.handed.has(id) ? [id] : []));
+    if (messageIds.length === 0) return;
+    const data = { taskId: task.id, messageIds };
+    const isGone = (): boolean => !task.messages.some(({ id }) => messageIds.includes(id));
+    await this.#parts.journal.keep("troupe.task_message_delivered", data, isGone);
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * That each parent hears of each rest of its agents exactly once: by a notice in a request, or by reading it before.
+ * What was said is confirmed in the log when the parent's model has answered, since only then was it surely sent.
+ */
+import type { SessionEvent } from "../protocol/event.ts";
+import type { Journal } from "./journal.ts";
+import type { Lives } from "./lives.ts";
+import { type Notice, noticeOf } from "./notices.ts";
+import type { Reader, RegistryOptions } from "./ports.ts";
+import { owesNotice, type TaskFold } from "./task-fold.ts";
+import type { NoticeDue, TaskRecord } from "./task-record.ts";
+import { isFinal } from "./task-state.ts";
+
+export interface HearingParts {
+  readonly options: RegistryOptions;
+  readonly fold: TaskFold;
+  readonly journal: Journal;
+  readonly lives: Lives;
+}
+
+export class Hearing {
+  readonly #parts: HearingParts;
+  /** Handed to the session, by the rest they are about. */
+  readonly #offered = new WeakSet<NoticeDue>();
+  /** Being said at this moment: they are no longer due, whatever happens until they stand in the log. */
+  readonly #taken = new WeakSet<NoticeDue>();
+  /** How many calls of the parent wait to read a task. */
+  readonly #readers = new Map<string, number>();
+  /** Tasks with a notice that was said and not yet confirmed. */
+  readonly #said = new Set<string>();
+  /** Messages that stand in an agent's conversation and are not yet confirmed. */
+  readonly #toldMessages = new Map<string, string[]>();
+  #isOpen = false;
+
+  constructor(parts: HearingParts) {
+    this.#parts = parts;
+    for (const task of parts.fold.all()) if (task.notice?.state === "said") this.#said.add(task.id);
+  }
+
+  /** From now on notices are handed out; first those that an earlier process owed. */
+  open(): void {
+    this.#isOpen = true;
+    for (const task of this.#parts.fold.all()) this.offer(task);
+  }
+
+  close(): void {
+    this.#isOpen = false;
+  }
+
+  /** What this agent (nobody = the main agent) has to hear now, the oldest first. */
+  due(parentId: string | undefined): readonly Notice[] {
+    return this.#parts.fold.childrenOf(parentId).flatMap((task) => (this.#isDue(task) ? this.#notice(task) : []));
+  }
+
+  offer(task: TaskRecord): void {
+    if (!this.#isOpen || !task.notice || !this.#isDue(task) || this.#offered.has(task.notice)) return;
+    this.#offered.add(task.notice);
+    this.#parts.options.onNotice(task.parentId, this.#notice(task));
+  }
+
+  /** A call of the parent waits to read the task: no notice meanwhile. Undone by what is returned. */
+  reading(task: TaskRecord, reader: Reader | undefined): () => void {
+    if (!reader || reader.agentId !== task.parentId) return () => undefined;
+    this.#readers.set(task.id, (this.#readers.get(task.id) ?? 0) + 1);
+    return () => {
+      const left = (this.#readers.get(task.id) ?? 1) - 1;
+      if (left > 0) this.#readers.set(task.id, left);
+      else this.#readers.delete(task.id);
+      this.offer(task);
+    };
+  }
+
+  /** What the parent reads by this call needs no notice, unless the call is cut off in the end. */
+  async read(task: TaskRecord, reader: Reader): Promise<void> {
+    if (reader.agentId !== task.parentId || task.notice?.state !== "due" || this.#taken.has(task.notice)) return;
+    await this.#confirm(task, { by: "read", toolCallId: reader.toolCallId });
+  }
+
+  /** The notice stands in a request that was sent. */
+  async delivered(task: TaskRecord): Promise<void> {
+    this.#said.delete(task.id);
+    const { notice } = task;
+    if (!notice || notice.state === "confirmed") return;
+    const { by, readBy } = notice;
+    await this.#confirm(task, { by, ...(readBy !== undefined && { toolCallId: readBy }) });
+  }
+
+  /** Reacts to what the fold has taken in. */
+  observe(event: SessionEvent, touched: readonly TaskRecord[]): void {
+    for (const task of touched) {
+      if (task.notice?.state === "said") this.#said.add(task.id);
+      if (task.notice?.state === "said" && task.notice.by === "read") this.#later(this.delivered(task));
+      this.offer(task);
+    }
+    if (event.type === "user.message" && touched[0]) this.#told(touched[0], event.data.interactionId);
+    if (event.type === "assistant.message") this.#answered(event.agentId);
+  }
+
+  #told(task: TaskRecord, messageId: string | undefined): void {
+    if (messageId === undefined || messageId === task.id) return;
+    this.#toldMessages.set(task.id, [...(this.#toldMessages.get(task.id) ?? []), messageId]);
+  }
+
+  /** The model of this agent has answered: whatever stood in its conversation was sent. */
+  #answered(agentId: string | undefined): void {
+    for (const id of this.#said) {
+      const task = this.#parts.fold.get(id);
+      if (task?.parentId === agentId && task) this.#later(this.delivered(task));
+    }
+    const messageIds = agentId === undefined ? undefined : this.#toldMessages.get(agentId);
+    if (agentId === undefined || !messageIds) return;
+    this.#toldMessages.delete(agentId);
+    const data = { taskId: agentId, messageIds };
+    this.#later(this.#parts.journal.keep("troupe.task_message_delivered", data, () => true));
+  }
+
+  async #confirm(task: TaskRecord, how: { by: "notice" | "read"; toolCallId?: string }): Promise<void> {
+    const { journal, lives } = this.#parts;
+    const { notice } = task;
+    await lives.inTurn(task.id, async () => {
+      // Another call may have read it meanwhile, or it has gone on.
+      if (!notice || task.notice !== notice) return;
+      const { to, turn } = notice;
+      const stands = (): boolean => task.notice !== notice;
+      await journal.keep("troupe.task_notice_delivered", { taskId: task.id, to, turn, ...how }, stands);
+    });
+  }
+
+  #isDue(task: TaskRecord): boolean {
+    const { fold, lives } = this.#parts;
+    if (!owesNotice(task) || !task.notice || this.#taken.has(task.notice)) return false;
+    if (this.#readers.has(task.id) || lives.get(task.id)?.isWaking) return false;
+    const parent = task.parentId === undefined ? undefined : fold.get(task.parentId);
+    return !parent || !(isFinal(parent.status) || lives.get(parent.id)?.isStopping);
+  }
+
+  #notice(task: TaskRecord): Notice {
+    const { notice } = task;
+    const take = (): boolean => {
+      if (!notice || task.notice !== notice || !this.#isDue(task)) return false;
+      this.#taken.add(notice);
+      return true;
+    };
+    return { ...noticeOf(task), take };
+  }
+
+  #later(work: Promise<void>): void {
+    work.catch((error: unknown) => {
+      if (!this.#parts.journal.isClosed) this.#parts.options.onDefect?.(error);
+    });
+  }
+}

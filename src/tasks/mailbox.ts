@@ -1,0 +1,76 @@
+import { TroupeError } from "../protocol/errors.ts";
+import type { MessageReceipt } from "../tools/tasks.ts";
+import type { ActivationParts, Activations } from "./activations.ts";
+import type { TaskRecord } from "./task-record.ts";
+import { isFinal } from "./task-state.ts";
+
+const MAX_MESSAGE_CHARACTERS = 1_000_000;
+const MAX_UNREAD_MESSAGES = 100;
+
+/** Takes messages to agents: what is accepted is in the log, and an idle agent wakes for it. */
+export class Mailbox {
+  readonly #parts: ActivationParts;
+  readonly #activations: Activations;
+
+  constructor(parts: ActivationParts, activations: Activations) {
+    this.#parts = parts;
+    this.#activations = activations;
+  }
+
+  async accept(task: TaskRecord, content: string, from: string | undefined): Promise<MessageReceipt> {
+    const { journal, lives } = this.#parts;
+    const { id } = task;
+    // Decisions about the task may wait for the log; who writes to it need not.
+    if (journal.trouble !== undefined) return refused(id, `The session's log cannot be written: ${journal.trouble}`);
+    return lives.inTurn(id, async () => {
+      const reason = this.#refusal(task, content) ?? (await this.#store(task, content, from));
+      if (reason !== undefined) return refused(id, reason);
+      return task.status === "idle" ? this.#wake(task) : { id, outcome: "queued" };
+    });
+  }
+
+  /** Why this message cannot be accepted, if it cannot. */
+  #refusal({ id, status, messages }: TaskRecord, content: string): string | undefined {
+    const { lives, options, slots } = this.#parts;
+    const { whenFull, maxConcurrency } = options.limits;
+    if (isFinal(status)) return `Agent "${id}" has ended (${status}). Start a new one for further work.`;
+    if (lives.get(id)?.isStopping) return `Agent "${id}" is being stopped.`;
+    if (content.trim() === "") return "The message is empty.";
+    if (content.length > MAX_MESSAGE_CHARACTERS)
+      return "The message is too long. Put it into a file and name the file.";
+    if (messages.length >= MAX_UNREAD_MESSAGES) return `Agent "${id}" has ${messages.length} unread messages already.`;
+    if (status !== "idle" || whenFull === "queue" || !slots.isFull) return undefined;
+    return `The maximum number of concurrent agents (${maxConcurrency}) is reached, and agent "${id}" stays idle. Try again when one has ended.`;
+  }
+
+  /** Why it could not be stored, if it could not. */
+  async #store({ id: taskId }: TaskRecord, content: string, from: string | undefined): Promise<string | undefined> {
+    const { journal, options } = this.#parts;
+    const messageId = options.stamp.id("message");
+    try {
+      await journal.offer(
+        "troupe.task_message",
+        { taskId, messageId, content, ...(from !== undefined && { from }) },
+        (event) => event.type === "troupe.task_message" && event.data.messageId === messageId,
+      );
+      return undefined;
+    } catch (error) {
+      if (error instanceof TroupeError) return error.message;
+      throw error;
+    }
+  }
+
+  #wake(task: TaskRecord): MessageReceipt {
+    const { journal, lives, options, slots } = this.#parts;
+    const outcome = slots.isFull ? "queued" : "delivered";
+    lives.of(task.id).isWaking = true;
+    lives
+      .inTurn(task.id, () => this.#activations.wake(task))
+      .catch((error: unknown) => {
+        if (!journal.isClosed) options.onDefect?.(error);
+      });
+    return { id: task.id, outcome };
+  }
+}
+
+export const refused = (id: string, error: string): MessageReceipt => ({ id, outcome: "refused", error });

@@ -1,0 +1,73 @@
+import { TroupeError } from "../protocol/errors.ts";
+import type { EventData } from "../protocol/event.ts";
+import type { NewTask, TaskLimits } from "./ports.ts";
+import { type TaskFold, within } from "./task-fold.ts";
+import type { TaskRecord, TaskSpec } from "./task-record.ts";
+import { isFinal } from "./task-state.ts";
+
+const MAX_PROMPT_CHARACTERS = 1_000_000;
+const MAX_TASKS = 10_000;
+
+type Shares = NonNullable<TaskSpec["limits"]>;
+
+export interface StartConditions {
+  readonly fold: TaskFold;
+  readonly limits: TaskLimits;
+  readonly isFull: boolean;
+  readonly isParentStopping: boolean;
+}
+
+/** What will be written of a new task: never more than its parent may, uses or has. Throws where it may not start. */
+export function checkStart(
+  task: NewTask,
+  conditions: StartConditions,
+): Omit<EventData<"troupe.task_created">, "taskId"> {
+  const { fold, limits, isFull, isParentStopping } = conditions;
+  const { name: _, tools, limits: asked, ...rest } = task;
+  const parent = parentOf(task, fold);
+  const depth = (parent?.spec.depth ?? 0) + 1;
+  if (parent && (isParentStopping || isFinal(parent.status))) {
+    throw new TroupeError("interrupted", `Agent "${parent.id}" is at its end and can start no others.`);
+  }
+  if (depth > limits.maxDepth) {
+    throw new TroupeError(
+      "limit",
+      `Recursion limit: agents may be nested ${limits.maxDepth} deep, and this is one more.`,
+      {
+        hint: "Do this part of the work yourself.",
+      },
+    );
+  }
+  if (isFull && limits.whenFull === "reject") {
+    throw new TroupeError("limit", `The maximum number of concurrent agents (${limits.maxConcurrency}) is reached.`, {
+      hint: "Wait until one has ended, or do the work yourself.",
+    });
+  }
+  if (task.prompt.length > MAX_PROMPT_CHARACTERS) {
+    throw new TroupeError("usage", "The prompt is too long.", { hint: "Put it into a file and name the file." });
+  }
+  if (fold.all().length >= MAX_TASKS) {
+    throw new TroupeError("limit", `This session has had ${MAX_TASKS} agents.`, { hint: "Go on in a new session." });
+  }
+  const allowed = within(tools, parent?.tools ?? null);
+  const shares = smaller(asked, parent?.spec.limits);
+  return { ...rest, depth, tools: allowed && [...allowed], ...(shares && { limits: shares }) };
+}
+
+function parentOf({ parentId }: NewTask, fold: TaskFold): TaskRecord | undefined {
+  if (parentId === undefined) return undefined;
+  const parent = fold.get(parentId);
+  if (!parent) throw new TroupeError("usage", `There is no agent "${parentId}" to start others.`);
+  return parent;
+}
+
+/** Of each limit the smaller one. */
+function smaller(own: Shares | undefined, parents: Shares | undefined): Shares | undefined {
+  if (!own || !parents) return own ?? parents;
+  const shares: Shares = { ...parents, ...own };
+  for (const key of ["turns", "tokens", "costUsd", "durationMs"] as const) {
+    const [a, b] = [own[key], parents[key]];
+    if (a !== undefined && b !== undefined) shares[key] = Math.min(a, b);
+  }
+  return shares;
+}

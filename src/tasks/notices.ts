@@ -1,0 +1,66 @@
+/** What a parent is told when a task comes to rest. Only ids and names of ours stand in it, and escaped words of others. */
+import { clip, sanitiseLine } from "../lib/text.ts";
+import type { EventData } from "../protocol/event.ts";
+import type { TaskReason } from "../tools/tasks.ts";
+import type { TaskRecord } from "./task-record.ts";
+
+export interface Notice {
+  readonly taskId: string;
+  /** For the model, in its tags. */
+  readonly content: string;
+  readonly kind: EventData<"system.notification">["kind"];
+  /**
+   * Asked right before it is said as a `system.notification` of the parent. True at most once; false when it was read
+   * or overtaken by what the task did next: then nothing is to be said.
+   */
+  take(): boolean;
+}
+
+export function noticeOf(task: TaskRecord): Omit<Notice, "take"> {
+  const { id, spec, status } = task;
+  const about = { agentId: id, agentType: spec.agentName, description: spec.description };
+  const sentence = `Agent "${id}" (${foreign(spec.agentName)}) ${becameOf(task)}`;
+  return {
+    taskId: id,
+    content: `<system_notification>\n${sentence}\n</system_notification>`,
+    kind:
+      status === "idle"
+        ? { type: "agent_idle", ...about }
+        : { type: "agent_completed", ...about, status: status === "completed" ? "completed" : "failed" },
+  };
+}
+
+const MAX_FOREIGN_CHARACTERS = 300;
+
+/** Words of others on one line of ours: they can open or close no tag and end no quotation. */
+function foreign(text: string): string {
+  return clip(sanitiseLine(text).replace(/\s+/g, " "), MAX_FOREIGN_CHARACTERS)
+    .replaceAll("&", "&amp;")
+    .replace(/[<\uff1c\ufe64]/g, "&lt;")
+    .replace(/[>\uff1e\ufe65]/g, "&gt;")
+    .replaceAll('"', "'");
+}
+
+function becameOf({ id, status, reason = "finished", error }: TaskRecord): string {
+  const read = `Use read_agent with agent_id "${id}"`;
+  if (status === "completed") return `has completed successfully. ${read} to retrieve the full results.`;
+  if (status === "idle" && reason === "finished") {
+    return `has finished processing and is now idle. ${read} to read the results, or write_agent to send follow-up messages.`;
+  }
+  const cause = error === undefined ? "" : ` (${foreign(error)})`;
+  if (status === "idle") {
+    return `${whatHappened[reason]}${cause} and is now idle. ${read} to see what it reached, or write_agent to let it continue.`;
+  }
+  const end = status === "cancelled" ? "was stopped" : `has failed: it ${whatHappened[reason]}`;
+  return `${end}${cause}. ${read} to see what it reached. It cannot be continued.`;
+}
+
+const whatHappened: Record<TaskReason, string> = {
+  finished: "finished",
+  empty: "ended without an answer",
+  limit: "was ended by a limit before it was done",
+  error: "met an error",
+  stopped: "was stopped",
+  interrupted: "was interrupted when its process ended",
+  invalid_output: "gave an answer that does not fit its schema",
+};

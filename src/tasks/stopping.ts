@@ -1,0 +1,64 @@
+/** Ends tasks with everything below them, the lowest first, so that nobody lives on without a parent. */
+import { type Activations, GRACE_MS } from "./activations.ts";
+import type { Lives } from "./lives.ts";
+import type { TaskFold } from "./task-fold.ts";
+import type { TaskRecord } from "./task-record.ts";
+import { isAtRest, isFinal, type TaskSignal } from "./task-state.ts";
+import { subtree } from "./task-view.ts";
+
+export interface StoppingParts {
+  readonly fold: TaskFold;
+  readonly lives: Lives;
+  readonly activations: Activations;
+  /** Starts under way whose task is not in the log yet, by parent. */
+  readonly starting: ReadonlyMap<string | undefined, ReadonlySet<Promise<unknown>>>;
+}
+
+/** How it is written: ended for good, or cut off by the end of this process. */
+type Verdict = Extract<TaskSignal["kind"], "stopped" | "process_gone">;
+
+/**
+ * Resolves when the last of them is at its end in the log. A runner that does not stop within the grace is left
+ * behind, and whatever it says later counts for nothing.
+ */
+export async function stopTasks(roots: readonly TaskRecord[], verdict: Verdict, parts: StoppingParts): Promise<void> {
+  const stopped = await abortAll(roots, verdict, parts);
+  const { activations, lives } = parts;
+  await activations.within(GRACE_MS, async () => {
+    await Promise.all(stopped.map((task) => finish(task, parts)));
+  });
+  for (const task of stopped) void activations.release(task); // who was left behind is told, too, and not waited for
+  const depths = [...new Set(stopped.map(({ spec }) => spec.depth))].sort((a, b) => b - a);
+  for (const depth of depths) {
+    const level = stopped.filter(({ spec }) => spec.depth === depth);
+    await Promise.all(level.map((task) => lives.inTurn(task.id, () => activations.change(task, { kind: verdict }))));
+  }
+}
+
+async function finish(task: TaskRecord, { lives, activations }: StoppingParts): Promise<void> {
+  await lives.get(task.id)?.run;
+  await activations.release(task);
+}
+
+/** Tells all of them to stop, those included that are just being started. */
+async function abortAll(
+  roots: readonly TaskRecord[],
+  verdict: Verdict,
+  { fold, lives, starting }: StoppingParts,
+): Promise<readonly TaskRecord[]> {
+  for (;;) {
+    const tasks = roots.flatMap((root) => subtree(fold, root));
+    const isMeant = ({ status }: TaskRecord): boolean => (verdict === "stopped" ? !isFinal(status) : !isAtRest(status));
+    const meant = [...new Set(tasks)].filter(isMeant);
+    for (const { id } of meant) {
+      const live = lives.of(id);
+      live.isStopping = true;
+      live.stop.abort(STOPPED);
+    }
+    const starts = meant.flatMap(({ id }) => [...(starting.get(id) ?? [])]);
+    if (starts.length === 0) return meant;
+    await Promise.allSettled(starts);
+  }
+}
+
+const STOPPED = new DOMException("The agent was stopped.", "AbortError");

@@ -1,0 +1,267 @@
+/**
+ * The registry's memory: a fold over the session's log and nothing else, so that reading a log back gives the same
+ * records. What stands in a conversation is believed before what was noted about it: a message or a notice whose
+ * confirmation was cut off by a kill is not said again.
+ */
+import { clip } from "../lib/text.ts";
+import type { EventData, EventOf, EventType, SessionEvent } from "../protocol/event.ts";
+import { type Activity, addUsage, noUsage, type TaskMessage, type TaskRecord } from "./task-record.ts";
+import { isAtRest, isFinal } from "./task-state.ts";
+
+const MAX_ACTIVITIES = 5;
+const MAX_ACTIVITY_CHARACTERS = 200;
+
+/** Codes of calls whose answer says nothing about the task. */
+const CUT_OFF: ReadonlySet<string> = new Set(["interrupted", "rejected", "denied", "timeout"]);
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+type Growing = Mutable<TaskRecord> & { readonly turns: TaskRecord["turns"][number][] };
+type Handlers = { readonly [T in EventType]?: (event: EventOf<T>) => readonly TaskRecord[] };
+
+export class TaskFold {
+  readonly #records = new Map<string, Growing>();
+  readonly #children = new Map<string | undefined, string[]>();
+  /** Who may have to do with the end of a call: the call of an agent → tasks. */
+  readonly #byCall = new Map<string, Set<string>>();
+
+  constructor(events: Iterable<SessionEvent> = []) {
+    for (const event of events) this.apply(event);
+  }
+
+  /** Removed ones are still known: an id is never used twice, and what became of it can always be read. */
+  get(id: string): TaskRecord | undefined {
+    return this.#records.get(id);
+  }
+
+  /** In the order they were made. */
+  all(): readonly TaskRecord[] {
+    return [...this.#records.values()];
+  }
+
+  childrenOf(id: string | undefined): readonly TaskRecord[] {
+    return (this.#children.get(id) ?? []).flatMap((child) => this.#records.get(child) ?? []);
+  }
+
+  /** The tasks for which more than a counter changed. */
+  apply(event: SessionEvent): readonly TaskRecord[] {
+    // The table ties the handler to the type; the compiler cannot follow that through an index.
+    const handler = this.#handlers[event.type] as ((event: SessionEvent) => readonly TaskRecord[]) | undefined;
+    return handler?.(event) ?? [];
+  }
+
+  readonly #handlers: Handlers = {
+    "troupe.task_created": (event) => this.#create(event),
+    "troupe.task_state": (event) => this.#change(event),
+    "troupe.task_promoted": ({ data }) =>
+      this.#with(data.taskId, (record) => {
+        record.mode = "background";
+      }),
+    "troupe.task_message": ({ data }) =>
+      this.#with(data.taskId, (record) => {
+        const { messageId: id, content, from } = data;
+        if (record.messages.some((known) => known.id === id)) return;
+        record.messages = [...record.messages, { id, content, ...(from !== undefined && { from }) }];
+      }),
+    "troupe.task_message_delivered": ({ data }) =>
+      this.#with(data.taskId, (record) => {
+        for (const id of data.messageIds) heard(record, id);
+      }),
+    "user.message": ({ agentId, data }) =>
+      this.#with(agentId, (record) => {
+        if (data.interactionId !== undefined) heard(record, data.interactionId);
+      }),
+    "system.notification": ({ agentId, data }) => {
+      const { kind } = data;
+      if (kind.type !== "agent_completed" && kind.type !== "agent_idle") return [];
+      return this.#with(kind.agentId, (record) => {
+        if (record.parentId === agentId && record.notice?.state === "due") {
+          record.notice = { ...record.notice, state: "said", by: "notice" };
+        }
+      });
+    },
+    "troupe.task_notice_delivered": ({ data }) => this.#confirm(data),
+    "troupe.task_removed": ({ data }) =>
+      this.#with(data.taskId, (record) => {
+        record.isRemoved = true;
+      }),
+    "tool.execution_start": (event) => {
+      const { agentId, data } = event;
+      if (agentId !== undefined) this.#act(event, data.toolName);
+      return this.#with(agentId, (record) => {
+        const intent = data.toolName === "report_intent" ? intentOf(data.arguments) : undefined;
+        if (intent !== undefined) record.latestIntent = clip(intent, MAX_ACTIVITY_CHARACTERS);
+      });
+    },
+    "tool.execution_complete": (event) => {
+      this.#with(event.agentId, (record) => {
+        record.usage = { ...record.usage, toolCalls: record.usage.toolCalls + 1 };
+      });
+      return this.#callEnded(event);
+    },
+    "assistant.message": (event) => {
+      if (event.data.content.trim() !== "") this.#act(event, event.data.content);
+      this.#with(event.agentId, (record) => {
+        if (event.data.model !== undefined) record.model = event.data.model;
+      });
+      return [];
+    },
+    "troupe.usage": ({ agentId, data }) => {
+      this.#with(agentId, (record) => {
+        record.usage = addUsage(record.usage, { ...data, calls: 1, toolCalls: 0 });
+        record.model = data.model;
+      });
+      return [];
+    },
+  };
+
+  #with(id: string | undefined, change: (record: Growing) => void): readonly TaskRecord[] {
+    const record = id === undefined ? undefined : this.#records.get(id);
+    if (!record) return [];
+    change(record);
+    return [record];
+  }
+
+  #create({ data, timestamp }: EventOf<"troupe.task_created">): readonly TaskRecord[] {
+    if (this.#records.has(data.taskId)) return [];
+    const at = Date.parse(timestamp);
+    const parent = data.parentId === undefined ? undefined : this.#records.get(data.parentId);
+    const record: Growing = {
+      id: data.taskId,
+      parentId: data.parentId,
+      spec: data,
+      tools: within(data.tools, parent?.tools ?? null),
+      status: "queued",
+      reason: undefined,
+      mode: data.mode,
+      error: undefined,
+      turns: [],
+      inbound: [],
+      isBriefed: false,
+      messages: [],
+      notice: undefined,
+      usage: noUsage,
+      model: data.model,
+      latestIntent: undefined,
+      recentActivity: [],
+      createdAt: at,
+      changedAt: at,
+      startedAt: undefined,
+      endedAt: undefined,
+      activeMs: 0,
+      isRemoved: false,
+    };
+    this.#records.set(record.id, record);
+    const siblings = this.#children.get(record.parentId);
+    if (siblings) siblings.push(record.id);
+    else this.#children.set(record.parentId, [record.id]);
+    this.#watchCall(record, data.toolCallId);
+    return [record];
+  }
+
+  #change({ data, timestamp }: EventOf<"troupe.task_state">): readonly TaskRecord[] {
+    return this.#with(data.taskId, (record) => {
+      if (isFinal(record.status)) return;
+      const at = Date.parse(timestamp);
+      if (record.status === "running") record.activeMs += Math.max(0, at - record.changedAt);
+      if (data.to === "running") record.startedAt ??= at;
+      if (isFinal(data.to)) record.endedAt = at;
+      record.status = data.to;
+      record.reason = data.reason;
+      record.error = data.error;
+      record.changedAt = at;
+      if (data.turn !== undefined) addTurn(record, data, data.turn);
+      record.notice = isAtRest(data.to)
+        ? { to: data.to, turn: record.turns.length, state: "due", by: "notice" }
+        : undefined;
+    });
+  }
+
+  #confirm(data: EventData<"troupe.task_notice_delivered">): readonly TaskRecord[] {
+    return this.#with(data.taskId, (record) => {
+      const { notice } = record;
+      if (!notice || notice.to !== data.to || notice.state === "confirmed") return;
+      const readBy = data.toolCallId;
+      record.notice = { ...notice, state: "confirmed", by: data.by, ...(readBy !== undefined && { readBy }) };
+      if (readBy !== undefined) this.#watchCall(record, readBy);
+    });
+  }
+
+  /** A call of a parent ended that started a task, or by which it read one. */
+  #callEnded({ agentId, data }: EventOf<"tool.execution_complete">): readonly TaskRecord[] {
+    const key = callKey(agentId, data.toolCallId);
+    const touched = [...(this.#byCall.get(key) ?? [])].flatMap((id) => this.#records.get(id) ?? []);
+    this.#byCall.delete(key);
+    const wasCutOff = CUT_OFF.has(data.error?.code ?? "");
+    for (const record of touched) {
+      if (record.notice?.readBy === data.toolCallId) {
+        if (wasCutOff) record.notice = { to: record.notice.to, turn: record.notice.turn, state: "due", by: "notice" };
+      } else if (record.mode === "sync" && record.notice?.state === "due" && !wasCutOff) {
+        record.notice = { ...record.notice, state: "said", by: "read", readBy: data.toolCallId };
+      }
+      // Nobody waits for it any more: from now on its parent hears of it by notices.
+      if (record.spec.toolCallId === data.toolCallId) record.mode = "background";
+    }
+    return touched;
+  }
+
+  #watchCall(record: TaskRecord, toolCallId: string): void {
+    const key = callKey(record.parentId, toolCallId);
+    const watching = this.#byCall.get(key);
+    if (watching) watching.add(record.id);
+    else this.#byCall.set(key, new Set([record.id]));
+  }
+
+  #act({ agentId, timestamp }: SessionEvent, message: string): void {
+    this.#with(agentId, (record) => {
+      const activity: Activity = {
+        message: clip(message.trim(), MAX_ACTIVITY_CHARACTERS),
+        timestamp: Date.parse(timestamp),
+      };
+      record.recentActivity = [...record.recentActivity.slice(1 - MAX_ACTIVITIES), activity];
+    });
+  }
+}
+
+/** What the agent is to be told at its next turn: its first words, if it never heard them, and what came since. */
+export function untold({ id, spec, isBriefed, messages }: TaskRecord): readonly TaskMessage[] {
+  return isBriefed ? messages : [{ id, content: spec.prompt }, ...messages];
+}
+
+/** Whether a parent has to be told of this by a notice. */
+export function owesNotice({ mode, notice }: TaskRecord): boolean {
+  return mode === "background" && notice?.state === "due";
+}
+
+/** A child has nothing its parent has not. */
+export function within(tools: readonly string[] | null, allowed: readonly string[] | null): readonly string[] | null {
+  if (tools === null || allowed === null) return tools ?? allowed;
+  return tools.filter((tool) => allowed.includes(tool));
+}
+
+function heard(record: Growing, messageId: string): void {
+  if (messageId === record.id) {
+    if (!record.isBriefed) record.inbound = [...record.inbound, record.spec.prompt];
+    record.isBriefed = true;
+    return;
+  }
+  const message = record.messages.find(({ id }) => id === messageId);
+  if (!message) return;
+  record.messages = record.messages.filter((other) => other !== message);
+  record.inbound = [...record.inbound, message.content];
+}
+
+function addTurn(record: Growing, data: EventData<"troupe.task_state">, number: number): void {
+  heard(record, record.id);
+  const { response = "", responseFile } = data;
+  const message = record.inbound.join("\n\n");
+  const reason = data.reason ?? "finished";
+  record.turns.push({ number, message, reason, response, ...(responseFile !== undefined && { responseFile }) });
+  record.inbound = [];
+}
+
+const callKey = (agentId: string | undefined, toolCallId: string): string => JSON.stringify([agentId, toolCallId]);
+
+function intentOf(args: unknown): string | undefined {
+  const intent = typeof args === "object" && args !== null && "intent" in args ? args.intent : undefined;
+  return typeof intent === "string" ? intent : undefined;
+}

@@ -1,0 +1,28 @@
+const MAX_CHARACTERS = 64;
+
+/** The id of a task: its name in small letters, digits and dashes, numbered when it was used before. */
+export function nameTask(name: string, isTaken: (id: string) => boolean): string {
+  const plain = normalised(name, MAX_CHARACTERS);
+  if (!isTaken(plain)) return plain;
+  for (let number = 2; ; number++) {
+    const suffix = `-${number}`;
+    const id = `${normalised(name, MAX_CHARACTERS - suffix.length)}${suffix}`;
+    if (!isTaken(id)) return id;
+  }
+}
+
+function normalised(name: string, maxCharacters: number): string {
+  const words = name
+    .slice(0, 1000)
+    .normalize("NFKD")
+    .toLowerCase()
+    .replace(/\p{M}+/gu, "")
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-/, "")
+    .slice(0, maxCharacters)
+    .replace(/-$/, "");
+  return words === "" || RESERVED.has(words) ? "agent" : words;
+}
+
+/** Words that mean something else where an id is expected, or are members of every object. */
+const RESERVED = new Set(["main", "all", "siblings", "children", "self", "constructor", "prototype"]);

@@ -1,0 +1,98 @@
+/** What others see of tasks; everything is read from the one fold. */
+import type { TaskScope, TaskTurn, TaskView } from "../tools/tasks.ts";
+import type { Live } from "./lives.ts";
+import type { TaskFold } from "./task-fold.ts";
+import { addUsage, type KeptTurn, noUsage, type TaskRecord, type TaskUsage } from "./task-record.ts";
+import { isFinal } from "./task-state.ts";
+
+export type Relation = TaskView["relation"];
+
+/** What `task` is to `viewer`; nobody = the main agent. */
+export function relationOf(fold: TaskFold, viewer: string | undefined, task: string): Relation {
+  if (viewer === task) return "self";
+  const parentId = fold.get(task)?.parentId;
+  if (parentId === viewer) return "child";
+  if (ancestorsOf(fold, task).includes(viewer)) return "descendant";
+  return viewer !== undefined && fold.get(viewer)?.parentId === parentId ? "sibling" : "other";
+}
+
+/** The nearest first; the main agent, undefined, is the last. */
+function ancestorsOf(fold: TaskFold, task: string): readonly (string | undefined)[] {
+  const ancestors: (string | undefined)[] = [];
+  for (let record = fold.get(task); record; ) {
+    ancestors.push(record.parentId);
+    record = record.parentId === undefined ? undefined : fold.get(record.parentId);
+  }
+  return ancestors;
+}
+
+/** Itself and all below, each after its own children. */
+export function subtree(fold: TaskFold, task: TaskRecord): readonly TaskRecord[] {
+  return [...fold.childrenOf(task.id).flatMap((child) => subtree(fold, child)), task];
+}
+
+export function usageOf(fold: TaskFold, task: TaskRecord): TaskUsage {
+  return subtree(fold, task).reduce((sum, { usage }) => addUsage(sum, usage), noUsage);
+}
+
+/** Without a scope: for the main agent everyone, for others those near. */
+export function isInScope(relation: Relation, scope: TaskScope | undefined, viewer: string | undefined): boolean {
+  if (scope === "all") return true;
+  if (scope === "children") return relation === "child";
+  if (scope === "siblings") return relation === "sibling";
+  return viewer === undefined || relation !== "other";
+}
+
+export interface ViewPorts {
+  readonly fold: TaskFold;
+  readonly live: Live | undefined;
+  readonly viewer: string | undefined;
+  readonly now: number;
+  readonly waitingFor: string | undefined;
+}
+
+export function viewOf(task: TaskRecord, { fold, live, viewer, now, waitingFor }: ViewPorts): TaskView {
+  const { usage, spec } = task;
+  const startedAt = task.startedAt ?? task.createdAt;
+  const last = live?.activity ?? task.recentActivity.at(-1);
+  const lastAt = Math.max(last?.timestamp ?? 0, task.changedAt);
+  const activeMs = task.activeMs + (task.status === "running" ? since(now, task.changedAt) : 0);
+  return {
+    id: task.id,
+    ...(task.parentId !== undefined && { parentId: task.parentId }),
+    agentType: spec.agentName,
+    description: spec.description,
+    status: task.status,
+    ...(task.reason && { reason: task.reason }),
+    mode: task.mode,
+    relation: relationOf(fold, viewer, task.id),
+    ...(task.model !== undefined && { model: task.model }),
+    startedAt,
+    elapsedMs: since(task.endedAt ?? now, startedAt),
+    activeMs,
+    turns: task.turns.length,
+    toolCalls: usage.toolCalls,
+    tokens: usage.inputTokens + usage.outputTokens,
+    costUsd: usage.costUsd,
+    ...(last && { lastActivity: last.message }),
+    quietMs: isFinal(task.status) ? 0 : since(now, lastAt),
+    ...(waitingFor !== undefined && { waitingFor }),
+    unreadMessages: task.messages.length,
+    ...(spec.worktree !== undefined && { worktree: spec.worktree }),
+  };
+}
+
+/** The turn with all its words, wherever they are kept. */
+export async function wholeTurn(turn: KeptTurn, readLarge: (file: string) => Promise<string>): Promise<TaskTurn> {
+  const { number, message, response, responseFile } = turn;
+  if (responseFile === undefined) return { number, message, response };
+  try {
+    return { number, message, response: await readLarge(responseFile) };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { number, message, response: `[The answer is in ${responseFile}, which cannot be read: ${reason}]` };
+  }
+}
+
+/** Clocks may jump; a duration is never negative. */
+const since = (now: number, then: number): number => Math.max(0, now - then);

@@ -1,0 +1,454 @@
+import { describe, expect, it } from "vitest";
+import type { SessionEvent } from "../../src/protocol/event.ts";
+import { TaskFold } from "../../src/tasks/task-fold.ts";
+import { checkTasks } from "../../src/testing/task-checker.ts";
+import { message, newTask, stage, until } from "./stage.ts";
+
+const settled = { settled: true } as const;
+
+describe("a background agent", () => {
+  it("ORC-27 ORC-58 has its id at once, and its parent hears of its end once, in the exact words", async () => {
+    const { registry, start, answer, hear, notices, kept } = stage();
+    await registry.restore();
+    expect(await start("Scout One")).toBe("scout-one");
+    await answer("scout-one", "All is well.");
+    expect(notices.map(({ parentId, notice }) => [parentId, notice.content, notice.kind])).toEqual([
+      [
+        undefined,
+        '<system_notification>\nAgent "scout-one" (explore) has completed successfully. Use read_agent with agent_id "scout-one" to retrieve the full results.\n</system_notification>',
+        {
+          type: "agent_completed",
+          agentId: "scout-one",
+          agentType: "explore",
+          description: "look at Scout One",
+          status: "completed",
+        },
+      ],
+    ]);
+    expect(await hear()).toBe(1);
+    expect(await hear()).toBe(0);
+    await until(() => kept.at(-1)?.type === "troupe.task_notice_delivered", "the confirmation");
+    expect(checkTasks(kept, settled)).toEqual([]);
+    expect(await registry.report("scout-one")).toMatchObject({
+      task: { status: "completed", reason: "finished", turns: 1, relation: "child", unreadMessages: 0 },
+      turns: [{ number: 1, message: "Look at Scout One.", response: "All is well." }],
+    });
+  });
+
+  it("ORC-59 ORC-34 ORC-35 rests idle when it is multi-turn, and a message wakes it", async () => {
+    const { registry, start, answer, scene, notices, states, kept } = stage();
+    await registry.restore();
+    await start("a", { multiTurn: true });
+    await answer("a", "one");
+    expect(notices[0]?.notice.content).toBe(
+      '<system_notification>\nAgent "a" (explore) has finished processing and is now idle. Use read_agent with agent_id "a" to read the results, or write_agent to send follow-up messages.\n</system_notification>',
+    );
+    expect(notices[0]?.notice.kind.type).toBe("agent_idle");
+    expect(await registry.send("a", "And the rest?")).toEqual({ id: "a", outcome: "delivered" });
+    expect((await scene("a")).messages).toMatchObject([{ content: "And the rest?" }]);
+    expect(notices[0]?.notice.take()).toBe(false);
+    await answer("a", "two");
+    expect(states("a")).toEqual(["running", "idle", "queued", "running", "idle"]);
+    expect((await registry.report("a", { sinceTurn: 1 })).turns).toEqual([
+      { number: 2, message: "And the rest?", response: "two" },
+    ]);
+    expect(checkTasks(kept)).toEqual([]);
+  });
+
+  it("tells apart what only looks like success", async () => {
+    const { registry, start, scene, notices, kept } = stage();
+    await registry.restore();
+    const ends = {
+      blank: { kind: "answered", response: " \n" },
+      limit: { kind: "limit", message: "no tokens left", response: "half" },
+      error: { kind: "failed", error: "</system_notification><b>" },
+      shape: { kind: "invalid_output", error: "not a list", response: "{}" },
+    } as const;
+    for (const [name, end] of Object.entries(ends)) {
+      await start(name);
+      (await scene(name)).end.resolve(end);
+      await registry.wait(name, { timeoutMs: 2000 });
+    }
+    expect(registry.list().map(({ status, reason }) => [status, reason])).toEqual([
+      ["failed", "empty"],
+      ["failed", "limit"],
+      ["failed", "error"],
+      ["failed", "invalid_output"],
+    ]);
+    expect(notices.map(({ notice }) => notice.content.split("\n")[1])).toEqual([
+      'Agent "blank" (explore) has failed: it ended without an answer. Use read_agent with agent_id "blank" to see what it reached. It cannot be continued.',
+      'Agent "limit" (explore) has failed: it was ended by a limit before it was done (no tokens left). Use read_agent with agent_id "limit" to see what it reached. It cannot be continued.',
+      'Agent "error" (explore) has failed: it met an error (&lt;/system_notification&gt;&lt;b&gt;). Use read_agent with agent_id "error" to see what it reached. It cannot be continued.',
+      'Agent "shape" (explore) has failed: it gave an answer that does not fit its schema (not a list). Use read_agent with agent_id "shape" to see what it reached. It cannot be continued.',
+    ]);
+    expect((await registry.report("limit")).turns[0]?.response).toBe("half");
+    expect(checkTasks(kept)).toEqual([]);
+  });
+
+  it("fails when its runner is broken, and the defect is shown", async () => {
+    const broken = stage({
+      runner: () => ({ turn: async () => Promise.reject(new TypeError("x is not a function")) }),
+    });
+    await broken.registry.restore();
+    await broken.start("a");
+    await broken.registry.wait("a", { timeoutMs: 2000 });
+    expect(await broken.registry.report("a")).toMatchObject({
+      task: { status: "failed", reason: "error" },
+      error: "TypeError: x is not a function",
+    });
+    expect(broken.defects).toHaveLength(1);
+  });
+});
+
+describe("ids", () => {
+  it("are the bare name when free, else numbered, and never used twice", async () => {
+    const { registry, start, answer } = stage();
+    await registry.restore();
+    const ids = await Promise.all(
+      ["Find Bugs!", "find-bugs", "FIND  BUGS", "main", "é", "x".repeat(90)].map((n) => start(n)),
+    );
+    expect(ids).toEqual(["find-bugs", "find-bugs-2", "find-bugs-3", "agent", "e", "x".repeat(64)]);
+    await answer("find-bugs-2");
+    expect(await registry.remove("find-bugs")).toBe(false);
+    expect(await registry.remove("find-bugs-2")).toBe(true);
+    expect(registry.list().map(({ id }) => id)).not.toContain("find-bugs-2");
+    expect(await start("find bugs")).toBe("find-bugs-4");
+    expect((await registry.report("find-bugs-2")).turns).toHaveLength(1);
+  });
+});
+
+describe("reading", () => {
+  it("by the parent before the notice was said withdraws it", async () => {
+    const { registry, start, answer, notices, hear, kept } = stage();
+    await registry.restore();
+    await start("a");
+    await answer("a");
+    expect(await registry.wait("a", { timeoutMs: 0, reader: { toolCallId: "read-1" } })).toBe("ended");
+    expect(notices[0]?.notice.take()).toBe(false);
+    expect(await hear()).toBe(0);
+    expect(kept.at(-1)).toMatchObject({
+      type: "troupe.task_notice_delivered",
+      data: { taskId: "a", to: "completed", turn: 1, by: "read", toolCallId: "read-1" },
+    });
+    expect(checkTasks(kept, settled)).toEqual([]);
+  });
+
+  it("while it works leaves no notice to give, and a read that was cut off gives it back", async () => {
+    const { registry, emit, start, answer, notices, hear, kept } = stage();
+    await registry.restore();
+    await start("a");
+    const read = registry.wait("a", { timeoutMs: 2000, reader: { toolCallId: "read-1" } });
+    await answer("a");
+    expect(await read).toBe("ended");
+    expect(notices).toEqual([]);
+    const error = { message: "interrupted", code: "interrupted" };
+    await emit(undefined, "tool.execution_complete", { toolCallId: "read-1", success: false, error });
+    expect(notices).toHaveLength(1);
+    expect(await hear()).toBe(1);
+    expect(checkTasks(kept, settled)).toEqual([]);
+  });
+
+  it("ORC-33 wakes on a turn, an end, a promotion, or when the time is up; to stop waiting stops nothing", async () => {
+    const { registry, start, answer } = stage();
+    await registry.restore();
+    await start("a", { multiTurn: true });
+    const stop = new AbortController();
+    const waits = [
+      registry.wait("a", { timeoutMs: 5 }),
+      registry.wait("a", { timeoutMs: 2000, sinceTurn: 0 }),
+      registry.wait("a", { timeoutMs: 2000, signal: stop.signal }).catch(() => "aborted"),
+    ];
+    stop.abort();
+    expect([await waits[0], await waits[2], registry.view("a")?.status]).toEqual(["timeout", "aborted", "running"]);
+    await answer("a");
+    expect(await waits[1]).toBe("idle");
+    await start("b", { mode: "sync" });
+    const promoted = registry.wait("b", { timeoutMs: 2000, reader: { toolCallId: "call-b" } });
+    expect(await registry.promote("b")).toBe(true);
+    expect([await promoted, registry.view("b")]).toMatchObject(["promoted", { mode: "background", status: "running" }]);
+    expect(await registry.promote("b")).toBe(false);
+    await answer("b");
+    expect(registry.notices(undefined).map(({ taskId }) => taskId)).toEqual(["a", "b"]);
+    await expect(registry.wait("nobody", { timeoutMs: 5 })).rejects.toThrow('There is no agent "nobody".');
+  });
+
+  it("ORC-26 a sync agent is heard of by the result of its call", async () => {
+    const { registry, emit, start, answer, notices, kept } = stage();
+    await registry.restore();
+    await start("a", { mode: "sync" });
+    const wait = registry.wait("a", { timeoutMs: 2000, reader: { toolCallId: "call-a" } });
+    await answer("a");
+    expect(await wait).toBe("ended");
+    await emit(undefined, "tool.execution_complete", { toolCallId: "call-a", success: true });
+    expect(notices).toEqual([]);
+    expect(checkTasks(kept, settled)).toEqual([]);
+  });
+
+  it("gives large answers back whole", async () => {
+    const { registry, start, answer, files, kept } = stage();
+    await registry.restore();
+    await start("a");
+    const long = "word ".repeat(20_000);
+    await answer("a", long);
+    expect([...files.values()]).toEqual([long]);
+    expect(JSON.stringify(kept.filter(({ type }) => type === "troupe.task_state")).length).toBeLessThan(1000);
+    expect((await registry.report("a")).turns[0]?.response).toBe(long);
+  });
+});
+
+describe("messages", () => {
+  it("reach a busy agent when it asks, in order, and one that did not ask in another turn", async () => {
+    const { registry, emit, start, scene, answer, states, kept } = stage();
+    await registry.restore();
+    await start("a");
+    await scene("a");
+    expect(await registry.send("a", "first")).toEqual({ id: "a", outcome: "queued" });
+    await registry.send("a", "second", "b");
+    const taken = registry.takeMessages("a");
+    expect(taken.map(({ content, from }) => [content, from])).toEqual([
+      ["first", undefined],
+      ["second", "b"],
+    ]);
+    expect(registry.takeMessages("a")).toEqual([]);
+    for (const { id, content } of taken) await emit("a", "user.message", { content, interactionId: id });
+    await registry.send("a", "third");
+    (await scene("a")).end.resolve({ kind: "answered", response: "one" });
+    await until(() => states("a").length === 4, "another turn");
+    expect((await scene("a")).messages).toMatchObject([{ content: "third" }]);
+    await answer("a", "two");
+    expect((await registry.report("a")).turns).toEqual([
+      { number: 1, message: "Look at a.\n\nfirst\n\nsecond", response: "one" },
+      { number: 2, message: "third", response: "two" },
+    ]);
+    expect(states("a")).toEqual(["running", "idle", "queued", "running", "completed"]);
+    expect(checkTasks(kept)).toEqual([]);
+  });
+
+  it("come back with a reason from who ended or never was", async () => {
+    const { registry, start, answer } = stage();
+    await registry.restore();
+    await start("a");
+    await answer("a");
+    expect(await registry.send("a", "hello")).toEqual({
+      id: "a",
+      outcome: "refused",
+      error: 'Agent "a" has ended (completed). Start a new one for further work.',
+    });
+    expect(await registry.send("b", "hello")).toMatchObject({ outcome: "refused", error: 'There is no agent "b".' });
+    expect(await registry.send("a", " ")).toMatchObject({ outcome: "refused" });
+  });
+});
+
+describe("places", () => {
+  it("ORC-10 ORC-36 are given to who waits longest, freed by idling, and taken again by waking", async () => {
+    const { registry, scenes, answer, scene, kept } = stage({ limits: { maxConcurrency: 1 } });
+    await registry.restore();
+    expect(await registry.create(newTask("a", { multiTurn: true }))).toEqual({ id: "a", queued: false });
+    expect(await registry.create(newTask("b"))).toEqual({ id: "b", queued: true });
+    expect(registry.view("b")).toMatchObject({ status: "queued", waitingFor: "a free place" });
+    await answer("a");
+    await scene("b");
+    expect(await registry.send("a", "more")).toEqual({ id: "a", outcome: "queued" });
+    await registry.create(newTask("c"));
+    expect([...scenes.keys()]).toEqual(["b"]);
+    await answer("b");
+    await scene("a");
+    await answer("a");
+    await answer("c");
+    expect(checkTasks(kept, { maxConcurrency: 1 })).toEqual([]);
+  });
+
+  it("are refused when so asked: a start, and a message to an idle agent", async () => {
+    const { registry, start, answer } = stage({ limits: { maxConcurrency: 1, whenFull: "reject" } });
+    await registry.restore();
+    await start("a", { multiTurn: true });
+    await answer("a");
+    await start("b");
+    await expect(start("c")).rejects.toThrow("The maximum number of concurrent agents (1) is reached.");
+    expect(await registry.send("a", "go on")).toMatchObject({ outcome: "refused" });
+    expect(registry.view("a")).toMatchObject({ status: "idle", unreadMessages: 0 });
+  });
+
+  it("ORC-09 are lent by who waits to whom it waits for, so that one place is enough for any depth", async () => {
+    const { registry, start, scene, answer, kept } = stage({ limits: { maxConcurrency: 1, maxDepth: 3 } });
+    await registry.restore();
+    await start("a", { mode: "sync" });
+    await start("b", { mode: "sync", parentId: "a" });
+    const b = registry.wait("b", { timeoutMs: 2000, reader: { agentId: "a", toolCallId: "call-b" } });
+    await start("c", { mode: "sync", parentId: "b" });
+    const c = registry.wait("c", { timeoutMs: 2000, reader: { agentId: "b", toolCallId: "call-c" } });
+    await scene("c");
+    expect(registry.view("b")?.waitingFor).toBe("agent c");
+    await start("other");
+    await expect(start("d", { parentId: "c" })).rejects.toThrow("Recursion limit: agents may be nested 3 deep");
+    for (const id of ["c", "b", "a"]) await answer(id);
+    expect([await c, await b]).toEqual(["ended", "ended"]);
+    await answer("other");
+    expect(checkTasks(kept, { maxConcurrency: 1 })).toEqual([]);
+  });
+
+  it("answers a start quickly whatever the load", async () => {
+    const { registry, start } = stage({ limits: { maxConcurrency: 2 } });
+    await registry.restore();
+    const before = performance.now();
+    await Promise.all(Array.from({ length: 500 }, (_, number) => start(`t${number}`)));
+    expect(performance.now() - before).toBeLessThan(1000);
+    expect(registry.list().filter(({ status }) => status === "queued")).toHaveLength(498);
+  });
+});
+
+describe("rights and accounts", () => {
+  it("a child has nothing its parent has not", async () => {
+    const { registry, start } = stage();
+    await registry.restore();
+    await start("a", { tools: ["view", "grep"], limits: { tokens: 100 } });
+    await start("b", { parentId: "a", tools: ["grep", "bash"], limits: { tokens: 500, turns: 3 } });
+    await start("c", { parentId: "b", tools: null });
+    expect(registry.get("b")).toMatchObject({ tools: ["grep"], spec: { limits: { tokens: 100, turns: 3 } } });
+    expect(registry.get("c")?.tools).toEqual(["grep"]);
+  });
+
+  it("ORC-47 counts for each what it used itself, and sums by subtree exactly", async () => {
+    const { registry, start, emit } = stage();
+    await registry.restore();
+    await start("a");
+    await start("b", { parentId: "a" });
+    const usage = { turnId: "t", provider: "p", model: "m", durationMs: 1, attempts: 1, reasoningTokens: 0 };
+    const tokens = { inputTokens: 10, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
+    await emit("a", "troupe.usage", { ...usage, ...tokens, costUsd: 0.1 });
+    await emit("b", "troupe.usage", { ...usage, ...tokens, costUsd: 0.2 });
+    await emit("b", "tool.execution_start", { toolCallId: "x", toolName: "grep" });
+    await emit("b", "tool.execution_complete", { toolCallId: "x", success: true });
+    expect(registry.usage("a", "own")).toMatchObject({ inputTokens: 10, costUsd: 0.1, toolCalls: 0 });
+    expect(registry.usage("a")).toMatchObject({ calls: 2, inputTokens: 20, costUsd: 0.3, toolCalls: 1 });
+    expect(registry.view("b")).toMatchObject({ tokens: 11, lastActivity: "grep", model: "m", relation: "descendant" });
+    expect(registry.relationOf("a", "b")).toBe("child");
+  });
+});
+
+describe("the log", () => {
+  it("that fails keeps a task where it was until it can be written, once", async () => {
+    let isFull = false;
+    const { registry, start, scene, notices, troubles, states, kept } = stage({
+      fate: () => (isFull ? "fails" : "lives"),
+    });
+    await registry.restore();
+    await start("a");
+    await start("b", { multiTurn: true });
+    await scene("b");
+    isFull = true;
+    (await scene("a")).end.resolve({ kind: "answered", response: "done" });
+    await until(() => troubles.length > 1, "trouble");
+    expect(registry.view("a")).toMatchObject({
+      status: "running",
+      waitingFor: "the session's log: no space left on device",
+    });
+    expect(notices).toEqual([]);
+    await expect(start("c")).rejects.toThrow("The session's log cannot be written: no space left on device");
+    expect(await registry.send("b", "hello")).toMatchObject({ outcome: "refused" });
+    isFull = false;
+    expect(await registry.wait("a", { timeoutMs: 2000 })).toBe("ended");
+    expect([states("a"), notices.length, registry.get("c")]).toEqual([["running", "completed"], 1, undefined]);
+    expect(checkTasks(kept)).toEqual([]);
+    expect(await start("c")).toBe("c-2");
+  });
+
+  it("read back gives the same records, also when cut anywhere", async () => {
+    const { registry, start, answer, hear, kept } = stage();
+    await registry.restore();
+    await start("a", { multiTurn: true });
+    await start("b", { mode: "sync", parentId: "a" });
+    await answer("b");
+    await answer("a");
+    await registry.send("a", "more");
+    await answer("a");
+    await hear();
+    await until(() => registry.get("a")?.notice?.state === "confirmed", "the confirmation");
+    const live = ["a", "b"].map((id) => registry.get(id));
+    expect(["a", "b"].map((id) => new TaskFold(structuredClone(kept)).get(id))).toEqual(live);
+    for (let length = 0; length <= kept.length; length++) {
+      const fold = new TaskFold(kept.slice(0, length));
+      for (const event of kept.slice(length)) fold.apply(event);
+      expect(fold.get("a")).toEqual(live[0]);
+    }
+  });
+});
+
+describe("recovery", () => {
+  it("makes who was cut off idle, once, with its messages and notices, and nothing runs by itself", async () => {
+    const first = stage({ limits: { maxConcurrency: 1 } });
+    await first.registry.restore();
+    await first.start("a", { multiTurn: true });
+    await first.start("b", { parentId: "a", mode: "sync" });
+    await first.scene("a");
+    await first.registry.send("a", "do not forget");
+    const cut = structuredClone(first.kept);
+
+    const second = stage({ kept: cut });
+    await second.registry.restore();
+    expect(
+      second.registry.list().map(({ id, status, reason, unreadMessages }) => [id, status, reason, unreadMessages]),
+    ).toEqual([
+      ["a", "idle", "interrupted", 1],
+      ["b", "idle", "interrupted", 0],
+    ]);
+    expect(second.notices.map(({ notice }) => notice.taskId)).toEqual(["a"]);
+    expect(second.notices[0]?.notice.content).toContain(
+      'Agent "a" (explore) was interrupted when its process ended and is now idle. Use read_agent with agent_id "a" to see what it reached, or write_agent to let it continue.',
+    );
+    expect(second.scenes.size).toBe(0);
+
+    const length = second.kept.length;
+    const third = stage({ kept: structuredClone(second.kept) });
+    await third.registry.restore();
+    expect(third.kept).toHaveLength(length);
+    expect(third.notices).toHaveLength(1);
+    await third.registry.send("a", "go on");
+    expect((await third.scene("a")).messages.map(({ content }) => content)).toEqual(["do not forget", "go on"]);
+    await third.registry.send("b", "you too");
+    expect((await third.scene("b")).messages.map(({ content }) => content)).toEqual(["Look at b.", "you too"]);
+    expect(checkTasks(third.kept)).toEqual([]);
+  });
+
+  it("does not say again what stands in the conversation, though its confirmation was cut off", async () => {
+    const first = stage();
+    await first.registry.restore();
+    await first.start("a");
+    await first.answer("a");
+    await first.hear();
+    await until(() => first.kept.some(({ type }) => type === "troupe.task_notice_delivered"), "the confirmation");
+    const said = first.kept.findIndex(({ type }) => type === "system.notification");
+    const second = stage({ kept: structuredClone(first.kept.slice(0, said + 1)) });
+    await second.registry.restore();
+    expect(second.notices).toEqual([]);
+    await second.emit(undefined, "assistant.message", message("Fine."));
+    await until(() => second.kept.at(-1)?.type === "troupe.task_notice_delivered", "the confirmation");
+    expect(checkTasks(second.kept, settled)).toEqual([]);
+  });
+
+  it("closing leaves the log as recovery would", async () => {
+    const { registry, start, scene, kept, notices } = stage();
+    await registry.restore();
+    await start("a");
+    await scene("a");
+    await registry.close();
+    expect(kept.at(-1)).toMatchObject({ data: { taskId: "a", from: "running", to: "idle", reason: "interrupted" } });
+    expect(notices).toEqual([]);
+    await expect(start("b")).rejects.toThrow("The session is being closed.");
+    const again = stage({ kept: structuredClone(kept) as SessionEvent[] });
+    await again.registry.restore();
+    expect(again.notices).toHaveLength(1);
+  });
+
+  it("ORC-39 waits for all, and names those who are not done in time", async () => {
+    const { registry, start, answer } = stage();
+    await registry.restore();
+    await start("a");
+    await start("b");
+    const all = registry.waitForAll(2000);
+    await answer("a");
+    expect(await registry.waitForAll(5)).toEqual(["b"]);
+    await answer("b");
+    expect(await all).toEqual([]);
+  });
+});

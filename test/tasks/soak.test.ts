@@ -1,0 +1,260 @@
+/**
+ * Hundreds of agents with random lives under a main agent that starts, reads, writes, promotes and stops at random, on a
+ * log that fails now and then and in processes that are killed between any two events. The seed decides all but timing.
+ */
+import { describe, expect, it } from "vitest";
+import type { EventData, SessionEvent } from "../../src/protocol/event.ts";
+import type { TaskRunner, TurnEnd } from "../../src/tasks/ports.ts";
+import { checkTasks } from "../../src/testing/task-checker.ts";
+import type { TaskView } from "../../src/tools/tasks.ts";
+import { type Emitting, type Fate, message, newTask, type Stage, stage, until } from "./stage.ts";
+
+const isSlow = process.env.TROUPE_SLOW !== undefined;
+const tasks = isSlow ? 500 : 150;
+const maxConcurrency = 8;
+
+describe("agents under random kills, failing writes and a fickle parent", () => {
+  it.each(isSlow ? [1, 2, 3, 4, 5, 6, 7, 8] : [1, 2])(
+    "each has one end or rests, and is heard of once (seed %i)",
+    async (seed) => {
+      const random = mulberry(seed);
+      const kept: SessionEvent[] = [];
+      let lives = 0;
+      for (; count(kept, "troupe.task_created") < tasks; lives++)
+        await live({ kept, random, life: lives, isLast: false });
+      await live({ kept, random, life: lives, isLast: true });
+
+      expect(checkTasks(kept, { settled: true, maxConcurrency })).toEqual([]);
+      expect(lives).toBeGreaterThan(5);
+      const created = new Set(
+        kept.flatMap((event) => (event.type === "troupe.task_created" ? [event.data.taskId] : [])),
+      );
+      expect(created.size).toBeGreaterThanOrEqual(tasks);
+      const seen = new Set(kept.map(({ type }) => type));
+      for (const type of [
+        "system.notification",
+        "troupe.task_message",
+        "troupe.task_promoted",
+        "troupe.task_removed",
+      ]) {
+        expect(seen).toContain(type);
+      }
+      const ends = kept.flatMap((event) => (event.type === "troupe.task_state" ? [event.data.to] : []));
+      for (const end of ["completed", "failed", "cancelled", "idle"]) expect(ends).toContain(end);
+    },
+    isSlow ? 120_000 : 20_000,
+  );
+});
+
+interface Life {
+  readonly kept: SessionEvent[];
+  readonly random: () => number;
+  readonly life: number;
+  /** Nothing fails any more, and the session comes to rest. */
+  readonly isLast: boolean;
+}
+
+async function live({ kept, random, life, isLast }: Life): Promise<void> {
+  let left = isLast ? Number.POSITIVE_INFINITY : 20 + Math.floor(random() * 400);
+  let isDead = false;
+  const fate = (): Fate => {
+    if (left-- <= 0) {
+      isDead = true;
+      return "dies";
+    }
+    return !isLast && random() < 0.004 ? "fails" : "lives";
+  };
+  const made = stage({
+    kept,
+    limits: { maxConcurrency },
+    fate,
+    runner: (emit) => randomRunner(emit, random, () => made),
+  });
+  const main = new MainAgent(made, random, life);
+  const story = async (): Promise<void> => {
+    await made.registry.restore();
+    await closeOpenCalls(made);
+    await said(made.emit(undefined, "session.resume", { resumeTime: "", eventCount: kept.length }));
+    for (let step = 0; !isDead && (isLast ? step < 20 : true); step++) {
+      await main.act();
+      await pause(random() < 0.5 ? 0 : 1);
+    }
+    if (isLast) await main.comeToRest();
+  };
+  // A dead process writes no more; what still runs in it hangs at its next event.
+  await Promise.race([story(), until(() => isDead, "the kill", 60_000)]);
+}
+
+/** What a session does with calls that were cut off. */
+async function closeOpenCalls({ kept, emit }: Stage): Promise<void> {
+  const open = new Map<string, SessionEvent & { type: "tool.execution_start" }>();
+  for (const event of kept) {
+    if (event.type === "tool.execution_start") open.set(event.data.toolCallId, event);
+    if (event.type === "tool.execution_complete") open.delete(event.data.toolCallId);
+  }
+  for (const { agentId, data } of open.values()) {
+    const error = { message: "interrupted", code: "interrupted" };
+    await said(emit(agentId, "tool.execution_complete", { toolCallId: data.toolCallId, success: false, error }));
+  }
+}
+
+class MainAgent {
+  readonly #stage: Stage;
+  readonly #random: () => number;
+  readonly #life: number;
+  #calls = 0;
+
+  constructor(made: Stage, random: () => number, life: number) {
+    this.#stage = made;
+    this.#random = random;
+    this.#life = life;
+  }
+
+  async act(): Promise<void> {
+    const { registry } = this.#stage;
+    const dice = this.#random();
+    if (dice < 0.45) await this.#start();
+    else if (dice < 0.6) await this.#hear();
+    else if (dice < 0.72) await registry.send(this.#someone(), "and then?");
+    else if (dice < 0.82) void this.#read(this.#someone());
+    else if (dice < 0.87) void registry.promote(this.#someone("sync"));
+    else if (dice < 0.92) void registry.cancel(this.#someone());
+    else if (dice < 0.95) void registry.remove(this.#someone());
+    else if (dice < 0.955) void registry.cancelSync(undefined);
+    else await registry.waitForAll(2);
+  }
+
+  /** Waits for everyone, and lets everyone hear what is due, agents included. */
+  async comeToRest(): Promise<void> {
+    const { registry } = this.#stage;
+    for (;;) {
+      expect(await registry.waitForAll(10_000)).toEqual([]);
+      await this.#hear();
+      await pause(2);
+      const deaf = registry.list().filter(({ id, status }) => status === "idle" && registry.notices(id).length > 0);
+      if (deaf.length === 0 && registry.notices(undefined).length === 0) break;
+      for (const { id } of deaf) await registry.send(id, "listen");
+    }
+    await pause(5);
+  }
+
+  async #start(): Promise<void> {
+    const mode = this.#random() < 0.3 ? "sync" : "background";
+    const toolCallId = this.#call();
+    const { registry, emit } = this.#stage;
+    await said(emit(undefined, "tool.execution_start", { toolCallId, toolName: "task" }));
+    const name = `worker ${Math.floor(this.#random() * 40)}`;
+    const multiTurn = this.#random() < 0.4;
+    const made = await registry.create(newTask(name, { toolCallId, mode, multiTurn })).catch(() => undefined);
+    const answer = async (): Promise<void> => {
+      if (made && mode === "sync") await registry.wait(made.id, { timeoutMs: 20, reader: { toolCallId } });
+      await this.#end(toolCallId);
+    };
+    if (mode === "sync") void answer();
+    else await answer();
+  }
+
+  async #hear(): Promise<void> {
+    const { emit, notices } = this.#stage;
+    const due = notices.splice(0).filter(({ parentId }) => parentId === undefined);
+    for (const { notice } of due) {
+      if (!notice.take()) continue;
+      await said(emit(undefined, "system.notification", { content: notice.content, kind: notice.kind }));
+    }
+    await said(emit(undefined, "assistant.message", message("go on")));
+  }
+
+  async #read(id: string): Promise<void> {
+    const toolCallId = this.#call();
+    const { registry, emit } = this.#stage;
+    await said(emit(undefined, "tool.execution_start", { toolCallId, toolName: "read_agent" }));
+    await registry
+      .wait(id, { timeoutMs: Math.floor(this.#random() * 6), reader: { toolCallId } })
+      .catch(() => undefined);
+    await this.#end(toolCallId);
+  }
+
+  async #end(toolCallId: string): Promise<void> {
+    const isCutOff = this.#random() < 0.1;
+    const data: EventData<"tool.execution_complete"> = isCutOff
+      ? { toolCallId, success: false, error: { message: "interrupted", code: "interrupted" } }
+      : { toolCallId, success: true };
+    await said(this.#stage.emit(undefined, "tool.execution_complete", data));
+  }
+
+  #call(): string {
+    return `main-${this.#life}-${this.#calls++}`;
+  }
+
+  #someone(mode?: "sync"): string {
+    const isMeant = (task: TaskView): boolean =>
+      mode === undefined || (task.mode === mode && task.status === "running" && task.parentId === undefined);
+    const everyone = this.#stage.registry.list().filter(isMeant);
+    return everyone[Math.floor(this.#random() * everyone.length)]?.id ?? "nobody";
+  }
+}
+
+function randomRunner(emit: Emitting, random: () => number, on: () => Stage): TaskRunner {
+  return {
+    async turn(task, messages, io): Promise<TurnEnd> {
+      const { registry } = on();
+      for (const { id, content } of messages) await said(emit(task.id, "user.message", { content, interactionId: id }));
+      for (const notice of registry.notices(task.id)) {
+        if (notice.take())
+          await said(emit(task.id, "system.notification", { content: notice.content, kind: notice.kind }));
+      }
+      for (let steps = Math.floor(random() * 4); steps > 0 && !io.signal.aborted; steps--) {
+        await pause(Math.floor(random() * 3));
+        if (io.signal.aborted) break;
+        await said(emit(task.id, "assistant.message", message("working")));
+        if (random() < 0.15 && task.spec.depth < 3) await delegate(task.id, io.signal);
+        for (const { id, content } of io.signal.aborted ? [] : registry.takeMessages(task.id)) {
+          await said(emit(task.id, "user.message", { content, interactionId: id }));
+        }
+      }
+      if (io.signal.aborted) return { kind: "aborted" };
+      await said(emit(task.id, "assistant.message", message("done")));
+      const dice = random();
+      if (dice < 0.7) return { kind: "answered", response: dice < 0.05 ? "long ".repeat(5000) : "done" };
+      if (dice < 0.8) return { kind: "empty" };
+      if (dice < 0.9) return { kind: "limit", message: "no tokens left", response: "half" };
+      return { kind: "failed", error: "the model broke off" };
+    },
+  };
+
+  async function delegate(parentId: string, signal: AbortSignal): Promise<void> {
+    const { registry } = on();
+    const toolCallId = `call-${random()}`;
+    await said(emit(parentId, "tool.execution_start", { toolCallId, toolName: "task" }));
+    const more = { parentId, toolCallId, mode: "sync", multiTurn: random() < 0.3 } as const;
+    const made = await registry.create(newTask("helper", more)).catch(() => undefined);
+    const reader = { agentId: parentId, toolCallId };
+    if (made) await registry.wait(made.id, { timeoutMs: 60_000, signal, reader }).catch(() => undefined);
+    const error = { message: "interrupted", code: "interrupted" };
+    const end = signal.aborted ? { toolCallId, success: false, error } : { toolCallId, success: true };
+    await said(emit(parentId, "tool.execution_complete", end));
+  }
+}
+
+/** What could not be written is written by the next repair, in its place. */
+const said = (emitted: Promise<void>): Promise<void> => emitted.catch(() => undefined);
+
+const pause = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => {
+    if (milliseconds === 0) setImmediate(resolve);
+    else setTimeout(resolve, milliseconds);
+  });
+
+const count = (events: readonly SessionEvent[], wanted: string): number =>
+  events.filter(({ type }) => type === wanted).length;
+
+/** A small generator of repeatable numbers from 0 to 1. */
+function mulberry(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

@@ -1,0 +1,79 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { isAtRest, isFinal, next, queued, type TaskSignal, type TaskState } from "../../src/tasks/task-state.ts";
+
+const outcome = fc.constantFrom("answered", "empty", "limit", "failed", "invalid_output", "aborted");
+const signal: fc.Arbitrary<TaskSignal> = fc.oneof(
+  fc.constantFrom(
+    { kind: "place_taken" } as const,
+    { kind: "woken" } as const,
+    { kind: "dismissed" } as const,
+    { kind: "stopped" } as const,
+    { kind: "process_gone" } as const,
+    { kind: "broke" } as const,
+  ),
+  fc.record({ kind: fc.constant("turn_ended" as const), outcome, continues: fc.boolean() }),
+);
+
+/** Every state on the way, the first included. */
+function walk(signals: readonly TaskSignal[]): TaskState[] {
+  const path = [queued];
+  for (const given of signals) {
+    const following = next(path.at(-1) ?? queued, given);
+    if (following) path.push(following);
+  }
+  return path;
+}
+
+const allowed: Record<string, readonly string[]> = {
+  queued: ["running", "idle", "cancelled"],
+  running: ["idle", "completed", "failed", "cancelled"],
+  idle: ["queued", "completed", "failed", "cancelled"],
+  completed: [],
+  failed: [],
+  cancelled: [],
+};
+
+describe("what can become of a task", () => {
+  it("ORC-32 follows the listed transitions only, ends at most once, and nothing follows an end", () => {
+    fc.assert(
+      fc.property(fc.array(signal, { maxLength: 40 }), (signals) => {
+        const path = walk(signals);
+        for (const [index, { status }] of path.slice(1).entries()) {
+          expect(allowed[path[index]?.status ?? ""]).toContain(status);
+        }
+        expect(path.slice(0, -1).some(({ status }) => isFinal(status))).toBe(false);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("gives a reason at rest and none at work, and calls only words a success", () => {
+    fc.assert(
+      fc.property(fc.array(signal, { maxLength: 40 }), (signals) => {
+        for (const { status, reason } of walk(signals)) {
+          expect(reason !== undefined).toBe(isAtRest(status));
+          if (status === "completed") expect(reason).toBe("finished");
+        }
+      }),
+      { numRuns: 300 },
+    );
+    const running: TaskState = { status: "running" };
+    for (const bad of ["empty", "limit", "failed", "invalid_output", "aborted"] as const) {
+      const end = next(running, { kind: "turn_ended", outcome: bad, continues: false });
+      expect(end?.status).not.toBe("completed");
+      const rest = next(running, { kind: "turn_ended", outcome: bad, continues: true });
+      expect([rest?.status, rest?.reason === "finished"]).toEqual(["idle", false]);
+      expect(next(rest ?? running, { kind: "dismissed" })?.status).not.toBe("completed");
+    }
+  });
+
+  it("can always be stopped, or has ended", () => {
+    fc.assert(
+      fc.property(fc.array(signal, { maxLength: 20 }), (signals) => {
+        const last = walk(signals).at(-1) ?? queued;
+        expect(next(last, { kind: "stopped" })?.status).toBe(isFinal(last.status) ? undefined : "cancelled");
+      }),
+    );
+  });
+});
