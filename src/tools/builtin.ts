@@ -6,15 +6,24 @@ import { edit } from "./edit.ts";
 import { exitPlanMode } from "./exit-plan-mode.ts";
 import { glob } from "./glob.ts";
 import { grep } from "./grep.ts";
+import { listAgents } from "./list-agents.ts";
 import { listBash } from "./list-bash.ts";
+import { readAgent } from "./read-agent.ts";
 import { readBash } from "./read-bash.ts";
+import { type SkillSource, skillTool } from "./skill.ts";
 import { sql } from "./sql.ts";
+import { stopAgent } from "./stop-agent.ts";
 import { stopBash } from "./stop-bash.ts";
+import type { Desk } from "./subagents/desk.ts";
+import { type CoordinationSettings, subagentsRunTool } from "./subagents-run.ts";
+import { submitResultTool } from "./submit-result.ts";
+import { type AgentSource, taskTool } from "./task.ts";
 import { taskComplete } from "./task-complete.ts";
 import type { Tool } from "./tool.ts";
 import { updateTodo } from "./update-todo.ts";
 import { view } from "./view.ts";
 import { webFetch } from "./web-fetch.ts";
+import { writeAgent } from "./write-agent.ts";
 import { writeBash } from "./write-bash.ts";
 
 /** Offered in every session. A new tool is one line here. */
@@ -40,3 +49,21 @@ export const autopilotTools: readonly Tool[] = [taskComplete];
 
 /** Offered in addition where someone can answer. */
 export const interactiveTools: readonly Tool[] = [askUser, exitPlanMode];
+
+/** Offered in addition where there are skills. */
+export const skillTools: readonly ((skills: SkillSource) => Tool)[] = [skillTool];
+
+/** Offered in addition where agents may be started; made anew when the agents to choose from change. */
+export const agentTools: readonly ((agents: AgentSource) => Tool)[] = [
+  taskTool,
+  () => readAgent,
+  () => writeAgent,
+  () => listAgents,
+  () => stopAgent,
+];
+
+/** Offered in addition where workers can be coordinated. */
+export const coordinationTools: readonly ((settings?: CoordinationSettings) => Tool)[] = [subagentsRunTool];
+
+/** Offered to such a worker, and to nobody else. */
+export const workerOnlyTools: readonly ((desk: Desk) => Tool)[] = [submitResultTool];

@@ -52,7 +52,8 @@ export interface FileLedger {
   readonly writers: Map<string, { readonly agent: string; readonly hash: string }>;
 }
 
-const fileLedger = (): FileLedger => ({ queues: new Map(), writers: new Map() });
+/** One for all agents that work in the same tree; a worktree has its own. */
+export const fileLedger = (): FileLedger => ({ queues: new Map(), writers: new Map() });
 
 export const MAX_EDIT_BYTES = 10 * 1024 * 1024;
 const MAX_REMEMBERED = 20_000;

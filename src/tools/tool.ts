@@ -10,6 +10,7 @@ import type { SessionDatabase } from "./database/session-database.ts";
 import type { Files } from "./files.ts";
 import type { McpPort } from "./mcp/resources.ts";
 import type { Shells } from "./shell/shells.ts";
+import type { Coordination } from "./subagents/coordination.ts";
 import type { Tasks } from "./tasks.ts";
 import type { User } from "./user.ts";
 import type { WebAccess } from "./web/web-access.ts";
@@ -37,6 +38,7 @@ export interface ToolPorts {
   readonly shells?: Shells;
   readonly tasks?: Tasks;
   readonly mcp?: McpPort;
+  readonly coordination?: Coordination;
 }
 
 /** The only way a tool reaches the rest of troupe. */

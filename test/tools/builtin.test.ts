@@ -1,10 +1,35 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { autopilotTools, builtinTools, interactiveTools, skillTools } from "../../src/tools/builtin.ts";
+import {
+  agentTools,
+  autopilotTools,
+  builtinTools,
+  coordinationTools,
+  interactiveTools,
+  skillTools,
+  workerOnlyTools,
+} from "../../src/tools/builtin.ts";
 import { call, contextFor } from "./workspace.ts";
 
 const noSkills = { list: () => [], load: () => Promise.reject(new Error("none")) };
-const all = [...builtinTools, ...autopilotTools, ...interactiveTools, ...skillTools.map((make) => make(noSkills))];
+const noDesk = {
+  called: () => {},
+  submit: () => ({ kind: "taken", message: "" }) as const,
+  close: () => {},
+  taken: () => undefined,
+};
+const delegating = [
+  ...agentTools.map((make) => make({ agents: () => [] })),
+  ...coordinationTools.map((make) => make()),
+];
+const all = [
+  ...builtinTools,
+  ...autopilotTools,
+  ...interactiveTools,
+  ...skillTools.map((make) => make(noSkills)),
+  ...delegating,
+  ...workerOnlyTools.map((make) => make(noDesk)),
+];
 
 test("no two tools share a name, and each has tests of its own", () => {
   const names = all.map((tool) => tool.name);
@@ -27,8 +52,8 @@ test("every tool file is in one of the lists", () => {
 test.each(all.map((tool) => [tool.name, tool] as const))("%s is described, bounded and has an end", (_, tool) => {
   expect(tool.description.length).toBeGreaterThan(40);
   expect(tool.description.length).toBeLessThanOrEqual(1200);
-  // A command may take ten minutes; only people may take longer.
-  if (!interactiveTools.includes(tool)) expect(tool.timeoutMs).toBeLessThanOrEqual(610_000);
+  // A command may take ten minutes; only people and other agents may take longer.
+  if (![...interactiveTools, ...delegating].includes(tool)) expect(tool.timeoutMs).toBeLessThanOrEqual(610_000);
   const { properties } = JSON.parse(JSON.stringify(tool.parameters)) as {
     properties: Record<string, { description?: string }>;
   };

@@ -41,7 +41,7 @@ export function ended(
   view: Partial<TaskView> = {},
   error?: string,
 ): Extract<TaskStart, { kind: "ended" }> {
-  return { kind: "ended", report: reportOf([turn(0, response)], view, error) };
+  return { kind: "ended", report: reportOf([turn(1, response)], view, error) };
 }
 
 export function reportOf(turns: readonly TaskTurn[], view: Partial<TaskView> = {}, error?: string): TaskReport {

@@ -59,6 +59,17 @@ describe("the schema", () => {
     expect(description).toContain("and 260 more");
   });
 
+  it("cuts a description that is too long at a word", () => {
+    const agents = AGENTS.map(({ name }) => ({
+      name,
+      description: "Reviews a change, and reports what matters. ".repeat(9),
+    }));
+    for (const entry of taskTool({ agents: () => agents })
+      .description.split("\n")
+      .slice(-7))
+      expect(entry).toMatch(/(Reviews|a|change|and|reports|what|matters)…$/);
+  });
+
   it("lets a short description leave its room to a long one", () => {
     const long = "Knows the release process of this project, and everything that went wrong with it before. ".repeat(2);
     const agents = [
@@ -192,6 +203,18 @@ describe("dispatch", () => {
       expect(tasks.requests[0]?.agentType).toMatch(/^(explore|general-purpose|Our Own)$/);
     },
   );
+
+  it("leaves it to a catalog that has rules of its own", async () => {
+    const tasks = fakeTasks({ start: ended("x") });
+    const source = {
+      agents: () => AGENTS,
+      find: (wanted: string) => (wanted === "p:e" ? { name: "explore" } : undefined),
+    };
+    await contentOf(taskTool(source), { ...input, agent_type: "p:e" }, contextFor("/", { tasks }));
+    expect(tasks.requests[0]?.agentType).toBe("explore");
+    const refused = await failureOf(taskTool(source), input, contextFor("/", { tasks }));
+    expect(refused.message).toContain("Valid values of agent_type");
+  });
 
   it("ORC-04 refuses an unknown agent, names all there are, and starts none", async () => {
     const tasks = fakeTasks({ start: ended("x") });

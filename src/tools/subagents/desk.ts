@@ -1,0 +1,94 @@
+import * as z from "zod";
+import type { WorkerStep } from "./coordination.ts";
+import { bounded, misfit, Submission } from "./submission.ts";
+import { WORKSPACE_TOOLS } from "./tool-groups.ts";
+
+export type Verdict =
+  /** Its work is over: with a result, or with one that never fitted. */
+  | { readonly kind: "taken"; readonly message: string }
+  /** It goes on, and knows what to mend. */
+  | { readonly kind: "returned"; readonly message: string };
+
+/** Where one worker hands in its result. */
+export interface Desk {
+  /** The worker asked for a tool, whatever comes of it. */
+  called(toolName: string): void;
+  submit(payload: unknown): Verdict;
+  /** The worker has ended, and with it what it was doing. */
+  close(): void;
+  /** What was taken, if anything. */
+  taken(): Submission | undefined;
+}
+
+const MAX_RETURNS = 2;
+const MAX_PROBLEM_CHARACTERS = 1500;
+
+export function openDesk(worker: { tools: readonly string[]; onStep(step: WorkerStep): void }): Desk {
+  const canRead = worker.tools.some((name) => WORKSPACE_TOOLS.includes(name));
+  const calls = new Map<string, number>();
+  let returns = 0;
+  let result: Submission | undefined;
+
+  return {
+    called(toolName) {
+      const count = (calls.get(toolName) ?? 0) + 1;
+      calls.set(toolName, count);
+      worker.onStep(toolStep(toolName, count, "running"));
+    },
+    submit(payload) {
+      if (result !== undefined) return { kind: "taken", message: "A result was handed in before; that one stands." };
+      const parsed = Submission.safeParse(payload);
+      if (!parsed.success) {
+        const problems = z.prettifyError(parsed.error).slice(0, MAX_PROBLEM_CHARACTERS);
+        returns += 1;
+        if (returns <= MAX_RETURNS)
+          return { kind: "returned", message: `Not accepted: ${problems}\nMend it and submit again.` };
+        result = misfit(payload, problems);
+        return { kind: "taken", message: "Recorded as failed: the result does not fit the schema." };
+      }
+      const hasRead = WORKSPACE_TOOLS.some((name) => calls.has(name));
+      if (parsed.data.status === "blocked" && canRead && !hasRead) return { kind: "returned", message: UNTRIED };
+      result = parsed.data;
+      for (const step of bounded(result).steps) worker.onStep(workStep(step));
+      return { kind: "taken", message: "Result accepted." };
+    },
+    close() {
+      for (const [name, count] of calls) worker.onStep(toolStep(name, count, "completed"));
+    },
+    taken: () => result,
+  };
+}
+
+const UNTRIED = `Not accepted: you have not looked at the workspace yet. Use ${WORKSPACE_TOOLS.join(", ")}, then submit what you found; blocked is for what you tried.`;
+
+function toolStep(toolName: string, count: number, status: WorkerStep["status"]): WorkerStep {
+  return { stepId: `tool-${toolName}`, title: toolName, status, note: count === 1 ? "1 call" : `${count} calls` };
+}
+
+function workStep({ id, title, status, note }: Submission["steps"][number]): WorkerStep {
+  return { stepId: `work-${id}`, title, status: statusOf(status), ...(note !== undefined && { note }) };
+}
+
+/** Models say it in many words. */
+function statusOf(said: string): WorkerStep["status"] {
+  return (
+    STATUS_WORDS.get(
+      said
+        .trim()
+        .toLowerCase()
+        .replace(/[\s-]+/g, "_"),
+    ) ?? "info"
+  );
+}
+
+const STATUS_WORDS: ReadonlyMap<string, WorkerStep["status"]> = new Map([
+  ["completed", "completed"],
+  ["complete", "completed"],
+  ["done", "completed"],
+  ["in_progress", "running"],
+  ["running", "running"],
+  ["blocked", "blocked"],
+  ["failed", "failed"],
+  ["skipped", "skipped"],
+  ["warning", "warning"],
+]);

@@ -1,0 +1,68 @@
+import * as z from "zod";
+import { isObject } from "../../lib/json.ts";
+import review from "./roles/review.md";
+import scout from "./roles/scout.md";
+import securityAnalyst from "./roles/security-analyst.md";
+
+/** What a worker is for. Adding one is a row, here or in the settings. */
+export interface RoleDefinition {
+  readonly id: string;
+  readonly label: string;
+  /** What it looks for, in Markdown. */
+  readonly prompt: string;
+  /** Names of tool groups. */
+  readonly groups: readonly string[];
+}
+
+export const builtinRoles: readonly RoleDefinition[] = [
+  {
+    id: "scout",
+    label: "Scout",
+    prompt: scout,
+    groups: ["environment", "workspace", "git", "memory", "plans", "rules_skills"],
+  },
+  { id: "review", label: "Review", prompt: review, groups: ["environment", "workspace", "diff", "tasks"] },
+  {
+    id: "security_analyst",
+    label: "Security Analyst",
+    prompt: securityAnalyst,
+    groups: ["environment", "workspace", "diff", "git"],
+  },
+];
+
+const MAX_CONFIGURED_ROLES = 20;
+const MAX_PROMPT_CHARACTERS = 4000;
+const ROLE_ID = /^[a-z][a-z0-9_]{0,39}$/;
+
+const RoleSettings = z.object({
+  label: z.string().trim().min(1).max(60).optional(),
+  prompt: z.string().trim().min(1).max(MAX_PROMPT_CHARACTERS),
+  groups: z.array(z.string().max(40)).max(20).optional(),
+});
+
+/**
+ * The built-in roles and those of the settings, `{"<id>": {label?, prompt, groups?}}`. One with the id of a built-in role
+ * takes its place. What does not fit is left out and named.
+ */
+export function rolesFrom(settings: unknown): { roles: readonly RoleDefinition[]; problems: readonly string[] } {
+  if (settings === undefined) return { roles: builtinRoles, problems: [] };
+  if (!isObject(settings)) return { roles: builtinRoles, problems: ["subagent roles must be an object"] };
+  const roles = new Map(builtinRoles.map((role) => [role.id, role]));
+  const problems: string[] = [];
+  const entries = Object.entries(settings);
+  if (entries.length > MAX_CONFIGURED_ROLES) problems.push(`only the first ${MAX_CONFIGURED_ROLES} roles are used`);
+  for (const [id, value] of entries.slice(0, MAX_CONFIGURED_ROLES)) {
+    const parsed = RoleSettings.safeParse(value);
+    if (!ROLE_ID.test(id) || UNSAFE_KEYS.has(id)) problems.push(`role ${JSON.stringify(id)}: not a valid id`);
+    else if (!parsed.success) problems.push(`role ${id}: ${z.prettifyError(parsed.error)}`);
+    else roles.set(id, roleOf(id, parsed.data));
+  }
+  return { roles: [...roles.values()], problems };
+}
+
+const UNSAFE_KEYS: ReadonlySet<string> = new Set(["constructor", "prototype"]);
+
+function roleOf(id: string, { label, prompt, groups }: z.infer<typeof RoleSettings>): RoleDefinition {
+  const words = id.split("_").map((word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`);
+  return { id, label: label ?? words.join(" "), prompt, groups: groups ?? ["environment", "workspace"] };
+}

@@ -1,0 +1,93 @@
+import { quoted } from "../../lib/quoting.ts";
+import { clip } from "../../lib/text.ts";
+import { ToolError } from "../tool.ts";
+import type { Coordination, WorkerEnd, WorkerSpec, WorkerStep } from "./coordination.ts";
+import type { Desk } from "./desk.ts";
+import { bounded, type Submission, type WorkerResult, withoutSubmission } from "./submission.ts";
+
+export interface DeskedWorker {
+  readonly spec: WorkerSpec;
+  readonly desk: Desk;
+  /** Told before it starts. */
+  readonly steps: readonly WorkerStep[];
+}
+
+/** Results in the order of the workers, whichever ends first. What happens to one does not touch the others. */
+export async function runWorkers(
+  workers: readonly DeskedWorker[],
+  coordination: Coordination,
+  how: { readonly concurrency: number; readonly signal: AbortSignal },
+): Promise<readonly WorkerResult[]> {
+  const results: WorkerResult[] = [];
+  const waiting = [...workers.entries()];
+  const lane = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      how.signal.throwIfAborted();
+      const [index, worker] = next;
+      results[index] = await runOne(worker, coordination, how.signal);
+    }
+  };
+  const lanes = await Promise.allSettled(Array.from({ length: how.concurrency }, lane));
+  for (const ended of lanes) if (ended.status === "rejected") throw ended.reason;
+  return results;
+}
+
+async function runOne(worker: DeskedWorker, coordination: Coordination, signal: AbortSignal): Promise<WorkerResult> {
+  const { spec, desk } = worker;
+  for (const step of worker.steps) coordination.step(spec.id, step);
+  const end = await coordination.runWorker(spec, signal).catch((error: unknown): Ended => {
+    signal.throwIfAborted();
+    return { ...NOTHING_SPENT, ...failureOf(error) };
+  });
+  desk.close();
+  const result = resultOf(spec, end, desk.taken());
+  coordination.step(spec.id, {
+    stepId: "result",
+    title: result.displayName,
+    status: result.status,
+    note: clip(result.summary, MAX_NOTE_CHARACTERS),
+  });
+  return result;
+}
+
+const MAX_NOTE_CHARACTERS = 1000;
+const MAX_ERROR_CHARACTERS = 400;
+const NOTHING_SPENT = { turns: 0, outputTokens: 0, durationMs: 0 };
+
+/** A defect is no end a worker can have, but one that a caller must see. */
+type Ended = WorkerEnd | (Omit<WorkerEnd, "outcome"> & { readonly outcome: "defect" });
+
+/** What was handed in counts, however the worker ended; without it the end is the result. */
+function resultOf(spec: WorkerSpec, end: Ended, taken: Submission | undefined): WorkerResult {
+  const { id, role, displayName } = spec;
+  return {
+    id,
+    role,
+    displayName,
+    ...bounded(taken ?? withoutSubmission(end.outcome === "defect" ? "failed" : "blocked", whyNot(spec, end))),
+    meta: { iterations: end.turns, outputTokensEstimate: end.outputTokens, durationMs: end.durationMs },
+  };
+}
+
+function whyNot({ limits }: WorkerSpec, end: Ended): string {
+  switch (end.outcome) {
+    case "done":
+      return "ended without submit_result";
+    case "cancelled":
+      return "cancelled";
+    case "error":
+      return `error: ${clip(quoted(end.error ?? "unknown"), MAX_ERROR_CHARACTERS)}`;
+    case "defect":
+      return `the worker broke off because of a defect (${end.error ?? "unknown"})`;
+    case "limit":
+      if (end.limit === "outputTokens") return `limit of ${limits.outputTokens} output tokens reached`;
+      if (end.limit === "durationMs") return `time limit of ${limits.durationMs / 1000} s reached`;
+      return `limit of ${limits.turns} turns reached without submit_result`;
+  }
+}
+
+/** Expected failures are worded for readers; a defect is only named. */
+function failureOf(error: unknown): Pick<Ended, "outcome" | "error"> {
+  if (error instanceof ToolError) return { outcome: "error", error: error.message };
+  return { outcome: "defect", error: error instanceof Error ? error.name : "unknown" };
+}

@@ -1,0 +1,114 @@
+/** What a worker hands in, and what of it reaches the coordinator. */
+import * as z from "zod";
+import { quoted } from "../../lib/quoting.ts";
+
+const Step = z.object({ id: z.string(), title: z.string(), status: z.string(), note: z.string().optional() });
+const Finding = z.object({
+  severity: z.enum(["info", "warning", "error"]),
+  title: z.string(),
+  evidence: z.string().describe("Quoted lines, errors"),
+  paths: z.array(z.string()).default([]).describe("path or path:line"),
+});
+const Artifact = z.object({
+  kind: z.string().describe("plan, patch_hint, source or other"),
+  title: z.string(),
+  content: z.string(),
+});
+
+/** More than this is ignored, less is sent back. */
+export const Submission = z.object({
+  status: z.enum(["completed", "blocked", "failed"]).describe("How it went"),
+  summary: z
+    .string()
+    .refine((text) => text.trim() !== "", { error: "must not be empty" })
+    .describe("The answer, in a few sentences"),
+  steps: z.array(Step).default([]).describe("What was done"),
+  findings: z.array(Finding).default([]).describe("What was found"),
+  artifacts: z.array(Artifact).default([]).describe("Longer texts"),
+  recommendedNextActions: z.array(z.string()).default([]).describe("For the coordinator"),
+});
+
+export type Submission = z.infer<typeof Submission>;
+
+export interface WorkerResult extends Readonly<Submission> {
+  readonly id: string;
+  readonly role: string;
+  readonly displayName: string;
+  /** What was left out, when something was. */
+  readonly truncated?: readonly string[];
+  readonly meta: {
+    readonly iterations: number;
+    readonly outputTokensEstimate: number;
+    readonly durationMs: number;
+  };
+}
+
+const MAX_FINDINGS = 20;
+const MAX_EVIDENCE = 2000;
+const MAX_ARTIFACTS = 10;
+const MAX_CONTENT = 4000;
+const MAX_STEPS = 50;
+const MAX_ACTIONS = 20;
+const MAX_PATHS = 50;
+const MAX_SUMMARY = 8000;
+const MAX_SHORT = 500;
+
+/** The same submission within its bounds, as data: no tag of ours begins or ends in it. */
+export function bounded(submission: Submission): Submission & Pick<WorkerResult, "truncated"> {
+  const { steps, findings, artifacts, recommendedNextActions: actions } = submission;
+  const dropped = [
+    ...leftOut(steps.length - MAX_STEPS, "steps"),
+    ...leftOut(findings.length - MAX_FINDINGS, "findings"),
+    ...leftOut(artifacts.length - MAX_ARTIFACTS, "artifacts"),
+    ...leftOut(actions.length - MAX_ACTIONS, "next actions"),
+  ];
+  return {
+    status: submission.status,
+    summary: cut(submission.summary, MAX_SUMMARY),
+    steps: steps.slice(0, MAX_STEPS).map(({ id, title, status, note }) => ({
+      id: cut(id, MAX_SHORT),
+      title: cut(title, MAX_SHORT),
+      status: cut(status, MAX_SHORT),
+      ...(note !== undefined && { note: cut(note, MAX_EVIDENCE) }),
+    })),
+    findings: findings.slice(0, MAX_FINDINGS).map(({ severity, title, evidence, paths }) => ({
+      severity,
+      title: cut(title, MAX_SHORT),
+      evidence: cut(evidence, MAX_EVIDENCE),
+      paths: paths.slice(0, MAX_PATHS).map((path) => cut(path, MAX_SHORT)),
+    })),
+    artifacts: artifacts.slice(0, MAX_ARTIFACTS).map(({ kind, title, content }) => ({
+      kind: cut(kind, MAX_SHORT),
+      title: cut(title, MAX_SHORT),
+      content: cut(content, MAX_CONTENT),
+    })),
+    recommendedNextActions: actions.slice(0, MAX_ACTIONS).map((action) => cut(action, MAX_EVIDENCE)),
+    ...(dropped.length > 0 && { truncated: dropped }),
+  };
+}
+
+/** A whole result for a worker that did not hand one in. */
+export function withoutSubmission(status: "blocked" | "failed", summary: string): Submission {
+  return { status, summary, steps: [], findings: [], artifacts: [], recommendedNextActions: [] };
+}
+
+/** A result that says what was handed in instead of one. */
+export function misfit(payload: unknown, problems: string): Submission {
+  const evidence = JSON.stringify(payload) ?? String(payload);
+  return {
+    ...withoutSubmission("failed", `The result handed in does not fit the schema: ${problems}`),
+    findings: [{ severity: "error", title: "Payload of submit_result", evidence, paths: [] }],
+  };
+}
+
+/** At most so many code points, and a mark when there were more. */
+export function cut(text: string, maxCodePoints: number): string {
+  const safe = quoted(text);
+  if (safe.length <= maxCodePoints) return safe;
+  const points = Array.from(safe);
+  return points.length <= maxCodePoints ? safe : `${points.slice(0, maxCodePoints).join("")}…`;
+}
+
+function leftOut(count: number, what: string): string[] {
+  return count > 0 ? [`${count} ${what} left out`] : [];
+}

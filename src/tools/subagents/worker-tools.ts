@@ -1,0 +1,54 @@
+import * as z from "zod";
+import { submitResultTool } from "../submit-result.ts";
+import { type Tool, ToolError } from "../tool.ts";
+import type { Desk } from "./desk.ts";
+import { gitSubcommands, readingGitCommand } from "./git-command.ts";
+import type { Provision } from "./tool-groups.ts";
+
+/** Exactly the tools of one worker: those it was provisioned with, narrowed to reading, and its way to hand in. */
+export function workerTools(parentTools: readonly Tool[], { tools, groups }: Provision, desk: Desk): readonly Tool[] {
+  const own = parentTools.filter(({ name, from }) => from === undefined && tools.includes(name));
+  const narrowed = own.map((tool) => (tool.name === "bash" ? gitOnly(tool, gitSubcommands(groups)) : tool));
+  return [...narrowed.map((tool) => noted(tool, desk)), submitResultTool(desk)];
+}
+
+/** The desk hears of every call, also of one that is refused: it was tried. After the result nothing is done any more. */
+function noted(tool: Tool, desk: Desk): Tool {
+  return {
+    ...tool,
+    bind(rawArguments) {
+      desk.called(tool.name);
+      const bound = tool.bind(rawArguments);
+      return {
+        access: bound.access,
+        async run(context) {
+          if (desk.taken() !== undefined) throw new ToolError("Not run: the result was handed in before.");
+          return bound.run(context);
+        },
+      };
+    },
+  };
+}
+
+const WAIT_SECONDS = 60;
+const Command = z.object({ command: z.string() });
+
+/** The same shell with the same rights and sandbox, for commands that read the repository. */
+function gitOnly(bash: Tool, subcommands: readonly string[]): Tool {
+  return {
+    ...bash,
+    description: `Run one git command that reads the repository: git ${subcommands.join(", git ")}. No pipes, redirections or variables.`,
+    parameters: {
+      type: "object",
+      properties: { command: { type: "string", description: "Such as: git log --oneline -20" } },
+      required: ["command"],
+    },
+    bind(rawArguments) {
+      const parsed = Command.safeParse(rawArguments);
+      if (!parsed.success) throw new ToolError(`Bad arguments for bash: ${z.prettifyError(parsed.error)}`);
+      const reading = readingGitCommand(parsed.data.command, subcommands);
+      if (!reading.ok) throw new ToolError(`Not run: ${reading.reason}.`, { code: "denied" });
+      return bash.bind({ command: reading.command, description: "Read the repository", initial_wait: WAIT_SECONDS });
+    },
+  };
+}
