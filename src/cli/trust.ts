@@ -1,16 +1,8 @@
 import { createInterface } from "node:readline";
-import type { PinnedItem } from "../catalog/pins.ts";
-import {
-  type Changed,
-  type ItemTrust,
-  listTrusted,
-  readTrust,
-  realFolder,
-  recordTrust,
-  removeTrust,
-} from "../catalog/trust.ts";
+import { type Changed, listTrusted, readTrust, realFolder, recordTrust, removeTrust } from "../catalog/trust.ts";
 import { workingDirectory } from "../context/working-directory.ts";
 import { nodeDisk } from "../lib/node/disk.ts";
+import type { ItemTrust, PinnedItem } from "../lib/pinned-item.ts";
 import { systemStamp } from "../lib/stamp.ts";
 import { plural, sanitise } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";

@@ -52,7 +52,9 @@ interface Settled {
 }
 
 function toolNamed(name: string, run: Run): Tool | undefined {
-  return run.tools.find((tool) => tool.name === name) ?? run.findTool?.(name);
+  const find = (wanted: string): Tool | undefined => run.tools.find((tool) => tool.name === wanted);
+  // Wires forbid dots in names; a model that was told of one with a dot means the same tool.
+  return find(name) ?? run.findTool?.(name) ?? (name.includes(".") ? find(name.replaceAll(".", "_")) : undefined);
 }
 
 function mcpNames(toolName: string, run: Run): { mcpServerName?: string; mcpToolName?: string } {

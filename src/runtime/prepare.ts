@@ -1,6 +1,9 @@
 import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import type { AgentDefinition } from "../agents/agent.ts";
+import { modelChoices } from "../agents/model-choices.ts";
+import { findAgent } from "../agents/names.ts";
 import type { LoadedSettings } from "../catalog/settings.ts";
 import { workingDirectory } from "../context/working-directory.ts";
 import type { Disk } from "../lib/node/disk.ts";
@@ -14,11 +17,13 @@ import { Checkpoints } from "../session/checkpoints.ts";
 import { commandCheckpoints } from "../session/command-checkpoints.ts";
 import type { Session, SessionOptions } from "../session/session.ts";
 import type { SessionLog } from "../store/store.ts";
-import { interactiveTools } from "../tools/builtin.ts";
+import { agentTools, interactiveTools } from "../tools/builtin.ts";
 import { sessionDatabase } from "../tools/database/session-database.ts";
 import { rememberedFiles } from "../tools/files.ts";
+import type { Shells } from "../tools/shell/shells.ts";
 import type { Tool } from "../tools/tool.ts";
 import { allowsLocalhost } from "../tools/web/web-access.ts";
+import { companyOptions } from "./company.ts";
 import { LateSession } from "./late-session.ts";
 import type { Models } from "./models.ts";
 import { LiveOffer, offerWithServers } from "./offer.ts";
@@ -89,17 +94,29 @@ export async function prepareSession(
     onTodosChanged: () => void listener.say("session.todos_changed", {}),
   });
   const network = request.permissions?.allUrls === true;
-  const shells = lazyShells({
-    sandbox: () => shared.sandboxes.get(network),
-    folder: files,
-    stamp,
-    disk,
-    environment,
-    additions: { values: workspace.commandEnvironment, names: settings.effective.environment?.names ?? [] },
-    beforeRun: commandCheckpoints({ checkpoints, except: [home], home: homedir() }),
-    onWarning: (message) => listener.warn("shell", message),
-  });
-  const tools = [...parts.tools, ...(request.askUser === false ? [] : interactiveTools)];
+  const newShells = (): Shells =>
+    lazyShells({
+      sandbox: () => shared.sandboxes.get(network),
+      folder: files,
+      stamp,
+      disk,
+      environment,
+      additions: { values: workspace.commandEnvironment, names: settings.effective.environment?.names ?? [] },
+      beforeRun: commandCheckpoints({ checkpoints, except: [home], home: homedir() }),
+      onWarning: (message) => listener.warn("shell", message),
+    });
+  const shells = newShells();
+  const newFiles = () =>
+    rememberedFiles({
+      keep: (changes) => checkpoints.keep(changes),
+      refuses: (path) => (protectionOf(path, policy.places) === "deny" ? "it is protected" : undefined),
+    });
+  const { agents } = workspace.agents;
+  const tools = [
+    ...parts.tools,
+    ...(request.askUser === false ? [] : interactiveTools),
+    ...(request.delegation === false ? [] : delegationTools(agents)),
+  ];
   const mcp = serversOf({ parts, workspace, roots, tools, listener });
   const choice = {
     ...request.toolChoice,
@@ -126,6 +143,12 @@ export async function prepareSession(
     prepare: shared.programs([workspace.root], (message) => listener.warn("hook", message)),
     warn: (message) => listener.warn("hook", message),
   });
+  /** What all agents of the session share; files and shells each has its own. */
+  const shareable = {
+    web: { userAgent: `troupe/${version}`, allowLocalhost: allowsLocalhost(environment) },
+    database,
+    ...(mcp && { mcp: { servers: () => mcp.servers } }),
+  };
   const options: SessionOptions = {
     log,
     stamp,
@@ -137,17 +160,32 @@ export async function prepareSession(
     policy,
     grants,
     redactor,
-    ports: {
-      files: rememberedFiles({
-        keep: (changes) => checkpoints.keep(changes),
-        refuses: (path) => (protectionOf(path, policy.places) === "deny" ? "it is protected" : undefined),
-      }),
-      web: { userAgent: `troupe/${version}`, allowLocalhost: allowsLocalhost(environment) },
-      database,
-      shells,
-      ...(mcp && { mcp: { servers: () => mcp.servers } }),
-    },
+    ports: { ...shareable, files: newFiles(), shells },
     ...(hooks && { hooks }),
+    ...(request.delegation !== false && {
+      company: companyOptions({
+        environment,
+        workspace,
+        models: parts.models,
+        mainModel: model,
+        mainEffort: request.reasoningEffort ?? settings.effective.effortLevel,
+        prompt: { context, platform: process.platform },
+        agents: () => agents,
+        sessionTools: () => offer.sessionTools,
+        placeFor: async () => {
+          const own = newShells();
+          return {
+            cwd: context.cwd,
+            roots,
+            policy,
+            ports: { ...shareable, files: newFiles(), shells: own },
+            release: () => own.closeAll(),
+          };
+        },
+        warn: (message) => listener.warn("agent", message),
+      }),
+    }),
+    ...(request.waitForAgentsMs !== undefined && { waitForAgentsMs: request.waitForAgentsMs }),
     onFileAccess: (path, toolName) => listener.fileAccess(workspace, path, toolName),
     // All changes that followed from one message can be undone together.
     onMessage: (messageId) => {
@@ -173,6 +211,15 @@ export async function prepareSession(
       shells.onFinished(() => listener.commandsEnded(shells));
     },
   };
+}
+
+/** The tools by which agents are directed; they name the agents of the moment. */
+function delegationTools(agents: readonly AgentDefinition[]): Tool[] {
+  const source = {
+    agents: () => modelChoices(agents),
+    find: (wanted: string) => findAgent(wanted, agents),
+  };
+  return agentTools.map((make) => make(source));
 }
 
 /** The session's MCP servers, when any is configured; none is started here. */

@@ -50,6 +50,10 @@ export interface SessionRequest {
   readonly permissions?: PermissionRequest;
   /** What the folder brings, and what is used beside it. */
   readonly workspace?: WorkspaceRequest;
+  /** False: the main agent works alone. */
+  readonly delegation?: boolean;
+  /** How long a session that is done waits for agents in the background. */
+  readonly waitForAgentsMs?: number;
   /** False: the model may not ask questions. */
   readonly askUser?: boolean;
   readonly systemMessage?: SystemMessageConfig;

@@ -1,5 +1,7 @@
+import { join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import type { MountPoints } from "../tools/shell/mount-points.ts";
 import type { Sandbox, SandboxMode, SandboxOptions } from "../tools/shell/sandbox.ts";
 import type { FinishedCommand, Shells, ShellsOptions } from "../tools/shell/shells.ts";
 
@@ -27,12 +29,24 @@ export function sandboxSource(options: {
   const { allowedHosts = [], ...settings } = options.settings ?? {};
   const mode = sandboxMode(environment);
   const made = new Map<boolean, Promise<Sandbox>>();
+  let mountPoints: MountPoints | undefined;
   return {
     get(network) {
       const found = made.get(network);
       if (found) return found;
-      const making = import("../tools/shell/sandbox.ts").then(({ createSandbox }) =>
-        createSandbox({ ...settings, mode, stateRoot, network: network || { allowedHosts }, disk }),
+      const making = Promise.all([import("../tools/shell/sandbox.ts"), import("../tools/shell/mount-points.ts")]).then(
+        ([{ createSandbox }, { MountPoints: Points }]) => {
+          // One book for all: what one sandbox takes away, another may still be standing on.
+          mountPoints ??= new Points(join(stateRoot, "sandbox"), disk);
+          return createSandbox({
+            ...settings,
+            mode,
+            stateRoot,
+            network: network || { allowedHosts },
+            disk,
+            mountPoints,
+          });
+        },
       );
       made.set(network, making);
       return making;

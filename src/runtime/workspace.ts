@@ -6,8 +6,9 @@
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { type AgentCatalog, type AgentSources, loadAgents } from "../catalog/agents.ts";
 import { workspaceEnvironment } from "../catalog/dotenv.ts";
-import { digestOf, type PinnedItem } from "../catalog/pins.ts";
+import { digestOf } from "../catalog/pins.ts";
 import { loadPlugins, type Plugin, pluginEnvironment } from "../catalog/plugins.ts";
 import { type LoadedSettings, loadSettings } from "../catalog/settings.ts";
 import { readTrust, type Trust } from "../catalog/trust.ts";
@@ -18,6 +19,7 @@ import { discoverSkills } from "../context/skills/skills.ts";
 import { workingDirectory } from "../context/working-directory.ts";
 import type { HookDefinition, HookNotice } from "../hooks/hooks.ts";
 import { loadHooks } from "../hooks/load.ts";
+import type { PinnedItem } from "../lib/pinned-item.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
 import { type ResolvedServers, resolveServers, type ServerSources } from "../tools/mcp/config.ts";
 
@@ -34,6 +36,9 @@ export interface WorkspaceRequest {
   /** Servers that the embedding program gives. */
   readonly mcpServers?: Readonly<Record<string, unknown>>;
   readonly disabledMcpServers?: readonly string[];
+  /** Agents of the embedding program. */
+  readonly agents?: readonly unknown[];
+  readonly excludedBuiltinAgents?: readonly string[];
   /** Hooks of the embedding program. */
   readonly hooks?: readonly HookDefinition[];
 }
@@ -47,6 +52,7 @@ export interface Workspace {
   readonly hooks: readonly HookDefinition[];
   readonly skills: readonly Skill[];
   readonly instructions: Instructions;
+  readonly agents: AgentCatalog;
   readonly servers: ResolvedServers;
   readonly serverSources: ServerSources;
   /** For the commands the agent runs there, and for nothing else. */
@@ -79,10 +85,11 @@ export async function openWorkspace(request: WorkspaceRequest, place: Place): Pr
   const trust = trustOf(settings.effective.trustedFolders ?? []);
   const parts = { request, place, root, trust, settings };
   const { plugins, notices: pluginNotices } = await pluginsOf(parts);
-  const [hooks, skills, instructions] = await Promise.all([
+  const [hooks, skills, instructions, agents] = await Promise.all([
     hooksOf(parts, plugins),
     skillsOf(parts, plugins),
     instructionsOf(parts),
+    loadAgents(agentSources(parts, plugins)),
   ]);
   const sources = serverSources(parts, plugins);
   const servers = resolveServers(sources);
@@ -95,12 +102,13 @@ export async function openWorkspace(request: WorkspaceRequest, place: Place): Pr
     hooks: hooks.definitions,
     skills: skills.skills,
     instructions,
+    agents,
     servers,
     serverSources: sources,
     commandEnvironment: values.values,
     notices: [
       ...[...book.notices, ...settings.notices, ...values.notices].map(({ message }) => message),
-      ...[...pluginNotices, ...skills.notices].map(({ message }) => message),
+      ...[...pluginNotices, ...skills.notices, ...agents.notices].map(({ message }) => message),
       ...hooks.notices.map(({ file, message }) => `${file}: ${message}`),
       ...servers.notices.map(({ source, server, message }) =>
         [source, ...(server === undefined ? [] : [`server ${server}`]), message].join(": "),
@@ -169,6 +177,23 @@ async function hooksOf({ request, place, root, trust, settings }: Parts, plugins
 
 function hookItem({ pinned }: HookDefinition): PinnedItem {
   return { kind: "hook", id: pinned.id, digest: digestOf(pinned.value), shown: pinned.shown };
+}
+
+function agentSources({ request, place, root, trust, settings }: Parts, plugins: readonly Plugin[]): AgentSources {
+  const { context, stateRoot } = place;
+  const { subagents } = settings.effective;
+  return {
+    cwd: context.cwd,
+    ...(context.gitRoot !== undefined && { gitRoot: root }),
+    stateRoot,
+    home: homedir(),
+    plugins,
+    program: request.agents ?? [],
+    disabled: subagents?.disabledSubagents ?? [],
+    overrides: subagents?.agents ?? {},
+    excludedBuiltins: request.excludedBuiltinAgents ?? [],
+    check: trust.check,
+  };
 }
 
 function skillsOf({ request, place, trust, settings }: Parts, plugins: readonly Plugin[]) {

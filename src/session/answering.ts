@@ -1,6 +1,8 @@
+import { join } from "node:path";
 import { type Outcome as LoopOutcome, runLoop } from "../loop/loop.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Emit } from "../protocol/event.ts";
+import type { Tasks } from "../tools/tasks.ts";
 import type { Broker } from "./broker.ts";
 import type { Budget } from "./budget.ts";
 import { conclude } from "./conclude.ts";
@@ -8,7 +10,7 @@ import type { Conversation } from "./conversation.ts";
 import type { EventLog } from "./event-log.ts";
 import type { History } from "./history.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
-import { endReason, hookedRun } from "./hooked-run.ts";
+import { endReason, hookedRun, hookedStop } from "./hooked-run.ts";
 import { type Inbox, type Incoming, queuedMessage } from "./inbox.ts";
 import type { Introduction } from "./introduction.ts";
 import { closeOpenCalls } from "./recover.ts";
@@ -35,6 +37,8 @@ interface AnsweringParts {
   readonly inbox: Inbox;
   readonly broker: Broker;
   readonly hooks: SessionHooks | undefined;
+  /** The agents that work for the main agent, if it may have any. */
+  readonly tasks: Tasks | undefined;
   /** Makes the conversation anew from the log. */
   refold(): void;
   /** Told when a message stands in the log and its answer begins. */
@@ -116,9 +120,20 @@ export class Answering {
   }
 
   #run(signal: AbortSignal): Promise<LoopOutcome> {
-    const { settings, emit, hooks, history, budget, inbox, broker } = this.#parts;
-    const parts = { ...settings, emit, hooks, history, budget, inbox, broker, signal };
-    return hookedRun(() => runLoop(startRun(parts)), { hooks, emit, signal });
+    const { settings, emit, hooks, history, budget, inbox, broker, tasks } = this.#parts;
+    const { log, limits = {} } = settings;
+    const transcriptPath = join(log.directory, "events.jsonl");
+    const parts = {
+      ...settings,
+      ports: { ...settings.ports, ...(tasks && { tasks }) },
+      ...{ emit, hooks, history, inbox, broker, signal },
+      source: "top_level",
+      cacheKey: log.sessionId,
+      limitReached: () => budget.reached(limits),
+    } as const;
+    const run = () =>
+      runLoop(startRun({ ...parts, beforeStopping: hookedStop({ hooks, emit, signal, transcriptPath }) }));
+    return hookedRun(run, { hooks, emit, signal });
   }
 
   /** A hook has answered in the model's place. */

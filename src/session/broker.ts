@@ -33,6 +33,8 @@ export interface BrokerOptions {
 }
 
 export interface RequestOptions {
+  /** Whose request it is, when not the main agent's: it is told as that one's. */
+  readonly emit?: Emit;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -124,8 +126,9 @@ export class Broker {
     await Promise.all(this.#running);
   }
 
-  async #run(kind: RequestKind, data: object, { timeoutMs = TIMEOUT_MS, signal }: RequestOptions): Promise<AnyOutcome> {
-    const { emit, stamp } = this.#options;
+  async #run(kind: RequestKind, data: object, options: RequestOptions): Promise<AnyOutcome> {
+    const { timeoutMs = TIMEOUT_MS, signal, emit = this.#options.emit } = options;
+    const { stamp } = this.#options;
     const requestId = stamp.id("request");
     const request = { ...data, kind, requestId } as AnyRequest;
     const entry: Entry = {

@@ -25,6 +25,8 @@ export class EventLog {
   /** Remembered, but not in the log. */
   #lost: SessionEvent[] = [];
   #broken = false;
+  /** One at a time, whoever asks: who comes second waits for the same. */
+  #repairing: Promise<void> | undefined;
   #lastId: string | null;
 
   constructor(options: {
@@ -111,7 +113,14 @@ export class EventLog {
    * After a failed write: the log goes back to what was acknowledged, and what was not is written again, so that the
    * log and what we remember are one. Fails as long as the cause lasts. Costs nothing when all is well.
    */
-  async repair(): Promise<void> {
+  repair(): Promise<void> {
+    this.#repairing ??= this.#repair().finally(() => {
+      this.#repairing = undefined;
+    });
+    return this.#repairing;
+  }
+
+  async #repair(): Promise<void> {
     if (!this.#broken) return;
     await this.#store.recover();
     this.#broken = false;

@@ -2,6 +2,7 @@ import type { Hooks } from "../hooks/fire.ts";
 import type { HookInput, HookInputs, HookOutput, HookPoint } from "../hooks/points.ts";
 import type { Json } from "../lib/json.ts";
 import type { AroundCalls, BeforeCall } from "../loop/run.ts";
+import type { Emit } from "../protocol/event.ts";
 import type { PermissionRequest } from "./broker.ts";
 import type { Opinion } from "./permit.ts";
 
@@ -11,12 +12,16 @@ export interface SessionHooks {
   fire<P extends HookPoint>(point: P, input: HookInputs[P], signal?: AbortSignal): Promise<HookOutput<P>>;
 }
 
-export function sessionHooks(hooks: Hooks, place: { sessionId: string; cwd: string }): SessionHooks {
+/** With `emit`, for another agent of the session: what its hooks do is told as its own. */
+export function sessionHooks(hooks: Hooks, place: { sessionId: string; cwd: string }, emit?: Emit): SessionHooks {
   return {
     has: (point) => hooks.has(point),
     // An input is what all points have and what this one adds.
     fire: (point, input, signal) =>
-      hooks.fire(point, { ...place, ...input } as HookInput<typeof point>, signal ? { signal } : {}),
+      hooks.fire(point, { ...place, ...input } as HookInput<typeof point>, {
+        ...(signal && { signal }),
+        ...(emit && { emit }),
+      }),
   };
 }
 

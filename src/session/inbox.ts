@@ -21,11 +21,19 @@ export interface SendOptions {
   readonly mode?: Incoming["mode"];
 }
 
+interface PendingNotice {
+  readonly notice: Notice;
+  /** Whether an idle agent is woken by it. */
+  readonly wakes: boolean;
+  /** Asked right before it is said; false when it need not be said any more. */
+  take(): boolean;
+}
+
 /** Messages that wait: first in, first out; steering that came too late moves to the front. */
 export class Inbox {
   readonly #queue: Incoming[] = [];
   #steering: Incoming[] = [];
-  #notices: { readonly notice: Notice; readonly wakes: boolean }[] = [];
+  #notices: PendingNotice[] = [];
   #joined: string[] = [];
 
   /** Messages that were accepted in an earlier life of the session and never answered wait again. */
@@ -41,7 +49,8 @@ export class Inbox {
   }
 
   get size(): number {
-    return this.#queue.length + this.#steering.length + this.#notices.filter(({ wakes }) => wakes).length;
+    const waking = this.#notices.filter(({ wakes }) => wakes).length;
+    return this.#queue.length + this.#steering.length + waking;
   }
 
   enqueue(message: Incoming): void {
@@ -53,13 +62,15 @@ export class Inbox {
   }
 
   /** One that does not wake the agent is read with whatever it reads next. */
-  notify(notice: Notice, wakes: boolean): void {
-    this.#notices.push({ notice, wakes });
+  notify(notice: Notice, { wakes = true, take = () => true }: Partial<Omit<PendingNotice, "notice">> = {}): void {
+    this.#notices.push({ notice, wakes, take });
   }
 
   /** Says what came in while the agent worked: notices first, since a person's words may be about them. */
   async deliver(emit: Emit): Promise<void> {
-    for (const { notice } of this.#notices.splice(0)) await emit("system.notification", notice);
+    for (const { notice, take } of this.#notices.splice(0)) {
+      if (take()) await emit("system.notification", notice);
+    }
     const taken = this.#steering;
     this.#steering = [];
     this.#joined.push(...taken.map(({ messageId }) => messageId));
@@ -78,14 +89,21 @@ export class Inbox {
     this.#queue.unshift(message);
   }
 
+  #takeWaking(): Notice | undefined {
+    for (;;) {
+      const place = this.#notices.findIndex(({ wakes }) => wakes);
+      const [next] = place < 0 ? [] : this.#notices.splice(place, 1);
+      if (!next || next.take()) return next?.notice;
+    }
+  }
+
   /** The next message to answer; a notice, when no message waits. */
   takeNext(noticeId: () => string): Incoming | undefined {
     this.#queue.unshift(...this.#steering);
     this.#steering = [];
     const next = this.#queue.shift();
     if (next) return next;
-    const waking = this.#notices.findIndex(({ wakes }) => wakes);
-    const notice = waking < 0 ? undefined : this.#notices.splice(waking, 1)[0]?.notice;
+    const notice = this.#takeWaking();
     return notice && { messageId: noticeId(), content: notice.content, mode: "enqueue", notice };
   }
 }

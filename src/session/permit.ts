@@ -137,8 +137,8 @@ function ruled({ decision, by, reason, rule }: Decision): Verdict {
 }
 
 async function ask(options: Permitter, permission: PermissionRequest): Promise<Verdict> {
-  const { broker, grants, signal } = options;
-  const answer = await broker.request("permission", { permissionRequest: permission }, { signal });
+  const { broker, grants, signal, emit } = options;
+  const answer = await broker.request("permission", { permissionRequest: permission }, { signal, emit });
   signal.throwIfAborted();
   if (typeof answer === "string") return { allowed: false, by: "nobody_to_ask", reason: "nobody could be asked" };
   switch (answer.kind) {

@@ -6,12 +6,13 @@
 import { setMaxListeners } from "node:events";
 import type { Hooks } from "../hooks/fire.ts";
 import { deferred } from "../lib/deferred.ts";
-import type { Redactor } from "../lib/redact.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { Emit, SessionEvent, WorkingDirectory } from "../protocol/event.ts";
+import type { Emit, SessionEvent } from "../protocol/event.ts";
+import type { Registry } from "../tasks/registry.ts";
 import { type Acceptance, Answering, type Outcome } from "./answering.ts";
 import { type Answerer, Broker } from "./broker.ts";
 import { Budget } from "./budget.ts";
+import { Company, type CompanyOptions } from "./company.ts";
 import { Conversation } from "./conversation.ts";
 import { EventLog, type Listener } from "./event-log.ts";
 import { History } from "./history.ts";
@@ -19,26 +20,11 @@ import { sessionHooks } from "./hooked-calls.ts";
 import { Inbox, type Incoming, incoming, type Notice, type SendOptions } from "./inbox.ts";
 import { Introduction } from "./introduction.ts";
 import { recover } from "./recover.ts";
-import type { RunSettings } from "./start-run.ts";
+import type { SessionOptions } from "./session-options.ts";
+import { Stirring } from "./stirring.ts";
 import { shutdownData, summarise } from "./summary.ts";
 
-export interface SessionOptions extends RunSettings {
-  readonly version: string;
-  readonly context: WorkingDirectory;
-  readonly name?: string;
-  /** Takes secrets out of everything that is said, before it is kept or told. */
-  readonly redactor?: Redactor;
-  /** Those who are told what happens and may have a say. */
-  readonly hooks?: (emit: Emit) => Hooks;
-  /** Told before each message is answered, for what belongs to one message as a whole. */
-  readonly onMessage?: (messageId: string) => void;
-  /** Ends what its tools have open, before the log is let go of. */
-  readonly onClose?: () => Promise<void>;
-  /** A listener threw; reported as a warning of the process unless told. */
-  readonly onDefect?: (error: unknown) => void;
-}
-
-export type { Outcome, SendOptions };
+export type { Outcome, SendOptions, SessionOptions };
 
 /** How long a queue rests after a provider said "too many" without saying for how long. */
 const RATE_LIMIT_PAUSE_MS = 120_000;
@@ -55,6 +41,8 @@ export class Session {
   readonly #emit: Emit;
   readonly #broker: Broker;
   readonly #answering: Answering;
+  readonly #company: Company | undefined;
+  readonly #stirring = new Stirring();
   readonly #waiters = new Map<string, (outcome: Outcome) => void>();
   readonly #startedAt: number;
   #name: string | undefined;
@@ -75,6 +63,7 @@ export class Session {
       context: options.context,
     });
     if (options.name !== undefined) void session.#emit("troupe.session_named", { name: options.name });
+    await session.#company?.restore();
     return session;
   }
 
@@ -89,6 +78,7 @@ export class Session {
     const session = new Session(options);
     const { events, damage } = log;
     await recover({ conversation: session.#conversation, events, damage, emit: session.#emit });
+    await session.#company?.restore();
     const { name } = options;
     if (name !== undefined && name !== session.#name) void session.#emit("troupe.session_named", { name });
     await session.#emit("session.resume", {
@@ -122,6 +112,8 @@ export class Session {
     this.#emit = (type, data) => this.#log.emit(undefined, type, data);
     this.#broker = new Broker({ emit: this.#emit, stamp: options.stamp });
     const place = { sessionId: this.id, cwd: options.cwd };
+    const hooks = options.hooks?.(this.#emit);
+    this.#company = options.company && this.#engage(options.company, hooks);
     this.#answering = new Answering({
       settings: options,
       log: this.#log,
@@ -132,9 +124,11 @@ export class Session {
       budget: this.#budget,
       inbox: this.#inbox,
       broker: this.#broker,
-      hooks: options.hooks && sessionHooks(options.hooks(this.#emit), place),
+      hooks: hooks && sessionHooks(hooks, place),
+      tasks: this.#company?.tasksOf(undefined),
       refold: () => {
         this.#conversation.reset();
+        this.#company?.reset();
         for (const event of this.#log.events) this.#fold(event);
       },
       onTaken: (messageId) => {
@@ -165,6 +159,11 @@ export class Session {
 
   get title(): string | undefined {
     return this.#introduction.title;
+  }
+
+  /** The agents that work for the main one, for surfaces that show or steer them. */
+  get tasks(): Registry | undefined {
+    return this.#company?.registry;
   }
 
   /** Hears every event from now on, ephemeral ones included, in order. */
@@ -208,10 +207,11 @@ export class Session {
   }
 
   /** Tells the agent something nobody typed: before its next model call, or by waking it when it is idle. */
-  notify(notice: Notice, { wakes = true } = {}): void {
+  notify(notice: Notice, options: { wakes?: boolean; take?: () => boolean } = {}): void {
     if (this.#closing) return;
-    this.#inbox.notify(notice, wakes);
-    if (wakes) this.#working ??= this.#work();
+    this.#inbox.notify(notice, options);
+    if (options.wakes !== false) this.#working ??= this.#work();
+    this.#stirring.stir();
   }
 
   /** Stops the turn that is under way; messages that wait are answered next. */
@@ -236,7 +236,9 @@ export class Session {
   async #close(reason: { error: string } | undefined): Promise<void> {
     this.abort();
     await this.#broker.close();
+    this.#stirring.stir();
     await this.#working;
+    await this.#company?.close();
     await this.#answering.end();
     try {
       if (this.#log.events.some(({ type }) => type === "user.message")) {
@@ -262,6 +264,7 @@ export class Session {
       if (settle) this.#waiters.set(message.messageId, settle);
       if (message.mode === "immediate") this.#inbox.steer(message);
       else this.#inbox.enqueue(message);
+      this.#stirring.stir();
       // It may have become idle while the message was written; a closed session answers when it is taken up again.
       if (!this.#closing) this.#working ??= this.#work();
       else settle?.({ kind: "aborted" });
@@ -278,23 +281,57 @@ export class Session {
   /** Answers message after message until none waits. Never rejects: what goes wrong is an outcome and an event. */
   async #work(first?: Acceptance): Promise<void> {
     let outcome: Outcome | undefined;
+    /** Messages whose answer may go on: what agents in the background find is told in later turns. */
+    const open: string[] = [];
+    const settleOpen = (): void => {
+      for (const messageId of open.splice(0)) this.#settle(messageId, outcome ?? { kind: "aborted" });
+    };
     do {
       for (let next = this.#next(); next; next = this.#next()) {
+        if (!next.notice) settleOpen();
         this.#abort = stoppable();
         const acceptance = next.messageId === first?.messageId ? first : undefined;
         outcome = await this.#answering.answer(next, this.#abort.signal, acceptance);
-        for (const messageId of [next.messageId, ...this.#inbox.takeJoined()]) this.#settle(messageId, outcome);
+        open.push(next.messageId, ...this.#inbox.takeJoined());
+        if (outcome.kind !== "done") settleOpen();
         if (outcome.kind === "failed") break; // what waits is kept, and taken up with the next message
         if (this.#inbox.size > 0) await this.#restAfter(outcome);
       }
       const aborted = outcome?.kind === "aborted" ? { aborted: true } : {};
       void this.#emit("assistant.idle", aborted);
+      if (outcome?.kind !== "failed" && (await this.#somethingStirs())) continue;
+      settleOpen();
       void this.#emit("session.idle", aborted);
     } while (outcome?.kind !== "failed" && !this.#closing && this.#inbox.size > 0);
     if (outcome?.kind === "failed" || this.#closing) {
       for (const messageId of [...this.#waiters.keys()]) this.#settle(messageId, outcome ?? { kind: "aborted" });
     }
     this.#working = undefined;
+  }
+
+  /** While agents work in the background the session is not idle: true when one of them has something to say first. */
+  async #somethingStirs(): Promise<boolean> {
+    const { stamp, waitForAgentsMs: limitMs } = this.#options;
+    const hasWork = (): boolean => this.#closing !== undefined || this.#inbox.size > 0;
+    await this.#stirring.settle({ hasWork, isBusy: () => this.#company?.isBusy ?? false, stamp, limitMs });
+    return !this.#closing && this.#inbox.size > 0;
+  }
+
+  #engage(options: CompanyOptions, hooks: Hooks | undefined): Company {
+    return new Company({
+      options,
+      settings: this.#options,
+      log: this.#log,
+      budget: this.#budget,
+      broker: this.#broker,
+      hooks,
+      onNotice: (notice, take) => this.notify(notice, { take }),
+      onChange: () => {
+        void this.#emit("session.background_tasks_changed", {});
+        this.#stirring.stir();
+      },
+      onDefect: this.#options.onDefect ?? ((error) => process.emitWarning(String(error), "TroupeTaskDefect")),
+    });
   }
 
   #next(): Incoming | undefined {
@@ -317,6 +354,7 @@ export class Session {
 
   #fold(event: SessionEvent): void {
     if (event.agentId === undefined) this.#conversation.apply(event);
+    else this.#company?.fold(event);
     this.#introduction.apply(event);
     if (event.type === "troupe.session_named") this.#name = event.data.name;
   }

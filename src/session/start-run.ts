@@ -1,7 +1,6 @@
-import { join } from "node:path";
 import type { Redactor } from "../lib/redact.ts";
 import type { Stamp } from "../lib/stamp.ts";
-import type { ModelCall, Run } from "../loop/run.ts";
+import type { LimitReached, ModelCall, Run } from "../loop/run.ts";
 import type { Provider, Usage } from "../model/provider.ts";
 import type { Grants } from "../permissions/grants.ts";
 import type { Policy } from "../permissions/policy.ts";
@@ -10,11 +9,9 @@ import type { Image } from "../protocol/message.ts";
 import type { SessionLog } from "../store/store.ts";
 import type { Tool, ToolPorts } from "../tools/tool.ts";
 import { type Broker, brokerUser } from "./broker.ts";
-import type { Budget, Limits } from "./budget.ts";
+import type { Limits } from "./budget.ts";
 import type { History } from "./history.ts";
 import { hookedCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
-import { hookedStop } from "./hooked-run.ts";
-import type { Inbox } from "./inbox.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
 import { type Permitter, permitter } from "./permit.ts";
 
@@ -56,6 +53,7 @@ export interface RunSettings {
   readonly grants: Grants;
   /** What its tools reach beyond their calls. */
   readonly ports: ToolPorts;
+  /** Takes secrets out of everything that is said, before it is kept or told. */
   readonly redactor?: Redactor;
   /** Told when a tool may touch a file, before it does; what there is to know there reaches the agent in time. */
   readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
@@ -66,22 +64,27 @@ export interface RunSettings {
   readonly reasoningEffort?: NonNullable<Run["request"]["reasoningEffort"]>;
 }
 
-/** What belongs to one run. */
+/** What belongs to one run, of the main agent or of any other. */
 interface RunParts extends RunSettings {
   readonly emit: Emit;
   readonly history: History;
-  readonly budget: Budget;
-  readonly inbox: Inbox;
+  readonly inbox: Run["inbox"];
   readonly broker: Broker;
   readonly signal: AbortSignal;
   readonly hooks: SessionHooks | undefined;
+  readonly source: Run["source"];
+  /** So that requests of one agent share a cache. */
+  readonly cacheKey: string;
+  /** Why another model call would be too much, if it would. */
+  limitReached(): LimitReached | undefined;
+  readonly beforeStopping: Run["beforeStopping"];
 }
 
 const ASSUMED_CONTEXT_WINDOW = 128_000;
 
 /** Agent, model, tools and context become one Run: the only place where the loop's ports are filled. */
 export function startRun(parts: RunParts): Run {
-  const { log, model, offer, emit, budget, history, limits = {} } = parts;
+  const { log, model, offer, emit, history } = parts;
   const { redactor } = parts;
   const around = hookedCalls(parts.hooks);
   const opinion = hookOpinion(parts.hooks);
@@ -101,10 +104,10 @@ export function startRun(parts: RunParts): Run {
     signal: parts.signal,
     stamp: parts.stamp,
     streaming: parts.streaming ?? false,
-    source: "top_level",
+    source: parts.source,
     request: {
       stream: true,
-      cacheKey: log.sessionId,
+      cacheKey: parts.cacheKey,
       ...(model.maxOutputTokens !== undefined && { maxOutputTokens: model.maxOutputTokens }),
       ...(parts.reasoningEffort !== undefined && { reasoningEffort: parts.reasoningEffort }),
     },
@@ -120,8 +123,8 @@ export function startRun(parts: RunParts): Run {
       messagesLength: history.length,
       tokenLimit: model.contextWindow ?? ASSUMED_CONTEXT_WINDOW,
     }),
-    beforeModelCall: async () => budget.reached(limits),
-    beforeStopping: hookedStop({ ...parts, transcriptPath: join(log.directory, "events.jsonl") }),
+    beforeModelCall: async () => parts.limitReached(),
+    beforeStopping: parts.beforeStopping,
     spent: (call) => reportUsage(call, model, emit),
     bound: (content, toolName) => {
       const maxBytes = parts.largeOutputBytes ?? LARGE_OUTPUT_BYTES;

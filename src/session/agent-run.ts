@@ -1,0 +1,181 @@
+/** One turn of an agent that works for another: the same loop, in the same log, under its own id. */
+import { type Outcome, runLoop } from "../loop/loop.ts";
+import type { LimitReached } from "../loop/run.ts";
+import type { Emit } from "../protocol/event.ts";
+import type { TurnEnd } from "../tasks/ports.ts";
+import type { TaskMessage, TaskRecord } from "../tasks/task-record.ts";
+import type { Broker } from "./broker.ts";
+import type { Conversation } from "./conversation.ts";
+import { History } from "./history.ts";
+import type { SessionHooks } from "./hooked-calls.ts";
+import { type RunSettings, startRun } from "./start-run.ts";
+
+/** Everything one agent is given; the rest it shares with the session. */
+export interface Outfit extends Pick<RunSettings, "model" | "offer" | "cwd" | "roots" | "policy" | "ports"> {
+  readonly reasoningEffort?: NonNullable<RunSettings["reasoningEffort"]>;
+  /** Said before its first message: skills it brings, facts about the place. */
+  readonly prelude?: string;
+  /** Lets go of what it holds: processes, servers. */
+  release(): Promise<void>;
+}
+
+/** What an agent's answer must fit. */
+export interface OutputCheck {
+  /** Said with its first message. */
+  readonly instruction: string;
+  /** What to tell it about an answer that does not fit; undefined when it does, or was told often enough. */
+  next(response: string): string | undefined;
+  problem(response: string): string | undefined;
+}
+
+export interface AgentTurn {
+  readonly task: TaskRecord;
+  readonly messages: readonly TaskMessage[];
+  readonly outfit: Outfit;
+  readonly settings: RunSettings;
+  readonly conversation: Conversation;
+  readonly emit: Emit;
+  readonly broker: Broker;
+  readonly hooks: SessionHooks | undefined;
+  readonly signal: AbortSignal;
+  readonly transcriptPath: string;
+  readonly check?: OutputCheck | undefined;
+  /** What was written to it while it works. */
+  takeMessages(): readonly TaskMessage[];
+  /** What it must hear of its own agents. */
+  takeNotices(emit: Emit): Promise<void>;
+  limitReached(): LimitReached | undefined;
+  activity(text: string): void;
+}
+
+/** A hook that will not let an agent go is heard this often, then no more. */
+const MAX_BLOCKS = 8;
+
+export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
+  const { task, outfit, settings, emit, signal, conversation, broker, hooks } = turn;
+  const { spec } = task;
+  const deadline = deadlineOf(spec.limits?.durationMs);
+  const stop = deadline ? AbortSignal.any([signal, deadline]) : signal;
+  const { check } = turn;
+  await brief(turn, check);
+  const gate = stopping(turn, check);
+  const run = startRun({
+    ...settings,
+    ...outfit,
+    emit,
+    history: new History(conversation, settings.log),
+    inbox: {
+      deliver: async (say) => {
+        await turn.takeNotices(say);
+        for (const message of turn.takeMessages()) await say("user.message", told(message));
+      },
+    },
+    broker,
+    signal: stop,
+    hooks,
+    source: "subagent",
+    cacheKey: `${settings.log.sessionId}/${task.id}`,
+    limitReached: () => turn.limitReached(),
+    beforeStopping: gate.beforeStopping,
+  });
+  const outcome = await runLoop(run);
+  const timedOut = deadline?.aborted === true && !signal.aborted;
+  return endOf(outcome, { response: gate.rewritten() ?? lastWords(conversation), check, timedOut });
+}
+
+/** The first turn begins with what the agent must know; later ones with what it was written. */
+async function brief(turn: AgentTurn, check: OutputCheck | undefined): Promise<void> {
+  const { task, messages, emit, outfit, hooks, signal } = turn;
+  const parts: string[] = [];
+  if (!task.isBriefed) {
+    if (hooks?.has("subagentStart")) {
+      const { agentDisplayName, description } = task.spec;
+      const about = { ...whoIs(turn), agentDisplayName, agentDescription: description };
+      const said = await hooks.fire("subagentStart", about, signal);
+      if (said.additionalContext) parts.push(said.additionalContext);
+    }
+    if (outfit.prelude) parts.push(outfit.prelude);
+  }
+  for (const [index, message] of messages.entries()) {
+    const before = index === 0 ? parts : [];
+    const after = index === 0 && !task.isBriefed && check ? [check.instruction] : [];
+    const shown = [...before, message.content, ...after].join("\n\n");
+    await emit("user.message", { ...told(message), ...(shown !== message.content && { transformedContent: shown }) });
+  }
+}
+
+const told = (message: TaskMessage) => ({ content: message.content, interactionId: message.id, source: "agent" });
+
+function whoIs({ task, transcriptPath }: AgentTurn) {
+  const { id, parentId, spec } = task;
+  return {
+    transcriptPath,
+    agentName: spec.agentName,
+    agentId: id,
+    agentType: spec.agentName,
+    ...(parentId !== undefined && { parentAgentId: parentId }),
+  };
+}
+
+/** Before an agent hands in its answer, hooks may want more, and a schema may not be met. Both are heard a few times. */
+function stopping(turn: AgentTurn, check: OutputCheck | undefined) {
+  const { hooks, emit, signal } = turn;
+  let blocks = 0;
+  let rewritten: string | undefined;
+  const beforeStopping = async (): Promise<"stop" | "continue"> => {
+    const response = lastWords(turn.conversation);
+    const repair = check?.next(response);
+    if (repair !== undefined) {
+      await emit("user.message", { content: repair, source: "output-schema" });
+      return "continue";
+    }
+    if (!hooks?.has("subagentStop") || signal.aborted) return "stop";
+    const input = { ...whoIs(turn), response, stopReason: "end_turn", stop_hook_active: blocks > 0 };
+    const said = await hooks.fire("subagentStop", input, signal);
+    if (said.modifiedResponse !== undefined) rewritten = said.modifiedResponse;
+    if (said.decision !== "block" || ++blocks > MAX_BLOCKS) return "stop";
+    await emit("user.message", {
+      content: said.reason ?? "Go on: the work is not finished.",
+      source: "hook-subagentStop",
+    });
+    return "continue";
+  };
+  /** What a hook made of the answer. */
+  return { beforeStopping, rewritten: () => rewritten };
+}
+
+function endOf(
+  outcome: Outcome,
+  what: { response: string; check: OutputCheck | undefined; timedOut: boolean },
+): TurnEnd {
+  const { response, check, timedOut } = what;
+  if (timedOut) return { kind: "limit", message: "its time is up", response };
+  switch (outcome.kind) {
+    case "aborted":
+      return { kind: "aborted" };
+    case "limit":
+      return { kind: "limit", message: outcome.reached.message, response };
+    case "error":
+      return { kind: "failed", error: outcome.error.message, response };
+    case "done": {
+      if (response.trim() === "") return { kind: "empty" };
+      const problem = check?.problem(response);
+      return problem === undefined
+        ? { kind: "answered", response }
+        : { kind: "invalid_output", error: problem, response };
+    }
+  }
+}
+
+function lastWords({ entries }: Conversation): string {
+  for (let index = entries.length - 1; index >= 0; index--) {
+    const message = entries[index]?.message;
+    if (message?.role === "assistant" && message.content !== "") return message.content;
+    if (message?.role === "user") break;
+  }
+  return "";
+}
+
+function deadlineOf(milliseconds: number | undefined): AbortSignal | undefined {
+  return milliseconds === undefined ? undefined : AbortSignal.timeout(milliseconds);
+}

@@ -1,0 +1,127 @@
+import { modelChoices } from "../agents/model-choices.ts";
+import { findAgent, suggestAgent } from "../agents/names.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { Registry } from "../tasks/registry.ts";
+import type { TaskRequest, TaskStart, Tasks } from "../tools/tasks.ts";
+import { ToolError } from "../tools/tool.ts";
+import type { CompanyOptions } from "./company.ts";
+
+/** No call waits for an agent longer than this; the agent goes on. */
+const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
+
+/** The registry as one agent (nobody = the main agent) may use it: its own agents, in its own rights. */
+export function agentTasks(what: { agentId: string | undefined; registry: Registry; options: CompanyOptions }): Tasks {
+  const { agentId, registry, options } = what;
+  const known = (id: string): string => {
+    const meant =
+      registry.get(id)?.id ??
+      registry.list({ viewer: agentId }).find((task) => task.id.toLowerCase() === id.toLowerCase())?.id;
+    if (meant !== undefined) return meant;
+    throw new ToolError(`There is no agent "${id}". list_agents names those there are.`);
+  };
+  return {
+    agents: () => modelChoices(options.agents()),
+    start: (request, signal) => asToolError(start(what, request, signal)),
+    async read({ id, wait, timeoutMs, sinceTurn }, signal) {
+      const task = known(id);
+      const reader = { agentId, toolCallId: "" };
+      if (wait) await registry.wait(task, { timeoutMs, signal, reader, ...(sinceTurn !== undefined && { sinceTurn }) });
+      else await registry.wait(task, { timeoutMs: 0, signal, reader });
+      signal.throwIfAborted();
+      return registry.report(task, { viewer: agentId, ...(sinceTurn !== undefined && { sinceTurn }) });
+    },
+    async write(target, message) {
+      const ids =
+        "ids" in target
+          ? target.ids.map(known)
+          : registry.list({ viewer: agentId, scope: target.scope, includeEnded: false }).map(({ id }) => id);
+      return Promise.all(ids.map((id) => registry.send(id, message, agentId)));
+    },
+    list: ({ scope, includeEnded }) => registry.list({ viewer: agentId, includeEnded, ...(scope && { scope }) }),
+    async stop(id) {
+      const task = known(id);
+      const relation = registry.relationOf(agentId, task);
+      if (agentId !== undefined && relation !== "child" && relation !== "descendant") {
+        throw new ToolError(`Agent "${task}" was not started by you.`);
+      }
+      await registry.cancel(task, { reader: { agentId, toolCallId: "" } });
+      return registry.report(task, { viewer: agentId });
+    },
+  };
+}
+
+async function start(
+  what: { agentId: string | undefined; registry: Registry; options: CompanyOptions },
+  request: TaskRequest,
+  signal: AbortSignal,
+): Promise<TaskStart> {
+  const { agentId, registry, options } = what;
+  const definition = findAgent(request.agentType, options.agents());
+  if (!definition || !definition.infer) throw unknownAgent(request.agentType, options);
+  const parent = agentId === undefined ? undefined : registry.get(agentId);
+  const isolation = request.isolation ?? definition.isolation;
+  const cast = await options.cast({
+    definition,
+    parentTools: parent?.tools ?? null,
+    ...(parent?.spec.model !== undefined && { parentModel: parent.spec.model }),
+    toolCallId: request.toolCallId,
+    ...(request.model !== undefined && { model: request.model }),
+    ...(request.reasoningEffort !== undefined && { reasoningEffort: request.reasoningEffort }),
+    ...(isolation && { isolation }),
+  });
+  signal.throwIfAborted();
+  // Notices reach only the main agent, so an agent waits for those it starts.
+  const mode = agentId === undefined ? request.mode : "sync";
+  const { limits } = definition;
+  const outputSchema = request.outputSchema ?? definition.outputSchema;
+  const { id, queued } = await registry.create({
+    name: request.name,
+    ...(agentId !== undefined && { parentId: agentId }),
+    toolCallId: request.toolCallId,
+    kind: "agent",
+    agentName: definition.name,
+    agentDisplayName: definition.displayName,
+    description: request.description,
+    prompt: request.prompt,
+    mode,
+    multiTurn: options.multiTurn && mode === "background",
+    model: cast.model,
+    tools: cast.tools === null ? null : [...cast.tools],
+    ...(limits && { limits: taskLimits(limits) }),
+    ...(cast.worktree !== undefined && { worktree: cast.worktree }),
+    ...(outputSchema && { outputSchema: outputSchema as NonNullable<TaskRequest["outputSchema"]> }),
+  });
+  if (mode === "background") return { kind: "background", id, queued };
+  const reader = { agentId, toolCallId: request.toolCallId };
+  // Whoever stops the turn stops what the turn waits for.
+  const stop = (): void => void registry.cancel(id).catch(() => undefined);
+  signal.addEventListener("abort", stop, { once: true });
+  const end = await registry
+    .wait(id, { timeoutMs: MAX_WAIT_MS, signal, reader })
+    .finally(() => signal.removeEventListener("abort", stop));
+  signal.throwIfAborted();
+  if (end === "promoted" || end === "timeout") return { kind: "background", id, queued: false };
+  return { kind: "ended", report: await registry.report(id, { viewer: agentId }) };
+}
+
+function taskLimits(limits: { turns?: number; tokens?: number; costUsd?: number; seconds?: number }) {
+  const { seconds, ...rest } = limits;
+  return { ...rest, ...(seconds !== undefined && { durationMs: seconds * 1000 }) };
+}
+
+function unknownAgent(wanted: string, options: CompanyOptions): ToolError {
+  const choices = modelChoices(options.agents());
+  const close = suggestAgent(wanted, options.agents());
+  const hint = close === undefined ? "" : ` Did you mean ${close}?`;
+  return new ToolError(
+    `There is no agent "${wanted}" to choose.${hint} Valid agent types: ${choices.map(({ name }) => name).join(", ")}.`,
+  );
+}
+
+/** What a registry refuses is for the model to read. */
+async function asToolError<T>(work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    if (!(error instanceof TroupeError)) throw error;
+    throw new ToolError(error.hint ? `${error.message} ${error.hint}` : error.message, { cause: error });
+  });
+}

@@ -1,0 +1,241 @@
+/**
+ * The agents of a session beside the main one. The registry (`src/tasks`) knows who they are and what became of them;
+ * here they get what they work with and are run. An agent is a run of the same loop in the same log; whatever it may do
+ * is a part of what whoever started it may do.
+ */
+import { join } from "node:path";
+import type { AgentDefinition } from "../agents/agent.ts";
+import { findAgent } from "../agents/names.ts";
+import type { Hooks } from "../hooks/fire.ts";
+import type { LimitReached } from "../loop/run.ts";
+import type { Emit, SessionEvent } from "../protocol/event.ts";
+import type { TaskLimits, TurnEnd, TurnPorts } from "../tasks/ports.ts";
+import { Registry } from "../tasks/registry.ts";
+import type { TaskMessage, TaskRecord } from "../tasks/task-record.ts";
+import type { Tasks } from "../tools/tasks.ts";
+import { agentLimit } from "./agent-limit.ts";
+import { type Outfit, runAgentTurn } from "./agent-run.ts";
+import { agentTasks } from "./agent-tasks.ts";
+import type { Broker } from "./broker.ts";
+import type { Budget } from "./budget.ts";
+import { Conversation } from "./conversation.ts";
+import type { EventLog } from "./event-log.ts";
+import { sessionHooks } from "./hooked-calls.ts";
+import type { Notice } from "./inbox.ts";
+import { closeOpenCalls } from "./recover.ts";
+import type { RunSettings } from "./start-run.ts";
+
+/** What the runtime knows about agents. */
+export interface CompanyOptions {
+  readonly limits: TaskLimits;
+  /** Whether an agent in the background can be written to after it has answered. */
+  readonly multiTurn: boolean;
+  agents(): readonly AgentDefinition[];
+  /** Which of the tools someone has an agent would get, and on which model it would run. Throws when it may not start. */
+  cast(request: CastRequest): Promise<Cast>;
+  /** Everything a task works with, made when it runs. */
+  outfit(task: TaskRecord, definition: AgentDefinition): Promise<Outfit>;
+}
+
+export interface CastRequest {
+  readonly definition: AgentDefinition;
+  readonly model?: string;
+  readonly reasoningEffort?: string;
+  /** What whoever starts it may use; null = everything the session has. */
+  readonly parentTools: readonly string[] | null;
+  readonly parentModel?: string;
+  readonly isolation?: "worktree";
+  readonly toolCallId: string;
+}
+
+export interface Cast {
+  readonly tools: readonly string[] | null;
+  readonly model: string;
+  readonly warnings: readonly string[];
+  readonly worktree?: string;
+}
+
+interface CompanyParts {
+  readonly options: CompanyOptions;
+  readonly settings: RunSettings;
+  readonly log: EventLog;
+  readonly budget: Budget;
+  readonly broker: Broker;
+  readonly hooks: Hooks | undefined;
+  /** For the main agent to hear. */
+  onNotice(notice: Notice, take: () => boolean): void;
+  /** Somebody began or ended. */
+  onChange(): void;
+  onDefect(error: unknown): void;
+}
+
+export class Company {
+  readonly registry: Registry;
+  readonly #parts: CompanyParts;
+  readonly #conversations = new Map<string, Conversation>();
+  readonly #outfits = new Map<string, Promise<Outfit>>();
+
+  constructor(parts: CompanyParts) {
+    this.#parts = parts;
+    const { log, settings, options } = parts;
+    for (const event of log.events) this.fold(event);
+    this.registry = new Registry({
+      events: log.events,
+      emit: (type, data) => log.emit(undefined, type, data),
+      repair: () => log.repair(),
+      unsay: (isMeant) => log.unsay(isMeant),
+      stamp: settings.stamp,
+      limits: options.limits,
+      runner: {
+        turn: (task, messages, io) => this.#turn(task, messages, io),
+        release: (task) => this.#release(task.id),
+      },
+      keepLarge: (content) => settings.log.writeFile("agent-answer.txt", settings.redactor?.text(content) ?? content),
+      readLarge: async (file) => (await settings.log.readFile(file)) ?? "(the file with this answer is gone)",
+      onNotice: (parentId, notice) => {
+        const { content, kind } = notice;
+        // Those of an agent are read by itself, before its next model call.
+        if (parentId === undefined) parts.onNotice({ content, kind }, () => notice.take());
+      },
+      onChange: () => parts.onChange(),
+      onDefect: parts.onDefect,
+    });
+    log.subscribe((event) => {
+      if (!event.ephemeral) this.registry.observe(event);
+    });
+  }
+
+  /** Takes in an event of an agent as part of its conversation. */
+  fold(event: SessionEvent): void {
+    if (event.agentId === undefined) return;
+    this.#conversationOf(event.agentId).apply(event);
+  }
+
+  /** Forgets all conversations, to be told them anew. */
+  reset(): void {
+    for (const conversation of this.#conversations.values()) conversation.reset();
+  }
+
+  /** What an earlier process left open is closed; nothing runs by itself. */
+  async restore(): Promise<void> {
+    for (const [id, conversation] of this.#conversations) await closeOpen(conversation, this.#emitOf(id));
+    await this.registry.restore();
+  }
+
+  /** What an agent (nobody = the main agent) may do with others. */
+  tasksOf(agentId: string | undefined): Tasks {
+    return agentTasks({ agentId, registry: this.registry, options: this.#parts.options });
+  }
+
+  /** True while somebody works whose end will be told to the main agent. */
+  get isBusy(): boolean {
+    return this.registry
+      .list({ includeEnded: false })
+      .some(({ status }) => status === "running" || status === "queued");
+  }
+
+  async close(): Promise<void> {
+    await this.registry.close();
+    await Promise.all([...this.#outfits.keys()].map((id) => this.#release(id)));
+  }
+
+  async #turn(task: TaskRecord, messages: readonly TaskMessage[], io: TurnPorts): Promise<TurnEnd> {
+    const { settings, broker, hooks } = this.#parts;
+    const { spec } = task;
+    const emit = this.#emitOf(task.id);
+    const conversation = this.#conversationOf(task.id);
+    const who = { toolCallId: spec.toolCallId, agentName: spec.agentName, agentDisplayName: spec.agentDisplayName };
+    const began = settings.stamp.monotonic();
+    const before = this.registry.usage(task.id);
+    await emit("subagent.started", {
+      ...who,
+      agentDescription: spec.description,
+      ...(spec.model && { model: spec.model }),
+    });
+    const end = await this.#outfit(task)
+      .then(async (outfit) => {
+        await closeOpen(conversation, emit);
+        const place = { sessionId: `${settings.log.sessionId}/${task.id}`, cwd: outfit.cwd };
+        return runAgentTurn({
+          task,
+          messages,
+          outfit: { ...outfit, ports: { ...outfit.ports, tasks: this.tasksOf(task.id) } },
+          settings,
+          conversation,
+          emit,
+          broker,
+          hooks: hooks && sessionHooks(hooks, place, emit),
+          signal: io.signal,
+          transcriptPath: join(settings.log.directory, "events.jsonl"),
+          takeMessages: () => this.registry.takeMessages(task.id),
+          takeNotices: (say) => this.#tellNotices(task.id, say),
+          limitReached: () => this.#limitOf(task),
+          activity: io.activity,
+        });
+      })
+      .catch((error: unknown): TurnEnd => failed(error, io.signal));
+    const after = this.registry.usage(task.id);
+    const spent = {
+      durationMs: Math.round(settings.stamp.monotonic() - began),
+      totalTokens: after.inputTokens + after.outputTokens - before.inputTokens - before.outputTokens,
+      totalToolCalls: after.toolCalls - before.toolCalls,
+      ...(spec.model && { model: spec.model }),
+    };
+    if (end.kind === "failed") await emit("subagent.failed", { ...who, ...spent, error: end.error });
+    else await emit("subagent.completed", { ...who, ...spent, ...(end.kind === "aborted" && { cancelled: true }) });
+    return end;
+  }
+
+  async #tellNotices(agentId: string, say: Emit): Promise<void> {
+    for (const notice of this.registry.notices(agentId)) {
+      const { content, kind } = notice;
+      if (notice.take()) await say("system.notification", { content, kind });
+    }
+  }
+
+  #limitOf(task: TaskRecord): LimitReached | undefined {
+    const { budget, settings } = this.#parts;
+    return budget.reached(settings.limits ?? {}) ?? agentLimit(task, this.registry);
+  }
+
+  #outfit(task: TaskRecord): Promise<Outfit> {
+    const kept = this.#outfits.get(task.id);
+    if (kept) return kept;
+    const { options } = this.#parts;
+    const definition = findAgent(task.spec.agentName, options.agents());
+    const made = definition
+      ? options.outfit(task, definition)
+      : Promise.reject(new Error(`There is no agent "${task.spec.agentName}" any more.`));
+    this.#outfits.set(task.id, made);
+    return made;
+  }
+
+  async #release(id: string): Promise<void> {
+    const outfit = this.#outfits.get(id);
+    this.#outfits.delete(id);
+    await (await outfit?.catch(() => undefined))?.release();
+  }
+
+  #emitOf(agentId: string): Emit {
+    return (type, data) => this.#parts.log.emit(agentId, type, data);
+  }
+
+  #conversationOf(agentId: string): Conversation {
+    const known = this.#conversations.get(agentId);
+    if (known) return known;
+    const made = new Conversation();
+    this.#conversations.set(agentId, made);
+    return made;
+  }
+}
+
+async function closeOpen(conversation: Conversation, emit: Emit): Promise<void> {
+  await closeOpenCalls(conversation, emit);
+  const { openTurn: turnId } = conversation;
+  if (turnId !== undefined) await emit("assistant.turn_end", { turnId });
+}
+
+function failed(error: unknown, signal: AbortSignal): TurnEnd {
+  if (signal.aborted) return { kind: "aborted" };
+  return { kind: "failed", error: error instanceof Error ? error.message : String(error) };
+}
