@@ -2,12 +2,14 @@
  * The session's own database: a scratch pad for the model with the tables of its todos. SQL runs in a process of its own
  * (see `program.ts`), one request at a time, so that no query can hold up troupe for longer than its time.
  */
+
 import { dirname } from "node:path";
 import type { Disk } from "../../lib/node/disk.ts";
 import { type ToolContext, ToolError } from "../tool.ts";
 import { type DatabaseProcess, databaseProcess } from "./process.ts";
 import type { DatabaseReply, DatabaseRequest, StatementResult } from "./program.ts";
 import { splitStatements, verbOf } from "./split-statements.ts";
+import { TODO_RULES } from "./todo-rules.ts";
 
 export interface SessionDatabase {
   /** Runs SQL of the model. Several statements take effect together or not at all. */
@@ -18,6 +20,7 @@ export interface SessionDatabase {
   readTodoList(): Promise<string | undefined>;
   /** The rows of `todos`, oldest first, bounded. */
   readTodos(): Promise<readonly Todo[]>;
+  readDependencies(): Promise<readonly { readonly todoId: string; readonly dependsOn: string }[]>;
   close(): Promise<void>;
 }
 
@@ -112,7 +115,14 @@ export function sessionDatabase(options: SessionDatabaseOptions): SessionDatabas
       await making;
     }
     const watched = ["todos", "todo_deps"];
-    const request: DatabaseRequest = { database: "session", path, schema: SCHEMA, statements, watched, limits };
+    const request: DatabaseRequest = {
+      database: "session",
+      path,
+      schema: SCHEMA + TODO_RULES,
+      statements,
+      watched,
+      limits,
+    };
     const reply = checked(await process.ask(request, signal), statements.length);
     if (reply.touchedWatched) onTodosChanged?.();
     return reply;
@@ -143,6 +153,10 @@ export function sessionDatabase(options: SessionDatabaseOptions): SessionDatabas
     async readTodoList() {
       const [row] = await read("SELECT content FROM todo_list");
       return row?.[0] ?? undefined;
+    },
+    async readDependencies() {
+      const rows = await read("SELECT todo_id, depends_on FROM todo_deps ORDER BY todo_id, depends_on");
+      return rows.map(([todoId, dependsOn]) => ({ todoId: todoId ?? "", dependsOn: dependsOn ?? "" }));
     },
     async readTodos() {
       const rows = await read(

@@ -1,0 +1,37 @@
+import { nearest } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { type Command, defineCommand, isOffered } from "./command.ts";
+import { listed, shown } from "./lines.ts";
+
+/** It explains the others, so it is made from their list. */
+export function helpCommand(others: () => readonly Command[]): Command {
+  const help: Command = defineCommand({
+    name: "help",
+    summary: "Show the commands, or what one of them does",
+    argumentHint: "[command]",
+    run(name, context) {
+      const offered = [...others(), help].filter((command) => isOffered(command, context));
+      if (name === "") return { kind: "completed", text: overview(offered, context.skills?.().length ?? 0) };
+      const wanted = name.replace(/^\//, "").toLowerCase();
+      const command = offered.find((one) => one.name === wanted || one.aliases.includes(wanted));
+      if (command) return { kind: "completed", text: line(command) };
+      const meant = nearest(
+        wanted,
+        offered.map((one) => one.name),
+      );
+      const hint = meant === undefined ? "/help lists the commands." : `Did you mean /help ${meant}?`;
+      throw new TroupeError("usage", `There is no command /${shown(wanted, 60)} here.`, { hint });
+    },
+  });
+  return help;
+}
+
+function overview(offered: readonly Command[], skills: number): string {
+  const lines = offered.map(line);
+  return listed(skills > 0 ? [...lines, "Skills are called like commands; /skills lists them."] : lines);
+}
+
+function line({ name, aliases, argumentHint, summary }: Command): string {
+  const also = aliases.length > 0 ? ` (also ${aliases.map((alias) => `/${alias}`).join(", ")})` : "";
+  return `/${name}${argumentHint ? ` ${argumentHint}` : ""}${also}: ${summary}`;
+}

@@ -1,0 +1,26 @@
+import { nearest } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { defineCommand } from "./command.ts";
+import { listed, shown } from "./lines.ts";
+
+export const model = defineCommand({
+  name: "model",
+  summary: "Show the models, or choose one for the messages to come",
+  argumentHint: "[name]",
+  needs: ["models"],
+  async run(name, { models }) {
+    const names = await models.list();
+    if (name === "") {
+      const current = models.current();
+      const others = names.filter((one) => one !== current);
+      return { kind: "completed", text: listed([`* ${shown(current)}`, ...others.map((one) => `  ${shown(one)}`)]) };
+    }
+    // A list may be incomplete, so only a likely slip of the finger is stopped here.
+    const meant = names.includes(name) ? undefined : nearest(name, names);
+    if (meant !== undefined) {
+      const hint = `Did you mean ${shown(meant)}?`;
+      throw new TroupeError("usage", `There is no model ${JSON.stringify(shown(name, 80))}.`, { hint });
+    }
+    return { kind: "completed", text: `The next message is answered by ${shown(await models.select(name))}.` };
+  },
+});

@@ -1,0 +1,67 @@
+import { nearest } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { type Command, type CommandContext, type CommandResult, isOffered } from "./command.ts";
+import type { SkillEntry } from "./ports.ts";
+
+export type ParsedInput =
+  /** An ordinary prompt. */
+  | { readonly kind: "text" }
+  | { readonly kind: "command"; readonly command: Command; readonly argumentText: string }
+  | { readonly kind: "skill"; readonly skill: SkillEntry; readonly argumentText: string };
+
+export interface KnownCommands {
+  readonly commands: readonly Command[];
+  readonly skills: readonly SkillEntry[];
+  /** Whether something is at this absolute path: a prompt may begin with one. */
+  isPath?(path: string): boolean;
+}
+
+/**
+ * What a person typed: a command, a skill called by its name, or a prompt. A command beats a skill of the same name, as
+ * skills may come from the folder one works in. Throws a `TroupeError` for what looks like a command and is none.
+ */
+export function parseCommand(text: string, known: KnownCommands): ParsedInput {
+  const match = FORM.exec(text.trim());
+  if (!match) return { kind: "text" };
+  const [, typed = "", argumentText = ""] = match;
+  const name = typed.toLowerCase();
+  const command = known.commands.find((one) => one.name === name || one.aliases.includes(name));
+  if (command) return { kind: "command", command, argumentText: argumentText.trim() };
+  const skill = known.skills.find((one) => one.commandName.toLowerCase() === name);
+  if (skill) return { kind: "skill", skill, argumentText: argumentText.trim() };
+  if (!PLAIN_NAME.test(name) || known.isPath?.(`/${typed}`)) return { kind: "text" };
+  throw unknown(typed, known);
+}
+
+/** Runs what was typed. Undefined when it is an ordinary prompt. */
+export async function runCommand(
+  text: string,
+  context: CommandContext,
+  known: Omit<KnownCommands, "skills">,
+): Promise<CommandResult | undefined> {
+  const commands = known.commands.filter((command) => isOffered(command, context));
+  const parsed = parseCommand(text, { ...known, commands, skills: context.skills?.() ?? [] });
+  switch (parsed.kind) {
+    case "text":
+      return undefined;
+    case "command":
+      return parsed.command.run(parsed.argumentText, context);
+    case "skill":
+      return { kind: "skill", name: parsed.skill.name, request: parsed.argumentText };
+  }
+}
+
+/** One word after the slash; with another slash in it, it is a path. Skills of plugins have colons and dots. */
+const FORM = /^\/([a-z][a-z0-9:._-]{0,63})(?:\s+([\s\S]*))?$/i;
+const PLAIN_NAME = /^[a-z][a-z0-9-]*$/;
+
+function unknown(typed: string, { commands, skills }: KnownCommands): TroupeError {
+  const names = [
+    ...commands.flatMap(({ name, aliases }) => [name, ...aliases]),
+    ...skills.map(({ commandName }) => commandName),
+  ];
+  const meant = nearest(typed, names);
+  const advice = meant === undefined ? "/help lists the commands." : `Did you mean /${meant}?`;
+  const hint = `${advice} To send it as a prompt, begin with another word.`;
+  return new TroupeError("usage", `There is no command /${typed} here.`, { hint });
+}

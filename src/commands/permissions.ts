@@ -1,0 +1,23 @@
+import { plural } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { defineCommand } from "./command.ts";
+import { listed, shown } from "./lines.ts";
+
+export const permissions = defineCommand({
+  name: "permissions",
+  summary: "Show what agents may do, or forget what you approved in this session",
+  argumentHint: "[reset]",
+  needs: ["permissions"],
+  async run(action, { permissions: port }) {
+    if (action === "") {
+      const lines = port.describe().map((line) => shown(line));
+      const none = "There are no rules and no approvals: what is not plain reading is asked about.";
+      return { kind: "completed", text: lines.length === 0 ? none : listed(lines) };
+    }
+    if (action.toLowerCase() !== "reset") {
+      const hint = "Write /permissions or /permissions reset.";
+      throw new TroupeError("usage", "/permissions does not understand this.", { hint });
+    }
+    return { kind: "completed", text: `Forgot ${plural(await port.reset(), "approval")} of this session.` };
+  },
+});

@@ -1,0 +1,72 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { SessionMode } from "../commands/command.ts";
+import { fleetPrompt } from "../commands/fleet.ts";
+import type { Policy } from "../permissions/policy.ts";
+import type { CheckResult } from "../session/autopilot.ts";
+import { afterPlan, modeSection, planPolicy } from "../session/modes.ts";
+import type { SessionOptions } from "../session/session.ts";
+import type { Shells } from "../tools/shell/shells.ts";
+import type { LateSession } from "./late-session.ts";
+
+/** What the mode of a session decides: what is refused, what the agent is told, what becomes of a plan. */
+export interface ModeParts extends Pick<SessionOptions, "policy" | "refuses" | "plan" | "onMode"> {
+  /** What the agent is told of the mode. */
+  section(): string | undefined;
+  current(): SessionMode;
+}
+
+export function modeParts(what: { files: string; policy: Policy; listener: LateSession }): Required<ModeParts> {
+  const { listener } = what;
+  const planFile = join(what.files, "plan.md");
+  const { policy, refuses } = planPolicy(what.policy, planFile);
+  let current: SessionMode = "interactive";
+  return {
+    policy,
+    refuses: (question) => (current === "plan" ? refuses(question) : undefined),
+    plan: {
+      content: () => readFile(planFile, "utf8").catch(() => ""),
+      async approved(action) {
+        const { mode, startsFleet } = afterPlan(action);
+        await listener.session?.modes.set(mode);
+        if (!startsFleet) return;
+        const { prompt, displayPrompt } = fleetPrompt("");
+        await listener.session?.send({ prompt, displayPrompt });
+      },
+    },
+    onMode(mode) {
+      if (mode === current) return;
+      current = mode;
+      listener.toolsChanged();
+    },
+    section: () => modeSection(current, { planFile }),
+    current: () => current,
+  };
+}
+
+const CHECK_MS = 10 * 60_000;
+const MAX_OUTPUT_CHARACTERS = 20_000;
+
+/** Runs a command of the person's in a shell of its own, contained like the agent's own commands. */
+export function checkRunner(place: { cwd: string; roots: readonly string[]; newShells(): Shells }) {
+  return async (command: string): Promise<CheckResult> => {
+    const shells = place.newShells();
+    try {
+      const { cwd, roots } = place;
+      const reply = await shells.run({
+        ...{ command, cwd, roots, description: "check", toolCallId: "check" },
+        mode: "sync",
+        waitMs: CHECK_MS,
+        signal: AbortSignal.timeout(CHECK_MS + 5_000),
+      });
+      return {
+        exitCode: reply.state === "exited" ? reply.exitCode : null,
+        output: reply.output.slice(-MAX_OUTPUT_CHARACTERS),
+      };
+    } catch (error) {
+      return { exitCode: null, output: error instanceof Error ? error.message : String(error) };
+    } finally {
+      await shells.closeAll();
+    }
+  };
+}

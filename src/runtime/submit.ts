@@ -1,0 +1,186 @@
+/**
+ * What a person types at any surface: a prompt, a command, or a skill by its name. Commands make prompts, switch modes
+ * or answer from what the session knows; in autopilot the agent is sent on until the work is done.
+ */
+import { existsSync } from "node:fs";
+import type { CommandContext, CommandResult, Gate, PromptResult } from "../commands/command.ts";
+import type { StopGate } from "../commands/gate.ts";
+import type { TaskEntry } from "../commands/ports.ts";
+import type { SessionEvent } from "../protocol/event.ts";
+import { type AutopilotOptions, fly, type Stop, type Verdict } from "../session/autopilot.ts";
+import { stopOf } from "../session/run-facts.ts";
+import type { Outcome, SendOptions, Session } from "../session/session.ts";
+
+export type Submitted =
+  /** A command has answered by itself. */
+  | { readonly kind: "said"; readonly text: string }
+  /** `verdict` in autopilot: what became of the task as a whole. */
+  | { readonly kind: "answered"; readonly outcome: Outcome; readonly verdict?: Verdict };
+
+export interface SubmitOptions extends AutopilotOptions {
+  /** Data that goes with the prompt and is never read as a command. */
+  readonly withData?: (prompt: string) => string;
+}
+
+/** Throws a `TroupeError` for what looks like a command and is none. */
+export async function submit(session: Session, text: string, options: SubmitOptions = {}): Promise<Submitted> {
+  const { withData = (prompt) => prompt } = options;
+  if (!text.trimStart().startsWith("/")) return answer(session, { prompt: withData(text) }, options);
+  const [{ runCommand }, { builtinCommands }] = await Promise.all([
+    import("../commands/parse-command.ts"),
+    import("../commands/list.ts"),
+  ]);
+  const result = await runCommand(text, contextOf(session), { commands: builtinCommands, isPath: existsSync });
+  if (!result) return answer(session, { prompt: withData(text) }, options);
+  return carryOut(session, result, options);
+}
+
+async function carryOut(session: Session, result: CommandResult, options: SubmitOptions): Promise<Submitted> {
+  const { withData = (prompt) => prompt } = options;
+  switch (result.kind) {
+    case "completed":
+      return { kind: "said", text: result.text };
+    case "mode":
+      await session.modes.set(result.mode);
+      return { kind: "said", text: result.text };
+    case "prompt":
+      if (result.mode) await session.modes.set(result.mode);
+      return answer(session, await promptOf(session, result, withData), options);
+    case "skill":
+      return answer(session, await skillPrompt(session, result, withData), options);
+  }
+}
+
+async function promptOf(
+  session: Session,
+  result: PromptResult,
+  withData: (prompt: string) => string,
+): Promise<SendOptions> {
+  const { prompt, displayPrompt, toolLimits, gate } = result;
+  const ask = gate && (await stopGate(session, gate));
+  return {
+    prompt: withData(prompt),
+    displayPrompt,
+    answering: {
+      ...(toolLimits && { tools: toolLimits.available }),
+      ...(gate && ask && { gate: { name: gate.kind, ask } }),
+    },
+  };
+}
+
+async function stopGate(session: Session, gate: Gate): Promise<StopGate> {
+  if (gate.kind === "research") {
+    const { researchGate } = await import("../commands/research-gate.ts");
+    return researchGate({ reportPath: gate.reportPath, reportExists: async () => existsSync(gate.reportPath) });
+  }
+  const { fleetGate } = await import("../commands/fleet-gate.ts");
+  return fleetGate({
+    readTodos: async () => session.settings.surroundings?.readTodos() ?? [],
+    readDependencies: async () => session.settings.surroundings?.readDependencies() ?? [],
+    runningAgents: () =>
+      session.tasks?.list({ includeEnded: false }).filter(({ status }) => status !== "idle").length ?? 0,
+  });
+}
+
+async function skillPrompt(
+  session: Session,
+  { name, request }: Extract<CommandResult, { kind: "skill" }>,
+  withData: (prompt: string) => string,
+): Promise<SendOptions> {
+  const [{ loadSkill }, { findSkill }] = await Promise.all([
+    import("../context/skills/load-skill.ts"),
+    import("../context/skills/skill.ts"),
+  ]);
+  const skill = findSkill(name, session.settings.surroundings?.skills ?? []);
+  if (!skill) throw new Error(`the skill ${name} was listed and is gone`);
+  const { context, invoked } = await loadSkill(skill, "user-invoked");
+  void session.say("skill.invoked", invoked);
+  const prompt = withData(request === "" ? context : `${context}\n\n${request}`);
+  return { prompt, displayPrompt: `/${name}${request === "" ? "" : ` ${request}`}` };
+}
+
+/** Sends it, and in autopilot goes on until the verdict. */
+async function answer(session: Session, send: SendOptions, options: AutopilotOptions): Promise<Submitted> {
+  const heard: SessionEvent[] = [];
+  const stopListening = session.subscribe((event) => {
+    if (!event.type.endsWith("_delta")) heard.push(event);
+  });
+  try {
+    let outcome = await session.sendAndWait(send);
+    if (session.modes.current !== "autopilot" && options.check === undefined) return { kind: "answered", outcome };
+    const judged = (): Stop =>
+      stopOf(outcome, {
+        events: heard.splice(0),
+        pending: session.isPending,
+        autopilot: session.modes.current === "autopilot",
+      });
+    const verdict = await fly(judged(), options, {
+      async send(message) {
+        outcome = await session.sendAndWait({ prompt: message, displayPrompt: "", source: "autopilot" });
+        return judged();
+      },
+      async nextStop() {
+        await session.whenIdle();
+        return judged();
+      },
+      runCheck: async (command) =>
+        (await session.settings.runCheck?.(command)) ?? { exitCode: null, output: "This session runs no commands." },
+    });
+    return { kind: "answered", outcome, verdict };
+  } finally {
+    stopListening();
+  }
+}
+
+function contextOf(session: Session): CommandContext {
+  const { tasks, budget, settings } = session;
+  const { surroundings } = settings;
+  return {
+    mode: session.modes.current,
+    filesFolder: surroundings?.filesFolder ?? "",
+    now: () => Date.now(),
+    ...(surroundings && {
+      skills: () =>
+        surroundings.skills
+          .filter(({ enabled, userInvocable }) => enabled && userInvocable)
+          .map(({ name, description }) => ({
+            name,
+            description,
+            commandName: name.toLowerCase().replace(/\s+/g, "-"),
+          })),
+      servers: () => surroundings.servers(),
+    }),
+    ...(tasks && {
+      tasks: {
+        list: (): readonly TaskEntry[] => tasks.list(),
+        async show(id) {
+          const { task, turns, error } = await tasks.report(id);
+          const said = turns.map(({ response }) => response).join("\n\n");
+          return [`${task.id} (${task.agentType}): ${task.status}`, said, error ?? ""].filter(Boolean).join("\n\n");
+        },
+        async stop(id) {
+          await tasks.cancel(id);
+        },
+        async promote(id) {
+          await tasks.promote(id);
+        },
+      },
+    }),
+    usage: () => {
+      const { calls, usage, costUsd, durationMs } = budget.session;
+      return { turns: calls, inputTokens: usage.inputTokens, outputTokens: usage.outputTokens, costUsd, durationMs };
+    },
+    permissions: {
+      describe: () => [
+        ...session.settings.grants.session.map((approval) => `approved for this session: ${JSON.stringify(approval)}`),
+        ...session.settings.grants.location.map((approval) => `approved for this place: ${JSON.stringify(approval)}`),
+      ],
+      async reset() {
+        const count = session.settings.grants.session.length;
+        session.settings.grants.resetSession();
+        return count;
+      },
+    },
+    rename: async (name) => session.rename(name),
+  };
+}

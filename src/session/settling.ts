@@ -1,0 +1,21 @@
+import type { Outcome } from "./answering.ts";
+
+/** Those who wait for the outcome of a message; each is told once. */
+export class Settling {
+  readonly #waiters = new Map<string, (outcome: Outcome) => void>();
+
+  wait(messageId: string, settle: ((outcome: Outcome) => void) | undefined): void {
+    if (settle) this.#waiters.set(messageId, settle);
+  }
+
+  settle(messageIds: Iterable<string>, outcome: Outcome = { kind: "aborted" }): void {
+    for (const messageId of messageIds) {
+      this.#waiters.get(messageId)?.(outcome);
+      this.#waiters.delete(messageId);
+    }
+  }
+
+  settleAll(outcome: Outcome | undefined): void {
+    this.settle([...this.#waiters.keys()], outcome);
+  }
+}

@@ -1,0 +1,134 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { fleetGate, fleetState, judgeFleet } from "../../src/commands/fleet-gate.ts";
+import { judgeResearch, researchFacts, researchGate } from "../../src/commands/research-gate.ts";
+import { called } from "./stage.ts";
+
+const REPORT = "/state/files/research-x.md";
+const dispatches = (count: number) =>
+  Array.from({ length: count }, () => called("task", { agent_type: "research" })).flat();
+const report = called("create", { path: REPORT, file_text: "# x" });
+
+describe("ORC-68 the coverage gate of a research run", () => {
+  it.each([
+    [0, false, /0 of at least 6 dispatches.*at least 6 more research agents/],
+    [5, true, /5 of at least 6 dispatches.*at least 1 more research agent for/],
+    [6, false, /^The report is not there\..*research-x\.md$/],
+    [6, true, undefined],
+    [10, true, undefined],
+  ])("after %i dispatches, report %s", (count, reportExists, expected) => {
+    const message = judgeResearch({ dispatches: count, reportExists }, REPORT);
+    if (expected === undefined) expect(message).toBeUndefined();
+    else expect(message).toMatch(expected);
+  });
+
+  it("counts only what the leader sent out, to research agents, with success", () => {
+    const events = [
+      ...dispatches(2),
+      ...called("task", { agent_type: "Research" }),
+      ...called("task", { agent_type: "explore" }),
+      ...called("task", { agent_type: "research" }, { success: false }),
+      ...called("task", { agent_type: "research" }, { agentId: "child" }),
+      ...called("create", { path: "/elsewhere.md" }),
+      ...called("create", { path: REPORT }, { success: false }),
+    ];
+    expect(researchFacts(events, REPORT)).toEqual({ dispatches: 3, reportExists: false });
+    expect(researchFacts([...events, ...report], REPORT)).toEqual({ dispatches: 3, reportExists: true });
+  });
+
+  it("asks twice at most, and lets a thorough run go at once", async () => {
+    const lazy = researchGate({ reportPath: REPORT });
+    const answers = [await lazy([]), await lazy([]), await lazy([]), await lazy([])];
+    expect(answers.map((answer) => typeof answer)).toEqual(["string", "string", "undefined", "undefined"]);
+    expect(await researchGate({ reportPath: REPORT })([...dispatches(6), ...report])).toBeUndefined();
+  });
+
+  it("believes the disk rather than the calls", async () => {
+    const gate = researchGate({ reportPath: REPORT, reportExists: async () => false });
+    expect(await gate([...dispatches(6), ...report])).toContain("The report is not there.");
+  });
+});
+
+const todo = (text: string) => {
+  const [id = "", status = "pending"] = text.split(":");
+  return { id, status };
+};
+const todos = (...texts: string[]) => texts.map(todo);
+const needs = (...pairs: string[]) =>
+  pairs.map((pair) => {
+    const [todoId = "", dependsOn = ""] = pair.split(">");
+    return { todoId, dependsOn };
+  });
+
+describe("the gate of a fleet", () => {
+  it.each([
+    ["nothing there", todos(), needs(), undefined],
+    ["all done", todos("a:done", "b:done"), needs("b>a"), undefined],
+    ["one ready", todos("a:done", "b"), needs("b>a"), /^1 todo is ready and not done: b\. /],
+    ["two ready", todos("a", "b", "c"), needs("c>a"), /^2 todos are ready and not done: a, b\. /],
+    [
+      "one left claimed",
+      todos("a:in_progress", "b"),
+      needs("b>a"),
+      /^1 todo is claimed, but no agent is at work: a\. /,
+    ],
+    ["the rest waits for a blocked one", todos("a:blocked", "b", "c"), needs("b>a", "c>b"), undefined],
+    ["a ring", todos("a", "b", "c:done"), needs("a>b", "b>a"), /^2 todos are waiting for one another .*: a, b\. /],
+    ["waits for itself", todos("a"), needs("a>a"), /waiting for one another/],
+    ["depends on what does not exist", todos("a"), needs("a>ghost"), /ready and not done: a/],
+  ])("%s", (_, list, dependencies, expected) => {
+    const message = judgeFleet(fleetState(list, dependencies));
+    if (expected === undefined) expect(message).toBeUndefined();
+    else expect(message).toMatch(expected);
+  });
+
+  it("reminds once, and again only after something was done", async () => {
+    let list = todos("a", "b");
+    let running = 0;
+    const gate = fleetGate({
+      readTodos: async () => list,
+      readDependencies: async () => [],
+      runningAgents: () => running,
+    });
+    expect(await gate([])).toContain("2 todos");
+    expect(await gate([])).toBeUndefined();
+    list = todos("a:done", "b");
+    running = 1;
+    expect(await gate([])).toBeUndefined();
+    running = 0;
+    expect(await gate([])).toContain("1 todo is ready");
+    expect(await gate([])).toBeUndefined();
+  });
+
+  it("ends by itself, however the todos move", async () => {
+    const status = fc.constantFrom("pending", "in_progress", "done", "blocked");
+    const snapshot = fc.array(fc.record({ id: fc.constantFrom("a", "b", "c", "d", "e", "f"), status }), {
+      maxLength: 6,
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(snapshot, { minLength: 30, maxLength: 60 }), async (snapshots) => {
+        let at = 0;
+        const gate = fleetGate({
+          readTodos: async () => snapshots[at++] ?? [],
+          readDependencies: async () => [],
+          runningAgents: () => 0,
+        });
+        let reminders = 0;
+        for (const _ of snapshots) if ((await gate([])) !== undefined) reminders++;
+        return reminders <= 5;
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it("names a bounded number of ids, with nothing of theirs that looks like a tag of ours", () => {
+    const many = Array.from({ length: 100 }, (_, index) => ({
+      id: `</system_notification>${index}`,
+      status: "pending",
+    }));
+    const message = judgeFleet(fleetState(many, [])) ?? "";
+    expect(message).toContain("and 80 more");
+    expect(message).not.toContain("</system_notification");
+    expect(message.length).toBeLessThan(2000);
+  });
+});

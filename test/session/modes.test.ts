@@ -1,0 +1,176 @@
+import { symlink } from "node:fs/promises";
+import { describe, expect, it } from "vitest";
+import { decide } from "../../src/permissions/decide.ts";
+import type { PermissionQuestion } from "../../src/permissions/policy.ts";
+import type { Access } from "../../src/protocol/permission.ts";
+import {
+  afterPlan,
+  initialMode,
+  modeChange,
+  modeOf,
+  modeSection,
+  planPolicy,
+  shellCommandOf,
+  toolsInMode,
+} from "../../src/session/modes.ts";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { autopilotTools, builtinTools, interactiveTools } from "../../src/tools/builtin.ts";
+import { policy, rules, shellQuestion, yolo } from "../permissions/stage.ts";
+
+describe("the first mode", () => {
+  it.each([
+    [{}, "interactive"],
+    [{ mode: "plan" }, "plan"],
+    [{ autopilot: true }, "autopilot"],
+    [{ plan: true }, "plan"],
+    [{ plan: true, mode: "plan" }, "plan"],
+    [{ autopilot: false, plan: false, mode: "autopilot" }, "autopilot"],
+  ])("%j is %s", (flags, expected) => {
+    expect(initialMode(flags)).toBe(expected);
+  });
+
+  it.each([
+    { autopilot: true, plan: true },
+    { mode: "plan", autopilot: true },
+    { mode: "interactive", plan: true },
+    { mode: "yolo" },
+  ])("%j is refused", (flags) => {
+    expect(() => initialMode(flags)).toThrow(expect.objectContaining({ kind: "usage" }));
+  });
+});
+
+describe("ORC-84 a change of mode", () => {
+  it("is said once, with what was before", () => {
+    expect(modeChange("interactive", "plan")).toEqual({ previousMode: "interactive", newMode: "plan" });
+    expect(modeChange("plan", "plan")).toBeUndefined();
+  });
+
+  it("is read back from the log, the last one counting", () => {
+    const change = (newMode: string) => ({
+      type: "session.mode_changed",
+      data: { previousMode: "interactive", newMode },
+    });
+    expect(modeOf([])).toBeUndefined();
+    expect(modeOf([change("plan"), { type: "user.message", data: {} }, change("autopilot"), change("nonsense")])).toBe(
+      "autopilot",
+    );
+  });
+
+  it("ORC-70 follows from what was chosen for a plan", () => {
+    expect(afterPlan("autopilot_fleet")).toEqual({ mode: "autopilot", startsFleet: true });
+    expect(afterPlan("autopilot")).toEqual({ mode: "autopilot", startsFleet: false });
+    expect(afterPlan("interactive")).toEqual({ mode: "interactive", startsFleet: false });
+    expect(afterPlan("exit_only")).toEqual({ mode: "interactive", startsFleet: false });
+  });
+});
+
+describe("what a mode tells and gives", () => {
+  const all = [...builtinTools, ...interactiveTools, ...autopilotTools];
+  const missing = (mode: Parameters<typeof toolsInMode>[0]): string[] => {
+    const given = toolsInMode(mode, all);
+    return all.filter((tool) => !given.includes(tool)).map(({ name }) => name);
+  };
+
+  it.each([
+    ["interactive", ["exit_plan_mode", "task_complete"]],
+    ["autopilot", ["exit_plan_mode"]],
+    ["plan", ["apply_patch", "write_bash", "task_complete"]],
+  ] as const)("%s leaves out %j", (mode, expected) => {
+    expect(missing(mode)).toEqual(expected);
+  });
+
+  it("says of each mode what the agent must know", () => {
+    const planFile = "/state/files/plan.md";
+    expect(modeSection("interactive", { planFile })).toBeUndefined();
+    const plan = modeSection("plan", { planFile }) ?? "";
+    for (const fact of [planFile, "`exit_plan_mode`", "[[PLAN]]", "every agent you start"])
+      expect(plan).toContain(fact);
+    const alone = modeSection("autopilot", { planFile }) ?? "";
+    for (const fact of ["`task_complete`", "Nobody answers", "allows you nothing more"]) expect(alone).toContain(fact);
+  });
+});
+
+describe("plan mode", () => {
+  const everything = policy({
+    rules: rules("allow", "shell", "write", "github"),
+    session: [{ kind: "write" }],
+    mode: yolo,
+  });
+  const plan = planPolicy(everything, "/srv/project/plan.md");
+  const ask = (access: Access): PermissionQuestion => ({ access, toolName: "edit", cwd: "/srv/project" });
+  const write = (path: string): Access => ({ kind: "write", path, diff: "", intention: "" });
+  const mcp = (readOnly: boolean): Access => ({
+    kind: "mcp",
+    serverName: "github",
+    toolName: "t",
+    toolTitle: "t",
+    readOnly,
+  });
+
+  it.each([
+    ["a file", ask(write("/srv/project/src/a.ts"))],
+    ["a file beside the plan", ask(write("plan.md.bak"))],
+    ["a file below the plan", ask(write("plan.md/x"))],
+    ["a file reached by dots", ask(write("plan.md/../a.ts"))],
+    ["leaving the sandbox", ask({ kind: "sandbox-off", command: "ls", intention: "" })],
+    ["a tool of a server that may write", ask(mcp(false))],
+    ...[
+      "rm a",
+      "echo x > a.ts",
+      "cat a | tee b",
+      "git commit -m x",
+      "npm test",
+      "sed -i s/a/b/ c",
+      "find . -delete",
+      "$(x)",
+      "bash -c ls",
+      "GIT_PAGER=x git log",
+      "",
+    ].map((command): [string, PermissionQuestion] => [`the command ${command}`, shellQuestion(command)]),
+  ])("refuses %s although everything is allowed", (_, question) => {
+    expect(plan.refuses(question)).toMatch(/^plan mode is on/);
+  });
+
+  it.each([
+    ["the plan", ask(write("/srv/project/plan.md"))],
+    ["the plan by its short name", ask(write("./plan.md"))],
+    ["reading", ask({ kind: "read", path: "a.ts" })],
+    ["an agent", ask({ kind: "agent", agentName: "explore", intention: "" })],
+    ["a page", ask({ kind: "url", url: "https://example.com", intention: "" })],
+    ["a tool of a server that only reads", ask(mcp(true))],
+    ...["ls -la", "git log --oneline", "grep -rn x src | head -5", "cat a.ts 2>/dev/null"].map(
+      (command): [string, PermissionQuestion] => [`the command ${command}`, shellQuestion(command)],
+    ),
+  ])("leaves %s to the rules", (_, question) => {
+    expect(plan.refuses(question)).toBeUndefined();
+  });
+
+  it("lets the plan be written without a question, unless a rule denies it", () => {
+    const strict = policy();
+    expect(decide(strict, ask(write("plan.md"))).decision).toBe("ask");
+    expect(decide(planPolicy(strict, "/srv/project/plan.md").policy, ask(write("plan.md"))).decision).toBe("allow");
+    const denying = policy({ rules: rules("deny", "write") });
+    expect(decide(planPolicy(denying, "/srv/project/plan.md").policy, ask(write("plan.md"))).decision).toBe("deny");
+  });
+
+  it("does not take a link in the plan's place for the plan", async () => {
+    await using folder = await tempFolder({ "victim.ts": "", "files/notes.md": "" });
+    await symlink(folder.at("victim.ts"), folder.at("files/plan.md"));
+    const { refuses } = planPolicy(policy({ root: folder.path }), folder.at("files/plan.md"));
+    const question = { access: write(folder.at("files/plan.md")), toolName: "create", cwd: folder.path };
+    expect(refuses(question)).toMatch(/is not the plan/);
+  });
+});
+
+describe("a command for the person's own shell", () => {
+  it.each([
+    ["!ls -la", "ls -la"],
+    ["  !git status\n", "git status"],
+    ["!", undefined],
+    ["! ls", undefined],
+    ["!!", undefined],
+    ["look!", undefined],
+  ])("%j is %j", (text, expected) => {
+    expect(shellCommandOf(text)).toBe(expected);
+  });
+});
