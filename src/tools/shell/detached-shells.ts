@@ -38,7 +38,9 @@ export class DetachedShells {
     const { folder, sandbox } = this.#options;
     if (this.find(shellId)?.running) throw new ToolError(`Shell ${shellId} is in use. Choose another shellId.`);
     await this.#disk.mkdir(folder);
-    const prepared = await sandbox.prepare({ ...placeOf(request), ownTerminal: false, detached: true });
+    const gitMounts = await this.#options.gitMounts?.();
+    const place = { ...placeOf(request), ...(gitMounts && { gitMounts }) };
+    const prepared = await sandbox.prepare({ ...place, ownTerminal: false, detached: true });
     const mark = `detached-${crypto.randomUUID()}.0`;
     const { pid, log } = await startDetached({
       shellId,

@@ -32,6 +32,8 @@ interface SandboxProfile {
   readonly placeholders: ReadonlySet<string>;
   /** An empty file to lay over missing ones; a device cannot be opened inside. */
   readonly emptyFile: string;
+  /** What a linked work tree may touch of its repository, decided by whoever made it. */
+  readonly gitMounts?: readonly string[];
 }
 
 interface Mounts {
@@ -52,6 +54,7 @@ interface Plan {
   readonly links: string[];
   readonly placeholders: ReadonlySet<string>;
   readonly emptyFile: string;
+  readonly gitMounts?: readonly string[] | undefined;
 }
 
 const PROTECTED_FOLDERS = [".troupe", ".vscode", ".idea"];
@@ -90,7 +93,8 @@ const NEVER_SCANNED = new Set([".git", "node_modules", ".venv", "target", "dist"
 const MAX_MODULE_DEPTH = 3;
 
 export function sandboxMounts(profile: SandboxProfile): Mounts {
-  const plan: Plan = { points: [], links: [], placeholders: profile.placeholders, emptyFile: profile.emptyFile };
+  const { placeholders, emptyFile, gitMounts } = profile;
+  const plan: Plan = { points: [], links: [], placeholders, emptyFile, gitMounts };
   const workspaces = [...profile.workspace, ...profile.writable];
   const hidden = profile.homeView.kind === "strict" ? hiddenHome(profile.home, profile.homeView.searchPath) : undefined;
   const isGone = (path: string): boolean =>
@@ -109,6 +113,7 @@ export function sandboxMounts(profile: SandboxProfile): Mounts {
       ...masks(),
       ...workspaces.flatMap((path) => ["--bind", path, path, ...masks(path)]),
       ...profile.workspace.flatMap((path) => protect(path, profile, plan)),
+      ...(profile.gitMounts ?? []),
       ...["--unshare-all", "--unshare-user", ...(profile.network ? ["--share-net"] : []), "--cap-drop", "ALL"],
       ...(profile.detached ? [] : ["--die-with-parent"]),
       ...(profile.ownTerminal ? [] : ["--new-session"]),
@@ -151,7 +156,7 @@ function protectRepository(git: string, plan: Plan): string[] {
 
 /** A linked worktree commits into the repository it belongs to. */
 function protectLinkedRepository(worktree: string, plan: Plan): string[] {
-  const linked = linkedRepository(worktree);
+  const linked = plan.gitMounts ? undefined : linkedRepository(worktree);
   if (linked === undefined) return [];
   const { common, own } = linked;
   return [

@@ -52,6 +52,8 @@ interface SandboxRequest {
   readonly unsandboxed?: boolean;
   /** Real paths that this one may change too. */
   readonly writable?: readonly string[];
+  /** For a work tree of an agent: what it may touch of its repository, as mounts, instead of the usual. */
+  readonly gitMounts?: readonly string[];
   /** Something people should see while it runs: a refused connection. */
   onWarning?(message: string): void;
 }

@@ -125,6 +125,8 @@ export interface ShellsOptions {
    * background end with the session.
    */
   readonly maxRunMs?: number;
+  /** For a work tree of an agent, asked before each command: see `SandboxRequest`. */
+  gitMounts?(): Promise<readonly string[]>;
   /** Keeps what the command may destroy; the command waits for it. Undefined when there is nothing to keep. */
   beforeRun?(command: ComingCommand): Promise<KeptFiles | undefined>;
   /** Something people should see: no sandbox, something undone. */

@@ -39,8 +39,10 @@ interface ShellStart {
 export async function startShell(start: ShellStart): Promise<{ shell: Shell; command: Command; prepared: Prepared }> {
   const { base, kind, request, mark } = start;
   const terminal = request.mode === "async" && base.options.terminals !== false && (await hasTerminals());
+  const gitMounts = await base.options.gitMounts?.();
   const prepared = await base.options.sandbox.prepare({
     ...placeOf(request),
+    ...(gitMounts && { gitMounts }),
     ownTerminal: terminal,
     detached: false,
     onWarning: (message) => start.onWarning(message),

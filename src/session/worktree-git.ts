@@ -1,0 +1,168 @@
+/** The repository around a folder, the person who works in it, and git's complaints in words a person can act on. */
+import { lstatSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { type GitReply, runGit, runNeutral } from "../lib/node/git.ts";
+import {
+  GitFailure,
+  type GitPlace,
+  type GitWriteOptions,
+  gitAt,
+  type Identity,
+  preparedPlace,
+} from "../lib/node/git-write.ts";
+import { sanitiseLine } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
+
+export interface Repository {
+  /** The work tree that the person sees; a linked one when that is where the folder lies. */
+  readonly main: GitPlace;
+  /** Objects, branches and the list of worktrees. */
+  readonly common: string;
+  /** From the top of the work tree to the folder; empty or ending with a slash. */
+  readonly prefix: string;
+  readonly head: string;
+}
+
+export async function findRepository(folder: string, signal?: AbortSignal): Promise<Repository> {
+  const options = { cwd: folder, ...(signal && { signal }) };
+  const words = ["--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-prefix"];
+  const reply = await runGit(["rev-parse", "--path-format=absolute", ...words], options);
+  if (reply.code !== 0) throw noRepository(folder, reply);
+  const [workTree = "", gitDir = "", common = "", prefix = "", ...more] = reply.stdout.split("\n");
+  if (more.length > 1) throw new TroupeError("usage", "The path of this repository has a line break in it.");
+  const head = await runGit(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], options);
+  if (head.code !== 0) {
+    throw new TroupeError("usage", `${workTree} has no commit yet, so there is nothing a worktree could start from.`, {
+      hint: "Make a first commit, or let the agent work in the folder itself.",
+    });
+  }
+  return { main: await preparedPlace({ gitDir, workTree }), common, prefix, head: head.stdout.trim() };
+}
+
+function noRepository(folder: string, { stderr, stopped }: GitReply): TroupeError {
+  if (stopped === "abort") return new TroupeError("interrupted", "Stopped before the repository was found.");
+  if (/bare repository|must be run in a work tree/.test(stderr)) {
+    return new TroupeError(
+      "usage",
+      `${folder} is in a bare repository or in a .git folder: there are no files to work on.`,
+      {
+        hint: "Start in a clone or in one of its worktrees.",
+      },
+    );
+  }
+  if (/not a git repository/.test(stderr)) {
+    return new TroupeError(
+      "usage",
+      `${folder} is not in a git repository, so an agent cannot get a worktree of its own.`,
+      {
+        hint: "Run git init and commit first, or use an agent without isolation: worktree.",
+      },
+    );
+  }
+  return new TroupeError("failed", `git cannot read the repository of ${folder}: ${brief(stderr)}`);
+}
+
+export interface GitWork extends GitWriteOptions {
+  /** Ends what the sentence "Could not …" begins. */
+  readonly to: string;
+}
+
+/** As `gitAt`, with failures for people. */
+export async function git(place: GitPlace, args: readonly string[], work: GitWork): Promise<string> {
+  return (await gitCode(place, args, work)).stdout;
+}
+
+export async function gitCode(place: GitPlace, args: readonly string[], work: GitWork) {
+  try {
+    return await gitAt(place, args, work);
+  } catch (error) {
+    if (error instanceof GitFailure) throw explained(error, work.to);
+    throw error;
+  }
+}
+
+export function explained(failure: GitFailure, to: string): TroupeError {
+  const { message, reason } = failure;
+  const options = { cause: failure };
+  if (reason === "abort") return new TroupeError("interrupted", `Stopped while it was about to ${to}.`, options);
+  if (reason !== "refused") return new TroupeError("limit", `Could not ${to}: ${message}.`, options);
+  if (/No space left on device|Disk quota exceeded/.test(message)) {
+    return new TroupeError("storage", `Could not ${to}: the disk is full.`, {
+      ...options,
+      hint: "Make room, then try again. Nothing was left half done.",
+    });
+  }
+  if (/unknown (option|switch)|usage: git/.test(message)) {
+    return new TroupeError("configuration", `Could not ${to}: this git is too old.`, {
+      ...options,
+      hint: "Install git 2.38 or later.",
+    });
+  }
+  if (/lazy fetch|promisor|missing blob|unable to read/i.test(message)) {
+    return new TroupeError(
+      "failed",
+      `Could not ${to}: parts of the repository were never downloaded. ${brief(message)}`,
+      {
+        ...options,
+        hint: "Fetch them (git fetch --refetch), then try again: nothing is fetched on its own.",
+      },
+    );
+  }
+  return new TroupeError("failed", `Could not ${to}: ${brief(message)}`, options);
+}
+
+const brief = (text: string): string => sanitiseLine(text.trim()).slice(0, 300);
+
+export interface Person {
+  readonly identity?: Identity;
+  /** Names the files that the person never wants to see. */
+  readonly excludesFile?: string;
+}
+
+/** As the person's own git would say. */
+export async function personOf(place: GitPlace): Promise<Person> {
+  const found = new Map<string, string>();
+  const files = [".config/git/config", ".gitconfig"].map((name) => join(homedir(), name));
+  const present = files.filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile());
+  for (const file of present.length > 0 ? present : ["/dev/null"]) {
+    const environment = { GIT_DIR: place.gitDir, GIT_CONFIG_GLOBAL: file };
+    const args = ["config", "--includes", "--null", "--get-regexp", WANTED];
+    const reply = await runNeutral(args, { cwd: place.workTree, environment }, place.neutral);
+    for (const entry of reply.code === 0 ? reply.stdout.split("\0") : []) {
+      const end = entry.indexOf("\n");
+      if (end > 0) found.set(entry.slice(0, end), entry.slice(end + 1));
+    }
+  }
+  const [name, email, excludes] = ["user.name", "user.email", "core.excludesfile"].map((key) => found.get(key));
+  return {
+    ...(name && email && { identity: { name, email } }),
+    ...(excludes && { excludesFile: excludes.replace(/^~(?=\/)/, homedir()) }),
+  };
+}
+
+const WANTED = "^(user\\.(name|email)|core\\.excludesfile)$";
+
+/** Commits that only carry a tree for a merge: the same trees give the same commits. */
+export const NOBODY: Identity = { name: "troupe", email: "troupe@localhost", date: "2000-01-01T00:00:00Z" };
+
+/**
+ * What an agent can write must not lead our own git out of the repository: where it follows a link, the agent would
+ * write with our rights.
+ */
+export function refuseLinks(paths: readonly string[]): void {
+  for (const path of paths) {
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat === undefined || stat.isFile() || stat.isDirectory()) continue;
+    throw new TroupeError("failed", `${path} is not a plain file any more, so this worktree is left alone.`, {
+      hint: "An agent has replaced a file of git. Look at it, then discard the worktree with --force.",
+    });
+  }
+}
+
+/** What git writes when a branch moves, with the folders that the agents of a session can write. */
+export function refFiles(common: string, branch: string): string[] {
+  const parts = ["refs", "heads", ...branch.split("/")];
+  const ways = parts.slice(2).map((_, index) => parts.slice(0, index + 3));
+  return ways.flatMap((way) => [join(common, ...way), join(common, "logs", ...way)]);
+}

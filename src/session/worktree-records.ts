@@ -1,0 +1,102 @@
+/**
+ * What is remembered of each worktree, beside it:
+ *
+ *   <folder>/<task>                        the worktree
+ *   <folder>/.state/<task>/worktree.json   where it came from; written before anything is made
+ *   <folder>/.state/<task>/merge.json      a merge that is not finished
+ *   <folder>/.state/<task>/conflicts/      both versions of files that could not be merged
+ */
+import { readdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import * as z from "zod";
+import { parseJson } from "../lib/json.ts";
+import { type Disk, replaceFile } from "../lib/node/disk.ts";
+import { type GitPlace, preparedPlace } from "../lib/node/git-write.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { type Person, personOf } from "./worktree-git.ts";
+
+const recordSchema = z.object({
+  version: z.literal(1),
+  state: z.enum(["making", "ready"]),
+  taskId: z.string(),
+  main: z.object({ gitDir: z.string(), workTree: z.string() }),
+  common: z.string(),
+  root: z.string(),
+  cwd: z.string(),
+  /** Empty until git has made it. */
+  gitDir: z.string(),
+  branch: z.string(),
+  /** The commit it started from. */
+  base: z.string(),
+  /** The start holds what was not committed in the main tree. */
+  includesUncommitted: z.boolean(),
+  /** The commit of the worktree that the main tree has got last. */
+  merged: z.string().exactOptional(),
+  notices: z.array(z.string()),
+});
+
+export type WorktreeRecord = z.infer<typeof recordSchema>;
+
+const MAX_RECORD_BYTES = 64 * 1024;
+const MAX_RECORDS = 1000;
+const TASK_ID = /^[a-z0-9][a-z0-9-]{0,63}$/;
+
+export function checkTaskId(taskId: string): string {
+  if (TASK_ID.test(taskId)) return taskId;
+  throw new TroupeError("usage", `${JSON.stringify(taskId.slice(0, 100))} cannot be the id of a task.`);
+}
+
+export function stateFolder(folder: string, taskId: string): string {
+  return join(folder, ".state", checkTaskId(taskId));
+}
+
+/** A record with everything that several commands of git in a row need to know. Never longer than one operation. */
+export interface OpenRecord extends WorktreeRecord {
+  readonly main: GitPlace & WorktreeRecord["main"];
+  readonly own: GitPlace;
+  readonly person: Person;
+}
+
+export async function openRecord(record: WorktreeRecord): Promise<OpenRecord> {
+  const own = await preparedPlace({ gitDir: record.gitDir, workTree: record.root });
+  const main = await preparedPlace(record.main);
+  return { ...record, own, main, person: await personOf(main) };
+}
+
+export async function writeRecord(disk: Disk, folder: string, record: WorktreeRecord): Promise<void> {
+  const own = stateFolder(folder, record.taskId);
+  await disk.mkdir(own);
+  const kept = recordSchema.parse(record);
+  await replaceFile(disk, join(own, "worktree.json"), `${JSON.stringify(kept, null, 2)}\n`);
+}
+
+/** Undefined when there is none, or none that can be read. */
+export async function readRecord(folder: string, taskId: string): Promise<WorktreeRecord | undefined> {
+  const value = await readSmallJson(join(stateFolder(folder, taskId), "worktree.json"), MAX_RECORD_BYTES);
+  const record = recordSchema.safeParse(value);
+  return record.success && record.data.taskId === taskId ? record.data : undefined;
+}
+
+export async function knownRecord(folder: string, taskId: string): Promise<WorktreeRecord> {
+  const record = await readRecord(folder, taskId);
+  if (record?.state === "ready") return record;
+  throw new TroupeError("usage", `Task ${taskId} has no worktree.`, { hint: "See `troupe tasks list`." });
+}
+
+export async function allRecords(folder: string): Promise<WorktreeRecord[]> {
+  const names = await readdir(join(folder, ".state")).catch(() => []);
+  const ids = names.filter((name) => TASK_ID.test(name)).slice(0, MAX_RECORDS);
+  const records = await Promise.all(ids.sort().map((taskId) => readRecord(folder, taskId)));
+  return records.filter((record) => record !== undefined);
+}
+
+export async function readSmallJson(path: string, maxBytes: number): Promise<unknown> {
+  try {
+    const about = await stat(path);
+    if (!about.isFile() || about.size > maxBytes) return undefined;
+    const parsed = parseJson(await readFile(path, "utf8"));
+    return parsed.ok ? parsed.value : undefined;
+  } catch {
+    return undefined;
+  }
+}

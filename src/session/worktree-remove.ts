@@ -1,0 +1,113 @@
+/** Takes worktrees away, and finds those that a crash left behind. */
+import { statSync } from "node:fs";
+import type { Disk } from "../lib/node/disk.ts";
+import type { GitPlace } from "../lib/node/git-write.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { git, gitCode, refFiles, refuseLinks } from "./worktree-git.ts";
+import { recoverMerges } from "./worktree-merge.ts";
+import { allRecords, readRecord, stateFolder, type WorktreeRecord } from "./worktree-records.ts";
+import { noWork, type UnmergedWork, unmergedWork } from "./worktree-state.ts";
+
+export type Discarded = { readonly kind: "discarded" } | { readonly kind: "refused"; readonly work: UnmergedWork };
+
+/** Removes the worktree and its branch. Work that the main tree has not got is only thrown away by force. */
+export async function discardWorktree(request: {
+  readonly folder: string;
+  readonly taskId: string;
+  readonly disk: Disk;
+  readonly force?: boolean;
+  readonly signal?: AbortSignal;
+}): Promise<Discarded> {
+  const { folder, taskId, disk, force = false, signal } = request;
+  await recoverMerges({ folder, disk }); // what it takes to finish one lies beside the worktree
+  const record = await readRecord(folder, taskId);
+  if (!record) throw new TroupeError("usage", `Task ${taskId} has no worktree.`, { hint: "See `troupe tasks list`." });
+  if (!force && record.state === "ready" && isFolder(record.common)) {
+    const work = await unmergedWork(record, { folder, disk, signal });
+    if (work.ahead > 0 || work.files.length > 0) return { kind: "refused", work };
+  }
+  await removeWorktree(record, { folder, disk });
+  return { kind: "discarded" };
+}
+
+/** Every step can be cut off and done again; the record goes last. */
+export async function removeWorktree(
+  record: WorktreeRecord,
+  { folder, disk }: { folder: string; disk: Disk },
+): Promise<void> {
+  const { common, root, branch, taskId } = record;
+  await disk.remove(root);
+  if (isFolder(common)) {
+    const place: GitPlace = { gitDir: common, workTree: folder };
+    const to = "remove the worktree";
+    const removed = await gitCode(place, ["worktree", "remove", "--force", "--force", root], { to, accept: [0, 128] });
+    if (removed.code !== 0 && (await registered(place)).some(({ path }) => path === root)) {
+      throw new TroupeError("failed", `git keeps the worktree ${root}.`, {
+        hint: "Try `git worktree remove --force`.",
+      });
+    }
+    const name = `refs/heads/${branch}`;
+    refuseLinks(refFiles(common, branch));
+    const found = await git(place, ["for-each-ref", "--format=%(refname)", name], { to });
+    if (found.trim() === name) await git(place, ["update-ref", "--no-deref", "-d", name], { to });
+  }
+  await disk.remove(stateFolder(folder, taskId));
+}
+
+export interface ListedWorktree {
+  readonly taskId: string | undefined;
+  readonly root: string;
+  readonly branch: string | undefined;
+  /** `unfinished`: never came to be. `gone`: its folder was removed. `stray`: git knows it, we do not. */
+  readonly state: "ready" | "unfinished" | "gone" | "stray";
+}
+
+/** Of one session: what was recorded, and what git has in the same folder beyond that. */
+export async function listWorktrees({ folder }: { folder: string }): Promise<ListedWorktree[]> {
+  const records = await allRecords(folder);
+  const listed: ListedWorktree[] = records.map((record) => ({
+    taskId: record.taskId,
+    root: record.root,
+    branch: record.branch,
+    state: record.state === "making" ? "unfinished" : isFolder(record.root) ? "ready" : "gone",
+  }));
+  const known = new Set(records.map(({ root }) => root));
+  for (const common of new Set(records.map((record) => record.common))) {
+    const entries = isFolder(common) ? await registered({ gitDir: common, workTree: folder }) : [];
+    for (const { path, branch } of entries) {
+      const isOurs = path.startsWith(`${folder}/`) && !known.has(path);
+      if (isOurs) listed.push({ taskId: undefined, root: path, branch, state: "stray" });
+    }
+  }
+  return listed;
+}
+
+/** What was never finished, and what is gone without having left anything. Returns what it took away. */
+export async function pruneWorktrees({ folder, disk }: { folder: string; disk: Disk }): Promise<string[]> {
+  const pruned: string[] = [];
+  for (const record of await allRecords(folder)) {
+    // Without its repository nobody can tell whether there is work in it.
+    if (!isFolder(record.common)) continue;
+    const isUnfinished = record.state === "making";
+    if (!isUnfinished && isFolder(record.root)) continue;
+    const work = isUnfinished ? noWork : await unmergedWork(record, { folder, disk });
+    if (work.ahead > 0) continue;
+    await removeWorktree(record, { folder, disk });
+    pruned.push(record.taskId);
+  }
+  return pruned;
+}
+
+async function registered(place: GitPlace): Promise<{ path: string; branch: string | undefined }[]> {
+  const listing = await git(place, ["worktree", "list", "--porcelain", "-z"], { to: "list the worktrees" });
+  return listing.split("\0\0").flatMap((entry) => {
+    const fields = entry.split("\0");
+    const value = (name: string) => fields.find((field) => field.startsWith(`${name} `))?.slice(name.length + 1);
+    const path = value("worktree");
+    return path === undefined ? [] : [{ path, branch: value("branch")?.replace("refs/heads/", "") }];
+  });
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+}

@@ -1,0 +1,86 @@
+/** The files of a work tree as a tree of git, without touching the work tree or its index. */
+import type { GitPlace } from "../lib/node/git-write.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { git } from "./worktree-git.ts";
+
+export interface Changes {
+  /** Differ from HEAD, in the index or in the files, or are new and not ignored. */
+  readonly paths: readonly string[];
+  /** In the middle of a merge. */
+  readonly unmerged: readonly string[];
+  /** Repositories inside; never taken along. */
+  readonly nested: readonly string[];
+}
+
+const MAX_CHANGES = 20_000;
+
+export async function changesIn(
+  place: GitPlace,
+  { excludesFile, signal }: { excludesFile?: string | undefined; signal?: AbortSignal | undefined } = {},
+): Promise<Changes> {
+  const excludes = excludesFile === undefined ? [] : ["-c", `core.excludesFile=${excludesFile}`];
+  const flags = ["--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"];
+  const listing = await git(place, [...excludes, "status", ...flags], { to: "see what has changed", signal });
+  const entries = listing.split("\0").filter((entry) => entry !== "");
+  if (entries.length > MAX_CHANGES) {
+    throw new TroupeError("limit", `More than ${MAX_CHANGES} files have changed in ${place.workTree}.`, {
+      hint: "Commit them, or add what is generated to .gitignore.",
+    });
+  }
+  const found = entries.map(parseEntry);
+  const paths = found.filter(({ kind }) => kind === "changed").map(({ path }) => path);
+  return {
+    paths: paths.map(refuseUnreadable),
+    unmerged: found.filter(({ kind }) => kind === "unmerged").map(({ path }) => path),
+    nested: found.filter(({ kind }) => kind === "nested").map(({ path }) => path),
+  };
+}
+
+/** Fields before the path, by the kind of line. */
+const FIELDS: Readonly<Record<string, number>> = { "1": 8, u: 10, "?": 1 };
+
+function parseEntry(entry: string): { kind: "changed" | "unmerged" | "nested" | "other"; path: string } {
+  const fields = FIELDS[entry[0] ?? ""];
+  if (fields === undefined) return { kind: "other", path: "" };
+  const path = entry.split(" ").slice(fields).join(" ");
+  if (path.endsWith("/")) return { kind: "nested", path };
+  return { kind: entry[0] === "u" ? "unmerged" : "changed", path };
+}
+
+/** Bytes that are no text came to us as replacement characters; the file would silently be missed. */
+function refuseUnreadable(path: string): string {
+  if (!path.includes("\ufffd")) return path;
+  throw new TroupeError("failed", `The name of ${path} is not valid UTF-8; such files cannot be taken along.`);
+}
+
+/** `commit` with the paths as they are now on disk. `indexFile` is made for it; the caller removes it. */
+export async function snapshotTree(
+  place: GitPlace,
+  options: { commit: string; paths: readonly string[]; indexFile: string; signal?: AbortSignal | undefined },
+): Promise<string> {
+  const { commit, paths, indexFile, signal } = options;
+  const work = { to: "take a snapshot of the files", indexFile, signal };
+  await git(place, ["read-tree", commit], work);
+  if (paths.length > 0) {
+    const flags = ["--add", "--remove", "--replace", "-z", "--stdin"];
+    await git(place, ["update-index", ...flags], { ...work, input: paths.map((path) => `${path}\0`).join("") });
+  }
+  return (await git(place, ["write-tree"], work)).trim();
+}
+
+/** Those that the repository runs through a program of its own, such as large files kept elsewhere. */
+export async function filteredPaths(
+  place: GitPlace,
+  paths: readonly string[],
+  signal?: AbortSignal,
+): Promise<readonly string[]> {
+  if (paths.length === 0) return [];
+  const input = paths.map((path) => `${path}\0`).join("");
+  const listing = await git(place, ["check-attr", "-z", "--stdin", "filter"], { to: "read attributes", input, signal });
+  const parts = listing.split("\0");
+  const found: string[] = [];
+  for (let index = 0; index + 2 < parts.length; index += 3) {
+    if (!["unspecified", "unset"].includes(parts[index + 2] ?? "")) found.push(parts[index] ?? "");
+  }
+  return found;
+}

@@ -1,0 +1,131 @@
+/** What an agent has done in its worktree, and how that would go together with the main tree. */
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import type { Disk } from "../lib/node/disk.ts";
+import { GitFailure, type GitPlace, gitAt } from "../lib/node/git-write.ts";
+import { systemStamp } from "../lib/stamp.ts";
+import { firstCharacters, sanitise } from "../lib/text.ts";
+import { git, gitCode } from "./worktree-git.ts";
+import { planMerge } from "./worktree-plan.ts";
+import { knownRecord, type OpenRecord, openRecord, stateFolder, type WorktreeRecord } from "./worktree-records.ts";
+import { changesIn, snapshotTree } from "./worktree-snapshot.ts";
+
+export interface WorktreeQuestion {
+  readonly folder: string;
+  readonly disk: Disk;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface WorktreeState {
+  readonly branch: string;
+  readonly root: string;
+  /** Commits since the start, or since the last merge. */
+  readonly ahead: number;
+  /** Paths that are not committed in the worktree. */
+  readonly uncommitted: readonly string[];
+  /** Paths that a merge would bring. */
+  readonly files: readonly string[];
+  /** Paths that both sides changed so that they do not go together. */
+  readonly conflicts: readonly string[];
+  /** Paths with changes in the main tree that a merge would have to overwrite. */
+  readonly dirty: readonly string[];
+  /** For people, safe for a terminal. */
+  readonly diff: string;
+  readonly isDiffCut: boolean;
+}
+
+const MAX_DIFF_CHARACTERS = 200_000;
+
+export async function worktreeState(
+  request: WorktreeQuestion & { readonly taskId: string; readonly maxDiffCharacters?: number },
+): Promise<WorktreeState> {
+  const { folder, taskId, maxDiffCharacters = MAX_DIFF_CHARACTERS } = request;
+  const record = await openRecord(await knownRecord(folder, taskId));
+  const tip = await tipOf(record, request);
+  const plan = await planMerge(record, { ...request, tip, onto: "files" });
+  const diff = await diffText(record.own, { from: plan.base, to: tip.tree, maxCharacters: maxDiffCharacters });
+  return {
+    branch: record.branch,
+    root: record.root,
+    ahead: await countCommits(record, [tip.head, `^${startOf(record)}`]),
+    uncommitted: tip.uncommitted,
+    files: plan.brought,
+    conflicts: [...new Set(plan.conflicts.map(({ path }) => path))],
+    dirty: plan.dirty,
+    ...diff,
+  };
+}
+
+/** The newest state of the worktree. */
+export interface Tip {
+  /** What its HEAD points to. */
+  readonly head: string;
+  /** Its files as they are, committed or not. */
+  readonly tree: string;
+  readonly uncommitted: readonly string[];
+}
+
+export async function tipOf(record: OpenRecord, { folder, disk, signal }: WorktreeQuestion): Promise<Tip> {
+  const place = record.own;
+  const head = (await git(place, ["rev-parse", "--verify", "HEAD^{commit}"], { to: "find HEAD", signal })).trim();
+  const { excludesFile } = record.person;
+  const { paths, unmerged } = await changesIn(place, { excludesFile, signal });
+  const uncommitted = [...paths, ...unmerged];
+  const indexFile = join(stateFolder(folder, record.taskId), `${systemStamp.id("tip")}.index`);
+  try {
+    return {
+      head,
+      uncommitted,
+      tree: await snapshotTree(place, { commit: head, paths: uncommitted, indexFile, signal }),
+    };
+  } finally {
+    await disk.remove(indexFile);
+  }
+}
+
+/** The commit from which on the main tree has nothing of the worktree. */
+export const startOf = ({ merged, base }: WorktreeRecord): string => merged ?? base;
+
+export interface UnmergedWork {
+  readonly ahead: number;
+  readonly files: readonly string[];
+}
+
+export const noWork: UnmergedWork = { ahead: 0, files: [] };
+
+export async function unmergedWork(record: WorktreeRecord, question: WorktreeQuestion): Promise<UnmergedWork> {
+  const start = startOf(record);
+  const isThere = statSync(record.root, { throwIfNoEntry: false })?.isDirectory() === true;
+  const isWhole = isThere && statSync(record.gitDir, { throwIfNoEntry: false }) !== undefined;
+  if (!isWhole) return { ahead: await countCommits(record, [record.branch, `^${start}`]), files: [] };
+  const opened = await openRecord(record);
+  const tip = await tipOf(opened, question);
+  const args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", start, tip.tree];
+  const files = (await git(opened.own, args, { to: "compare" })).split("\0").filter((path) => path !== "");
+  // Commits whose content the main tree has got already are no loss; those that HEAD has left behind are.
+  const left = await countCommits(record, [record.branch, `^${tip.head}`, `^${start}`]);
+  return { ahead: files.length > 0 ? await countCommits(record, [tip.head, `^${start}`]) : left, files };
+}
+
+/** 0 when the branch is gone. */
+async function countCommits({ common }: WorktreeRecord, revisions: readonly string[]): Promise<number> {
+  const place: GitPlace = { gitDir: common, workTree: common };
+  try {
+    return Number((await gitAt(place, ["rev-list", "--count", ...revisions, "--"])).stdout.trim());
+  } catch (error) {
+    if (error instanceof GitFailure && error.reason === "refused") return 0;
+    throw error;
+  }
+}
+
+async function diffText(
+  place: GitPlace,
+  { from, to, maxCharacters }: { from: string; to: string; maxCharacters: number },
+): Promise<{ diff: string; isDiffCut: boolean }> {
+  const flags = ["--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all", "--submodule=short"];
+  const args = ["diff-tree", "-r", "-M", "--stat", "-p", ...flags, from, to];
+  const work = { maxBytes: 4 * maxCharacters, whenTooMuch: "cut" } as const;
+  const { stdout, isCut = false } = await gitCode(place, args, { to: "compare", ...work });
+  const text = sanitise(stdout);
+  return { diff: firstCharacters(text, maxCharacters), isDiffCut: isCut || text.length > maxCharacters };
+}

@@ -1,0 +1,200 @@
+/**
+ * A work tree of its own for an agent that writes, so that ten of them can work at once and the person's files stay as
+ * they are until someone merges. Everything lies in the folder of the session; in the repository appear a branch and
+ * git's own note of the worktree, nothing else. What a kill leaves behind is found again by its record.
+ */
+import { statSync } from "node:fs";
+import { realpath } from "node:fs/promises";
+import { basename, isAbsolute, join, relative, resolve, sep } from "node:path";
+import type { Disk } from "../lib/node/disk.ts";
+import { type GitPlace, gitAt, preparedPlace } from "../lib/node/git-write.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { findRepository, git, NOBODY, personOf, type Repository } from "./worktree-git.ts";
+import { checkTaskId, readRecord, stateFolder, type WorktreeRecord, writeRecord } from "./worktree-records.ts";
+import { removeWorktree } from "./worktree-remove.ts";
+import { changesIn, filteredPaths, snapshotTree } from "./worktree-snapshot.ts";
+
+export interface WorktreeRequest {
+  /** Any folder of the work tree that the person sees. */
+  readonly repository: string;
+  /** Where worktrees of this session lie: `<session folder>/worktrees`. */
+  readonly folder: string;
+  readonly sessionId: string;
+  readonly taskId: string;
+  /** A commit; HEAD unless told. */
+  readonly base?: string;
+  /** Start from HEAD and what has changed since: tracked files, and new ones that are not ignored. */
+  readonly includeUncommitted?: boolean;
+  readonly disk: Disk;
+  readonly signal?: AbortSignal;
+}
+
+export interface Worktree {
+  readonly taskId: string;
+  /** Real path; the only root of the agent. */
+  readonly root: string;
+  /** The same folder in it as the one that was given. */
+  readonly cwd: string;
+  readonly branch: string;
+  /** The commit it started from. */
+  readonly base: string;
+  readonly gitDir: string;
+  /** What the agent and the person should know. */
+  readonly notices: readonly string[];
+}
+
+/** Made once for a task; asking again gives the same one as it is now. */
+export async function createWorktree(request: WorktreeRequest): Promise<Worktree> {
+  const { disk, folder, taskId, signal } = request;
+  const known = await readRecord(folder, checkTaskId(taskId));
+  if (known?.state === "ready" && isFolder(known.root) && isFolder(known.gitDir)) return describe(known);
+  if (known) await removeLeftover(known, request);
+
+  const repository = await findRepository(request.repository, signal);
+  await disk.mkdir(folder);
+  const root = join(await realpath(folder), taskId);
+  refuseInside(root, repository.main.workTree);
+  const start = await startOf(repository, request);
+  const making: WorktreeRecord = {
+    version: 1,
+    state: "making",
+    taskId,
+    ...{ main: repository.main, common: repository.common, root, cwd: root, gitDir: "" },
+    branch: `troupe/${shortId(request.sessionId)}/${taskId}`,
+    base: start.commit,
+    includesUncommitted: start.includesUncommitted,
+    notices: start.notices,
+  };
+  await refuseTaken(making, signal);
+  await writeRecord(disk, folder, making);
+  try {
+    const ready = await checkOut(making, { repository, signal });
+    await writeRecord(disk, folder, ready);
+    return describe(ready);
+  } catch (error) {
+    await removeWorktree(making, { folder, disk }).catch(() => undefined); // the first failure says more
+    throw error;
+  }
+}
+
+const isFolder = (path: string): boolean =>
+  path !== "" && statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+
+function describe({ taskId, root, cwd, branch, base, gitDir, notices }: WorktreeRecord): Worktree {
+  return { taskId, root, cwd: isFolder(cwd) ? cwd : root, branch, base, gitDir, notices };
+}
+
+/** Only what was never finished goes by itself; a finished one whose folder is gone may still have commits. */
+async function removeLeftover(known: WorktreeRecord, { folder, disk }: WorktreeRequest): Promise<void> {
+  if (known.state === "making") return removeWorktree(known, { folder, disk });
+  throw new TroupeError("failed", `The worktree of task ${known.taskId} at ${known.root} is gone.`, {
+    hint: `Its commits are on the branch ${known.branch}. Discard it, or put the folder back.`,
+  });
+}
+
+function refuseInside(root: string, workTree: string): void {
+  const way = relative(workTree, root);
+  if (way === ".." || way.startsWith(`..${sep}`) || isAbsolute(way)) return;
+  throw new TroupeError("configuration", `Worktrees would lie in the work tree itself: ${root}.`, {
+    hint: "Set TROUPE_HOME to a folder outside of the repository.",
+  });
+}
+
+const shortId = (sessionId: string): string => sessionId.replace(/[^A-Za-z0-9]/g, "").slice(0, 8) || "session";
+
+async function refuseTaken({ main, branch, root }: WorktreeRecord, signal?: AbortSignal): Promise<void> {
+  const name = `refs/heads/${branch}`;
+  const to = "look for the branch";
+  const taken = await git(main, ["for-each-ref", "--format=%(refname)", name], { to, signal });
+  if (taken.trim() === "" && !isFolder(root)) return;
+  throw new TroupeError("failed", `There is a branch ${branch} or a folder ${root} already.`, {
+    hint: "Another session made it. Discard or rename it, or give the task another name.",
+  });
+}
+
+interface Start {
+  readonly commit: string;
+  readonly includesUncommitted: boolean;
+  readonly notices: string[];
+}
+
+async function startOf(repository: Repository, request: WorktreeRequest): Promise<Start> {
+  const { main, head } = repository;
+  const { base, includeUncommitted = false, signal } = request;
+  if (base !== undefined) {
+    const args = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${base}^{commit}`];
+    const commit = (await git(main, args, { to: `find the commit ${base.slice(0, 100)}`, signal })).trim();
+    return { commit, includesUncommitted: false, notices: [] };
+  }
+  const { excludesFile } = await personOf(main);
+  const changes = await changesIn(main, { excludesFile, signal });
+  const count = changes.paths.length + changes.unmerged.length;
+  if (count === 0) return { commit: head, includesUncommitted: false, notices: [] };
+  if (!includeUncommitted) {
+    const notice = `The main tree has uncommitted changes in ${count} file(s); this worktree starts without them.`;
+    return { commit: head, includesUncommitted: false, notices: [notice] };
+  }
+  if (changes.unmerged.length > 0) {
+    throw new TroupeError("failed", `${main.workTree} is in the middle of a merge.`, {
+      hint: "Finish or abort it first, or start from HEAD.",
+    });
+  }
+  return withUncommitted(repository, { request, paths: changes.paths, nested: changes.nested });
+}
+
+async function withUncommitted(
+  { main, head }: Repository,
+  what: { request: WorktreeRequest; paths: readonly string[]; nested: readonly string[] },
+): Promise<Start> {
+  const { disk, folder, taskId, signal } = what.request;
+  const filtered = new Set(await filteredPaths(main, what.paths, signal));
+  const own = stateFolder(folder, taskId);
+  const indexFile = join(own, "start.index");
+  await disk.mkdir(own);
+  try {
+    const paths = what.paths.filter((path) => !filtered.has(path));
+    const tree = await snapshotTree(main, { commit: head, paths, indexFile, signal });
+    const message = "Uncommitted changes of the main tree";
+    const args = ["commit-tree", tree, "-p", head, "-m", message];
+    const commit = (await git(main, args, { to: "keep the uncommitted changes", author: NOBODY, signal })).trim();
+    const left = [...filtered, ...what.nested];
+    const notice = `Not taken along from the main tree: ${left.slice(0, 20).join(", ")}.`;
+    return { commit, includesUncommitted: true, notices: left.length > 0 ? [notice] : [] };
+  } finally {
+    await disk.remove(indexFile);
+  }
+}
+
+/** In two steps: only in the new worktree can be known which programs its configuration names. */
+async function checkOut(
+  making: WorktreeRecord,
+  { repository, signal }: { repository: Repository; signal: AbortSignal | undefined },
+): Promise<WorktreeRecord> {
+  const { root, branch, base } = making;
+  const to = "make a worktree";
+  const add = ["worktree", "add", "--quiet", "--no-checkout", "--no-track", "-b", branch, root, base];
+  await git(repository.main, add, { to, signal });
+  const gitDir = await ownGitDir(repository, root);
+  const ready: WorktreeRecord = { ...making, state: "ready", gitDir, cwd: resolve(root, repository.prefix) };
+  const place = await preparedPlace({ gitDir, workTree: root });
+  await git(place, ["reset", "--hard", "--quiet", "--no-recurse-submodules"], { to, signal });
+  return { ...ready, notices: [...making.notices, ...(await noticesOf(place, base, signal))] };
+}
+
+async function ownGitDir({ main, common }: Repository, root: string): Promise<string> {
+  const { stdout } = await gitAt({ gitDir: join(root, ".git"), workTree: root }, ["rev-parse", "--absolute-git-dir"]);
+  const gitDir = await realpath(stdout.trim());
+  if (relative(join(await realpath(common), "worktrees"), gitDir) === basename(gitDir)) return gitDir;
+  throw new TroupeError("failed", `git put the worktree of ${main.workTree} at ${gitDir}, which is somewhere else.`);
+}
+
+async function noticesOf(place: GitPlace, base: string, signal: AbortSignal | undefined): Promise<string[]> {
+  const work = { to: "look for attributes", signal, accept: [0, 1] };
+  const search = ["grep", "-l", "-I", "-F", "--no-textconv", "-e", "filter=", base, "--", ":(glob)**/.gitattributes"];
+  const modules = await git(place, ["ls-tree", "--name-only", base, "--", ".gitmodules"], work);
+  const filters = await git(place, search, work);
+  return [
+    ...(filters === "" ? [] : ["Filters such as Git LFS do not run here: files they manage hold their stored form."]),
+    ...(modules === "" ? [] : ["Submodules are not checked out here."]),
+  ];
+}

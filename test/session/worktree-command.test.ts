@@ -1,0 +1,43 @@
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { diffTask, discardTask, mergeTask } from "../../src/cli/worktree.ts";
+import { worktreeStage } from "./worktree-stage.ts";
+
+describe("troupe tasks merge, diff, discard", () => {
+  it("show the work, bring it over, and throw it away only when that is meant", async () => {
+    await using stage = await worktreeStage({ "a.txt": "one\n" });
+    const { root, branch } = await stage.make("one");
+    let printed = "";
+    const print = (text: string): void => {
+      printed += text;
+    };
+    const wish = { folder: stage.folder, taskId: "one", print };
+    await stage.edit("one", { "a.txt": "task\n" });
+    expect(await diffTask(wish)).toBe(0);
+    expect(printed).toContain(`${branch} at ${root}\n0 commits, 1 uncommitted file, 1 file to merge\n`);
+    expect(printed).toContain("\n-one\n+task\n");
+
+    printed = "";
+    await expect(discardTask(wish)).rejects.toThrow(
+      "Nothing was discarded: 0 commits and 1 changed file would be lost.",
+    );
+    await stage.write({ "a.txt": "main\n" });
+    await expect(mergeTask(wish)).rejects.toThrow("Nothing was merged: 1 file changed on both sides.");
+    const versions = join(stage.folder, ".state/one/conflicts/1");
+    expect(printed).toBe(
+      `Not merged yet:\n  a.txt\nChanged on both sides:\n  a.txt\n    here: ${versions}/main/a.txt\n    task: ${versions}/task/a.txt\n`,
+    );
+
+    printed = "";
+    rmSync(join(stage.main, "a.txt"));
+    stage.git(["checkout", "-q", "a.txt"]);
+    expect(await mergeTask(wish)).toBe(0);
+    expect(await mergeTask(wish)).toBe(0);
+    expect(await discardTask(wish)).toBe(0);
+    expect(printed).toBe(
+      "Merged 1 file, not committed, for you to look at:\n  a.txt\n" +
+        "There is nothing to merge from one.\nDiscarded the worktree of one and its branch.\n",
+    );
+  });
+});
