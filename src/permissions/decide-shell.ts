@@ -3,7 +3,7 @@ import { approvesCommand } from "./approvals.ts";
 import { baseName } from "./fold.ts";
 import { pathRuleMatches } from "./path-scope.ts";
 import { byRule, type Decision, isInRoots, type PermissionQuestion, type Policy } from "./policy.ts";
-import { protectionOf } from "./protected-paths.ts";
+import { protectionOfBoth } from "./protected-paths.ts";
 import type { Rule } from "./rules.ts";
 import type { ShellAnalysis, ShellCommand } from "./shell/analyse.ts";
 import { patternAllows, patternRefuses, patternStrays } from "./shell/match-command.ts";
@@ -45,7 +45,9 @@ function rulesFor(policy: Policy, question: PermissionQuestion): Rule[] {
 function protectedTarget({ policy, question, analysis }: ShellCase): Decision | undefined {
   const folders = [question.cwd, ...analysis.directories.map((folder) => policy.resolvePath(folder, question.cwd))];
   const protectionAt = (path: string): string | undefined => {
-    const found = folders.map((folder) => protectionOf(policy.resolvePath(path, folder), policy.places));
+    const found = folders.map((folder) =>
+      protectionOfBoth({ real: policy.resolvePath(path, folder), written: path }, policy.places),
+    );
     return found.find((one) => one === "deny") ?? found.find((one) => one === "ask");
   };
   for (const { target, write } of analysis.redirections) {

@@ -6,7 +6,7 @@ import { approves } from "./approvals.ts";
 import { decideShell } from "./decide-shell.ts";
 import { pathRuleMatches } from "./path-scope.ts";
 import { byRule, type Decision, isInRoots, type PermissionQuestion, type Policy } from "./policy.ts";
-import { protectionOf } from "./protected-paths.ts";
+import { protectionOfBoth } from "./protected-paths.ts";
 import type { Rule } from "./rules.ts";
 import { urlMatches } from "./urls.ts";
 
@@ -34,8 +34,8 @@ function ruleApplies(rule: Rule, question: PermissionQuestion): boolean {
 function hardPolicy(policy: Policy, question: PermissionQuestion): Decision | undefined {
   const { access } = question;
   if (access.kind !== "write") return undefined;
-  const path = policy.resolvePath(access.path, question.cwd);
-  const protection = protectionOf(path, policy.places);
+  const path = { real: policy.resolvePath(access.path, question.cwd), written: access.path };
+  const protection = protectionOfBoth(path, policy.places);
   if (protection === "deny") {
     const why = "it can run code later or change troupe's own rules";
     return { decision: "deny", by: "policy", reason: `${access.path} is protected: ${why}` };

@@ -1,6 +1,7 @@
 /** The place an approval belongs to: the repository, whichever of its worktrees one stands in. */
 import * as fs from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
+import { smallText } from "../lib/node/small-file.ts";
 
 const MAX_POINTER_BYTES = 4096;
 
@@ -39,8 +40,4 @@ function realPath(path: string): string | undefined {
   }
 }
 
-function readSmall(path: string): string | undefined {
-  const stat = fs.statSync(path, { throwIfNoEntry: false });
-  if (!stat?.isFile() || stat.size > MAX_POINTER_BYTES) return undefined;
-  return fs.readFileSync(path, "utf8");
-}
+const readSmall = (path: string): string | undefined => smallText(path, MAX_POINTER_BYTES);

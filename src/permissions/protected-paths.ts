@@ -47,6 +47,15 @@ export function protectionOf(path: string, places: ProtectedPlaces): Protection 
   return undefined;
 }
 
+/** As `protectionOf`, where the name as it was written counts too: a link called .vscode is .vscode, wherever it leads. */
+export function protectionOfBoth(
+  path: { readonly real: string; readonly written: string },
+  places: ProtectedPlaces,
+): Protection {
+  const found = [protectionOf(path.real, places), protectionOf(`/${path.written}`, places)];
+  return found.find((one) => one === "deny") ?? found.find((one) => one === "ask");
+}
+
 /** Some file systems drop dots and spaces at the end of a name, and what follows a colon. */
 function trimmed(segment: string): string {
   return segment.replace(/:.*$/, "").replace(/[. ]+$/, "");

@@ -1,0 +1,229 @@
+/**
+ * Weaknesses that someone could bring in by one changed line. Each is put into a copy of the source and built; the case
+ * that watches must turn red. Those marked `control` have no switch: the control run uses a program built with them.
+ */
+export interface Weakness {
+  readonly id: string;
+  /** The attack that must notice. */
+  readonly watcher: string;
+  readonly changes: readonly Change[];
+  readonly control?: true;
+}
+
+interface Change {
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+const change = (file: string, from: string, to: string): readonly Change[] => [{ file, from, to }];
+
+export const weaknesses: readonly Weakness[] = [
+  {
+    id: "trusts-every-folder",
+    watcher: "A01",
+    changes: change("src/catalog/trust.ts", "if (forRun) return", "if (forRun || true) return"),
+  },
+  {
+    id: "sets-any-variable",
+    watcher: "A03",
+    changes: change("src/catalog/dotenv.ts", "if (isRefusedName(name))", "if (false)"),
+  },
+  {
+    id: "approves-without-arguments",
+    watcher: "A05",
+    changes: change(
+      "src/tools/mcp/config-pin.ts",
+      '["stdio", transport.command, transport.args, ',
+      '["stdio", transport.command, ',
+    ),
+  },
+  {
+    id: "no-limit-of-analysis",
+    watcher: "B02",
+    changes: change("src/permissions/decide-shell.ts", "if (analysis.exceeded !== undefined) {", "if (false) {"),
+  },
+  {
+    id: "blind-to-substitutions",
+    watcher: "B03",
+    changes: change("src/permissions/shell/collect.ts", "if (word.parts !== undefined) this.#parts(word, place);", ""),
+  },
+  {
+    id: "no-unwrapping",
+    watcher: "B06",
+    changes: change(
+      "src/permissions/shell/collect.ts",
+      "const unwrapped = unwrap(words);",
+      "const unwrapped = undefined as ReturnType<typeof unwrap>;",
+    ),
+  },
+  {
+    id: "allow-all-beats-deny",
+    watcher: "B16",
+    changes: change(
+      "src/permissions/decide-shell.ts",
+      "  return (\n    refusal(shell) ??",
+      "  return (\n    (policy.mode.allTools ? allowance(shell) : undefined) ??\n    refusal(shell) ??",
+    ),
+  },
+  {
+    // Two walls stand here, and either is enough.
+    id: "compares-names-only",
+    watcher: "C02",
+    changes: [
+      ...change(
+        "src/lib/node/paths.ts",
+        "!isInside(realPath, scope.roots)) throw",
+        "!isInside(asked, scope.roots)) throw",
+      ),
+      ...change("src/permissions/resolve-path.ts", "return fs.realpathSync.native(path);", "return path;"),
+    ],
+  },
+  {
+    id: "checks-by-name",
+    watcher: "C04",
+    changes: change(
+      "src/lib/node/paths.ts",
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source code
+      "child: (leaf) => `${pinned}/${leaf}`,",
+      "child: (leaf) => join(path, leaf),",
+    ),
+  },
+  {
+    id: "protects-no-names",
+    watcher: "C09",
+    changes: change(
+      "src/permissions/protected-paths.ts",
+      "  const folded = fold(path);\n",
+      "  const folded = fold(path);\n  if (folded !== places.stateRoot) return undefined;\n",
+    ),
+  },
+  {
+    id: "keeps-capabilities",
+    watcher: "D01",
+    changes: change("src/tools/shell/sandbox-profile.ts", ', "--cap-drop", "ALL"]', "]"),
+  },
+  {
+    id: "launcher-with-whole-environment",
+    watcher: "D02",
+    changes: change(
+      "src/tools/shell/start-shell.ts",
+      "...childEnvironment(options.environment ?? process.env, options.additions),",
+      "...(process.env as Record<string, string>),",
+    ),
+  },
+  {
+    id: "no-filter-of-calls",
+    watcher: "D03",
+    changes: change("src/tools/shell/sandbox.ts", '...["--seccomp", "9", "--"],', '...["--"],'),
+  },
+  {
+    id: "network-always",
+    watcher: "D04",
+    changes: change(
+      "src/tools/shell/sandbox-profile.ts",
+      '...(profile.network ? ["--share-net"] : [])',
+      '"--share-net"',
+    ),
+  },
+  {
+    id: "writable-hooks-of-git",
+    watcher: "D05",
+    changes: change("src/tools/shell/sandbox-profile.ts", '    ...readOnly(join(git, "hooks"), "folder", plan),\n', ""),
+  },
+  {
+    id: "links-left-alone",
+    watcher: "D05-links",
+    changes: change("src/tools/shell/sandbox-profile.ts", "plan.links.push(path);", ""),
+  },
+  {
+    id: "required-means-auto",
+    watcher: "D13",
+    changes: change(
+      "src/tools/shell/sandbox.ts",
+      '  if (mode === "required") {\n',
+      '  if (mode === ("never" as string)) {\n',
+    ),
+  },
+  {
+    id: "leaves-by-mode",
+    watcher: "D15",
+    changes: change(
+      "src/permissions/decide.ts",
+      '    case "sandbox-off":\n      return { decision: "ask"',
+      '    case "sandbox-off":\n      if (mode.allTools) return allow("mode", "every tool is allowed");\n      return { decision: "ask"',
+    ),
+  },
+  {
+    id: "children-inherit",
+    watcher: "E01",
+    changes: change(
+      "src/lib/node/child-environment.ts",
+      "if (passes && !looksSecret(name) && isUsable(value))",
+      "if (value !== undefined && (passes || true))",
+    ),
+  },
+  {
+    id: "log-without-redaction",
+    watcher: "E02",
+    control: true,
+    changes: change(
+      "src/session/event-log.ts",
+      "this.#redactor = options.redactor && createEventRedactor(options.redactor);",
+      "this.#redactor = undefined;",
+    ),
+  },
+  {
+    id: "shows-text-as-it-is",
+    watcher: "I01",
+    control: true,
+    changes: change(
+      "src/lib/text.ts",
+      "  if (!NOT_PLAIN.test(text) || !HARMFUL.test(text)) return text;\n",
+      "  if (NOT_PLAIN || HARMFUL) return text;\n",
+    ),
+  },
+  {
+    id: "tools-never-change",
+    watcher: "F02",
+    changes: change(
+      "src/tools/mcp/pins.ts",
+      'return pinned.hash === definitionHash(definition) ? "ok" : "changed";',
+      'return definitionHash(definition) === "" ? "changed" : "ok";',
+    ),
+  },
+  {
+    id: "sends-secrets",
+    watcher: "H02",
+    changes: change(
+      "src/lib/redact.ts",
+      "return holdsValue(text, { find, forms });",
+      "return forms.length > 1e9 && holdsValue(text, { find, forms });",
+    ),
+  },
+  {
+    id: "fetches-from-inside",
+    watcher: "H02",
+    changes: change(
+      "src/tools/web/target.ts",
+      "if (reason !== undefined) throw refused(url, literal",
+      "if (reason === '') throw refused(url, literal",
+    ),
+  },
+  {
+    id: "own-rules-unprotected",
+    watcher: "H05",
+    changes: [
+      ...change(
+        "src/permissions/protected-paths.ts",
+        'if (isBelow(places.stateRoot)) return places.writable.some(isBelow) ? undefined : "deny";',
+        "if (isBelow(places.stateRoot)) return undefined;",
+      ),
+    ],
+  },
+  {
+    id: "git-as-configured",
+    watcher: "J01",
+    changes: change("src/lib/node/git.ts", "GIT_CONFIG_COUNT: String(overrides.length),", 'GIT_CONFIG_COUNT: "0",'),
+  },
+];
