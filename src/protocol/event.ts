@@ -130,6 +130,7 @@ export const eventDefinitions = [
         delivery: z.enum(["idle", "steering", "queued"]).exactOptional(),
         source: text.exactOptional(),
         interactionId: text.exactOptional(),
+        agentMode: z.enum(["interactive", "plan", "autopilot", "shell"]).exactOptional(),
       }),
     barrier,
   ),

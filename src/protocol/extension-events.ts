@@ -48,7 +48,25 @@ const NotificationKind = z.discriminatedUnion("type", [
   z.object({ type: z.literal("unclassified"), metadata: JsonValue.exactOptional() }),
 ]);
 
+const Mode = z.enum(["interactive", "plan", "autopilot"]);
+
 export const extensionEvents = [
+  event("session.mode_changed", () => z.object({ previousMode: Mode, newMode: Mode }), barrier),
+  event(
+    "session.schedule_created",
+    () =>
+      z.object({
+        id: count,
+        prompt: text,
+        intervalMs: count.exactOptional(),
+        at: count.exactOptional(),
+        recurring: z.boolean().exactOptional(),
+        displayPrompt: text.exactOptional(),
+        origin: z.enum(["user", "model"]).exactOptional(),
+      }),
+    barrier,
+  ),
+  event("session.schedule_cancelled", () => z.object({ id: count }), barrier),
   event("hook.start", () => z.object({ hookInvocationId: text, hookType: text, input: JsonValue.exactOptional() })),
   event("hook.end", () =>
     z.object({

@@ -25,6 +25,8 @@ export const ownEvents = [
         messageId: text,
         content: text,
         mode: z.enum(["enqueue", "immediate"]),
+        displayPrompt: text.exactOptional(),
+        source: text.exactOptional(),
         attachments: z.array(Attachment).exactOptional(),
       }),
     barrier,

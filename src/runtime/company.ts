@@ -20,6 +20,8 @@ type Settings = Workspace["settings"]["effective"];
 
 /** Where an agent works, with hands of its own that end with it. */
 export interface AgentPlace extends Pick<Outfit, "cwd" | "roots" | "policy" | "ports"> {
+  /** What the agent must know of the place. */
+  readonly notes?: readonly string[];
   release(): Promise<void>;
 }
 
@@ -33,9 +35,11 @@ export interface CompanyParts {
   agents(): readonly AgentDefinition[];
   /** Everything the session has; the main agent may have less. */
   sessionTools(): readonly Tool[];
+  /** What of it the main agent has, unless told otherwise everything. */
+  mainTools?(): readonly Tool[];
   placeFor(task: TaskRecord): Promise<AgentPlace>;
-  /** A work tree for a task that asks for one. */
-  worktreeFor?(toolCallId: string): Promise<string>;
+  /** The folder of work trees, where there is a repository to make them from. */
+  readonly worktrees?: string | undefined;
   warn(message: string): void;
 }
 
@@ -61,13 +65,14 @@ export function companyOptions(parts: CompanyParts): CompanyOptions {
       const model = await modelFor(task.spec.model ?? nameOf(mainModel));
       const tools = toolsOf(task, parts.sessionTools(), limits.maxDepth);
       const skills = await preload(definition, parts);
-      const place = await parts.placeFor(task);
+      const { notes = [], ...rest } = await parts.placeFor(task);
+      const prelude = [...notes, skills].filter(Boolean).join("\n\n");
       const effort = effortOf(definition, { parts, settings, model });
       return {
-        ...place,
+        ...rest,
         model,
-        offer: { system: systemOf({ definition, parts, tools, cwd: place.cwd }), tools },
-        ...(skills !== "" && { prelude: skills }),
+        offer: { system: systemOf({ definition, parts, tools, cwd: rest.cwd }), tools },
+        ...(prelude !== "" && { prelude }),
         ...(effort !== undefined && { reasoningEffort: effort }),
       };
     },
@@ -85,7 +90,7 @@ async function cast(
 ): Promise<Cast> {
   const { definition } = request;
   const { parts, settings, modelFor } = how;
-  const parentTools = request.parentTools ?? parts.sessionTools().map(({ name }) => name);
+  const parentTools = request.parentTools ?? toolsOfMain(definition, parts).map(({ name }) => name);
   const { tools, unknown } = effectiveTools(definition, parentTools, {
     isReadOnly: (name) => parts.sessionTools().some((tool) => tool.name === name && tool.readOnly),
   });
@@ -104,9 +109,17 @@ async function cast(
   if ("refused" in answer) throw new TroupeError("usage", answer.refused);
   if (answer.warning !== undefined) warnings.push(answer.warning);
   const model = await usable(answer, { definition, parent, modelFor, warnings });
-  const worktree = request.isolation && (await parts.worktreeFor?.(request.toolCallId));
+  const worktree = request.isolation && parts.worktrees;
+  if (request.isolation && worktree === undefined) {
+    throw new TroupeError("usage", "A work tree of its own needs a git repository, and this folder is in none.");
+  }
   for (const warning of warnings) parts.warn(warning);
   return { tools, model, warnings, ...(worktree !== undefined && { worktree }) };
+}
+
+/** What is hidden from the main agent is there for an agent that lists it, and for no other. */
+function toolsOfMain({ tools }: AgentDefinition, parts: CompanyParts): readonly Tool[] {
+  return tools === null ? (parts.mainTools?.() ?? parts.sessionTools()) : parts.sessionTools();
 }
 
 /** What was asked for by name is used or refused; what an agent only prefers gives way, and that is said. */
@@ -135,9 +148,15 @@ function toolsOf(task: TaskRecord, sessionTools: readonly Tool[], maxDepth: numb
   const isDeepest = task.spec.depth >= maxDepth;
   return sessionTools.filter(
     ({ name, needs }) =>
-      (task.tools === null || task.tools.includes(name)) && !needs && !(isDeepest && NESTING.has(name)),
+      (task.tools === null || task.tools.includes(name)) &&
+      !needs &&
+      !MAIN_ONLY.has(name) &&
+      !(isDeepest && NESTING.has(name)),
   );
 }
+
+/** Only who speaks with the user says that the whole task is done. */
+const MAIN_ONLY = new Set(["task_complete"]);
 
 const NESTING = new Set(["task", "read_agent", "write_agent", "list_agents", "stop_agent", "subagents_run"]);
 

@@ -14,6 +14,11 @@ export class LateSession {
   #session: Session | undefined;
   offer: LiveOffer | undefined;
 
+  /** Once it is there. */
+  get session(): Session | undefined {
+    return this.#session;
+  }
+
   listen(session: Session): void {
     this.#session = session;
     for (const tell of this.#early.splice(0)) tell(session);

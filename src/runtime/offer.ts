@@ -1,12 +1,16 @@
+import type { AgentDefinition } from "../agents/agent.ts";
 import type { Instructions } from "../context/instructions.ts";
 import { skillShelf } from "../context/skills/load-skill.ts";
 import type { Skill } from "../context/skills/skill.ts";
 import { skillsLoaded } from "../context/skills/skills.ts";
 import { type PromptRequest, systemPrompt } from "../context/system-prompt.ts";
+import { toolsInMode } from "../session/modes.ts";
 import type { Offer } from "../session/start-run.ts";
 import { skillTools } from "../tools/builtin.ts";
 import type { ToolSearch } from "../tools/mcp/search.ts";
 import type { Tool } from "../tools/tool.ts";
+import type { ModeParts } from "./modes.ts";
+import { toolsOfLead } from "./preselect.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import { chooseTools, mainTools, type ToolChoice } from "./tool-choice.ts";
 
@@ -15,6 +19,9 @@ export interface OfferParts {
   /** Built in, and what the embedding program brings. */
   readonly tools: readonly Tool[];
   readonly choice: ToolChoice;
+  /** The agent that leads the session: nobody in it has tools beyond its. */
+  readonly lead?: AgentDefinition | undefined;
+  readonly mode: Pick<ModeParts, "current" | "section">;
   readonly skills: readonly Skill[];
   readonly instructions: Instructions;
   readonly mcp: SessionMcp | undefined;
@@ -56,21 +63,24 @@ export class LiveOffer implements Offer {
 
   /** Everything the session has, for agents that are given some of it. */
   get sessionTools(): readonly Tool[] {
-    const { tools, choice, mcp } = this.#parts;
-    return chooseTools([...tools, ...this.#shelf, ...(mcp?.tools ?? [])], choice);
+    const { tools, choice, mcp, lead } = this.#parts;
+    const chosen = chooseTools([...tools, ...this.#shelf, ...(mcp?.tools ?? [])], choice);
+    return lead ? toolsOfLead(lead, chosen) : chosen;
   }
 
-  /** The servers have other tools now. */
+  /** The servers have other tools now, or the mode is another one. */
   refresh(): void {
-    const { choice, search, prompt, instructions, mcp } = this.#parts;
-    const tools = mainTools(this.sessionTools, choice);
+    const { choice, search, prompt, instructions, mcp, lead, mode } = this.#parts;
+    // What is hidden from the main agent is there for an agent that lists it, also when that one leads.
+    const all = lead?.tools ? this.sessionTools : mainTools(this.sessionTools, choice);
+    const tools = toolsInMode(mode.current(), all);
     this.#seen = tools;
     if (search) {
       if (this.#search) this.#search.update(tools);
       else this.#search = search(tools);
     }
     const names = this.tools.filter(({ needs }) => !needs).map(({ name }) => name);
-    const extra = [prompt.extra, mcp?.instructions].filter(Boolean).join("\n\n");
+    const extra = [prompt.extra, mcp?.instructions, mode.section()].filter(Boolean).join("\n\n");
     this.#system = systemPrompt({
       ...prompt,
       tools: names,

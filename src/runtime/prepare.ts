@@ -11,29 +11,30 @@ import type { Stamp } from "../lib/stamp.ts";
 import { noUsage } from "../model/provider.ts";
 import { openGrants } from "../permissions/grants.ts";
 import { locationKey } from "../permissions/location.ts";
-import { protectionOf } from "../permissions/protected-paths.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { Checkpoints } from "../session/checkpoints.ts";
 import { commandCheckpoints } from "../session/command-checkpoints.ts";
 import type { Session, SessionOptions } from "../session/session.ts";
 import type { SessionLog } from "../store/store.ts";
-import { agentTools, interactiveTools } from "../tools/builtin.ts";
+import { agentTools, autopilotTools, coordinationTools, interactiveTools } from "../tools/builtin.ts";
 import { sessionDatabase } from "../tools/database/session-database.ts";
-import { rememberedFiles } from "../tools/files.ts";
 import type { Shells } from "../tools/shell/shells.ts";
 import type { Tool } from "../tools/tool.ts";
 import { allowsLocalhost } from "../tools/web/web-access.ts";
+import { agentPlaces } from "./agent-place.ts";
 import { companyOptions } from "./company.ts";
 import { LateSession } from "./late-session.ts";
 import type { Models } from "./models.ts";
+import { checkRunner, modeParts } from "./modes.ts";
 import { LiveOffer, offerWithServers } from "./offer.ts";
 import { type PermissionRequest, policyOf } from "./policy.ts";
+import { chooseLead, limitsOfLead } from "./preselect.ts";
 import type { ProcessParts } from "./process-parts.ts";
 import type { SessionRequest } from "./runtime.ts";
 import { sessionHookFactory } from "./session-hooks.ts";
 import { type SessionMcp, sessionMcp } from "./session-mcp.ts";
 import { lazyShells } from "./shells.ts";
-import { requireKnown } from "./tool-choice.ts";
+import { mainTools, requireKnown } from "./tool-choice.ts";
 import { version } from "./version.ts";
 import { openWorkspace, type Workspace } from "./workspace.ts";
 
@@ -67,24 +68,38 @@ export async function prepareSession(
   const listener = new LateSession();
   const context = placeOf(request.cwd);
   const wanted = request.model ?? (environmentNames(environment) ? undefined : parts.lastModel);
-  const [named, workspace] = await Promise.all([
+  const [named, opened] = await Promise.all([
     wanted === undefined ? undefined : parts.models.resolve(wanted),
     openWorkspace(request.workspace ?? {}, { context, stateRoot: home, environment, onNotice: listener.notice }),
   ]);
-  const { settings } = workspace;
+  const { settings } = opened;
+  const lead = await chooseLead({
+    wanted: request.agent,
+    events: log.events,
+    workspace: opened,
+    warn: (message) => listener.warn("agent", message),
+  });
+  const { workspace } = lead;
+  const isChosen = request.model !== undefined || environmentNames(environment);
   const model =
-    named ?? (await parts.models.resolve(environmentNames(environment) ? undefined : settings.effective.model));
-  if (request.limits?.costUsd !== undefined && model.costOf(noUsage) === null) throw priceUnknown(model.model);
+    (isChosen ? undefined : await lead.model((name) => parts.models.resolve(name))) ??
+    named ??
+    (await parts.models.resolve(environmentNames(environment) ? undefined : settings.effective.model));
+  const limits = limitsOfLead(lead.definition, request.limits);
+  const effort = request.reasoningEffort ?? lead.reasoningEffort ?? settings.effective.effortLevel;
+  if (limits?.costUsd !== undefined && model.costOf(noUsage) === null) throw priceUnknown(model.model);
   const files = join(log.directory, "files");
   const grants = openGrants({ disk, file: join(home, "permissions-config.json"), location: locationKey(context.cwd) });
   const granted = grants.allowedDirectories.flatMap((folder) => realOrNothing(folder));
   const added = request.paths === "all" ? [] : (request.paths ?? []).map(realFolder);
   const roots = request.paths === "all" ? [] : [context.cwd, ...added, ...granted, files];
-  const policy = policyOf(
+  const rules = policyOf(
     withoutBypass({ ...request.permissions, allPaths: request.paths === "all" }, settings, listener),
     { roots, stateRoot: home, writable: [files], servers: workspace.servers.servers.map(({ name }) => name) },
     { rules: settings.rules, notice: listener.notice },
   );
+  const { section, current, ...mode } = modeParts({ files, policy: rules, listener });
+  const { policy } = mode;
   const redactor = shared.redactor(settings.effective.secretEnvironmentVariables ?? []);
   const turns = { current: "" };
   const checkpoints = new Checkpoints({ directory: log.directory, disk, stamp, turn: () => turns.current });
@@ -94,8 +109,9 @@ export async function prepareSession(
     onTodosChanged: () => void listener.say("session.todos_changed", {}),
   });
   const network = request.permissions?.allUrls === true;
-  const newShells = (): Shells =>
+  const newShells = (own: { gitMounts?: () => Promise<readonly string[]> } = {}): Shells =>
     lazyShells({
+      ...own,
       sandbox: () => shared.sandboxes.get(network),
       folder: files,
       stamp,
@@ -106,14 +122,10 @@ export async function prepareSession(
       onWarning: (message) => listener.warn("shell", message),
     });
   const shells = newShells();
-  const newFiles = () =>
-    rememberedFiles({
-      keep: (changes) => checkpoints.keep(changes),
-      refuses: (path) => (protectionOf(path, policy.places) === "deny" ? "it is protected" : undefined),
-    });
   const { agents } = workspace.agents;
   const tools = [
     ...parts.tools,
+    ...autopilotTools,
     ...(request.askUser === false ? [] : interactiveTools),
     ...(request.delegation === false ? [] : delegationTools(agents)),
   ];
@@ -126,11 +138,18 @@ export async function prepareSession(
   // With servers the names of their tools are not known yet; then a slip of the finger is told, not refused.
   if (!mcp) requireKnown(tools, request.toolChoice);
   const offer = new LiveOffer({
-    prompt: { context, platform: process.platform, ...(request.systemMessage && { config: request.systemMessage }) },
+    prompt: {
+      context,
+      platform: process.platform,
+      ...(request.systemMessage && { config: request.systemMessage }),
+      ...(lead.definition && { agentPrompt: lead.definition.prompt }),
+    },
     tools,
     choice,
+    lead: lead.definition,
     skills: workspace.skills,
     instructions: workspace.instructions,
+    mode: { section, current },
     mcp,
     search: mcp && (await shared.searchFor(settings.effective.toolSearch)),
   });
@@ -149,6 +168,13 @@ export async function prepareSession(
     database,
     ...(mcp && { mcp: { servers: () => mcp.servers } }),
   };
+  const places = agentPlaces({
+    ...{ cwd: context.cwd, roots, policy, disk, checkpoints, newShells },
+    gitRoot: context.gitRoot,
+    sessionId: log.sessionId,
+    sessionFolder: log.directory,
+    shared: shareable,
+  });
   const options: SessionOptions = {
     log,
     stamp,
@@ -157,10 +183,19 @@ export async function prepareSession(
     offer: mcp ? offerWithServers(offer, mcp) : offer,
     cwd: context.cwd,
     roots,
-    policy,
+    ...mode,
+    ...(request.mode && { mode: request.mode }),
+    runCheck: checkRunner({ cwd: context.cwd, roots, newShells }),
+    surroundings: {
+      filesFolder: files,
+      skills: workspace.skills,
+      servers: () => (mcp ? serverEntries(mcp) : []),
+      readTodos: () => database.readTodos(),
+      readDependencies: () => database.readDependencies(),
+    },
     grants,
     redactor,
-    ports: { ...shareable, files: newFiles(), shells },
+    ports: { ...shareable, files: places.filesOf(), shells },
     ...(hooks && { hooks }),
     ...(request.delegation !== false && {
       company: companyOptions({
@@ -168,24 +203,18 @@ export async function prepareSession(
         workspace,
         models: parts.models,
         mainModel: model,
-        mainEffort: request.reasoningEffort ?? settings.effective.effortLevel,
+        mainEffort: effort,
         prompt: { context, platform: process.platform },
         agents: () => agents,
         sessionTools: () => offer.sessionTools,
-        placeFor: async () => {
-          const own = newShells();
-          return {
-            cwd: context.cwd,
-            roots,
-            policy,
-            ports: { ...shareable, files: newFiles(), shells: own },
-            release: () => own.closeAll(),
-          };
-        },
+        mainTools: () => mainTools(offer.sessionTools, choice),
+        placeFor: (task) => places.placeFor(task),
+        worktrees: context.gitRoot === undefined ? undefined : places.worktrees,
         warn: (message) => listener.warn("agent", message),
       }),
     }),
     ...(request.waitForAgentsMs !== undefined && { waitForAgentsMs: request.waitForAgentsMs }),
+    ...(request.wakes !== undefined && { wakes: request.wakes }),
     onFileAccess: (path, toolName) => listener.fileAccess(workspace, path, toolName),
     // All changes that followed from one message can be undone together.
     onMessage: (messageId) => {
@@ -198,15 +227,16 @@ export async function prepareSession(
     },
     context,
     largeOutputBytes: largeOutputBytes(environment),
-    ...(request.limits && { limits: request.limits }),
+    ...(limits && { limits }),
     ...(request.name !== undefined && { name: request.name }),
     ...(request.streaming !== undefined && { streaming: request.streaming }),
-    ...effortOf(request, settings.effective.effortLevel),
+    ...(effort !== undefined && { reasoningEffort: effort }),
   };
   for (const notice of workspace.notices) listener.notice(notice);
   return {
     options,
     started(session) {
+      lead.announce(session);
       listener.listen(session);
       shells.onFinished(() => listener.commandsEnded(shells));
     },
@@ -219,7 +249,7 @@ function delegationTools(agents: readonly AgentDefinition[]): Tool[] {
     agents: () => modelChoices(agents),
     find: (wanted: string) => findAgent(wanted, agents),
   };
-  return agentTools.map((make) => make(source));
+  return [...agentTools.map((make) => make(source)), ...coordinationTools.map((make) => make())];
 }
 
 /** The session's MCP servers, when any is configured; none is started here. */
@@ -251,6 +281,14 @@ function serversOf(what: {
   });
 }
 
+function serverEntries(mcp: SessionMcp) {
+  return mcp.servers.map((server) => {
+    const { status, error } = server.state();
+    const tools = server.knownDefinitions()?.length ?? 0;
+    return { name: server.config.name, status, tools, ...(error !== undefined && { error }) };
+  });
+}
+
 function availableTools(
   request: SessionRequest,
   configured: readonly string[] | undefined,
@@ -271,14 +309,6 @@ function withoutBypass(
     listener.warn("permissions", "Allowing everything is switched off in settings (disableBypassPermissionsMode).");
   }
   return rest;
-}
-
-function effortOf(
-  { reasoningEffort }: SessionRequest,
-  configured: SessionOptions["reasoningEffort"],
-): Pick<SessionOptions, "reasoningEffort"> {
-  const effort = reasoningEffort ?? configured;
-  return effort === undefined ? {} : { reasoningEffort: effort };
 }
 
 function placeOf(cwd: string): SessionOptions["context"] {

@@ -3,6 +3,7 @@
  * starts with `createRuntime`.
  */
 import { join, resolve } from "node:path";
+import type { SessionMode } from "../commands/command.ts";
 import type { SystemMessageConfig } from "../context/sections.ts";
 import { type Disk, nodeDisk } from "../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../lib/stamp.ts";
@@ -47,9 +48,15 @@ export interface SessionRequest {
   /** Folders beside `cwd` that tools may reach, or "all". */
   readonly paths?: readonly string[] | "all";
   readonly toolChoice?: ToolChoice;
+  /** The agent that leads the session from its first message on; `default` is nobody. */
+  readonly agent?: string;
+  /** False: what agents have to tell waits until the main agent is spoken to. */
+  readonly wakes?: boolean;
   readonly permissions?: PermissionRequest;
   /** What the folder brings, and what is used beside it. */
   readonly workspace?: WorkspaceRequest;
+  /** How far the agent goes by itself, at the start. */
+  readonly mode?: SessionMode;
   /** False: the main agent works alone. */
   readonly delegation?: boolean;
   /** How long a session that is done waits for agents in the background. */

@@ -45,6 +45,17 @@ export async function lastSession(store: Store, here: WorkingDirectory): Promise
   return best.summary.sessionId;
 }
 
+/** The last session of this folder or repository; never one of another place. */
+export async function sessionHere(store: Store, here: WorkingDirectory): Promise<string> {
+  const own = (await store.list())
+    .filter(({ cwd, gitRoot }) => cwd === here.cwd || (gitRoot !== undefined && gitRoot === here.gitRoot))
+    .sort((one, other) => other.updatedAt.localeCompare(one.updatedAt));
+  if (own[0]) return own[0].sessionId;
+  throw new TroupeError("usage", "No session has worked in this folder.", {
+    hint: "Name one with --session <id|name>.",
+  });
+}
+
 /** A name that stands for two sessions stands for none. */
 export async function requireFreeName(store: Store, name: string): Promise<void> {
   const taken = (await store.list()).find((summary) => summary.name?.toLowerCase() === name.toLowerCase());

@@ -53,6 +53,7 @@ export interface Workspace {
   readonly skills: readonly Skill[];
   readonly instructions: Instructions;
   readonly agents: AgentCatalog;
+  readonly agentSources: AgentSources;
   readonly servers: ResolvedServers;
   readonly serverSources: ServerSources;
   /** For the commands the agent runs there, and for nothing else. */
@@ -85,11 +86,12 @@ export async function openWorkspace(request: WorkspaceRequest, place: Place): Pr
   const trust = trustOf(settings.effective.trustedFolders ?? []);
   const parts = { request, place, root, trust, settings };
   const { plugins, notices: pluginNotices } = await pluginsOf(parts);
+  const sourcesOfAgents = agentSources(parts, plugins);
   const [hooks, skills, instructions, agents] = await Promise.all([
     hooksOf(parts, plugins),
     skillsOf(parts, plugins),
     instructionsOf(parts),
-    loadAgents(agentSources(parts, plugins)),
+    loadAgents(sourcesOfAgents),
   ]);
   const sources = serverSources(parts, plugins);
   const servers = resolveServers(sources);
@@ -103,6 +105,7 @@ export async function openWorkspace(request: WorkspaceRequest, place: Place): Pr
     skills: skills.skills,
     instructions,
     agents,
+    agentSources: sourcesOfAgents,
     servers,
     serverSources: sources,
     commandEnvironment: values.values,

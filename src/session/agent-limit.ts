@@ -1,31 +1,53 @@
-import type { LimitReached } from "../loop/run.ts";
+import type { EventData } from "../protocol/event.ts";
 import type { Registry } from "../tasks/registry.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
+import { type Amount, addAmounts, nothing, type Purse } from "./reservations.ts";
 
-/** Why another model call of this agent would be too much for it, or for any of those above it. */
-export function agentLimit(task: TaskRecord, registry: Registry): LimitReached | undefined {
-  for (
-    let one: TaskRecord | undefined = task;
-    one;
-    one = one.parentId === undefined ? undefined : registry.get(one.parentId)
-  ) {
-    const reached = limitOf(one, registry);
-    if (reached) return reached;
+/** What each agent has used, as soon as it is said: the registry hears of it only once it is on disk. */
+export class Ledger {
+  readonly #own = new Map<string, Amount>();
+  readonly #output = new Map<string, number>();
+
+  apply(agentId: string, { inputTokens, outputTokens, costUsd }: EventData<"troupe.usage">): void {
+    const used = { turns: 1, tokens: inputTokens + outputTokens, costUsd };
+    this.#own.set(agentId, addAmounts(this.#own.get(agentId) ?? nothing, used));
+    this.#output.set(agentId, (this.#output.get(agentId) ?? 0) + outputTokens);
   }
-  return undefined;
+
+  /** By the agent alone. */
+  own(agentId: string): Amount & { readonly outputTokens: number } {
+    return { ...(this.#own.get(agentId) ?? nothing), outputTokens: this.#output.get(agentId) ?? 0 };
+  }
+
+  reset(): void {
+    this.#own.clear();
+    this.#output.clear();
+  }
+
+  /** By the agent and everything below it. */
+  spent(taskId: string, registry: Pick<Registry, "get">): Amount {
+    let sum = nothing;
+    for (const [agentId, used] of this.#own) {
+      if (lineage(agentId, registry).some(({ id }) => id === taskId)) sum = addAmounts(sum, used);
+    }
+    return sum;
+  }
 }
 
-function limitOf(task: TaskRecord, registry: Registry): LimitReached | undefined {
-  const { limits } = task.spec;
-  if (!limits) return undefined;
-  const { calls, inputTokens, outputTokens, costUsd } = registry.usage(task.id);
-  const used = { turns: calls, tokens: inputTokens + outputTokens, cost: costUsd ?? Number.POSITIVE_INFINITY };
-  const allowed = { turns: limits.turns, tokens: limits.tokens, cost: limits.costUsd };
-  for (const limit of ["turns", "tokens", "cost"] as const) {
-    const most = allowed[limit];
-    if (most === undefined || used[limit] < most) continue;
-    const message = `Agent ${task.id} has used its share: ${used[limit]} of ${most} ${limit === "cost" ? "dollars" : limit}.`;
-    return { limit, allowed: most, used: used[limit], message };
+/** The budgets around an agent, its own first. What its children use comes out of its own. */
+export function sharesOf(task: TaskRecord, what: { registry: Pick<Registry, "get">; ledger: Ledger }): Purse[] {
+  const { registry, ledger } = what;
+  return lineage(task.id, registry).flatMap(({ id: owner, spec: { limits } }) =>
+    limits ? [{ owner, limits, spent: ledger.spent(owner, registry) }] : [],
+  );
+}
+
+/** The agent and those above it, without the main agent. */
+function lineage(id: string, registry: Pick<Registry, "get">): TaskRecord[] {
+  const line: TaskRecord[] = [];
+  for (let one = registry.get(id); one; ) {
+    line.push(one);
+    one = one.parentId === undefined ? undefined : registry.get(one.parentId);
   }
-  return undefined;
+  return line;
 }

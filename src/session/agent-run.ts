@@ -1,4 +1,5 @@
 /** One turn of an agent that works for another: the same loop, in the same log, under its own id. */
+import { quoted } from "../lib/quoting.ts";
 import { type Outcome, runLoop } from "../loop/loop.ts";
 import type { LimitReached } from "../loop/run.ts";
 import type { Emit } from "../protocol/event.ts";
@@ -8,6 +9,7 @@ import type { Broker } from "./broker.ts";
 import type { Conversation } from "./conversation.ts";
 import { History } from "./history.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
+import type { Expected } from "./reservations.ts";
 import { type RunSettings, startRun } from "./start-run.ts";
 
 /** Everything one agent is given; the rest it shares with the session. */
@@ -24,8 +26,11 @@ export interface OutputCheck {
   /** Said with its first message. */
   readonly instruction: string;
   /** What to tell it about an answer that does not fit; undefined when it does, or was told often enough. */
-  next(response: string): string | undefined;
-  problem(response: string): string | undefined;
+  next(response: string): Promise<string | undefined>;
+  /** The answer as it is handed on, or why it cannot be. */
+  judge(
+    response: string,
+  ): Promise<{ readonly ok: true; readonly response: string } | { readonly ok: false; readonly problem: string }>;
 }
 
 export interface AgentTurn {
@@ -44,7 +49,8 @@ export interface AgentTurn {
   takeMessages(): readonly TaskMessage[];
   /** What it must hear of its own agents. */
   takeNotices(emit: Emit): Promise<void>;
-  limitReached(): LimitReached | undefined;
+  limitReached(expected: Expected): LimitReached | undefined;
+  settled(): void;
   activity(text: string): void;
 }
 
@@ -54,7 +60,7 @@ const MAX_BLOCKS = 8;
 export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
   const { task, outfit, settings, emit, signal, conversation, broker, hooks } = turn;
   const { spec } = task;
-  const deadline = deadlineOf(spec.limits?.durationMs);
+  const deadline = deadlineOf(spec.limits?.durationMs, task.activeMs);
   const stop = deadline ? AbortSignal.any([signal, deadline]) : signal;
   const { check } = turn;
   await brief(turn, check);
@@ -75,11 +81,12 @@ export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
     hooks,
     source: "subagent",
     cacheKey: `${settings.log.sessionId}/${task.id}`,
-    limitReached: () => turn.limitReached(),
+    limitReached: (expected) => turn.limitReached(expected),
+    settled: () => turn.settled(),
     beforeStopping: gate.beforeStopping,
   });
   const outcome = await runLoop(run);
-  const timedOut = deadline?.aborted === true && !signal.aborted;
+  const timedOut = outcome.kind === "aborted" && deadline?.aborted === true && !signal.aborted;
   return endOf(outcome, { response: gate.rewritten() ?? lastWords(conversation), check, timedOut });
 }
 
@@ -99,12 +106,19 @@ async function brief(turn: AgentTurn, check: OutputCheck | undefined): Promise<v
   for (const [index, message] of messages.entries()) {
     const before = index === 0 ? parts : [];
     const after = index === 0 && !task.isBriefed && check ? [check.instruction] : [];
-    const shown = [...before, message.content, ...after].join("\n\n");
-    await emit("user.message", { ...told(message), ...(shown !== message.content && { transformedContent: shown }) });
+    await emit("user.message", told(message, [...before, wordsOf(message), ...after].join("\n\n")));
   }
 }
 
-const told = (message: TaskMessage) => ({ content: message.content, interactionId: message.id, source: "agent" });
+/** What another agent wrote is data, and says from whom it is. */
+function wordsOf({ content, from }: TaskMessage): string {
+  return from === undefined ? content : `<agent_message from="${from}">\n${quoted(content)}\n</agent_message>`;
+}
+
+function told(message: TaskMessage, shown = wordsOf(message)) {
+  const { content, id: interactionId } = message;
+  return { content, interactionId, source: "agent", ...(shown !== content && { transformedContent: shown }) };
+}
 
 function whoIs({ task, transcriptPath }: AgentTurn) {
   const { id, parentId, spec } = task;
@@ -124,7 +138,7 @@ function stopping(turn: AgentTurn, check: OutputCheck | undefined) {
   let rewritten: string | undefined;
   const beforeStopping = async (): Promise<"stop" | "continue"> => {
     const response = lastWords(turn.conversation);
-    const repair = check?.next(response);
+    const repair = await check?.next(response);
     if (repair !== undefined) {
       await emit("user.message", { content: repair, source: "output-schema" });
       return "continue";
@@ -144,12 +158,12 @@ function stopping(turn: AgentTurn, check: OutputCheck | undefined) {
   return { beforeStopping, rewritten: () => rewritten };
 }
 
-function endOf(
+async function endOf(
   outcome: Outcome,
   what: { response: string; check: OutputCheck | undefined; timedOut: boolean },
-): TurnEnd {
+): Promise<TurnEnd> {
   const { response, check, timedOut } = what;
-  if (timedOut) return { kind: "limit", message: "its time is up", response };
+  if (timedOut) return { kind: "limit", message: TIME_IS_UP, response };
   switch (outcome.kind) {
     case "aborted":
       return { kind: "aborted" };
@@ -159,10 +173,10 @@ function endOf(
       return { kind: "failed", error: outcome.error.message, response };
     case "done": {
       if (response.trim() === "") return { kind: "empty" };
-      const problem = check?.problem(response);
-      return problem === undefined
-        ? { kind: "answered", response }
-        : { kind: "invalid_output", error: problem, response };
+      const judged = (await check?.judge(response)) ?? { ok: true, response };
+      return judged.ok
+        ? { kind: "answered", response: judged.response }
+        : { kind: "invalid_output", error: judged.problem, response };
     }
   }
 }
@@ -176,6 +190,12 @@ function lastWords({ entries }: Conversation): string {
   return "";
 }
 
-function deadlineOf(milliseconds: number | undefined): AbortSignal | undefined {
-  return milliseconds === undefined ? undefined : AbortSignal.timeout(milliseconds);
+export const TIME_IS_UP = "its time is up";
+/** Timers count no further. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** Time is for all turns together; what it rests costs none. */
+function deadlineOf(durationMs: number | undefined, activeMs: number): AbortSignal | undefined {
+  if (durationMs === undefined) return undefined;
+  return AbortSignal.timeout(Math.max(0, Math.min(durationMs - activeMs, LONGEST_MS)));
 }

@@ -1,17 +1,27 @@
+import { basename, join } from "node:path";
 import { modelChoices } from "../agents/model-choices.ts";
 import { findAgent, suggestAgent } from "../agents/names.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Registry } from "../tasks/registry.ts";
-import type { TaskRequest, TaskStart, Tasks } from "../tools/tasks.ts";
+import type { TaskRecord } from "../tasks/task-record.ts";
+import type { MessageReceipt, TaskRequest, TaskStart, Tasks } from "../tools/tasks.ts";
 import { ToolError } from "../tools/tool.ts";
 import type { CompanyOptions } from "./company.ts";
+import type { Errands } from "./errands.ts";
 
 /** No call waits for an agent longer than this; the agent goes on. */
 const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
 
+interface AgentTasksParts {
+  readonly agentId: string | undefined;
+  readonly registry: Registry;
+  readonly errands: Errands;
+  readonly options: CompanyOptions;
+}
+
 /** The registry as one agent (nobody = the main agent) may use it: its own agents, in its own rights. */
-export function agentTasks(what: { agentId: string | undefined; registry: Registry; options: CompanyOptions }): Tasks {
-  const { agentId, registry, options } = what;
+export function agentTasks(what: AgentTasksParts): Tasks {
+  const { agentId, registry, errands, options } = what;
   const known = (id: string): string => {
     const meant =
       registry.get(id)?.id ??
@@ -22,39 +32,39 @@ export function agentTasks(what: { agentId: string | undefined; registry: Regist
   return {
     agents: () => modelChoices(options.agents()),
     start: (request, signal) => asToolError(start(what, request, signal)),
-    async read({ id, wait, timeoutMs, sinceTurn }, signal) {
+    async read({ id, wait, timeoutMs, sinceTurn, toolCallId }, signal) {
       const task = known(id);
-      const reader = { agentId, toolCallId: "" };
+      const reader = { agentId, toolCallId };
       if (wait) await registry.wait(task, { timeoutMs, signal, reader, ...(sinceTurn !== undefined && { sinceTurn }) });
       else await registry.wait(task, { timeoutMs: 0, signal, reader });
       signal.throwIfAborted();
       return registry.report(task, { viewer: agentId, ...(sinceTurn !== undefined && { sinceTurn }) });
     },
     async write(target, message) {
+      const send = async (id: string): Promise<MessageReceipt> => {
+        const task = registry.get(id);
+        return (task && (await errands.tell(task, message))) ?? registry.send(id, message, agentId);
+      };
       const ids =
         "ids" in target
           ? target.ids.map(known)
           : registry.list({ viewer: agentId, scope: target.scope, includeEnded: false }).map(({ id }) => id);
-      return Promise.all(ids.map((id) => registry.send(id, message, agentId)));
+      return Promise.all(ids.map((id) => send(id)));
     },
     list: ({ scope, includeEnded }) => registry.list({ viewer: agentId, includeEnded, ...(scope && { scope }) }),
-    async stop(id) {
+    async stop(id, toolCallId) {
       const task = known(id);
       const relation = registry.relationOf(agentId, task);
       if (agentId !== undefined && relation !== "child" && relation !== "descendant") {
         throw new ToolError(`Agent "${task}" was not started by you.`);
       }
-      await registry.cancel(task, { reader: { agentId, toolCallId: "" } });
+      await registry.cancel(task, { reader: { agentId, toolCallId } });
       return registry.report(task, { viewer: agentId });
     },
   };
 }
 
-async function start(
-  what: { agentId: string | undefined; registry: Registry; options: CompanyOptions },
-  request: TaskRequest,
-  signal: AbortSignal,
-): Promise<TaskStart> {
+async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortSignal): Promise<TaskStart> {
   const { agentId, registry, options } = what;
   const definition = findAgent(request.agentType, options.agents());
   if (!definition || !definition.infer) throw unknownAgent(request.agentType, options);
@@ -73,6 +83,7 @@ async function start(
   // Notices reach only the main agent, so an agent waits for those it starts.
   const mode = agentId === undefined ? request.mode : "sync";
   const { limits } = definition;
+  const worktree = cast.worktree ?? (parent && treeOf(parent));
   const outputSchema = request.outputSchema ?? definition.outputSchema;
   const { id, queued } = await registry.create({
     name: request.name,
@@ -88,13 +99,14 @@ async function start(
     model: cast.model,
     tools: cast.tools === null ? null : [...cast.tools],
     ...(limits && { limits: taskLimits(limits) }),
-    ...(cast.worktree !== undefined && { worktree: cast.worktree }),
+    ...(worktree !== undefined && { worktree }),
     ...(outputSchema && { outputSchema: outputSchema as NonNullable<TaskRequest["outputSchema"]> }),
   });
   if (mode === "background") return { kind: "background", id, queued };
   const reader = { agentId, toolCallId: request.toolCallId };
-  // Whoever stops the turn stops what the turn waits for.
-  const stop = (): void => void registry.cancel(id).catch(() => undefined);
+  // Whoever stops the turn stops what the turn waits for, also what it was just about to wait for.
+  const stop = (): void => void registry.cancel(id, { notice: "waits" }).catch(() => undefined);
+  if (signal.aborted) stop();
   signal.addEventListener("abort", stop, { once: true });
   const end = await registry
     .wait(id, { timeoutMs: MAX_WAIT_MS, signal, reader })
@@ -109,9 +121,17 @@ function taskLimits(limits: { turns?: number; tokens?: number; costUsd?: number;
   return { ...rest, ...(seconds !== undefined && { durationMs: seconds * 1000 }) };
 }
 
+/** Whoever works in a tree of its own has no one work outside of it: `<folder>` is one's own, `<folder>/<id>` another's. */
+function treeOf({ id, spec: { worktree } }: TaskRecord): string | undefined {
+  return worktree !== undefined && basename(worktree) === "worktrees" ? join(worktree, id) : worktree;
+}
+
 function unknownAgent(wanted: string, options: CompanyOptions): ToolError {
   const choices = modelChoices(options.agents());
-  const close = suggestAgent(wanted, options.agents());
+  const close = suggestAgent(
+    wanted,
+    options.agents().filter(({ infer }) => infer),
+  );
   const hint = close === undefined ? "" : ` Did you mean ${close}?`;
   return new ToolError(
     `There is no agent "${wanted}" to choose.${hint} Valid agent types: ${choices.map(({ name }) => name).join(", ")}.`,
@@ -119,7 +139,7 @@ function unknownAgent(wanted: string, options: CompanyOptions): ToolError {
 }
 
 /** What a registry refuses is for the model to read. */
-async function asToolError<T>(work: Promise<T>): Promise<T> {
+export async function asToolError<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     if (!(error instanceof TroupeError)) throw error;
     throw new ToolError(error.hint ? `${error.message} ${error.hint}` : error.message, { cause: error });

@@ -1,19 +1,22 @@
 import { join } from "node:path";
+import type { Redactor } from "../lib/redact.ts";
 import { type Outcome as LoopOutcome, runLoop } from "../loop/loop.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Emit } from "../protocol/event.ts";
-import type { Tasks } from "../tools/tasks.ts";
 import type { Broker } from "./broker.ts";
 import type { Budget } from "./budget.ts";
+import type { CompanyPorts } from "./company.ts";
 import { conclude } from "./conclude.ts";
 import type { Conversation } from "./conversation.ts";
 import type { EventLog } from "./event-log.ts";
+import { gatedStop } from "./gated-stop.ts";
 import type { History } from "./history.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
 import { endReason, hookedRun, hookedStop } from "./hooked-run.ts";
-import { type Inbox, type Incoming, queuedMessage } from "./inbox.ts";
+import { type AnsweringRules, type Inbox, type Incoming, queuedMessage } from "./inbox.ts";
 import type { Introduction } from "./introduction.ts";
 import { closeOpenCalls } from "./recover.ts";
+import type { Expected } from "./reservations.ts";
 import { type RunSettings, startRun } from "./start-run.ts";
 import { takesTime, takeUp } from "./take-up.ts";
 
@@ -38,7 +41,7 @@ interface AnsweringParts {
   readonly broker: Broker;
   readonly hooks: SessionHooks | undefined;
   /** The agents that work for the main agent, if it may have any. */
-  readonly tasks: Tasks | undefined;
+  readonly company: CompanyPorts | undefined;
   /** Makes the conversation anew from the log. */
   refold(): void;
   /** Told when a message stands in the log and its answer begins. */
@@ -106,9 +109,9 @@ export class Answering {
       this.#begun = true;
       waiting?.accepted();
       this.#parts.onTaken(message.messageId);
-      const outcome = await (answer === undefined ? this.#run(signal) : this.#say(answer));
+      const outcome = await (answer === undefined ? this.#run(signal, message.answering) : this.#say(answer));
       await conclude(outcome, emit);
-      return outcome;
+      return redacted(outcome, settings.redactor);
     } catch (cause) {
       const error = cause instanceof Error ? cause : new Error(String(cause));
       if (!taken) this.#refuse(message, waiting, error);
@@ -119,21 +122,27 @@ export class Answering {
     }
   }
 
-  #run(signal: AbortSignal): Promise<LoopOutcome> {
-    const { settings, emit, hooks, history, budget, inbox, broker, tasks } = this.#parts;
+  #run(signal: AbortSignal, rules: AnsweringRules = {}): Promise<LoopOutcome> {
+    const { settings, log: eventLog, emit, hooks, history, budget, inbox, broker, company } = this.#parts;
+    const since = eventLog.events.length;
     const { log, limits = {} } = settings;
     const transcriptPath = join(log.directory, "events.jsonl");
     const parts = {
       ...settings,
-      ports: { ...settings.ports, ...(tasks && { tasks }) },
+      ports: { ...settings.ports, ...company },
       ...{ emit, hooks, history, inbox, broker, signal },
       source: "top_level",
       cacheKey: log.sessionId,
-      limitReached: () => budget.reached(limits),
+      limitReached: (expected: Expected) => budget.reserve(undefined, { limits }, expected),
+      settled: () => budget.settle(undefined),
+      toolLimits: rules.tools,
     } as const;
-    const run = () =>
-      runLoop(startRun({ ...parts, beforeStopping: hookedStop({ hooks, emit, signal, transcriptPath }) }));
-    return hookedRun(run, { hooks, emit, signal });
+    const otherwise = hookedStop({ hooks, emit, signal, transcriptPath });
+    const { gate } = rules;
+    const events = () => eventLog.events.slice(since);
+    const beforeStopping = gate ? gatedStop({ gate: gate.ask, name: gate.name, events, emit, otherwise }) : otherwise;
+    const run = () => runLoop(startRun({ ...parts, beforeStopping }));
+    return hookedRun(run, { hooks, emit, signal }).finally(() => budget.settle(undefined));
   }
 
   /** A hook has answered in the model's place. */
@@ -167,4 +176,10 @@ export class Answering {
     const { openTurn: turnId } = conversation;
     if (turnId !== undefined) await emit("assistant.turn_end", { turnId });
   }
+}
+
+/** Whoever gets the answer without the log gets what the log has. */
+function redacted(outcome: LoopOutcome, redactor: Redactor | undefined): LoopOutcome {
+  if (outcome.kind !== "done" || !redactor) return outcome;
+  return { ...outcome, answer: redactor.text(outcome.answer) };
 }

@@ -208,8 +208,14 @@ export class Broker {
   }
 }
 
+/** The plan of plan mode: its text, and what an approval leads to. */
+export interface PlanPort {
+  content(): Promise<string>;
+  approved?(action: PlanAction): Promise<void>;
+}
+
 /** The person, as the tools see one. */
-export function brokerUser(broker: Broker, plan: { content(): Promise<string> }): User {
+export function brokerUser(broker: Broker, plan: PlanPort): User {
   return {
     async ask({ question, choices, allowFreeform, toolCallId }, signal) {
       const data = { question, allowFreeform, toolCallId, ...(choices && { choices: [...choices] }) };
@@ -217,7 +223,10 @@ export function brokerUser(broker: Broker, plan: { content(): Promise<string> })
     },
     async reviewPlan({ summary, actions, recommendedAction }, signal) {
       const data = { summary, actions: [...actions], recommendedAction, planContent: await plan.content() };
-      return availableOr(await broker.request("exit_plan_mode", data, { signal }), signal);
+      const decision = availableOr(await broker.request("exit_plan_mode", data, { signal }), signal);
+      if (decision !== "unavailable" && decision.approved)
+        await plan.approved?.(decision.selectedAction ?? "interactive");
+      return decision;
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { LimitReached } from "../loop/run.ts";
 import { addUsage, noUsage, type Usage } from "../model/provider.ts";
 import type { EventData, SessionEvent } from "../protocol/event.ts";
+import { type Expected, type Purse, Reservations, ROUNDING_USD, roundedUsd } from "./reservations.ts";
 
 /** What a user allows one run of the program to use. */
 export interface Limits {
@@ -20,6 +21,8 @@ export interface ModelTotals {
 /** Counts what model calls used: for the whole session from its log, and since this process took it up. */
 export class Budget {
   readonly #perModel = new Map<string, ModelTotals>();
+  /** What calls under way have set aside, of all agents. */
+  readonly reservations = new Reservations();
   #session: ModelTotals = nothing;
   #run: ModelTotals = nothing;
 
@@ -47,6 +50,26 @@ export class Budget {
     return this.#perModel;
   }
 
+  /**
+   * Before a model call of `who` (nobody = the main agent): sets aside what it may use, of the session's limits and of
+   * all `shares`, until it is settled. Says why not where it does not fit; then nothing is set aside.
+   */
+  reserve(
+    who: string | undefined,
+    from: { readonly limits: Limits; readonly shares?: readonly Purse[] },
+    expected: Expected,
+  ): LimitReached | undefined {
+    const { limits, shares = [] } = from;
+    const { calls: turns, usage, costUsd } = this.#run;
+    const spent = { turns, tokens: usage.inputTokens + usage.outputTokens, costUsd };
+    return this.reached(limits) ?? this.reservations.take(who, [...shares, { limits, spent }], expected);
+  }
+
+  /** The call has ended and is counted, or was never made. */
+  settle(who: string | undefined): void {
+    this.reservations.settle(who);
+  }
+
   /** Why another model call would be too much, if it would. */
   reached(limits: Limits): LimitReached | undefined {
     const { calls, usage, costUsd } = this.#run;
@@ -64,9 +87,6 @@ export class Budget {
   }
 }
 
-/** Sums of dollars drift by less than this; eight times ten cents reach eighty. */
-const ROUNDING_USD = 1e-9;
-
 const nothing: ModelTotals = { calls: 0, usage: noUsage, durationMs: 0, costUsd: 0 };
 
 function add(totals: ModelTotals, call: EventData<"troupe.usage">): ModelTotals {
@@ -74,7 +94,7 @@ function add(totals: ModelTotals, call: EventData<"troupe.usage">): ModelTotals 
     calls: totals.calls + 1,
     usage: addUsage(totals.usage, call),
     durationMs: totals.durationMs + call.durationMs,
-    costUsd: totals.costUsd === null || call.costUsd === null ? null : totals.costUsd + call.costUsd,
+    costUsd: totals.costUsd === null || call.costUsd === null ? null : roundedUsd(totals.costUsd + call.costUsd),
   };
 }
 

@@ -12,17 +12,21 @@ import type { Emit, SessionEvent } from "../protocol/event.ts";
 import type { TaskLimits, TurnEnd, TurnPorts } from "../tasks/ports.ts";
 import { Registry } from "../tasks/registry.ts";
 import type { TaskMessage, TaskRecord } from "../tasks/task-record.ts";
-import type { Tasks } from "../tools/tasks.ts";
-import { agentLimit } from "./agent-limit.ts";
-import { type Outfit, runAgentTurn } from "./agent-run.ts";
+import type { Tool, ToolPorts } from "../tools/tool.ts";
+import { Ledger, sharesOf } from "./agent-limit.ts";
+import { type Outfit, type OutputCheck, runAgentTurn } from "./agent-run.ts";
 import { agentTasks } from "./agent-tasks.ts";
 import type { Broker } from "./broker.ts";
 import type { Budget } from "./budget.ts";
 import { Conversation } from "./conversation.ts";
+import { coordinationOf } from "./coordination.ts";
+import { type AgentErrand, Errands } from "./errands.ts";
 import type { EventLog } from "./event-log.ts";
 import { sessionHooks } from "./hooked-calls.ts";
 import type { Notice } from "./inbox.ts";
+import { mcpTasksOf } from "./mcp-tasks.ts";
 import { closeOpenCalls } from "./recover.ts";
+import type { Expected } from "./reservations.ts";
 import type { RunSettings } from "./start-run.ts";
 
 /** What the runtime knows about agents. */
@@ -63,17 +67,22 @@ interface CompanyParts {
   readonly broker: Broker;
   readonly hooks: Hooks | undefined;
   /** For the main agent to hear. */
-  onNotice(notice: Notice, take: () => boolean): void;
+  onNotice(notice: Notice, how: { take(): boolean; wakes: boolean }): void;
   /** Somebody began or ended. */
   onChange(): void;
   onDefect(error: unknown): void;
 }
+
+/** How tools reach those who work for their agent. */
+export type CompanyPorts = Pick<ToolPorts, "tasks" | "coordination" | "mcpTasks">;
 
 export class Company {
   readonly registry: Registry;
   readonly #parts: CompanyParts;
   readonly #conversations = new Map<string, Conversation>();
   readonly #outfits = new Map<string, Promise<Outfit>>();
+  readonly #errands = new Errands();
+  readonly #ledger = new Ledger();
 
   constructor(parts: CompanyParts) {
     this.#parts = parts;
@@ -93,9 +102,9 @@ export class Company {
       keepLarge: (content) => settings.log.writeFile("agent-answer.txt", settings.redactor?.text(content) ?? content),
       readLarge: async (file) => (await settings.log.readFile(file)) ?? "(the file with this answer is gone)",
       onNotice: (parentId, notice) => {
-        const { content, kind } = notice;
+        const { content, kind, wakes } = notice;
         // Those of an agent are read by itself, before its next model call.
-        if (parentId === undefined) parts.onNotice({ content, kind }, () => notice.take());
+        if (parentId === undefined) parts.onNotice({ content, kind }, { take: () => notice.take(), wakes });
       },
       onChange: () => parts.onChange(),
       onDefect: parts.onDefect,
@@ -108,11 +117,13 @@ export class Company {
   /** Takes in an event of an agent as part of its conversation. */
   fold(event: SessionEvent): void {
     if (event.agentId === undefined) return;
+    if (event.type === "troupe.usage") this.#ledger.apply(event.agentId, event.data);
     this.#conversationOf(event.agentId).apply(event);
   }
 
   /** Forgets all conversations, to be told them anew. */
   reset(): void {
+    this.#ledger.reset();
     for (const conversation of this.#conversations.values()) conversation.reset();
   }
 
@@ -122,16 +133,22 @@ export class Company {
     await this.registry.restore();
   }
 
-  /** What an agent (nobody = the main agent) may do with others. */
-  tasksOf(agentId: string | undefined): Tasks {
-    return agentTasks({ agentId, registry: this.registry, options: this.#parts.options });
+  /** What an agent (nobody = the main agent) with these tools may do with others. */
+  portsOf(agentId: string | undefined, tools: () => readonly Tool[]): Required<CompanyPorts> {
+    const { options, settings } = this.#parts;
+    const errands = this.#errands;
+    const what = { agentId, registry: this.registry, errands, options };
+    const emitOf = (id: string): Emit => this.#emitOf(id);
+    return {
+      tasks: agentTasks(what),
+      coordination: coordinationOf({ ...what, tools, ledger: this.#ledger, emitOf, stamp: settings.stamp }),
+      mcpTasks: mcpTasksOf(what),
+    };
   }
 
   /** True while somebody works whose end will be told to the main agent. */
   get isBusy(): boolean {
-    return this.registry
-      .list({ includeEnded: false })
-      .some(({ status }) => status === "running" || status === "queued");
+    return this.registry.isBusy;
   }
 
   async close(): Promise<void> {
@@ -140,10 +157,9 @@ export class Company {
   }
 
   async #turn(task: TaskRecord, messages: readonly TaskMessage[], io: TurnPorts): Promise<TurnEnd> {
-    const { settings, broker, hooks } = this.#parts;
+    const { settings } = this.#parts;
     const { spec } = task;
     const emit = this.#emitOf(task.id);
-    const conversation = this.#conversationOf(task.id);
     const who = { toolCallId: spec.toolCallId, agentName: spec.agentName, agentDisplayName: spec.agentDisplayName };
     const began = settings.stamp.monotonic();
     const before = this.registry.usage(task.id);
@@ -152,28 +168,12 @@ export class Company {
       agentDescription: spec.description,
       ...(spec.model && { model: spec.model }),
     });
-    const end = await this.#outfit(task)
-      .then(async (outfit) => {
-        await closeOpen(conversation, emit);
-        const place = { sessionId: `${settings.log.sessionId}/${task.id}`, cwd: outfit.cwd };
-        return runAgentTurn({
-          task,
-          messages,
-          outfit: { ...outfit, ports: { ...outfit.ports, tasks: this.tasksOf(task.id) } },
-          settings,
-          conversation,
-          emit,
-          broker,
-          hooks: hooks && sessionHooks(hooks, place, emit),
-          signal: io.signal,
-          transcriptPath: join(settings.log.directory, "events.jsonl"),
-          takeMessages: () => this.registry.takeMessages(task.id),
-          takeNotices: (say) => this.#tellNotices(task.id, say),
-          limitReached: () => this.#limitOf(task),
-          activity: io.activity,
-        });
-      })
-      .catch((error: unknown): TurnEnd => failed(error, io.signal));
+    const errand = this.#errands.of(task);
+    const work = errand
+      ? errand.run(task, io, (how) => this.#asAgent(task, { messages, io, errand: how }))
+      : this.#asAgent(task, { messages, io });
+    const end = await work.catch((error: unknown): TurnEnd => failed(error, io.signal));
+    this.#parts.budget.settle(task.id);
     const after = this.registry.usage(task.id);
     const spent = {
       durationMs: Math.round(settings.stamp.monotonic() - began),
@@ -186,6 +186,34 @@ export class Company {
     return end;
   }
 
+  async #asAgent(task: TaskRecord, turn: AgentWork): Promise<TurnEnd> {
+    const { settings, broker, hooks, budget } = this.#parts;
+    const { messages, io, errand } = turn;
+    const emit = this.#emitOf(task.id);
+    const conversation = this.#conversationOf(task.id);
+    const outfit = await this.#outfit(task, errand);
+    await closeOpen(conversation, emit);
+    const place = { sessionId: `${settings.log.sessionId}/${task.id}`, cwd: outfit.cwd };
+    return runAgentTurn({
+      task,
+      messages,
+      outfit: { ...outfit, ports: { ...outfit.ports, ...this.portsOf(task.id, () => outfit.offer.tools) } },
+      settings,
+      conversation,
+      emit,
+      broker,
+      hooks: hooks && sessionHooks(hooks, place, emit),
+      signal: io.signal,
+      transcriptPath: join(settings.log.directory, "events.jsonl"),
+      check: await checkOf(task),
+      takeMessages: () => this.registry.takeMessages(task.id),
+      takeNotices: (say) => this.#tellNotices(task.id, say),
+      limitReached: (expected) => errand?.limitReached() ?? this.#reserve(task, expected),
+      settled: () => budget.settle(task.id),
+      activity: io.activity,
+    });
+  }
+
   async #tellNotices(agentId: string, say: Emit): Promise<void> {
     for (const notice of this.registry.notices(agentId)) {
       const { content, kind } = notice;
@@ -193,21 +221,28 @@ export class Company {
     }
   }
 
-  #limitOf(task: TaskRecord): LimitReached | undefined {
+  #reserve(task: TaskRecord, expected: Expected): LimitReached | undefined {
     const { budget, settings } = this.#parts;
-    return budget.reached(settings.limits ?? {}) ?? agentLimit(task, this.registry);
+    const shares = sharesOf(task, { registry: this.registry, ledger: this.#ledger });
+    return budget.reserve(task.id, { limits: settings.limits ?? {}, shares }, expected);
   }
 
-  #outfit(task: TaskRecord): Promise<Outfit> {
+  #outfit(task: TaskRecord, errand?: AgentErrand): Promise<Outfit> {
     const kept = this.#outfits.get(task.id);
     if (kept) return kept;
-    const { options } = this.#parts;
-    const definition = findAgent(task.spec.agentName, options.agents());
-    const made = definition
-      ? options.outfit(task, definition)
-      : Promise.reject(new Error(`There is no agent "${task.spec.agentName}" any more.`));
+    const made = errand?.outfit() ?? this.#outfitOfAgent(task);
     this.#outfits.set(task.id, made);
     return made;
+  }
+
+  async #outfitOfAgent(task: TaskRecord): Promise<Outfit> {
+    const { options } = this.#parts;
+    const { kind, agentName } = task.spec;
+    const definition = kind === "agent" ? findAgent(agentName, options.agents()) : undefined;
+    if (definition) return within(task, await options.outfit(task, definition));
+    throw new Error(
+      kind === "agent" ? `There is no agent "${agentName}" any more.` : "It ended with its process and cannot go on.",
+    );
   }
 
   async #release(id: string): Promise<void> {
@@ -227,6 +262,26 @@ export class Company {
     this.#conversations.set(agentId, made);
     return made;
   }
+}
+
+interface AgentWork {
+  readonly messages: readonly TaskMessage[];
+  readonly io: TurnPorts;
+  readonly errand?: AgentErrand;
+}
+
+/** Whatever it was given: no tool beyond those it may use. */
+function within({ tools }: TaskRecord, outfit: Outfit): Outfit {
+  if (tools === null) return outfit;
+  const { system } = outfit.offer;
+  return { ...outfit, offer: { system, tools: outfit.offer.tools.filter(({ name }) => tools.includes(name)) } };
+}
+
+/** Loaded where a task declares what its answer must fit: most do not. */
+async function checkOf({ spec }: TaskRecord): Promise<OutputCheck | undefined> {
+  if (!spec.outputSchema) return undefined;
+  const { outputCheck } = await import("./output-check.ts");
+  return outputCheck(spec.outputSchema);
 }
 
 async function closeOpen(conversation: Conversation, emit: Emit): Promise<void> {

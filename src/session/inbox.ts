@@ -1,3 +1,4 @@
+import type { StopGate } from "../commands/gate.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Attachment, Emit, EventData, SessionEvent } from "../protocol/event.ts";
 
@@ -11,11 +12,28 @@ export interface Incoming {
   readonly attachments?: readonly Attachment[];
   /** `immediate` reaches a working agent before its next model call; `enqueue` waits for its turn. */
   readonly mode: "enqueue" | "immediate";
+  /** What people see in its place. */
+  readonly displayPrompt?: string;
+  /** Who said it, when it was not a person. */
+  readonly source?: string;
+  /** For the answer to this message alone; neither outlives the process. */
+  readonly answering?: AnsweringRules;
   /** Set when it is a notice that woke the agent: then there is no message of a user. */
   readonly notice?: Notice;
 }
 
+/** How one message is to be answered. */
+export interface AnsweringRules {
+  /** Only these tools, for the main agent. */
+  readonly tools?: readonly string[];
+  /** Asked before the agent stops. */
+  readonly gate?: { readonly name: string; readonly ask: StopGate };
+}
+
 export interface SendOptions {
+  readonly displayPrompt?: string;
+  readonly source?: string;
+  readonly answering?: AnsweringRules;
   readonly prompt: string;
   readonly attachments?: readonly Attachment[];
   readonly mode?: Incoming["mode"];
@@ -112,22 +130,43 @@ export function userMessage(
   message: Incoming,
   delivery: NonNullable<EventData<"user.message">["delivery"]>,
 ): EventData<"user.message"> {
-  const { content, attachments, messageId: interactionId } = message;
-  return { content, delivery, interactionId, ...(attachments && { attachments: [...attachments] }) };
+  const { content, displayPrompt, source, attachments, messageId: interactionId } = message;
+  const isShownAsIs = displayPrompt === undefined || displayPrompt === content;
+  return {
+    ...(isShownAsIs ? { content } : { content: displayPrompt, transformedContent: content }),
+    delivery,
+    interactionId,
+    ...(source !== undefined && { source }),
+    ...(attachments && { attachments: [...attachments] }),
+  };
 }
 
 /** A prompt larger than this belongs in a file. */
 const MAX_MESSAGE_CHARACTERS = 16 * 1024 * 1024;
 
-export function incoming(messageId: string, { prompt, attachments, mode = "enqueue" }: SendOptions): Incoming {
+export function incoming(messageId: string, options: SendOptions): Incoming {
+  const { prompt, attachments, mode = "enqueue", displayPrompt, source, answering } = options;
   const size = prompt.length + (attachments?.length ? JSON.stringify(attachments).length : 0);
   if (size > MAX_MESSAGE_CHARACTERS) {
     const hint = "Put it into a file and let the prompt name the file.";
     throw new TroupeError("usage", "The message is larger than 16 MiB.", { hint });
   }
-  return { messageId, content: prompt, mode, ...(attachments?.length && { attachments }) };
+  return {
+    messageId,
+    content: prompt,
+    mode,
+    ...(attachments?.length && { attachments }),
+    ...(displayPrompt !== undefined && { displayPrompt }),
+    ...(source !== undefined && { source }),
+    ...(answering && { answering }),
+  };
 }
 
-export function queuedMessage({ attachments, notice: _, ...message }: Incoming): EventData<"troupe.message_queued"> {
+export function queuedMessage({
+  attachments,
+  notice: _,
+  answering: __,
+  ...message
+}: Incoming): EventData<"troupe.message_queued"> {
   return { ...message, ...(attachments && { attachments: [...attachments] }) };
 }

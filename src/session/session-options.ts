@@ -1,7 +1,25 @@
+import type { SessionMode } from "../commands/command.ts";
+import type { Skill } from "../context/skills/skill.ts";
 import type { Hooks } from "../hooks/fire.ts";
 import type { Emit, WorkingDirectory } from "../protocol/event.ts";
+import type { CheckResult } from "./autopilot.ts";
 import type { CompanyOptions } from "./company.ts";
 import type { RunSettings } from "./start-run.ts";
+
+/** What surfaces may know of a session beyond its conversation. */
+export interface Surroundings {
+  /** The session's own folder for files, absolute. */
+  readonly filesFolder: string;
+  readonly skills: readonly Skill[];
+  servers(): readonly {
+    readonly name: string;
+    readonly status: string;
+    readonly tools: number;
+    readonly error?: string;
+  }[];
+  readTodos(): Promise<readonly { readonly id: string; readonly status: string }[]>;
+  readDependencies(): Promise<readonly { readonly todoId: string; readonly dependsOn: string }[]>;
+}
 
 /** Everything a session is made of. */
 export interface SessionOptions extends RunSettings {
@@ -12,8 +30,17 @@ export interface SessionOptions extends RunSettings {
   readonly company?: CompanyOptions;
   /** How long an agent that is done waits for those in the background before the session counts as idle. */
   readonly waitForAgentsMs?: number;
+  /** False: what agents have to tell waits until the main agent is spoken to. */
+  readonly wakes?: boolean;
   /** Those who are told what happens and may have a say. */
   readonly hooks?: (emit: Emit) => Hooks;
+  readonly surroundings?: Surroundings;
+  /** What to begin with, unless the log says otherwise. */
+  readonly mode?: SessionMode;
+  /** Told the mode at the start and whenever it changes. */
+  readonly onMode?: (mode: SessionMode) => void;
+  /** Runs a command of the person's to check the work. Bounded; never rejects. */
+  readonly runCheck?: (command: string) => Promise<CheckResult>;
   /** Told before each message is answered, for what belongs to one message as a whole. */
   readonly onMessage?: (messageId: string) => void;
   /** Ends what its tools have open, before the log is let go of. */

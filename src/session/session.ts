@@ -19,18 +19,19 @@ import { History } from "./history.ts";
 import { sessionHooks } from "./hooked-calls.ts";
 import { Inbox, type Incoming, incoming, type Notice, type SendOptions } from "./inbox.ts";
 import { Introduction } from "./introduction.ts";
+import { ModeState } from "./mode-state.ts";
 import { recover } from "./recover.ts";
+import { restAfter } from "./rest.ts";
 import type { SessionOptions } from "./session-options.ts";
+import { Settling } from "./settling.ts";
 import { Stirring } from "./stirring.ts";
 import { shutdownData, summarise } from "./summary.ts";
 
 export type { Outcome, SendOptions, SessionOptions };
 
-/** How long a queue rests after a provider said "too many" without saying for how long. */
-const RATE_LIMIT_PAUSE_MS = 120_000;
-
 export class Session {
   readonly id: string;
+  readonly modes: ModeState;
   readonly #options: SessionOptions;
   readonly #conversation = new Conversation();
   readonly #introduction = new Introduction();
@@ -43,7 +44,7 @@ export class Session {
   readonly #answering: Answering;
   readonly #company: Company | undefined;
   readonly #stirring = new Stirring();
-  readonly #waiters = new Map<string, (outcome: Outcome) => void>();
+  readonly #settling = new Settling();
   readonly #startedAt: number;
   #name: string | undefined;
   #working: Promise<void> | undefined;
@@ -110,6 +111,8 @@ export class Session {
     this.#history = new History(this.#conversation, options.log);
     this.#introduction.restored();
     this.#emit = (type, data) => this.#log.emit(undefined, type, data);
+    const { mode, onMode } = options;
+    this.modes = new ModeState({ events: options.log.events, mode, onMode, emit: this.#emit });
     this.#broker = new Broker({ emit: this.#emit, stamp: options.stamp });
     const place = { sessionId: this.id, cwd: options.cwd };
     const hooks = options.hooks?.(this.#emit);
@@ -125,7 +128,7 @@ export class Session {
       inbox: this.#inbox,
       broker: this.#broker,
       hooks: hooks && sessionHooks(hooks, place),
-      tasks: this.#company?.tasksOf(undefined),
+      company: this.#company?.portsOf(undefined, () => options.offer.tools),
       refold: () => {
         this.#conversation.reset();
         this.#company?.reset();
@@ -159,6 +162,21 @@ export class Session {
 
   get title(): string | undefined {
     return this.#introduction.title;
+  }
+
+  /** What it was made of, for surfaces. */
+  get settings(): SessionOptions {
+    return this.#options;
+  }
+
+  async rename(name: string): Promise<void> {
+    await this.#emit("troupe.session_named", { name });
+    await this.#writeSummary();
+  }
+
+  /** True while messages or agents will set the main agent going again by themselves. */
+  get isPending(): boolean {
+    return this.#inbox.size > 0 || (this.#company?.isBusy ?? false);
   }
 
   /** The agents that work for the main one, for surfaces that show or steer them. */
@@ -261,7 +279,7 @@ export class Session {
     void this.#emit("pending_messages.modified", {});
     if (this.#working) {
       await this.#answering.keepQueued(message);
-      if (settle) this.#waiters.set(message.messageId, settle);
+      this.#settling.wait(message.messageId, settle);
       if (message.mode === "immediate") this.#inbox.steer(message);
       else this.#inbox.enqueue(message);
       this.#stirring.stir();
@@ -271,7 +289,7 @@ export class Session {
       return message;
     }
     const accepted = deferred<void>();
-    if (settle) this.#waiters.set(message.messageId, settle);
+    this.#settling.wait(message.messageId, settle);
     this.#inbox.enqueue(message);
     this.#working = this.#work({ messageId: message.messageId, accepted: accepted.resolve, refused: accepted.reject });
     await accepted.promise;
@@ -283,9 +301,7 @@ export class Session {
     let outcome: Outcome | undefined;
     /** Messages whose answer may go on: what agents in the background find is told in later turns. */
     const open: string[] = [];
-    const settleOpen = (): void => {
-      for (const messageId of open.splice(0)) this.#settle(messageId, outcome ?? { kind: "aborted" });
-    };
+    const settleOpen = (): void => this.#settling.settle(open.splice(0), outcome);
     do {
       for (let next = this.#next(); next; next = this.#next()) {
         if (!next.notice) settleOpen();
@@ -303,9 +319,7 @@ export class Session {
       settleOpen();
       void this.#emit("session.idle", aborted);
     } while (outcome?.kind !== "failed" && !this.#closing && this.#inbox.size > 0);
-    if (outcome?.kind === "failed" || this.#closing) {
-      for (const messageId of [...this.#waiters.keys()]) this.#settle(messageId, outcome ?? { kind: "aborted" });
-    }
+    if (outcome?.kind === "failed" || this.#closing) this.#settling.settleAll(outcome);
     this.#working = undefined;
   }
 
@@ -325,7 +339,8 @@ export class Session {
       budget: this.#budget,
       broker: this.#broker,
       hooks,
-      onNotice: (notice, take) => this.notify(notice, { take }),
+      onNotice: (notice, { take, wakes }) =>
+        this.notify(notice, { take, wakes: wakes && this.#options.wakes !== false }),
       onChange: () => {
         void this.#emit("session.background_tasks_changed", {});
         this.#stirring.stir();
@@ -338,18 +353,10 @@ export class Session {
     return this.#closing ? undefined : this.#inbox.takeNext(() => this.#options.stamp.id("message"));
   }
 
-  #settle(messageId: string, outcome: Outcome): void {
-    this.#waiters.get(messageId)?.(outcome);
-    this.#waiters.delete(messageId);
-  }
-
   async #restAfter(outcome: Outcome): Promise<void> {
-    if (outcome.kind !== "error" || outcome.error.kind !== "rate_limit") return;
-    const pause = outcome.error.retryAfterMs ?? RATE_LIMIT_PAUSE_MS;
-    const message = `Rate limited: ${this.#inbox.size} waiting, next try in ${Math.ceil(pause / 1000)} s.`;
-    void this.#emit("session.info", { infoType: "rate_limit_pause", message });
     this.#abort = stoppable();
-    await this.#options.stamp.sleep(pause, this.#abort.signal).catch(() => undefined);
+    const { stamp } = this.#options;
+    await restAfter(outcome, { waiting: this.#inbox.size, emit: this.#emit, stamp, signal: this.#abort.signal });
   }
 
   #fold(event: SessionEvent): void {

@@ -3,17 +3,19 @@ import type { Stamp } from "../lib/stamp.ts";
 import type { LimitReached, ModelCall, Run } from "../loop/run.ts";
 import type { Provider, Usage } from "../model/provider.ts";
 import type { Grants } from "../permissions/grants.ts";
-import type { Policy } from "../permissions/policy.ts";
+import type { PermissionQuestion, Policy } from "../permissions/policy.ts";
 import type { BinaryReference, Emit, EventData } from "../protocol/event.ts";
 import type { Image } from "../protocol/message.ts";
 import type { SessionLog } from "../store/store.ts";
 import type { Tool, ToolPorts } from "../tools/tool.ts";
-import { type Broker, brokerUser } from "./broker.ts";
+import { type Broker, brokerUser, type PlanPort } from "./broker.ts";
 import type { Limits } from "./budget.ts";
+import { expectedCall } from "./expected-call.ts";
 import type { History } from "./history.ts";
 import { hookedCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
 import { type Permitter, permitter } from "./permit.ts";
+import type { Expected } from "./reservations.ts";
 
 /** The model a session speaks to, with retries and limits already around it. */
 export interface SessionModel {
@@ -57,6 +59,10 @@ export interface RunSettings {
   readonly redactor?: Redactor;
   /** Told when a tool may touch a file, before it does; what there is to know there reaches the agent in time. */
   readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
+  /** Refuses what no rule, approval or mode can allow; why. For every agent of the session. */
+  readonly refuses?: (question: PermissionQuestion) => string | undefined;
+  /** The plan of plan mode, for whoever reviews it. */
+  readonly plan?: PlanPort;
   readonly limits?: Limits;
   /** Say the words as they arrive. */
   readonly streaming?: boolean;
@@ -75,9 +81,13 @@ interface RunParts extends RunSettings {
   readonly source: Run["source"];
   /** So that requests of one agent share a cache. */
   readonly cacheKey: string;
-  /** Why another model call would be too much, if it would. */
-  limitReached(): LimitReached | undefined;
+  /** Why another model call would be too much, if it would. Else what it may use is set aside until `settled`. */
+  limitReached(expected: Expected): LimitReached | undefined;
+  /** The call has ended, and what it used is counted. */
+  settled(): void;
   readonly beforeStopping: Run["beforeStopping"];
+  /** Only these tools, for this run. */
+  readonly toolLimits?: readonly string[] | undefined;
 }
 
 const ASSUMED_CONTEXT_WINDOW = 128_000;
@@ -85,7 +95,6 @@ const ASSUMED_CONTEXT_WINDOW = 128_000;
 /** Agent, model, tools and context become one Run: the only place where the loop's ports are filled. */
 export function startRun(parts: RunParts): Run {
   const { log, model, offer, emit, history } = parts;
-  const { redactor } = parts;
   const around = hookedCalls(parts.hooks);
   const opinion = hookOpinion(parts.hooks);
   let turns = 0;
@@ -96,7 +105,7 @@ export function startRun(parts: RunParts): Run {
       return offer.system;
     },
     get tools() {
-      return answerable(offer.tools, parts.broker);
+      return answerable(limited(offer.tools, parts.toolLimits), parts.broker);
     },
     ...(offer.find && { findTool: (name) => offer.find?.(name) }),
     cwd: parts.cwd,
@@ -115,17 +124,24 @@ export function startRun(parts: RunParts): Run {
     inbox: parts.inbox,
     nextTurnId: () => String(turns++),
     history: () => history.messages(),
-    permit: permitter({ ...parts, ...(opinion && { opinion }), ...(redactor && { refuses: carriesSecret(redactor) }) }),
+    permit: permitter({ ...parts, ...(opinion && { opinion }), refuses: refusals(parts) }),
     ...(around && { around }),
-    ports: { ...parts.ports, user: brokerUser(parts.broker, { content: async () => "" }) },
+    ports: { ...parts.ports, user: brokerUser(parts.broker, parts.plan ?? { content: async () => "" }) },
     usageInfo: () => ({
       currentTokens: Math.ceil((offer.system.length + history.characters) / 4),
       messagesLength: history.length,
       tokenLimit: model.contextWindow ?? ASSUMED_CONTEXT_WINDOW,
     }),
-    beforeModelCall: async () => parts.limitReached(),
+    async beforeModelCall() {
+      await history.messages(); // so that its length is known
+      const tools = limited(offer.tools, parts.toolLimits);
+      return parts.limitReached(expectedCall({ model, system: offer.system, tools, characters: history.characters }));
+    },
     beforeStopping: parts.beforeStopping,
-    spent: (call) => reportUsage(call, model, emit),
+    async spent(call) {
+      await reportUsage(call, model, emit);
+      parts.settled();
+    },
     bound: (content, toolName) => {
       const maxBytes = parts.largeOutputBytes ?? LARGE_OUTPUT_BYTES;
       // What goes to a file passes no event, so secrets are taken out here.
@@ -133,6 +149,15 @@ export function startRun(parts: RunParts): Run {
     },
     keepImages: (images) => keepImages(images, log),
   };
+}
+
+function limited(tools: readonly Tool[], names: readonly string[] | undefined): readonly Tool[] {
+  return names === undefined ? tools : tools.filter(({ name }) => names.includes(name));
+}
+
+function refusals({ redactor, refuses }: RunSettings): NonNullable<Permitter["refuses"]> {
+  const secret = redactor && carriesSecret(redactor);
+  return (question) => refuses?.(question) ?? secret?.(question);
 }
 
 /** Nothing known to be secret leaves in an address, a command or a call to a server, whatever is allowed. */

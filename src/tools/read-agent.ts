@@ -41,7 +41,8 @@ export const readAgent = defineTool({
     const waitSeconds = wait ? Math.min(timeout ?? DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS) : 0;
     // "From turn n on", counted from 0, is "after turn n", counted from 1.
     const since = since_turn === undefined ? {} : { sinceTurn: since_turn };
-    const read = tasks.read({ id, wait, timeoutMs: waitSeconds * 1000, ...since }, context.signal);
+    const { signal, toolCallId } = context;
+    const read = tasks.read({ id, wait, timeoutMs: waitSeconds * 1000, ...since, toolCallId }, signal);
     const report = await namingAgents(id, tasks, read);
     return { content: reportText(report, { waitedSeconds: waitSeconds, sinceTurn: since_turn }) };
   },

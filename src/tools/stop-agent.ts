@@ -11,7 +11,7 @@ export const stopAgent = defineTool({
   async run({ agent_id }, context) {
     const tasks = tasksOf(context);
     const id = idMeant(agent_id, tasks);
-    const report = await namingAgents(id, tasks, tasks.stop(id));
+    const report = await namingAgents(id, tasks, tasks.stop(id, context.toolCallId));
     const { task } = report;
     if (task.status === "cancelled") return { content: `Agent stopped. ${header(task)}${remains(report)}` };
     return { content: `Nothing to stop: the agent ${endSentence(reasonOf(task))} ${header(task)}` };

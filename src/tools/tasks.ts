@@ -92,7 +92,14 @@ export interface Tasks {
   agents(): readonly { readonly name: string; readonly description: string }[];
   start(request: TaskRequest, signal: AbortSignal): Promise<TaskStart>;
   read(
-    request: { readonly id: string; readonly wait: boolean; readonly timeoutMs: number; readonly sinceTurn?: number },
+    request: {
+      readonly id: string;
+      readonly wait: boolean;
+      readonly timeoutMs: number;
+      readonly sinceTurn?: number;
+      /** By which it is read; what it tells is told again when the call is cut off. */
+      readonly toolCallId: string;
+    },
     signal: AbortSignal,
   ): Promise<TaskReport>;
   write(
@@ -101,5 +108,5 @@ export interface Tasks {
   ): Promise<readonly MessageReceipt[]>;
   list(options: { readonly scope?: TaskScope; readonly includeEnded: boolean }): readonly TaskView[];
   /** Ends it and everything it started. */
-  stop(id: string): Promise<TaskReport>;
+  stop(id: string, toolCallId: string): Promise<TaskReport>;
 }

@@ -8,6 +8,7 @@ import type { Image } from "../protocol/message.ts";
 import type { Access } from "../protocol/permission.ts";
 import type { SessionDatabase } from "./database/session-database.ts";
 import type { Files } from "./files.ts";
+import type { McpTasks } from "./mcp/background.ts";
 import type { McpPort } from "./mcp/resources.ts";
 import type { Shells } from "./shell/shells.ts";
 import type { Coordination } from "./subagents/coordination.ts";
@@ -39,6 +40,7 @@ export interface ToolPorts {
   readonly tasks?: Tasks;
   readonly mcp?: McpPort;
   readonly coordination?: Coordination;
+  readonly mcpTasks?: McpTasks;
 }
 
 /** The only way a tool reaches the rest of troupe. */

@@ -5,6 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "@modelcontextprotocol/client";
 import * as z from "zod";
+import { isObject } from "../../lib/json.ts";
 import { cleanLine } from "./bounds.ts";
 import { LIBRARY_MS } from "./call-clock.ts";
 
@@ -26,12 +27,15 @@ export interface McpTaskStatus {
   readonly taskId: string;
   readonly status: "working" | "input_required" | "completed" | "failed" | "cancelled";
   readonly statusMessage?: string;
+  /** Tells the task something while it works; only where the server says it takes that. */
+  readonly steer?: (message: string) => Promise<void>;
 }
 
 const MIN_POLL_MS = 100;
 const MAX_POLL_MS = 5000;
 const DEFAULT_POLL_MS = 500;
 const CANCEL_MS = 2000;
+const MAX_FAILURES = 3;
 
 const task = z.object({
   taskId: z.string().min(1).max(512),
@@ -68,17 +72,42 @@ export async function callAsTask(request: TaskRequest): Promise<unknown> {
 async function untilEnded(first: z.infer<typeof task>, request: TaskRequest): Promise<void> {
   const { client, signal, timeoutMs } = request;
   const { taskId } = first;
+  const steer = steering(request, taskId);
   let current = first;
+  let failures = 0;
   while (current.status === "working") {
-    request.onStatus(shown(current));
+    request.onStatus(shown(current, steer));
     const wanted = current.pollInterval ?? DEFAULT_POLL_MS;
     await delay(Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, wanted)), undefined, { signal });
-    current = await client.request({ method: "tasks/get", params: { taskId } }, task, { timeout: timeoutMs, signal });
+    try {
+      const asked = { method: "tasks/get", params: { taskId } };
+      current = await client.request(asked, task, { timeout: timeoutMs, signal });
+      failures = 0;
+    } catch (error) {
+      // One answer that got lost is no end of the task.
+      if (signal.aborted || ++failures >= MAX_FAILURES) throw error;
+      continue;
+    }
     if (current.taskId !== taskId) throw new Error("the server answered about another task");
   }
   request.onStatus(shown(current));
 }
 
-function shown({ taskId, status, statusMessage }: z.infer<typeof task>): McpTaskStatus {
-  return { taskId, status, ...(statusMessage !== undefined && { statusMessage: cleanLine(statusMessage) }) };
+function shown({ taskId, status, statusMessage }: z.infer<typeof task>, steer?: McpTaskStatus["steer"]): McpTaskStatus {
+  return {
+    taskId,
+    status,
+    ...(statusMessage !== undefined && { statusMessage: cleanLine(statusMessage) }),
+    ...(steer && { steer }),
+  };
+}
+
+/** Not part of the protocol's core: a server that can do it says so among its capabilities. */
+function steering({ client, timeoutMs, signal }: TaskRequest, taskId: string): McpTaskStatus["steer"] {
+  const tasks: unknown = client.getServerCapabilities()?.tasks;
+  if (!isObject(tasks) || !isObject(tasks.steer)) return undefined;
+  return async (message) => {
+    const steer = { method: "tasks/steer", params: { taskId, message } };
+    await client.request(steer, anything, { timeout: timeoutMs, signal });
+  };
 }

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { isObject, type Json } from "../../lib/json.ts";
 import { type BoundCall, type Tool, type ToolContext, ToolError, type ToolResult } from "../tool.ts";
 import { PERSON_TIMEOUT_MS } from "../user.ts";
+import type { McpWork } from "./background.ts";
 import { cleanLine, cleanText } from "./bounds.ts";
 import type { McpServer } from "./connections.ts";
 import { modelNames } from "./names.ts";
@@ -101,16 +102,23 @@ async function run(offer: Offer, given: Record<string, Json>, context: ToolConte
   const info = { serverName: definition.server, toolName: definition.name, arguments: given, toolCallId };
   const meta = await options.beforeCall?.(info);
   signal.throwIfAborted();
-  const result = await server.call({
-    definition,
-    arguments: given,
-    toolCallId,
-    signal,
-    ...(meta && { meta }),
-    onProgress: (text) => context.progress(text),
-    onTask: (status) => options.onTask?.(info, status),
-  });
-  return toToolResult(result, { config: server.config, toolName: definition.name });
+  const work: McpWork = async (io) => {
+    const result = await server.call({
+      definition,
+      arguments: given,
+      toolCallId,
+      signal: io.signal,
+      ...(meta && { meta }),
+      onProgress: io.onProgress,
+      onTask(status) {
+        options.onTask?.(info, status);
+        io.onStatus(status);
+      },
+    });
+    return toToolResult(result, { config: server.config, toolName: definition.name });
+  };
+  if (definition.taskSupport === "required" && context.mcpTasks) return context.mcpTasks.start(info, work, signal);
+  return work({ signal, onProgress: (text) => context.progress(text), onStatus: () => undefined });
 }
 
 /** What the server lists now must be what the model was shown, and what the person approved. */

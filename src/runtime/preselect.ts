@@ -1,0 +1,219 @@
+/**
+ * An agent chosen to lead a session: the main agent works with its prompt, skills, model and servers, and with no tool
+ * it does not list. Whoever it starts has no more. The choice stands in the log, so that a resumed session keeps it.
+ */
+import type { AgentDefinition } from "../agents/agent.ts";
+import { effectiveTools } from "../agents/effective-tools.ts";
+import { findAgent, suggestAgent } from "../agents/names.ts";
+import { agentSettings } from "../catalog/agents-settings.ts";
+import { skillContext } from "../context/skills/load-skill.ts";
+import { clip } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { SessionEvent } from "../protocol/event.ts";
+import type { Limits } from "../session/budget.ts";
+import type { Session, SessionOptions } from "../session/session.ts";
+import type { SessionModel } from "../session/start-run.ts";
+import { resolveServers, type ServerSources } from "../tools/mcp/config.ts";
+import type { Tool } from "../tools/tool.ts";
+import type { Workspace } from "./workspace.ts";
+
+export interface Lead {
+  /** Nobody: the main agent is itself. */
+  readonly definition: AgentDefinition | undefined;
+  /** With the servers of the agent. */
+  readonly workspace: Workspace;
+  readonly reasoningEffort?: NonNullable<SessionOptions["reasoningEffort"]>;
+  /** The agent's model, if it can be had; throws where the agent insists. */
+  model(resolve: (name: string) => Promise<SessionModel>): Promise<SessionModel | undefined>;
+  /** What a reader of the log and the model must know of a choice that is new. */
+  announce(session: Session): void;
+}
+
+/** Who asks for this means nobody, unless there is an agent of that name. */
+export const NO_LEAD = "default";
+
+export async function chooseLead(what: {
+  /** The agent asked for now; otherwise it is the one the log knows of. */
+  wanted: string | undefined;
+  events: readonly SessionEvent[];
+  workspace: Workspace;
+  warn(message: string): void;
+}): Promise<Lead> {
+  const { wanted, events, workspace, warn } = what;
+  const before = selectedIn(events);
+  const name = wanted ?? before;
+  const definition = name === undefined ? undefined : leading(name, { workspace, isAsked: wanted !== undefined });
+  if (!definition) {
+    return {
+      definition,
+      workspace,
+      model: async () => undefined,
+      announce: (session) => void (before !== undefined && session.say("subagent.deselected", {})),
+    };
+  }
+  const isNew = definition.name !== before;
+  const skills = isNew ? await preload(definition, workspace, warn) : "";
+  const { reasoningEffort } = wishesOf(definition, workspace);
+  const effort = efforts.find((known) => known === reasoningEffort);
+  if (isNew) tellUnused(definition, warn);
+  return {
+    definition,
+    workspace: withServersOf(definition, workspace),
+    ...(effort !== undefined && { reasoningEffort: effort }),
+    // A session that goes on with the same agent goes on with the model it had.
+    model: async (resolve) =>
+      isNew || wanted !== undefined ? modelOf(definition, { workspace, resolve, warn }) : undefined,
+    announce(session) {
+      if (!isNew) return;
+      const { name: agentName, displayName: agentDisplayName, tools } = definition;
+      void session.say("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
+      if (skills !== "") void session.say("user.message", { content: skills, source: "agent-skills" });
+    },
+  };
+}
+
+/** What is left of a session's tools. */
+export function toolsOfLead(definition: AgentDefinition, tools: readonly Tool[]): readonly Tool[] {
+  const names = effectiveTools(
+    definition,
+    tools.map(({ name }) => name),
+    { isReadOnly: (name) => tools.some((tool) => tool.name === name && tool.readOnly === true) },
+  ).tools;
+  return tools.filter(({ name }) => names.includes(name));
+}
+
+/** The narrower of both, one by one. */
+export function limitsOfLead(definition: AgentDefinition | undefined, given: Limits | undefined): Limits | undefined {
+  const own = definition?.limits;
+  if (!own) return given;
+  const least = (key: keyof Limits): Limits => {
+    const values = [own[key], given?.[key]].filter((value) => value !== undefined);
+    return values.length === 0 ? {} : { [key]: Math.min(...values) };
+  };
+  return { ...least("turns"), ...least("tokens"), ...least("costUsd") };
+}
+
+const efforts = ["low", "medium", "high", "xhigh", "max"] as const;
+
+function selectedIn(events: readonly SessionEvent[]): string | undefined {
+  const last = events.findLast(
+    ({ type, agentId }) => agentId === undefined && (type === "subagent.selected" || type === "subagent.deselected"),
+  );
+  return last?.type === "subagent.selected" ? last.data.agentName : undefined;
+}
+
+function leading(
+  wanted: string,
+  { workspace, isAsked }: { workspace: Workspace; isAsked: boolean },
+): AgentDefinition | undefined {
+  const { agents, disabled } = workspace.agents;
+  const found = findAgent(wanted, agents);
+  if (found?.userInvocable) return found;
+  if (!found && isAsked && wanted === NO_LEAD) return undefined;
+  const name = clip(wanted, 80);
+  const kept = isAsked ? "" : ` It led this session; to go on without it: --agent ${NO_LEAD}.`;
+  if (found) {
+    throw new TroupeError("usage", `The agent '${name}' cannot be chosen: its file says user-invocable: false.`, {
+      hint: `Models can start it.${kept}`,
+    });
+  }
+  if (findAgent(wanted, disabled)) {
+    throw new TroupeError("usage", `The agent '${name}' is switched off by settings (subagents).`, {
+      hint: `Switch it on, or choose another: troupe agents list.${kept}`,
+    });
+  }
+  const close = suggestAgent(wanted, agents);
+  throw new TroupeError("usage", `Custom agent '${name}' not found.`, {
+    hint: `${close === undefined ? "See: troupe agents list." : `Did you mean ${close}?`}${kept}`,
+  });
+}
+
+async function preload(
+  definition: AgentDefinition,
+  workspace: Workspace,
+  warn: (message: string) => void,
+): Promise<string> {
+  if (definition.skills.length === 0) return "";
+  const { text, missing } = await skillContext(definition.skills, workspace.skills);
+  for (const { name, reason } of missing) warn(`The agent ${definition.name} names the skill ${name}: ${reason}`);
+  return text;
+}
+
+/** What is meant for an agent that someone starts, and not for one that leads. */
+function tellUnused({ name, isolation, outputSchema, limits }: AgentDefinition, warn: (message: string) => void): void {
+  const unused = [
+    isolation && "isolation",
+    outputSchema && "output-schema",
+    limits?.seconds !== undefined && "limits.seconds",
+  ].filter(Boolean);
+  if (unused.length > 0) warn(`The agent ${name} leads the session, so this has no effect: ${unused.join(", ")}.`);
+}
+
+function wishesOf(definition: AgentDefinition, { settings }: Workspace) {
+  const own = agentSettings(definition, settings.effective.subagents?.agents ?? {});
+  return {
+    models: own.model === undefined ? definition.models : [own.model, ...definition.models],
+    reasoningEffort: own.reasoningEffort ?? definition.reasoningEffort,
+  };
+}
+
+/** The first that can be used. A wish gives way, and that is said; who insists is heard. */
+async function modelOf(
+  definition: AgentDefinition,
+  how: { workspace: Workspace; resolve(name: string): Promise<SessionModel>; warn(message: string): void },
+): Promise<SessionModel | undefined> {
+  const unmet: string[] = [];
+  for (const wanted of wishesOf(definition, how.workspace).models) {
+    if (wanted.trim().toLowerCase() === "inherit") break;
+    try {
+      return await how.resolve(wanted);
+    } catch (error) {
+      if (!(error instanceof TroupeError)) throw error;
+      unmet.push(error.message);
+    }
+  }
+  if (unmet.length === 0) return undefined;
+  const { name, modelPolicy } = definition;
+  if (modelPolicy === "required") {
+    throw new TroupeError("configuration", `The agent ${name} needs a model that cannot be used: ${unmet.join(" ")}`, {
+      hint: "Set up that model, or give another with --model.",
+    });
+  }
+  how.warn(`The agent ${name} does not run on the model it prefers: ${unmet.join(" ")}`);
+  return undefined;
+}
+
+/** Whether they may run was decided when the agent was loaded; they are found as if its owner had configured them. */
+function withServersOf(definition: AgentDefinition, workspace: Workspace): Workspace {
+  const { mcpServers: servers } = definition;
+  if (servers === undefined || Object.keys(servers).length === 0) return workspace;
+  const sources = sourcesWith(definition, servers, workspace.serverSources);
+  const resolved = resolveServers(sources);
+  const known = new Set(workspace.servers.notices.map(({ message }) => message));
+  const notices = resolved.notices
+    .filter(({ message }) => !known.has(message))
+    .map(({ source, server, message }) =>
+      [source, ...(server === undefined ? [] : [`server ${server}`]), message].join(": "),
+    );
+  return { ...workspace, servers: resolved, serverSources: sources, notices: [...workspace.notices, ...notices] };
+}
+
+function sourcesWith(
+  { source, path, pluginName }: AgentDefinition,
+  servers: Readonly<Record<string, unknown>>,
+  sources: ServerSources,
+): ServerSources {
+  if (source === "program" || source === "builtin") return { ...sources, program: { ...sources.program, ...servers } };
+  if (source === "plugin") {
+    const plugins = (sources.plugins ?? []).map((plugin) =>
+      plugin.name === pluginName
+        ? { ...plugin, parts: [{ kind: "inline" as const, value: { mcpServers: servers } }, ...plugin.parts] }
+        : plugin,
+    );
+    return { ...sources, plugins };
+  }
+  const scope = source === "user" ? ("user" as const) : ("project" as const);
+  const file = path ?? source;
+  const folder = file.replace(/[\\/][^\\/]*$/, "");
+  return { ...sources, settings: [{ scope, source: file, folder, servers }, ...(sources.settings ?? [])] };
+}
