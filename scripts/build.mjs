@@ -1,7 +1,7 @@
 // Builds what the package ships: one CommonJS file for the command line (with V8's code cache beside it, so that a
 // start parses nothing), the library entries as ES modules, and their types. `npm ci` runs it through `prepare`.
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -46,6 +46,17 @@ await esbuild.build({
   define: { ...shared.define, "import.meta.url": "__troupe_url" },
   banner: { js: "const __troupe_url=require('node:url').pathToFileURL(__filename).href;" },
 });
+escapeNonAscii(join(root, "dist", "troupe.cjs"));
+
+/** esbuild leaves regular expressions as they are written; an escape means the same in them, in strings and templates. */
+function escapeNonAscii(file) {
+  const source = readFileSync(file, "utf8");
+  const escaped = source.replace(
+    /[^\u0000-\u007f]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+  writeFileSync(file, escaped);
+}
 
 await esbuild.build({
   ...shared,

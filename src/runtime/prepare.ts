@@ -31,6 +31,7 @@ import { type PermissionRequest, policyOf } from "./policy.ts";
 import { chooseLead, limitsOfLead } from "./preselect.ts";
 import type { ProcessParts } from "./process-parts.ts";
 import type { SessionRequest } from "./runtime.ts";
+import { sandboxWishes } from "./sandbox-settings.ts";
 import { sessionHookFactory } from "./session-hooks.ts";
 import { type SessionMcp, sessionMcp } from "./session-mcp.ts";
 import { lazyShells } from "./shells.ts";
@@ -109,10 +110,12 @@ export async function prepareSession(
     onTodosChanged: () => void listener.say("session.todos_changed", {}),
   });
   const network = request.permissions?.allUrls === true;
+  const wishes = sandboxWishes(settings.effective.sandbox, { root: workspace.root, stateRoot: home });
   const newShells = (own: { gitMounts?: () => Promise<readonly string[]> } = {}): Shells =>
     lazyShells({
       ...own,
-      sandbox: () => shared.sandboxes.get(network),
+      sandbox: () => shared.sandboxes.get(network, wishes.sandbox),
+      limits: wishes.limits,
       folder: files,
       stamp,
       disk,
@@ -159,7 +162,7 @@ export async function prepareSession(
     stamp,
     environment,
     projectRoot: workspace.root,
-    prepare: shared.programs([workspace.root], (message) => listener.warn("hook", message)),
+    prepare: shared.programs([workspace.root], { wishes, onWarning: (message) => listener.warn("hook", message) }),
     warn: (message) => listener.warn("hook", message),
   });
   /** What all agents of the session share; files and shells each has its own. */

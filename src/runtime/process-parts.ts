@@ -1,5 +1,6 @@
 import type { Settings } from "../catalog/settings-schema.ts";
 import type { Disk } from "../lib/node/disk.ts";
+import { isInside } from "../lib/node/paths.ts";
 import type { PrepareProgram } from "../lib/node/program.ts";
 import { createRedactor, type Redactor } from "../lib/redact.ts";
 import { secretValuesOf } from "../lib/redact-values.ts";
@@ -9,6 +10,7 @@ import type { ToolSearch } from "../tools/mcp/search.ts";
 import type { McpServerConfig } from "../tools/mcp/server.ts";
 import type { Tool } from "../tools/tool.ts";
 import { programPreparer } from "./programs.ts";
+import type { SandboxWishes } from "./sandbox-settings.ts";
 import { type SandboxSource, sandboxSource } from "./shells.ts";
 import { version } from "./version.ts";
 
@@ -16,7 +18,7 @@ import { version } from "./version.ts";
 export interface ProcessParts {
   readonly sandboxes: SandboxSource;
   /** How hooks and MCP servers of a workspace are started. */
-  programs(workspace: readonly string[], onWarning: (message: string) => void): PrepareProgram;
+  programs(workspace: readonly string[], how: ProgramsOf): PrepareProgram;
   connections(): Promise<McpConnections>;
   pins(onNotice: (message: string) => void): Promise<McpPins>;
   redactor(extraNames: readonly string[]): Redactor;
@@ -26,6 +28,11 @@ export interface ProcessParts {
   close(): Promise<void>;
 }
 
+interface ProgramsOf {
+  readonly wishes: SandboxWishes;
+  onWarning(message: string): void;
+}
+
 /** What a person signed in to before; a server that wants more is told of with the command to run. */
 async function signIn(config: McpServerConfig, { disk, home }: { disk: Disk; home: string }) {
   if (config.transport.type === "stdio") return undefined;
@@ -33,6 +40,8 @@ async function signIn(config: McpServerConfig, { disk, home }: { disk: Disk; hom
   const { fileSignIn } = await import("../tools/mcp/oauth-store.ts");
   return sessionSignIn({ config, store: fileSignIn({ disk, stateRoot: home, config }) });
 }
+
+const byLength = (one: string, other: string): number => one.length - other.length;
 
 export function processParts(options: {
   environment: Readonly<Record<string, string | undefined>>;
@@ -45,8 +54,26 @@ export function processParts(options: {
   const secrets: { value: string; name: string }[] = [];
   let connections: Promise<McpConnections> | undefined;
   let pins: Promise<McpPins> | undefined;
-  const programs: ProcessParts["programs"] = (workspace, onWarning) =>
-    programPreparer({ sandboxes, workspace, stateRoot: home, disk, onWarning });
+  const wishesOf = new Map<string, SandboxWishes>();
+  const preparer = (workspace: readonly string[], { wishes, onWarning }: ProgramsOf): PrepareProgram =>
+    programPreparer({
+      ...{ sandboxes, workspace, stateRoot: home, disk, onWarning },
+      settings: wishes.sandbox,
+      limits: wishes.limits,
+    });
+  const programs: ProcessParts["programs"] = (workspace, how) => {
+    for (const folder of workspace) wishesOf.set(folder, how.wishes);
+    return preparer(workspace, how);
+  };
+  /** Sessions share servers, so it is the folder of a server that says whose settings hold. */
+  const serverPrograms: PrepareProgram = (request) => {
+    const folder = [...wishesOf.keys()]
+      .filter((root) => isInside(request.cwd, [root]))
+      .sort(byLength)
+      .at(-1);
+    const wishes = wishesOf.get(folder ?? "") ?? [...wishesOf.values()].at(-1) ?? { sandbox: {}, limits: {} };
+    return preparer([], { wishes, onWarning: () => undefined })(request);
+  };
   return {
     sandboxes,
     programs,
@@ -57,7 +84,7 @@ export function processParts(options: {
             version,
             cwd: process.cwd(),
             environment,
-            prepare: programs([], () => undefined),
+            prepare: serverPrograms,
             authProvider: (config) => signIn(config, options),
           }),
       );

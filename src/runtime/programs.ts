@@ -10,6 +10,7 @@ import type { PreparedProgram, PrepareProgram, ProgramRequest } from "../lib/nod
 import { TroupeError } from "../protocol/errors.ts";
 import type { CommandLimits } from "../tools/shell/limits.ts";
 import type { Prepared } from "../tools/shell/sandbox.ts";
+import type { SandboxSettings } from "./sandbox-settings.ts";
 import type { SandboxSource } from "./shells.ts";
 
 export interface ProgramPreparerOptions {
@@ -25,6 +26,7 @@ export interface ProgramPreparerOptions {
    */
   readonly writable?: readonly string[];
   readonly limits?: Partial<CommandLimits>;
+  readonly settings?: SandboxSettings;
   onWarning?(message: string): void;
 }
 
@@ -66,7 +68,7 @@ function plain(request: ProgramRequest, start: Pick<PreparedProgram, "program" |
 }
 
 async function enter(request: ProgramRequest, options: ProgramPreparerOptions, cache: string): Promise<Prepared> {
-  const sandbox = await options.sandboxes.get(request.network);
+  const sandbox = await options.sandboxes.get(request.network, options.settings);
   const { workspace, writable = [] } = options;
   const place = { workspace: workspace.length > 0 ? workspace : [request.cwd], cwd: request.cwd };
   const wish = {

@@ -2,37 +2,27 @@ import { join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { MountPoints } from "../tools/shell/mount-points.ts";
-import type { Sandbox, SandboxMode, SandboxOptions } from "../tools/shell/sandbox.ts";
+import type { Sandbox, SandboxMode } from "../tools/shell/sandbox.ts";
 import type { FinishedCommand, Shells, ShellsOptions } from "../tools/shell/shells.ts";
+import type { SandboxSettings } from "./sandbox-settings.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** One for all sessions of a process; made, and looked for, with the first command. */
+/** One for all sessions of a process that want the same; made, and looked for, with the first command. */
 export interface SandboxSource {
-  get(network: boolean): Promise<Sandbox>;
+  get(network: boolean, settings?: SandboxSettings): Promise<Sandbox>;
   close(): Promise<void>;
 }
 
-/** What a person can set about the sandbox, in their own settings only. */
-export interface SandboxSettings extends Pick<SandboxOptions, "denied" | "writable" | "environmentFiles" | "profile"> {
-  /** Where there is no network otherwise; see `network-rules.ts`. */
-  readonly allowedHosts?: readonly string[];
-}
-
-export function sandboxSource(options: {
-  environment: Environment;
-  stateRoot: string;
-  disk: Disk;
-  settings?: SandboxSettings;
-}): SandboxSource {
+export function sandboxSource(options: { environment: Environment; stateRoot: string; disk: Disk }): SandboxSource {
   const { environment, stateRoot, disk } = options;
-  const { allowedHosts = [], ...settings } = options.settings ?? {};
-  const mode = sandboxMode(environment);
-  const made = new Map<boolean, Promise<Sandbox>>();
+  const ruled = sandboxMode(environment);
+  const made = new Map<string, Promise<Sandbox>>();
   let mountPoints: MountPoints | undefined;
   return {
-    get(network) {
-      const found = made.get(network);
+    get(network, { mode = "auto", allowedHosts = [], localNetwork = false, ...settings } = {}) {
+      const key = JSON.stringify([network, mode, allowedHosts, localNetwork, settings]);
+      const found = made.get(key);
       if (found) return found;
       const making = Promise.all([import("../tools/shell/sandbox.ts"), import("../tools/shell/mount-points.ts")]).then(
         ([{ createSandbox }, { MountPoints: Points }]) => {
@@ -40,15 +30,15 @@ export function sandboxSource(options: {
           mountPoints ??= new Points(join(stateRoot, "sandbox"), disk);
           return createSandbox({
             ...settings,
-            mode,
+            mode: ruled ?? mode,
             stateRoot,
-            network: network || { allowedHosts },
+            network: network || { allowedHosts, localNetwork },
             disk,
             mountPoints,
           });
         },
       );
-      made.set(network, making);
+      made.set(key, making);
       return making;
     },
     async close() {
@@ -91,9 +81,9 @@ export function lazyShells(
   };
 }
 
-/** Only the user's own environment decides; a project has no say. */
-function sandboxMode(environment: Environment): SandboxMode {
-  const wanted = environment.TROUPE_SANDBOX || "auto";
-  if (wanted === "auto" || wanted === "required" || wanted === "off") return wanted;
+/** The user's own environment goes before settings. */
+function sandboxMode(environment: Environment): SandboxMode | undefined {
+  const wanted = environment.TROUPE_SANDBOX || undefined;
+  if (wanted === undefined || wanted === "auto" || wanted === "required" || wanted === "off") return wanted;
   throw new TroupeError("configuration", `TROUPE_SANDBOX must be auto, required or off, not "${wanted}".`);
 }

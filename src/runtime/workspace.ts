@@ -18,7 +18,6 @@ import type { Skill } from "../context/skills/skill.ts";
 import { discoverSkills } from "../context/skills/skills.ts";
 import { workingDirectory } from "../context/working-directory.ts";
 import type { HookDefinition, HookNotice } from "../hooks/hooks.ts";
-import { loadHooks } from "../hooks/load.ts";
 import type { PinnedItem } from "../lib/pinned-item.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
 import { type ResolvedServers, resolveServers, type ServerSources } from "../tools/mcp/config.ts";
@@ -95,7 +94,8 @@ export async function openWorkspace(request: WorkspaceRequest, place: Place): Pr
   ]);
   const sources = serverSources(parts, plugins);
   const servers = resolveServers(sources);
-  const values = workspaceEnvironment({ folder: root, trust, secrets: "withheld" });
+  const secrets = settings.effective.sandbox?.allowEnvironmentFiles ? "given" : "withheld";
+  const values = workspaceEnvironment({ folder: root, trust, secrets });
   return {
     root,
     trust,
@@ -144,6 +144,8 @@ function pluginsOf({ request, place, root, trust, settings }: Parts) {
 
 async function hooksOf({ request, place, root, trust, settings }: Parts, plugins: readonly Plugin[]) {
   const { context, stateRoot, environment } = place;
+  if (!mayHaveHooks({ request, place, root, trust, settings }, plugins)) return { definitions: [], notices: [] };
+  const { loadHooks } = await import("../hooks/load.ts");
   const projectRoots =
     settings.disabledHooks === "none" && trust.state !== "none" ? [...new Set([root, context.cwd])] : [];
   const loaded = await loadHooks({
@@ -176,6 +178,17 @@ async function hooksOf({ request, place, root, trust, settings }: Parts, plugins
     return false;
   });
   return { definitions, notices: [...loaded.notices, ...unapproved] };
+}
+
+const HOOK_POLICIES = ["/etc/troupe/policy.d", "/etc/github-copilot/policy.d"];
+const HOOK_PLACES = [".troupe/hooks", ".github/hooks", ".claude/settings.json", ".claude/settings.local.json"];
+
+/** Most people have no hooks; then what reads them is not even loaded. */
+function mayHaveHooks({ request, place, root, settings }: Parts, plugins: readonly Plugin[]): boolean {
+  if ((request.hooks?.length ?? 0) > 0 || settings.hooks.length > 0 || plugins.length > 0) return true;
+  const folders = new Set([root, place.context.cwd]);
+  const places = [...folders].flatMap((folder) => HOOK_PLACES.map((name) => join(folder, name)));
+  return [...HOOK_POLICIES, join(place.stateRoot, "hooks"), ...places].some((path) => existsSync(path));
 }
 
 function hookItem({ pinned }: HookDefinition): PinnedItem {

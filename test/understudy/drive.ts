@@ -6,6 +6,7 @@ import { understudy } from "../../src/model/understudy/understudy.ts";
 import type { Message, ToolCall } from "../../src/protocol/message.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "../../src/session/large-output.ts";
 import { builtinTools } from "../../src/tools/builtin.ts";
+import type { Tasks } from "../../src/tools/tasks.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 
 export interface Played {
@@ -16,11 +17,16 @@ export interface Played {
   readonly messages: readonly Message[];
 }
 
-export async function drive(
-  cwd: string,
-  prompt: string,
-  options: { tools?: readonly Tool[]; history?: readonly Message[]; scratch?: string; system?: string } = {},
-): Promise<Played> {
+interface DriveOptions {
+  readonly tools?: readonly Tool[];
+  readonly history?: readonly Message[];
+  readonly scratch?: string;
+  readonly system?: string;
+  /** Who starts other agents. */
+  readonly tasks?: Tasks;
+}
+
+export async function drive(cwd: string, prompt: string, options: DriveOptions = {}): Promise<Played> {
   const tools = options.tools ?? builtinTools;
   const scratch = options.scratch ?? join(cwd, "..", "scratch");
   const messages: Message[] = [...(options.history ?? []), { role: "user", content: prompt }];
@@ -34,7 +40,9 @@ export async function drive(
     messages.push({ role: "assistant", content: text, calls });
     if (calls.length === 0) return { answer: text, modelCalls, turns, messages };
     turns.push(calls.map((call) => `${call.name} ${JSON.stringify(call.arguments)}`));
-    messages.push(...(await Promise.all(calls.map((call) => runCall(call, { tools, cwd, scratch })))));
+    messages.push(
+      ...(await Promise.all(calls.map((call) => runCall(call, { tools, cwd, scratch, tasks: options.tasks })))),
+    );
   }
   throw new Error("The understudy asked for tools twelve times.");
 }
@@ -52,7 +60,7 @@ async function askOnce(request: ModelRequest, signal: AbortSignal): Promise<{ te
 
 async function runCall(
   call: ToolCall,
-  place: { tools: readonly Tool[]; cwd: string; scratch: string },
+  place: { tools: readonly Tool[]; cwd: string; scratch: string; tasks: Tasks | undefined },
 ): Promise<Message> {
   const tool = place.tools.find((one) => one.name === call.name);
   const { toolCallId } = call;
@@ -61,9 +69,10 @@ async function runCall(
   try {
     const roots = [place.cwd, place.scratch];
     const signal = new AbortController().signal;
+    const ports = place.tasks === undefined ? {} : { tasks: place.tasks };
     const result = await tool
       .bind(call.arguments)
-      .run({ cwd: place.cwd, roots, toolCallId, signal, progress: () => {} });
+      .run({ cwd: place.cwd, roots, toolCallId, signal, progress: () => {}, ...ports });
     const log = {
       async writeFile(name: string, content: string) {
         const path = join(place.scratch, `${toolCallId}-${name}`);

@@ -109,3 +109,28 @@ export function monorepo(packages: number): Record<string, string> {
   }
   return files;
 }
+
+/** Three parts of some size in `src`, one of tests and a folder that is too small to be one. */
+export function manyParts(): Record<string, string> {
+  const files: Record<string, string> = {
+    "README.md": "# Depot\n\nDepot sells what it has in stock.\n",
+    "package.json": '{\n  "name": "depot",\n  "bin": "bin/depot.js"\n}\n',
+    "bin/depot.js": 'import "../src/orders/orders.js";\n',
+    "src/orders/orders.ts":
+      '/** Orders, from the wish to the parcel. */\nimport { take } from "../stock/stock.ts";\nimport { price } from "./price.ts";\n\nexport const order = () => price(take());\n',
+    "src/orders/price.ts":
+      '/** What something costs today. */\nimport { round } from "../lib/round.ts";\n\nexport const price = (amount: number) => round(amount);\n',
+    "src/stock/stock.ts": "/**\n * Stock: what lies on the shelves.\n */\nexport const take = () => 1;\n",
+    "src/lib/lib.ts": "/** Small things that know nothing of shops. */\nexport {};\n",
+    "src/lib/round.ts": "export const round = Math.round;\n",
+  };
+  for (const part of ["orders", "stock", "lib"]) {
+    for (let number = 1; number <= 5; number++) {
+      const text =
+        part === "orders" ? 'import { price } from "./price.ts";\n\nexport const a = price;\n' : "export {};\n";
+      files[`src/${part}/more-${number}.ts`] = text;
+      files[`test/${part}-${number}.test.ts`] = `import "../src/${part}/more-${number}.ts";\n`;
+    }
+  }
+  return files;
+}

@@ -1,5 +1,6 @@
 /** What the last prompt asks for. Pure; the table of prompts in the test beside it is the specification. */
 import { cutLine, cutQuestion, findBlock, isBinaryText } from "./bounds.ts";
+import { partAskedFor } from "./delegate.ts";
 import {
   ACTION,
   BARE,
@@ -25,6 +26,7 @@ export type Task =
   | { readonly kind: "find"; readonly terms: readonly Term[]; readonly want: "definition" | "uses" | "any" }
   | { readonly kind: "explain"; readonly path: string; readonly line?: number; readonly terms: readonly Term[] }
   | { readonly kind: "changes" }
+  | { readonly kind: "part"; readonly folder: string }
   | { readonly kind: "data"; readonly question: string; readonly data: string }
   | { readonly kind: "beyond"; readonly verb: string; readonly path?: string; readonly terms: readonly Term[] }
   | { readonly kind: "greeting" | "thanks" | "help" }
@@ -48,6 +50,8 @@ export function readTask(prompts: readonly string[]): Task {
 }
 
 function readPrompt(whole: string): Task {
+  const folder = partAskedFor(whole);
+  if (folder !== undefined) return { kind: "part", folder };
   const prompt = cutQuestion(whole);
   if (RECAP.test(prompt)) return { kind: "recap" };
   const piped = splitData(whole);

@@ -1,11 +1,14 @@
 /** "How is this repository organised?" */
+import { isOpen, partsOf } from "./delegate.ts";
 import { entryPointsOf } from "./entry-points.ts";
 import { importantFolders, speakersOf } from "./folders.ts";
 import { baseName, isCode, isTest } from "./languages.ts";
 import { isManifest, manifestRank, readManifest } from "./manifests.ts";
 import { ask, glob, type PlannedCall, type Scene, type Step, view, wholeLinesOf } from "./plan.ts";
+import { remarkFor } from "./remarks.ts";
+import { reportsOf } from "./report.ts";
 import { askSurvey, surveyOf } from "./survey.ts";
-import { type Focus, remarkFor, writeOverview } from "./write-overview.ts";
+import { type Focus, writeOverview } from "./write-overview.ts";
 
 const HEAD = [1, 40] as const;
 const README_HEAD = [1, 60] as const;
@@ -22,10 +25,15 @@ export function planOverview(scene: Scene, focus?: Focus): Step {
   const survey = surveyOf(scene);
   const folders = importantFolders(survey.files, MAX_FOLDERS);
   const manifests = topManifests(survey.files);
-  const speakers = folders.flatMap((folder) => speakersOf(folder, survey.files).slice(0, 1));
+  const parts = focus === undefined ? partsOf(scene, folders) : [];
+  const reports = reportsOf(scene, parts, new Set(survey.files));
+  const others = new Set([...parts.filter((part) => isOpen(scene, part)), ...reports].map(({ folder }) => folder));
+  const mine = folders.filter((folder) => !others.has(folder.path));
+  const speakers = mine.flatMap((folder) => speakersOf(folder, survey.files).slice(0, 1));
   const readme = topReadme(survey.files);
   const leads = folders.length < FEW_FOLDERS ? leadingFiles(survey.files) : [];
   const read = ask(scene, [
+    ...parts.map(({ call }) => call),
     ...(readme === undefined ? [] : [view(readme, README_HEAD)]),
     ...manifests.map((path) => view(path)),
     ...speakers.map(head),
@@ -35,14 +43,16 @@ export function planOverview(scene: Scene, focus?: Focus): Step {
 
   const facts = manifests.flatMap((path) => readManifest(path, wholeLinesOf(scene, path)) ?? []);
   const entries = entryPointsOf(survey.files, facts);
-  const silent = folders.filter((folder) => remarkFor(scene, folder, survey.files) === undefined);
+  const sight = { scene, files: survey.files, reports };
+  const silent = mine.filter((folder) => remarkFor(sight, folder) === undefined);
   const more = [
     ...entries.flatMap((entry) => (entry.source === undefined ? [] : [head(entry.source)])),
     ...silent.flatMap((folder) => speakersOf(folder, survey.files).slice(1, 2).map(head)),
   ];
   const again = ask(scene, more);
   if (again !== undefined) return again;
-  return { kind: "answer", text: writeOverview(scene, { survey, folders, facts, entries, readme, leads, focus }) };
+  const found = { survey, folders, facts, entries, readme, leads, focus, parts, reports };
+  return { kind: "answer", text: writeOverview(scene, found) };
 }
 
 function head(path: string): PlannedCall {

@@ -143,7 +143,8 @@ export function grepped(scene: Scene, call: PlannedCall): Hits {
 export function hindrances(scene: Scene, wanted: readonly string[]): string[] {
   const absent = wanted.filter((name) => !scene.tools.has(name));
   const failures = scene.exchanges
-    .filter((exchange) => exchange.failed && !isMissing(exchange.content))
+    // Of agents that failed, the plan that sent them speaks.
+    .filter((exchange) => exchange.failed && exchange.name !== "task" && !isMissing(exchange.content))
     .map((exchange) => `${exchange.name}: ${firstLine(exchange.content).slice(0, 160)}`);
   const distinct = [...new Set(failures)];
   const part = scene.within !== undefined && wanted.some((name) => name === "glob" || name === "grep");

@@ -12,6 +12,7 @@ import { planData } from "./plan-data.ts";
 import { planExplain } from "./plan-explain.ts";
 import { planFind } from "./plan-find.ts";
 import { planOverview } from "./plan-overview.ts";
+import { planPart } from "./plan-part.ts";
 import { beyondWords, cannot, recap, talk } from "./plan-talk.ts";
 import { promptsIn } from "./prompts.ts";
 
@@ -55,6 +56,8 @@ function follow(task: Exclude<Task, { kind: "recap" }>, scene: Scene): Step {
       return planFind(scene, task);
     case "explain":
       return planExplain(scene, task);
+    case "part":
+      return planPart(scene, task.folder);
     case "changes":
       return planChanges(scene);
     case "data":

@@ -1,35 +1,17 @@
 /** The map of a repository, written from what was read. */
 import { plural } from "../../lib/text.ts";
+import type { Part } from "./delegate.ts";
 import type { EntryPoint } from "./entry-points.ts";
 import { type Folder, isAside, speakersOf, speaksForFolder } from "./folders.ts";
-import { baseName, folderOf, isCode, isProse, isTest, languageOf, languages } from "./languages.ts";
-import { type Fact, isManifest, type Manifest, readManifest } from "./manifests.ts";
-import { hindrances, linesOf, type Scene, viewed, wholeLinesOf } from "./plan.ts";
-import { declarationsIn, firstParagraph, leadingRemark, type Remark, titleOf } from "./read-source.ts";
+import { baseName, folderOf, isCode, isTest, languageOf, languages } from "./languages.ts";
+import type { Fact, Manifest } from "./manifests.ts";
+import { hindrances, linesOf, type Scene, viewed } from "./plan.ts";
+import { declarationsIn, firstParagraph, leadingRemark, titleOf } from "./read-source.ts";
+import { type Found, remarkFor } from "./remarks.ts";
+import { type Report, unreported } from "./report.ts";
 import type { Survey } from "./survey.ts";
 import { capped, cite, heading, inlineCode, inlineText, list, remarkRow, writeAnswer } from "./write-answer.ts";
-
-interface Found {
-  readonly path: string;
-  readonly remark: Remark;
-}
-
-/** What the folder's own files say it is for. */
-export function remarkFor(scene: Scene, folder: Folder, files: readonly string[]): Found | undefined {
-  for (const path of speakersOf(folder, files).slice(0, 2)) {
-    const lines = linesOf(scene, path);
-    if (lines.length === 0) continue;
-    if (isManifest(path)) {
-      const about = readManifest(path, wholeLinesOf(scene, path))?.about.find((fact) => fact.label === "description");
-      if (about?.line !== undefined) return { path, remark: { text: about.value, line: about.line } };
-      continue;
-    }
-    const own = isProse(path) && !/^readme/i.test(baseName(path)) ? titleOf(lines) : undefined;
-    const remark = own ?? leadingRemark(path, lines) ?? titleOf(lines);
-    if (remark !== undefined) return { path, remark };
-  }
-  return undefined;
-}
+import { partSection } from "./write-parts.ts";
 
 export interface Findings {
   /** Top-level source files read because there are few folders. */
@@ -40,6 +22,9 @@ export interface Findings {
   readonly entries: readonly EntryPoint[];
   readonly readme: string | undefined;
   readonly focus: Focus | undefined;
+  /** Into which agents were sent, and what they reported. */
+  readonly parts: readonly Part[];
+  readonly reports: readonly Report[];
 }
 
 /** The part of the map that was asked for; it stands first. */
@@ -47,7 +32,7 @@ export type Focus = "entries" | "commands" | "tests";
 
 export function writeOverview(scene: Scene, found: Findings): string {
   const { survey, folders, facts, entries } = found;
-  const notes = hindrances(scene, ["view", "glob"]);
+  const notes = [...hindrances(scene, ["view", "glob"]), ...unreported(scene, found.parts, found.reports)];
   if (survey.files.length === 0) {
     const seen = viewed(scene, ".");
     const nothing =
@@ -75,14 +60,21 @@ export function writeOverview(scene: Scene, found: Findings): string {
     found.focus === undefined || first.length > 0
       ? undefined
       : `I found no ${found.focus === "entries" ? "entry point" : "command"}: no manifest names one${found.focus === "entries" ? ", and no file is named like one" : ""}.`;
+  const sight = { scene, files: survey.files, reports: found.reports };
+  const remarks = new Map(folders.map((folder) => [folder, remarkFor(sight, folder)]));
   return writeAnswer([
     first,
     missing,
     whatItIs(scene, found),
     heading(`Folders (${extentOf(survey)}; in brackets how many are beneath)`, [
-      ...folders.map((folder) => folderRow(scene, folder, survey)),
+      ...folders.map((folder) => folderRow(folder, survey, remarks.get(folder))),
       ...unlistedRow(folders, survey),
     ]),
+    partSection(found.reports, {
+      folders: folders.map(({ path }) => path),
+      said: new Set([...remarks.values(), ...entries].flatMap((one) => saidOf(one))),
+      names: facts.flatMap(({ about }) => about).flatMap(({ label, value }) => (label === "name" ? [value] : [])),
+    }),
     heading("Top-level files", [...topFiles(survey.files), ...found.leads.flatMap((path) => leadRow(scene, path))]),
     [`**Languages:** ${languageCounts(survey)}`],
     first === entrySection ? [] : entrySection,
@@ -160,11 +152,16 @@ function sameStart(a: string, b: string): boolean {
   return words(a) === words(b);
 }
 
-function folderRow(scene: Scene, folder: Folder, survey: Survey): string {
+function saidOf(one: Found | EntryPoint | undefined): string[] {
+  if (one === undefined) return [];
+  const path = "remark" in one ? one.path : one.source;
+  return path === undefined ? [] : [path];
+}
+
+function folderRow(folder: Folder, survey: Survey, found: Found | undefined): string {
   const { files } = survey;
   const start = `${"  ".repeat(folder.depth)}- \`${folder.path}/\` (${countOf(folder, survey)})`;
   const rest = folder.unlisted > 0 ? `; ${plural(folder.unlisted, "more folder")} inside not listed` : "";
-  const found = remarkFor(scene, folder, files);
   if (found !== undefined) {
     const own = folderOf(found.path) === folder.path && speaksForFolder(folder.path, found.path);
     const at = cite(found.path, found.remark.line);

@@ -1,0 +1,42 @@
+/** What files say they are for. */
+import { type Folder, speakersOf } from "./folders.ts";
+import { baseName, isProse } from "./languages.ts";
+import { isManifest, readManifest } from "./manifests.ts";
+import { linesOf, type Scene, wholeLinesOf } from "./plan.ts";
+import { leadingRemark, type Remark, titleOf } from "./read-source.ts";
+import type { Report } from "./report.ts";
+
+/** What is known of the files: by looking, or by the word of an agent that looked. */
+interface Sight {
+  readonly scene: Scene;
+  readonly files: readonly string[];
+  readonly reports: readonly Report[];
+}
+
+export interface Found {
+  readonly path: string;
+  readonly remark: Remark;
+}
+
+/** What the folder's own files say it is for. */
+export function remarkFor({ scene, files, reports }: Sight, folder: Folder): Found | undefined {
+  const report = reports.find((one) => one.folder === folder.path);
+  for (const path of speakersOf(folder, files).slice(0, 2)) {
+    const told = report?.rows.find((row) => row.path === path && row.kind === "remark");
+    const remark = remarkIn(scene, path) ?? told;
+    if (remark !== undefined) return { path, remark };
+  }
+  return undefined;
+}
+
+/** What a file that was viewed says of itself. */
+export function remarkIn(scene: Scene, path: string): Remark | undefined {
+  const lines = linesOf(scene, path);
+  if (lines.length === 0) return undefined;
+  if (isManifest(path)) {
+    const about = readManifest(path, wholeLinesOf(scene, path))?.about.find((fact) => fact.label === "description");
+    return about?.line === undefined ? undefined : { text: about.value, line: about.line };
+  }
+  const own = isProse(path) && !/^readme/i.test(baseName(path)) ? titleOf(lines) : undefined;
+  return own ?? leadingRemark(path, lines) ?? titleOf(lines);
+}

@@ -1,0 +1,76 @@
+/**
+ * What an agent says of the part it was sent into. One side writes the rows, the other reads them back; whoever wrote
+ * them, they are data, and a row counts only when it names a file of that part that is known to be there.
+ */
+import { cutLine } from "./bounds.ts";
+import type { Part } from "./delegate.ts";
+import { firstLine } from "./evidence.ts";
+import { answerTo, type Scene } from "./plan.ts";
+import { cite, heading, hitRow, inlineText, writeAnswer } from "./write-answer.ts";
+
+export interface ReportRow {
+  /** `remark`: what the file says of itself. `names`: what it declares. `quote`: a line as it stands there. */
+  readonly kind: "remark" | "names" | "quote";
+  readonly path: string;
+  readonly line: number;
+  readonly text: string;
+}
+
+export interface Report {
+  readonly folder: string;
+  readonly rows: readonly ReportRow[];
+}
+
+const MAX_REPORT_ROWS = 200;
+const MAX_ROW_CHARACTERS = 150;
+const DECLARES = "declares ";
+
+export function writeReport(what: { lead: string; rows: readonly ReportRow[]; notes: readonly string[] }): string {
+  const told = what.rows.filter((row) => row.kind !== "quote");
+  const quotes = what.rows.filter((row) => row.kind === "quote");
+  return writeAnswer([what.lead, heading("Files", told.map(toldRow)), heading("Uses", quotes.map(hitRow)), what.notes]);
+}
+
+/** Reports that say something, of parts whose agents have ended. */
+export function reportsOf(scene: Scene, parts: readonly Part[], files: ReadonlySet<string>): Report[] {
+  return parts.flatMap(({ folder, call }) => {
+    const answer = answerTo(scene, call);
+    if (answer === undefined || answer.failed) return [];
+    const rows = readRows(answer.content).filter(({ path }) => path.startsWith(`${folder}/`) && files.has(path));
+    return rows.length === 0 ? [] : [{ folder, rows }];
+  });
+}
+
+/** Why parts were looked at without the agent that was to do it, in one line. */
+export function unreported(scene: Scene, parts: readonly Part[], reports: readonly Report[]): string[] {
+  const silent = parts.filter((part) => reports.every(({ folder }) => folder !== part.folder));
+  const missing = silent.flatMap(({ call }) => answerTo(scene, call) ?? []);
+  if (missing.length === 0) return [];
+  const failure = missing.find(({ failed }) => failed);
+  const who = `${missing.length} of ${parts.length} agents gave no report, so I looked there myself`;
+  return [failure === undefined ? `${who}.` : `${who} – task: ${firstSentence(failure.content)}`];
+}
+
+/** The rest is advice to a model. */
+function firstSentence(content: string): string {
+  const line = firstLine(content).slice(0, MAX_ROW_CHARACTERS);
+  return line.split(/(?<=[.!?])\s/, 1)[0] ?? line;
+}
+
+function readRows(content: string): ReportRow[] {
+  return content.split("\n", MAX_REPORT_ROWS).flatMap((line) => {
+    const row = cutLine(line);
+    const match = /^\s*[-*] `([^`\s]+):(\d{1,7})`(?: [-\u2013\u2014] |: | {1,2})(\S.*)$/.exec(row);
+    const [, path = "", number = "", text = ""] = match ?? [];
+    if (Number(number) < 1) return [];
+    const quote = /^(?:`` (.+) ``|`([^`]+)`)$/.exec(text);
+    const kind = quote !== null ? "quote" : text.startsWith(DECLARES) ? "names" : "remark";
+    const said = quote?.[1] ?? quote?.[2] ?? inlineText(text, MAX_ROW_CHARACTERS);
+    return [{ kind, path: path.replace(/^\.\//, ""), line: Number(number), text: said }];
+  });
+}
+
+/** One row of a report, as it is written and as it is shown. */
+export function toldRow({ path, line, text }: ReportRow): string {
+  return `- ${cite(path, line)} – ${inlineText(text, MAX_ROW_CHARACTERS)}`;
+}

@@ -1,0 +1,51 @@
+/** What agents reported of the parts they were sent into, merged into one section. */
+import { plural } from "../../lib/text.ts";
+import { type Report, type ReportRow, toldRow } from "./report.ts";
+import { folderHolding, importedPath } from "./uses.ts";
+import { cite, heading } from "./write-answer.ts";
+
+/** Rows of files over all parts; fewer for each where there are many parts. */
+const MAX_FILE_ROWS = 14;
+const MAX_ROWS_EACH = 4;
+const MAX_LINE_CHARACTERS = 220;
+
+interface Known {
+  /** Folders that are shown in the map. */
+  readonly folders: readonly string[];
+  /** Files of which the answer already says something. */
+  readonly said: ReadonlySet<string>;
+  /** Names under which the project's own code may import it. */
+  readonly names: readonly string[];
+}
+
+export function partSection(reports: readonly Report[], known: Known): string[] {
+  const each = Math.min(MAX_ROWS_EACH, Math.floor(MAX_FILE_ROWS / Math.max(1, reports.length)));
+  const rows = reports.flatMap((report) => {
+    const files = firstOfEach(report.rows.filter((row) => row.kind !== "quote" && !known.said.has(row.path)));
+    const uses = usesOf(report, known);
+    const lines = files.slice(0, each).map((row) => `  ${toldRow(row)}`);
+    return uses === "" && lines.length === 0 ? [] : [`- \`${report.folder}/\`${uses}`, ...lines];
+  });
+  return heading(`Inside the largest parts (found by ${plural(reports.length, "`explore` agent")})`, rows);
+}
+
+function usesOf({ folder, rows }: Report, { folders, names }: Known): string {
+  const uses = new Map<string, ReportRow>();
+  for (const row of rows.filter(({ kind }) => kind === "quote")) {
+    const target = importedPath(row.path, row.text, names);
+    const holding = target === undefined ? undefined : folderHolding(target, folders);
+    if (holding === undefined || `${folder}/`.startsWith(`${holding}/`) || uses.has(holding)) continue;
+    uses.set(holding, row);
+  }
+  let line = "";
+  for (const [used, { path, line: number }] of uses) {
+    const next = `${line === "" ? " uses" : `${line},`} \`${used}/\` (${cite(path, number)})`;
+    if (next.length > MAX_LINE_CHARACTERS) break;
+    line = next;
+  }
+  return line;
+}
+
+function firstOfEach(rows: readonly ReportRow[]): ReportRow[] {
+  return [...new Map([...rows].reverse().map((row) => [row.path, row])).values()].reverse();
+}
