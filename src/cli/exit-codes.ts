@@ -1,8 +1,18 @@
 import type { ErrorKind } from "../protocol/errors.ts";
+import type { Verdict } from "../session/autopilot.ts";
 import type { Outcome } from "../session/session.ts";
 
 /** What the process tells its caller. Part of the contract: never renumber. */
-export const exitCodes = { done: 0, failed: 1, usage: 2, provider: 3, limit: 4, interrupted: 130 } as const;
+export const exitCodes = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  provider: 3,
+  limit: 4,
+  blocked: 5,
+  unverified: 6,
+  interrupted: 130,
+} as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 const ofError: Record<ErrorKind, ExitCode> = {
@@ -17,7 +27,30 @@ const ofError: Record<ErrorKind, ExitCode> = {
 
 export const exitCodeOfError = (kind: ErrorKind): ExitCode => ofError[kind];
 
-export function exitCodeOf(outcome: Outcome): ExitCode {
+/** In autopilot the verdict about the task counts, not the end of the last answer. */
+export function exitCodeOf(outcome: Outcome, verdict?: Verdict): ExitCode {
+  return (verdict && exitCodeOfVerdict(verdict, outcome)) ?? exitCodeOfOutcome(outcome);
+}
+
+function exitCodeOfVerdict(verdict: Verdict, outcome: Outcome): ExitCode | undefined {
+  switch (verdict.kind) {
+    case "complete":
+      return exitCodes.done;
+    case "blocked":
+      return exitCodes.blocked;
+    case "unverified":
+      return exitCodes.unverified;
+    case "out_of_budget":
+      return exitCodes.limit;
+    case "failed":
+      return outcome.kind === "done" ? exitCodes.failed : undefined;
+    case "aborted":
+    case "left":
+      return undefined;
+  }
+}
+
+function exitCodeOfOutcome(outcome: Outcome): ExitCode {
   switch (outcome.kind) {
     case "done":
       return exitCodes.done;

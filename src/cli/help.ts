@@ -14,6 +14,9 @@ Usage:
   <command> | troupe -p "<prompt>"   the same, with the command's output as data; without -p the output is the
                                      prompt; add - to wait for a command that is silent for more than 3 s
   troupe sessions list|show|search|export|delete
+  troupe tasks list|show|resume|stop|diff|merge|discard
+                                     the agents of a session: what became of them, and how to go on
+  troupe agents list|show|new|check  who can be given work here
   troupe undo [turn|--list]          take back the file changes of the last tool call, or of the whole turn
   troupe mcp list|get|add|remove|enable|disable|approve|login|logout
   troupe trust [folder]|list|remove  show what a folder would run, and trust it

@@ -42,6 +42,10 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
       return (await import("./trust.ts")).trustCommand(given);
     case "mcp":
       return mcp(given);
+    case "agents":
+      return agents(given);
+    case "tasks":
+      return (await import("./tasks.ts")).tasksCommand(given, launcher);
     case "help":
       return print(helpText(version));
     case undefined:
@@ -73,10 +77,34 @@ async function mcp(given: Arguments): Promise<ExitCode> {
   }
 }
 
+async function agents(given: Arguments): Promise<ExitCode> {
+  const [{ agentsCommand }, { openAgentsAdministration }] = await Promise.all([
+    import("./agents.ts"),
+    import("../runtime/agents-admin.ts"),
+  ]);
+  const { sources, disk } = await openAgentsAdministration({
+    cwd: process.cwd(),
+    environment: process.env,
+    trustFolder: given.has("trust-folder"),
+    pluginDirectories: given.list("plugin-dir"),
+  });
+  const isData = given.has("json") && !process.stdout.isTTY;
+  return agentsCommand(given, { sources, disk, say, print: (text) => write(isData ? text : sanitise(text)) });
+}
+
 function unknownCommand(given: Arguments): TroupeError {
   const words = given.words.join(" ");
   if (given.text("prompt") !== undefined) return usage(`What is "${words}"? Put the whole prompt in quotes.`);
-  const close = nearest(given.words[0] ?? "", ["sessions", "models", "undo", "trust", "mcp", "help"]);
+  const close = nearest(given.words[0] ?? "", [
+    "sessions",
+    "tasks",
+    "agents",
+    "models",
+    "undo",
+    "trust",
+    "mcp",
+    "help",
+  ]);
   if (close) return usage(`Unknown command "${given.words[0]}". Did you mean troupe ${close}?`);
   return usage(`Unknown command "${given.words[0]}". To ask something, use -p: troupe -p "${words}"`);
 }

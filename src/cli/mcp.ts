@@ -18,7 +18,7 @@ const HELP = `Usage:
   --header "Name: value"             for add, repeatable: a header for the url
   --tools a,b                        for add: only these of its tools
   --timeout <ms>                     for add: how long to wait for it (default 30000)
-  --check                            for list, get and add: connect, and show what the server says
+  --connect                          for list, get and add: connect, and show what the server says
   --json                             for list and get: as JSON
 
 Values may name variables: --header 'Authorization: Bearer \${TOKEN}' keeps the token itself out of the file.
@@ -143,7 +143,7 @@ async function add({ given, name, rest, around }: Call): Promise<void> {
   const { administration, print } = around;
   await administration.add(name, entryOf(given, rest));
   print(sanitise(`Added ${name} to ${administration.file}.\n`));
-  if (given.has("check")) await approve({ given, name, rest: [], around });
+  if (given.has("connect")) await approve({ given, name, rest: [], around });
 }
 
 function entryOf(given: Arguments, rest: readonly string[]): object {
@@ -259,7 +259,7 @@ async function checked(
   given: Arguments,
   { check, list: all }: McpAdministration,
 ): Promise<CheckedView> {
-  if (!given.has("check") || view.state !== "enabled") return view;
+  if (!given.has("connect") || view.state !== "enabled") return view;
   const { status, error } = await check(view.name);
   const now = (await all()).find(({ name }) => name === view.name) ?? view;
   return { ...now, status, ...(error !== undefined && { error }) };

@@ -8,7 +8,17 @@ export interface Option {
   /** Commas belong to the value; without it they separate several. */
   readonly verbatim?: boolean;
   readonly help: string;
-  readonly group: "Prompt" | "Session" | "Model" | "Limits" | "Output" | "Permissions" | "Extensions" | "MCP" | "Other";
+  readonly group:
+    | "Prompt"
+    | "Session"
+    | "Model"
+    | "Agents"
+    | "Limits"
+    | "Output"
+    | "Permissions"
+    | "Extensions"
+    | "MCP"
+    | "Other";
 }
 
 export const options: readonly Option[] = [
@@ -30,9 +40,9 @@ export const options: readonly Option[] = [
   { name: "continue", group: "Session", help: "go on with the last session of this repository or folder" },
   { name: "session-id", value: "id", group: "Session", help: "give a new session this id" },
   { name: "name", value: "name", group: "Session", help: "give the session a name" },
-  { name: "session", value: "id|name", group: "Session", help: "for undo: another session than the last one here" },
+  { name: "session", value: "id|name", group: "Session", help: "for undo, tasks: not the last session here" },
   { name: "list", group: "Session", help: "for undo: show what can be taken back" },
-  { name: "force", group: "Session", help: "for undo: also where files were changed since" },
+  { name: "force", group: "Session", help: "for undo, tasks discard: also what would be lost" },
 
   {
     name: "model",
@@ -41,6 +51,32 @@ export const options: readonly Option[] = [
     help: "provider/model, a model name, understudy, or faux:script.json",
   },
   { name: "effort", value: "level", group: "Model", help: "reasoning effort: low, medium, high, xhigh or max" },
+
+  {
+    name: "agent",
+    value: "name",
+    group: "Agents",
+    help: "let this agent lead the session: its prompt, tools, skills, model and servers",
+  },
+  { name: "mode", value: "mode", group: "Agents", help: "interactive (default), plan or autopilot" },
+  { name: "plan", group: "Agents", help: "the same as --mode plan: nothing is changed but a plan" },
+  { name: "autopilot", group: "Agents", help: "the same as --mode autopilot: go on until the task is done" },
+  {
+    name: "max-autopilot-continues",
+    value: "n",
+    group: "Agents",
+    help: "how often autopilot sends the agent on (default 5)",
+  },
+  {
+    name: "check",
+    value: "command",
+    group: "Agents",
+    help: "run this when the agent says it is done; it must succeed",
+  },
+  { name: "user", group: "Agents", help: "for agents new: for yourself, in all folders" },
+  { name: "project", group: "Agents", help: "for agents new: in this repository (default)" },
+  { name: "all", group: "Agents", help: "for tasks stop: every agent of the session" },
+  { name: "as", value: "kind", group: "Agents", help: "for tasks merge: files (default), squash or merge" },
 
   { name: "max-turns", value: "n", group: "Limits", help: "stop after n model calls" },
   { name: "max-tokens", value: "n", group: "Limits", help: "stop after n tokens, in and out" },
@@ -53,6 +89,7 @@ export const options: readonly Option[] = [
     help: "text: the answer; json: every event as a line, then a result line",
   },
   { name: "stream", value: "on|off", group: "Output", help: "with json: also the words as they arrive (default off)" },
+  { name: "json", group: "Output", help: "for agents, tasks and mcp: as JSON" },
   { name: "silent", short: "s", group: "Output", help: "nothing on stderr but errors" },
   {
     name: "log-level",
@@ -112,8 +149,7 @@ export const options: readonly Option[] = [
   },
   { name: "tools", value: "names", group: "MCP", help: "for mcp add: only these of its tools" },
   { name: "timeout", value: "ms", group: "MCP", help: "for mcp add: how long to wait for it (default 30000)" },
-  { name: "check", group: "MCP", help: "for mcp list, get and add: connect to the servers" },
-  { name: "json", group: "MCP", help: "for mcp list and get: as JSON" },
+  { name: "connect", group: "MCP", help: "for mcp list, get and add: connect to the servers" },
 
   { name: "help", short: "h", group: "Other", help: "show this text" },
   { name: "version", short: "v", group: "Other", help: "show the version" },

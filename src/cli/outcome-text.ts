@@ -1,12 +1,22 @@
 import { plural } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import { type Verdict, verdictText } from "../session/autopilot.ts";
 import type { Outcome, Session } from "../session/session.ts";
+import { agentUsage, costText, turnsText } from "./agent-usage.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import { withHint } from "./say.ts";
 
 /** The last line of JSON output: what became of the prompt, and what it used. */
-export function resultLine(what: { session: Session; outcome: Outcome; exitCode: ExitCode }): object {
-  const { session, outcome, exitCode } = what;
+export function resultLine(what: {
+  session: Session;
+  outcome: Outcome;
+  verdict?: Verdict | undefined;
+  /** Agents that were not waited for any longer. */
+  left: readonly string[];
+  exitCode: ExitCode;
+}): object {
+  const { session, outcome, verdict, left, exitCode } = what;
+  const agents = agentUsage(session.events.slice(session.inherited));
   const { calls, usage, costUsd, durationMs } = session.budget.run;
   return {
     type: "result",
@@ -16,15 +26,25 @@ export function resultLine(what: { session: Session; outcome: Outcome; exitCode:
     ...(outcome.kind === "done" && { answer: outcome.answer }),
     ...("error" in outcome && { error: outcome.error.message }),
     ...(outcome.kind === "limit" && { error: outcome.reached.message }),
+    ...(verdict && { verdict }),
     usage: { turns: calls, ...usage, durationMs },
     costUsd,
+    ...(agents.length > 0 && { agents }),
+    ...(left.length > 0 && { unfinishedAgents: left }),
   };
 }
 
 /** What stderr says at the end: why it did not work out, what was used, how to go on. */
-export function finalLines(what: { session: Session; outcome: Outcome; silent: boolean }): string[] {
-  const { session, outcome, silent } = what;
-  const trouble = troubleOf(outcome);
+export function finalLines(what: {
+  session: Session;
+  outcome: Outcome;
+  verdict?: Verdict | undefined;
+  silent: boolean;
+}): string[] {
+  const { session, outcome, verdict, silent } = what;
+  const isGood = verdict === undefined || verdict.kind === "complete" || verdict.kind === "aborted";
+  const judged = isGood ? [] : [`autopilot: ${verdictText(verdict)}`];
+  const trouble = [...troubleOf(outcome), ...judged];
   const resume = outcome.kind === "done" || !session.isKept ? [] : [`to go on: troupe --resume ${session.id} -p "…"`];
   return [...trouble, ...(silent ? [] : [usageLine(session), ...resume])];
 }
@@ -62,5 +82,9 @@ function usageLine(session: Session): string {
   const { calls, usage, costUsd } = session.budget.run;
   const tokens = usage.inputTokens + usage.outputTokens;
   const cost = costUsd === null ? "price unknown" : costUsd === 0 ? "no cost" : `$${costUsd.toFixed(4)}`;
-  return `${plural(calls, "turn")}, ${tokens.toLocaleString("en-US")} tokens, ${cost}, session ${session.id}`;
+  const agents = agentUsage(session.events.slice(session.inherited));
+  const who = agents.length === 0 ? "" : ` (${turnsText(agents)})`;
+  const costs = costText(agents);
+  const spent = `${tokens.toLocaleString("en-US")} tokens, ${cost}${costs === "" ? "" : ` (${costs})`}`;
+  return `${plural(calls, "turn")}${who}, ${spent}, session ${session.id}`;
 }

@@ -1,89 +1,126 @@
 import { clip, plural, sanitiseLine } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
+import { agentLine, nameOf } from "./agent-lines.ts";
+import { screen, type Terminal } from "./screen.ts";
+import { seconds, Tree, toolText, treeLines } from "./tree.ts";
 
 export interface Progress {
   show(event: SessionEvent): void;
-  /** Takes the live line away for good, so that what follows starts on a clean one. */
+  /** Takes in what an earlier process did, without showing it. */
+  recall(event: SessionEvent): void;
+  /** Takes the live lines away for good, so that what follows starts on a clean one. */
   stop(): void;
 }
 
 type LogLevel = "none" | "error" | "warning" | "info" | "debug";
 const levels: readonly LogLevel[] = ["none", "error", "warning", "info", "debug"];
 
-/** What the user sees on stderr while the agent works: one live line on a terminal, plain lines elsewhere. */
-export function progress(options: {
-  stderr: NodeJS.WriteStream;
-  silent: boolean;
-  level: LogLevel;
-  now: () => number;
-}): Progress {
+export interface ProgressOptions {
+  readonly stderr: Terminal;
+  /** Live lines can be drawn there. */
+  readonly live: boolean;
+  readonly colour: boolean;
+  readonly silent: boolean;
+  readonly level: LogLevel;
+  /** How long a session that is done waits for its agents; 0 = not at all. */
+  readonly waitMs: number;
+  now(): number;
+}
+
+const MAX_ROWS = 12;
+
+/** What the user sees on stderr while agents work: a live tree on a terminal, plain lines elsewhere. */
+export function progress(options: ProgressOptions): Progress {
   const { stderr, silent, level, now } = options;
-  const live = stderr.isTTY && !silent;
+  const live = options.live && !silent;
   const wanted = (needed: LogLevel): boolean => levels.indexOf(level) >= levels.indexOf(needed);
   const started = now();
-  let shown = false;
+  const tree = new Tree();
   let turn = 0;
-  let drawnAt = 0;
   let doing = "";
+  let waitedFor = "";
 
-  const clear = (): void => {
-    if (shown) stderr.write("\r\u001b[K");
-    shown = false;
+  const lines = (): readonly string[] => {
+    const { awaited } = tree;
+    const main = `${awaited > 0 ? `waiting for ${plural(awaited, "agent")}` : doing} · turn ${turn} · ${seconds(now() - started)}`;
+    const width = Math.max(20, (stderr.columns ?? 80) - 1);
+    const rows = Math.min(MAX_ROWS, Math.max(1, (stderr.rows ?? 24) - 1));
+    return treeLines(main, tree, { now: now(), width, rows, colour: options.colour });
   };
+  const drawn = live ? screen({ terminal: stderr, now, lines }) : undefined;
   // The seconds go on while the model thinks: a line that stands still looks like a program that does.
-  const ticking = live ? setInterval(() => shown && draw(doing), 1_000) : undefined;
+  const ticking = drawn && setInterval(() => redraw(), 1_000);
   ticking?.unref();
   const line = (text: string): void => {
-    clear();
-    stderr.write(`${sanitiseLine(text)}\n`);
+    drawn?.clear();
+    stderr.write(`${sanitiseLine(`troupe: ${text}`)}\n`);
+    redraw();
+  };
+  const redraw = (): void => {
+    if (doing !== "") drawn?.change();
   };
   const draw = (text: string): void => {
-    if (!live) return;
     doing = text;
-    const seconds = Math.round((now() - started) / 1000);
-    const width = Math.max(20, (stderr.columns ?? 80) - 1);
-    stderr.write(`\r\u001b[K${clip(sanitiseLine(`… ${text} · turn ${turn} · ${seconds} s`), width)}`);
-    shown = true;
-    drawnAt = now();
+    redraw();
+  };
+  const waiting = (): void => {
+    const busy = tree.busy;
+    if (busy.length === 0 || options.waitMs === 0) return;
+    draw(`waiting for ${plural(busy.length, "agent")}`);
+    const names = clip(busy.map(nameOf).join(", "), 200);
+    if (!live && names !== waitedFor) line(`waiting for ${names}, at most ${seconds(options.waitMs)}`);
+    waitedFor = names;
+  };
+  const showMain = (event: SessionEvent) => {
+    switch (event.type) {
+      case "assistant.turn_start":
+        turn++;
+        return draw("thinking");
+      case "assistant.message_delta":
+        return draw("writing");
+      case "tool.execution_start":
+        return live ? draw(toolText(event.data)) : line(toolText(event.data));
+      case "assistant.idle":
+        return waiting();
+      default:
+    }
+  };
+  const showAgent = (event: SessionEvent) => {
+    if (live) return redraw();
+    if (event.type === "tool.execution_start") return line(`${event.agentId}: ${toolText(event.data)}`);
+    const text = agentLine(event, tree);
+    if (text !== undefined) line(text);
   };
 
   return {
     stop() {
       clearInterval(ticking);
-      clear();
+      drawn?.stop();
     },
+    recall: (event) => tree.apply(event, now(), "past"),
     show(event) {
-      const report = describe(event);
-      if (event.type === "assistant.turn_start") turn++;
-      if (report && !silent && wanted(report.level)) line(`troupe: ${report.text}`);
-      if (wanted("debug") && !silent) line(`troupe: ${event.type} ${clip(JSON.stringify(event.data), 200)}`);
+      tree.apply(event, now());
       if (silent) return;
-      switch (event.type) {
-        case "assistant.turn_start":
-          return draw("thinking");
-        case "assistant.message_delta":
-          if (now() - drawnAt > 100) draw("writing");
-          return;
-        case "tool.execution_start": {
-          const text = clip(`${event.data.toolName} ${argumentText(event.data.arguments)}`.trim(), 100);
-          return live ? draw(text) : line(`troupe: ${text}`);
-        }
-        default:
-      }
+      const report = describe(event);
+      if (report && wanted(report.level)) line(report.text);
+      if (wanted("debug")) line(`${event.type} ${clip(JSON.stringify(event.data), 200)}`);
+      if (event.agentId === undefined && event.type !== "troupe.task_state") showMain(event);
+      else showAgent(event);
     },
   };
 }
 
 /** One line about something the user may have to know of. */
 function describe(event: SessionEvent): { level: LogLevel; text: string } | undefined {
+  const who = event.agentId === undefined ? "" : `${event.agentId}: `;
   switch (event.type) {
     case "session.warning":
-      return { level: "warning", text: event.data.message };
+      return { level: "warning", text: `${who}${event.data.message}` };
     case "session.info":
-      return { level: "info", text: event.data.message };
+      return { level: "info", text: `${who}${event.data.message}` };
     case "troupe.retry": {
       const { attempt, delayMs, reason } = event.data;
-      return { level: "warning", text: `${reason}; try ${attempt + 1} in ${(delayMs / 1000).toFixed(1)} s` };
+      return { level: "warning", text: `${who}${reason}; try ${attempt + 1} in ${(delayMs / 1000).toFixed(1)} s` };
     }
     case "troupe.log_damage": {
       const lost = event.data.damage.map(({ line, message }) => `line ${line}: ${message}`).join("; ");
@@ -95,12 +132,4 @@ function describe(event: SessionEvent): { level: LogLevel; text: string } | unde
     default:
       return undefined;
   }
-}
-
-/** The one argument that tells most: a path, a pattern, else all of them. */
-function argumentText(value: unknown): string {
-  if (typeof value !== "object" || value === null) return "";
-  const fields = Object.entries(value);
-  const main = fields.find(([key]) => ["path", "pattern", "command", "url"].includes(key)) ?? fields[0];
-  return main ? (typeof main[1] === "string" ? main[1] : JSON.stringify(main[1])) : "";
 }

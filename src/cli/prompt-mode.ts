@@ -1,39 +1,49 @@
+import { TroupeError } from "../protocol/errors.ts";
 import { createRuntime, type Runtime, type SessionRequest } from "../runtime/runtime.ts";
 import { findSession, lastSession } from "../runtime/select-session.ts";
+import { type SubmitOptions, submit } from "../runtime/submit.ts";
+import type { AutopilotOptions, Verdict } from "../session/autopilot.ts";
+import { initialMode } from "../session/modes.ts";
 import type { Outcome, Session } from "../session/session.ts";
 import { type Arguments, usage } from "./args.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
 import { finalLines, resultLine } from "./outcome-text.ts";
 import { type Output, output } from "./output.ts";
-import { type Progress, progress } from "./progress.ts";
+import type { Progress } from "./progress.ts";
 import { say, sayLines } from "./say.ts";
 import { onInterrupt } from "./signals.ts";
 import { readPiped, withPiped } from "./stdin.ts";
+import { agentWaitMs, busyAgents, leftLines, progressOf, watch } from "./watching.ts";
 
 /** `troupe -p`: one prompt, one answer. stdout carries the answer (or the events) and nothing else. */
 export async function promptCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const format = given.choice("output-format", ["text", "json"]) ?? "text";
   const silent = given.has("silent");
-  const level = given.choice("log-level", ["none", "error", "warning", "info", "debug"]) ?? "warning";
-  const request = sessionRequest(given, format);
+  const waitMs = agentWaitMs(process.env);
+  const request = { ...sessionRequest(given, format), waitForAgentsMs: waitMs };
   const runtime = createRuntime({ environment: process.env, importModule: launcher.importModule });
   const prompt = await readPrompt(given, silent);
 
-  const bar = progress({ stderr: process.stderr, silent, level, now: () => performance.now() });
+  const bar = progressOf(given, { waitMs, stdoutIsBusy: format === "json" });
   const session = await openSession(runtime, given, request);
-  const out = output(process.stdout, () => session.abort());
+  // A reader that went away wants nothing more, of agents in the background neither.
+  const out = output(process.stdout, () => void session.close());
   const removeInterrupt = onInterrupt(() => void session.close());
   try {
-    const outcome = await run({ session, prompt, format, given, bar, out });
+    const { outcome, verdict, said } = await run({ session, prompt, format, given, bar, out });
+    const left = busyAgents(session);
     bar.stop();
-    if (format === "text" && outcome.kind === "done") out.answer(outcome.answer);
+    if (format === "text" && outcome.kind === "done") out.answer(said ?? outcome.answer);
+    const exitCode = exitCodeOf(outcome, verdict);
     await closeAfter(session, outcome);
     await out.flushed();
-    if (format === "json") out.line(resultLine({ session, outcome, exitCode: exitCodeOf(outcome) }));
+    if (format === "json") out.line(resultLine({ session, outcome, verdict, left, exitCode }));
     await out.flushed();
-    for (const line of finalLines({ session, outcome, silent })) sayLines(line);
-    return out.failure ? unwritten(out.failure) : exitCodeOf(outcome);
+    for (const line of finalLines({ session, outcome, verdict, silent })) sayLines(line);
+    // Work that was cut off is no detail, unless that is what was asked for.
+    if (!silent || waitMs > 0) for (const line of leftLines(left, { sessionId: session.id, waitMs })) say(line);
+    return out.failure ? unwritten(out.failure) : exitCode;
   } finally {
     removeInterrupt();
     await session.close();
@@ -56,34 +66,48 @@ async function closeAfter(session: Session, outcome: Outcome): Promise<void> {
 
 async function run(what: {
   session: Session;
-  prompt: string;
+  prompt: Prompt;
   format: "text" | "json";
   given: Arguments;
   bar: Progress;
   out: Output;
-}): Promise<Outcome> {
+}): Promise<{ outcome: Outcome; verdict?: Verdict; said?: string }> {
   const { session, prompt, format, bar, out } = what;
   const deltas = what.given.choice("stream", ["on", "off"]) === "on";
-  // A resumed session's past was shown when it happened.
-  const past = new Set(session.events.slice(0, session.inherited));
-  session.follow((event) => {
-    if (past.has(event)) return;
+  watch(session, bar, (event) => {
     if (format === "json" && (deltas || !event.type.endsWith("_delta"))) out.line(event);
-    bar.show(event);
   });
   try {
-    return await session.sendAndWait({ prompt });
+    const result = await submit(session, prompt.text, { ...prompt.how, ...autopilotOptions(what.given) });
+    if (result.kind === "answered") return result;
+    // A command has answered by itself.
+    return { outcome: { kind: "done", answer: result.text }, said: result.text };
   } catch (cause) {
-    return { kind: "failed", error: cause instanceof Error ? cause : new Error(String(cause)) };
+    if (cause instanceof TroupeError && cause.kind === "usage") throw cause;
+    return { outcome: { kind: "failed", error: cause instanceof Error ? cause : new Error(String(cause)) } };
   }
 }
 
-function sessionRequest(given: Arguments, format: "text" | "json"): SessionRequest {
+function autopilotOptions(given: Arguments): AutopilotOptions {
+  const check = given.text("check");
+  const maxContinues = given.amount("max-autopilot-continues", "whole");
+  return { ...(check !== undefined && { check }), ...(maxContinues !== undefined && { maxContinues }) };
+}
+
+/** What was typed, and what came with it. */
+interface Prompt {
+  readonly text: string;
+  readonly how: Pick<SubmitOptions, "withData" | "isTyped">;
+}
+
+/** What the flags of a session ask for. */
+export function sessionRequest(given: Arguments, format: "text" | "json"): SessionRequest {
   const turns = given.amount("max-turns", "whole");
   const tokens = given.amount("max-tokens", "whole");
   const costUsd = given.amount("max-cost", "any");
   const model = given.text("model");
   const name = given.text("name");
+  const agent = given.text("agent");
   const effort = given.choice("effort", ["low", "medium", "high", "xhigh", "max"]);
   const watched = format === "json" ? given.choice("stream", ["on", "off"]) === "on" : process.stderr.isTTY === true;
   const allPaths = ["allow-all-paths", "allow-all", "yolo"].some((flag) => given.has(flag));
@@ -112,10 +136,20 @@ function sessionRequest(given: Arguments, format: "text" | "json"): SessionReque
       disabledMcpServers: given.list("disable-mcp-server"),
       ...(given.has("no-custom-instructions") && { customInstructions: false }),
     },
+    ...modeOf(given),
     ...(model !== undefined && { model }),
     ...(name !== undefined && { name }),
+    ...(agent !== undefined && { agent }),
     ...(effort !== undefined && { reasoningEffort: effort }),
   };
+}
+
+function modeOf(given: Arguments): Pick<SessionRequest, "mode"> {
+  const mode = given.text("mode");
+  const isAsked = mode !== undefined || given.has("autopilot") || given.has("plan");
+  if (!isAsked) return {};
+  const flags = { autopilot: given.has("autopilot"), plan: given.has("plan") };
+  return { mode: initialMode({ ...flags, ...(mode !== undefined && { mode }) }) };
 }
 
 async function openSession(runtime: Runtime, given: Arguments, request: SessionRequest): Promise<Session> {
@@ -134,19 +168,22 @@ async function openSession(runtime: Runtime, given: Arguments, request: SessionR
   return runtime.createSession({ ...request, ...(sessionId !== undefined && { sessionId }) });
 }
 
-async function readPrompt(given: Arguments, silent: boolean): Promise<string> {
+async function readPrompt(given: Arguments, silent: boolean): Promise<Prompt> {
   const prompt = given.text("prompt");
   const patient = given.words.includes("-") || prompt === undefined;
   const piped = await readPiped(process.stdin, patient);
   if (piped.kind === "silent" && !silent) {
     say("nothing was piped in within 3 s, going on without (add - to wait for it)");
   }
-  const text =
-    piped.kind === "data" ? (prompt === undefined ? piped.text : withPiped(prompt, piped.text)) : (prompt ?? "");
+  const data = piped.kind === "data" ? piped.text : undefined;
+  const text = prompt ?? data ?? "";
   if (text.trim() === "") {
     throw usage(
       prompt === undefined ? 'There is nothing to do. Give a prompt: troupe -p "<prompt>"' : "The prompt is empty.",
     );
   }
-  return text;
+  // What is piped is data: with a prompt it goes along, alone it is the prompt, and it is never read as a command.
+  const withData = (typed: string): string =>
+    data === undefined || prompt === undefined ? typed : withPiped(typed, data);
+  return { text, how: { withData, isTyped: prompt !== undefined } };
 }

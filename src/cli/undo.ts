@@ -3,8 +3,8 @@ import { nodeDisk } from "../lib/node/disk.ts";
 import { systemStamp } from "../lib/stamp.ts";
 import { plural, sanitise } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { createRuntime, type Runtime } from "../runtime/runtime.ts";
-import { findSession } from "../runtime/select-session.ts";
+import { createRuntime } from "../runtime/runtime.ts";
+import { findSession, sessionHere } from "../runtime/select-session.ts";
 import { Checkpoints, describeChange, type KeptChange } from "../session/checkpoints.ts";
 import { type UndoTarget, undo } from "../session/undo.ts";
 import { type Arguments, usage } from "./args.ts";
@@ -45,7 +45,8 @@ export async function undoCommand(given: Arguments, around: UndoSurroundings = s
 
   const { store } = createRuntime({ environment });
   const wanted = given.text("session");
-  const sessionId = wanted === undefined ? await sessionHere(store, cwd) : await findSession(store, wanted);
+  const sessionId =
+    wanted === undefined ? await sessionHere(store, workingDirectory(cwd)) : await findSession(store, wanted);
   const log = await store.open(sessionId);
   try {
     const { directory, heldBy } = log;
@@ -62,18 +63,6 @@ export async function undoCommand(given: Arguments, around: UndoSurroundings = s
   } finally {
     await log.close();
   }
-}
-
-/** The last session of this folder or repository; never one of another place. */
-async function sessionHere(store: Runtime["store"], folder: string): Promise<string> {
-  const here = workingDirectory(folder);
-  const own = (await store.list())
-    .filter(({ cwd, gitRoot }) => cwd === here.cwd || (gitRoot !== undefined && gitRoot === here.gitRoot))
-    .sort((one, other) => other.updatedAt.localeCompare(one.updatedAt));
-  if (own[0]) return own[0].sessionId;
-  throw new TroupeError("usage", "No session has worked in this folder.", {
-    hint: "Name one with --session <id|name>.",
-  });
 }
 
 function targetOf(word: string | undefined): UndoTarget {

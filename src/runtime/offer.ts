@@ -9,6 +9,7 @@ import type { Offer } from "../session/start-run.ts";
 import { skillTools } from "../tools/builtin.ts";
 import type { ToolSearch } from "../tools/mcp/search.ts";
 import type { Tool } from "../tools/tool.ts";
+import { withCoreSkills } from "./core-skills.ts";
 import type { ModeParts } from "./modes.ts";
 import { toolsOfLead } from "./preselect.ts";
 import type { SessionMcp } from "./session-mcp.ts";
@@ -40,7 +41,10 @@ export class LiveOffer implements Offer {
   constructor(parts: OfferParts) {
     this.#parts = parts;
     const { skills } = parts;
-    const shelf = skillShelf(() => skills);
+    const shelf = withCoreSkills(
+      skillShelf(() => skills),
+      chooseTools(parts.tools, parts.choice),
+    );
     this.#shelf = shelf.list().length > 0 ? skillTools.map((make) => make(shelf)) : [];
     this.refresh();
   }

@@ -18,10 +18,13 @@ import type { Session, SessionOptions } from "../session/session.ts";
 import type { SessionLog } from "../store/store.ts";
 import { agentTools, autopilotTools, coordinationTools, interactiveTools } from "../tools/builtin.ts";
 import { sessionDatabase } from "../tools/database/session-database.ts";
+import type { McpServerConfig } from "../tools/mcp/server.ts";
 import type { Shells } from "../tools/shell/shells.ts";
+import { rolesFrom } from "../tools/subagents/roles.ts";
 import type { Tool } from "../tools/tool.ts";
 import { allowsLocalhost } from "../tools/web/web-access.ts";
 import { agentPlaces } from "./agent-place.ts";
+import { agentServers } from "./agent-servers.ts";
 import { companyOptions } from "./company.ts";
 import { LateSession } from "./late-session.ts";
 import type { Models } from "./models.ts";
@@ -37,7 +40,7 @@ import { type SessionMcp, sessionMcp } from "./session-mcp.ts";
 import { lazyShells } from "./shells.ts";
 import { mainTools, requireKnown } from "./tool-choice.ts";
 import { version } from "./version.ts";
-import { openWorkspace, type Workspace } from "./workspace.ts";
+import { openWorkspace } from "./workspace.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -96,7 +99,10 @@ export async function prepareSession(
   const roots = request.paths === "all" ? [] : [context.cwd, ...added, ...granted, files];
   const rules = policyOf(
     withoutBypass({ ...request.permissions, allPaths: request.paths === "all" }, settings, listener),
-    { roots, stateRoot: home, writable: [files], servers: workspace.servers.servers.map(({ name }) => name) },
+    {
+      ...{ roots, stateRoot: home, writable: [files], workspace: [workspace.root, context.cwd, ...added] },
+      servers: workspace.servers.servers.map(({ name }) => name),
+    },
     { rules: settings.rules, notice: listener.notice },
   );
   const { section, current, ...mode } = modeParts({ files, policy: rules, listener });
@@ -107,6 +113,7 @@ export async function prepareSession(
   const database = sessionDatabase({
     path: join(log.directory, "session.db"),
     disk,
+    redact: (text) => redactor.text(text),
     onTodosChanged: () => void listener.say("session.todos_changed", {}),
   });
   const network = request.permissions?.allUrls === true;
@@ -130,9 +137,19 @@ export async function prepareSession(
     ...parts.tools,
     ...autopilotTools,
     ...(request.askUser === false ? [] : interactiveTools),
-    ...(request.delegation === false ? [] : delegationTools(agents)),
+    ...(request.delegation === false ? [] : delegationTools(agents, settings, listener)),
   ];
-  const mcp = serversOf({ parts, workspace, roots, tools, listener });
+  const openServers = (configs: readonly McpServerConfig[], reservedNames: readonly string[]): SessionMcp =>
+    serversOf({ parts, configs, roots, reservedNames, listener });
+  const configs = workspace.servers.servers;
+  // None is started here.
+  const mcp =
+    configs.length === 0
+      ? undefined
+      : openServers(
+          configs,
+          tools.map(({ name }) => name),
+        );
   const choice = {
     ...request.toolChoice,
     excluded: [...(request.toolChoice?.excluded ?? []), ...(settings.effective.excludedTools ?? [])],
@@ -212,6 +229,7 @@ export async function prepareSession(
         sessionTools: () => offer.sessionTools,
         mainTools: () => mainTools(offer.sessionTools, choice),
         placeFor: (task) => places.placeFor(task),
+        serversFor: agentServers({ workspace, open: openServers, warn: (message) => listener.warn("mcp", message) }),
         worktrees: context.gitRoot === undefined ? undefined : places.worktrees,
         warn: (message) => listener.warn("agent", message),
       }),
@@ -247,30 +265,34 @@ export async function prepareSession(
 }
 
 /** The tools by which agents are directed; they name the agents of the moment. */
-function delegationTools(agents: readonly AgentDefinition[]): Tool[] {
+function delegationTools(
+  agents: readonly AgentDefinition[],
+  { effective: { subagents } }: LoadedSettings,
+  listener: LateSession,
+): Tool[] {
   const source = {
     agents: () => modelChoices(agents),
     find: (wanted: string) => findAgent(wanted, agents),
   };
-  return [...agentTools.map((make) => make(source)), ...coordinationTools.map((make) => make())];
+  const { roles, problems } = rolesFrom(subagents?.roles);
+  for (const problem of problems) listener.notice(`Settings, subagents.roles: ${problem}.`);
+  const workers = { roles, limits: subagents?.workers ?? {} };
+  return [...agentTools.map((make) => make(source)), ...coordinationTools.map((make) => make(workers))];
 }
 
-/** The session's MCP servers, when any is configured; none is started here. */
 function serversOf(what: {
   parts: PrepareParts;
-  workspace: Workspace;
+  configs: readonly McpServerConfig[];
   roots: readonly string[];
-  tools: readonly Tool[];
+  reservedNames: readonly string[];
   listener: LateSession;
-}): SessionMcp | undefined {
-  const { parts, workspace, roots, tools, listener } = what;
-  const configs = workspace.servers.servers;
-  if (configs.length === 0) return undefined;
+}): SessionMcp {
+  const { parts, configs, roots, reservedNames, listener } = what;
   return sessionMcp({
     configs,
     roots: roots.slice(0, 1),
     stamp: parts.stamp,
-    reservedNames: tools.map(({ name }) => name),
+    reservedNames,
     connections: () => parts.shared.connections(),
     pins: () => parts.shared.pins((message) => listener.notice(message)),
     onStatus: (serverName, status, error) =>

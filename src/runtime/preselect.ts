@@ -30,7 +30,7 @@ export interface Lead {
 }
 
 /** Who asks for this means nobody, unless there is an agent of that name. */
-export const NO_LEAD = "default";
+const NO_LEAD = "default";
 
 export async function chooseLead(what: {
   /** The agent asked for now; otherwise it is the one the log knows of. */
@@ -83,7 +83,10 @@ export function toolsOfLead(definition: AgentDefinition, tools: readonly Tool[])
 }
 
 /** The narrower of both, one by one. */
-export function limitsOfLead(definition: AgentDefinition | undefined, given: Limits | undefined): Limits | undefined {
+export function limitsOfLead(
+  definition: Pick<AgentDefinition, "limits"> | undefined,
+  given: Limits | undefined,
+): Limits | undefined {
   const own = definition?.limits;
   if (!own) return given;
   const least = (key: keyof Limits): Limits => {
@@ -184,7 +187,7 @@ async function modelOf(
 }
 
 /** Whether they may run was decided when the agent was loaded; they are found as if its owner had configured them. */
-function withServersOf(definition: AgentDefinition, workspace: Workspace): Workspace {
+export function withServersOf(definition: AgentDefinition, workspace: Workspace): Workspace {
   const { mcpServers: servers } = definition;
   if (servers === undefined || Object.keys(servers).length === 0) return workspace;
   const sources = sourcesWith(definition, servers, workspace.serverSources);

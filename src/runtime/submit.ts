@@ -20,12 +20,14 @@ export type Submitted =
 export interface SubmitOptions extends AutopilotOptions {
   /** Data that goes with the prompt and is never read as a command. */
   readonly withData?: (prompt: string) => string;
+  /** False: it was not typed by a person, and is never read as a command. */
+  readonly isTyped?: boolean;
 }
 
 /** Throws a `TroupeError` for what looks like a command and is none. */
 export async function submit(session: Session, text: string, options: SubmitOptions = {}): Promise<Submitted> {
-  const { withData = (prompt) => prompt } = options;
-  if (!text.trimStart().startsWith("/")) return answer(session, { prompt: withData(text) }, options);
+  const { withData = (prompt) => prompt, isTyped = true } = options;
+  if (!isTyped || !text.trimStart().startsWith("/")) return answer(session, { prompt: withData(text) }, options);
   const [{ runCommand }, { builtinCommands }] = await Promise.all([
     import("../commands/parse-command.ts"),
     import("../commands/list.ts"),
@@ -132,6 +134,21 @@ async function answer(session: Session, send: SendOptions, options: AutopilotOpt
   }
 }
 
+/** Commands in the background, beside the agents. */
+function commandsAtWork({ settings }: Session): readonly TaskEntry[] {
+  const shells = settings.ports.shells?.list() ?? [];
+  return shells.map(({ shellId, command, state, exitCode, mode }) => ({
+    id: shellId,
+    agentType: mode === "detached" ? "shell, detached" : "shell",
+    description: command,
+    status: exitCode === undefined ? state : `${state} with code ${exitCode}`,
+    mode: "background",
+    elapsedMs: 0,
+    toolCalls: 0,
+    tokens: 0,
+  }));
+}
+
 function contextOf(session: Session): CommandContext {
   const { tasks, budget, settings } = session;
   const { surroundings } = settings;
@@ -152,7 +169,7 @@ function contextOf(session: Session): CommandContext {
     }),
     ...(tasks && {
       tasks: {
-        list: (): readonly TaskEntry[] => tasks.list(),
+        list: (): readonly TaskEntry[] => [...tasks.list(), ...commandsAtWork(session)],
         async show(id) {
           const { task, turns, error } = await tasks.report(id);
           const said = turns.map(({ response }) => response).join("\n\n");

@@ -13,8 +13,6 @@ import { isAtRest } from "../tasks/task-state.ts";
 import { viewOf, wholeTurn } from "../tasks/task-view.ts";
 import type { TaskReason, TaskStatus, TaskView } from "../tools/tasks.ts";
 
-export type { TaskView } from "../tools/tasks.ts";
-
 export interface KeptTask extends TaskView {
   /** How deep below the main agent: 1 was started by it. */
   readonly depth: number;

@@ -205,10 +205,24 @@ function agentSources({ request, place, root, trust, settings }: Parts, plugins:
     home: homedir(),
     plugins,
     program: request.agents ?? [],
+    ...remoteSource(place),
     disabled: subagents?.disabledSubagents ?? [],
     overrides: subagents?.agents ?? {},
     excludedBuiltins: request.excludedBuiltinAgents ?? [],
     check: trust.check,
+  };
+}
+
+/** A person's own variables: a folder decides neither who is asked nor with which token. */
+function remoteSource({ context, environment }: Place): Pick<AgentSources, "remote"> {
+  const { TROUPE_AGENTS_URL: baseUrl, TROUPE_AGENTS_TOKEN: token } = environment;
+  const { repository } = context;
+  if (!baseUrl || !token || repository === undefined) return {};
+  return {
+    async remote(signal) {
+      const { remoteAgents } = await import("../catalog/agents-remote.ts");
+      return remoteAgents({ baseUrl, token, repository })(signal);
+    },
   };
 }
 

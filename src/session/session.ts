@@ -80,6 +80,7 @@ export class Session {
     const { events, damage } = log;
     await recover({ conversation: session.#conversation, events, damage, emit: session.#emit });
     await session.#company?.restore();
+    if (options.mode) await session.modes.set(options.mode);
     const { name } = options;
     if (name !== undefined && name !== session.#name) void session.#emit("troupe.session_named", { name });
     await session.#emit("session.resume", {

@@ -182,7 +182,7 @@ describe("troupe mcp list and get", () => {
   it("show one server with its tools and what is agreed of them", async () => {
     await using folder = await place({ [FILE]: config });
     const probe = async () => ({ status: "connected" as const, definitions: [whoami()] });
-    const { printed } = await run(folder, ["get", "a", "--check"], { environment, probe });
+    const { printed } = await run(folder, ["get", "a", "--connect"], { environment, probe });
     expect(printed).toBe(
       [
         "a: connected",
@@ -199,7 +199,7 @@ describe("troupe mcp list and get", () => {
       ].join("\n"),
     );
     const failing = async () => ({ status: "failed" as const, error: "no \u001b[2Jsuch program" });
-    expect((await run(folder, ["list", "--check"], { environment, probe: failing })).printed).toContain(
+    expect((await run(folder, ["list", "--connect"], { environment, probe: failing })).printed).toContain(
       "failed: no such program",
     );
   });
@@ -277,7 +277,7 @@ describe("troupe mcp approve", () => {
   it("can be part of adding", async () => {
     await using folder = await place();
     const probe = async () => ({ status: "connected" as const, definitions: [whoami()] });
-    const { printed } = await run(folder, ["add", "a", "--check", "--", "x"], { probe });
+    const { printed } = await run(folder, ["add", "a", "--connect", "--", "x"], { probe });
     expect(printed).toMatch(/^Added a to .*\n\ntool whoami\n(.|\n)*Approved 1 tool of a/);
   });
 });

@@ -1,0 +1,69 @@
+import { plural } from "../lib/text.ts";
+import type { SessionEvent } from "../protocol/event.ts";
+import type { Session } from "../session/session.ts";
+import { type Arguments, usage } from "./args.ts";
+import { type Progress, progress } from "./progress.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const DEFAULT_WAIT_SECONDS = 600;
+const MAX_WAIT_SECONDS = 7 * 24 * 60 * 60;
+
+/** How long a prompt that is answered waits for agents in the background. 0 = not at all. */
+export function agentWaitMs(environment: Environment): number {
+  const name = environment.TROUPE_TASK_WAIT_TIMEOUT_SECONDS
+    ? "TROUPE_TASK_WAIT_TIMEOUT_SECONDS"
+    : "COPILOT_TASK_WAIT_TIMEOUT_SECONDS";
+  const given = environment[name];
+  if (given === undefined || given.trim() === "") return DEFAULT_WAIT_SECONDS * 1000;
+  const seconds = Number(given);
+  if (!Number.isFinite(seconds) || seconds < 0) throw usage(`${name} needs a number of seconds, not "${given}".`);
+  return Math.min(seconds, MAX_WAIT_SECONDS) * 1000;
+}
+
+/** Progress on stderr as the flags and the terminal want it. */
+export function progressOf(given: Arguments, how: { waitMs: number; stdoutIsBusy?: boolean }): Progress {
+  const { stderr, stdout, env } = process;
+  // Lines of JSON on the same screen would be written into the drawing.
+  const isShared = how.stdoutIsBusy === true && stdout.isTTY === true;
+  return progress({
+    stderr,
+    live: stderr.isTTY === true && env.TERM !== "dumb" && !isShared,
+    colour: stderr.isTTY === true && !env.NO_COLOR,
+    silent: given.has("silent"),
+    level: given.choice("log-level", ["none", "error", "warning", "info", "debug"]) ?? "warning",
+    waitMs: how.waitMs,
+    now: () => performance.now(),
+  });
+}
+
+/** Shows what happens from now on; a resumed session's past was shown when it happened. */
+export function watch(session: Session, bar: Progress, each: (event: SessionEvent) => void = () => undefined): void {
+  const past = new Set(session.events.slice(0, session.inherited));
+  session.follow((event) => {
+    if (past.has(event)) return bar.recall(event);
+    each(event);
+    bar.show(event);
+  });
+}
+
+/** Agents that work, or wait for a place, at the moment. */
+export function busyAgents(session: Session): readonly string[] {
+  return (session.tasks?.list({ includeEnded: false }) ?? []).flatMap(({ id, status }) =>
+    status === "running" || status === "queued" ? [id] : [],
+  );
+}
+
+/** What to say of agents that were not waited for any longer. */
+export function leftLines(left: readonly string[], what: { sessionId: string; waitMs: number }): string[] {
+  const [first] = left;
+  if (first === undefined) return [];
+  const why = what.waitMs === 0 ? "not waited for" : `not done after ${what.waitMs / 1000} s of waiting`;
+  const more = left.length > MAX_NAMED ? ` and ${left.length - MAX_NAMED} more` : "";
+  return [
+    `${plural(left.length, "agent")} ${why}, and cut off: ${left.slice(0, MAX_NAMED).join(", ")}${more}`,
+    `to go on: troupe tasks resume ${first} --session ${what.sessionId}`,
+  ];
+}
+
+const MAX_NAMED = 8;

@@ -1,0 +1,121 @@
+import { describe, expect, it } from "vitest";
+import { type ProgressOptions, progress } from "../../src/cli/progress.ts";
+import { became, created, running, said, spent, used } from "./stage.ts";
+
+function watched(more: Partial<ProgressOptions> = {}) {
+  const written: string[] = [];
+  const clock = { now: 0 };
+  const bar = progress({
+    stderr: { write: (text: string) => written.push(text), columns: 80, rows: 24 },
+    live: false,
+    colour: false,
+    silent: false,
+    level: "warning",
+    waitMs: 600_000,
+    now: () => clock.now,
+    ...more,
+  });
+  return { bar, written, clock };
+}
+
+const turn = said("assistant.turn_start", { turnId: "0" });
+
+describe("without a terminal", () => {
+  it("has a line when an agent starts and one when it ends, and names the agent before its tools", () => {
+    const { bar, written, clock } = watched();
+    for (const event of [turn, created("scout"), ...running("scout"), ...used("glob", { pattern: "*" }, "scout")]) {
+      bar.show(event);
+    }
+    bar.show(said("assistant.idle", {}));
+    bar.show(spent(1_100, 0, "scout"));
+    clock.now = 3_200;
+    bar.show(became("scout", "running", "idle", { reason: "finished" }));
+    bar.show(became("scout", "idle", "completed", { reason: "finished" }));
+    expect(written).toEqual([
+      "troupe: scout (explore) started: look around\n",
+      "troupe: scout: glob *\n",
+      "troupe: waiting for scout (explore), at most 600 s\n",
+      "troupe: scout (explore) finished in 3.2 s, 1 tool, 1,112 tokens\n",
+    ]);
+  });
+
+  it.each([
+    ["failed", "error", "failed after 0.0 s, 0 tools, 0 tokens: no key"],
+    ["failed", "limit", "was stopped by a limit after 0.0 s, 0 tools, 0 tokens: no key"],
+    ["failed", "empty", "ended without an answer after 0.0 s, 0 tools, 0 tokens: no key"],
+    ["cancelled", "stopped", "was stopped after 0.0 s, 0 tools, 0 tokens: no key"],
+    ["idle", "interrupted", "was cut off after 0.0 s, 0 tools, 0 tokens: no key"],
+  ] as const)("does not call it a success when an agent is %s by %s", (to, reason, text) => {
+    const { bar, written } = watched();
+    for (const event of [created("scout"), ...running("scout")]) bar.show(event);
+    bar.show(became("scout", "running", to, { reason, error: "no\nkey" }));
+    expect(written.at(-1)).toBe(`troupe: scout (explore) ${text}\n`);
+  });
+
+  it("says nothing when it is to be silent", () => {
+    const { bar, written } = watched({ silent: true });
+    for (const event of [turn, created("scout"), ...running("scout"), ...used("glob", {}, "scout")]) bar.show(event);
+    bar.show(became("scout", "running", "failed", { reason: "error", error: "no" }));
+    expect(written).toEqual([]);
+  });
+});
+
+describe("on a terminal", () => {
+  it("draws the tree in place, clears it before every line, and takes it away in the end", () => {
+    const { bar, written, clock } = watched({ live: true });
+    for (const event of [turn, created("scout"), ...running("scout")]) {
+      clock.now += 150;
+      bar.show(event);
+    }
+    expect(written.at(-1)).toBe("\r\u001b[1A\u001b[J… thinking · turn 1 · 1 s\n└ scout (explore) running 0 s");
+    clock.now += 150;
+    bar.show(said("session.warning", { warningType: "x", message: "mind \u001b[2J this" }));
+    expect(written.slice(-3)).toEqual([
+      "\r\u001b[1A\u001b[J",
+      "troupe: mind  this\n",
+      "… thinking · turn 1 · 1 s\n└ scout (explore) running 0 s",
+    ]);
+    bar.stop();
+    expect(written.at(-1)).toBe("\r\u001b[1A\u001b[J");
+    const length = written.length;
+    clock.now += 1_000;
+    bar.show(turn);
+    expect(written).toHaveLength(length);
+  });
+
+  it("draws at most ten times a second, however much happens, and the last change is drawn", async () => {
+    const { bar, written } = watched({ live: true, now: () => performance.now() });
+    const began = performance.now();
+    bar.show(turn);
+    bar.show(created("scout"));
+    for (const event of running("scout")) bar.show(event);
+    while (performance.now() - began < 350) {
+      for (let index = 0; index < 50; index++) bar.show(spent(1, 0, "scout"));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    bar.show(used("glob", { pattern: "last" }, "scout")[0] ?? turn);
+    await new Promise((resolve) => setTimeout(resolve, 130));
+    bar.stop();
+    const draws = written.filter((text) => text.includes("turn 1"));
+    expect(draws.length).toBeGreaterThan(2);
+    expect(draws.length).toBeLessThanOrEqual(Math.ceil((performance.now() - began) / 100) + 1);
+    expect(draws.at(-1)).toContain("glob last");
+  });
+
+  it("finds the beginning of its drawing again in a terminal that became narrower", () => {
+    const stderr = {
+      written: [] as string[],
+      columns: 80,
+      rows: 24,
+      write: (text: string) => stderr.written.push(text),
+    };
+    const { bar } = watched({ live: true, stderr });
+    bar.show(
+      said("tool.execution_start", { toolCallId: "c", toolName: "bash", arguments: { command: "x".repeat(60) } }),
+    );
+    bar.show(turn);
+    stderr.columns = 30;
+    bar.stop();
+    expect(stderr.written.at(-1)).toBe("\r\u001b[2A\u001b[J");
+  });
+});

@@ -1,0 +1,79 @@
+/** What a person sees of agents while they work, and how long a prompt waits for them. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { script, troupe } from "../support/troupe.ts";
+
+async function withProject(test: (place: { cwd: string; home: string; root: string }) => Promise<void>): Promise<void> {
+  await using folder = await tempFolder();
+  const cwd = join(folder.path, "project");
+  mkdirSync(cwd);
+  writeFileSync(join(cwd, "a.txt"), "alpha\n");
+  await test({ cwd, home: join(folder.path, "home"), root: folder.path });
+}
+
+const start = (name: string, mode: "sync" | "background"): object => ({
+  call: { name: "task", arguments: { description: "look around", prompt: "look", agent_type: "explore", name, mode } },
+});
+const usage = { usage: { inputTokens: 500, outputTokens: 56 } };
+
+describe("agents on stderr", () => {
+  it("ORC-39 ORC-80 a prompt waits for agents in the background, tells of them, then what all used", () =>
+    withProject(async ({ cwd, home, root }) => {
+      const model = script(
+        root,
+        [
+          start("scout", "background"),
+          { say: "Started." },
+          { say: "All done." },
+          { agent: "explore", call: { name: "glob", arguments: { pattern: "*" } } },
+          { agent: "explore", say: "found a.txt" },
+        ],
+        usage,
+      );
+      const { code, stdout, stderr } = await troupe(["-p", "go", "--model", model], { cwd, home });
+      expect({ code, stdout }).toEqual({ code: 0, stdout: "All done.\n" });
+      const lines = stderr.trimEnd().split("\n");
+      expect(lines).toContain("troupe: scout (explore) started: look around");
+      expect(lines).toContain("troupe: scout: glob *");
+      expect(lines).toContain("troupe: waiting for scout (explore), at most 600 s");
+      expect(stderr).toMatch(/^troupe: scout \(explore\) finished in \d+\.\d s, 1 tool, 1,112 tokens$/m);
+      expect(lines.at(-1)).toMatch(/^troupe: 5 turns \(1 agent: scout 2\), 2,780 tokens, no cost, session /);
+    }));
+
+  it("says nothing with --silent", () =>
+    withProject(async ({ cwd, home, root }) => {
+      const model = script(root, [start("scout", "sync"), { say: "Done." }, { agent: "explore", say: "found" }]);
+      const { stdout, stderr } = await troupe(["-p", "go", "-s", "--model", model], { cwd, home });
+      expect({ stdout, stderr }).toEqual({ stdout: "Done.\n", stderr: "" });
+    }));
+
+  it("waits no longer than it is told, keeps the answer, and names who was left and how to go on", () =>
+    withProject(async ({ cwd, home, root }) => {
+      const model = script(root, [
+        start("scout", "background"),
+        { say: "Started." },
+        { agent: "explore", say: "half", stall: true },
+      ]);
+      const run = (seconds: string, ...flags: string[]) =>
+        troupe(["-p", "go", "--model", model, ...flags], {
+          cwd,
+          home,
+          environment: { TROUPE_TASK_WAIT_TIMEOUT_SECONDS: seconds },
+        });
+      const timedOut = await run("0.3", "-s");
+      expect(timedOut).toMatchObject({ code: 0, stdout: "Started.\n" });
+      expect(timedOut.stderr).toMatch(
+        /^troupe: 1 agent not done after 0\.3 s of waiting, and cut off: scout\ntroupe: to go on: troupe tasks resume scout --session [0-9a-f-]{36}\n$/,
+      );
+      const unwaited = await run("0");
+      expect(unwaited).toMatchObject({ code: 0, stdout: "Started.\n" });
+      expect(unwaited.stderr).toContain("troupe: 1 agent not waited for, and cut off: scout\n");
+      expect(unwaited.stderr).not.toContain("waiting for");
+      const json = await run("0", "--output-format", "json");
+      const result = JSON.parse(json.stdout.trimEnd().split("\n").at(-1) ?? "") as object;
+      expect(result).toMatchObject({ outcome: "done", exitCode: 0, unfinishedAgents: ["scout"] });
+      expect(await run("soon")).toMatchObject({ code: 2, stderr: expect.stringContaining('not "soon"') });
+    }));
+});
