@@ -61,8 +61,9 @@ async function start(
       throw error;
     });
   if (mode === "sync") return waitedFor(id, parts, { signal, toolCallId });
-  const stopWaiting = AbortSignal.any([signal, announced.signal]);
-  if (!queued) await registry.wait(id, { timeoutMs: PATIENCE_MS, signal: stopWaiting });
+  // Ends by abort, too: announced by the server, or stopped with the turn.
+  const known = AbortSignal.any([signal, announced.signal]);
+  if (!queued) await registry.wait(id, { timeoutMs: PATIENCE_MS, signal: known }).catch(() => undefined);
   signal.throwIfAborted();
   // What a server refuses outright never was a task of its: the call has simply failed.
   if (registry.get(id)?.status === "failed" && !hasBegun) return waitedFor(id, parts, { signal, toolCallId });

@@ -66,7 +66,12 @@ export class Reservations {
     this.#held.delete(who);
   }
 
-  /** What is set aside in this budget. */
+  /** What `who` has set aside in this budget. */
+  held(who: Who, owner: Who): Amount | undefined {
+    return this.#held.get(who)?.get(owner);
+  }
+
+  /** What all have set aside in this budget. */
   reserved(owner: Who): Amount {
     return [...this.#held.values()].reduce((sum, held) => addAmounts(sum, held.get(owner) ?? nothing), nothing);
   }

@@ -107,7 +107,8 @@ export function startRun(parts: RunParts): Run {
     get tools() {
       return answerable(limited(offer.tools, parts.toolLimits), parts.broker);
     },
-    ...(offer.find && { findTool: (name) => offer.find?.(name) }),
+    // A run that is limited to some tools has those and no others.
+    ...(offer.find && !parts.toolLimits && { findTool: (name) => offer.find?.(name) }),
     cwd: parts.cwd,
     roots: parts.roots,
     signal: parts.signal,

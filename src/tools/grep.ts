@@ -14,21 +14,21 @@ const MAX_MULTILINE_BYTES = 256 * 1024 * 1024;
 const contextLines = z.int().min(0).max(MAX_CONTEXT_LINES).optional();
 
 const input = z.object({
-  pattern: z.string().min(1).describe("Regular expression in ripgrep's syntax; escape literal braces and brackets"),
+  pattern: z.string().min(1).describe("Regular expression"),
   ...placeFields,
   output_mode: z
     .enum(["content", "files_with_matches", "count"])
     .default("files_with_matches")
-    .describe("content: the matching lines; files_with_matches: only the files; count: matching lines per file"),
-  glob: z.string().min(1).optional().describe('Only files whose path fits, such as "*.ts" or "!*.test.ts"'),
-  type: z.string().min(1).optional().describe('Only files of this language in ripgrep\'s words, such as "ts" or "py"'),
-  "-i": z.boolean().optional().describe("Ignore upper and lower case"),
-  "-n": z.boolean().optional().describe("Show line numbers (content only)"),
-  "-A": contextLines.describe("Lines to show after each match (content only)"),
-  "-B": contextLines.describe("Lines to show before each match (content only)"),
-  "-C": contextLines.describe("Lines to show before and after each match (content only)"),
-  head_limit: z.int().min(0).optional().describe("Stop after this many lines of output; 0 means no limit"),
-  multiline: z.boolean().optional().describe("Let the pattern match across lines; a dot then matches line breaks too"),
+    .describe("What comes back"),
+  glob: z.string().min(1).optional().describe('Only such paths: "*.ts", "!*.test.ts"'),
+  type: z.string().min(1).optional().describe('Only this language: "ts", "py"'),
+  "-i": z.boolean().optional().describe("Ignore case"),
+  "-n": z.boolean().optional().describe("Line numbers"),
+  "-A": contextLines.describe("Lines after"),
+  "-B": contextLines.describe("Lines before"),
+  "-C": contextLines.describe("Lines around"),
+  head_limit: z.int().min(0).optional().describe("At most so many lines of output"),
+  multiline: z.boolean().optional().describe("Match across lines; a dot matches line breaks too"),
 });
 type Input = z.infer<typeof input>;
 

@@ -148,10 +148,25 @@ describe("a definition that changes", () => {
     });
     const [tool] = await toolsOf(server);
     expect((await run(tool)).content).toContain("changed");
-    await expect.poll(() => changes).toEqual(["Version 2"]);
     await expect(run(tool)).rejects.toThrow(/has changed since it was offered to you/);
+    expect(changes).toEqual(["Version 2"]);
     const [renewed] = await toolsOf(server);
     expect((await run(renewed)).content).toContain("changed");
+    await expect.poll(() => changes).toEqual(["Version 2", "Version 3"]);
+  });
+
+  it("is not called when it changes between the look at it and the call (F02)", async () => {
+    const server = mcp.use(scripted("changing", { name: "sudden" }));
+    const [tool] = await toolsOf(server, {
+      // Another call makes the server change meanwhile.
+      beforeCall: async ({ toolCallId }) => {
+        const [definition] = await server.definitions(new AbortController().signal);
+        if (definition && toolCallId === "call-1")
+          await server.call({ definition, arguments: {}, signal: new AbortController().signal });
+        return undefined;
+      },
+    });
+    await expect(run(tool)).rejects.toThrow(/has changed its tool echo at this moment, so it was not called/);
   });
 
   it("is found out too when the tools were offered from memory, without connecting", async () => {

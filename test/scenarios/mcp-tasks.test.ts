@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { forAgent, otherwise } from "../../src/model/faux/faux-plan.ts";
+import { calls, says } from "../../src/model/faux/faux-step.ts";
+import { checkTasks } from "../../src/testing/task-checker.ts";
+import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
+import type { Tool } from "../../src/tools/tool.ts";
+import { type Stage as McpStage, stage as mcpStage, stdioConfig, toolsOf } from "../mcp/stage.ts";
+import { agent, company, storeWith, task } from "../support/company.ts";
+import { dataOf } from "../support/stage.ts";
+
+const SLOW = "version-one-slow";
+let mcp: McpStage;
+let folder: TempFolder;
+let tools: readonly Tool[];
+
+beforeAll(async () => {
+  mcp = mcpStage();
+  folder = await tempFolder({ log: "" });
+  tools = await toolsOf(mcp.use(stdioConfig("version-one.mjs", [folder.at("log")])));
+});
+
+afterAll(async () => {
+  await mcp.close();
+  await folder[Symbol.asyncDispose]();
+});
+
+const slow = (ms: number, id: string) => calls([SLOW, { ms }, id]);
+
+describe("calls that a server takes only as tasks", () => {
+  it("ORC-71, ORC-72: go on in the background under an id, and their result is read like an agent's", async () => {
+    const { session, model } = await company(
+      [slow(400, "c1"), says("waiting"), calls(["read_agent", { agent_id: "slow" }]), says("it took 400")],
+      { tools },
+    );
+    const seen: string[] = [];
+    session.subscribe(() => {
+      const { status, lastActivity = "" } = session.tasks?.view("slow") ?? {};
+      if (status === "running" && seen.at(-1) !== lastActivity) seen.push(lastActivity);
+    });
+    expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "it took 400" });
+    const [first] = dataOf(session.events, "tool.execution_complete");
+    expect(first?.result?.content).toMatch(/^MCP task started in background with agent_id: slow\. You'll be notified/);
+    expect(session.tasks?.get("slow")).toMatchObject({
+      status: "completed",
+      spec: { kind: "mcp-task", agentName: "mcp-task", prompt: '{"ms":400}', toolCallId: "c1", tools: [] },
+    });
+    expect(seen.some((activity) => activity.startsWith("working"))).toBe(true);
+    expect(dataOf(session.events, "system.notification")).toMatchObject([
+      { kind: { type: "agent_completed", agentId: "slow", agentType: "mcp-task", status: "completed" } },
+    ]);
+    expect(model.requests.at(-1)?.messages.at(-1)?.content).toContain("took 400");
+    expect(checkTasks(session.events, { settled: true })).toEqual([]);
+    await session.close();
+  });
+
+  it("ORC-74, ORC-75: stop_agent cancels on the server; what is written to one comes back with advice", async () => {
+    const { session } = await company(
+      [
+        slow(60_000, "c1"),
+        calls(["write_agent", { agent_id: "slow", message: "hurry" }]),
+        calls(["stop_agent", { agent_id: "slow" }]),
+        says("stopped"),
+      ],
+      { tools },
+    );
+    expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "stopped" });
+    const [, written] = dataOf(session.events, "tool.execution_complete");
+    expect(written?.error?.message).toMatch(/NOT delivered.*takes no messages.*stop_agent/);
+    expect(session.tasks?.view("slow")).toMatchObject({ status: "cancelled" });
+    await expect.poll(() => folder.read("log")).toContain("task cancelled");
+    await session.close();
+  });
+
+  it("survive the end of the turn and the stop of the next; what the server refuses fails the call at once", async () => {
+    const { session } = await company(
+      [slow(500, "c1"), says("first"), calls([SLOW, { ms: "soon" }, "c2"]), otherwise(says("second"))],
+      { tools, waitForAgentsMs: 0 },
+    );
+    await session.sendAndWait({ prompt: "go" });
+    expect(session.tasks?.view("slow")?.status).toBe("running");
+    await session.sendAndWait({ prompt: "again" });
+    const refused = dataOf(session.events, "tool.execution_complete").find(({ toolCallId }) => toolCallId === "c2");
+    expect(refused).toMatchObject({ success: false, error: { message: expect.stringContaining("did not end well") } });
+    await expect.poll(() => session.tasks?.view("slow")?.status).toBe("completed");
+    await session.whenIdle();
+    expect(checkTasks(session.events)).toEqual([]);
+    await session.close();
+  });
+
+  it("of an agent are waited for, since it could not be told later", async () => {
+    const { session } = await company(
+      [task("one", "caller"), says("end"), forAgent("caller", slow(150, "c1"), says("got it"))],
+      { tools, agents: [agent("caller")] },
+    );
+    await session.sendAndWait({ prompt: "go" });
+    const own = session.events.flatMap(({ agentId, type, data }) =>
+      agentId === "one" && type === "tool.execution_complete" ? [data.result?.content] : [],
+    );
+    expect(own).toEqual([expect.stringContaining("took 150")]);
+    expect(session.tasks?.view("slow")).toMatchObject({ parentId: "one", status: "completed" });
+    expect(checkTasks(session.events, { settled: true })).toEqual([]);
+    await session.close();
+  });
+
+  it("that were under way when the process died are listed as interrupted and are not called again", async () => {
+    const first = await company([slow(60_000, "c1"), says("waiting")], { tools, waitForAgentsMs: 0 });
+    await first.session.sendAndWait({ prompt: "go" });
+    const store = await storeWith(first.session.events);
+    await first.session.close();
+    const { session } = await company([otherwise(says("noted"))], { tools, store, resume: "session-1" });
+    await session.sendAndWait({ prompt: "what happened?" });
+    expect(session.tasks?.view("slow")?.reason).toBe("interrupted");
+    expect(dataOf(session.events, "system.notification")).toMatchObject([{ kind: { agentId: "slow" } }]);
+    await session.tasks?.send("slow", "go on");
+    await expect.poll(() => session.tasks?.get("slow")?.error).toMatch(/ended with its process/);
+    await session.close();
+  });
+});
