@@ -3,11 +3,13 @@
 //
 //   [[bench:turns:N]]       N calls of `view`, one after the other, then "done"
 //   [[bench:text:BYTES]]    one text of that many bytes, in deltas of 32
+//   [[bench:company:N]]     N calls of `task` at once, then "done"; each agent reads a file, see company.mjs
 //
 // Runs as a child process with an IPC channel: `{ port }` when it listens; `"take"` is answered with the requests
 // seen since the last one. Times are of the monotonic clock, which all processes of a machine share.
 import { createServer } from "node:http";
 import { join } from "node:path";
+import { decideCompany } from "./company.mjs";
 import { wires } from "./wires.mjs";
 
 const DELTA_BYTES = 32;
@@ -49,6 +51,7 @@ async function answer({ request, response, arrivedAt, raw }) {
   const gapMs = lastEnd === undefined ? null : arrivedAt - lastEnd;
   const step = decide(prompt, results);
   const reply = { id: `r${++answers}`, model: body.model, ...step };
+  if (step.delayMs) await new Promise((resolve) => setTimeout(resolve, step.delayMs));
 
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
   response.once("finish", () => {
@@ -60,8 +63,11 @@ async function answer({ request, response, arrivedAt, raw }) {
 }
 
 function decide(prompt, results) {
-  const [, kind, amount] = /\[\[bench:(turns|text):(\d+)\]\]/.exec(prompt.join("\n")) ?? [];
-  if (kind === undefined) throw new Error("the prompt has no [[bench:…]] marker");
+  const [, marker] = /\[\[bench:([a-z]+:\d+)\]\]/.exec(prompt.join("\n")) ?? [];
+  if (marker === undefined) throw new Error("the prompt has no [[bench:…]] marker");
+  const company = decideCompany(marker, results, { view: viewCall });
+  if (company) return company;
+  const [kind, amount] = marker.split(":");
   if (kind === "text") return { bytes: Number(amount) };
   const turn = results.length;
   // A tool that failed would make a fast turn of no worth.
@@ -69,8 +75,12 @@ function decide(prompt, results) {
     throw new Error(`result ${turn} is not the file that was asked for: ${results[turn - 1].slice(0, 200)}`);
   }
   if (turn >= Number(amount)) return { deltas: ["done"] };
+  return viewCall(turn);
+}
+
+function viewCall(turn) {
   const path = join(folder, `f${turn % 100}.txt`);
-  return { call: { name: "view", arguments: JSON.stringify({ path }) } };
+  return { calls: [{ name: "view", arguments: JSON.stringify({ path }) }] };
 }
 
 const fileMark = (turn) => `file ${turn % 100} of the bench`;

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 
-export const scenarioNames = ["version", "start", "turns", "stream", "resume", "append"];
+export const scenarioNames = ["version", "start", "turns", "stream", "company", "resume", "append"];
 const wireNames = ["completions", "responses", "anthropic"];
 
 export const help = `Usage: npm run bench -- [options]

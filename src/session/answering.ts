@@ -160,11 +160,12 @@ export class Answering {
   }
 
   /** What could not be written is unsaid, so that no model ever sees what its sender was told was refused. */
-  #unsay({ messageId }: Incoming): void {
+  #unsay({ messageId, notice }: Incoming): void {
     const unsaid = this.#parts.log.unsay(
       (event) =>
         (event.type === "user.message" && event.data.interactionId === messageId) ||
-        (event.type === "troupe.message_queued" && event.data.messageId === messageId),
+        (event.type === "troupe.message_queued" && event.data.messageId === messageId) ||
+        (event.type === "system.notification" && event.data.content === notice?.content),
     );
     if (unsaid) this.#parts.refold();
   }

@@ -270,11 +270,12 @@ interface AgentWork {
   readonly errand?: AgentErrand;
 }
 
-/** Whatever it was given: no tool beyond those it may use. */
+/** Whatever it was given: no tool beyond those it may use, but for those of servers it brings itself. */
 function within({ tools }: TaskRecord, outfit: Outfit): Outfit {
   if (tools === null) return outfit;
-  const { system } = outfit.offer;
-  return { ...outfit, offer: { system, tools: outfit.offer.tools.filter(({ name }) => tools.includes(name)) } };
+  const { system, tools: given } = outfit.offer;
+  const isAllowed = ({ name, from }: Tool): boolean => from?.kind === "mcp" || tools.includes(name);
+  return { ...outfit, offer: { system, tools: given.filter(isAllowed) } };
 }
 
 /** Loaded where a task declares what its answer must fit: most do not. */

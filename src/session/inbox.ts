@@ -86,8 +86,9 @@ export class Inbox {
 
   /** Says what came in while the agent worked: notices first, since a person's words may be about them. */
   async deliver(emit: Emit): Promise<void> {
-    for (const { notice, take } of this.#notices.splice(0)) {
-      if (take()) await emit("system.notification", notice);
+    // One by one: what cannot be said now is still there for the next time.
+    for (let next = this.#notices.shift(); next; next = this.#notices.shift()) {
+      if (next.take()) await emit("system.notification", next.notice);
     }
     const taken = this.#steering;
     this.#steering = [];

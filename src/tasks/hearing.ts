@@ -30,6 +30,8 @@ export class Hearing {
   readonly #said = new Set<string>();
   /** Messages that stand in an agent's conversation and are not yet confirmed. */
   readonly #toldMessages = new Map<string, string[]>();
+  /** Tasks whose next notice wakes nobody. */
+  readonly #quiet = new Set<string>();
   #isOpen = false;
 
   constructor(parts: HearingParts) {
@@ -37,10 +39,18 @@ export class Hearing {
     for (const task of parts.fold.all()) if (task.notice?.state === "said") this.#said.add(task.id);
   }
 
-  /** From now on notices are handed out; first those that an earlier process owed. */
+  /** From now on notices are handed out; first those that an earlier process owed, which set nothing in motion. */
   open(): void {
     this.#isOpen = true;
-    for (const task of this.#parts.fold.all()) this.offer(task);
+    for (const task of this.#parts.fold.all()) {
+      if (this.#isDue(task)) this.hush(task);
+      this.offer(task);
+    }
+  }
+
+  /** Who stopped this does not want to hear of it at once: its end is told with whatever its parent reads next. */
+  hush(task: TaskRecord): void {
+    this.#quiet.add(task.id);
   }
 
   close(): void {
@@ -56,6 +66,7 @@ export class Hearing {
     if (!this.#isOpen || !task.notice || !this.#isDue(task) || this.#offered.has(task.notice)) return;
     this.#offered.add(task.notice);
     this.#parts.options.onNotice(task.parentId, this.#notice(task));
+    this.#quiet.delete(task.id);
   }
 
   /** A call of the parent waits to read the task: no notice meanwhile. Undone by what is returned. */
@@ -141,7 +152,7 @@ export class Hearing {
       this.#taken.add(notice);
       return true;
     };
-    return { ...noticeOf(task), take };
+    return { ...noticeOf(task), wakes: !this.#quiet.has(task.id), take };
   }
 
   #later(work: Promise<void>): void {

@@ -9,6 +9,8 @@ export interface Notice {
   /** For the model, in its tags. */
   readonly content: string;
   readonly kind: EventData<"system.notification">["kind"];
+  /** False: an idle parent reads it with whatever it reads next. */
+  readonly wakes: boolean;
   /**
    * Asked right before it is said as a `system.notification` of the parent. True at most once; false when it was read
    * or overtaken by what the task did next: then nothing is to be said.
@@ -16,7 +18,7 @@ export interface Notice {
   take(): boolean;
 }
 
-export function noticeOf(task: TaskRecord): Omit<Notice, "take"> {
+export function noticeOf(task: TaskRecord): Omit<Notice, "take" | "wakes"> {
   const { id, spec, status } = task;
   const about = { agentId: id, agentType: spec.agentName, description: spec.description };
   const sentence = `Agent "${id}" (${foreign(spec.agentName)}) ${becameOf(task)}`;

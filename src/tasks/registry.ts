@@ -85,8 +85,14 @@ export class Registry {
    * now, nothing runs by itself, and what nobody has heard of is handed out. Can be cut short and done again.
    */
   async restore(): Promise<void> {
-    const cutOff = this.#fold.all().filter(({ status }) => !isAtRest(status));
-    await Promise.all(cutOff.map((task) => this.#activations.change(task, { kind: "process_gone" })));
+    const cutOff = this.#fold.all().filter(({ status, isCalled }) => !isAtRest(status) || isCalled);
+    await Promise.all(
+      cutOff.map(async (task) => {
+        // Written to and not awake yet: whoever wrote believes it at work, and must hear that it is not.
+        if (task.status === "idle") await this.#activations.change(task, { kind: "woken" });
+        await this.#activations.change(task, { kind: "process_gone" });
+      }),
+    );
     this.#hearing.open();
   }
 
@@ -165,10 +171,14 @@ export class Registry {
     });
   }
 
-  /** Ends the task and all below it. False when there is nothing to end. */
-  async cancel(id: string, options: { readonly reader?: Reader } = {}): Promise<boolean> {
+  /**
+   * Ends the task and all below it. False when there is nothing to end. `notice: "waits"`: an idle parent is not woken
+   * by it, but reads of it with whatever it reads next.
+   */
+  async cancel(id: string, options: { readonly reader?: Reader; readonly notice?: "waits" } = {}): Promise<boolean> {
     const task = this.#fold.get(id);
     if (!task || isFinal(task.status)) return false;
+    if (options.notice === "waits") this.#hearing.hush(task);
     const stopReading = this.#hearing.reading(task, options.reader);
     try {
       await this.#stop([task], "stopped");
@@ -182,12 +192,16 @@ export class Registry {
   /** Ends what calls of this agent (nobody = the main agent) wait for; what works in the background lives on. */
   async cancelSync(parentId: string | undefined): Promise<void> {
     const waitedFor = this.#fold.childrenOf(parentId).filter((task) => task.mode === "sync" && !isAtRest(task.status));
+    for (const task of waitedFor) this.#hearing.hush(task);
     await this.#stop(waitedFor, "stopped");
   }
 
+  /** Stops everything, and sets nothing in motion: who hears of it hears with whatever comes next. */
   async cancelAll(): Promise<void> {
     await Promise.allSettled(this.#starting.get(undefined) ?? []);
-    await this.#stop(this.#fold.childrenOf(undefined), "stopped");
+    const all = this.#fold.childrenOf(undefined).filter(({ status }) => !isFinal(status));
+    for (const task of all) this.#hearing.hush(task);
+    await this.#stop(all, "stopped");
   }
 
   /** Nobody will write to this idle task any more: it ends as what it last reached. */
@@ -207,6 +221,11 @@ export class Registry {
 
   get(id: string): TaskRecord | undefined {
     return this.#fold.get(id);
+  }
+
+  /** Whether anyone works, waits for a place, or is about to. */
+  get isBusy(): boolean {
+    return this.#fold.all().some((task) => this.#isBusy(task));
   }
 
   /** In the order they were made, as `viewer` (nobody = the main agent, a person, a program) sees them. */

@@ -61,6 +61,7 @@ export class TaskFold {
         const { messageId: id, content, from } = data;
         if (record.messages.some((known) => known.id === id)) return;
         record.messages = [...record.messages, { id, content, ...(from !== undefined && { from }) }];
+        record.isCalled = record.status === "idle";
       }),
     "troupe.task_message_delivered": ({ data }) =>
       this.#with(data.taskId, (record) => {
@@ -138,6 +139,7 @@ export class TaskFold {
       inbound: [],
       isBriefed: false,
       messages: [],
+      isCalled: false,
       notice: undefined,
       usage: noUsage,
       model: data.model,
@@ -169,6 +171,7 @@ export class TaskFold {
       record.reason = data.reason;
       record.error = data.error;
       record.changedAt = at;
+      record.isCalled = false;
       if (data.turn !== undefined) addTurn(record, data, data.turn);
       record.notice = isAtRest(data.to)
         ? { to: data.to, turn: record.turns.length, state: "due", by: "notice" }

@@ -23,6 +23,8 @@ export interface TaskRecord {
   readonly isBriefed: boolean;
   /** Accepted, and not yet in its conversation; the oldest first. */
   readonly messages: readonly TaskMessage[];
+  /** Written to while idle, and not awake yet. */
+  readonly isCalled: boolean;
   readonly notice: NoticeDue | undefined;
   readonly usage: TaskUsage;
   readonly model: string | undefined;

@@ -18,7 +18,7 @@ describe("read_agent", () => {
     expect(await content).toBe(
       "Agent completed. agent_id: scout, agent_type: explore, status: completed, description: Find the entry, elapsed: 12s, total_turns: 1, duration: 11s\n\nIn main.ts.",
     );
-    expect(tasks.reads).toEqual([{ id: "scout", wait: false, timeoutMs: 0 }]);
+    expect(tasks.reads).toEqual([{ id: "scout", wait: false, timeoutMs: 0, toolCallId: "call_1" }]);
   });
 
   it("labels the turns of an idle agent, with the messages that came in", async () => {
@@ -31,7 +31,7 @@ describe("read_agent", () => {
   it("ORC-42 returns only newer turns with since_turn", async () => {
     const { content, tasks } = reading(reportOf([turn(3, "Third.", "More")], { turns: 3 }), { since_turn: 2 });
     expect(await content).toMatch(/total_turns: 3, duration: 11s\n\n\[Turn 2\]\nMessage: More\n\nThird\.$/);
-    expect(tasks.reads).toEqual([{ id: "scout", wait: false, timeoutMs: 0, sinceTurn: 2 }]);
+    expect(tasks.reads).toEqual([{ id: "scout", wait: false, timeoutMs: 0, sinceTurn: 2, toolCallId: "call_1" }]);
     expect(await reading(reportOf([], { turns: 3 }), { since_turn: 3 }).content).toMatch(/No answer from turn 3 on\.$/);
   });
 
@@ -43,7 +43,7 @@ describe("read_agent", () => {
     ] as const) {
       const { content, tasks } = reading(reportOf([]), { wait: true, ...(timeout !== undefined && { timeout }) });
       await content;
-      expect(tasks.reads).toEqual([{ id: "scout", wait: true, timeoutMs }]);
+      expect(tasks.reads).toEqual([{ id: "scout", wait: true, timeoutMs, toolCallId: "call_1" }]);
     }
   });
 

@@ -1,0 +1,87 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { checkTasks, type TaskRule } from "../../src/testing/task-checker.ts";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { buildProgram, type Defect, runProgram } from "./company-build.ts";
+import { companyStore } from "./company-stage.ts";
+
+let folder: Awaited<ReturnType<typeof tempFolder>>;
+let sound: string;
+
+beforeAll(async () => {
+  folder = await tempFolder();
+  sound = join(folder.path, "sound.mjs");
+  await buildProgram(ENTRY, sound);
+});
+afterAll(() => folder[Symbol.asyncDispose]());
+
+const ENTRY = "test/reliability/company-program.ts";
+
+type Life = readonly [mode: "create" | "stop" | "settle", lastEvent: string];
+
+/** Each is a mistake of one line. What the process left behind must give it away. */
+const defects: readonly (Defect & { name: string; rule: TaskRule; lives: readonly Life[] })[] = [
+  {
+    name: "who was at work in a dead process is taken for at work",
+    rule: "one-end",
+    file: /tasks\/registry\.ts$/,
+    from: "!isAtRest(status) || isCalled",
+    to: "false",
+    lives: [
+      ["create", "30"],
+      ["settle", "0"],
+    ],
+  },
+  {
+    name: "a notice that was said is said again by the next process",
+    rule: "heard-once",
+    file: /tasks\/task-fold\.ts$/,
+    from: 'record.notice = { ...record.notice, state: "said", by: "notice" };',
+    to: "",
+    lives: [
+      ["create", "system.notification"],
+      ["settle", "0"],
+    ],
+  },
+  {
+    name: "what is owed to a parent is forgotten with the process",
+    rule: "heard-once",
+    file: /tasks\/hearing\.ts$/,
+    from: "this.hush(task);",
+    to: "continue;",
+    lives: [
+      ["create", "troupe.task_state idle"],
+      ["settle", "0"],
+    ],
+  },
+  {
+    name: "nobody looks after those below when someone is stopped",
+    rule: "no-remains",
+    file: /tasks\/stopping\.ts$/,
+    from: "roots.flatMap((root) => subtree(fold, root))",
+    to: "[...roots]",
+    lives: [["stop", "0"]],
+  },
+];
+
+/** Which rules are broken in what a program leaves behind after these lives. */
+async function rulesBroken(program: string, root: string, lives: readonly Life[]): Promise<readonly TaskRule[]> {
+  mkdirSync(root);
+  for (const life of lives) await runProgram(program, [root, ...life]);
+  const { events } = await companyStore(root).read("one");
+  return checkTasks(events, { settled: true }).map(({ rule }) => rule);
+}
+
+describe("the checker finds in the log of a program with a defect that", () => {
+  it.each(defects)("$name", async ({ name, rule, lives, ...defect }) => {
+    const seeded = join(folder.path, "seeded.mjs");
+    await buildProgram(ENTRY, seeded, defect);
+    const [whole, broken] = await Promise.all([
+      rulesBroken(sound, join(folder.path, `${name} sound`), lives),
+      rulesBroken(seeded, join(folder.path, `${name} seeded`), lives),
+    ]);
+    expect(whole).toEqual([]);
+    expect(broken).toContain(rule);
+  });
+});

@@ -1,0 +1,68 @@
+/** A session with its agents, put together as the command line does: real shells, rules, prompts and log. */
+import { nodeDisk as disk } from "../../src/lib/node/disk.ts";
+import { systemStamp as stamp } from "../../src/lib/stamp.ts";
+import type { Provider } from "../../src/model/provider.ts";
+import { models } from "../../src/runtime/models.ts";
+import type { PermissionRequest } from "../../src/runtime/policy.ts";
+import { prepareSession } from "../../src/runtime/prepare.ts";
+import { processParts } from "../../src/runtime/process-parts.ts";
+import { Session } from "../../src/session/session.ts";
+import { jsonlStore } from "../../src/store/jsonl.ts";
+import type { Registry } from "../../src/tasks/registry.ts";
+import { builtinTools } from "../../src/tools/builtin.ts";
+
+export interface RealCompany {
+  readonly home: string;
+  readonly cwd: string;
+  /** Where the model is. */
+  readonly baseUrl?: string;
+  /** A scripted one in its place. */
+  readonly provider?: Provider;
+  /** How many may work at once; settings allow less than what is asked of the machinery here. */
+  readonly maxConcurrency: number;
+  readonly permissions?: PermissionRequest;
+}
+
+export async function realCompany(
+  how: RealCompany,
+): Promise<{ session: Session; registry: Registry; close(): Promise<void> }> {
+  const { home, cwd, provider, maxConcurrency } = how;
+  const environment = {
+    PATH: process.env.PATH,
+    HOME: home,
+    TROUPE_BASE_URL: how.baseUrl ?? "http://127.0.0.1:9/v1",
+    TROUPE_API_KEY: "mock",
+    TROUPE_MODEL: "mock-model",
+    TROUPE_WIRE_API: "completions",
+    TROUPE_NO_DISCOVERY: "1",
+  };
+  const log = await jsonlStore({ root: home, disk, stamp }).create("one");
+  const shared = processParts({ environment, home, disk });
+  const { options, started } = await prepareSession({ cwd, permissions: how.permissions ?? {} }, log, {
+    ...{ environment, home, disk, stamp, shared, tools: builtinTools, lastModel: undefined },
+    models: models({ environment, home, stamp }),
+  });
+  const { company } = options;
+  if (!company) throw new Error("a company was asked for");
+  const scripted = provider && { ...options.model, provider };
+  const session = await Session.create({
+    ...options,
+    ...(scripted && { model: scripted }),
+    company: {
+      ...company,
+      limits: { ...company.limits, maxConcurrency },
+      outfit: async (task, definition) => {
+        const outfit = await company.outfit(task, definition);
+        return scripted ? { ...outfit, model: scripted } : outfit;
+      },
+    },
+  });
+  started(session);
+  const registry = session.tasks;
+  if (!registry) throw new Error("a company has tasks");
+  const close = async (): Promise<void> => {
+    await session.close();
+    await shared.close();
+  };
+  return { session, registry, close };
+}

@@ -1,0 +1,114 @@
+/**
+ * A process to be killed again and again: a session whose main agent starts, reads, writes to and stops agents at
+ * random, under turn ends and new messages. `company-soak-program.mjs <root> <seed> <tasks wanted> live|rest`; with
+ * `rest` everyone comes to rest and hears what is due, and the process ends by itself; with `live` it never does.
+ */
+import { existsSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { fauxModel } from "../../src/model/faux/faux-model.ts";
+import { otherwise } from "../../src/model/faux/faux-plan.ts";
+import { calls, fails, type Moves, says, stalls, type WantedCall } from "../../src/model/faux/faux-step.ts";
+import type { ModelRequest } from "../../src/model/provider.ts";
+import { openCompany } from "./company-stage.ts";
+
+const [, , root = "", seedText = "1", wantedText = "60", mode = "live"] = process.argv;
+const wanted = Number(wantedText);
+const random = mulberry(Number(seedText));
+let callCount = 0;
+let isResting = false;
+
+const session = await openCompany({
+  root,
+  mode: existsSync(join(root, "session-state", "one", "events.jsonl")) ? "resume" : "create",
+  provider: fauxModel(otherwise(play)),
+  agents: ["chief", "worker", "helper"],
+  tools: [],
+  limits: { maxConcurrency: 12 },
+});
+const registry = session.tasks;
+if (!registry) throw new Error("a company has tasks");
+writeSync(1, "ready\n");
+for (let message = 0; mode === "live" || made() < wanted; message++) {
+  // A new message while others are answered, and now and then the end of a turn: neither ends what works behind it.
+  const sent = session.sendAndWait({ prompt: `go ${message}`, mode: random() < 0.3 ? "immediate" : "enqueue" });
+  await pause(random() * 60);
+  if (random() < 0.2) session.abort();
+  if (random() < 0.1) await registry.cancel(someone());
+  if (random() < 0.5) await Promise.race([sent, pause(300)]);
+}
+if (mode === "rest") await comeToRest();
+await session.close();
+writeSync(1, "finished\n");
+process.exit(0);
+
+function made(): number {
+  return registry?.list().length ?? 0;
+}
+
+function play(request: ModelRequest): Moves | Promise<Moves> {
+  const isAgent = !request.system.includes("director");
+  const dice = random();
+  const isDone = request.messages.filter(({ role }) => role === "assistant").length > 2;
+  if (!isAgent) return dice < 0.35 || isResting ? says("so far") : calls(...direct());
+  const life = pause(random() * 40);
+  if (dice < 0.08) return fails(400);
+  if (dice < 0.14) return says("");
+  if (dice < 0.3 && !isDone && made() < wanted) return stalls(life, calls(task("helper", "sync")));
+  return stalls(life, says(`done ${Math.floor(random() * 1000)}`));
+}
+
+function direct(): WantedCall[] {
+  const dice = random();
+  if (dice < 0.6 && made() < wanted) {
+    const count = 1 + Math.floor(random() * 4);
+    return Array.from({ length: count }, () => task("chief", random() < 0.3 ? "sync" : "background"));
+  }
+  const id = someone();
+  if (dice < 0.75) return [["read_agent", { agent_id: id, wait: random() < 0.5, timeout: 1 }, call("read")]];
+  if (dice < 0.92) return [["write_agent", { agent_id: id, message: "and then?" }, call("write")]];
+  return [["stop_agent", { agent_id: id }, call("stop")]];
+}
+
+function task(agentType: string, how: "sync" | "background"): WantedCall {
+  const args = { description: "work", prompt: "work", agent_type: agentType, name: agentType, mode: how };
+  return ["task", args, call("task")];
+}
+
+function call(name: string): string {
+  return `${name}-${process.pid}-${callCount++}`;
+}
+
+function someone(): string {
+  const all = registry?.list() ?? [];
+  return all[Math.floor(random() * all.length)]?.id ?? "nobody";
+}
+
+/** Waits for everyone, and lets everyone hear what is due, agents included. */
+async function comeToRest(): Promise<void> {
+  isResting = true;
+  for (;;) {
+    await session.whenIdle();
+    const busy = await registry?.waitForAll(20_000);
+    if (busy?.length !== 0) throw new Error(`still at work: ${busy?.join(", ")}`);
+    await session.sendAndWait({ prompt: "what is new?" });
+    const deaf =
+      registry?.list().filter(({ id, status }) => status === "idle" && registry.notices(id).length > 0) ?? [];
+    if (deaf.length === 0 && registry?.notices(undefined).length === 0 && !registry.isBusy) return;
+    for (const { id } of deaf) await registry?.send(id, "listen");
+  }
+}
+
+function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
+
+/** A small generator of repeatable numbers from 0 to 1. */
+function mulberry(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

@@ -1,0 +1,223 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { checkpointWriter } from "../../src/context/compact-checkpoint.ts";
+import { deferred } from "../../src/lib/deferred.ts";
+import { createRedactor } from "../../src/lib/redact.ts";
+import { calls, fails, says, stalls, withUsage } from "../../src/model/faux/faux-step.ts";
+import { checkEvent } from "../../src/protocol/event.ts";
+import { Conversation } from "../../src/session/conversation.ts";
+import { expectOrder, expectPaired } from "../../src/testing/story.ts";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { problemsOf } from "../context/well-formed.ts";
+import { dataOf } from "../support/stage.ts";
+import { asksForSummary, SUMMARY, small, summaries, summary } from "./compaction-stage.ts";
+
+const read = (characters: number) => calls(["big", { characters }]);
+/** After three of these a window of 4,000 tokens is full to 0.86, after four the agent must wait. */
+const full = Array.from({ length: 4 }, () => read(4_500));
+
+describe("LOOP-31 compaction by itself", () => {
+  it("LOOP-31 begins at 0.80 of the window while the agent goes on, and the next request has the new beginning", async () => {
+    const wentOn = deferred<void>();
+    const compacted = deferred<void>();
+    const { session, model, heard } = await small([
+      summaries(stalls(wentOn.promise, says(SUMMARY))),
+      ...Array.from({ length: 4 }, () => read(3_000)),
+      read(600),
+      async () => {
+        wentOn.resolve();
+        await compacted.promise;
+        return read(100);
+      },
+      says("done"),
+    ]);
+    session.subscribe(({ type }) => type === "session.compaction_complete" && compacted.resolve());
+    expect(await session.sendAndWait({ prompt: "Read the files" })).toEqual({ kind: "done", answer: "done" });
+    expectOrder(heard, [
+      "root session.compaction_start",
+      "root assistant.turn_start",
+      "root session.compaction_complete",
+      "root assistant.turn_start",
+    ]);
+    const last = model.requests.at(-1)?.messages ?? [];
+    expect(last[0]?.content).toContain("<user_message>\nRead the files\n</user_message>\n\n<summary>\n<overview>");
+    expect(last.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant", "tool"]);
+    expect(last[4]?.content).toHaveLength(100);
+    expect(dataOf(session.events, "session.compaction_start")).toMatchObject([
+      { trigger: "threshold", tokenLimit: 4_000, model: "faux-1" },
+    ]);
+    model.assertSpent();
+  });
+
+  it("LOOP-31 says what it did in events the wire knows, with all numbers", async () => {
+    const { session } = await small([summaries(summary()), ...full, says("done")]);
+    await session.sendAndWait({ prompt: "Read the files" });
+    const [start] = dataOf(session.events, "session.compaction_start");
+    const [complete] = dataOf(session.events, "session.compaction_complete");
+    expect(start?.conversationTokens).toBeGreaterThan(3_200);
+    expect(complete).toMatchObject({
+      success: true,
+      trigger: "threshold",
+      checkpointNumber: 1,
+      summaryContent: expect.stringMatching(/<overview>[\s\S]*<history>[\s\S]*<checkpoint_title>/),
+      tokenLimit: 4_000,
+    });
+    const { preCompactionTokens = 0, postCompactionTokens = 0, tokensRemoved, compactionTokensUsed } = complete ?? {};
+    expect(preCompactionTokens - postCompactionTokens).toBe(tokensRemoved);
+    expect(postCompactionTokens).toBeGreaterThan(0);
+    expect(postCompactionTokens).toBeLessThan(2_000);
+    expect(compactionTokensUsed?.inputTokens).toBeGreaterThan(1_000);
+    for (const event of session.events) expect(checkEvent(event)).toMatchObject({ ok: true });
+    expect(dataOf(session.events, "troupe.usage").filter(({ turnId }) => turnId === "compaction")).toHaveLength(1);
+  });
+
+  it("LOOP-31 is waited for at 0.95: no request ever goes beyond the window", async () => {
+    const { session, model } = await small([summaries(summary()), read(5_000), read(5_000), read(6_000), says("done")]);
+    await session.sendAndWait({ prompt: "Read the files" });
+    const order = model.requests.map((request) => (asksForSummary(request) ? "summary" : request.messages.length));
+    expect(order).toEqual([1, 3, 5, "summary", 3]);
+    expectPaired(session.events);
+  });
+
+  it("tells how full the window is, by kind, put right by what the provider counts", async () => {
+    const { session, heard } = await small(
+      [withUsage(read(4_000), { inputTokens: 2_000 }), withUsage(read(4_000), { inputTokens: 4_000 }), says("done")],
+      { system: "s".repeat(4_000), window: 20_000 },
+    );
+    await session.sendAndWait({ prompt: "go" });
+    const [first, second, third] = dataOf(heard, "session.usage_info");
+    expect(first).toMatchObject({ systemTokens: 1_000, messagesLength: 1, tokenLimit: 20_000 });
+    expect(first?.currentTokens).toBe(
+      (first?.systemTokens ?? 0) + (first?.toolDefinitionsTokens ?? 0) + (first?.conversationTokens ?? 0),
+    );
+    expect(second?.systemTokens).toBeGreaterThan(1_800);
+    expect(third?.conversationTokens).toBeGreaterThan(second?.conversationTokens ?? Infinity);
+  });
+
+  it("asks nothing of the model for itself below the threshold, after a first exchange, or where it is off", async () => {
+    const calm = await small([read(1_000), says("done")]);
+    await calm.session.sendAndWait({ prompt: "go" });
+    const first = await small([says("done")], { system: "s".repeat(14_000) });
+    await first.session.sendAndWait({ prompt: "go" });
+    const off = await small([...Array.from({ length: 6 }, () => read(4_000)), says("done")], {
+      compaction: { enabled: false },
+    });
+    await off.session.sendAndWait({ prompt: "go" });
+    for (const { model, session } of [calm, first, off]) {
+      expect(model.requests.filter(asksForSummary)).toEqual([]);
+      expect(dataOf(session.events, "session.compaction_start")).toEqual([]);
+    }
+    // Where it is off, old results are left out instead, and say so.
+    expect(dataOf(off.session.events, "session.truncation").length).toBeGreaterThan(0);
+    expect(off.model.requests.at(-1)?.messages[2]?.content).toMatch(/characters of this result were left out/);
+  });
+});
+
+describe("compaction after an overflow", () => {
+  it("is done once when a provider finds the request too long, and the same turn goes on", async () => {
+    const { session, model, heard } = await small(
+      [summaries(summary()), read(400), read(400), fails("context_length"), says("done")],
+      { window: 100_000 },
+    );
+    expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "done" });
+    expect(dataOf(session.events, "session.compaction_start")).toMatchObject([{ trigger: "context_limit_retry" }]);
+    expect(dataOf(heard, "troupe.retry")).toMatchObject([{ attempt: 1, delayMs: 0 }]);
+    expect(dataOf(session.events, "assistant.turn_start").map(({ turnId }) => turnId)).toEqual(["0", "1", "2"]);
+    expect(model.requests.at(-1)?.messages[0]?.content).toContain("<summary>");
+  });
+
+  it("is not repeated without end: a second refusal is the user's to hear", async () => {
+    const { session, model } = await small(
+      [summaries(summary()), read(400), read(400), fails("context_length"), fails("context_length")],
+      { window: 100_000 },
+    );
+    expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "error" });
+    model.assertSpent();
+  });
+});
+
+describe("a summary that fails", () => {
+  it("loses nothing: the history stays, results are shortened with a mark, and it is tried again later", async () => {
+    const { session, model } = await small([
+      summaries(fails(500), says("   "), summary()),
+      ...Array.from({ length: 26 }, () => read(3_000)),
+      says("done"),
+    ]);
+    expect(await session.sendAndWait({ prompt: "Keep this in mind" })).toMatchObject({ kind: "done" });
+    const ends = dataOf(session.events, "session.compaction_complete");
+    expect(ends.map(({ success }) => success)).toEqual([false, false, true]);
+    expect(ends[0]).toMatchObject({ statusCode: 500, error: expect.stringContaining("500") });
+    expect(ends[1]?.error).toBe("The model wrote no summary.");
+    const requests = model.requests.filter((request) => !asksForSummary(request));
+    for (const { messages } of requests) {
+      expect(problemsOf(messages)).toEqual([]);
+      expect(messages[0]?.content).toContain("Keep this in mind");
+      expect(JSON.stringify(messages).length / 4).toBeLessThan(4_200);
+    }
+    expect(dataOf(session.events, "session.truncation").length).toBeGreaterThan(0);
+  });
+
+  it("that is itself too long is asked for once more with less", async () => {
+    const { session, model } = await small([summaries(fails("context_length"), summary()), ...full, says("done")]);
+    await session.sendAndWait({ prompt: "go" });
+    const [whole, half] = model.requests.filter(asksForSummary);
+    expect(JSON.stringify(half?.messages).length).toBeLessThan(JSON.stringify(whole?.messages).length);
+    expect(dataOf(session.events, "session.compaction_complete")).toMatchObject([{ success: true }]);
+  });
+});
+
+describe("what a compaction leaves", () => {
+  it("a checkpoint in a file, with a title, numbered through, and the same messages when the log is read back", async () => {
+    await using folder = await tempFolder();
+    const script = () => [
+      summaries(summary(), summary(), summary()),
+      ...Array.from({ length: 10 }, () => read(3_500)),
+      says("done"),
+    ];
+    const parts = { writeCheckpoint: checkpointWriter(folder.path) };
+    const { session, store } = await small(script(), { parts });
+    await session.sendAndWait({ prompt: "Read the files" });
+    const ends = dataOf(session.events, "session.compaction_complete");
+    expect(ends.length).toBeGreaterThanOrEqual(2);
+    expect(ends.map(({ checkpointNumber }) => checkpointNumber)).toEqual(ends.map((_, index) => index + 1));
+    expect(ends[0]?.checkpointPath).toBe(join(folder.path, "checkpoints", "001.md"));
+    expect(readFileSync(join(folder.path, "checkpoints", "001.md"), "utf8")).toMatch(
+      /^# Reading big files\n\n<overview>/,
+    );
+    const live = new Conversation();
+    for (const event of session.events) live.apply(event);
+    await session.close();
+    const again = await small([says("still here")], { resume: "session-1", store, events: session.events });
+    await again.session.sendAndWait({ prompt: "and now?" });
+    const shown = again.model.requests[0]?.messages ?? [];
+    expect(shown.slice(0, -1)).toEqual(live.entries.map(({ message }) => message));
+    expect(shown[0]?.content).toContain("Read the files");
+  });
+
+  it("todos and agents stand in the new beginning, and hooks were told before", async () => {
+    const standing = async () => ({ todos: "- write-tests pending", agents: "- scout (explore) running" });
+    const { session, model } = await small([summaries(summary()), ...full, says("ok")], {
+      parts: { standing },
+    });
+    await session.sendAndWait({ prompt: "go" });
+    const [first] = model.requests.at(-1)?.messages ?? [];
+    expect(first?.content).toContain("<todos>\n- write-tests pending\n</todos>");
+    expect(first?.content).toContain("<agents>\n- scout (explore) running\n</agents>");
+  });
+
+  it("no secret, neither in the log nor in the file nor in what the model is shown", async () => {
+    await using folder = await tempFolder();
+    const redactor = createRedactor({ values: [] });
+    const secret = "ghp_0123456789abcdefghijABCDEFGHIJ456789";
+    const { session, model } = await small(
+      [summaries(summary(SUMMARY.replace("1. read", `1. the token is ${secret}`))), ...full, says("ok")],
+      { parts: { writeCheckpoint: checkpointWriter(folder.path) }, redactor },
+    );
+    await session.sendAndWait({ prompt: "go" });
+    expect(dataOf(session.events, "session.compaction_complete")).toMatchObject([{ success: true }]);
+    expect(JSON.stringify(session.events)).not.toContain(secret);
+    expect(readFileSync(join(folder.path, "checkpoints", "001.md"), "utf8")).not.toContain(secret);
+    expect(JSON.stringify(model.requests.at(-1))).not.toContain(secret);
+  });
+});
