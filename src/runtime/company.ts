@@ -1,6 +1,6 @@
 /** What agents of a session are given: a part of what the session has, on a model of their own where they ask for one. */
 import type { AgentDefinition } from "../agents/agent.ts";
-import { effectiveEffort, effectiveModel } from "../agents/effective-model.ts";
+import { effectiveEffort } from "../agents/effective-model.ts";
 import { effectiveTools } from "../agents/effective-tools.ts";
 import { agentSettings } from "../catalog/agents-settings.ts";
 import { quoted, wrapped } from "../context/quoting.ts";
@@ -12,6 +12,8 @@ import type { Cast, CastRequest, CompanyOptions } from "../session/company.ts";
 import type { SessionModel } from "../session/start-run.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
 import type { Tool } from "../tools/tool.ts";
+import { chooseModel } from "./agent-model.ts";
+import type { AgentServers } from "./agent-servers.ts";
 import type { Models } from "./models.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -38,6 +40,8 @@ export interface CompanyParts {
   /** What of it the main agent has, unless told otherwise everything. */
   mainTools?(): readonly Tool[];
   placeFor(task: TaskRecord): Promise<AgentPlace>;
+  /** The MCP servers that an agent brings itself, started for it; the names are taken. */
+  serversFor?(definition: AgentDefinition, reservedNames: readonly string[]): Promise<AgentServers | undefined>;
   /** The folder of work trees, where there is a repository to make them from. */
   readonly worktrees?: string | undefined;
   warn(message: string): void;
@@ -63,13 +67,20 @@ export function companyOptions(parts: CompanyParts): CompanyOptions {
     cast: (request) => cast(request, { parts, settings, modelFor }),
     async outfit(task, definition) {
       const model = await modelFor(task.spec.model ?? nameOf(mainModel));
-      const tools = toolsOf(task, parts.sessionTools(), limits.maxDepth);
+      const given = toolsOf(task, parts.sessionTools(), limits.maxDepth);
       const skills = await preload(definition, parts);
       const { notes = [], ...rest } = await parts.placeFor(task);
+      const names = parts.sessionTools().map(({ name }) => name);
+      const servers = await parts.serversFor?.(definition, names);
+      const tools = [...given, ...(servers?.tools ?? [])];
       const prelude = [...notes, skills].filter(Boolean).join("\n\n");
       const effort = effortOf(definition, { parts, settings, model });
       return {
         ...rest,
+        release: async () => {
+          await rest.release();
+          await servers?.close();
+        },
         model,
         offer: { system: systemOf({ definition, parts, tools, cwd: rest.cwd }), tools },
         ...(prelude !== "" && { prelude }),
@@ -91,24 +102,24 @@ async function cast(
   const { definition } = request;
   const { parts, settings, modelFor } = how;
   const parentTools = request.parentTools ?? toolsOfMain(definition, parts).map(({ name }) => name);
-  const { tools, unknown } = effectiveTools(definition, parentTools, {
+  const effective = effectiveTools(definition, parentTools, {
     isReadOnly: (name) => parts.sessionTools().some((tool) => tool.name === name && tool.readOnly),
   });
+  // Left out of what it may use, so that those it starts have no more either.
+  const tools = effective.tools.filter((name) => name !== SKILL || definition.tools?.includes(SKILL) === true);
+  const { unknown } = effective;
   const warnings: string[] = [];
   if (unknown.length > 0) {
     warnings.push(`The agent ${definition.name} names tools that are not there: ${unknown.join(", ")}.`);
   }
   const wished = agentSettings(definition, settings.subagents?.agents ?? {});
   const parent = request.parentModel ?? nameOf(parts.mainModel);
-  const answer = effectiveModel({
-    definition,
-    parent,
-    ...(request.model !== undefined && { call: request.model }),
-    ...(wished.model !== undefined && { settings: wished.model }),
-  });
-  if ("refused" in answer) throw new TroupeError("usage", answer.refused);
-  if (answer.warning !== undefined) warnings.push(answer.warning);
-  const model = await usable(answer, { definition, parent, modelFor, warnings });
+  const chosen = await chooseModel(
+    { definition, parent, call: request.model, settings: wished.model },
+    { models: parts.models, main: parts.mainModel, maxCostRatio: settings.subagents?.maxCostRatio, modelFor },
+  );
+  const { model } = chosen;
+  warnings.push(...chosen.warnings);
   const worktree = request.isolation && parts.worktrees;
   if (request.isolation && worktree === undefined) {
     throw new TroupeError("usage", "A work tree of its own needs a git repository, and this folder is in none.");
@@ -120,27 +131,6 @@ async function cast(
 /** What is hidden from the main agent is there for an agent that lists it, and for no other. */
 function toolsOfMain({ tools }: AgentDefinition, parts: CompanyParts): readonly Tool[] {
   return tools === null ? (parts.mainTools?.() ?? parts.sessionTools()) : parts.sessionTools();
-}
-
-/** What was asked for by name is used or refused; what an agent only prefers gives way, and that is said. */
-async function usable(
-  answer: { model: string; source: "call" | "settings" | "definition" | "parent" },
-  how: {
-    definition: AgentDefinition;
-    parent: string;
-    modelFor(name: string): Promise<SessionModel>;
-    warnings: string[];
-  },
-): Promise<string> {
-  try {
-    await how.modelFor(answer.model);
-    return answer.model;
-  } catch (error) {
-    const isWish = answer.source === "definition" && how.definition.modelPolicy === "preferred";
-    if (!isWish || !(error instanceof TroupeError)) throw error;
-    how.warnings.push(`The agent ${how.definition.name} runs on ${how.parent}: ${error.message}`);
-    return how.parent;
-  }
 }
 
 /** At the limit of nesting an agent starts no others, so it is not offered to. */
@@ -159,6 +149,9 @@ function toolsOf(task: TaskRecord, sessionTools: readonly Tool[], maxDepth: numb
 const MAIN_ONLY = new Set(["task_complete"]);
 
 const NESTING = new Set(["task", "read_agent", "write_agent", "list_agents", "stop_agent", "subagents_run"]);
+
+/** Skills are not inherited: an agent is told those it lists, and looks for others only where it lists this tool. */
+const SKILL = "skill";
 
 async function preload(definition: AgentDefinition, { workspace, warn }: CompanyParts): Promise<string> {
   if (definition.skills.length === 0) return "";

@@ -48,7 +48,13 @@ const CHECK_MS = 10 * 60_000;
 const MAX_OUTPUT_CHARACTERS = 20_000;
 
 /** Runs a command of the person's in a shell of its own, contained like the agent's own commands. */
-export function checkRunner(place: { cwd: string; roots: readonly string[]; newShells(): Shells }) {
+export function checkRunner(place: {
+  cwd: string;
+  roots: readonly string[];
+  newShells(): Shells;
+  /** Aborts with the session: nobody waits for a check of one that is over. */
+  end(): AbortSignal | undefined;
+}) {
   return async (command: string): Promise<CheckResult> => {
     const shells = place.newShells();
     try {
@@ -57,7 +63,7 @@ export function checkRunner(place: { cwd: string; roots: readonly string[]; newS
         ...{ command, cwd, roots, description: "check", toolCallId: "check" },
         mode: "sync",
         waitMs: CHECK_MS,
-        signal: AbortSignal.timeout(CHECK_MS + 5_000),
+        signal: AbortSignal.any([AbortSignal.timeout(CHECK_MS + 5_000), ...[place.end() ?? []].flat()]),
       });
       return {
         exitCode: reply.state === "exited" ? reply.exitCode : null,

@@ -65,10 +65,16 @@ export class LiveOffer implements Offer {
     return this.#search?.find(name);
   }
 
+  /** Before anyone chooses among them. */
+  get allTools(): readonly Tool[] {
+    const { tools, mcp } = this.#parts;
+    return [...tools, ...this.#shelf, ...(mcp?.tools ?? [])];
+  }
+
   /** Everything the session has, for agents that are given some of it. */
   get sessionTools(): readonly Tool[] {
-    const { tools, choice, mcp, lead } = this.#parts;
-    const chosen = chooseTools([...tools, ...this.#shelf, ...(mcp?.tools ?? [])], choice);
+    const { choice, lead } = this.#parts;
+    const chosen = chooseTools(this.allTools, choice);
     return lead ? toolsOfLead(lead, chosen) : chosen;
   }
 

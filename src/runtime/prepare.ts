@@ -1,12 +1,10 @@
 import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
-import type { AgentDefinition } from "../agents/agent.ts";
-import { modelChoices } from "../agents/model-choices.ts";
-import { findAgent } from "../agents/names.ts";
 import type { LoadedSettings } from "../catalog/settings.ts";
 import { workingDirectory } from "../context/working-directory.ts";
 import type { Disk } from "../lib/node/disk.ts";
+import { secretValuesOf } from "../lib/redact-values.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { noUsage } from "../model/provider.ts";
 import { openGrants } from "../permissions/grants.ts";
@@ -16,17 +14,17 @@ import { Checkpoints } from "../session/checkpoints.ts";
 import { commandCheckpoints } from "../session/command-checkpoints.ts";
 import type { Session, SessionOptions } from "../session/session.ts";
 import type { SessionLog } from "../store/store.ts";
-import { agentTools, autopilotTools, coordinationTools, interactiveTools } from "../tools/builtin.ts";
+import { autopilotTools, interactiveTools } from "../tools/builtin.ts";
 import { sessionDatabase } from "../tools/database/session-database.ts";
 import type { McpServerConfig } from "../tools/mcp/server.ts";
 import type { Shells } from "../tools/shell/shells.ts";
-import { rolesFrom } from "../tools/subagents/roles.ts";
 import type { Tool } from "../tools/tool.ts";
 import { allowsLocalhost } from "../tools/web/web-access.ts";
 import { agentPlaces } from "./agent-place.ts";
 import { agentServers } from "./agent-servers.ts";
 import { companyOptions } from "./company.ts";
 import { LateSession } from "./late-session.ts";
+import { LiveAgents } from "./live-agents.ts";
 import type { Models } from "./models.ts";
 import { checkRunner, modeParts } from "./modes.ts";
 import { LiveOffer, offerWithServers } from "./offer.ts";
@@ -40,7 +38,7 @@ import { type SessionMcp, sessionMcp } from "./session-mcp.ts";
 import { lazyShells } from "./shells.ts";
 import { mainTools, requireKnown } from "./tool-choice.ts";
 import { version } from "./version.ts";
-import { openWorkspace } from "./workspace.ts";
+import { openWorkspace, type Workspace } from "./workspace.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -95,19 +93,24 @@ export async function prepareSession(
   const files = join(log.directory, "files");
   const grants = openGrants({ disk, file: join(home, "permissions-config.json"), location: locationKey(context.cwd) });
   const granted = grants.allowedDirectories.flatMap((folder) => realOrNothing(folder));
+  const asked = { ...request.permissions, allPaths: request.paths === "all" };
+  const permissions = withoutBypass(asked, settings, listener);
   const added = request.paths === "all" ? [] : (request.paths ?? []).map(realFolder);
-  const roots = request.paths === "all" ? [] : [context.cwd, ...added, ...granted, files];
+  const roots = permissions.allPaths ? [] : [context.cwd, ...added, ...granted, files];
   const rules = policyOf(
-    withoutBypass({ ...request.permissions, allPaths: request.paths === "all" }, settings, listener),
+    permissions,
     {
       ...{ roots, stateRoot: home, writable: [files], workspace: [workspace.root, context.cwd, ...added] },
-      servers: workspace.servers.servers.map(({ name }) => name),
+      servers: serverNames(workspace),
     },
     { rules: settings.rules, notice: listener.notice },
   );
   const { section, current, ...mode } = modeParts({ files, policy: rules, listener });
   const { policy } = mode;
-  const redactor = shared.redactor(settings.effective.secretEnvironmentVariables ?? []);
+  const secretNames = settings.effective.secretEnvironmentVariables ?? [];
+  const redactor = shared.redactor(secretNames);
+  // What commands are given from the folder is known too, so that it is found in what they print.
+  for (const { value, name } of secretValuesOf(workspace.commandEnvironment, secretNames)) redactor.add(value, name);
   const turns = { current: "" };
   const checkpoints = new Checkpoints({ directory: log.directory, disk, stamp, turn: () => turns.current });
   const database = sessionDatabase({
@@ -116,7 +119,7 @@ export async function prepareSession(
     redact: (text) => redactor.text(text),
     onTodosChanged: () => void listener.say("session.todos_changed", {}),
   });
-  const network = request.permissions?.allUrls === true;
+  const network = permissions.allUrls === true;
   const wishes = sandboxWishes(settings.effective.sandbox, { root: workspace.root, stateRoot: home });
   const newShells = (own: { gitMounts?: () => Promise<readonly string[]> } = {}): Shells =>
     lazyShells({
@@ -132,13 +135,9 @@ export async function prepareSession(
       onWarning: (message) => listener.warn("shell", message),
     });
   const shells = newShells();
-  const { agents } = workspace.agents;
-  const tools = [
-    ...parts.tools,
-    ...autopilotTools,
-    ...(request.askUser === false ? [] : interactiveTools),
-    ...(request.delegation === false ? [] : delegationTools(agents, settings, listener)),
-  ];
+  const company = request.delegation === false ? undefined : new LiveAgents(workspace, listener);
+  const fixedTools = [...parts.tools, ...autopilotTools, ...(request.askUser === false ? [] : interactiveTools)];
+  const tools = [...fixedTools, ...(company?.tools ?? [])];
   const openServers = (configs: readonly McpServerConfig[], reservedNames: readonly string[]): SessionMcp =>
     serversOf({ parts, configs, roots, reservedNames, listener });
   const configs = workspace.servers.servers;
@@ -155,8 +154,6 @@ export async function prepareSession(
     excluded: [...(request.toolChoice?.excluded ?? []), ...(settings.effective.excludedTools ?? [])],
     ...availableTools(request, settings.effective.availableTools),
   };
-  // With servers the names of their tools are not known yet; then a slip of the finger is told, not refused.
-  if (!mcp) requireKnown(tools, request.toolChoice);
   const offer = new LiveOffer({
     prompt: {
       context,
@@ -164,7 +161,9 @@ export async function prepareSession(
       ...(request.systemMessage && { config: request.systemMessage }),
       ...(lead.definition && { agentPrompt: lead.definition.prompt }),
     },
-    tools,
+    get tools() {
+      return [...fixedTools, ...(company?.tools ?? [])];
+    },
     choice,
     lead: lead.definition,
     skills: workspace.skills,
@@ -174,6 +173,8 @@ export async function prepareSession(
     search: mcp && (await shared.searchFor(settings.effective.toolSearch)),
   });
   listener.offer = offer;
+  // With servers the names of their tools are not known yet; then a slip of the finger is told, not refused.
+  if (!mcp) requireKnown(offer.allTools, request.toolChoice);
   const hooks = await sessionHookFactory({
     definitions: workspace.hooks,
     stamp,
@@ -205,7 +206,7 @@ export async function prepareSession(
     roots,
     ...mode,
     ...(request.mode && { mode: request.mode }),
-    runCheck: checkRunner({ cwd: context.cwd, roots, newShells }),
+    runCheck: checkRunner({ cwd: context.cwd, roots, newShells, end: () => listener.session?.end.signal }),
     surroundings: {
       filesFolder: files,
       skills: workspace.skills,
@@ -217,7 +218,7 @@ export async function prepareSession(
     redactor,
     ports: { ...shareable, files: places.filesOf(), shells },
     ...(hooks && { hooks }),
-    ...(request.delegation !== false && {
+    ...(company && {
       company: companyOptions({
         environment,
         workspace,
@@ -225,7 +226,7 @@ export async function prepareSession(
         mainModel: model,
         mainEffort: effort,
         prompt: { context, platform: process.platform },
-        agents: () => agents,
+        agents: () => company.agents,
         sessionTools: () => offer.sessionTools,
         mainTools: () => mainTools(offer.sessionTools, choice),
         placeFor: (task) => places.placeFor(task),
@@ -240,9 +241,11 @@ export async function prepareSession(
     // All changes that followed from one message can be undone together.
     onMessage: (messageId) => {
       turns.current = messageId;
+      company?.watch();
     },
     onClose: async () => {
       await shells.closeAll();
+      await company?.close();
       await mcp?.close();
       await database.close();
     },
@@ -262,22 +265,6 @@ export async function prepareSession(
       shells.onFinished(() => listener.commandsEnded(shells));
     },
   };
-}
-
-/** The tools by which agents are directed; they name the agents of the moment. */
-function delegationTools(
-  agents: readonly AgentDefinition[],
-  { effective: { subagents } }: LoadedSettings,
-  listener: LateSession,
-): Tool[] {
-  const source = {
-    agents: () => modelChoices(agents),
-    find: (wanted: string) => findAgent(wanted, agents),
-  };
-  const { roles, problems } = rolesFrom(subagents?.roles);
-  for (const problem of problems) listener.notice(`Settings, subagents.roles: ${problem}.`);
-  const workers = { roles, limits: subagents?.workers ?? {} };
-  return [...agentTools.map((make) => make(source)), ...coordinationTools.map((make) => make(workers))];
 }
 
 function serversOf(what: {
@@ -334,6 +321,12 @@ function withoutBypass(
     listener.warn("permissions", "Allowing everything is switched off in settings (disableBypassPermissionsMode).");
   }
   return rest;
+}
+
+/** All servers a rule may name: also those that only an agent brings. */
+function serverNames(workspace: Workspace): string[] {
+  const own = workspace.servers.servers.map(({ name }) => name);
+  return [...own, ...workspace.agents.agents.flatMap(({ mcpServers }) => Object.keys(mcpServers ?? {}))];
 }
 
 function placeOf(cwd: string): SessionOptions["context"] {

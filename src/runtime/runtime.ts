@@ -141,7 +141,7 @@ async function withLog(log: SessionLog, make: () => Promise<Session>): Promise<S
 function lastModelOf(log: SessionLog): string | undefined {
   for (let index = log.events.length - 1; index >= 0; index--) {
     const event = log.events[index];
-    if (event?.type !== "troupe.usage") continue;
+    if (event?.type !== "troupe.usage" || event.agentId !== undefined) continue;
     const { provider, model } = event.data;
     if (provider === "faux") {
       const hint = "Name the model to go on with: --model.";

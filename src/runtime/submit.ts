@@ -129,6 +129,9 @@ async function answer(session: Session, send: SendOptions, options: AutopilotOpt
         (await session.settings.runCheck?.(command)) ?? { exitCode: null, output: "This session runs no commands." },
     });
     return { kind: "answered", outcome, verdict };
+  } catch (error) {
+    if (session.end.signal.aborted) return { kind: "answered", outcome: { kind: "aborted" } };
+    throw error;
   } finally {
     stopListening();
   }
@@ -198,6 +201,6 @@ function contextOf(session: Session): CommandContext {
         return count;
       },
     },
-    rename: async (name) => session.rename(name),
+    rename: (name) => session.say("troupe.session_named", { name }),
   };
 }

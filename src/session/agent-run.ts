@@ -65,8 +65,10 @@ export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
   const { check } = turn;
   await brief(turn, check);
   const gate = stopping(turn, check);
+  // What is found on the way is told to the main agent's own conversation, not to those that were sent out.
+  const { onFileAccess: _, ...shared } = settings;
   const run = startRun({
-    ...settings,
+    ...shared,
     ...outfit,
     emit,
     history: new History(conversation, settings.log),
@@ -81,6 +83,7 @@ export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
     hooks,
     source: "subagent",
     cacheKey: `${settings.log.sessionId}/${task.id}`,
+    agent: { id: task.id, name: spec.agentName },
     limitReached: (expected) => turn.limitReached(expected),
     settled: () => turn.settled(),
     beforeStopping: gate.beforeStopping,

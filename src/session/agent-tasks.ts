@@ -122,7 +122,7 @@ function taskLimits(limits: { turns?: number; tokens?: number; costUsd?: number;
 }
 
 /** Whoever works in a tree of its own has no one work outside of it: `<folder>` is one's own, `<folder>/<id>` another's. */
-function treeOf({ id, spec: { worktree } }: TaskRecord): string | undefined {
+export function treeOf({ id, spec: { worktree } }: TaskRecord): string | undefined {
   return worktree !== undefined && basename(worktree) === "worktrees" ? join(worktree, id) : worktree;
 }
 

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Redactor } from "../lib/redact.ts";
 import { type Outcome as LoopOutcome, runLoop } from "../loop/loop.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { Emit } from "../protocol/event.ts";
+import type { Emit, EventData } from "../protocol/event.ts";
 import type { Broker } from "./broker.ts";
 import type { Budget } from "./budget.ts";
 import type { CompanyPorts } from "./company.ts";
@@ -12,6 +12,7 @@ import type { EventLog } from "./event-log.ts";
 import { gatedStop } from "./gated-stop.ts";
 import type { History } from "./history.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
+import { hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
 import { endReason, hookedRun, hookedStop } from "./hooked-run.ts";
 import { type AnsweringRules, type Inbox, type Incoming, queuedMessage } from "./inbox.ts";
 import type { Introduction } from "./introduction.ts";
@@ -118,7 +119,7 @@ export class Answering {
       const errorType = error instanceof TroupeError && error.kind === "storage" ? "persistence" : "internal";
       const stack = error.stack === undefined ? {} : { stack: error.stack };
       log.announce("session.error", { errorType, message: error.message, ...stack });
-      return { kind: "failed", error };
+      return redacted({ kind: "failed", error }, settings.redactor);
     }
   }
 
@@ -130,7 +131,8 @@ export class Answering {
     const parts = {
       ...settings,
       ports: { ...settings.ports, ...company },
-      ...{ emit, hooks, history, inbox, broker, signal },
+      ...{ emit, hooks, history, broker, signal },
+      inbox: { deliver: (say: Emit) => inbox.deliver(say, (prompt) => steered(prompt, hooks, signal)) },
       source: "top_level",
       cacheKey: log.sessionId,
       limitReached: (expected: Expected) => budget.reserve(undefined, { limits }, expected),
@@ -142,7 +144,13 @@ export class Answering {
     const events = () => eventLog.events.slice(since);
     const beforeStopping = gate ? gatedStop({ gate: gate.ask, name: gate.name, events, emit, otherwise }) : otherwise;
     const run = () => runLoop(startRun({ ...parts, beforeStopping }));
-    return hookedRun(run, { hooks, emit, signal }).finally(() => budget.settle(undefined));
+    return hookedRun(run, { hooks, emit, signal })
+      .catch((error: unknown): LoopOutcome => {
+        // A hook that was asked when the person gave up ends like everything else then.
+        if (signal.aborted) return { kind: "aborted" };
+        throw error;
+      })
+      .finally(() => budget.settle(undefined));
   }
 
   /** A hook has answered in the model's place. */
@@ -179,8 +187,34 @@ export class Answering {
   }
 }
 
-/** Whoever gets the answer without the log gets what the log has. */
-function redacted(outcome: LoopOutcome, redactor: Redactor | undefined): LoopOutcome {
-  if (outcome.kind !== "done" || !redactor) return outcome;
-  return { ...outcome, answer: redactor.text(outcome.answer) };
+/** What is said to a working agent is heard by the same hooks as any prompt. */
+async function steered(
+  prompt: EventData<"user.message">,
+  hooks: SessionHooks | undefined,
+  signal: AbortSignal,
+): Promise<readonly EventData<"user.message">[]> {
+  if (!promptIsHooked(hooks, false)) return [prompt];
+  const { before, prompt: heard, after, answer } = await hookPrompt(hooks, prompt, { signal });
+  // Nobody can answer in the model's place while it works; it is told what would have been said.
+  const said = answer ? [{ content: answer, source: "hook-userPromptSubmitted" }] : [];
+  return [...before, heard, ...after, ...said];
+}
+
+/** Whoever gets the outcome without the log gets what the log has. */
+function redacted<T extends Outcome>(outcome: T, redactor: Redactor | undefined): T {
+  if (!redactor) return outcome;
+  if (outcome.kind === "done") return { ...outcome, answer: redactor.text(outcome.answer) };
+  if (outcome.kind === "error" || outcome.kind === "failed") redactError(outcome.error, redactor);
+  return outcome;
+}
+
+/** In place: the kind of an error is in its class. */
+function redactError(error: Error & { hint?: string | undefined }, redactor: Redactor): void {
+  const clean = (text: string): string => redactor.text(text);
+  for (const name of ["message", "stack", "hint"] as const) {
+    const text = error[name];
+    if (typeof text === "string" && clean(text) !== text) {
+      Object.defineProperty(error, name, { value: clean(text), configurable: true, writable: true });
+    }
+  }
 }

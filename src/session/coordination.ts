@@ -14,7 +14,7 @@ import type { Coordination, WorkerEnd, WorkerLimits, WorkerSpec, WorkerStep } fr
 import type { Tool } from "../tools/tool.ts";
 import type { Ledger } from "./agent-limit.ts";
 import { TIME_IS_UP } from "./agent-run.ts";
-import { asToolError } from "./agent-tasks.ts";
+import { asToolError, treeOf } from "./agent-tasks.ts";
 import type { CompanyOptions } from "./company.ts";
 import type { Errand, Errands } from "./errands.ts";
 
@@ -85,11 +85,12 @@ async function runWorker(
   const forget = errands.add(key, errandOf(parts, worker, state));
   try {
     const parent = agentId === undefined ? undefined : registry.get(agentId);
+    const worktree = parent && treeOf(parent);
     const { id } = await registry.create({
       ...key,
       ...newTask(worker),
       ...(parent?.spec.model !== undefined && { model: parent.spec.model }),
-      ...(parent?.spec.worktree !== undefined && { worktree: parent.spec.worktree }),
+      ...(worktree !== undefined && { worktree }),
     });
     how.onId(id);
     const task = await ended(id, parts, { signal, toolCallId: worker.parentCallId });

@@ -2,6 +2,8 @@ import type { StopGate } from "../commands/gate.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Attachment, Emit, EventData, SessionEvent } from "../protocol/event.ts";
 
+type UserMessage = EventData<"user.message">;
+
 /** Something the agent is told though nobody typed it. */
 export type Notice = EventData<"system.notification">;
 
@@ -85,15 +87,15 @@ export class Inbox {
   }
 
   /** Says what came in while the agent worked: notices first, since a person's words may be about them. */
-  async deliver(emit: Emit): Promise<void> {
+  async deliver(emit: Emit, hear: (prompt: UserMessage) => Promise<readonly UserMessage[]>): Promise<void> {
     // One by one: what cannot be said now is still there for the next time.
     for (let next = this.#notices.shift(); next; next = this.#notices.shift()) {
       if (next.take()) await emit("system.notification", next.notice);
     }
-    const taken = this.#steering;
-    this.#steering = [];
-    this.#joined.push(...taken.map(({ messageId }) => messageId));
-    for (const message of taken) await emit("user.message", userMessage(message, "steering"));
+    for (let next = this.#steering.shift(); next; next = this.#steering.shift()) {
+      this.#joined.push(next.messageId);
+      for (const said of await hear(userMessage(next, "steering"))) await emit("user.message", said);
+    }
   }
 
   /** Ids of messages that joined the run under way since this was last asked: they share its outcome. */

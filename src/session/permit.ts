@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import type { JudgedCall, Run } from "../loop/run.ts";
+import { INTERRUPTED } from "../loop/run-calls.ts";
 import { decide } from "../permissions/decide.ts";
 import type { Grants } from "../permissions/grants.ts";
 import { denialForModel, denialForUser } from "../permissions/messages.ts";
@@ -7,6 +8,7 @@ import type { Decision, PermissionQuestion, Policy } from "../permissions/policy
 import { questionFor } from "../permissions/question.ts";
 import { permissionRequest } from "../permissions/request.ts";
 import type { Emit, EventData } from "../protocol/event.ts";
+import { ToolError } from "../tools/tool.ts";
 import type { Broker, PermissionRequest } from "./broker.ts";
 
 export interface Permitter {
@@ -140,6 +142,8 @@ async function ask(options: Permitter, permission: PermissionRequest): Promise<V
   const { broker, grants, signal, emit } = options;
   const answer = await broker.request("permission", { permissionRequest: permission }, { signal, emit });
   signal.throwIfAborted();
+  // The session ends: nobody has denied anything, so nothing is recorded as if someone had.
+  if (answer === "cancelled") throw new ToolError(INTERRUPTED, { code: "interrupted" });
   if (typeof answer === "string") return { allowed: false, by: "nobody_to_ask", reason: "nobody could be asked" };
   switch (answer.kind) {
     case "approved-for-session":

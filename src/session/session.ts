@@ -17,6 +17,7 @@ import { Conversation } from "./conversation.ts";
 import { EventLog, type Listener } from "./event-log.ts";
 import { History } from "./history.ts";
 import { sessionHooks } from "./hooked-calls.ts";
+import { inTurn } from "./in-turn.ts";
 import { Inbox, type Incoming, incoming, type Notice, type SendOptions } from "./inbox.ts";
 import { Introduction } from "./introduction.ts";
 import { ModeState } from "./mode-state.ts";
@@ -45,6 +46,8 @@ export class Session {
   readonly #company: Company | undefined;
   readonly #stirring = new Stirring();
   readonly #settling = new Settling();
+  /** Aborts when the session is closed. */
+  readonly end = stoppable();
   readonly #startedAt: number;
   #name: string | undefined;
   #working: Promise<void> | undefined;
@@ -64,6 +67,10 @@ export class Session {
       context: options.context,
     });
     if (options.name !== undefined) void session.#emit("troupe.session_named", { name: options.name });
+    // So that it is the same when it is taken up again.
+    if (options.mode && options.mode !== "interactive") {
+      void session.#emit("session.mode_changed", { previousMode: "interactive", newMode: options.mode });
+    }
     await session.#company?.restore();
     return session;
   }
@@ -94,6 +101,7 @@ export class Session {
 
   private constructor(options: SessionOptions) {
     this.#options = options;
+    this.settings = options;
     this.id = options.log.sessionId;
     for (const event of options.log.events) this.#fold(event);
     this.#budget = new Budget(options.log.events);
@@ -166,15 +174,7 @@ export class Session {
   }
 
   /** What it was made of, for surfaces. */
-  get settings(): SessionOptions {
-    return this.#options;
-  }
-
-  async rename(name: string): Promise<void> {
-    await this.#emit("troupe.session_named", { name });
-    await this.#writeSummary();
-  }
-
+  readonly settings: SessionOptions;
   /** True while messages or agents will set the main agent going again by themselves. */
   get isPending(): boolean {
     return this.#inbox.size > 0 || (this.#company?.isBusy ?? false);
@@ -254,31 +254,34 @@ export class Session {
 
   async #close(reason: { error: string } | undefined): Promise<void> {
     this.abort();
+    this.end.abort();
     await this.#broker.close();
     this.#stirring.stir();
     await this.#working;
-    await this.#company?.close();
-    await this.#answering.end();
-    try {
-      if (this.#log.events.some(({ type }) => type === "user.message")) {
-        await this.#log.repair();
-        // A disk that failed for a moment gets a second chance for the last words.
-        await this.#emit("session.shutdown", shutdownData({ ...this.#facts(), reason })).catch(() =>
-          this.#log.repair(),
-        );
-        await this.#writeSummary().catch(() => undefined); // lists fall back to the log
-      }
-    } finally {
-      await this.#options.onClose?.();
-      await this.#options.log.close();
-    }
+    // Each step is taken, whatever became of those before; the log is let go of last.
+    await inTurn([
+      () => this.#company?.close(),
+      () => this.#answering.end(),
+      () => this.#lastWords(reason),
+      () => this.#options.onClose?.(),
+      () => this.#options.log.close(),
+    ]);
+  }
+
+  async #lastWords(reason: { error: string } | undefined): Promise<void> {
+    if (!this.#log.events.some(({ type }) => type === "user.message")) return;
+    await this.#log.repair();
+    // A disk that failed for a moment gets a second chance for the last words.
+    await this.#emit("session.shutdown", shutdownData({ ...this.#facts(), reason })).catch(() => this.#log.repair());
+    await this.#writeSummary().catch(() => undefined); // lists fall back to the log
   }
 
   async #accept(options: SendOptions, settle?: (outcome: Outcome) => void): Promise<Incoming> {
     if (this.#closing) throw new TroupeError("failed", `Session ${this.id} is closed.`);
     const message = incoming(this.#options.stamp.id("message"), options);
     void this.#emit("pending_messages.modified", {});
-    if (this.#working) {
+    // Behind others it is kept and accepted at once: whoever sent it does not wait for their answers.
+    if (this.#working || this.#inbox.size > 0) {
       await this.#answering.keepQueued(message);
       this.#settling.wait(message.messageId, settle);
       if (message.mode === "immediate") this.#inbox.steer(message);
@@ -321,6 +324,7 @@ export class Session {
       void this.#emit("session.idle", aborted);
     } while (outcome?.kind !== "failed" && !this.#closing && this.#inbox.size > 0);
     if (outcome?.kind === "failed" || this.#closing) this.#settling.settleAll(outcome);
+    first?.refused(new TroupeError("failed", `Session ${this.id} is closed.`)); // unless it was taken
     this.#working = undefined;
   }
 

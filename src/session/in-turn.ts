@@ -1,0 +1,12 @@
+/** Takes every step, one after another, also when some fail; then throws the first failure. */
+export async function inTurn(steps: readonly (() => Promise<unknown> | undefined)[]): Promise<void> {
+  const failures: unknown[] = [];
+  for (const step of steps) {
+    try {
+      await step();
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+}
