@@ -94,5 +94,14 @@ function subagents(list: z.ZodArray<z.ZodString>) {
     whenFull: z.enum(["queue", "reject"]).exactOptional(),
     disabledSubagents: list.exactOptional(),
     agents: z.record(z.string(), anything()).exactOptional(),
+    maxCostRatio: z.number().min(1).exactOptional(),
+    roles: z.record(z.string(), anything()).exactOptional(),
+    workers: z
+      .strictObject({
+        turns: z.number().int().min(1).max(1000).exactOptional(),
+        outputTokens: z.number().int().min(1).exactOptional(),
+        seconds: z.number().positive().max(86_400).exactOptional(),
+      })
+      .exactOptional(),
   });
 }

@@ -113,6 +113,7 @@ async function runPrepared(prepared: PreparedProgram, { cwd, payload, ports }: S
   } catch (error) {
     return { kind: "not-started", message: messageOf(error) };
   }
+  if (child.pid !== undefined) prepared.started?.(child.pid);
   const stderr = firstBytes(child.stderr);
   const stdout = outputReader(ports.onProgress);
   const group = new ProcessGroup(child);

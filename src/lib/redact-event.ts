@@ -4,14 +4,17 @@ import type { Redactor } from "./redact.ts";
 import type { HeldText } from "./redact-stream.ts";
 
 /**
- * Members that others compare byte by byte and that nobody reads: ids, kinds, times, names of models, and what a
- * provider sealed. They are left alone where the protocol puts them, never inside what a tool or a client made up.
+ * Members that others compare byte by byte and that nobody reads: ids, kinds, times, names of models. What only looks like
+ * a secret is left alone in them where the protocol puts them, never inside what a tool or a client made up; a value that
+ * is known to be one goes out of them too.
  */
 const EXACT = new Set([
   ...["type", "kind", "role", "mode", "timestamp", "startTime", "resumeTime", "mimeType", "locationKey", "toolName"],
   ...["model", "provider", "selectedModel", "newModel", "previousModel", "currentModel", "reasoningEffort"],
-  ...["reasoningOpaque", "reasoningWireField", "encryptedContent", "producer", "copilotVersion", "headCommit"],
+  ...["reasoningWireField", "producer", "copilotVersion", "headCommit"],
 ]);
+/** Made by a provider, for itself; a change would spoil them. */
+const SEALED = new Set(["reasoningOpaque", "encryptedContent"]);
 const EXACT_ID = /^id$|Ids?$/;
 /** Anything can be in these. */
 const FREE = new Set(["arguments", "args", "content", "requestedSchema", "result", "properties", "structuredContent"]);
@@ -34,7 +37,12 @@ function redactMember(redactor: Redactor, value: unknown, place: { isFree: boole
   let changed = false;
   const members = Object.entries(value).map(([key, member]): [string, unknown] => {
     const isMedia = key === "data" && typeof value.mimeType === "string" && MEDIA.test(value.mimeType);
-    if (typeof member === "string" && (EXACT.has(key) || EXACT_ID.test(key) || isMedia)) return [key, member];
+    if (typeof member === "string" && SEALED.has(key)) return [key, member];
+    if (typeof member === "string" && (EXACT.has(key) || EXACT_ID.test(key) || isMedia)) {
+      const shown = redactor.knownValues(member);
+      changed ||= shown !== member;
+      return [key, shown];
+    }
     const isFree = FREE.has(key) && typeof member !== "string" && !isResult(key, member);
     const shown = redactMember(redactor, member, { ...inner, isFree });
     changed ||= shown !== member;

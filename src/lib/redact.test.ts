@@ -255,7 +255,7 @@ describe("data", () => {
 });
 
 describe("events", () => {
-  it("E02: lose secrets, and keep what has to stay as it is to the byte", () => {
+  it("E02: lose secrets, and keep what a provider has sealed", () => {
     const data = {
       messageId: VALUE,
       content: `use ${VALUE}`,
@@ -266,12 +266,15 @@ describe("events", () => {
       attachments: [{ type: "blob", mimeType: "image/png", data: VALUE }],
     };
     expect(redactEventData(redactor, "assistant.message", data)).toEqual({
-      ...data,
+      messageId: "[redacted:DEPLOY_KEY]",
       content: "use [redacted:DEPLOY_KEY]",
+      reasoningOpaque: VALUE,
       reasoningText: "[redacted:DEPLOY_KEY]",
+      model: "[redacted:DEPLOY_KEY]",
+      attachments: [{ type: "blob", mimeType: "image/png", data: "[redacted:DEPLOY_KEY]" }],
       toolRequests: [
         {
-          toolCallId: VALUE,
+          toolCallId: "[redacted:DEPLOY_KEY]",
           name: "bash",
           type: "function",
           arguments: { id: "[redacted:DEPLOY_KEY]", type: "[redacted:DEPLOY_KEY]" },
@@ -305,5 +308,27 @@ describe("events", () => {
       { type: "assistant.message_delta", data: delta("k9/Zq") },
       { type: "assistant.message", data: { messageId: "m1", content: "[redacted:DEPLOY_KEY]", toolRequests: [] } },
     ]);
+  });
+});
+
+describe("members that are compared byte by byte", () => {
+  it("E02: lose a known value and keep what only looks like a secret", () => {
+    const secret = "Zk9vYmFyQ2FuYXJ5L1ZhbHVl+Xyz123";
+    const redactor = createRedactor({ values: [{ name: "KEY", value: secret }] });
+    const lookalike = `ghp_${"Ab3dEf6hIj".repeat(3)}Kl9mNp`;
+    const data = {
+      selectedModel: secret,
+      toolCallId: lookalike,
+      context: { headCommit: `x${secret}` },
+      messageId: "a",
+    };
+    expect(redactEventData(redactor, "session.start", data)).toEqual({
+      selectedModel: "[redacted:KEY]",
+      toolCallId: lookalike,
+      context: { headCommit: "x[redacted:KEY]" },
+      messageId: "a",
+    });
+    const sealed = { reasoningOpaque: secret };
+    expect(redactEventData(redactor, "assistant.message", sealed)).toBe(sealed);
   });
 });

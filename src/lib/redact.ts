@@ -11,6 +11,8 @@ import { type SecretPattern, shapePatterns } from "./secret-patterns.ts";
 
 export interface Redactor {
   text(text: string): string;
+  /** Only values that are known, whatever else looks like a secret. */
+  knownValues(text: string): string;
   /** Keys and strings, at any depth up to 64; the same object when there was nothing to take out. */
   json<T>(value: T): T;
   /** For text that comes in pieces: a secret that is split over them is found too. */
@@ -68,6 +70,8 @@ export function createRedactor(options: {
   const redactText = (text: string): string => (text.length < SHORTEST ? text : replaced(text, merged(find(text))));
   return {
     text: redactText,
+    knownValues: (text) =>
+      values.size === 0 || text.length < SHORTEST ? text : replaced(text, merged(find(text).filter(isKnown))),
     json: <T>(value: T) => redactJson(value, redactText, 0) as T,
     stream: () => holdBack((text, onOpen) => merged(find(text, onOpen)), replaced),
     add,
@@ -171,6 +175,8 @@ function checkPattern(check: Check & { kind: "pattern" }, { text, start, found, 
   return lead === "" ? end : start;
 }
 
+const isKnown = ({ rank }: Stretch): boolean => rank < 0;
+
 /** In order, without overlaps. */
 function merged(found: Stretch[]): Stretch[] {
   if (found.length < 2) return found;
@@ -223,7 +229,7 @@ function holdsValue(text: string, { find, forms }: { find: Finder["find"]; forms
   if (forms.length === 0) return false;
   let decoded = text;
   for (let round = 0; round <= MAX_DECODINGS; round++) {
-    if (find(decoded).some(({ rank }) => rank < 0)) return true;
+    if (find(decoded).some(isKnown)) return true;
     const bare = squeezed(decoded);
     if (forms.some((form) => bare.includes(form))) return true;
     const next = percentDecoded(decoded);

@@ -34,7 +34,7 @@ function ruleApplies(rule: Rule, question: PermissionQuestion): boolean {
 function hardPolicy(policy: Policy, question: PermissionQuestion): Decision | undefined {
   const { access } = question;
   if (access.kind !== "write") return undefined;
-  const path = { real: policy.resolvePath(access.path, question.cwd), written: access.path };
+  const path = { real: policy.resolvePath(access.path, question.cwd), written: access.written ?? access.path };
   const protection = protectionOfBoth(path, policy.places);
   if (protection === "deny") {
     const why = "it can run code later or change troupe's own rules";

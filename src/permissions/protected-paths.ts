@@ -11,6 +11,8 @@ export interface ProtectedPlaces {
   readonly writable: readonly string[];
   /** Git folders that belong to the workspace but lie elsewhere (linked worktrees, submodules). */
   readonly gitFolders: readonly string[];
+  /** Where protected names of the workspace lead that are links; see `linked-places.ts`. */
+  readonly linkTargets: readonly string[];
 }
 
 export type Protection = "deny" | "ask" | undefined;
@@ -29,6 +31,9 @@ const DENIED_ENDINGS = [
   ".ssh/config",
   ".ssh/rc",
 ];
+/** What we run or obey ourselves once a folder is trusted. Agents, skills and instructions beside them stay writable. */
+const DENIED_PARTS =
+  /\/\.github\/(?:hooks(?:\/|$)|mcp\.json$|copilot\/settings[^/]*\.json$)|\/\.claude\/(?:hooks(?:\/|$)|settings[^/]*\.json$)/;
 const ASKED_FILES = new Set([".gitattributes", ".gitlab-ci.yml", "jenkinsfile", "azure-pipelines.yml", ".travis.yml"]);
 const ASKED_FOLDERS = [".github/workflows", ".github/actions", ".circleci", ".buildkite", ".gitea/workflows"];
 
@@ -36,14 +41,20 @@ const ASKED_FOLDERS = [".github/workflows", ".github/actions", ".circleci", ".bu
 export function protectionOf(path: string, places: ProtectedPlaces): Protection {
   const folded = fold(path);
   const isBelow = (folder: string): boolean => folded === fold(folder) || folded.startsWith(`${fold(folder)}/`);
-  if (isBelow(places.stateRoot)) return places.writable.some(isBelow) ? undefined : "deny";
-  if (places.gitFolders.some(isBelow)) return "deny";
-  const segments = folded.split("/");
+  const own = places.writable.find(isBelow);
+  if (own === undefined && isBelow(places.stateRoot)) return "deny";
+  if ([...places.gitFolders, ...places.linkTargets].some(isBelow)) return "deny";
+  // The way to what a session may write leads through names of ours; below it names count as anywhere.
+  return protectionOfNames(own === undefined ? folded : folded.slice(fold(own).length));
+}
+
+function protectionOfNames(folded: string): Protection {
+  const segments = folded.split("/").map(trimmed);
   const name = segments.at(-1) ?? "";
-  if (segments.some((segment) => DENIED_FOLDERS.has(trimmed(segment))) || DENIED_FILES.has(trimmed(name)))
-    return "deny";
-  if (DENIED_ENDINGS.some((ending) => folded.endsWith(`/${ending}`))) return "deny";
-  if (ASKED_FILES.has(trimmed(name)) || ASKED_FOLDERS.some((folder) => folded.includes(`/${folder}/`))) return "ask";
+  const path = segments.join("/");
+  if (segments.some((segment) => DENIED_FOLDERS.has(segment)) || DENIED_FILES.has(name)) return "deny";
+  if (DENIED_ENDINGS.some((ending) => path.endsWith(`/${ending}`)) || DENIED_PARTS.test(path)) return "deny";
+  if (ASKED_FILES.has(name) || ASKED_FOLDERS.some((folder) => path.includes(`/${folder}/`))) return "ask";
   return undefined;
 }
 
@@ -52,7 +63,8 @@ export function protectionOfBoth(
   path: { readonly real: string; readonly written: string },
   places: ProtectedPlaces,
 ): Protection {
-  const found = [protectionOf(path.real, places), protectionOf(`/${path.written}`, places)];
+  const written = path.written.startsWith("/") ? path.written : `/${path.written}`;
+  const found = [protectionOf(path.real, places), protectionOf(written, places)];
   return found.find((one) => one === "deny") ?? found.find((one) => one === "ask");
 }
 

@@ -6,6 +6,8 @@ export type Access =
   | {
       readonly kind: "write";
       readonly path: string;
+      /** As the caller named it, where links lead elsewhere. */
+      readonly written?: string;
       readonly intention: string;
       /** What would change, as a unified diff, bounded. */
       readonly diff: string;

@@ -1,6 +1,7 @@
 /** Where an agent works: in the folder of the session, or in a work tree of its own, with hands that end with it. */
 import { basename, join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
+import { linkedPlaces } from "../permissions/linked-places.ts";
 import type { Policy } from "../permissions/policy.ts";
 import { protectionOf } from "../permissions/protected-paths.ts";
 import { TroupeError } from "../protocol/errors.ts";
@@ -88,7 +89,17 @@ async function inWorktree(
   const { places } = parts.policy;
   const roots = [tree.root, ...parts.roots.filter((root) => root.startsWith(`${parts.sessionFolder}/`))];
   // Everything the agent may touch is bound to its tree: what it could write in the session's folder it cannot here.
-  const policy: Policy = { ...parts.policy, roots, places: { ...places, writable: [...places.writable, tree.root] } };
+  const linked = linkedPlaces([tree.root]);
+  const policy: Policy = {
+    ...parts.policy,
+    roots,
+    places: {
+      ...places,
+      writable: [...places.writable, tree.root],
+      gitFolders: [...places.gitFolders, ...linked.gitFolders],
+      linkTargets: [...places.linkTargets, ...linked.linkTargets],
+    },
+  };
   return {
     cwd: tree.cwd,
     roots,

@@ -1,4 +1,5 @@
 import type { SettingsRule } from "../catalog/settings.ts";
+import { linkedPlaces } from "../permissions/linked-places.ts";
 import type { Policy } from "../permissions/policy.ts";
 import { isThere, realPathOf } from "../permissions/resolve-path.ts";
 import { parseRules, parseUrlRule, type Rule, RuleError, type RuleNames } from "../permissions/rules.ts";
@@ -37,12 +38,17 @@ export interface WrittenRules {
   notice(message: string): void;
 }
 
+interface PolicyPlace {
+  readonly roots: readonly string[];
+  readonly stateRoot: string;
+  readonly writable: readonly string[];
+  readonly servers?: readonly string[];
+  /** The folders whose protected names are followed; left out, the roots. */
+  readonly workspace?: readonly string[];
+}
+
 /** Throws a usage error that names the flag, for a rule that could not be held. */
-export function policyOf(
-  request: PermissionRequest,
-  place: { roots: readonly string[]; stateRoot: string; writable: readonly string[]; servers?: readonly string[] },
-  written?: WrittenRules,
-): Policy {
+export function policyOf(request: PermissionRequest, place: PolicyPlace, written?: WrittenRules): Policy {
   const names: RuleNames = { ...builtinNames, servers: place.servers ?? [] };
   const { allowTools = [], denyTools = [], allowUrls = [], denyUrls = [] } = request;
   const tools = (effect: "allow" | "deny", list: readonly string[]): Rule[] =>
@@ -67,7 +73,11 @@ export function policyOf(
       askReads: false,
     },
     roots: place.roots,
-    places: { stateRoot: place.stateRoot, writable: place.writable, gitFolders: [] },
+    places: {
+      stateRoot: realPathOf(place.stateRoot, "/"),
+      writable: [...new Set(place.writable.flatMap((path) => [path, realPathOf(path, "/")]))],
+      ...linkedPlaces(place.workspace ?? place.roots),
+    },
     resolvePath: realPathOf,
     isThere,
   };

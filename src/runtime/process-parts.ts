@@ -9,7 +9,7 @@ import type { McpPins } from "../tools/mcp/pins.ts";
 import type { ToolSearch } from "../tools/mcp/search.ts";
 import type { McpServerConfig } from "../tools/mcp/server.ts";
 import type { Tool } from "../tools/tool.ts";
-import { programPreparer } from "./programs.ts";
+import { programGuard, programPreparer } from "./programs.ts";
 import type { SandboxWishes } from "./sandbox-settings.ts";
 import { type SandboxSource, sandboxSource } from "./shells.ts";
 import { version } from "./version.ts";
@@ -54,26 +54,7 @@ export function processParts(options: {
   const secrets: { value: string; name: string }[] = [];
   let connections: Promise<McpConnections> | undefined;
   let pins: Promise<McpPins> | undefined;
-  const wishesOf = new Map<string, SandboxWishes>();
-  const preparer = (workspace: readonly string[], { wishes, onWarning }: ProgramsOf): PrepareProgram =>
-    programPreparer({
-      ...{ sandboxes, workspace, stateRoot: home, disk, onWarning },
-      settings: wishes.sandbox,
-      limits: wishes.limits,
-    });
-  const programs: ProcessParts["programs"] = (workspace, how) => {
-    for (const folder of workspace) wishesOf.set(folder, how.wishes);
-    return preparer(workspace, how);
-  };
-  /** Sessions share servers, so it is the folder of a server that says whose settings hold. */
-  const serverPrograms: PrepareProgram = (request) => {
-    const folder = [...wishesOf.keys()]
-      .filter((root) => isInside(request.cwd, [root]))
-      .sort(byLength)
-      .at(-1);
-    const wishes = wishesOf.get(folder ?? "") ?? [...wishesOf.values()].at(-1) ?? { sandbox: {}, limits: {} };
-    return preparer([], { wishes, onWarning: () => undefined })(request);
-  };
+  const { programs, serverPrograms, stopGuard } = sharedPrograms({ sandboxes, stateRoot: home, disk });
   return {
     sandboxes,
     programs,
@@ -104,20 +85,50 @@ export function processParts(options: {
       secrets.push({ value, name });
       for (const redactor of redactors) redactor.add(value, name);
     },
-    async searchFor(settings) {
-      if (settings?.enabled === false) return undefined;
-      const { toolSearch } = await import("../tools/mcp/search.ts");
-      const { threshold } = settings ?? {};
-      return (tools) =>
-        toolSearch({
-          tools,
-          ...(threshold !== undefined && { threshold }),
-          defer: (tool) => (tool.from ? "auto" : "never"),
-        });
-    },
+    searchFor,
     async close() {
       await (await connections)?.close();
       await sandboxes.close();
+      await stopGuard();
     },
   };
+}
+
+const searchFor: ProcessParts["searchFor"] = async (settings) => {
+  if (settings?.enabled === false) return undefined;
+  const { toolSearch } = await import("../tools/mcp/search.ts");
+  const { threshold } = settings ?? {};
+  return (tools) =>
+    toolSearch({
+      tools,
+      ...(threshold !== undefined && { threshold }),
+      defer: (tool) => (tool.from ? "auto" : "never"),
+    });
+};
+
+/** How the programs of all sessions are started: hooks by the session's own settings, servers by those of their folder. */
+function sharedPrograms(shared: { sandboxes: SandboxSource; stateRoot: string; disk: Disk }) {
+  const wishesOf = new Map<string, SandboxWishes>();
+  const { guard, stopGuard } = programGuard();
+  const preparer = (workspace: readonly string[], { wishes, onWarning }: ProgramsOf): PrepareProgram =>
+    programPreparer({
+      ...shared,
+      ...{ workspace, guard, onWarning },
+      settings: wishes.sandbox,
+      limits: wishes.limits,
+    });
+  const programs: ProcessParts["programs"] = (workspace, how) => {
+    for (const folder of workspace) wishesOf.set(folder, how.wishes);
+    return preparer(workspace, how);
+  };
+  /** Sessions share servers, so it is the folder of a server that says whose settings hold. */
+  const serverPrograms: PrepareProgram = (request) => {
+    const folder = [...wishesOf.keys()]
+      .filter((root) => isInside(request.cwd, [root]))
+      .sort(byLength)
+      .at(-1);
+    const wishes = wishesOf.get(folder ?? "") ?? [...wishesOf.values()].at(-1) ?? { sandbox: {}, limits: {} };
+    return preparer([], { wishes, onWarning: () => undefined })(request);
+  };
+  return { programs, serverPrograms, stopGuard };
 }

@@ -8,8 +8,10 @@ import { join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import type { PreparedProgram, PrepareProgram, ProgramRequest } from "../lib/node/program.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import { MARK_NAME } from "../tools/shell/family.ts";
 import type { CommandLimits } from "../tools/shell/limits.ts";
 import type { Prepared } from "../tools/shell/sandbox.ts";
+import type { Watchdog } from "../tools/shell/watchdog.ts";
 import type { SandboxSettings } from "./sandbox-settings.ts";
 import type { SandboxSource } from "./shells.ts";
 
@@ -27,7 +29,35 @@ export interface ProgramPreparerOptions {
   readonly writable?: readonly string[];
   readonly limits?: Partial<CommandLimits>;
   readonly settings?: SandboxSettings;
+  /** Ends what runs without a sandbox when we are killed; `mark` names what of it left its group. */
+  readonly guard?: ProgramGuard;
   onWarning?(message: string): void;
+}
+
+interface ProgramGuard {
+  readonly mark: string;
+  watchdog(): Promise<Watchdog>;
+}
+
+/** One for a process; its watchdog runs from the first program on. */
+export function programGuard(): { readonly guard: ProgramGuard; stopGuard(): Promise<void> } {
+  const mark = `program-${crypto.randomUUID()}`;
+  let watchdog: Promise<Watchdog> | undefined;
+  const start = async (): Promise<Watchdog> => {
+    const { startWatchdog } = await import("../tools/shell/watchdog.ts");
+    // No program holds a file of ours; the mark and the group are all there is to go by.
+    return startWatchdog({ mark, folder: `/dev/null/${mark}` });
+  };
+  return {
+    guard: {
+      mark,
+      watchdog() {
+        watchdog ??= start();
+        return watchdog;
+      },
+    },
+    stopGuard: async () => (await watchdog)?.close(),
+  };
 }
 
 export function programPreparer(options: ProgramPreparerOptions): PrepareProgram {
@@ -39,13 +69,13 @@ export function programPreparer(options: ProgramPreparerOptions): PrepareProgram
       const [program = "", ...rest] = [...launcher, ...limitedProgram(limits, prepared.kind === "sandboxed")];
       return { program, arguments: [...rest, request.program, ...request.arguments] };
     };
-    if (request.scope === "user") return plain(request, start({ kind: "plain" }));
+    if (request.scope === "user") return plain(request, start({ kind: "plain" }), options);
     const cache = await cacheFolder(options);
     const prepared = await enter(request, options, cache);
     if (prepared.kind === "plain") {
       const warning = prepared.warning && `${request.program} of this project: ${prepared.warning}`;
       if (warning !== undefined) options.onWarning?.(warning);
-      return { ...plain(request, start(prepared)), ...(warning !== undefined && { warning }) };
+      return { ...(await plain(request, start(prepared), options)), ...(warning !== undefined && { warning }) };
     }
     return {
       ...start(prepared),
@@ -63,8 +93,29 @@ export function programPreparer(options: ProgramPreparerOptions): PrepareProgram
   };
 }
 
-function plain(request: ProgramRequest, start: Pick<PreparedProgram, "program" | "arguments">): PreparedProgram {
-  return { ...start, environment: request.environment, release: async () => undefined };
+/** A person's own hook may leave something behind on purpose, in a session of its own; a project's may not. */
+async function plain(
+  request: ProgramRequest,
+  start: Pick<PreparedProgram, "program" | "arguments">,
+  { guard }: ProgramPreparerOptions,
+): Promise<PreparedProgram> {
+  const { environment, scope } = request;
+  // Whoever has marked it watches over it.
+  if (guard === undefined || environment[MARK_NAME] !== undefined)
+    return { ...start, environment, release: async () => undefined };
+  const watchdog = await guard.watchdog();
+  let group: number | undefined;
+  return {
+    ...start,
+    environment: scope === "project" ? { ...environment, [MARK_NAME]: `${guard.mark}.1` } : environment,
+    started(pid) {
+      group = pid;
+      watchdog.watch(pid);
+    },
+    async release() {
+      if (group !== undefined) watchdog.unwatch(group);
+    },
+  };
 }
 
 async function enter(request: ProgramRequest, options: ProgramPreparerOptions, cache: string): Promise<Prepared> {

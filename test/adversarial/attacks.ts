@@ -4,6 +4,7 @@ import { fileAttacks } from "./file-attacks.ts";
 import { gitAttacks } from "./git-attacks.ts";
 import { mcpAttacks } from "./mcp-attacks.ts";
 import { modelAttacks } from "./model-attacks.ts";
+import { processAttacks } from "./process-attacks.ts";
 import { sandboxAttacks } from "./sandbox-attacks.ts";
 import { secretAttacks } from "./secret-attacks.ts";
 import { shellAttacks } from "./shell-attacks.ts";
@@ -20,6 +21,7 @@ export const attacks: readonly Attack[] = [
   ...modelAttacks,
   ...terminalAttacks,
   ...gitAttacks,
+  ...processAttacks,
 ];
 
 const server = "comes with the server";
@@ -28,5 +30,4 @@ export const pending: readonly Pending[] = [
   { id: "G02", title: "a foreign Host", reason: server },
   { id: "G03", title: "a foreign Origin", reason: server },
   { id: "G08", title: "markup in titles, names and outputs", reason: server },
-  { id: "H07", title: "a subagent with more tools than its parent", reason: "comes with subagents" },
 ];

@@ -102,6 +102,13 @@ const PROTECTED = [
   ".vscode/tasks.json",
   ".envrc",
   ".gitmodules",
+  ".github/hooks/evil.json",
+  ".github/mcp.json",
+  ".github/copilot/settings.json",
+  ".claude/settings.json",
+  ".claude/settings.local.json",
+  ".claude/hooks/evil.sh",
+  "below/.vscode/tasks.json",
 ];
 const DISGUISED = [
   ".GIT/hooks/post-commit",
@@ -109,6 +116,11 @@ const DISGUISED = [
   "././/.mcp.json",
   ".Mcp.JSON",
   "innocent/hooks/pre-push",
+  ".Claude/Settings.json",
+  // .idea is a link to "a", below/.idea to "other".
+  "a/workspace.xml",
+  ".idea/workspace.xml",
+  "below/.idea/workspace.xml",
 ];
 
 async function protectedNames(stage: Stage): Promise<Findings> {
@@ -119,6 +131,8 @@ async function protectedNames(stage: Stage): Promise<Findings> {
   mkdirSync(join(workspace, "a"));
   symlinkSync(".git", join(workspace, "innocent"));
   symlinkSync("a", join(workspace, ".idea"));
+  for (const folder of ["below", "other"]) mkdirSync(join(workspace, folder));
+  symlinkSync("../other", join(workspace, "below", ".idea"));
   const paths = [...PROTECTED, ...DISGUISED];
   const patch = (path: string): string => `*** Begin Patch\n*** Add File: ${path}\n+PWNED\n*** End Patch\n`;
   const steps = stage.guarded
@@ -144,5 +158,9 @@ async function protectedNames(stage: Stage): Promise<Findings> {
   if (!stage.guarded) return findings;
   const denied = run.results.filter(({ error }) => error?.code === "denied").length;
   findings.expect(denied === steps.length, `${steps.length} denials, not ${denied}`);
+  // A program that is given a protected name is a question; nobody is there to answer.
+  const judged = run.decisions.filter(({ decision, by }) => decision === "denied" && by === "policy");
+  findings.expect(judged.length === steps.length - 1, `${steps.length - 1} refusals by policy, not ${judged.length}`);
+  for (const { reason } of judged) findings.expect(reason.includes("protected"), `the reason, not: ${reason}`);
   return findings;
 }

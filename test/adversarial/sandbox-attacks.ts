@@ -1,9 +1,9 @@
 /** D: what a command that was allowed can touch. The rules are open here, so that the sandbox stands alone. */
-import { existsSync, lstatSync, readFileSync, symlinkSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { type Attack, Findings } from "./attack.ts";
 import { canaryServer, canarySockets } from "./canary-server.ts";
-import { missingSandboxAttack, sandboxOffAttack } from "./sandbox-choice-attacks.ts";
+import { missingSandboxAttack, sandboxOffAttack, sandboxSettingsAttack } from "./sandbox-choice-attacks.ts";
 import { bash, type Prompted, type Stage, write } from "./stage.ts";
 
 export const sandboxAttacks: readonly Attack[] = [
@@ -13,8 +13,10 @@ export const sandboxAttacks: readonly Attack[] = [
   { id: "D04", title: "the network", run: network },
   { id: "D05", title: "git and configuration of the workspace", run: repository },
   { id: "D05-links", title: "protected names that the repository made links", run: linkedNames },
+  { id: "D05-env", title: ".env files deep in the workspace, and behind links", run: environmentFiles },
   missingSandboxAttack,
   sandboxOffAttack,
+  sandboxSettingsAttack,
   { id: "G14", title: "a command that wants to approve itself", run: (stage) => sockets(stage, ["tcp"]) },
 ];
 
@@ -143,6 +145,8 @@ async function network(stage: Stage): Promise<Findings> {
 const PLANTED = [
   ...[".git/hooks/pre-commit", ".git/hooks/post-checkout", ".git/info/attributes", ".git/config.worktree"],
   ...[".troupe/settings.json", ".mcp.json", ".vscode/tasks.json", ".idea/workspace.xml", ".envrc", ".gitmodules"],
+  ...[".github/hooks/x.json", ".github/mcp.json", ".github/copilot/settings.json", ".claude/hooks/x.sh"],
+  ...[".claude/settings.json", ".claude/settings.local.json", "below/.vscode/tasks.json", "below/.envrc"],
 ];
 
 async function repository(stage: Stage): Promise<Findings> {
@@ -154,7 +158,10 @@ async function repository(stage: Stage): Promise<Findings> {
   const inode = lstatSync(join(workspace, ".git")).ino;
   stage.files({
     "file.txt": "one\n",
+    "below/.vscode/settings.json": "{}",
+    "below/.envrc": "mine",
     "probe.sh": `
+      mv .github .gone; mv .claude .gone-too; mv below/.vscode below/gone
       for name in ${PLANTED.join(" ")}; do mkdir -p $(dirname $name); echo PWNED > $name; done
       git config core.fsmonitor ./PWNED; git config --worktree core.fsmonitor ./PWNED
       echo '[core] fsmonitor = PWNED' >> .git/config; mv .git/config .git/aside; rm -rf .git/hooks
@@ -162,6 +169,7 @@ async function repository(stage: Stage): Promise<Findings> {
       mv .git/info .git/old-info; mkdir .git/info; echo PWNED > .git/info/attributes
       echo /tmp > .git/commondir; rm -f .git/commondir
       mv .git moved; mv moved .git; mv .git/../.git moved; ln -sfn moved .git
+      mkdir -p .github/agents && echo fine > .github/agents/one.md
       git add file.txt && git -c user.name=a -c user.email=a@b.c commit -qm ordinary && echo COMMITTED
       echo PROBE ENDED`,
   });
@@ -178,9 +186,35 @@ async function repository(stage: Stage): Promise<Findings> {
   if (!stage.guarded) return findings;
   expectRan(findings, run);
   findings.expect(run.results[0]?.result?.content.includes("COMMITTED") === true, "an ordinary commit works");
-  const left = PLANTED.filter((name) => !name.startsWith(".git/") && stage.has(name));
+  findings.expect(stage.has(".github", "agents", "one.md"), "what only holds text can be made");
+  const left = PLANTED.filter((name) => !/^(?:\.git|below)\//.test(name) && stage.has(name));
   findings.expect(left.length === 0, `no mount points are left: ${left.join(", ")}`);
   await withoutRepository(stage, findings);
+  return findings;
+}
+
+async function environmentFiles(stage: Stage): Promise<Findings> {
+  const findings = new Findings();
+  const canary = `canary${process.pid}deep`;
+  const deep = "a/b/c/d/e/f/g/h";
+  stage.files({
+    ".env": canary,
+    [`${deep}/.env`]: canary,
+    [`${deep}/.env.production`]: canary,
+    "dist/.env.local": canary,
+    "values/production": canary,
+    [`${deep}/.env.example`]: "EXAMPLE",
+    "probe.sh": `
+      cat .env ${deep}/.env ${deep}/.env.production dist/.env.local linked/.env values/production ${deep}/.env.example
+      echo PROBE ENDED`,
+  });
+  mkdirSync(join(stage.workspace, "linked"));
+  symlinkSync("../values/production", join(stage.workspace, "linked", ".env"));
+  const run = await probe(stage, "sh probe.sh");
+  findings.effect(run.results[0]?.result?.content.includes(canary) === true, "a .env file was read");
+  if (!stage.guarded) return findings;
+  expectRan(findings, run);
+  findings.expect(run.results[0]?.result?.content.includes("EXAMPLE") === true, "examples can be read");
   return findings;
 }
 

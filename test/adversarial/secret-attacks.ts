@@ -80,6 +80,11 @@ async function printedKey(stage: Stage): Promise<Findings> {
       bash("for i in 1 2 3; do head -c 20 keys.txt; sleep 0.05; tail -c +21 keys.txt; done"),
       bash(`echo ${KNOWN} | cat`),
       call("view", { path: `missing-${KNOWN}` }),
+      call("sql", {
+        query: `INSERT INTO todos (id, title) VALUES ('a', 'use ${KNOWN} and ${PATTERNED}') /* ${KNOWN} */`,
+      }),
+      call("sql", { query: `CREATE TABLE kept (word TEXT /* ${KNOWN} */, "${KNOWN}" TEXT)` }),
+      call("update_todo", { todos: `- [ ] send ${KNOWN} and ${PATTERNED}` }),
       { say: `The key is ${KNOWN}, and ${PATTERNED}.`, chunkSize: 3 },
     ],
     flags: ["--allow-all", "--log-level", "debug", "--stream", "on", "--name", "keys"],

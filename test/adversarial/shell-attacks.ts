@@ -168,6 +168,7 @@ export const shellAttacks: readonly Attack[] = [
       ),
   },
   { id: "B09", title: "flags of git that run something or write somewhere", run: gitFlags },
+  { id: "B09-options", title: "options of other programs that run something", run: otherOptions },
   { id: "B16", title: "a denied program with everything allowed", run: deniedDespiteAll },
   { id: "B22", title: "a denied program far to the right", run: farRight },
 ];
@@ -227,6 +228,31 @@ async function gitFlags(stage: Stage): Promise<Findings> {
   const run = await attempt(stage, commands);
   findings.effect(stage.has("pwned"), "a program named by a flag ran");
   findings.effect(await exists(output), "git wrote outside");
+  if (stage.guarded) expectRefused(findings, run, { commands, as: "ask" });
+  return findings;
+}
+
+async function otherOptions(stage: Stage): Promise<Findings> {
+  const findings = new Findings();
+  const environment = { PATH: process.env.PATH ?? "", HOME: stage.home };
+  stage.files({
+    "x.sh": "#!/bin/sh\ntouch pwned\n",
+    "package.json": '{"scripts":{"test":"true"}}',
+    Makefile: "all:\n",
+  });
+  await stage.spawned(["chmod", "+x", "x.sh"], { environment });
+  await stage.spawned(["git", "init", "-q", "."], { environment });
+  await stage.spawned(["git", "config", "core.editor", "./x.sh"], { environment });
+  const commands = [
+    "npm test --script-shell=./x.sh",
+    "git branch --edit-description",
+    "git commit --allow-empty -e -m x",
+    "make SHELL=./x.sh all",
+    "make --eval=all:;./x.sh",
+  ];
+  const allowed = ["git branch *", "git commit", "make"].flatMap((rule) => ["--allow-tool", `shell(${rule})`]);
+  const run = await attempt(stage, commands, allowed);
+  findings.effect(stage.has("pwned"), "a program named by an option ran");
   if (stage.guarded) expectRefused(findings, run, { commands, as: "ask" });
   return findings;
 }

@@ -7,7 +7,7 @@ import { attacks, pending } from "./attacks.ts";
 import { Stage } from "./stage.ts";
 import { weaknesses } from "./weaknesses.ts";
 
-const SHORT = ["A01", "A02", "A04", "B01", "B16", "C02", "C09", "H06"];
+const SHORT = ["A01", "A02", "A04", "B01", "B16", "C02", "C09", "H06", "K01"];
 
 let base = "";
 beforeAll(() => {

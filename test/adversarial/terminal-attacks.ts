@@ -25,9 +25,12 @@ const EVIL = [
 /** File names hold no NUL and no slash. */
 const EVIL_NAME = `evil${EVIL.replaceAll("\u0000", "").replaceAll("/", "").slice(0, 60)}.txt`;
 
-/** What a terminal would act on, apart from our own "back to the start of the line and clear it". */
+/** Our own: back to the start of the line, some lines up, and clear from there. */
+const OWN = /\r(?:\u001b\[\d{1,3}A)?\u001b\[[KJ]/g;
+
+/** What a terminal would act on, apart from our own; the attack holds nothing that could be taken for it. */
 export function hostileBytes(text: string): string[] {
-  const others = text.replaceAll("\r\u001b[K", "").replaceAll("\r\n", "\n");
+  const others = text.replaceAll(OWN, "").replaceAll("\r\n", "\n");
   const found = others.match(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g) ?? [];
   return [...new Set(found)].map((character) => `U+${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

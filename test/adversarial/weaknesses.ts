@@ -216,10 +216,55 @@ export const weaknesses: readonly Weakness[] = [
     changes: [
       ...change(
         "src/permissions/protected-paths.ts",
-        'if (isBelow(places.stateRoot)) return places.writable.some(isBelow) ? undefined : "deny";',
+        'if (own === undefined && isBelow(places.stateRoot)) return "deny";',
         "if (isBelow(places.stateRoot)) return undefined;",
       ),
     ],
+  },
+  {
+    id: "agents-beyond-their-parent",
+    watcher: "H07",
+    changes: [
+      ...change("src/agents/effective-tools.ts", "...parentTools.filter(has), ", '...parentTools, "bash", "create", '),
+      ...change(
+        "src/runtime/tool-choice.ts",
+        "  return tools.filter(\n    (tool) =>\n      (available",
+        "  return tools.filter(\n    (tool) => true ||\n      (available",
+      ),
+    ],
+  },
+  {
+    id: "settings-of-the-sandbox-forgotten",
+    watcher: "D13-settings",
+    changes: change(
+      "src/runtime/prepare.ts",
+      "shared.sandboxes.get(network, wishes.sandbox)",
+      "shared.sandboxes.get(network)",
+    ),
+  },
+  {
+    id: "looks-three-folders-deep",
+    watcher: "D05-env",
+    changes: change(
+      "src/tools/shell/sandbox-scan.ts",
+      "if (!entry.isDirectory() ||",
+      'if (folder.endsWith("/a/b/c") || !entry.isDirectory() ||',
+    ),
+  },
+  {
+    id: "options-that-run-something",
+    watcher: "B09-options",
+    changes: change(
+      "src/permissions/shell/programs.ts",
+      "escapes: escapesByOption(name, args) }",
+      "escapes: false && escapesByOption(name, args) }",
+    ),
+  },
+  {
+    id: "hooks-outlive-us",
+    watcher: "K01",
+    control: true,
+    changes: change("src/runtime/programs.ts", "watchdog.watch(pid);", "group = watchdog ? pid : undefined;"),
   },
   {
     id: "git-as-configured",

@@ -2,7 +2,9 @@ import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { decide } from "../../src/permissions/decide.ts";
 import { allowingFlag, denialForModel, denialForUser } from "../../src/permissions/messages.ts";
+import { protectionOfBoth } from "../../src/permissions/protected-paths.ts";
 import { questionFor } from "../../src/permissions/question.ts";
+import type { Access } from "../../src/protocol/permission.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { decideAccess, decideCommand, type PolicyParts, policy, rules, shellQuestion, verdict, yolo } from "./stage.ts";
 
@@ -153,10 +155,44 @@ describe("paths", () => {
       ".vscode/tasks.json",
     ],
     ...[".idea/x.xml", ".envrc", ".gitmodules", "sub/.git/config", ".bashrc", "../state/permissions-config.json"],
-    ...["../main/.git/worktrees/x/config", ".g\u200cit/config", ".vscode./tasks.json"],
+    ...["../main/.git/worktrees/x/config", ".g\u200cit/config", ".vscode./tasks.json", "linked/tasks.json"],
+    ...[".github/hooks/x.json", ".github/hooks", ".github/mcp.json", ".github/copilot/settings.local.json"],
+    ...[".claude/settings.json", "sub/.Claude/settings.local.json", ".claude/hooks/x.sh", ".claude./settings.json"],
+    ...["/srv/state/session-state/1/files/.vscode/tasks.json"],
   ];
   it.each(protectedPaths)("refuses to write %s, even with everything allowed and when it is missing", (path) => {
     expect(verdict(decideAccess(write(path), { rules: rules("allow", "write"), mode: yolo }))).toBe("deny policy");
+  });
+
+  it("refuses what a link of a protected name leads to, by the name that was written", () => {
+    const access: Access = {
+      ...write("/srv/project/other/tasks.json"),
+      written: "/srv/project/sub/.vscode/tasks.json",
+    };
+    expect(verdict(decideAccess(access, { rules: rules("allow", "write"), mode: yolo }))).toBe("deny policy");
+  });
+
+  it.each([".github/agents/a.md", ".claude/agents/a.md", ".claude/skills/x/run.sh", ".github/copilot-instructions.md"])(
+    "leaves %s to the rules",
+    (path) => {
+      expect(verdict(decideAccess(write(path), { rules: rules("allow", "write") }))).toBe("allow rule");
+    },
+  );
+
+  it("lets a session write its own files where the state has its usual name", () => {
+    const places = {
+      stateRoot: "/home/u/.troupe",
+      writable: ["/home/u/.troupe/session-state/1/files", "/home/u/.troupe/session-state/1/worktrees/2"],
+      gitFolders: [],
+      linkTargets: [],
+    };
+    const at = (path: string) =>
+      protectionOfBoth({ real: `/home/u/.troupe/${path}`, written: `/home/u/.troupe/${path}` }, places);
+    expect(at("session-state/1/files/plan.md")).toBeUndefined();
+    expect(at("session-state/1/worktrees/2/src/a.ts")).toBeUndefined();
+    expect(at("session-state/1/worktrees/2/.vscode/tasks.json")).toBe("deny");
+    expect(at("session-state/1/worktrees/2/.git")).toBe("deny");
+    expect(at("settings.json")).toBe("deny");
   });
 
   it.each([".gitattributes", ".github/workflows/ci.yml", ".gitlab-ci.yml"])("asks a person about %s", (path) => {

@@ -12,6 +12,58 @@ function both(command: string): string[] {
   );
 }
 
+describe("a rule that names a command", () => {
+  const allowing = rules(
+    "allow",
+    ...[
+      "shell(npm test)",
+      "shell(npm run *)",
+      "shell(git branch *)",
+      "shell(git commit)",
+      "shell(make)",
+      "shell(cargo)",
+    ],
+    ...["shell(cargo test)", "shell(go test)", "shell(git bisect)", "shell(pip list)", "shell(rsync)"],
+  );
+
+  it.each([
+    "npm test --script-shell=./x",
+    "npm test --script-she ./x",
+    "npm run build --node-options=--require=./x.js",
+    "npm test --prefix node_modules/evil",
+    "git branch --edit-description",
+    "git branch x --edit-desc",
+    "git commit -e -m x",
+    "git bisect run ./x",
+    "make SHELL=./x",
+    "make -f other.mk",
+    "make --eval=x",
+    "cargo test --config x.toml",
+    "go test -exec ./x ./...",
+    "pip list --python=./x",
+    "rsync -e ./x a b",
+  ])("does not cover an option that runs something else: %s", (command) => {
+    expect(decideCommand(command, { rules: allowing }).decision).toBe("ask");
+  });
+
+  it.each([
+    "npm test",
+    "npm test --silent",
+    "npm test -- --config x",
+    "npm run build --workspace a",
+    "git branch --list",
+    "git branch -d old",
+    "git commit -m x",
+    "make",
+    "make -j4 all",
+    "cargo test --release",
+    "go test -run X ./...",
+    "pip list --outdated",
+  ])("covers what else is added: %s", (command) => {
+    expect(decideCommand(command, { rules: allowing }).decision).toBe("allow");
+  });
+});
+
 describe("B: shell permission", () => {
   it("B01: a denied command after an allowed one", () => {
     expect(both("grep x README; curl evil")).toEqual(["deny", "deny"]);

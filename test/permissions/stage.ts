@@ -44,7 +44,12 @@ export function policy(parts: PolicyParts = {}): Policy {
     location: parts.location ?? [],
     mode: { allTools: false, allPaths: false, allUrls: false, allReads: false, askReads: false, ...parts.mode },
     roots: [root],
-    places: { stateRoot: "/srv/state", writable: ["/srv/state/session-state/1/files"], gitFolders: ["/srv/main/.git"] },
+    places: {
+      stateRoot: "/srv/state",
+      writable: ["/srv/state/session-state/1/files"],
+      gitFolders: ["/srv/main/.git"],
+      linkTargets: ["/srv/project/linked"],
+    },
     resolvePath: realPathOf,
     isThere,
   };

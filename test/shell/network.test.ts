@@ -46,6 +46,26 @@ const network = (): AllowedHosts => ({
 });
 
 describe.runIf(works)("a sandbox with allowed hosts", () => {
+  it("reaches the local network only where that is allowed, and by hosts that are named in full", async () => {
+    const places: Record<string, string> = {
+      "near.test": "10.0.0.5",
+      "a.wild.test": "10.0.0.6",
+      "cloud.test": "169.254.169.254",
+    };
+    const local = {
+      ...network(),
+      localNetwork: true,
+      allowedHosts: ["near.test", "*.wild.test", "cloud.test", "127.0.0.1"],
+      resolve: async (host: string) => [places[host] ?? PUBLIC],
+    };
+    await using stage = await shellStage({ sandboxed: { network: local } });
+    const { output } = await stage.run(`
+      for host in near.test a.wild.test cloud.test 127.0.0.1; do
+        curl -s -o /dev/null -w '%{http_code} ' --max-time 10 --noproxy '' http://$host/
+      done`);
+    expect(output).toBe("200 403 403 200 ");
+  });
+
   it("reaches them through the proxy, by request and by tunnel, and nothing else", async () => {
     const warnings: string[] = [];
     await using stage = await shellStage({

@@ -140,6 +140,18 @@ describe("create", () => {
     expect(readdirSync(join(space.root, ".git/hooks"))).toEqual([]);
   });
 
+  it("asks for permission where nothing may be written, without a look, and refuses whoever permits it", async () => {
+    const space = fileWorkspace({ refuses: (path) => (path.includes("/.git/") ? "it is git's own." : undefined) });
+    mkdirSync(join(space.root, ".git"), { recursive: true });
+    writeFileSync(join(space.root, ".git/config"), "[core]");
+    const bound = create.bind({ path: ".git/config", file_text: "x" });
+    expect(await bound.access(space.context)).toEqual([
+      { kind: "write", path: join(space.root, ".git/config"), intention: "Create file", diff: "" },
+    ]);
+    await expect(bound.run(space.context)).rejects.toMatchObject({ code: "denied" });
+    expect(readFileSync(join(space.root, ".git/config"), "utf8")).toBe("[core]");
+  });
+
   it("refuses when the path leads elsewhere than what was permitted", async () => {
     const { root, context } = fileWorkspace();
     mkdirSync(join(root, "a"));

@@ -1,11 +1,12 @@
 import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
+import { createRedactor } from "../../src/lib/redact.ts";
 import { serve, supervise } from "../../src/tools/database/program.ts";
 import {
   type DatabaseContext,
@@ -13,7 +14,7 @@ import {
   type SessionDatabaseOptions,
   sessionDatabase,
 } from "../../src/tools/database/session-database.ts";
-import { splitStatements } from "../../src/tools/database/split-statements.ts";
+import { splitStatements, withQuoted } from "../../src/tools/database/split-statements.ts";
 import { sql } from "../../src/tools/sql.ts";
 import { contentOf, contextFor, failureOf, workspace } from "./workspace.ts";
 
@@ -341,3 +342,36 @@ function isAlive(pid: number): boolean {
     return false;
   }
 }
+
+describe("secrets", () => {
+  const SECRET = "Zk9vYmFyQ2FuYXJ5L1ZhbHVl+Xyz123";
+  const redactor = createRedactor({ values: [{ name: "KEY", value: SECRET }] });
+  const redact = (text: string): string => redactor.text(text);
+
+  test("E02: are not kept, however the model writes them down, and what is kept is found again", async () => {
+    const stage = opened({ redact });
+    await run(
+      `CREATE TABLE notes (text TEXT, "${SECRET}" TEXT /* ${SECRET} */);
+       INSERT INTO notes (text) VALUES ('it''s ${SECRET}; or so'), ('${SECRET}'), (x'${Buffer.from("hi").toString("hex")}');
+       INSERT INTO todos (id, title) VALUES ('a', 'use ${SECRET}') -- ${SECRET}`,
+      stage,
+    );
+    await stage.database.writeTodoList(`- [ ] send ${SECRET}`, new AbortController().signal);
+    expect(await run(`SELECT text FROM notes WHERE text LIKE '%${SECRET}%'`, stage)).toBe(
+      "text\nit's [redacted:KEY]; or so\n[redacted:KEY]\n(2 rows)",
+    );
+    expect(await stage.database.readTodoList()).toBe("- [ ] send [redacted:KEY]");
+    await stage.database.close();
+    expect(readFileSync(stage.path).includes(SECRET)).toBe(false);
+  });
+
+  test("are taken out of quotes only, and nothing else changes", () => {
+    const change = (text: string): string => text.replaceAll("S", "']\"`--");
+    for (const text of ["'S'", '"S"', "`S`", "[S]", "-- S\n", "/* S */", "'S", "x'00'", "SELECT S;"]) {
+      const changed = withQuoted(`${text} ; SELECT 1`, change);
+      expect(splitStatements(changed)).toHaveLength(splitStatements(`${text} ; SELECT 1`).length);
+    }
+    const plain = "SELECT 'it''s', \"a\"\"b\", [c], `d` -- e\n/* f */ / 2 - 1";
+    expect(withQuoted(plain, (text) => text)).toBe(plain);
+  });
+});

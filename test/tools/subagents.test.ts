@@ -157,7 +157,7 @@ describe("results", () => {
 
   it.each([
     ["BLX-14 BLX-21 text only", {}, "ended without submit_result"],
-    ["BLX-17 too many turns", { outcome: "limit", limit: "turns" }, "limit of 24 turns reached without submit_result"],
+    ["BLX-17 too many turns", { outcome: "limit", limit: "turns" }, "limit of 8 turns reached without submit_result"],
     ["BLX-18 too many tokens", { outcome: "limit", limit: "outputTokens" }, "limit of 20000 output tokens reached"],
     ["too long", { outcome: "limit", limit: "durationMs" }, "time limit of 1800 s reached"],
     ["BLX-20 a stop of this worker", { outcome: "cancelled" }, "cancelled"],
@@ -282,7 +282,7 @@ describe("what a worker is given", () => {
     const [spec] = coordination.specs;
     expect(spec).toMatchObject({ id: "a", role: "scout", limits: DEFAULT_LIMITS, parentCallId: "call_1" });
     expect(spec?.task).toBe("Find the entry.\n\nThe task is done when:\n- Path named");
-    for (const part of ["You are Scout", "You scout:", "Working folder: /work", "view, glob, grep", "24 turns"])
+    for (const part of ["You are Scout", "You scout:", "Working folder: /work", "view, glob, grep", "8 turns"])
       expect(spec?.systemPrompt).toContain(part);
     expect(spec?.systemPrompt).not.toContain("{{");
   });

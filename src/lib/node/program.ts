@@ -19,6 +19,8 @@ export interface PreparedProgram {
   readonly environment: Readonly<Record<string, string>>;
   /** Set when it will run less contained than asked for; to be shown. */
   readonly warning?: string;
+  /** To be called when it runs, in a process group of its own: then it ends also when we are killed. */
+  started?(pid: number): void;
   /** To be called once, when the program has ended or could not be started. */
   release(): Promise<void>;
 }

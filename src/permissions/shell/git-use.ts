@@ -45,8 +45,24 @@ const ESCAPES = [
   "--template",
   "--git-dir",
   "--work-tree",
+  "--edit-description",
+  "--edit",
+  "--extcmd",
+  "--output-directory",
+  "--separate-git-dir",
 ];
-const SHORT_ESCAPES: Readonly<Record<string, string>> = { clone: "uc", fetch: "u", "ls-remote": "u", rebase: "x" };
+const SHORT_ESCAPES: Readonly<Record<string, string>> = {
+  clone: "uc",
+  fetch: "u",
+  "ls-remote": "u",
+  rebase: "xi",
+  commit: "e",
+  difftool: "x",
+  archive: "o",
+  "format-patch": "o",
+};
+/** Words that make the rest a command. */
+const RUNNING: Readonly<Record<string, string>> = { bisect: "run", submodule: "foreach", rebase: "--interactive" };
 
 export function gitUse(args: readonly string[]): ProgramUse {
   let index = 0;
@@ -59,7 +75,8 @@ export function gitUse(args: readonly string[]): ProgramUse {
   const escapes =
     command.startsWith("-") ||
     hasOption(rest, { long: ESCAPES, short: `O${SHORT_ESCAPES[command] ?? ""}` }) ||
-    rest.some((word) => /^(?:ext|fd)::/.test(word)) ||
+    rest.some((word) => /^(?:ext|fd)::/.test(word) || word === RUNNING[command]) ||
+    command === "filter-branch" ||
     (command === "config" && !onlyReads(command, rest));
   const known = READS.has(command) || WRITES.has(command) || command in READS_WITH;
   return { known: known && !escapes, readOnly: !escapes && (READS.has(command) || onlyReads(command, rest)), escapes };

@@ -1,4 +1,5 @@
 /** What programs do with their arguments: which uses only read, and which write elsewhere or run something else. */
+import { escapesByOption } from "./escaping-options.ts";
 import { gitUse } from "./git-use.ts";
 import { hasOption, type ProgramUse } from "./option-scan.ts";
 
@@ -85,7 +86,7 @@ export function programUse(words: readonly string[]): ProgramUse {
   const [name = "", ...args] = words;
   if (name === "git") return gitUse(args);
   const program = PROGRAMS.get(name);
-  if (program === undefined) return UNKNOWN;
+  if (program === undefined) return { ...UNKNOWN, escapes: escapesByOption(name, args) };
   const escapes = hasOption(args, program) || args.some((word) => program.words?.includes(word) ?? false);
   if (escapes) return { known: false, readOnly: false, escapes };
   const operands = args.filter((word) => !word.startsWith("-")).length;

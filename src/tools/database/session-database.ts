@@ -8,7 +8,7 @@ import type { Disk } from "../../lib/node/disk.ts";
 import { type ToolContext, ToolError } from "../tool.ts";
 import { type DatabaseProcess, databaseProcess } from "./process.ts";
 import type { DatabaseReply, DatabaseRequest, StatementResult } from "./program.ts";
-import { splitStatements, verbOf } from "./split-statements.ts";
+import { splitStatements, verbOf, withQuoted } from "./split-statements.ts";
 import { TODO_RULES } from "./todo-rules.ts";
 
 export interface SessionDatabase {
@@ -44,6 +44,8 @@ export interface SessionDatabaseOptions {
   /** The index of all sessions, where there is one. */
   readonly storePath?: string;
   readonly disk: Disk;
+  /** Takes secrets out of what is kept. */
+  readonly redact?: (text: string) => string;
   /** The tables of todos have been written to. */
   readonly onTodosChanged?: () => void;
   readonly timeoutMs?: number;
@@ -91,7 +93,7 @@ const SCHEMA = `
 `;
 
 export function sessionDatabase(options: SessionDatabaseOptions): SessionDatabase {
-  const { path, storePath, disk, onTodosChanged } = options;
+  const { path, storePath, disk, onTodosChanged, redact = (text: string) => text } = options;
   const isKept = path !== ":memory:";
   const process: DatabaseProcess = databaseProcess({
     timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
@@ -142,13 +144,13 @@ export function sessionDatabase(options: SessionDatabaseOptions): SessionDatabas
 
   return {
     async execute({ sql, database, signal }) {
-      const statements = statementsOf(sql);
+      const statements = statementsOf(sql, redact);
       return (await (database === "session" ? ask(statements, { signal }) : askStore(statements, signal))).results;
     },
     async writeTodoList(markdown, signal) {
       const sql =
         "INSERT INTO todo_list (id, content) VALUES (1, ?) ON CONFLICT DO UPDATE SET content = excluded.content";
-      await ask([{ sql, verb: "INSERT", parameters: [markdown] }], { signal });
+      await ask([{ sql, verb: "INSERT", parameters: [redact(markdown)] }], { signal });
     },
     async readTodoList() {
       const [row] = await read("SELECT content FROM todo_list");
@@ -176,10 +178,11 @@ export function sessionDatabase(options: SessionDatabaseOptions): SessionDatabas
 
 type Answered = Extract<DatabaseReply, { ok: true }>;
 
-function statementsOf(sql: string): DatabaseRequest["statements"] {
+/** The same text is redacted the same way each time, so what was stored is found again by what the model writes. */
+function statementsOf(sql: string, redact: (text: string) => string): DatabaseRequest["statements"] {
   if (sql.length > MAX_QUERY_CHARACTERS)
     throw new ToolError(`The query is longer than ${MAX_QUERY_CHARACTERS} characters.`);
-  const statements = splitStatements(sql);
+  const statements = splitStatements(withQuoted(sql, redact));
   if (statements.length === 0) throw new ToolError("The query holds no SQL statement.");
   if (statements.length > MAX_STATEMENTS) throw new ToolError(`Give at most ${MAX_STATEMENTS} statements at a time.`);
   return statements.map((statement) => ({ sql: statement, verb: verbOf(statement) }));

@@ -1,3 +1,5 @@
+const TOKEN = /--[^\n]*|\/\*(?:[^*]|\*(?!\/))*(?:\*\/)?|'(?:[^']|'')*'?|"(?:[^"]|"")*"?|`[^`]*`?|\[[^\]]*\]?|\w+|;/g;
+
 /** SQL text cut at the semicolons that end statements: not those in strings, comments, names or bodies of triggers. */
 export function splitStatements(sql: string): string[] {
   const statements: string[] = [];
@@ -26,10 +28,31 @@ export function verbOf(statement: string): string {
   return "";
 }
 
+/**
+ * The same statements with what is quoted, strings and names, and what is remarked put through `change`. Nothing that
+ * comes out of it can end its quotes.
+ */
+export function withQuoted(sql: string, change: (text: string) => string): string {
+  return sql.replace(TOKEN, (token) => {
+    const [open = ""] = token;
+    if (/[\w;]/.test(open)) return token;
+    if (open === "-" || open === "/") {
+      const end = open === "/" && token.length > 3 && token.endsWith("*/") ? "*/" : "";
+      return `${token.slice(0, 2)}${change(token.slice(2, token.length - end.length))}${end}`;
+    }
+    const close = open === "[" ? "]" : open;
+    const isClosed = token.length > 1 && token.endsWith(close);
+    const inner = token.slice(1, isClosed ? -1 : undefined);
+    const isDoubled = open === "'" || open === '"';
+    const changed = change(isDoubled ? inner.replaceAll(open + open, open) : inner);
+    const safe = isDoubled ? changed.replaceAll(open, open + open) : changed.replaceAll(close, "");
+    return `${open}${safe}${isClosed ? close : ""}`;
+  });
+}
+
 /** Words and semicolons; everything else, comments and quoted text included, is passed over. */
 function* tokensOf(sql: string): Generator<{ index: number; text: string }> {
-  const token = /--[^\n]*|\/\*(?:[^*]|\*(?!\/))*(?:\*\/)?|'(?:[^']|'')*'?|"(?:[^"]|"")*"?|`[^`]*`?|\[[^\]]*\]?|\w+|;/g;
-  for (const match of sql.matchAll(token)) {
+  for (const match of sql.matchAll(TOKEN)) {
     if (/^[\w;]/.test(match[0])) yield { index: match.index, text: match[0] };
   }
 }

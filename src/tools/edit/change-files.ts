@@ -35,6 +35,10 @@ export interface ChangeRequest {
 /** What the request would write, with a diff for each file. */
 export async function accessFor(request: ChangeRequest, context: ToolContext): Promise<Access[]> {
   const files = filesOf(context);
+  const refused = await refusedPaths(request, context, files);
+  if (refused.length > 0) {
+    return refused.map((path) => ({ kind: "write" as const, path, intention: request.intention, diff: "" }));
+  }
   return await withPlaces({ request, context, files }, async (look) => {
     const planned = await request.plan(look, files);
     refuseTooLarge(planned);
@@ -46,11 +50,31 @@ export async function accessFor(request: ChangeRequest, context: ToolContext): P
       planned.map(async (one) => ({
         kind: "write" as const,
         path: one.found.realPath,
+        ...(one.found.path !== one.found.realPath && { written: one.found.path }),
         intention: request.intention,
         diff: await diffOf(one, context.cwd),
       })),
     );
   });
+}
+
+/**
+ * Where nothing may be written. Permission is asked for these alone, and without a look at what is there: so the refusal
+ * is a decision like any other, and whoever permits it all the same is stopped when the request is carried out.
+ */
+async function refusedPaths(request: ChangeRequest, context: ToolContext, files: Files): Promise<string[]> {
+  const refused = new Set<string>();
+  const refuses = (realPath: string): string | undefined => {
+    const reason = files.refuses(realPath);
+    if (reason !== undefined) refused.add(realPath);
+    return reason;
+  };
+  for (const path of request.paths) {
+    // Whatever else is wrong with a path is said when it is looked at.
+    const place = await openForWriting(path, { ...scopeOf(context, files), refuses }).catch(() => undefined);
+    await place?.close();
+  }
+  return [...refused];
 }
 
 /** Carries the request out, all of it or nothing, and returns the diff of what was done. */

@@ -3,6 +3,7 @@
  * again after it was lost, ended when nobody is left.
  */
 import { setTimeout as delay } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import type { CallToolResult } from "@modelcontextprotocol/client";
 import { plural } from "../../lib/text.ts";
 import { ToolError } from "../tool.ts";
@@ -49,12 +50,17 @@ export interface ConnectionOptions {
 
 interface Live extends Opened {
   listing: Listing;
+  /** How often the server had said that its tools change when they were listed. */
+  listedAt: number;
 }
 
 const MAX_INSTRUCTIONS_CHARACTERS = 2000;
 const MAX_BACKOFF_MS = 5000;
-/** A server that changes its tools without end is not listened to for ever. */
+/** A server that changes its tools without end is not listened to for ever; a call looks anew in any case. */
 const MAX_RELISTS = 100;
+const RELIST_AFTER_MS = 300;
+/** Listings that one call waits for. */
+const MAX_LOOKS = 3;
 
 export class Connection {
   readonly members = new Set<{ readonly user: McpUser }>();
@@ -67,7 +73,10 @@ export class Connection {
   #opening: Promise<Live> | undefined;
   #starts: number[] = [];
   #isLegacy = false;
+  #changes = 0;
   #relists = 0;
+  #relisting: Promise<void> | undefined;
+  #relistSoon: NodeJS.Timeout | undefined;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -97,8 +106,27 @@ export class Connection {
     return untilAborted(this.#opening, signal);
   }
 
+  /** As `ready`, with the tools as they are listed since the server last said that they changed. */
+  async listed(signal: AbortSignal): Promise<Live> {
+    for (let look = 0; look <= MAX_LOOKS; look++) {
+      const live = await this.ready(signal);
+      if (live.listedAt === this.#changes) return live;
+      this.#relisting ??= this.#relist(live).finally(() => {
+        this.#relisting = undefined;
+      });
+      await untilAborted(this.#relisting, signal);
+    }
+    throw this.#error("changes its tools faster than they can be listed, so none is called.");
+  }
+
   async call(call: McpCall, user: McpUser): Promise<CallToolResult> {
-    const live = await this.ready(call.signal);
+    const live = await this.listed(call.signal);
+    const { definition } = call;
+    const current = live.listing.definitions.find(({ name }) => name === definition.name);
+    if (current !== undefined && !isDeepStrictEqual(current, definition))
+      throw this.#error(
+        `has changed its tool ${cleanLine(definition.name, 100)} at this moment, so it was not called.`,
+      );
     const begin = (asking: AskingCall): (() => void) => {
       this.#calls.add(asking);
       return () => this.#calls.delete(asking);
@@ -166,11 +194,11 @@ export class Connection {
       isLegacy: this.#isLegacy,
       signal,
       whileAsking: (work) => this.#whileAsking(work),
-      onToolsChanged: () => void this.#relist(),
+      onToolsChanged: () => this.#changed(),
       onLog: (level, text) => this.#tell((user) => user.onLog?.(config.name, level, text)),
       onWarning: (message) => this.#notice(message),
     });
-    const live: Live = { ...opened, listing: { definitions: [], notices: [] } };
+    const live: Live = { ...opened, listing: { definitions: [], notices: [] }, listedAt: this.#changes };
     try {
       live.listing = await this.#list(opened, signal);
     } catch (error) {
@@ -192,17 +220,28 @@ export class Connection {
     return { notices, definitions: definitions.filter((tool) => tools.includes("*") || tools.includes(tool.name)) };
   }
 
-  async #relist(): Promise<void> {
-    const live = this.#live;
-    if (live === undefined || ++this.#relists > MAX_RELISTS) return;
+  /** What was listed does not count from now on; those who only watch hear of the new tools a little later. */
+  #changed(): void {
+    this.#changes++;
+    clearTimeout(this.#relistSoon);
+    this.#relistSoon = setTimeout(() => {
+      if (this.#live === undefined || ++this.#relists > MAX_RELISTS) return;
+      void this.listed(this.#stop.signal).catch(() => undefined);
+    }, RELIST_AFTER_MS).unref();
+  }
+
+  async #relist(live: Live): Promise<void> {
     const { name, timeoutMs } = this.#options.config;
+    const listedAt = this.#changes;
     const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(timeoutMs)]);
     const listing = await this.#list(live, signal).catch((error: unknown) => {
-      this.#notice(`changed its tools but did not list them: ${cleanLine(String(error))}`);
-      return undefined;
+      const what = `changed its tools but did not list them: ${cleanLine(String(error))}`;
+      this.#notice(what);
+      throw this.#error(what);
     });
-    if (listing === undefined || this.#live !== live) return;
+    if (this.#live !== live) return;
     live.listing = listing;
+    live.listedAt = listedAt;
     for (const notice of listing.notices) this.#notice(notice);
     this.#tell((user) => user.onToolsChanged?.(name, listing.definitions));
   }

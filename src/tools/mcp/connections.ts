@@ -85,7 +85,7 @@ export class McpConnections {
     return {
       config,
       state: () => connection.state,
-      definitions: async (signal) => (await connection.ready(signal)).listing.definitions,
+      definitions: async (signal) => (await connection.listed(signal)).listing.definitions,
       knownDefinitions: () => connection.live?.listing.definitions,
       instructions: () => connection.instructions,
       hasResources: () => connection.live?.client.getServerCapabilities()?.resources !== undefined,

@@ -71,7 +71,6 @@ export class OpenError extends Error {
 
 const MAX_STDERR_SHOWN = 1000;
 const MAX_PROBE_MS = 10_000;
-const LIST_CHANGED_DEBOUNCE_MS = 300;
 const MAX_LOG_CHARACTERS = 2000;
 const FAREWELL_MS = 500;
 
@@ -130,9 +129,8 @@ async function newClient(request: OpenRequest, isLegacy: boolean): Promise<Clien
         getValidator: () => (input: unknown) => ({ valid: true, data: input as never, errorMessage: undefined }),
       },
       inputRequired: { maxRounds: 10 },
-      listChanged: {
-        tools: { autoRefresh: false, debounceMs: LIST_CHANGED_DEBOUNCE_MS, onChanged: () => request.onToolsChanged() },
-      },
+      // Told at once: from then on nothing may be called by what was listed before.
+      listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: () => request.onToolsChanged() } },
     },
   );
   await answerRequests(client, requests);

@@ -6,12 +6,14 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Duplex } from "node:stream";
-import { parseAddress, refusalOf } from "../../lib/address.ts";
+import { addressKind, parseAddress, refusalOf } from "../../lib/address.ts";
 import { clip, sanitise } from "../../lib/text.ts";
-import { allows, type HostRule } from "./network-rules.ts";
+import { allows, type HostRule, names } from "./network-rules.ts";
 
 export interface ProxyOptions {
   readonly rules: readonly HostRule[];
+  /** Whether a host that a rule names in full may lie in a private network, or be this machine. */
+  readonly localNetwork?: boolean;
   /** Every refusal, in one line. */
   onRefused(message: string): void;
   /** The addresses of a name; only tests give another. */
@@ -110,8 +112,10 @@ async function allowedTarget(
   const addresses = parseAddress(host) ? [host] : await (options.resolve ?? systemResolve)(host).catch(() => []);
   const [address] = addresses;
   if (address === undefined) return refuse("its name could not be resolved");
+  const isLocalAllowed = options.localNetwork === true && names(options.rules, host, port);
   for (const one of addresses) {
-    const reason = refusalOf(one) ?? (isOwn(one) ? "an address of this machine" : undefined);
+    if (isLocalAllowed && /^(?:private|loopback)$/.test(addressKind(one))) continue;
+    const reason = refusalOf(one) ?? (isOwn(one) && !isLocalAllowed ? "an address of this machine" : undefined);
     if (reason !== undefined) return refuse(`it is ${reason}`);
   }
   return { address, port };

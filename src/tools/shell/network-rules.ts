@@ -32,6 +32,15 @@ export function allows(rules: readonly HostRule[], host: string, port: number): 
   );
 }
 
+/** As `allows`, by a rule without a star: whoever owns a domain decides what lies below it. */
+export function names(rules: readonly HostRule[], host: string, port: number): boolean {
+  return allows(
+    rules.filter(({ below }) => !below),
+    host,
+    port,
+  );
+}
+
 function bad(what: string, hint: string): TroupeError {
   return new TroupeError("configuration", `Allowed hosts of the sandbox: ${what} cannot be used.`, { hint });
 }

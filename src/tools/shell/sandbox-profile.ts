@@ -3,9 +3,10 @@
  * machine is readable, temp and credential folders are empty, the workspace is writable, and in the workspace nothing
  * that runs by itself later (hooks, editor tasks, our own settings) can be changed, not even by creating it.
  */
-import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, lstatSync, readFileSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import { hiddenHome } from "./sandbox-home.ts";
+import { entriesOf, scanWorkspace } from "./sandbox-scan.ts";
 
 interface SandboxProfile {
   /** Real paths; what the command may change. */
@@ -42,6 +43,10 @@ interface Mounts {
   readonly mountPoints: readonly MountPoint[];
   /** Protected names that are links: nothing can be mounted on them, so they have to be looked at afterwards. */
   readonly links: readonly string[];
+  /** Mount points that must be there before bubblewrap starts, because what is mounted on them is themselves. */
+  readonly made: readonly string[];
+  /** Workspaces that are too large to be searched whole. */
+  readonly unseen: readonly string[];
 }
 
 export interface MountPoint {
@@ -52,6 +57,8 @@ export interface MountPoint {
 interface Plan {
   readonly points: MountPoint[];
   readonly links: string[];
+  readonly made: string[];
+  readonly unseen: string[];
   readonly placeholders: ReadonlySet<string>;
   readonly emptyFile: string;
   readonly gitMounts?: readonly string[] | undefined;
@@ -59,6 +66,11 @@ interface Plan {
 
 const PROTECTED_FOLDERS = [".troupe", ".vscode", ".idea"];
 const PROTECTED_FILES = [".mcp.json", ".envrc", ".gitmodules"];
+/** What we would run or obey ourselves; what else lies beside it can be changed. */
+const PROTECTED_PARTS: Readonly<Record<string, readonly string[]>> = {
+  ".github": ["hooks", "copilot", "mcp.json"],
+  ".claude": ["hooks", "settings.json", "settings.local.json"],
+};
 const HOME_FILES = [
   ".bashrc",
   ".bash_profile",
@@ -85,16 +97,11 @@ const CREDENTIALS = [
   ".pypirc",
   ".cargo/credentials.toml",
 ];
-/** Examples without values, made to be read. */
-const HARMLESS_ENV = /\.(example|sample|template|dist|schema)$/i;
-const MAX_SCANNED_FOLDERS = 400;
-const MAX_SCAN_DEPTH = 3;
-const NEVER_SCANNED = new Set([".git", "node_modules", ".venv", "target", "dist"]);
 const MAX_MODULE_DEPTH = 3;
 
 export function sandboxMounts(profile: SandboxProfile): Mounts {
   const { placeholders, emptyFile, gitMounts } = profile;
-  const plan: Plan = { points: [], links: [], placeholders, emptyFile, gitMounts };
+  const plan: Plan = { points: [], links: [], made: [], unseen: [], placeholders, emptyFile, gitMounts };
   const workspaces = [...profile.workspace, ...profile.writable];
   const hidden = profile.homeView.kind === "strict" ? hiddenHome(profile.home, profile.homeView.searchPath) : undefined;
   const isGone = (path: string): boolean =>
@@ -105,6 +112,8 @@ export function sandboxMounts(profile: SandboxProfile): Mounts {
   return {
     mountPoints: plan.points,
     links: plan.links,
+    made: plan.made,
+    unseen: plan.unseen,
     arguments: [
       ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"],
       ...["--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger", "--ro-bind-try", "/proc/irq", "/proc/irq"],
@@ -123,15 +132,33 @@ export function sandboxMounts(profile: SandboxProfile): Mounts {
 }
 
 function protect(workspace: string, profile: SandboxProfile, plan: Plan): string[] {
-  const found = scan(workspace);
+  const found = scanWorkspace(workspace, profile.home);
+  if (!found.complete) plan.unseen.push(workspace);
   const rcFiles = isInside(profile.home, workspace) ? HOME_FILES.map((name) => join(profile.home, name)) : [];
   return [
     ...[workspace, ...found.repositories].flatMap((folder) => protectRepository(join(folder, ".git"), plan)),
     ...PROTECTED_FOLDERS.flatMap((name) => readOnly(join(workspace, name), "folder", plan)),
     // Git stumbles over a device and would add an empty file; of an empty folder it takes no notice.
     ...PROTECTED_FILES.flatMap((name) => readOnly(join(workspace, name), "folder", plan)),
+    ...Object.entries(PROTECTED_PARTS).flatMap(([name, parts]) => protectParts(join(workspace, name), parts, plan)),
+    ...found.protectedNames.flatMap((path) => readOnly(path, "folder", plan)),
     ...rcFiles.flatMap((path) => readOnly(path, "file", plan)),
     ...(profile.environmentFiles ? [] : found.environmentFiles.flatMap((path) => ["--ro-bind", "/dev/null", path])),
+  ];
+}
+
+/** The folder itself is a mount too, so that it cannot be moved out of the way. */
+function protectParts(folder: string, parts: readonly string[], plan: Plan): string[] {
+  const kind = kindIn(plan, folder);
+  if (kind === "file") return readOnly(folder, "file", plan);
+  if (kind === "missing") makeFolder(folder, plan);
+  if (kind === "link") plan.links.push(folder);
+  const real = kind === "link" ? realPath(folder) : folder;
+  if (real === undefined || (kind === "link" && kindOf(real) !== "folder")) return [];
+  return [
+    ...["--bind", real, real],
+    // Of an empty folder git takes no notice, and neither do we where a file is expected.
+    ...parts.flatMap((name) => readOnly(join(real, name), "folder", plan)),
   ];
 }
 
@@ -170,13 +197,11 @@ function protectLinkedRepository(worktree: string, plan: Plan): string[] {
 
 function protectGitFolder(git: string, plan: Plan): string[] {
   const info = join(git, "info");
-  const hasInfo = kindIn(plan, info) !== "missing";
-  if (!hasInfo) plan.points.push({ path: info, kind: "folder" });
+  if (kindIn(plan, info) === "missing") makeFolder(info, plan);
   return [
     ...readOnly(join(git, "hooks"), "folder", plan),
     ...readOnly(join(git, "config"), "file", plan),
     ...readOnly(join(git, "config.worktree"), "file", plan),
-    ...(hasInfo ? [] : ["--dir", info]),
     ...["--bind", info, info],
     ...readOnly(join(info, "attributes"), "file", plan),
   ];
@@ -198,6 +223,11 @@ function readOnly(path: string, kind: MountPoint["kind"], plan: Plan): string[] 
   }
 }
 
+function makeFolder(path: string, plan: Plan): void {
+  plan.points.push({ path, kind: "folder" });
+  plan.made.push(path);
+}
+
 /** Hides something outside the workspace, if it is there. */
 function mask(path: string): string[] {
   const target = realPath(path);
@@ -208,32 +238,6 @@ function mask(path: string): string[] {
 function folders(paths: readonly string[]): string[] {
   const real = paths.map(realPath).filter((path) => path !== undefined && kindOf(path) === "folder");
   return [...new Set(real)].filter((path): path is string => path !== undefined && path !== sep);
-}
-
-interface Found {
-  readonly environmentFiles: string[];
-  /** Folders below that have a repository of their own. */
-  readonly repositories: string[];
-}
-
-/** Looks a few levels deep, in a bounded number of folders: this happens before every command. */
-function scan(workspace: string): Found {
-  const found: Found = { environmentFiles: [], repositories: [] };
-  const waiting = [{ folder: workspace, depth: 0 }];
-  for (let scanned = 0; waiting.length > 0 && scanned < MAX_SCANNED_FOLDERS; scanned++) {
-    const { folder, depth } = waiting.shift() ?? { folder: "", depth: 0 };
-    for (const entry of entriesOf(folder)) {
-      const path = join(folder, entry.name);
-      if (entry.name === ".git" && depth > 0) found.repositories.push(folder);
-      if (entry.isFile() && entry.name.startsWith(".env") && !HARMLESS_ENV.test(entry.name)) {
-        found.environmentFiles.push(path);
-      }
-      if (entry.isDirectory() && depth < MAX_SCAN_DEPTH && !NEVER_SCANNED.has(entry.name)) {
-        waiting.push({ folder: path, depth: depth + 1 });
-      }
-    }
-  }
-  return found;
 }
 
 /** Repositories of submodules, and every folder on the way to them. */
@@ -247,14 +251,6 @@ function moduleFolders(folder: string, depth: number): { way: string[]; reposito
     way: [folder, ...inner.flatMap(({ way }) => way)],
     repositories: [...(isRepository ? [folder] : []), ...inner.flatMap(({ repositories }) => repositories)],
   };
-}
-
-function entriesOf(folder: string) {
-  try {
-    return readdirSync(folder, { withFileTypes: true });
-  } catch {
-    return [];
-  }
 }
 
 type Kind = "missing" | "folder" | "file" | "link";

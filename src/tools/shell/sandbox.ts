@@ -16,7 +16,7 @@ import { seccompFilter } from "./seccomp.ts";
 
 export type SandboxMode = "auto" | "required" | "off";
 
-export interface AllowedHosts extends Pick<ProxyOptions, "resolve" | "dial"> {
+export interface AllowedHosts extends Pick<ProxyOptions, "resolve" | "dial" | "localNetwork"> {
   readonly allowedHosts: readonly string[];
 }
 
@@ -97,6 +97,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   const { mode, disk = nodeDisk } = options;
   const folder = join(options.stateRoot, "sandbox");
   const mountPoints = options.mountPoints ?? new MountPoints(folder, disk);
+  const told = new Set<string>();
   let probed: Promise<Probe> | undefined;
   let ready: Promise<SupportFiles> | undefined;
   const probe = (): Promise<Probe> => {
@@ -112,7 +113,8 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       const reason = result.available ? unfit(request.workspace) : result.reason;
       if (!result.available || reason !== undefined) return withoutSandbox(mode, reason ?? "");
       ready ??= prepareFolder(folder, { mountPoints, disk });
-      return enter({ request, options, mountPoints, disk, program: result.program, files: await ready });
+      const { program } = result;
+      return enter({ request, options, mountPoints, disk, program, files: await ready, told });
     },
     close: () => mountPoints.close(),
   };
@@ -134,6 +136,8 @@ async function enter(what: {
   disk: Disk;
   program: string;
   files: SupportFiles;
+  /** Workspaces of which people know that they are too large. */
+  told: Set<string>;
 }): Promise<Prepared> {
   const { request, options, mountPoints, disk } = what;
   await mountPoints.settled();
@@ -153,8 +157,16 @@ async function enter(what: {
     placeholders: mountPoints.placeholders(),
     emptyFile: what.files.empty,
   });
+  for (const folder of mounts.unseen.filter((path) => !what.told.has(path))) {
+    what.told.add(folder);
+    request.onWarning?.(
+      `${folder} is too large to be searched whole before a command: .env files deep in it may be readable. ` +
+        "Name what must stay hidden in sandbox.deniedPaths of your settings.",
+    );
+  }
   const held = mountPoints.hold(mounts.mountPoints);
   await held.recorded;
+  for (const path of mounts.made) if (!existsSync(path)) await disk.mkdir(path);
   const redirected = redirectableRepositories(request.workspace);
   const links = mounts.links.map((path) => ({ path, was: meaningOf(path) }));
   const bridge = await bridgeOf(what);

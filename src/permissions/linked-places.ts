@@ -1,0 +1,46 @@
+/**
+ * Where protected names of a workspace really lie. A repository can make `.vscode` a link to `conf`; then `conf` is what
+ * an editor obeys. The git folder of a linked worktree or a submodule lies elsewhere too.
+ */
+import * as fs from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { smallText } from "../lib/node/small-file.ts";
+import type { ProtectedPlaces } from "./protected-paths.ts";
+import { realPathOf } from "./resolve-path.ts";
+
+const NAMES = [
+  ...[".troupe", ".vscode", ".idea", ".mcp.json", ".envrc", ".gitmodules"],
+  ...[".github/hooks", ".github/mcp.json", ".github/copilot/settings.json", ".github/copilot/settings.local.json"],
+  ...[".claude/hooks", ".claude/settings.json", ".claude/settings.local.json"],
+];
+const MAX_POINTER_BYTES = 4096;
+
+export function linkedPlaces(folders: readonly string[]): Pick<ProtectedPlaces, "gitFolders" | "linkTargets"> {
+  const real = [...new Set(folders.map((folder) => realPathOf(folder, "/")))];
+  const linkTargets = real.flatMap((folder) =>
+    NAMES.flatMap((name) => {
+      const target = realPathOf(name, folder);
+      return target === join(folder, name) ? [] : [target];
+    }),
+  );
+  return { gitFolders: [...new Set(real.flatMap(gitFoldersOf))], linkTargets: [...new Set(linkTargets)] };
+}
+
+/** Of the repository around the folder: its own git folder, and the one it shares with other worktrees. */
+function gitFoldersOf(start: string): string[] {
+  for (let folder = start; ; folder = dirname(folder)) {
+    const entry = join(folder, ".git");
+    const stat = fs.lstatSync(entry, { throwIfNoEntry: false });
+    if (stat !== undefined) {
+      const own = stat.isFile() ? pointedAt(entry, /^gitdir: (.+)$/m) : realPathOf(entry, "/");
+      const common = own && pointedAt(join(own, "commondir"), /^(.+)$/m);
+      return [own, common].filter((path) => path !== undefined);
+    }
+    if (dirname(folder) === folder) return [];
+  }
+}
+
+function pointedAt(file: string, form: RegExp): string | undefined {
+  const [, target] = form.exec(smallText(file, MAX_POINTER_BYTES) ?? "") ?? [];
+  return target === undefined ? undefined : realPathOf(resolve(dirname(file), target.trim()), "/");
+}

@@ -1,0 +1,81 @@
+import type { AgentDefinition } from "../agents/agent.ts";
+import { modelChoices } from "../agents/model-choices.ts";
+import { findAgent } from "../agents/names.ts";
+import type { AgentCatalog } from "../catalog/agents.ts";
+import type { AgentWatch } from "../catalog/agents-watch.ts";
+import { agentTools, coordinationTools } from "../tools/builtin.ts";
+import { rolesFrom } from "../tools/subagents/roles.ts";
+import type { CoordinationSettings } from "../tools/subagents-run.ts";
+import type { Tool } from "../tools/tool.ts";
+import type { LateSession } from "./late-session.ts";
+import type { Workspace } from "./workspace.ts";
+
+const QUIET_START_MS = 250;
+
+/** The agents of a session and the tools that name them, also when files come, change or go while it runs. */
+export class LiveAgents {
+  readonly #workspace: Workspace;
+  readonly #listener: LateSession;
+  readonly #workers: CoordinationSettings;
+  #agents: readonly AgentDefinition[];
+  #tools: readonly Tool[];
+  #watch: Promise<AgentWatch> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(workspace: Workspace, listener: LateSession) {
+    this.#workspace = workspace;
+    this.#listener = listener;
+    const { roles: given, workers: { seconds, ...limits } = {} } = workspace.settings.effective.subagents ?? {};
+    const { roles, problems } = rolesFrom(given);
+    for (const problem of problems) listener.notice(`Settings, subagents.roles: ${problem}.`);
+    this.#workers = { roles, limits: { ...limits, ...(seconds !== undefined && { durationMs: seconds * 1000 }) } };
+    this.#agents = workspace.agents.agents;
+    this.#tools = this.#toolsFor(this.#agents);
+  }
+
+  get agents(): readonly AgentDefinition[] {
+    return this.#agents;
+  }
+
+  /** Those by which agents are directed. */
+  get tools(): readonly Tool[] {
+    return this.#tools;
+  }
+
+  /** To be called with every message. A session that is over soon pays nothing for it. */
+  watch(): void {
+    if (this.#isClosed || this.#timer) return void this.#watch?.then((watch) => watch.refresh()).catch(() => undefined);
+    this.#timer = setTimeout(() => {
+      this.#watch = this.#begin();
+      this.#watch.catch(() => undefined); // then the agents stay as they are
+    }, QUIET_START_MS).unref();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    (await this.#watch?.catch(() => undefined))?.close();
+  }
+
+  async #begin(): Promise<AgentWatch> {
+    const { watchAgents } = await import("../catalog/agents-watch.ts");
+    const watch = await watchAgents(this.#workspace.agentSources, (catalog) => this.#take(catalog));
+    this.#take(watch.current);
+    return watch;
+  }
+
+  #take({ agents, updated }: AgentCatalog): void {
+    if (this.#isClosed || JSON.stringify(agents) === JSON.stringify(this.#agents)) return;
+    this.#agents = agents;
+    this.#tools = this.#toolsFor(agents);
+    this.#listener.toolsChanged();
+    void this.#listener.say("session.custom_agents_updated", updated);
+    for (const message of updated.errors) this.#listener.notice(message);
+  }
+
+  #toolsFor(agents: readonly AgentDefinition[]): readonly Tool[] {
+    const source = { agents: () => modelChoices(agents), find: (wanted: string) => findAgent(wanted, agents) };
+    return [...agentTools.map((make) => make(source)), ...coordinationTools.map((make) => make(this.#workers))];
+  }
+}
