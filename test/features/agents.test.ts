@@ -1,0 +1,299 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { calls, says } from "../../src/model/faux/faux-step.ts";
+import { storyByAgent } from "../../src/testing/story.ts";
+import { dataOf } from "../support/stage.ts";
+import { of, onStage, resultsOf, type StageOptions, starts, texts, toolNames } from "./stage.ts";
+
+const started = (type: string, ...steps: Parameters<typeof of>[1][]) => [
+  starts("a", type),
+  says("ok"),
+  of("a", ...(steps.length > 0 ? steps : [says("done")])),
+];
+
+const markdown = (name: string, fields = "", body = `You are ${name}.`): string =>
+  `---\nname: ${name}\ndescription: does ${name}\n${fields}---\n${body}\n`;
+
+const writers = ["create", "edit", "apply_patch"];
+const server = fileURLToPath(new URL("../mcp/servers/scripted.mjs", import.meta.url));
+
+describe("built-in agents", () => {
+  it.each([
+    ["explore reads and searches only", "explore", ["view", "glob", "grep"], [...writers, "bash", "task"]],
+    ["general-purpose has what the main agent has", "general-purpose", [...writers, "bash", "task", "sql"], []],
+    ["rubber-duck criticises and changes nothing", "rubber-duck", ["view", "grep"], writers],
+    ["code-review has nothing that writes files", "code-review", ["view", "grep", "bash"], writers],
+    ["research searches and fetches", "research", ["view", "grep", "glob", "web_fetch"], [...writers, "bash"]],
+  ])("ORC-13 ORC-15 ORC-16 ORC-17 ORC-18 %s", async (_title, type, has, hasNot) => {
+    await onStage(started(type), {}, async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(toolNames(first("a"))).toEqual(expect.arrayContaining([...has]));
+      expect(toolNames(first("a")).filter((name) => (hasNot as string[]).includes(name))).toEqual([]);
+      expect(session.tasks?.view("a")).toMatchObject({ agentType: type, status: "completed" });
+    });
+  });
+
+  it("ORC-14 task runs a command: its short word on success, the whole output on failure, is what the caller gets", async () => {
+    const run = (command: string) => calls(["bash", { command, description: "run it" }]);
+    const steps = [
+      starts("a", "task"),
+      starts("b", "task"),
+      says("ok"),
+      of("a", run("echo fine"), says("All 3 checks passed.")),
+      of("b", run("echo line one; echo line two >&2; exit 3"), says("It failed:\nline one\nline two")),
+    ];
+    await onStage(steps, {}, async ({ session, first, requests }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(first("a").system).toMatch(/one line|short/i);
+      expect(first("a").system).toMatch(/whole|full|complete/i);
+      expect(requests("b")[1]?.messages.at(-1)?.content).toMatch(/line one[\s\S]*line two[\s\S]*exit code 3/);
+      expect(resultsOf(session.events, "task")).toEqual([
+        expect.stringContaining("All 3 checks passed."),
+        expect.stringContaining("line one\nline two"),
+      ]);
+    });
+  });
+
+  it("rubber-duck is hidden where settings switch it off", async () => {
+    const files = { "home:settings.json": JSON.stringify({ subagents: { disabledSubagents: ["rubber-duck"] } }) };
+    await onStage([starts("a", "rubber-duck"), says("ok")], { files }, async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(JSON.stringify(first("main").tools)).not.toContain("rubber-duck");
+      expect(resultsOf(session.events, "task")[0]).toContain('There is no agent "rubber-duck"');
+    });
+  });
+});
+
+describe("agents of others", () => {
+  it("ORC-20 ORC-24 SDK-17 SDK-18 those of project and user are types like the built-in ones, and live the same life", async () => {
+    const files = { ".troupe/agents/poet.md": markdown("poet"), "home:agents/painter.md": markdown("painter") };
+    const names = ["poet", "painter", "explore"];
+    const steps = [
+      calls(
+        ...names.map((name) => ["task", { description: "d", prompt: `@${name} go`, agent_type: name, name }] as const),
+      ),
+      says("ok"),
+      ...names.map((name) => of(name, says(`words of ${name}`))),
+    ];
+    await onStage(steps, { files }, async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      const { poet, painter, explore } = storyByAgent(session.events);
+      expect([poet, painter]).toEqual([explore, explore]);
+      expect(first("poet").system).toContain("You are poet.");
+      expect(
+        dataOf(session.events, "troupe.task_state")
+          .map(({ to }) => to)
+          .toSorted(),
+      ).toEqual([...Array(3).fill("completed"), ...Array(3).fill("running")]);
+      const described = dataOf(session.events, "subagent.started").find(({ agentName }) => agentName === "poet");
+      expect(described).toMatchObject({
+        toolCallId: expect.any(String),
+        agentDisplayName: "poet",
+        agentDescription: "d",
+      });
+    });
+  });
+
+  it("ORC-21 those of a plugin are types too", async () => {
+    const files = {
+      "plugins/verse/plugin.json": JSON.stringify({ name: "verse", version: "1.0.0" }),
+      "plugins/verse/agents/poet.md": markdown("poet"),
+    };
+    const options = { files, workspace: { pluginDirectories: ["plugins/verse"] } };
+    await onStage(started("verse:poet"), options, async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(first("a").system).toContain("You are poet.");
+    });
+  });
+
+  it.each([
+    ["answers", 200, ["poet"]],
+    ["fails", 500, []],
+  ])("ORC-22 those of a server that %s, and the others in any case", async (_what, status, names) => {
+    const asked: string[] = [];
+    const remote = createServer((request, response) => {
+      asked.push(`${request.url} ${request.headers.authorization}`);
+      response.writeHead(status).end(JSON.stringify({ agents: [{ name: "poet", prompt: "You are poet." }] }));
+    });
+    await new Promise<void>((resolve) => remote.listen(0, "127.0.0.1", resolve));
+    const environment = {
+      TROUPE_AGENTS_URL: `http://127.0.0.1:${(remote.address() as AddressInfo).port}`,
+      TROUPE_AGENTS_TOKEN: "sesame",
+    };
+    const files = {
+      ".git/HEAD": "ref: refs/heads/main\n",
+      ".git/config": '[remote "origin"]\n\turl = https://example.test/acme/shop.git\n',
+      "home:agents/painter.md": markdown("painter"),
+    };
+    try {
+      await onStage(started("painter"), { files, environment }, async ({ session, first }) => {
+        await session.sendAndWait({ prompt: "go" });
+        expect(asked).toEqual(["/agents/swe/custom-agents/acme/shop Bearer sesame"]);
+        expect(first("a").system).toContain("You are painter.");
+        const description = first("main").tools.find(({ name }) => name === "task")?.description ?? "";
+        expect(["poet"].filter((name) => description.includes(`- ${name}`))).toEqual(names);
+      });
+    } finally {
+      remote.close();
+    }
+  });
+
+  it("ORC-23 SDK-03 the fields of a file are what the agent is: tools, model, names, skills; one that is unknown is named", async () => {
+    const fields =
+      "displayName: The Poet\ntools: [view, grep]\nmodel: alpha/small\nskills: [verse]\nuser-invocable: false\nweather: fine\n";
+    const files = {
+      ".troupe/agents/poet.md": markdown("poet", fields),
+      ".github/skills/verse/SKILL.md": "---\nname: verse\ndescription: how to rhyme\n---\nRhyme in pairs.\n",
+    };
+    await onStage(started("poet"), { files }, async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(first("a").model).toBe("small");
+      expect(toolNames(first("a"))).toEqual(["view", "grep"]);
+      expect(texts(first("a"))[0]).toContain("Rhyme in pairs.");
+      expect(dataOf(session.events, "subagent.started")).toMatchObject([{ agentDisplayName: "The Poet" }]);
+      expect(dataOf(session.events, "session.warning").map(({ message }) => message)).toEqual([
+        expect.stringContaining("weather"),
+      ]);
+    });
+    await expect(onStage([], { files, agent: "poet" }, async () => undefined)).rejects.toThrow("user-invocable: false");
+  });
+
+  it("ORC-25 SDK-07 MCP servers of an agent run for it, and only it sees their tools", async () => {
+    const mcpServers = { words: { command: process.execPath, args: [server, "plain"] } };
+    const workspace = { agents: [{ name: "poet", prompt: "You are poet.", mcpServers }] };
+    const steps = [
+      starts("a", "poet"),
+      starts("b", "explore"),
+      says("ok"),
+      of("a", calls(["words-echo", { words: "hello" }]), says("done")),
+      of("b", says("done")),
+    ];
+    await onStage(steps, { workspace }, async ({ session, requests, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(resultsOf(session.events, "words-echo")).toEqual([expect.stringContaining("hello")]);
+      expect(toolNames(first("a"))).toContain("words-echo");
+      for (const agent of ["main", "b"]) {
+        for (const request of requests(agent)) expect(JSON.stringify(request.tools)).not.toContain("words-");
+      }
+    });
+  });
+});
+
+describe("agents of the program", () => {
+  const poet = { name: "poet", prompt: "You are poet.", description: "rhymes" };
+  const withAgent = (more: object, options: StageOptions = {}): StageOptions => ({
+    ...options,
+    workspace: { agents: [{ ...poet, ...more }], ...options.workspace },
+  });
+
+  it("SDK-01 SDK-09 are listed with their description and can be started", async () => {
+    await onStage(started("poet"), withAgent({}), async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(first("main").tools.find(({ name }) => name === "task")?.description).toContain("- poet: rhymes");
+      expect(first("a").system).toContain("You are poet.");
+    });
+  });
+
+  it.each([[{ name: "poet" }], [{ prompt: "You are poet." }]])("SDK-02 need a name and a prompt: %j", async (given) => {
+    await expect(onStage([], { workspace: { agents: [given] } }, async () => undefined)).rejects.toMatchObject({
+      hint: expect.stringContaining("needs a name and a prompt"),
+    });
+  });
+
+  it("SDK-05 SDK-34 have exactly the tools they list; another one does not exist for them", async () => {
+    const steps = started("poet", calls(["create", { path: "x.txt", file_text: "x" }]), says("done"));
+    await onStage(steps, withAgent({ tools: ["view", "grep"] }), async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(toolNames(first("a"))).toEqual(["view", "grep"]);
+      expect(resultsOf(session.events, "create")[0]).toContain("Tool 'create' does not exist");
+    });
+  });
+
+  it.each([[null], [undefined]])("SDK-06 have the session's tools when they list %s", async (tools) => {
+    await onStage(started("poet"), withAgent(tools === undefined ? {} : { tools }), async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      const own = new Set(["ask_user", "skill", "exit_plan_mode"]);
+      expect(toolNames(first("a"))).toEqual(toolNames(first("main")).filter((name) => !own.has(name)));
+    });
+  });
+
+  it("SDK-08 with infer: false cannot be chosen by a model, but by a person", async () => {
+    const steps = [starts("a", "poet"), says("ok")];
+    await onStage(steps, withAgent({ infer: false }), async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(JSON.stringify(first("main").tools)).not.toContain("poet");
+      expect(resultsOf(session.events, "task")[0]).toContain('There is no agent "poet"');
+    });
+    await onStage([says("hi")], withAgent({ infer: false }, { agent: "poet" }), async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(first("main").system).toContain("You are poet.");
+    });
+  });
+
+  it("SDK-10 SDK-11 SDK-12 are told their skills in full, inherit none, and a missing one is said", async () => {
+    const files = { "more/verse/SKILL.md": "---\nname: verse\ndescription: how to rhyme\n---\nRhyme in pairs.\n" };
+    const agents = [
+      { ...poet, skills: ["verse", "prose"] },
+      { name: "mute", prompt: "You are mute." },
+    ];
+    const steps = [
+      starts("a", "poet"),
+      starts("b", "mute"),
+      says("ok"),
+      of("a", says("done")),
+      of("b", calls(["skill", { skill: "verse" }]), says("done")),
+    ];
+    const workspace = { agents, skillDirectories: ["more"] };
+    await onStage(steps, { files, workspace }, async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(texts(first("a"))[0]).toContain("Rhyme in pairs.");
+      expect(JSON.stringify(first("b"))).not.toContain("Rhyme in pairs.");
+      expect(toolNames(first("b"))).not.toContain("skill");
+      expect(toolNames(first("main"))).toContain("skill");
+      expect(resultsOf(session.events, "skill")[0]).toContain("Tool 'skill' does not exist");
+      expect(dataOf(session.events, "session.warning").map(({ message }) => message)).toEqual([
+        expect.stringContaining('no skill called "prose"'),
+      ]);
+    });
+  });
+
+  it("SDK-25 what is hidden from the main agent is there for an agent that lists it, and works", async () => {
+    const steps = started("poet", calls(["glob", { pattern: "*" }]), says("done"));
+    const options = withAgent({ tools: ["glob"] }, { toolChoice: { hiddenFromMain: ["glob"] } });
+    await onStage(steps, { ...options, files: { "found.txt": "x" } }, async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(toolNames(first("main"))).not.toContain("glob");
+      expect(toolNames(first("a"))).toEqual(["glob"]);
+      expect(resultsOf(session.events, "glob")[0]).toContain("found.txt");
+    });
+  });
+
+  it.each([
+    [
+      "an allow-list",
+      { available: ["view", "grep", "task"] },
+      { main: ["view", "grep", "task"], agent: ["view", "grep"] },
+    ],
+    ["a block-list", { excluded: ["glob"] }, { main: ["view", "grep", "task"], agent: ["view", "grep"] }],
+    [
+      "the session's filter, then the main agent's: what both name is nobody's",
+      { excluded: ["grep"], hiddenFromMain: ["grep", "view"] },
+      { main: ["glob", "task"], agent: ["view", "glob"] },
+    ],
+  ])(
+    "SDK-26 SDK-27 SDK-28 %s holds for the main agent and for those it starts",
+    async (_title, toolChoice, expected) => {
+      const looked = ["view", "glob", "grep", "task"];
+      const options = withAgent({ tools: ["view", "glob", "grep"] }, { toolChoice });
+      await onStage(started("poet"), options, async ({ session, first }) => {
+        await session.sendAndWait({ prompt: "go" });
+        expect({
+          main: toolNames(first("main")).filter((name) => looked.includes(name)),
+          agent: toolNames(first("a")),
+        }).toEqual(expected);
+      });
+    },
+  );
+});

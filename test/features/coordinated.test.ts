@@ -1,0 +1,242 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { deferred } from "../../src/lib/deferred.ts";
+import type { Json } from "../../src/lib/json.ts";
+import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
+import { createRuntime } from "../../src/runtime/runtime.ts";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { of, onStage, resultsOf, type Stage, texts, toolNames } from "./stage.ts";
+
+const run = (agents: readonly object[], more: object = {}) =>
+  calls(["subagents_run", { agents: [...agents], ...more } as Json]);
+const worker = (id: string, role = "scout", more: object = {}) => ({ id, role, task: `@${id} look`, ...more });
+const submits = (more: object = {}) => calls(["submit_result", { status: "completed", summary: "seen", ...more }]);
+const results = ({ session }: Stage): Record<string, never>[] =>
+  JSON.parse(resultsOf(session.events, "subagents_run")[0] ?? "{}").agents;
+
+describe("subagents_run in a whole session", () => {
+  it("BLX-01 BLX-26 BLX-28 BLX-33 is the coordinator's, says that the user must ask, and a skill has the rest", async () => {
+    const steps = [calls(["skill", { skill: "coordinated-subagents" }]), says("ok")];
+    await onStage(steps, {}, async ({ session, first, requests }) => {
+      await session.sendAndWait({ prompt: "how do workers work?" });
+      const tool = first("main").tools.find(({ name }) => name === "subagents_run");
+      expect(tool?.description).toContain("Only when the user explicitly asks");
+      expect(toolNames(first("main"))).not.toContain("submit_result");
+      expect(JSON.stringify(first("main"))).not.toContain("Treat results as reports of others");
+      expect(first("main").tools.find(({ name }) => name === "skill")?.description).toContain("coordinated-subagents");
+      expect(texts(requests("main")[1] ?? first("main")).join("\n")).toContain("Treat results as reports of others");
+    });
+  });
+
+  it.each([
+    ["none", [], {}, /at least one worker/],
+    ["six", ["a", "b", "c", "d", "e", "f"].map((id) => worker(id)), {}, /at most 5 workers/],
+    ["an unknown role", [worker("a"), worker("b", "poet")], {}, /no role "poet"/],
+    ["another mode", [worker("a")], { mode: "serial" }, /mode/],
+  ])("BLX-03 BLX-04 BLX-10 %s is refused, and nobody starts", async (_what, agents, more, message) => {
+    await onStage([run(agents, more), says("ok")], {}, async ({ session, requests }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(resultsOf(session.events, "subagents_run")[0]).toMatch(message);
+      expect(requests()).toHaveLength(2);
+    });
+  });
+
+  it("BLX-05 BLX-06 BLX-07 BLX-08 BLX-11 gives each role its tools, or those of the groups asked for, and never one that writes", async () => {
+    const agents = [
+      worker("s", "scout"),
+      worker("r", "review"),
+      worker("n", "scout", { allowedToolGroups: ["workspace", "shell_write"] }),
+      worker("u", "security_analyst", { allowedToolGroups: ["poetry"] }),
+    ];
+    const steps = [
+      run(agents, { mode: "parallel" }),
+      says("ok"),
+      ...["s", "r", "n", "u"].map((id) => of(id, submits())),
+    ];
+    await onStage(steps, {}, async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      const looks = ["view", "glob", "grep"];
+      expect(Object.fromEntries(["s", "r", "n", "u"].map((id) => [id, toolNames(first(id))]))).toEqual({
+        s: [...looks, "bash", "skill", "submit_result"],
+        r: [...looks, "bash", "submit_result"],
+        n: [...looks, "submit_result"],
+        u: [...looks, "bash", "submit_result"],
+      });
+      const warned = session.events.flatMap(({ agentId, type, data }) =>
+        type === "troupe.subagent_step" && data.status === "warning" ? [`${agentId} ${data.stepId}`] : [],
+      );
+      expect(warned.toSorted()).toEqual(["n toolgroups-withheld", "u toolgroups-fallback", "u toolgroups-unknown"]);
+    });
+  });
+
+  it.each([
+    ["with the web", {}, ["web_fetch", "submit_result"]],
+    ["without it", { toolChoice: { excluded: ["web_fetch"] } }, ["submit_result"]],
+  ])("BLX-12 %s a worker of the web group has it or has not", async (_what, options, tools) => {
+    const steps = [run([worker("w", "scout", { allowedToolGroups: ["web"] })]), says("ok"), of("w", submits())];
+    await onStage(steps, options, async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(toolNames(first("w"))).toEqual(tools);
+    });
+  });
+
+  it("BLX-09 runs three of five at a time", async () => {
+    const ids = ["a", "b", "c", "d", "e"];
+    let running = 0;
+    let most = 0;
+    const slow = async () => {
+      running++;
+      most = Math.max(most, running);
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      running--;
+      return submits();
+    };
+    const steps = [run(ids.map((id) => worker(id))), says("ok"), ...ids.map((id) => of(id, slow))];
+    await onStage(steps, {}, async (stage) => {
+      await stage.session.sendAndWait({ prompt: "go" });
+      expect(results(stage).map(({ id, status }) => [id, status])).toEqual(ids.map((id) => [id, "completed"]));
+      expect(most).toBe(3);
+    });
+  });
+
+  it("BLX-14 BLX-15 BLX-16 BLX-21 BLX-27 BLX-34 hands on what was submitted, whole and cut to size; words alone are no result", async () => {
+    const findings = Array.from({ length: 25 }, (_, index) => ({
+      severity: "info",
+      title: `finding ${index}`,
+      evidence: index === 0 ? "ü".repeat(3000) : "seen",
+      paths: ["a.txt"],
+    }));
+    const payload = {
+      findings,
+      steps: [{ id: "1", title: "looked", status: "completed" }],
+      artifacts: [{ kind: "plan", title: "p", content: "c" }],
+      recommendedNextActions: ["rest"],
+    };
+    const steps = [
+      run([worker("a", "review"), worker("b", "review"), worker("c", "scout")]),
+      says("ok"),
+      of("a", submits(payload)),
+      of("b", says("I only talk."), says("And talk.")),
+      of("c", submits({ status: "blocked" }), calls(["view", { path: "." }]), submits({ status: "blocked" })),
+    ];
+    await onStage(steps, {}, async (stage) => {
+      await stage.session.sendAndWait({ prompt: "go" });
+      const [a, b, c] = results(stage);
+      const { findings: kept, ...rest } = a as unknown as { findings: { evidence: string }[] };
+      expect(kept).toHaveLength(20);
+      expect(kept[0]?.evidence).toMatch(/^ü{2000}…$|^ü{1999}…$/);
+      expect(rest).toMatchObject({
+        displayName: "Review",
+        status: "completed",
+        summary: "seen",
+        steps: payload.steps,
+        artifacts: payload.artifacts,
+        recommendedNextActions: ["rest"],
+      });
+      expect(b).toMatchObject({
+        displayName: "Review 2",
+        status: "blocked",
+        summary: expect.stringContaining("submit_result"),
+      });
+      expect(c).toMatchObject({ status: "blocked" });
+      expect(stage.requests("c")).toHaveLength(3);
+    });
+  });
+
+  it("BLX-17 BLX-18 BLX-35 BLX-36 a role of the settings works, in its limits, and calls beyond its tools are refused", async () => {
+    const subagents = {
+      roles: { reader: { prompt: "You read interfaces.", groups: ["workspace"] } },
+      workers: { outputTokens: 500 },
+    };
+    const files = { "home:settings.json": JSON.stringify({ subagents }) };
+    const loops = Array.from({ length: 9 }, () => calls(["create", { path: "x", file_text: "x" }]));
+    const long = calls(["glob", { pattern: `${"x".repeat(3000)}*` }]);
+    const steps = [
+      run([worker("a", "reader"), worker("b", "reader")]),
+      says("ok"),
+      of("a", ...loops),
+      of("b", long, long),
+    ];
+    await onStage(steps, { files }, async (stage) => {
+      await stage.session.sendAndWait({ prompt: "go" });
+      expect(stage.first("a").system).toContain("You read interfaces.");
+      expect(toolNames(stage.first("a"))).toEqual(["view", "glob", "grep", "submit_result"]);
+      expect(results(stage)).toMatchObject([
+        { displayName: "Reader", status: "blocked", summary: expect.stringMatching(/limit of 8 turns/) },
+        { displayName: "Reader 2", status: "blocked", summary: expect.stringMatching(/limit of 500 output tokens/) },
+      ]);
+      expect(stage.requests("a")).toHaveLength(8);
+      expect(resultsOf(stage.session.events, "create")).toEqual(
+        Array(8).fill(expect.stringContaining("Tool 'create' does not exist")),
+      );
+    });
+  });
+
+  it("BLX-19 a worker whose model does not answer is given up after the configured time, and the request with it", async () => {
+    const files = { "home:settings.json": JSON.stringify({ subagents: { workers: { seconds: 0.3 } } }) };
+    const hungUp = deferred<void>();
+    const silent = (_request: unknown, signal: AbortSignal) => {
+      signal.addEventListener("abort", () => hungUp.resolve(), { once: true });
+      return stalls();
+    };
+    const steps = [run([worker("a"), worker("b")]), says("ok"), of("a", silent), of("b", submits())];
+    await onStage(steps, { files }, async (stage) => {
+      await stage.session.sendAndWait({ prompt: "go" });
+      await hungUp.promise;
+      expect(results(stage)).toMatchObject([{ status: "blocked" }, { status: "completed" }]);
+    });
+  });
+
+  it("BLX-20 stopping the turn stops all workers, and the programs they run", async () => {
+    await using bin = await tempFolder();
+    // Workers run no command but git: this one takes its time.
+    writeFileSync(bin.at("git"), `#!/bin/sh\necho $$ > ${bin.at("pid")}\nexec sleep 30\n`, { mode: 0o755 });
+    const steps = [
+      run([worker("a"), worker("b")]),
+      of("a", calls(["bash", { command: "git log", description: "look" }])),
+      of("b", stalls()),
+    ];
+    const environment = { PATH: `${bin.path}:${process.env.PATH}` };
+    await onStage(steps, { environment }, async ({ session, requests }) => {
+      const sent = session.sendAndWait({ prompt: "go" });
+      await expect.poll(() => isAlive(bin.at("pid")), { timeout: 5_000 }).toBe(true);
+      session.abort();
+      expect(await sent).toEqual({ kind: "aborted" });
+      await expect.poll(() => isAlive(bin.at("pid")), { timeout: 5_000 }).toBe(false);
+      expect(session.tasks?.list().map(({ status }) => status)).toEqual(["cancelled", "cancelled"]);
+      expect(requests()).toHaveLength(3);
+    });
+  });
+
+  it("BLX-24 a provider that speaks none of the wires is refused with the words that are known", async () => {
+    await onStage([], {}, async ({ home, folder }) => {
+      const alpha = { type: "telex", baseUrl: "http://127.0.0.1:1" };
+      writeFileSync(join(home, "providers.json"), JSON.stringify({ providers: { alpha } }));
+      const runtime = createRuntime({ environment: {}, home });
+      await expect(runtime.createSession({ cwd: folder, model: "alpha/large" })).rejects.toThrow(
+        /providers\.alpha\.type: .*openai.*anthropic/,
+      );
+      await runtime.close();
+    });
+  });
+
+  it("BLX-31 the name with a dot, which wires forbid, means the same tool", async () => {
+    const dotted = calls(["subagents.run", { agents: [worker("a")] }]);
+    await onStage([dotted, says("ok"), of("a", submits())], {}, async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(toolNames(first("main")).filter((name) => name.includes("."))).toEqual([]);
+      expect(session.tasks?.list().map(({ id, status }) => [id, status])).toEqual([["a", "completed"]]);
+    });
+  });
+});
+
+function isAlive(pidFile: string): boolean {
+  if (!existsSync(pidFile) || readFileSync(pidFile, "utf8").trim() === "") return false;
+  try {
+    process.kill(Number(readFileSync(pidFile, "utf8")), 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,108 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { calls, says } from "../../src/model/faux/faux-step.ts";
+import { story } from "../../src/testing/story.ts";
+import { dataOf } from "../support/stage.ts";
+import { of, onStage, resultsOf, starts, texts } from "./stage.ts";
+
+/** A hook that keeps what it reads, and says this. */
+const hook = (point: string, says: object = {}, more: object = {}) => ({
+  [point]: [
+    { type: "command", bash: `cat >> ${point}.jsonl; echo >> ${point}.jsonl; echo '${JSON.stringify(says)}'`, ...more },
+  ],
+});
+const files = (...hooks: object[]) => ({
+  "home:hooks/hooks.json": JSON.stringify({ version: 1, hooks: Object.assign({}, ...hooks) }),
+});
+const heardBy = (folder: string, point: string): Record<string, unknown>[] =>
+  readFileSync(join(folder, `${point}.jsonl`), "utf8")
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+describe("hooks around agents", () => {
+  it("ORC-49 ORC-50 ORC-54 what a hook says at the start stands before the agent's task, after which the steps follow in order", async () => {
+    const steps = [starts("a", "explore"), says("ok"), of("a", says("done"))];
+    const options = {
+      files: files(hook("subagentStart", { additionalContext: "Mind the gap." }), hook("subagentStop")),
+    };
+    await onStage(steps, options, async ({ session, first, folder }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(texts(first("a"))[0]).toMatch(/^Mind the gap\.\n\n@a look around/);
+      // The id of an agent in hooks is that of the session and its own.
+      const about = { sessionId: `${session.id}/a`, cwd: folder, transcriptPath: expect.stringContaining(session.id) };
+      expect(heardBy(folder, "subagentStart")).toMatchObject([
+        { ...about, agentName: "explore", agentDisplayName: "Explore Agent" },
+      ]);
+      expect(heardBy(folder, "subagentStop")).toMatchObject([
+        { ...about, agentName: "explore", stopReason: "end_turn" },
+      ]);
+      const own = session.events.filter(({ agentId, type }) => agentId === "a" && !type.startsWith("troupe."));
+      expect(story(own).map((line) => line.slice(2))).toEqual([
+        "subagent.started",
+        "hook.start",
+        "hook.end",
+        "user.message",
+        "assistant.turn_start",
+        "assistant.message",
+        "assistant.turn_end",
+        "hook.start",
+        "hook.end",
+        "subagent.completed",
+      ]);
+    });
+  });
+
+  it("ORC-51 a hook that matches on a name runs for that agent only", async () => {
+    const steps = [starts("a", "explore"), starts("b", "research"), says("ok"), of("a", says("1")), of("b", says("2"))];
+    const options = { files: files(hook("subagentStart", { additionalContext: "Mind." }, { matcher: "research" })) };
+    await onStage(steps, options, async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect([first("a"), first("b")].map((request) => texts(request)[0]?.startsWith("Mind."))).toEqual([false, true]);
+    });
+  });
+
+  it("ORC-52 ORC-55 a block at its stop is another turn with the reason; one that always blocks is heard eight times", async () => {
+    const steps = [starts("a", "explore"), says("ok"), of("a", ...Array.from({ length: 9 }, () => says("done")))];
+    const options = { files: files(hook("subagentStop", { decision: "block", reason: "Look again." })) };
+    await onStage(steps, options, async ({ session, requests }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(requests("a")).toHaveLength(9);
+      expect(
+        requests("a")
+          .map((request) => texts(request).at(-1))
+          .slice(0, 2),
+      ).toEqual(["@a look around", "Look again."]);
+      expect(session.tasks?.view("a")).toMatchObject({ status: "completed" });
+    });
+  });
+});
+
+describe("hooks around the main agent", () => {
+  it("LOOP-21 a denial is what the model reads, and the tool does not run", async () => {
+    const steps = [calls(["create", { path: "a.txt", file_text: "x" }]), says("ok")];
+    const says_ = { permissionDecision: "deny", permissionDecisionReason: "Not on Sundays." };
+    await onStage(steps, { files: files(hook("preToolUse", says_)) }, async ({ session, requests }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(requests("main")[1]?.messages.at(-1)?.content).toContain("Not on Sundays.");
+      expect(resultsOf(session.events, "create")[0]).toContain("Not on Sundays.");
+    });
+  });
+
+  it("ORC-53 ORC-83 a block at its stop is the next message, from a file of hooks and from settings alike", async () => {
+    const once =
+      'if [ -e seen ]; then echo \'{}\'; else touch seen; echo \'{"decision":"block","reason":"And the tests?"}\'; fi';
+    const hooks = { agentStop: [{ type: "command", bash: once }] };
+    const places = [
+      { "home:hooks/hooks.json": JSON.stringify({ version: 1, hooks }) },
+      { "home:settings.json": JSON.stringify({ hooks }) },
+    ];
+    for (const place of places) {
+      await onStage([says("done"), says("tested")], { files: place }, async ({ session }) => {
+        expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "tested" });
+        expect(dataOf(session.events, "user.message").map(({ content }) => content)).toEqual(["go", "And the tests?"]);
+      });
+    }
+  });
+});

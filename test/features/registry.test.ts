@@ -1,0 +1,313 @@
+import { describe, expect, it } from "vitest";
+import { deferred } from "../../src/lib/deferred.ts";
+import { calls, fails, rateLimited, says, stalls, withUsage } from "../../src/model/faux/faux-step.ts";
+import { submit } from "../../src/runtime/submit.ts";
+import { story } from "../../src/testing/story.ts";
+import { dataOf } from "../support/stage.ts";
+import { of, onStage, resultsOf, starts, texts } from "./stage.ts";
+
+const background = { mode: "background" };
+const reads = (id: string, more: object = {}) => calls(["read_agent", { agent_id: id, ...more }]);
+const settingsFile = (subagents: object) => ({ "home:settings.json": JSON.stringify({ subagents }) });
+
+describe("agents at once", () => {
+  it("ORC-10 ORC-29 above the cap a start is refused and the cap is named; more than 256 are never allowed", async () => {
+    const done = deferred<void>();
+    const steps = [
+      starts("a", "explore", background),
+      starts("b", "explore", background),
+      starts("c", "explore", background),
+      says("two of three"),
+      says("all in"),
+      ...["a", "b"].map((name) => of(name, stalls(done.promise, says("found")))),
+    ];
+    const options = {
+      files: settingsFile({ whenFull: "reject" }),
+      environment: { COPILOT_SUBAGENT_MAX_CONCURRENT: "2" },
+      wakes: false,
+    };
+    await onStage(steps, options, async ({ session }) => {
+      const sent = session.sendAndWait({ prompt: "go" });
+      await expect.poll(() => resultsOf(session.events, "task").length).toBe(3);
+      expect(resultsOf(session.events, "task")[2]).toContain("maximum number of concurrent agents (2)");
+      expect(dataOf(session.events, "tool.execution_complete").map(({ success }) => success)).toEqual([
+        true,
+        true,
+        false,
+      ]);
+      expect(session.tasks?.list().map(({ id }) => id)).toEqual(["a", "b"]);
+      done.resolve();
+      await sent;
+    });
+    const most = { environment: { COPILOT_SUBAGENT_MAX_CONCURRENT: "999" } };
+    await onStage([], most, async ({ session }) => {
+      expect(session.settings.company?.limits).toMatchObject({ maxConcurrency: 256 });
+    });
+  });
+
+  it("ORC-36 an idle agent gives its place to another; a message to it waits until there is one again", async () => {
+    const done = deferred<void>();
+    const steps = [
+      starts("a", "explore", background),
+      says("one"),
+      starts("b", "explore", background),
+      calls(["write_agent", { agent_id: "a", message: "and then?" }]),
+      says("two"),
+      of("a", says("first"), says("second")),
+      of("b", stalls(done.promise, says("b is done"))),
+    ];
+    const environment = { COPILOT_SUBAGENT_MAX_CONCURRENT: "1" };
+    await onStage(steps, { environment, wakes: false }, async ({ session, requests }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(session.tasks?.view("a")).toMatchObject({ status: "idle" });
+      const sent = session.sendAndWait({ prompt: "go on" });
+      await expect.poll(() => resultsOf(session.events, "write_agent").length).toBe(1);
+      await expect.poll(() => requests("b").length).toBe(1);
+      expect(requests("a")).toHaveLength(1);
+      done.resolve();
+      await sent;
+      expect(requests("a").map((request) => texts(request).at(-1))).toEqual(["@a look around", "and then?"]);
+    });
+  });
+});
+
+describe("an agent in the background", () => {
+  it("ORC-27 ORC-58 ORC-60 its id comes at once; when it is done an idle main agent hears of it and answers", async () => {
+    const done = deferred<void>();
+    const steps = [
+      starts("a", "explore", background),
+      says("I shall tell you."),
+      says("It found a lighthouse."),
+      of("a", stalls(done.promise, says("a lighthouse"))),
+    ];
+    const environment = { TROUPE_MULTI_TURN_AGENTS: "off" };
+    await onStage(steps, { environment }, async ({ session, heard, requests }) => {
+      const sent = session.sendAndWait({ prompt: "go" });
+      await expect.poll(() => requests("main").length).toBe(2);
+      expect(resultsOf(session.events, "task")[0]).toMatch(/agent_id: a\b/);
+      expect(session.tasks?.view("a")).toMatchObject({ status: "running", mode: "background" });
+      done.resolve();
+      expect(await sent).toEqual({ kind: "done", answer: "It found a lighthouse." });
+      expect(dataOf(session.events, "system.notification")).toMatchObject([
+        { kind: { type: "agent_completed", agentId: "a", agentType: "explore", status: "completed" } },
+      ]);
+      // Created, running, completed, and heard of.
+      const changes = heard.filter(({ type }) => type.startsWith("troupe.task_")).length;
+      expect(changes).toBe(4);
+      expect(heard.filter(({ type }) => type === "session.background_tasks_changed")).toHaveLength(changes);
+    });
+  });
+
+  it("ORC-34 ORC-35 ORC-37 ORC-43 ORC-45 ORC-59 one that has answered rests, is written to, and goes on where it was", async () => {
+    const steps = [
+      starts("a", "explore", background),
+      says("started"),
+      calls(["write_agent", { agent_id: "a", message: "and how tall?" }]),
+      says("asked"),
+      reads("a", { since_turn: 1 }),
+      says("twelve metres"),
+      of("a", says("a lighthouse"), says("twelve metres")),
+    ];
+    await onStage(steps, {}, async ({ session, requests }) => {
+      expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "twelve metres" });
+      expect(dataOf(session.events, "system.notification")).toMatchObject([
+        { kind: { type: "agent_idle", agentId: "a" } },
+        { kind: { type: "agent_idle", agentId: "a" } },
+      ]);
+      expect(session.tasks?.get("a")).toMatchObject({
+        status: "idle",
+        turns: [
+          { number: 1, response: "a lighthouse" },
+          { number: 2, message: "and how tall?", response: "twelve metres" },
+        ],
+      });
+      expect(requests("a").map(texts).at(-1)).toEqual(["@a look around", "a lighthouse", "and how tall?"]);
+      const [read = ""] = resultsOf(session.events, "read_agent");
+      expect(read).toContain("twelve metres");
+      expect(read).not.toContain("a lighthouse");
+    });
+    const environment = { TROUPE_MULTI_TURN_AGENTS: "off" };
+    await onStage([...steps.slice(0, 2), says("end"), ...steps.slice(-1)], { environment }, async ({ session }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(session.tasks?.view("a")).toMatchObject({ status: "completed" });
+    });
+  });
+
+  it("ORC-31 ORC-42 ORC-44 can be looked at while it works: its record, its answer so far, the list", async () => {
+    const done = deferred<void>();
+    const steps = [
+      starts("a", "explore", { ...background, model: "alpha/small" }),
+      reads("a", { wait: false }),
+      calls(["list_agents", {}]),
+      says("started"),
+      says("done"),
+      of("a", calls(["glob", { pattern: "*.ts" }]), stalls(done.promise, says("nothing"))),
+    ];
+    await onStage(steps, { wakes: false }, async ({ session, requests }) => {
+      const sent = session.sendAndWait({ prompt: "go" });
+      await expect.poll(() => requests("a").length).toBe(2);
+      await expect.poll(() => resultsOf(session.events, "list_agents").length).toBe(1);
+      expect(session.tasks?.get("a")).toMatchObject({
+        id: "a",
+        parentId: undefined,
+        spec: {
+          kind: "agent",
+          toolCallId: expect.any(String),
+          agentName: "explore",
+          description: "do a",
+          prompt: "@a look around",
+          model: "alpha/small",
+          mode: "background",
+        },
+        status: "running",
+        messages: [],
+        turns: [],
+        usage: { calls: 1, toolCalls: 1 },
+      });
+      expect(session.tasks?.view("a")).toMatchObject({ toolCalls: 1, lastActivity: expect.stringContaining("glob") });
+      expect(resultsOf(session.events, "read_agent")[0]).toMatch(/agent_id: a, .*status: running/);
+      expect(resultsOf(session.events, "list_agents")[0]).toMatch(/^a \| explore \| running/m);
+      done.resolve();
+      await sent;
+      // Whatever stops it stops it: that is the handle of the record.
+      expect(await session.tasks?.cancel("a")).toBe(true);
+      expect(session.tasks?.view("a")).toMatchObject({ status: "cancelled" });
+    });
+  });
+
+  it("ORC-33 waiting for it ends by its turn, its end, its way to the background, or the time", async () => {
+    const done = deferred<void>();
+    const steps = [
+      starts("a", "explore", background),
+      starts("b", "explore"),
+      says("ok"),
+      of("a", stalls(done.promise, says("a turn"))),
+      of("b", stalls(done.promise, says("another"))),
+    ];
+    const signal = new AbortController().signal;
+    await onStage(steps, { wakes: false }, async ({ session, requests }) => {
+      const sent = session.sendAndWait({ prompt: "go" });
+      const tasks = session.tasks;
+      await expect.poll(() => requests("b").length).toBe(1);
+      const waits = tasks?.wait("b", { timeoutMs: 5_000, signal });
+      expect(await tasks?.promote("b")).toBe(true);
+      expect(await waits).toBe("promoted");
+      expect(await tasks?.wait("a", { timeoutMs: 10, signal })).toBe("timeout");
+      const turn = tasks?.wait("a", { timeoutMs: 5_000, signal });
+      const end = tasks?.wait("b", { timeoutMs: 5_000, signal });
+      done.resolve();
+      expect(await Promise.all([turn, end])).toEqual(["idle", "ended"]);
+      await sent;
+    });
+  });
+});
+
+describe("an agent that is waited for", () => {
+  it("ORC-38 moved to the background it goes on: the call returns with its id, the answer is read later", async () => {
+    const done = deferred<void>();
+    const steps = [
+      starts("a", "explore"),
+      says("it goes on"),
+      reads("a"),
+      says("a lighthouse"),
+      of("a", stalls(done.promise, says("a lighthouse"))),
+    ];
+    await onStage(steps, {}, async ({ session, requests }) => {
+      const sent = session.sendAndWait({ prompt: "go" });
+      await expect.poll(() => requests("a").length).toBe(1);
+      expect(await submit(session, "/tasks promote a")).toMatchObject({ kind: "said" });
+      await expect.poll(() => requests("main").length).toBe(2);
+      expect(resultsOf(session.events, "task")[0]).toMatch(/agent_id: a\b/);
+      done.resolve();
+      expect(await sent).toEqual({ kind: "done", answer: "a lighthouse" });
+      expect(resultsOf(session.events, "read_agent")[0]).toContain("a lighthouse");
+    });
+  });
+
+  it("ORC-40 ends with the turn, and whoever it started with it; nobody asks the model again", async () => {
+    const steps = [
+      starts("a", "general-purpose"),
+      of("a", starts("b", "general-purpose")),
+      of("b", calls(["bash", { command: "sleep 30", description: "sleep" }])),
+    ];
+    await onStage(steps, {}, async ({ session, requests }) => {
+      const sent = session.sendAndWait({ prompt: "go" });
+      await expect.poll(() => story(session.events)).toContain("b tool.execution_start");
+      session.abort();
+      expect(await sent).toEqual({ kind: "aborted" });
+      expect(session.tasks?.list().map(({ id, status }) => [id, status])).toEqual([
+        ["a", "cancelled"],
+        ["b", "cancelled"],
+      ]);
+      expect(requests()).toHaveLength(3);
+    });
+  });
+
+  it("ORC-48 ORC-85 SDK-19 SDK-36 its end says what it took; a failure is told, and the main agent goes on", async () => {
+    const usage = { inputTokens: 100, outputTokens: 20 };
+    const steps = [
+      starts("a", "explore"),
+      starts("b", "explore"),
+      says("one of two"),
+      of("a", withUsage(calls(["glob", { pattern: "*" }]), usage), withUsage(says("found"), usage)),
+      of("b", fails(400, { message: "no such thing" })),
+    ];
+    await onStage(steps, {}, async ({ session }) => {
+      expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "one of two" });
+      const who = { agentName: "explore", agentDisplayName: "Explore Agent" };
+      const [first, second] = dataOf(session.events, "subagent.started");
+      expect(dataOf(session.events, "subagent.completed")).toEqual([
+        {
+          ...who,
+          toolCallId: first?.toolCallId,
+          model: "alpha/large",
+          durationMs: expect.any(Number),
+          totalTokens: 240,
+          totalToolCalls: 1,
+        },
+      ]);
+      expect(dataOf(session.events, "subagent.failed")).toMatchObject([
+        { ...who, toolCallId: second?.toolCallId, error: expect.stringContaining("no such thing") },
+      ]);
+      expect(resultsOf(session.events, "task")[1]).toContain("no such thing");
+    });
+  });
+});
+
+describe("the list of tasks", () => {
+  it("ORC-41 shows commands in the background beside agents", async () => {
+    const steps = [
+      calls(["bash", { command: "sleep 30", description: "sleep", mode: "async", shellId: "nap" }]),
+      starts("a", "explore"),
+      says("ok"),
+      of("a", says("done")),
+    ];
+    await onStage(steps, {}, async ({ session }) => {
+      await session.sendAndWait({ prompt: "go" });
+      const said = await submit(session, "/tasks");
+      expect(said).toMatchObject({ kind: "said", text: expect.stringMatching(/^a {2}explore, .* completed/) });
+      expect(said).toMatchObject({ text: expect.stringMatching(/nap {2}shell, background · running .*sleep 30/) });
+    });
+  });
+});
+
+describe("a provider that is too busy", () => {
+  it("ORC-86 agents side by side wait for it as it asks, and all come through", async () => {
+    const names = ["a", "b", "c"];
+    const steps = [
+      calls(
+        ...names.map(
+          (name) => ["task", { description: name, prompt: `@${name}`, agent_type: "explore", name }] as const,
+        ),
+      ),
+      says("all"),
+      ...names.map((name) => of(name, rateLimited(50), says(`words of ${name}`))),
+    ];
+    await onStage(steps, {}, async ({ session, requests, heard }) => {
+      expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "all" });
+      expect(names.map((name) => requests(name).length)).toEqual([2, 2, 2]);
+      expect(session.tasks?.list().map(({ status }) => status)).toEqual(Array(3).fill("completed"));
+      expect(heard.filter(({ type }) => type === "troupe.retry")).toHaveLength(3);
+    });
+  });
+});
