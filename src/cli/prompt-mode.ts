@@ -12,6 +12,7 @@ import { finalLines, resultLine } from "./outcome-text.ts";
 import { type Output, output } from "./output.ts";
 import type { Progress } from "./progress.ts";
 import { say, sayLines } from "./say.ts";
+import { whileScheduled } from "./scheduled.ts";
 import { onInterrupt } from "./signals.ts";
 import { readPiped, withPiped } from "./stdin.ts";
 import { agentWaitMs, busyAgents, leftLines, progressOf, watch } from "./watching.ts";
@@ -36,6 +37,7 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
     bar.stop();
     if (format === "text" && outcome.kind === "done") out.answer(said ?? outcome.answer);
     const exitCode = exitCodeOf(outcome, verdict);
+    if (said !== undefined) await whileScheduled(session, { out, format, silent });
     await closeAfter(session, outcome);
     await out.flushed();
     if (format === "json") out.line(resultLine({ session, outcome, verdict, left, exitCode }));

@@ -34,12 +34,14 @@ export interface OfferParts {
 export class LiveOffer implements Offer {
   readonly #parts: OfferParts;
   readonly #shelf: Tool[];
+  #lead: AgentDefinition | undefined;
   #search: ToolSearch | undefined;
   #seen: readonly Tool[] | undefined;
   #system = "";
 
   constructor(parts: OfferParts) {
     this.#parts = parts;
+    this.#lead = parts.lead;
     const { skills } = parts;
     const shelf = withCoreSkills(
       skillShelf(() => skills),
@@ -65,6 +67,16 @@ export class LiveOffer implements Offer {
     return this.#search?.find(name);
   }
 
+  get lead(): AgentDefinition | undefined {
+    return this.#lead;
+  }
+
+  /** Another agent leads from the next message on: its prompt, and no tool it does not list. */
+  setLead(lead: AgentDefinition | undefined): void {
+    this.#lead = lead;
+    this.refresh();
+  }
+
   /** Before anyone chooses among them. */
   get allTools(): readonly Tool[] {
     const { tools, mcp } = this.#parts;
@@ -73,14 +85,16 @@ export class LiveOffer implements Offer {
 
   /** Everything the session has, for agents that are given some of it. */
   get sessionTools(): readonly Tool[] {
-    const { choice, lead } = this.#parts;
+    const { choice } = this.#parts;
+    const lead = this.#lead;
     const chosen = chooseTools(this.allTools, choice);
     return lead ? toolsOfLead(lead, chosen) : chosen;
   }
 
   /** The servers have other tools now, or the mode is another one. */
   refresh(): void {
-    const { choice, search, prompt, instructions, mcp, lead, mode } = this.#parts;
+    const { choice, search, prompt, instructions, mcp, mode } = this.#parts;
+    const lead = this.#lead;
     // What is hidden from the main agent is there for an agent that lists it, also when that one leads.
     const all = lead?.tools ? this.sessionTools : mainTools(this.sessionTools, choice);
     const tools = toolsInMode(mode.current(), all);
@@ -93,6 +107,7 @@ export class LiveOffer implements Offer {
     const extra = [prompt.extra, mcp?.instructions, mode.section()].filter(Boolean).join("\n\n");
     this.#system = systemPrompt({
       ...prompt,
+      ...(lead && { agentPrompt: lead.prompt }),
       tools: names,
       instructions: instructions.text,
       ...(extra !== "" && { extra }),

@@ -1,6 +1,7 @@
 import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { findAgent } from "../agents/names.ts";
 import type { LoadedSettings } from "../catalog/settings.ts";
 import { workingDirectory } from "../context/working-directory.ts";
 import type { Disk } from "../lib/node/disk.ts";
@@ -12,6 +13,7 @@ import { locationKey } from "../permissions/location.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { Checkpoints } from "../session/checkpoints.ts";
 import { commandCheckpoints } from "../session/command-checkpoints.ts";
+import type { ScheduleRegistry } from "../session/schedules.ts";
 import type { Session, SessionOptions } from "../session/session.ts";
 import type { SessionLog } from "../store/store.ts";
 import { autopilotTools, interactiveTools } from "../tools/builtin.ts";
@@ -35,6 +37,7 @@ import type { SessionRequest } from "./runtime.ts";
 import { sandboxWishes } from "./sandbox-settings.ts";
 import { sessionHookFactory } from "./session-hooks.ts";
 import { type SessionMcp, sessionMcp } from "./session-mcp.ts";
+import { sessionSchedules } from "./session-schedules.ts";
 import { lazyShells } from "./shells.ts";
 import { mainTools, requireKnown } from "./tool-choice.ts";
 import { version } from "./version.ts";
@@ -159,7 +162,6 @@ export async function prepareSession(
       context,
       platform: process.platform,
       ...(request.systemMessage && { config: request.systemMessage }),
-      ...(lead.definition && { agentPrompt: lead.definition.prompt }),
     },
     get tools() {
       return [...fixedTools, ...(company?.tools ?? [])];
@@ -173,6 +175,7 @@ export async function prepareSession(
     search: mcp && (await shared.searchFor(settings.effective.toolSearch)),
   });
   listener.offer = offer;
+  const schedules: { registry?: ScheduleRegistry } = {};
   // With servers the names of their tools are not known yet; then a slip of the finger is told, not refused.
   if (!mcp) requireKnown(offer.allTools, request.toolChoice);
   const hooks = await sessionHookFactory({
@@ -211,6 +214,8 @@ export async function prepareSession(
       filesFolder: files,
       skills: workspace.skills,
       servers: () => (mcp ? serverEntries(mcp) : []),
+      agents: leadChoice({ offer, workspace, listener }),
+      schedules: () => schedules.registry,
       readTodos: () => database.readTodos(),
       readDependencies: () => database.readDependencies(),
     },
@@ -244,6 +249,7 @@ export async function prepareSession(
       company?.watch();
     },
     onClose: async () => {
+      schedules.registry?.dispose();
       await shells.closeAll();
       await company?.close();
       await mcp?.close();
@@ -262,6 +268,7 @@ export async function prepareSession(
     started(session) {
       lead.announce(session);
       listener.listen(session);
+      schedules.registry = sessionSchedules(session);
       shells.onFinished(() => listener.commandsEnded(shells));
     },
   };
@@ -321,6 +328,23 @@ function withoutBypass(
     listener.warn("permissions", "Allowing everything is switched off in settings (disableBypassPermissionsMode).");
   }
   return rest;
+}
+
+/** Who leads can be changed while the session is open; what a model or servers of its own would change, with --agent. */
+function leadChoice(what: { offer: LiveOffer; workspace: Workspace; listener: LateSession }) {
+  const { offer, workspace, listener } = what;
+  const { agents } = workspace.agents;
+  return {
+    list: () => agents.map(({ name, description, userInvocable }) => ({ name, description, userInvocable })),
+    selected: () => offer.lead?.name,
+    async select(name: string | undefined) {
+      const chosen = name === undefined ? undefined : findAgent(name, agents);
+      offer.setLead(chosen);
+      if (!chosen) return listener.say("subagent.deselected", {});
+      const { name: agentName, displayName: agentDisplayName, tools } = chosen;
+      return listener.say("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
+    },
+  };
 }
 
 /** All servers a rule may name: also those that only an agent brings. */

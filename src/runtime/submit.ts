@@ -9,6 +9,7 @@ import type { TaskEntry } from "../commands/ports.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { type AutopilotOptions, fly, type Stop, type Verdict } from "../session/autopilot.ts";
 import { stopOf } from "../session/run-facts.ts";
+import type { ScheduleRegistry } from "../session/schedules.ts";
 import type { Outcome, SendOptions, Session } from "../session/session.ts";
 
 export type Submitted =
@@ -152,6 +153,17 @@ function commandsAtWork({ settings }: Session): readonly TaskEntry[] {
   }));
 }
 
+function schedulesOf(schedules: ScheduleRegistry | undefined): Pick<CommandContext, "schedules"> {
+  if (!schedules) return {};
+  return {
+    schedules: {
+      add: (request) => schedules.add(request),
+      list: () => schedules.list(),
+      stop: (id) => schedules.stop(id),
+    },
+  };
+}
+
 function contextOf(session: Session): CommandContext {
   const { tasks, budget, settings } = session;
   const { surroundings } = settings;
@@ -169,6 +181,8 @@ function contextOf(session: Session): CommandContext {
             commandName: name.toLowerCase().replace(/\s+/g, "-"),
           })),
       servers: () => surroundings.servers(),
+      ...(surroundings.agents && { agents: surroundings.agents }),
+      ...schedulesOf(surroundings.schedules?.()),
     }),
     ...(tasks && {
       tasks: {

@@ -1,9 +1,11 @@
 import type { SessionMode } from "../commands/command.ts";
+import type { CommandPorts } from "../commands/ports.ts";
 import type { Skill } from "../context/skills/skill.ts";
 import type { Hooks } from "../hooks/fire.ts";
 import type { Emit, WorkingDirectory } from "../protocol/event.ts";
 import type { CheckResult } from "./autopilot.ts";
 import type { CompanyOptions } from "./company.ts";
+import type { ScheduleRegistry } from "./schedules.ts";
 import type { RunSettings } from "./start-run.ts";
 
 /** What surfaces may know of a session beyond its conversation. */
@@ -17,6 +19,9 @@ export interface Surroundings {
     readonly tools: number;
     readonly error?: string;
   }[];
+  /** Who may lead the session, who does, and how to choose. */
+  readonly agents?: NonNullable<CommandPorts["agents"]>;
+  readonly schedules?: () => ScheduleRegistry | undefined;
   readTodos(): Promise<readonly { readonly id: string; readonly status: string }[]>;
   readDependencies(): Promise<readonly { readonly todoId: string; readonly dependsOn: string }[]>;
 }

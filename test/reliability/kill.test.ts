@@ -21,6 +21,7 @@ beforeAll(async () => {
   folder = await tempFolder();
   program = join(folder.path, "actor.mjs");
   await build({
+    loader: { ".md": "text" },
     entryPoints: ["test/reliability/actor-program.ts"],
     outfile: program,
     bundle: true,

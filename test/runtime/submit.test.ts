@@ -172,6 +172,36 @@ describe("commands", () => {
     });
   });
 
+  it("/agent lets another agent lead: its prompt, no tool it does not list, kept in the log", async () => {
+    await withSession(
+      { steps: [call("create", { path: "a", file_text: "x" }), { say: "ok" }] },
+      all,
+      async (session) => {
+        expect(await submit(session, "/agent explore")).toMatchObject({ kind: "said" });
+        await submit(session, "go");
+        expect(dataOf(session.events, "subagent.selected")).toMatchObject([{ agentName: "explore" }]);
+        expect(dataOf(session.events, "system.message").at(-1)?.content).toContain("You explore code");
+        expect(dataOf(session.events, "tool.execution_complete")[0]?.error?.message).toContain(
+          "Tool 'create' does not exist",
+        );
+        await submit(session, "/agent none");
+        expect(dataOf(session.events, "subagent.deselected")).toHaveLength(1);
+      },
+    );
+  });
+
+  it("/every is kept in the log, listed and taken back", async () => {
+    await withSession({ steps: [] }, {}, async (session) => {
+      await submit(session, "/every 5m look at the build");
+      expect(dataOf(session.events, "session.schedule_created")).toMatchObject([
+        { id: 1, prompt: "look at the build", intervalMs: 300_000, recurring: true },
+      ]);
+      expect(session.settings.surroundings?.schedules?.()?.list()).toHaveLength(1);
+      await submit(session, "/schedules stop 1");
+      expect(dataOf(session.events, "session.schedule_cancelled")).toEqual([{ id: 1 }]);
+    });
+  });
+
   it("a name that is none is an error with what was meant; a path is a prompt", async () => {
     await withSession({ steps: [{ say: "a path" }] }, {}, async (session) => {
       await expect(submit(session, "/reviw")).rejects.toMatchObject({ hint: expect.stringContaining("review") });

@@ -1,0 +1,30 @@
+import { plural } from "../lib/text.ts";
+import type { Session } from "../session/session.ts";
+import type { Output } from "./output.ts";
+import { say } from "./say.ts";
+
+/** Where nobody can type again, a prompt that schedules others stays until they are done, or until it is interrupted. */
+export async function whileScheduled(
+  session: Session,
+  how: { out: Output; format: "text" | "json"; silent: boolean },
+): Promise<void> {
+  const waiting = (): number => session.settings.surroundings?.schedules?.()?.list().length ?? 0;
+  if (waiting() === 0) return;
+  if (!how.silent) say(`${plural(waiting(), "prompt")} scheduled; troupe stays until they are done (Ctrl-C ends it)`);
+  let answer = "";
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      stop();
+      resolve();
+    };
+    const stop = session.subscribe((event) => {
+      if (event.type === "assistant.message" && event.agentId === undefined) answer = event.data.content;
+      if (event.type !== "session.idle") return;
+      if (how.format === "text" && answer !== "") how.out.answer(answer);
+      answer = "";
+      if (waiting() === 0) done();
+    });
+    session.end.signal.addEventListener("abort", done, { once: true });
+    if (session.end.signal.aborted) done();
+  });
+}
