@@ -14,6 +14,7 @@ import { type SkillSource, skillTool } from "./skill.ts";
 import { sql } from "./sql.ts";
 import { stopAgent } from "./stop-agent.ts";
 import { stopBash } from "./stop-bash.ts";
+import { type MemoryPort, storeMemoryTool } from "./store-memory.ts";
 import type { Desk } from "./subagents/desk.ts";
 import { type CoordinationSettings, subagentsRunTool } from "./subagents-run.ts";
 import { submitResultTool } from "./submit-result.ts";
@@ -22,6 +23,7 @@ import { taskComplete } from "./task-complete.ts";
 import type { Tool } from "./tool.ts";
 import { updateTodo } from "./update-todo.ts";
 import { view } from "./view.ts";
+import { voteMemoryTool } from "./vote-memory.ts";
 import { webFetch } from "./web-fetch.ts";
 import { writeAgent } from "./write-agent.ts";
 import { writeBash } from "./write-bash.ts";
@@ -52,6 +54,12 @@ export const interactiveTools: readonly Tool[] = [askUser, exitPlanMode];
 
 /** Offered in addition where there are skills. */
 export const skillTools: readonly ((skills: SkillSource) => Tool)[] = [skillTool];
+
+/** Offered to the main agent in addition where there is a memory. */
+export const memoryTools: readonly ((memory: MemoryPort) => Tool)[] = [storeMemoryTool];
+
+/** Offered with them where that memory takes votes. */
+export const memoryVoteTools: readonly ((memory: MemoryPort) => Tool)[] = [voteMemoryTool];
 
 /** Offered in addition where agents may be started; made anew when the agents to choose from change. */
 export const agentTools: readonly ((agents: AgentSource) => Tool)[] = [

@@ -6,12 +6,24 @@ import {
   builtinTools,
   coordinationTools,
   interactiveTools,
+  memoryTools,
+  memoryVoteTools,
   skillTools,
   workerOnlyTools,
 } from "../../src/tools/builtin.ts";
 import { call, contextFor } from "./workspace.ts";
 
 const noSkills = { list: () => [], load: () => Promise.reject(new Error("none")) };
+const noMemory: Parameters<(typeof memoryTools)[number]>[0] = {
+  limits: { subject: 100, fact: 100, citations: 100, reason: 100 },
+  scopes: ["repository"],
+  canVote: true,
+  descriptions: {},
+  filter: (value) => value,
+  missing: () => undefined,
+  store: () => Promise.reject(new Error("none")),
+  vote: async () => undefined,
+};
 const noDesk = {
   called: () => {},
   submit: () => ({ kind: "taken", message: "" }) as const,
@@ -28,6 +40,7 @@ const all = [
   ...interactiveTools,
   ...skillTools.map((make) => make(noSkills)),
   ...delegating,
+  ...[...memoryTools, ...memoryVoteTools].map((make) => make(noMemory)),
   ...workerOnlyTools.map((make) => make(noDesk)),
 ];
 

@@ -1,0 +1,147 @@
+/** What a wish does to the facts of a place. Each gives the facts that change; a wish that may not be is a `TroupeError`. */
+import type { Stamp } from "../../lib/stamp.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { sameness } from "./content.ts";
+import type { MemoryState } from "./fold.ts";
+import {
+  type Fact,
+  type FactContent,
+  type FactDraft,
+  isCurrent,
+  MAX_FACTS,
+  MAX_PROPOSALS,
+  type StoredFact,
+  type StoreOutcome,
+  type VoteRequest,
+  withVote,
+} from "./memory.ts";
+
+/** A proposal that nobody looked at is forgotten after this. */
+const PROPOSAL_DAYS = 30;
+const DAY_MS = 86_400_000;
+
+export interface StoreChange {
+  readonly outcome: StoreOutcome;
+  readonly id: string;
+  readonly facts: readonly StoredFact[];
+}
+
+/** Says nothing twice, and brings nothing back that a person has taken out. */
+export function storeChange(state: MemoryState, draft: FactDraft, into: { place: string; stamp: Stamp }): StoreChange {
+  const now = into.stamp.now();
+  const same = sameFact(state.facts.values(), draft.fact, now);
+  if (same !== undefined) refuseRetracted(same, draft);
+  if (same?.status === "accepted" || (same?.status === "proposed" && draft.status === "proposed")) {
+    return { outcome: "known", id: same.id, facts: [] };
+  }
+  requireRoom(state, draft, now);
+  const id = same?.id ?? newId(state, into.stamp);
+  const { expiresAt = draft.status === "proposed" ? daysFrom(now, PROPOSAL_DAYS) : undefined, ...rest } = draft;
+  const fact: StoredFact = {
+    ...rest,
+    id,
+    place: into.place,
+    createdAt: new Date(now).toISOString(),
+    ...(expiresAt !== undefined && { expiresAt }),
+    votes: { up: 0, down: 0, by: [] },
+  };
+  const retired = draft.status === "accepted" ? superseded(state, fact) : [];
+  return { outcome: draft.status, id, facts: [fact, ...retired] };
+}
+
+/** The same thing said before: taken out, standing, or waiting and not yet forgotten. */
+export function sameFact(facts: Iterable<Fact>, words: string, now: number): Fact | undefined {
+  const key = sameness(words);
+  return [...facts].find(
+    (fact) => sameness(fact.fact) === key && (fact.status === "retracted" || isCurrent(fact, now)),
+  );
+}
+
+export function refuseRetracted(fact: Fact, { author }: Pick<FactDraft, "author">): void {
+  if (fact.status !== "retracted" || author === "person") return;
+  throw new TroupeError("failed", "A person has taken this fact out of the memory.", {
+    hint: "Only a person can put it back: troupe memory add",
+  });
+}
+
+/** For a person alone. What the accepted fact takes the place of is retracted with the same change. */
+export function acceptChange(state: MemoryState, ids: readonly string[]): StoredFact[] {
+  return ids.flatMap((id) => {
+    const fact = requireFact(state, id);
+    if (fact.status === "accepted") return [];
+    const { expiresAt: _, ...rest } = stored(fact);
+    const accepted: StoredFact = { ...rest, status: "accepted" };
+    return [accepted, ...superseded(state, accepted)];
+  });
+}
+
+export function retractChange(state: MemoryState, ids: readonly string[]): StoredFact[] {
+  return ids.flatMap((id) => {
+    const fact = requireFact(state, id);
+    return fact.status === "retracted" ? [] : [{ ...stored(fact), status: "retracted" as const }];
+  });
+}
+
+export interface FactEdit extends Partial<FactContent> {
+  /** `null` means never. */
+  readonly expiresAt?: string | null;
+}
+
+/** For a person alone: the words are theirs from now on. Votes were about other words when the fact itself changes. */
+export function editChange(state: MemoryState, id: string, edit: FactEdit): StoredFact[] {
+  const { expiresAt: former, ...fact } = stored(requireFact(state, id));
+  const { expiresAt = former, ...content } = edit;
+  const isOther = content.fact !== undefined && content.fact !== fact.fact;
+  const changed: StoredFact = {
+    ...fact,
+    ...content,
+    author: "person",
+    ...(isOther && { votes: { up: 0, down: 0, by: [] } }),
+    ...(typeof expiresAt === "string" && { expiresAt }),
+  };
+  return [changed];
+}
+
+export function voteChange(fact: Fact, { direction, reason, voter }: VoteRequest, now: number): StoredFact {
+  if (fact.votes.by.some((vote) => vote.voter === voter && vote.direction === direction)) {
+    throw new TroupeError("failed", `This session has given the fact its ${direction} already.`);
+  }
+  return withVote(stored(fact), { voter, direction, reason, at: new Date(now).toISOString() });
+}
+
+function requireFact(state: MemoryState, id: string): Fact {
+  const fact = state.facts.get(id);
+  if (fact) return fact;
+  throw new TroupeError("usage", `There is no fact ${id}.`, { hint: "See: troupe memory list" });
+}
+
+export function stored({ uses: _, lastUsedAt: __, ...fact }: Fact): StoredFact {
+  return fact;
+}
+
+function superseded(state: MemoryState, { supersedes, place }: StoredFact): StoredFact[] {
+  const former = supersedes === undefined ? undefined : state.facts.get(supersedes);
+  if (former === undefined || former.place !== place || former.status === "retracted") return [];
+  return [{ ...stored(former), status: "retracted" }];
+}
+
+function requireRoom(state: MemoryState, { status }: FactDraft, now: number): void {
+  const current = [...state.facts.values()].filter((fact) => fact.status !== "retracted" && isCurrent(fact, now));
+  const proposals = current.filter((fact) => fact.status === "proposed").length;
+  const isFull = current.length >= MAX_FACTS || (status === "proposed" && proposals >= MAX_PROPOSALS);
+  if (!isFull) return;
+  const which = current.length >= MAX_FACTS ? `${MAX_FACTS} facts` : `${MAX_PROPOSALS} proposals`;
+  throw new TroupeError("limit", `The memory is full: it holds ${which}.`, {
+    hint: "A person can look through them: troupe memory list, then accept or remove.",
+  });
+}
+
+function newId({ facts }: MemoryState, stamp: Stamp): string {
+  const whole = stamp.id("fact");
+  const short = whole.slice(0, 8);
+  return short.length >= 4 && !facts.has(short) ? short : whole;
+}
+
+export function daysFrom(now: number, days: number): string {
+  return new Date(now + days * DAY_MS).toISOString();
+}

@@ -1,0 +1,158 @@
+/** The memory that is on by default: journals under the home of the user, one for each place. */
+
+import { TroupeError } from "../../protocol/errors.ts";
+import { refuseRetracted, type StoreChange, sameFact, storeChange, stored, voteChange } from "./changes.ts";
+import { requireContent, sameness } from "./content.ts";
+import { messageOf } from "./failure.ts";
+import type { MemoryState } from "./fold.ts";
+import type { Journal } from "./journal.ts";
+import {
+  type Fact,
+  type FactDraft,
+  isCurrent,
+  type MemoryPorts,
+  type MemoryScope,
+  type MemoryStore,
+  type Recall,
+  type StoredFact,
+  type StoreOutcome,
+} from "./memory.ts";
+import { memorySection } from "./section.ts";
+
+export interface LocalMemory extends MemoryStore {
+  readonly kind: "local";
+  readonly journals: readonly Journal[];
+  /** Many at once, as one change; each is kept or refused by itself. */
+  storeAll(drafts: readonly FactDraft[], scope: MemoryScope): Promise<readonly StoreResult[]>;
+}
+
+type StoreResult =
+  | { readonly kind: "stored"; readonly id: string; readonly outcome: StoreOutcome }
+  | { readonly kind: "refused"; readonly subject: string; readonly problem: string };
+
+const actions = { person: "add", agent: "store", import: "import" } as const;
+
+/** New facts of a scope go into the first journal that has it. */
+export function localMemory(journals: readonly Journal[], ports: Pick<MemoryPorts, "stamp" | "redactor">): LocalMemory {
+  const { stamp, redactor } = ports;
+  const memory: LocalMemory = {
+    kind: "local",
+    journals,
+    scopes: [...new Set(journals.map(({ scope }) => scope))],
+    hasVotes: true,
+    recall: async () => recallFrom(journals, stamp.now()),
+    async store(draft) {
+      const results: StoreChange[] = [];
+      await inJournal(journals, draft, (state, journal, others) => {
+        const result = oneDraft(draft, { state, journal, others, ports });
+        results.push(result);
+        return result.facts;
+      });
+      const [{ id, outcome } = { id: "", outcome: "known" as const }] = results;
+      return { id, outcome };
+    },
+    async storeAll(drafts, scope) {
+      const [first] = drafts;
+      const results: StoreResult[] = [];
+      if (first === undefined) return results;
+      await inJournal(journals, { ...first, scope }, (before, journal, others) => {
+        const facts = new Map(before.facts);
+        for (const draft of drafts) {
+          const result = tried(draft, { state: { ...before, facts }, journal, others, ports });
+          for (const fact of result.facts) facts.set(fact.id, { uses: 0, ...fact });
+          results.push(result.told);
+        }
+        return [...facts.values()].filter((fact) => before.facts.get(fact.id) !== fact).map(stored);
+      });
+      return results;
+    },
+    async vote(vote) {
+      const found = findFact(journals, vote.fact, stamp.now());
+      const reason = requireContent({ subject: "vote", fact: vote.fact, citations: "", reason: vote.reason }, redactor);
+      await found.journal.transact({ action: "vote", by: vote.voter }, (state) => {
+        const fact = state.facts.get(found.fact.id);
+        if (fact === undefined || fact.status === "retracted") throw noSuchFact();
+        return [voteChange(fact, { ...vote, reason: reason.reason }, stamp.now())];
+      });
+    },
+    async used(ids) {
+      for (const journal of journals) await journal.used(ids).catch(() => undefined);
+    },
+    close: async () => undefined,
+  };
+  return memory;
+}
+
+interface Place {
+  readonly state: MemoryState;
+  readonly journal: Journal;
+  /** The other journals of the same scope: what they say counts too. */
+  readonly others: readonly Journal[];
+  readonly ports: Pick<MemoryPorts, "stamp" | "redactor">;
+}
+
+async function inJournal(
+  journals: readonly Journal[],
+  { scope, author, source }: FactDraft,
+  decide: (state: MemoryState, journal: Journal, others: readonly Journal[]) => readonly StoredFact[],
+): Promise<void> {
+  const [journal, ...others] = journals.filter((candidate) => candidate.scope === scope);
+  if (journal === undefined) throw new TroupeError("usage", `There is no memory for the scope ${scope}.`);
+  const by = author === "agent" ? `agent:${source.detail ?? "unknown"}`.slice(0, 200) : author;
+  await journal.transact({ action: actions[author], by }, (state) => decide(state, journal, others));
+}
+
+function oneDraft(draft: FactDraft, { state, journal, others, ports }: Place): StoreChange {
+  const safe = { ...draft, ...requireContent(draft, ports.redactor) };
+  for (const other of others) {
+    const same = sameFact(other.read().facts.values(), safe.fact, ports.stamp.now());
+    if (same) refuseRetracted(same, safe);
+    if (same?.status === "accepted") return { id: same.id, outcome: "known", facts: [] };
+  }
+  return storeChange(state, safe, { place: journal.place.key, stamp: ports.stamp });
+}
+
+function tried(draft: FactDraft, place: Place): { told: StoreResult; facts: readonly StoredFact[] } {
+  try {
+    const { id, outcome, facts } = oneDraft(draft, place);
+    return { told: { kind: "stored", id, outcome }, facts };
+  } catch (error) {
+    if (!(error instanceof TroupeError) || error.kind === "storage") throw error;
+    return { told: { kind: "refused", subject: draft.subject, problem: error.message }, facts: [] };
+  }
+}
+
+function recallFrom(journals: readonly Journal[], now: number): Recall {
+  const notices: string[] = [];
+  const facts = journals.flatMap((journal) => {
+    try {
+      const state = journal.read();
+      notices.push(...state.notices);
+      return [...state.facts.values()];
+    } catch (error) {
+      notices.push(messageOf(error));
+      return [];
+    }
+  });
+  const section = memorySection(facts, { places: journals.map(({ place }) => place.key), now });
+  return { ...(section.text !== "" && { text: section.text }), ids: section.ids, count: section.count, notices };
+}
+
+/** Accepted facts first: those are what a model has seen. */
+function findFact(journals: readonly Journal[], words: string, now: number): { journal: Journal; fact: Fact } {
+  const key = sameness(words);
+  const found = journals.flatMap((journal) =>
+    [...journal.read().facts.values()]
+      .filter((fact) => fact.status !== "retracted" && isCurrent(fact, now) && sameness(fact.fact) === key)
+      .map((fact) => ({ journal, fact })),
+  );
+  const best = found.find(({ fact }) => fact.status === "accepted") ?? found[0];
+  if (best === undefined) throw noSuchFact();
+  return best;
+}
+
+function noSuchFact(): TroupeError {
+  return new TroupeError("failed", "There is no such fact in the memory.", {
+    hint: "Give its exact words, as they stand in the memories of the system prompt.",
+  });
+}

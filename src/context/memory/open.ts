@@ -1,0 +1,83 @@
+/** From what the user configured to the memory of a session. */
+import * as z from "zod";
+import type { Json } from "../../lib/json.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { openJournal } from "./journal.ts";
+import { type LocalMemory, localMemory } from "./local.ts";
+import type { MemoryPorts, MemoryStore } from "./memory.ts";
+import { repositoryPlaces, userPlace } from "./place.ts";
+import { type Optimise, repositoryFileMemory } from "./repository-file.ts";
+import { serviceMemory } from "./service.ts";
+
+/** `memory` in the settings of the user; a project has no say in it. `true` and `false` stand for `enabled`. */
+const MemorySettings = z.lazy(() =>
+  z.preprocess(
+    (value) => (typeof value === "boolean" ? { enabled: value } : value),
+    z.strictObject({
+      enabled: z.boolean().exactOptional(),
+      /** Where facts are kept: under the home, also in a file of the repository, or by a service. */
+      store: z.enum(["local", "repository-file", "service"]).exactOptional(),
+      url: z.string().max(2000).exactOptional(),
+      /** The variable that holds the token for the service. */
+      tokenVariable: z.string().max(200).exactOptional(),
+      /** Whether the service keeps facts about the user too. */
+      userScope: z.boolean().exactOptional(),
+    }),
+  ),
+);
+export type MemorySettings = z.infer<typeof MemorySettings>;
+
+export function parseMemorySettings(value: Json | undefined): MemorySettings {
+  const parsed = MemorySettings.safeParse(value ?? {});
+  if (parsed.success) return parsed.data;
+  throw new TroupeError("configuration", `memory in your settings is not usable: ${z.prettifyError(parsed.error)}`);
+}
+
+export interface OpenMemoryOptions {
+  readonly settings: MemorySettings;
+  readonly stateRoot: string;
+  readonly cwd: string;
+  /** Whether a person trusts the folder: then what it says of its origin counts. */
+  readonly isTrusted: boolean;
+  /** `owner/name`, and the root of the work tree, where the folder has them. */
+  readonly repository?: string;
+  readonly gitRoot?: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly ports: MemoryPorts;
+  readonly optimise?: Optimise;
+}
+
+/** Undefined when it is switched off. Reads nothing yet. */
+export function openMemory(options: OpenMemoryOptions): MemoryStore | undefined {
+  const { settings, environment, ports, repository, gitRoot, optimise } = options;
+  if (settings.enabled === false) return undefined;
+  const { store = "local" } = settings;
+  if (store === "service") {
+    const token = settings.tokenVariable && environment[settings.tokenVariable];
+    return serviceMemory({
+      url: settings.url ?? "",
+      ...(token && { token }),
+      ...(repository !== undefined && { repository }),
+      hasUserScope: settings.userScope ?? false,
+      ...ports,
+    });
+  }
+  const local = openLocalMemory(options);
+  if (store === "local" || gitRoot === undefined) return local;
+  return repositoryFileMemory({ root: gitRoot, local, ports, ...(optimise && { optimise }) });
+}
+
+/** What is under the home: facts of the repository first, then those of the user. */
+export function openLocalMemory(
+  options: Pick<OpenMemoryOptions, "stateRoot" | "cwd" | "isTrusted" | "ports">,
+): LocalMemory {
+  const { stateRoot, cwd, isTrusted, ports } = options;
+  const places = repositoryPlaces(cwd, { isTrusted });
+  return localMemory(
+    [
+      ...places.map((place) => openJournal({ stateRoot, place, scope: "repository", ports })),
+      openJournal({ stateRoot, place: userPlace, scope: "user", ports }),
+    ],
+    ports,
+  );
+}

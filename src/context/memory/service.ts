@@ -1,0 +1,195 @@
+/**
+ * A memory that several people share, behind a small HTTP contract (docs/guides/memory.md). It is asked once for each
+ * repository; whatever goes wrong then costs the memory of this session and nothing else.
+ */
+import * as z from "zod";
+import type { Redactor } from "../../lib/redact.ts";
+import type { Stamp } from "../../lib/stamp.ts";
+import { clip } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { requireContent } from "./content.ts";
+import { messageOf } from "./failure.ts";
+import { type FactDraft, type MemoryScope, type MemoryStore, memoryScopes, type Recall } from "./memory.ts";
+import { serviceSection } from "./section.ts";
+import { requestService, type ServiceReply, serviceAddress } from "./service-http.ts";
+
+export interface ServiceOptions {
+  readonly url: string;
+  readonly token?: string;
+  /** `owner/name`; undefined when it is not known. */
+  readonly repository?: string;
+  /** Whether facts about the user are kept there too, so that it makes sense without a repository. */
+  readonly hasUserScope?: boolean;
+  /** Without a repository the service is not asked at all, whatever the scopes. */
+  readonly needsRepository?: boolean;
+  readonly timeoutMs?: number;
+  readonly stamp: Stamp;
+  readonly redactor: Redactor;
+}
+
+export interface ServiceMemory extends MemoryStore {
+  readonly kind: "service";
+  /** Forgets what is known and what is being asked when it is another repository than before. */
+  setRepository(repository: string | undefined): void;
+}
+
+/** The first turn waits for the service this long at most. */
+const TIMEOUT_MS = 3_000;
+const WRITE_TIMEOUT_MS = 10_000;
+/** A service that failed is left alone for a while: nobody should wait for it again and again. */
+const REST_MS = 60_000;
+const MAX_TEXT = 64 * 1024;
+
+const definition = {
+  version: z.union([z.string(), z.number()]).exactOptional(),
+  description: z.string().max(MAX_TEXT).exactOptional(),
+};
+const PromptReply = z.lazy(() =>
+  z.object({
+    memoriesContext: z.string().max(MAX_TEXT).exactOptional(),
+    memoryCount: z.int().nonnegative(),
+    storeDefinition: z.object({ ...definition, scopes: z.array(z.enum(memoryScopes)).exactOptional() }).exactOptional(),
+    voteDefinition: z.object(definition).exactOptional(),
+    storeInstructions: z.string().max(MAX_TEXT).exactOptional(),
+  }),
+);
+const StoreReply = z.lazy(() =>
+  z.object({ id: z.string().min(1).max(100), status: z.enum(["accepted", "proposed", "known"]) }),
+);
+
+export function serviceMemory(options: ServiceOptions): ServiceMemory {
+  const { hasUserScope = false, needsRepository = false, redactor } = options;
+  const send = sender(options);
+  let { repository } = options;
+  const prompts = promptCache(options.stamp, (about, scope) => fetchPrompt(send, { scope, about, redactor }));
+  const recall = async (): Promise<Recall> => {
+    if (repository === undefined && (!hasUserScope || needsRepository)) return nothing([]);
+    const about = repository;
+    const found = await prompts.get(about, about === undefined ? "user" : "repository");
+    // Another repository by now: what was asked for the former one is not for this session.
+    return about === repository ? found : recall();
+  };
+  return {
+    kind: "service",
+    scopes: hasUserScope ? memoryScopes : ["repository"],
+    hasVotes: true,
+    setRepository(next) {
+      if (next !== repository) prompts.forget();
+      repository = next;
+    },
+    recall,
+    async store(draft, signal) {
+      const { scope, status, author, source } = draft;
+      const content = requireContent(draft, redactor);
+      const body = { ...content, scope, status, author, source, ...repositoryPart(draft, repository) };
+      const reply = await send("/memory", { body, signal }).catch(unreachable);
+      const parsed = StoreReply.safeParse(reply.json);
+      if (!isGood(reply) || !parsed.success) throw refusal(reply.status, repository);
+      prompts.forget();
+      return { id: clip(parsed.data.id, 64), outcome: parsed.data.status };
+    },
+    async vote({ fact, direction, reason, voter }, signal) {
+      const safe = requireContent({ subject: "vote", fact, citations: "", reason }, redactor);
+      const body = { fact: safe.fact, direction, reason: safe.reason, voter, ...(repository && { repo: repository }) };
+      const reply = await send("/memory/votes", { body, signal }).catch(unreachable);
+      if (!isGood(reply)) throw refusal(reply.status, repository);
+      prompts.forget();
+    },
+    used: async () => undefined,
+    close: async () => undefined,
+  };
+}
+
+type Send = (path: string, request?: { body?: object; signal?: AbortSignal | undefined }) => Promise<ServiceReply>;
+
+function sender({ url, token, timeoutMs }: ServiceOptions): Send {
+  const base = serviceAddress(url).href.replace(/\/$/, "");
+  return (path, { body, signal } = {}) =>
+    requestService({
+      method: body === undefined ? "GET" : "POST",
+      url: new URL(`${base}${path}`),
+      ...(token && { token }),
+      ...(body && { body }),
+      timeoutMs: timeoutMs ?? (body === undefined ? TIMEOUT_MS : WRITE_TIMEOUT_MS),
+      ...(signal && { signal }),
+    });
+}
+
+/** One question for each repository, shared by all who wait for it; a failure is an answer too, for a while. */
+function promptCache(stamp: Stamp, ask: (about: string | undefined, scope: MemoryScope) => Promise<Recall>) {
+  let known: { about: string | undefined; recall: Promise<Recall>; retryAt: number } | undefined;
+  return {
+    forget() {
+      known = undefined;
+    },
+    get(about: string | undefined, scope: MemoryScope): Promise<Recall> {
+      if (known && known.about === about && stamp.monotonic() < known.retryAt) return known.recall;
+      const fresh = { about, recall: ask(about, scope), retryAt: Number.POSITIVE_INFINITY };
+      fresh.recall = fresh.recall.catch((error: unknown) => {
+        fresh.retryAt = stamp.monotonic() + REST_MS;
+        return nothing([`There is no memory in this session: the memory service failed, ${messageOf(error)}.`]);
+      });
+      known = fresh;
+      return fresh.recall;
+    },
+  };
+}
+
+async function fetchPrompt(
+  send: Send,
+  { scope, about, redactor }: { scope: MemoryScope; about: string | undefined; redactor: Redactor },
+): Promise<Recall> {
+  const query = new URLSearchParams({ scope, ...(about !== undefined && { repo: about }) });
+  const { status, json } = await send(`/memory/prompt?${query}`);
+  if (status !== 200) throw new Error(`it answered with status ${status}`);
+  const reply = PromptReply.safeParse(json);
+  if (!reply.success) throw new Error("its answer is not what the contract says");
+  return recallOf(reply.data, redactor);
+}
+
+const isGood = ({ status }: ServiceReply): boolean => status >= 200 && status <= 299;
+
+function recallOf(reply: z.infer<typeof PromptReply>, redactor: Redactor): Recall {
+  const { memoriesContext, memoryCount, storeDefinition, voteDefinition, storeInstructions } = reply;
+  const about = (given: { description?: string } | undefined) =>
+    given?.description === undefined ? {} : { description: redactor.text(given.description) };
+  return {
+    ...(memoriesContext?.trim() && { text: serviceSection(redactor.text(memoriesContext)) }),
+    ids: [],
+    count: memoryCount,
+    notices: [],
+    definitions: {
+      ...(storeDefinition && {
+        store: { ...about(storeDefinition), ...(storeDefinition.scopes && { scopes: storeDefinition.scopes }) },
+      }),
+      ...(voteDefinition && { vote: about(voteDefinition) }),
+      ...(storeInstructions && { storeInstructions: redactor.text(storeInstructions) }),
+    },
+  };
+}
+
+const nothing = (notices: readonly string[]): Recall => ({ ids: [], count: 0, notices });
+
+function repositoryPart({ scope }: FactDraft, repository: string | undefined): { repo?: string } {
+  if (scope === "user") return {};
+  if (repository !== undefined) return { repo: repository };
+  throw new TroupeError("failed", "The memory service keeps facts by repository, and this folder has none.");
+}
+
+function unreachable(error: unknown): never {
+  if (error instanceof Error && error.name === "AbortError") throw error;
+  throw new TroupeError("failed", `The memory service could not be reached: ${messageOf(error)}.`, { cause: error });
+}
+
+function refusal(status: number, repository: string | undefined): TroupeError {
+  const where = repository ?? "this user";
+  const reasons: Record<number, string> = {
+    401: `The memory service does not know who you are; nothing was stored for ${where}.`,
+    403: `You may not write to the memory of ${where}.`,
+    404: `The memory service knows no such repository or fact (${where}).`,
+    409: "This was said already: the fact is there, or the vote is given.",
+    413: "The memory service says that this is too long.",
+    507: "The memory service is full.",
+  };
+  return new TroupeError("failed", reasons[status] ?? `The memory service answered with status ${status}.`);
+}

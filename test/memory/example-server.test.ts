@@ -1,0 +1,53 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { expect, onTestFinished, test } from "vitest";
+import { type ServiceMemory, serviceMemory } from "../../src/context/memory/service.ts";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { accepted, draft, ports } from "./support.ts";
+
+async function startServer(file: string): Promise<{ url: string; process: ChildProcess }> {
+  const environment = { PATH: process.env.PATH, MEMORY_TOKEN: "agents", MEMORY_ADMIN_TOKEN: "people" };
+  const server = spawn(process.execPath, ["examples/memory-server/server.mjs", "--port", "0", "--file", file], {
+    env: environment,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  onTestFinished(() => void server.kill());
+  const [line] = await once(server.stdout, "data");
+  return { url: String(line).trim(), process: server };
+}
+
+test("the reference server keeps the contract: proposals wait for a person, and repositories do not mix", async () => {
+  await using folder = await tempFolder();
+  const { url } = await startServer(folder.at("memories.json"));
+  const at = (repository: string, token = "agents"): ServiceMemory =>
+    serviceMemory({ url, token, repository, hasUserScope: true, ...ports() });
+  const memory = at("me/thing");
+  const first = await memory.recall();
+  expect(first).toMatchObject({ count: 0, definitions: { vote: {}, store: { scopes: ["repository", "user"] } } });
+  expect(first.text).toBeUndefined();
+
+  const proposal = await memory.store(draft("Use tabs."));
+  expect(proposal.outcome).toBe("proposed");
+  expect((await memory.recall()).count).toBe(0);
+  expect(await memory.store(draft("Use tabs."))).toEqual({ id: proposal.id, outcome: "known" });
+  expect((await memory.store(accepted("Tests run with npm test."))).outcome).toBe("accepted");
+
+  const accept = (token: string) =>
+    fetch(`${url}/memory/accept`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}` },
+      body: JSON.stringify({ id: proposal.id }),
+    });
+  expect((await accept("agents")).status).toBe(403);
+  expect((await accept("people")).status).toBe(200);
+  const told = await at("me/thing").recall();
+  expect(told.count).toBe(2);
+  expect(told.text).toContain('"Use tabs."');
+  expect(await at("me/other").recall()).toMatchObject({ count: 0 });
+
+  const vote = { fact: "Use tabs.", direction: "upvote", reason: "Seen.", voter: "agent:1" } as const;
+  await memory.vote(vote);
+  await expect(memory.vote(vote)).rejects.toThrow("This was said already");
+  await expect(at("me/thing", "wrong").store(draft("Nobody."))).rejects.toThrow("does not know who you are");
+  expect(await folder.read("memories.json")).toContain("Use tabs.");
+});
