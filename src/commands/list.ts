@@ -3,6 +3,8 @@ import { after } from "./after.ts";
 import { agent } from "./agent.ts";
 import { autopilot } from "./autopilot.ts";
 import type { Command } from "./command.ts";
+import { compact } from "./compact.ts";
+import { context } from "./context.ts";
 import { every } from "./every.ts";
 import { fleet } from "./fleet.ts";
 import { helpCommand } from "./help.ts";
@@ -34,6 +36,8 @@ const others: readonly Command[] = [
   subconscious,
   model,
   usage,
+  context,
+  compact,
   skills,
   mcp,
   permissions,

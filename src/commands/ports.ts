@@ -15,6 +15,14 @@ export interface CommandPorts {
   /** Takes back what the last message changed on disk; returns what was done, for people. */
   undo(): Promise<string>;
   rename(name: string): Promise<void>;
+  readonly context: ContextPort;
+}
+
+interface ContextPort {
+  /** Shortens the conversation to a summary; returns what was done, for people. */
+  compact(focus: string): Promise<string>;
+  /** What fills the window of the model. */
+  report(): Promise<string>;
 }
 
 export type PortName = keyof CommandPorts;

@@ -10,6 +10,25 @@ export function parseJson(text: string): { ok: true; value: Json } | { ok: false
   }
 }
 
+/** " (line 3)", to go after "is not JSON"; empty when the text is JSON, or the parser does not tell the place. */
+export function jsonTroublePlace(text: string): string {
+  const parsed = parseJson(text);
+  const at = parsed.ok ? undefined : troubleOffset(text, parsed.error);
+  return at === undefined ? "" : ` (line ${text.slice(0, at).split("\n").length})`;
+}
+
+function troubleOffset(text: string, error: string): number | undefined {
+  const position = /at position (\d+)/.exec(error)?.[1];
+  if (position !== undefined) return Number(position);
+  if (error.includes("end of JSON input")) return text.trimEnd().length;
+  // Else the engine quotes the text around the place, ten characters on each side where there are as many.
+  const [, before, quote = "", after] = /, (\.{3})?"(.*?)"(\.{3})? is not valid JSON$/s.exec(error) ?? [];
+  const start = quote === "" ? -1 : text.indexOf(quote);
+  if (start < 0 || start !== text.lastIndexOf(quote)) return undefined;
+  if (before !== undefined) return start + 10;
+  return after !== undefined || !text.includes("\n") ? Math.max(0, quote.length - 11) : undefined;
+}
+
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

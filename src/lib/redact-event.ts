@@ -72,7 +72,7 @@ const ENDS: Readonly<Record<string, readonly string[]>> = {
 };
 const MAX_STREAMS = 256;
 
-export interface RedactedEvent {
+interface RedactedEvent {
   readonly type: string;
   readonly data: object;
 }

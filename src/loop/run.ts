@@ -22,7 +22,7 @@ export interface Run {
   readonly stamp: Stamp;
   /** Whether anyone watches the words arrive. */
   readonly streaming: boolean;
-  readonly request: Pick<ModelRequest, "stream" | "maxOutputTokens" | "reasoningEffort" | "cacheKey">;
+  readonly request: Pick<ModelRequest, "stream" | "maxOutputTokens" | "reasoningEffort" | "cacheKey" | "agent">;
   readonly source: "top_level" | "subagent";
   readonly emit: Emit;
   readonly inbox: Inbox;
@@ -84,7 +84,7 @@ export type CallEnd =
   | { readonly ok: true; readonly content: string }
   | { readonly ok: false; readonly code: ToolErrorCode; readonly message: string };
 
-export interface AfterCall {
+interface AfterCall {
   readonly content?: string;
   /** The result is to be taken for a failure with this text. */
   readonly failure?: string;

@@ -4,6 +4,7 @@
  * alone and has the prefix `troupe.`.
  */
 import * as z from "zod";
+import { contextEvents } from "./context-events.ts";
 import { Attachment, barrier, count, ephemeral, event, JsonValue, nothing, Tokens, text } from "./define-event.ts";
 import { extensionEvents } from "./extension-events.ts";
 import { ownEvents } from "./own-events.ts";
@@ -82,17 +83,6 @@ export const eventDefinitions = [
   ),
   event("session.title_changed", () => z.object({ title: text }), ephemeral),
   event("session.tools_updated", () => z.object({ model: text }), ephemeral),
-  event(
-    "session.usage_info",
-    () =>
-      z.object({
-        currentTokens: count,
-        messagesLength: count,
-        tokenLimit: count,
-        isInitial: z.boolean().exactOptional(),
-      }),
-    ephemeral,
-  ),
   event(
     "session.task_complete",
     () => z.object({ summary: text.exactOptional(), success: z.boolean().exactOptional() }),
@@ -237,6 +227,7 @@ export const eventDefinitions = [
     barrier,
   ),
 
+  ...contextEvents,
   ...extensionEvents,
   ...requestEvents,
   ...taskEvents,

@@ -39,6 +39,8 @@ export interface CompanyParts {
   sessionTools(): readonly Tool[];
   /** What of it the main agent has, unless told otherwise everything. */
   mainTools?(): readonly Tool[];
+  /** The model that a person wants a task to go on with, in the place of the recorded one. */
+  modelOverride?(task: TaskRecord): SessionModel | undefined;
   placeFor(task: TaskRecord): Promise<AgentPlace>;
   /** The MCP servers that an agent brings itself, started for it; the names are taken. */
   serversFor?(definition: AgentDefinition, reservedNames: readonly string[]): Promise<AgentServers | undefined>;
@@ -47,8 +49,8 @@ export interface CompanyParts {
   warn(message: string): void;
 }
 
-export const MAX_DEPTH = 6;
-export const MAX_CONCURRENCY = 32;
+const MAX_DEPTH = 6;
+const MAX_CONCURRENCY = 32;
 
 export function companyOptions(parts: CompanyParts): CompanyOptions {
   const { workspace, mainModel } = parts;
@@ -66,7 +68,7 @@ export function companyOptions(parts: CompanyParts): CompanyOptions {
     agents: parts.agents,
     cast: (request) => cast(request, { parts, settings, modelFor }),
     async outfit(task, definition) {
-      const model = await modelFor(task.spec.model ?? nameOf(mainModel));
+      const model = parts.modelOverride?.(task) ?? (await modelFor(task.spec.model ?? nameOf(mainModel)));
       const given = toolsOf(task, parts.sessionTools(), limits.maxDepth);
       const skills = await preload(definition, parts);
       const { notes = [], ...rest } = await parts.placeFor(task);

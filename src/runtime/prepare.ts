@@ -1,20 +1,19 @@
-import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
-import { findAgent } from "../agents/names.ts";
-import type { LoadedSettings } from "../catalog/settings.ts";
-import { workingDirectory } from "../context/working-directory.ts";
+import { join } from "node:path";
+import { checkpointWriter } from "../context/compact-checkpoint.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import { secretValuesOf } from "../lib/redact-values.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { noUsage } from "../model/provider.ts";
 import { openGrants } from "../permissions/grants.ts";
 import { locationKey } from "../permissions/location.ts";
-import { TroupeError } from "../protocol/errors.ts";
 import { Checkpoints } from "../session/checkpoints.ts";
 import { commandCheckpoints } from "../session/command-checkpoints.ts";
+import { Compactions } from "../session/compaction.ts";
+import { compactionOptions } from "../session/compaction-options.ts";
 import type { ScheduleRegistry } from "../session/schedules.ts";
 import type { Session, SessionOptions } from "../session/session.ts";
+import { standingOf } from "../session/standing.ts";
 import type { SessionLog } from "../store/store.ts";
 import { autopilotTools, interactiveTools } from "../tools/builtin.ts";
 import { sessionDatabase } from "../tools/database/session-database.ts";
@@ -30,7 +29,21 @@ import { LiveAgents } from "./live-agents.ts";
 import type { Models } from "./models.ts";
 import { checkRunner, modeParts } from "./modes.ts";
 import { LiveOffer, offerWithServers } from "./offer.ts";
-import { type PermissionRequest, policyOf } from "./policy.ts";
+import { policyOf } from "./policy.ts";
+import {
+  availableTools,
+  environmentNames,
+  hasTask,
+  largeOutputBytes,
+  leadChoice,
+  placeOf,
+  priceUnknown,
+  realFolder,
+  realOrNothing,
+  serverEntries,
+  serverNames,
+  withoutBypass,
+} from "./prepare-parts.ts";
 import { chooseLead, limitsOfLead } from "./preselect.ts";
 import type { ProcessParts } from "./process-parts.ts";
 import type { SessionRequest } from "./runtime.ts";
@@ -41,7 +54,7 @@ import { sessionSchedules } from "./session-schedules.ts";
 import { lazyShells } from "./shells.ts";
 import { mainTools, requireKnown } from "./tool-choice.ts";
 import { version } from "./version.ts";
-import { openWorkspace, type Workspace } from "./workspace.ts";
+import { openWorkspace } from "./workspace.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -219,6 +232,12 @@ export async function prepareSession(
       readTodos: () => database.readTodos(),
       readDependencies: () => database.readDependencies(),
     },
+    compactions: new Compactions({
+      options: compactionOptions(environment),
+      events: log.events,
+      writeCheckpoint: checkpointWriter(log.directory, disk),
+      standing: (key) => standingOf(key, { readTodos: () => database.readTodos(), tasks: listener.session?.tasks }),
+    }),
     grants,
     redactor,
     ports: { ...shareable, files: places.filesOf(), shells },
@@ -234,6 +253,8 @@ export async function prepareSession(
         agents: () => company.agents,
         sessionTools: () => offer.sessionTools,
         mainTools: () => mainTools(offer.sessionTools, choice),
+        ...(request.wakes === false &&
+          request.model !== undefined && { modelOverride: ({ id }) => (hasTask(log, id) ? model : undefined) }),
         placeFor: (task) => places.placeFor(task),
         serversFor: agentServers({ workspace, open: openServers, warn: (message) => listener.warn("mcp", message) }),
         worktrees: context.gitRoot === undefined ? undefined : places.worktrees,
@@ -298,98 +319,4 @@ function serversOf(what: {
     onNotice: (message) => listener.warn("mcp", message),
     onChange: listener.toolsChanged,
   });
-}
-
-function serverEntries(mcp: SessionMcp) {
-  return mcp.servers.map((server) => {
-    const { status, error } = server.state();
-    const tools = server.knownDefinitions()?.length ?? 0;
-    return { name: server.config.name, status, tools, ...(error !== undefined && { error }) };
-  });
-}
-
-function availableTools(
-  request: SessionRequest,
-  configured: readonly string[] | undefined,
-): { available?: readonly string[] } {
-  const available = request.toolChoice?.available ?? configured;
-  return available === undefined ? {} : { available };
-}
-
-/** A person may have ruled out for themselves that everything is allowed at once. */
-function withoutBypass(
-  permissions: PermissionRequest,
-  { effective }: LoadedSettings,
-  listener: LateSession,
-): PermissionRequest {
-  if (effective.permissions?.disableBypassPermissionsMode === undefined) return permissions;
-  const { allTools, allPaths, allUrls, ...rest } = permissions;
-  if (allTools || allPaths || allUrls) {
-    listener.warn("permissions", "Allowing everything is switched off in settings (disableBypassPermissionsMode).");
-  }
-  return rest;
-}
-
-/** Who leads can be changed while the session is open; what a model or servers of its own would change, with --agent. */
-function leadChoice(what: { offer: LiveOffer; workspace: Workspace; listener: LateSession }) {
-  const { offer, workspace, listener } = what;
-  const { agents } = workspace.agents;
-  return {
-    list: () => agents.map(({ name, description, userInvocable }) => ({ name, description, userInvocable })),
-    selected: () => offer.lead?.name,
-    async select(name: string | undefined) {
-      const chosen = name === undefined ? undefined : findAgent(name, agents);
-      offer.setLead(chosen);
-      if (!chosen) return listener.say("subagent.deselected", {});
-      const { name: agentName, displayName: agentDisplayName, tools } = chosen;
-      return listener.say("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
-    },
-  };
-}
-
-/** All servers a rule may name: also those that only an agent brings. */
-function serverNames(workspace: Workspace): string[] {
-  const own = workspace.servers.servers.map(({ name }) => name);
-  return [...own, ...workspace.agents.agents.flatMap(({ mcpServers }) => Object.keys(mcpServers ?? {}))];
-}
-
-function placeOf(cwd: string): SessionOptions["context"] {
-  try {
-    return workingDirectory(cwd);
-  } catch (cause) {
-    throw new TroupeError("usage", `Cannot work in ${resolve(cwd)}: it does not exist or cannot be read.`, { cause });
-  }
-}
-
-function realFolder(folder: string): string {
-  try {
-    return realpathSync(folder);
-  } catch (cause) {
-    throw new TroupeError("usage", `--add-dir ${folder}: there is no such folder.`, { cause });
-  }
-}
-
-function realOrNothing(folder: string): string[] {
-  try {
-    return [realpathSync(folder)];
-  } catch {
-    return [];
-  }
-}
-
-/** Who names a model for this process means it: before what a resumed session had, and what settings say. */
-function environmentNames(environment: Environment): boolean {
-  return Boolean(environment.TROUPE_MODEL || environment.COPILOT_MODEL);
-}
-
-/** A limit that cannot be held is refused, not forgotten. */
-function priceUnknown(model: string): TroupeError {
-  return new TroupeError("configuration", `A cost limit cannot be kept: the price of ${model} is not known.`, {
-    hint: "Give its price in providers.json, or limit tokens instead (--max-tokens).",
-  });
-}
-
-function largeOutputBytes(environment: Environment): number {
-  const given = Number(environment.TROUPE_LARGE_OUTPUT_BYTES ?? environment.COPILOT_LARGE_OUTPUT_THRESHOLD_BYTES);
-  return Number.isInteger(given) && given >= 1_024 ? given : 20_480;
 }

@@ -6,8 +6,17 @@ import { existsSync } from "node:fs";
 import type { CommandContext, CommandResult, Gate, PromptResult } from "../commands/command.ts";
 import type { StopGate } from "../commands/gate.ts";
 import type { TaskEntry } from "../commands/ports.ts";
+import { plural } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
-import { type AutopilotOptions, fly, type Stop, type Verdict } from "../session/autopilot.ts";
+import {
+  type AutopilotOptions,
+  type CheckResult,
+  checkVerdict,
+  fly,
+  type Stop,
+  type Verdict,
+} from "../session/autopilot.ts";
 import { stopOf } from "../session/run-facts.ts";
 import type { ScheduleRegistry } from "../session/schedules.ts";
 import type { Outcome, SendOptions, Session } from "../session/session.ts";
@@ -109,13 +118,19 @@ async function answer(session: Session, send: SendOptions, options: AutopilotOpt
     if (!event.type.endsWith("_delta")) heard.push(event);
   });
   try {
+    const isOnAutopilot = (): boolean => session.modes.current === "autopilot";
+    const beganOnAutopilot = isOnAutopilot();
     let outcome = await session.sendAndWait(send);
-    if (session.modes.current !== "autopilot" && options.check === undefined) return { kind: "answered", outcome };
+    if (!beganOnAutopilot && !isOnAutopilot()) {
+      const { check } = options;
+      if (check === undefined || outcome.kind !== "done") return { kind: "answered", outcome };
+      return { kind: "answered", outcome, verdict: checkVerdict(check, await runCheck(session, check)) };
+    }
     const judged = (): Stop =>
       stopOf(outcome, {
         events: heard.splice(0),
         pending: session.isPending,
-        autopilot: session.modes.current === "autopilot",
+        autopilot: isOnAutopilot(),
       });
     const verdict = await fly(judged(), options, {
       async send(message) {
@@ -126,8 +141,7 @@ async function answer(session: Session, send: SendOptions, options: AutopilotOpt
         await session.whenIdle();
         return judged();
       },
-      runCheck: async (command) =>
-        (await session.settings.runCheck?.(command)) ?? { exitCode: null, output: "This session runs no commands." },
+      runCheck: (command) => runCheck(session, command),
     });
     return { kind: "answered", outcome, verdict };
   } catch (error) {
@@ -136,6 +150,12 @@ async function answer(session: Session, send: SendOptions, options: AutopilotOpt
   } finally {
     stopListening();
   }
+}
+
+async function runCheck({ settings }: Session, command: string): Promise<CheckResult> {
+  const result = await settings.runCheck?.(command);
+  if (!result) return { exitCode: null, output: "This session runs no commands." };
+  return { ...result, output: settings.redactor?.text(result.output) ?? result.output };
 }
 
 /** Commands in the background, beside the agents. */
@@ -160,6 +180,24 @@ function schedulesOf(schedules: ScheduleRegistry | undefined): Pick<CommandConte
       add: (request) => schedules.add(request),
       list: () => schedules.list(),
       stop: (id) => schedules.stop(id),
+    },
+  };
+}
+
+function contextPort(session: Session): Pick<CommandContext, "context"> {
+  const { context } = session;
+  if (!context) return {};
+  return {
+    context: {
+      async compact(focus) {
+        const end = await context.compact({ ...(focus !== "" && { focus }), trigger: "manual" });
+        if (!end.success) throw new TroupeError("failed", end.error);
+        return `${plural(end.messagesRemoved, "message")} became a summary (checkpoint ${end.checkpointNumber}).`;
+      },
+      async report() {
+        const { contextText } = await import("../session/context-report.ts");
+        return contextText(await context.report());
+      },
     },
   };
 }
@@ -215,6 +253,7 @@ function contextOf(session: Session): CommandContext {
         return count;
       },
     },
+    ...contextPort(session),
     rename: (name) => session.say("troupe.session_named", { name }),
   };
 }

@@ -3,6 +3,7 @@ import type { Redactor } from "../lib/redact.ts";
 import { type Outcome as LoopOutcome, runLoop } from "../loop/loop.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, EventData } from "../protocol/event.ts";
+import type { AgentContext } from "./agent-context.ts";
 import type { Broker } from "./broker.ts";
 import type { Budget } from "./budget.ts";
 import type { CompanyPorts } from "./company.ts";
@@ -69,6 +70,20 @@ export class Answering {
   async answer(message: Incoming, signal: AbortSignal, acceptance?: Acceptance): Promise<Outcome> {
     this.#last = await this.#answer(message, signal, acceptance);
     return this.#last;
+  }
+
+  /** What the main agent is shown, and how full its window is. */
+  get context(): AgentContext | undefined {
+    const { settings, emit, hooks, history, budget } = this.#parts;
+    const { log, limits = {}, offer } = settings;
+    return settings.compactions?.of({
+      ...settings,
+      shown: offer,
+      ...{ emit, hooks, history },
+      cacheKey: log.sessionId,
+      limitReached: () => budget.reached(limits),
+      settled: () => undefined,
+    });
   }
 
   /** From here on a message that waits is not lost; one that could not be kept was never said. */

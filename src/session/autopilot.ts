@@ -9,7 +9,7 @@ import { clip } from "../lib/text.ts";
 import checkFailedText from "./autopilot-check-failed.md";
 import reminderText from "./autopilot-reminder.md";
 
-export const DEFAULT_MAX_CONTINUES = 5;
+const DEFAULT_MAX_CONTINUES = 5;
 /** So many continuations in a row without any progress are the end. */
 const MAX_STILL = 2;
 const MAX_CHECK_OUTPUT_CHARACTERS = 4000;
@@ -75,6 +75,8 @@ export interface Flight {
   readonly continues: number;
   readonly still: number;
   readonly last?: RunFacts;
+  /** How the last check ended, for people. */
+  readonly lastCheck?: string;
 }
 
 export const departure: Flight = { continues: 0, still: 0 };
@@ -105,12 +107,27 @@ function afterCheck(
   if (result.exitCode === 0) {
     return [flight, { kind: "end", verdict: { kind: "complete", verified: true, ...said } }];
   }
+  const { check: command = "" } = options;
   if (result.exitCode === null && result.output === "") {
     const reason = "the check could not be run to its end";
     return [flight, { kind: "end", verdict: { kind: "unverified", reason, ...said } }];
   }
-  const reason = `the check ended with ${ending(result)}`;
-  return goOn(flight, checkMessage(options.check ?? "", result), options, { kind: "failed", reason });
+  const reason = checkText(command, result);
+  if (result.exitCode === CANNOT_RUN || result.exitCode === NOT_FOUND) {
+    return [flight, { kind: "end", verdict: { kind: "unverified", reason, ...said } }];
+  }
+  const next = { ...flight, lastCheck: reason };
+  return goOn(next, checkMessage(command, result), options, { kind: "failed", reason });
+}
+
+/** What a shell says of a command that it could not start. */
+const CANNOT_RUN = 126;
+const NOT_FOUND = 127;
+
+/** The verdict of a check alone, where nobody is sent on. */
+export function checkVerdict(command: string, result: CheckResult): Verdict {
+  const [, step] = afterCheck(departure, { result }, { check: command, maxContinues: 0 });
+  return step.kind === "end" ? step.verdict : { kind: "failed", reason: checkText(command, result) };
 }
 
 export interface FlightPorts {
@@ -163,7 +180,10 @@ export function verdictText(verdict: Verdict): string {
 function afterCompletion(flight: Flight, summary: string | undefined, options: AutopilotOptions): [Flight, Step] {
   const said = summary === undefined ? {} : { summary };
   if (options.check !== undefined) {
-    if (flight.still >= MAX_STILL) return [flight, blocked("the check keeps failing and nothing changes")];
+    if (flight.still >= MAX_STILL) {
+      const last = flight.lastCheck === undefined ? "" : `; ${flight.lastCheck}`;
+      return [flight, blocked(`the check keeps failing and nothing changes${last}`)];
+    }
     return [flight, { kind: "check", command: options.check, ...said }];
   }
   const verdict: Verdict =
@@ -187,10 +207,10 @@ function goOn(flight: Flight, message: string, options: AutopilotOptions, otherw
 
 /** Counts a continuation that did nothing new: no file or todo changed, and no call, or the same calls or words again. */
 function seen(flight: Flight, facts: RunFacts): Flight {
-  const { last, continues, still } = flight;
+  const { last, continues, still, lastCheck } = flight;
   const isRepeated = facts.calls === "" || facts.calls === last?.calls || facts.answer === last?.answer;
   const isStill = continues > 0 && !facts.changed && isRepeated;
-  return { continues, still: isStill ? still + 1 : 0, last: facts };
+  return { continues, still: isStill ? still + 1 : 0, last: facts, ...(lastCheck !== undefined && { lastCheck }) };
 }
 
 function verdictOf(stop: Exclude<Stop, { kind: "done" }>): Verdict {
@@ -223,6 +243,17 @@ function checkMessage(command: string, result: CheckResult): string {
 function ending({ exitCode }: CheckResult): string {
   return exitCode === null ? "no exit code (it was killed or ran out of time)" : `exit code ${exitCode}`;
 }
+
+/** For people: what was run, how it ended, and its last words. */
+function checkText(command: string, result: CheckResult): string {
+  const lines = result.output.trimEnd().split("\n").slice(-SHOWN_LINES);
+  const shown = lines.map((line) => `  ${clip(line.trimEnd(), MAX_SHOWN_LINE)}`).join("\n");
+  const how = `the check \`${clip(command, MAX_SHOWN_LINE)}\` ended with ${ending(result)}`;
+  return shown.trim() === "" ? how : `${how}:\n${shown}`;
+}
+
+const SHOWN_LINES = 5;
+const MAX_SHOWN_LINE = 200;
 
 /** A fence that the text inside cannot close. */
 function fenced(text: string): string {

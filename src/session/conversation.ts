@@ -1,8 +1,15 @@
-import type { SessionEvent } from "../protocol/event.ts";
+import { validCut } from "../context/compact-cut.ts";
+import { beginning, saying } from "../context/compact-message.ts";
+import type { EventData, SessionEvent } from "../protocol/event.ts";
 import type { AssistantMessage, Message, Reasoning, ToolCall, ToolMessage } from "../protocol/message.ts";
 
 /** A message as the log has it: pictures are still references, read only when a request is built. */
-type Entry = { message: Message; assets: readonly { assetId: string; mimeType: string }[] };
+export interface Entry {
+  readonly message: Message;
+  readonly assets: readonly { assetId: string; mimeType: string }[];
+  /** The words of whoever the agent works for; absent for what hooks, skills and notices say in the user's role. */
+  readonly said?: string;
+}
 
 /** A call that waits for its result. */
 export interface OpenCall {
@@ -15,9 +22,12 @@ export interface OpenCall {
  * came before. Reading the same log back gives the same messages.
  */
 export class Conversation {
-  readonly #entries: Entry[] = [];
+  #entries: Entry[] = [];
   readonly #open = new Map<string, OpenCall>();
+  /** What users said in messages that are no more, oldest first. */
+  #said: string[] = [];
   #version = 0;
+  #epoch = 0;
   #openTurn: string | undefined;
   #system: string | undefined;
 
@@ -41,8 +51,24 @@ export class Conversation {
     return this.#version;
   }
 
+  /** Changes when the beginning of the conversation did: what was planned for it before is void. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
   get entries(): readonly Entry[] {
     return this.#entries;
+  }
+
+  /** The message that a compaction puts in the place of the first ones, and how many those are. */
+  compacted(data: Compacted): { readonly cut: number; readonly message: Message } | undefined {
+    const { messagesRemoved, summaryContent: summary = "", tokenLimit } = data;
+    const wanted = messagesRemoved === undefined ? this.#entries.length : messagesRemoved + 1;
+    const messages = this.#entries.map(({ message }) => message);
+    const cut = validCut(messages, wanted, (toolCallId) => this.#open.has(toolCallId));
+    if (cut === 0 || summary.trim() === "") return undefined;
+    const said = [...this.#said, ...saidIn(this.#entries.slice(0, cut))];
+    return { cut, message: { role: "user", content: beginning({ said, summary, tokenLimit }) } };
   }
 
   apply(event: SessionEvent): void {
@@ -51,15 +77,22 @@ export class Conversation {
         this.#system = event.data.content;
         break;
       case "user.message": {
-        const { content, transformedContent, attachments = [] } = event.data;
+        const { content, transformedContent, attachments = [], source } = event.data;
         const assets = attachments.flatMap((attachment) =>
           attachment.type === "blob" && attachment.assetId !== undefined
             ? [{ assetId: attachment.assetId, mimeType: attachment.mimeType }]
             : [],
         );
-        this.#push({ role: "user", content: transformedContent ?? content }, assets);
+        const shown = transformedContent ?? content;
+        // What a person typed; what others wrote says from whom it is only in the form the model saw.
+        const said = source === undefined ? content || shown : shown;
+        const message: Message = { role: "user", content: shown };
+        this.#entries.push({ message, assets, ...(!NOBODY_SAID.test(source ?? "") && { said }) });
         break;
       }
+      case "session.compaction_complete":
+        if (event.data.success) this.#compact(event.data);
+        break;
       case "system.notification":
         this.#push({ role: "user", content: event.data.content });
         break;
@@ -95,11 +128,23 @@ export class Conversation {
 
   /** Forgets everything, to be told it anew. */
   reset(): void {
-    this.#entries.length = 0;
+    this.#entries = [];
+    this.#said = [];
     this.#open.clear();
     this.#openTurn = undefined;
     this.#system = undefined;
     this.#version++;
+    this.#epoch++;
+  }
+
+  /** A new list, so that whoever is reading the old one reads it to its end. */
+  #compact(data: Compacted): void {
+    const made = this.compacted(data);
+    if (!made) return;
+    this.#said.push(...saidIn(this.#entries.slice(0, made.cut)));
+    this.#entries = [{ message: made.message, assets: [] }, ...this.#entries.slice(made.cut)];
+    this.#version++;
+    this.#epoch++;
   }
 
   /** Wires want a result right behind the reply that asked for it. Nearly always that is the end of the list. */
@@ -119,6 +164,14 @@ export class Conversation {
     this.#entries.push({ message, assets });
   }
 }
+
+/** Sources of messages that parts of troupe say in the user's role. */
+const NOBODY_SAID = /^(?:hook-|gate-|skill-|agent-skills$|output-schema$|autopilot$|system$)/;
+
+type Compacted = Pick<EventData<"session.compaction_complete">, "messagesRemoved" | "summaryContent" | "tokenLimit">;
+
+const saidIn = (entries: readonly Entry[]): string[] =>
+  entries.flatMap(({ said }) => (said === undefined ? [] : [saying(said)]));
 
 function assistantMessage(data: Extract<SessionEvent, { type: "assistant.message" }>["data"]): AssistantMessage {
   const reasoning: Reasoning = {

@@ -1,20 +1,23 @@
+import { messageTokens } from "../context/compact-tokens.ts";
 import type { Image, Message } from "../protocol/message.ts";
 import type { SessionLog } from "../store/store.ts";
-import type { Conversation } from "./conversation.ts";
+import type { Conversation, Entry } from "./conversation.ts";
 
 /**
  * The messages of a conversation as a model is shown them, with pictures read from their files. Messages keep their
  * identity from call to call, so a wire can remember how it encoded each.
  */
 export class History {
-  readonly #conversation: Conversation;
+  readonly conversation: Conversation;
   readonly #assets: Pick<SessionLog, "readAsset">;
   readonly #messages: Message[] = [];
+  readonly #sizes: number[] = [];
   #characters = 0;
+  #tokens = 0;
   #version = 0;
 
   constructor(conversation: Conversation, assets: Pick<SessionLog, "readAsset">) {
-    this.#conversation = conversation;
+    this.conversation = conversation;
     this.#assets = assets;
   }
 
@@ -23,26 +26,51 @@ export class History {
     return this.#characters;
   }
 
+  /** An estimate of what all messages take of a model's window. */
+  get tokens(): number {
+    return this.#tokens;
+  }
+
+  /** The same, message by message. */
+  get sizes(): readonly number[] {
+    return this.#sizes;
+  }
+
   get length(): number {
     return this.#messages.length;
   }
 
   async messages(): Promise<readonly Message[]> {
-    const { entries, version } = this.#conversation;
-    if (version !== this.#version) {
-      this.#messages.length = 0;
-      this.#characters = 0;
-      this.#version = version;
+    for (;;) {
+      const { entries, version } = this.conversation;
+      if (version !== this.#version) this.#forget(version);
+      const entry = entries[this.#messages.length];
+      if (!entry) return this.#messages.slice();
+      if (!needsLoading(entry)) this.#add(entry.message);
+      else {
+        const length = this.#messages.length;
+        const message = { ...entry.message, images: await this.#load(entry.assets) };
+        // Meanwhile somebody else may have read on, or the conversation may have a new beginning.
+        const isNext = this.#messages.length === length && this.conversation.version === version;
+        if (isNext && this.#version === version) this.#add(message);
+      }
     }
-    for (let index = this.#messages.length; index < entries.length; index++) {
-      const entry = entries[index];
-      if (!entry) break;
-      const { message, assets } = entry;
-      this.#characters += message.content.length;
-      if (assets.length === 0 || message.role === "assistant") this.#messages.push(message);
-      else this.#messages.push({ ...message, images: await this.#load(assets) });
-    }
-    return this.#messages.slice();
+  }
+
+  #add(message: Message): void {
+    const size = messageTokens(message);
+    this.#messages.push(message);
+    this.#sizes.push(size);
+    this.#tokens += size;
+    this.#characters += message.content.length;
+  }
+
+  #forget(version: number): void {
+    this.#messages.length = 0;
+    this.#sizes.length = 0;
+    this.#tokens = 0;
+    this.#characters = 0;
+    this.#version = version;
   }
 
   async #load(assets: readonly { assetId: string; mimeType: string }[]): Promise<Image[]> {
@@ -54,3 +82,5 @@ export class History {
     return images;
   }
 }
+
+const needsLoading = ({ assets, message }: Entry): boolean => assets.length > 0 && message.role !== "assistant";

@@ -11,7 +11,7 @@ import type { PlanAction } from "../tools/user.ts";
 import autopilotSection from "./mode-autopilot.md";
 import planSection from "./mode-plan.md";
 
-export const sessionModes: readonly SessionMode[] = ["interactive", "plan", "autopilot"];
+const sessionModes: readonly SessionMode[] = ["interactive", "plan", "autopilot"];
 
 /** `data` of `session.mode_changed`. */
 export interface ModeChange {

@@ -9,7 +9,7 @@ import type { ScheduleRegistry } from "./schedules.ts";
 import type { RunSettings } from "./start-run.ts";
 
 /** What surfaces may know of a session beyond its conversation. */
-export interface Surroundings {
+interface Surroundings {
   /** The session's own folder for files, absolute. */
   readonly filesFolder: string;
   readonly skills: readonly Skill[];

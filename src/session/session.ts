@@ -3,12 +3,13 @@
  * at a time, and says everything that happens as events. What it holds lives in files of its own: `event-log` (emit,
  * store, tell), `conversation` (the fold), `inbox` (steering and queue), `budget`, `start-run` (one Run for the loop).
  */
-import { setMaxListeners } from "node:events";
 import type { Hooks } from "../hooks/fire.ts";
 import { deferred } from "../lib/deferred.ts";
+import { stoppable } from "../lib/node/stoppable.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
 import type { Registry } from "../tasks/registry.ts";
+import type { AgentContext } from "./agent-context.ts";
 import { type Acceptance, Answering, type Outcome } from "./answering.ts";
 import { type Answerer, Broker } from "./broker.ts";
 import { Budget } from "./budget.ts";
@@ -175,6 +176,10 @@ export class Session {
 
   /** What it was made of, for surfaces. */
   readonly settings: SessionOptions;
+  get context(): AgentContext | undefined {
+    return this.#answering.context;
+  }
+
   /** True while messages or agents will set the main agent going again by themselves. */
   get isPending(): boolean {
     return this.#inbox.size > 0 || (this.#company?.isBusy ?? false);
@@ -261,6 +266,7 @@ export class Session {
     // Each step is taken, whatever became of those before; the log is let go of last.
     await inTurn([
       () => this.#company?.close(),
+      () => this.#options.compactions?.close(),
       () => this.#answering.end(),
       () => this.#lastWords(reason),
       () => this.#options.onClose?.(),
@@ -388,11 +394,4 @@ export class Session {
   async #writeSummary(): Promise<void> {
     await this.#options.log.writeSummary(summarise(this.#facts()));
   }
-}
-
-/** Everything a run starts listens to it; how many that are is the model's choice, and no leak. */
-function stoppable(): AbortController {
-  const controller = new AbortController();
-  setMaxListeners(0, controller.signal);
-  return controller;
 }

@@ -1,7 +1,7 @@
 import type { Redactor } from "../lib/redact.ts";
 import type { Stamp } from "../lib/stamp.ts";
-import type { LimitReached, ModelCall, Run } from "../loop/run.ts";
-import type { Provider, Usage } from "../model/provider.ts";
+import type { LimitReached, Run } from "../loop/run.ts";
+import type { ModelRequest, Provider, Usage } from "../model/provider.ts";
 import type { Grants } from "../permissions/grants.ts";
 import type { PermissionQuestion, Policy } from "../permissions/policy.ts";
 import type { BinaryReference, Emit, EventData } from "../protocol/event.ts";
@@ -10,11 +10,14 @@ import type { SessionLog } from "../store/store.ts";
 import type { Tool, ToolPorts } from "../tools/tool.ts";
 import { type Broker, brokerUser, type PlanPort } from "./broker.ts";
 import type { Limits } from "./budget.ts";
+import type { Compactions } from "./compaction.ts";
+import { Meter } from "./context-usage.ts";
 import { expectedCall } from "./expected-call.ts";
 import type { History } from "./history.ts";
 import { hookedCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
 import { type Permitter, permitter } from "./permit.ts";
+import { reportUsage } from "./report-usage.ts";
 import type { Expected } from "./reservations.ts";
 
 /** The model a session speaks to, with retries and limits already around it. */
@@ -64,6 +67,8 @@ export interface RunSettings {
   /** The plan of plan mode, for whoever reviews it. */
   readonly plan?: PlanPort;
   readonly limits?: Limits;
+  /** Keeps conversations within their models' windows; without it they grow until a provider refuses. */
+  readonly compactions?: Compactions;
   /** Say the words as they arrive. */
   readonly streaming?: boolean;
   readonly largeOutputBytes?: number;
@@ -81,6 +86,8 @@ interface RunParts extends RunSettings {
   readonly source: Run["source"];
   /** So that requests of one agent share a cache. */
   readonly cacheKey: string;
+  /** Whose run it is; absent for the main agent. */
+  readonly agent?: NonNullable<ModelRequest["agent"]>;
   /** Why another model call would be too much, if it would. Else what it may use is set aside until `settled`. */
   limitReached(expected: Expected): LimitReached | undefined;
   /** The call has ended, and what it used is counted. */
@@ -90,22 +97,23 @@ interface RunParts extends RunSettings {
   readonly toolLimits?: readonly string[] | undefined;
 }
 
-const ASSUMED_CONTEXT_WINDOW = 128_000;
-
 /** Agent, model, tools and context become one Run: the only place where the loop's ports are filled. */
 export function startRun(parts: RunParts): Run {
   const { log, model, offer, emit, history } = parts;
   const around = hookedCalls(parts.hooks);
   const opinion = hookOpinion(parts.hooks);
+  const shown = shownOf(parts);
+  const context = parts.compactions?.of({ ...parts, shown });
+  const meter = parts.compactions?.meter ?? new Meter();
   let turns = 0;
   return {
-    provider: model.provider,
+    provider: context?.provider ?? model.provider,
     model: model.model,
     get system() {
-      return offer.system;
+      return shown.system;
     },
     get tools() {
-      return answerable(limited(offer.tools, parts.toolLimits), parts.broker);
+      return shown.tools;
     },
     // A run that is limited to some tools has those and no others.
     ...(offer.find && !parts.toolLimits && { findTool: (name) => offer.find?.(name) }),
@@ -118,28 +126,32 @@ export function startRun(parts: RunParts): Run {
     request: {
       stream: true,
       cacheKey: parts.cacheKey,
+      ...(parts.agent && { agent: parts.agent }),
       ...(model.maxOutputTokens !== undefined && { maxOutputTokens: model.maxOutputTokens }),
       ...(parts.reasoningEffort !== undefined && { reasoningEffort: parts.reasoningEffort }),
     },
     emit,
     inbox: parts.inbox,
     nextTurnId: () => String(turns++),
-    history: () => history.messages(),
+    history: () => context?.messages() ?? history.messages(),
     permit: permitter({ ...parts, ...(opinion && { opinion }), refuses: refusals(parts) }),
     ...(around && { around }),
     ports: { ...parts.ports, user: brokerUser(parts.broker, parts.plan ?? { content: async () => "" }) },
-    usageInfo: () => ({
-      currentTokens: Math.ceil((offer.system.length + history.characters) / 4),
-      messagesLength: history.length,
-      tokenLimit: model.contextWindow ?? ASSUMED_CONTEXT_WINDOW,
-    }),
+    usageInfo: () => {
+      const usage = context?.usage() ?? meter.measure({ model, offer: shown, history });
+      context?.sent(usage);
+      return usage;
+    },
     async beforeModelCall() {
+      await context?.beforeModelCall(parts.signal);
       await history.messages(); // so that its length is known
       const tools = limited(offer.tools, parts.toolLimits);
-      return parts.limitReached(expectedCall({ model, system: offer.system, tools, characters: history.characters }));
+      const expected = expectedCall({ model, system: offer.system, tools, characters: history.characters });
+      return parts.limitReached(context?.withPending(expected) ?? expected);
     },
     beforeStopping: parts.beforeStopping,
     async spent(call) {
+      if (!call.estimated) context?.counted(call.usage);
       await reportUsage(call, model, emit);
       parts.settled();
     },
@@ -149,6 +161,18 @@ export function startRun(parts: RunParts): Run {
       return boundOutput({ content: parts.redactor?.text(content) ?? content, toolName, maxBytes, log });
     },
     keepImages: (images) => keepImages(images, log),
+  };
+}
+
+/** What the model is told and given, as of now. */
+function shownOf({ offer, toolLimits, broker }: RunParts): Pick<Offer, "system" | "tools"> {
+  return {
+    get system() {
+      return offer.system;
+    },
+    get tools() {
+      return answerable(limited(offer.tools, toolLimits), broker);
+    },
   };
 }
 
@@ -180,28 +204,6 @@ function carriesSecret(redactor: Redactor): NonNullable<Permitter["refuses"]> {
 function answerable(tools: readonly Tool[], broker: Broker): readonly Tool[] {
   const cannot = tools.some(({ needs }) => needs && !broker.canAnswer(needs));
   return cannot ? tools.filter(({ needs }) => !needs || broker.canAnswer(needs)) : tools;
-}
-
-async function reportUsage(call: ModelCall, model: SessionModel, emit: Emit): Promise<void> {
-  const { turnId, usage, durationMs, attempts, estimated, timeToFirstTokenMs, finishReason } = call;
-  void emit("assistant.usage", {
-    model: model.model,
-    ...usage,
-    duration: Math.round(durationMs),
-    ...(timeToFirstTokenMs !== undefined && { timeToFirstTokenMs: Math.round(timeToFirstTokenMs) }),
-    finishReason,
-  });
-  // Not awaited: the reply that follows it in the log is.
-  void emit("troupe.usage", {
-    turnId,
-    provider: model.providerId,
-    model: model.model,
-    ...usage,
-    costUsd: model.costOf(usage),
-    durationMs: Math.round(durationMs),
-    attempts,
-    ...(estimated && { estimated }),
-  });
 }
 
 async function keepImages(images: readonly Image[], log: SessionLog): Promise<BinaryReference[]> {

@@ -18,7 +18,7 @@ export interface OutputContract {
   check(text: string): Promise<TypedOutput>;
 }
 
-export type TypedOutput =
+type TypedOutput =
   | { readonly ok: true; readonly value: Json }
   /** `problem` is worded for the agent; `payload` is what it said. */
   | { readonly ok: false; readonly problem: string; readonly payload: string };

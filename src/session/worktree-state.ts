@@ -84,7 +84,7 @@ export async function tipOf(record: OpenRecord, { folder, disk, signal }: Worktr
 }
 
 /** The commit from which on the main tree has nothing of the worktree. */
-export const startOf = ({ merged, base }: WorktreeRecord): string => merged ?? base;
+const startOf = ({ merged, base }: WorktreeRecord): string => merged ?? base;
 
 export interface UnmergedWork {
   readonly ahead: number;

@@ -32,7 +32,7 @@ const agent = (name: string, more: Partial<AgentDefinition> = {}): AgentDefiniti
 });
 
 /** A main agent with these agents to direct, all on one scripted model. */
-export async function troupe(
+async function troupe(
   steps: Parameters<typeof stage>[0],
   agents: readonly AgentDefinition[] = [agent("explorer"), agent("writer")],
   more: Parameters<typeof stage>[1] & { limits?: Partial<CompanyOptions["limits"]>; multiTurn?: boolean } = {},

@@ -19,7 +19,7 @@ export interface SkillPlaces {
   readonly builtin?: string;
 }
 
-export interface PluginSkills {
+interface PluginSkills {
   readonly name: string;
   readonly version?: string;
   readonly skillFolders: readonly string[];

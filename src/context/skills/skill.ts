@@ -2,7 +2,7 @@
 import type { ItemTrust, PinnedItem } from "../../lib/pinned-item.ts";
 import type { EventData } from "../../protocol/event.ts";
 
-export type SkillOrigin = EventData<"session.skills_loaded">["skills"][number]["source"];
+type SkillOrigin = EventData<"session.skills_loaded">["skills"][number]["source"];
 
 export interface Skill {
   readonly name: string;

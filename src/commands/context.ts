@@ -1,0 +1,8 @@
+import { defineCommand } from "./command.ts";
+
+export const context = defineCommand({
+  name: "context",
+  summary: "Show what fills the window of the model",
+  needs: ["context"],
+  run: async (_, { context: port }) => ({ kind: "completed", text: await port.report() }),
+});

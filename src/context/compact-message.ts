@@ -1,0 +1,70 @@
+/** The new beginning of a conversation that was summarised. The same event gives the same words, live or read back. */
+import { quoted } from "../lib/quoting.ts";
+import { clip } from "../lib/text.ts";
+import leadIn from "./compact-lead-in.md";
+
+/** Of the window, in characters: what users said, and the summary. */
+const SAID_SHARE = 0.1;
+const MAX_SAID_CHARACTERS = 40_000;
+const MIN_SAID_CHARACTERS = 2_000;
+const MAX_MESSAGE_CHARACTERS = 4_000;
+const SUMMARY_SHARE = 0.15;
+const MAX_SUMMARY_CHARACTERS = 80_000;
+const MIN_SUMMARY_CHARACTERS = 4_000;
+const CHARACTERS_PER_TOKEN = 4;
+
+export function beginning(what: {
+  /** All that users said before, oldest first. */
+  readonly said: readonly string[];
+  readonly summary: string;
+  readonly tokenLimit: number | undefined;
+}): string {
+  const { said, summary, tokenLimit } = what;
+  const earlier = boundedSayings(said, share(tokenLimit, SAID_SHARE, [MIN_SAID_CHARACTERS, MAX_SAID_CHARACTERS]));
+  return [
+    leadIn.trim(),
+    ...earlier,
+    // What is in it was fenced when it was made; here it only may not end what is around it.
+    `<summary>\n${quoted(clip(summary, summaryCharacters(tokenLimit))).replace(AROUND, "&lt;")}\n</summary>`,
+  ].join("\n\n");
+}
+
+/** How long a summary may be for a window of this size. */
+export function summaryCharacters(tokenLimit: number | undefined): number {
+  return share(tokenLimit, SUMMARY_SHARE, [MIN_SUMMARY_CHARACTERS, MAX_SUMMARY_CHARACTERS]);
+}
+
+/** What is kept of one message of a user. */
+export function saying(text: string): string {
+  const left = text.length - MAX_MESSAGE_CHARACTERS;
+  return left <= 0 ? text : clip(text, MAX_MESSAGE_CHARACTERS, ` … [${left} more characters left out]`);
+}
+
+const AROUND = /<(?=[\s/]*(?:summary|user_message)\b)/gi;
+const OUR_TAGS = /<(?=[\s/]*(?:summary|user_message|todos|agents|plan|focus)\b)/gi;
+
+/** Text of others, in which none of the tags around it begins or ends. */
+export function fenced(text: string): string {
+  return quoted(text).replace(OUR_TAGS, "&lt;");
+}
+
+/** The first message and the newest ones, as many as there is room for; what is left out is said where it was. */
+function boundedSayings(said: readonly string[], maxCharacters: number): string[] {
+  const [first, ...others] = said.map((text) => saying(text));
+  if (first === undefined) return [];
+  let room = maxCharacters - first.length;
+  let from = others.length;
+  while (from > 0 && (others[from - 1]?.length ?? 0) <= room) {
+    from--;
+    room -= others[from]?.length ?? 0;
+  }
+  const leftOut = from === 0 ? [] : [`(${from} of the user's messages are left out here for want of room.)`];
+  return [tagged(first), ...leftOut, ...others.slice(from).map(tagged)];
+}
+
+const tagged = (text: string): string => `<user_message>\n${fenced(text)}\n</user_message>`;
+
+function share(tokenLimit: number | undefined, part: number, [least, most]: readonly [number, number]): number {
+  if (tokenLimit === undefined || !Number.isFinite(tokenLimit)) return most;
+  return Math.max(least, Math.min(most, Math.floor(tokenLimit * CHARACTERS_PER_TOKEN * part)));
+}

@@ -1,0 +1,27 @@
+/** What a model is shown so that it writes the summary. */
+import { clip } from "../lib/text.ts";
+import type { Message } from "../protocol/message.ts";
+import { fenced } from "./compact-message.ts";
+import prompt from "./compact-prompt.md";
+import { replacedMessages, replacementsToFit } from "./compact-shorten.ts";
+
+const MAX_FOCUS_CHARACTERS = 2_000;
+
+/**
+ * The messages themselves, so that the provider's cache knows them, and the request for a summary. Where they would
+ * not fit, results are shortened and old turns left out: a summary of most is better than none of all.
+ */
+export function summaryRequest(
+  messages: readonly Message[],
+  options: { readonly maxTokens: number; readonly focus?: string | undefined },
+): readonly Message[] {
+  const { maxTokens, focus = "" } = options;
+  const shown = replacedMessages(messages, replacementsToFit(messages, maxTokens));
+  return [...shown, { role: "user", content: summaryPrompt(focus.trim()) }];
+}
+
+function summaryPrompt(focus: string): string {
+  if (focus === "") return prompt.trim();
+  const wanted = `The user wants this above all to be kept:\n<focus>\n${fenced(clip(focus, MAX_FOCUS_CHARACTERS))}\n</focus>`;
+  return `${prompt.trim()}\n\n${wanted}`;
+}

@@ -1,0 +1,90 @@
+/**
+ * Makes messages fit without a model: the oldest large results are shortened first, then all, then the oldest turns
+ * are left out. What is missing is marked where it was. Users' messages stay, and so does every pair of call and result.
+ */
+import { firstCharacters } from "../lib/text.ts";
+import type { Message, ToolMessage, UserMessage } from "../protocol/message.ts";
+import { turnStart } from "./compact-cut.ts";
+import { messageTokens } from "./compact-tokens.ts";
+
+/** Instead of a message: another, or none. */
+export type Replacements = ReadonlyMap<Message, ToolMessage | "left out">;
+
+const LARGE_CHARACTERS = 2_000;
+const KEPT_CHARACTERS = 400;
+
+/** What must be replaced, beside what was replaced before, until at most this many tokens are left. */
+export function replacementsToFit(
+  messages: readonly Message[],
+  maxTokens: number,
+  before: Replacements = new Map(),
+): Replacements {
+  const replaced = new Map(before);
+  const shown = (message: Message): number => {
+    const instead = replaced.get(message);
+    return instead === "left out" ? 0 : messageTokens(instead ?? message);
+  };
+  let excess = messages.reduce((sum, message) => sum + shown(message), 0) - maxTokens;
+  const replace = (message: Message, instead: ToolMessage | "left out"): void => {
+    excess -= shown(message);
+    replaced.set(message, instead);
+    excess += shown(message);
+  };
+  const lastTurn = lastTurnOf(messages);
+  const shorten = (candidates: readonly Message[], above: number): void => {
+    for (const message of candidates) {
+      if (excess <= 0) return;
+      if (message.role === "tool" && !replaced.has(message) && message.content.length > above)
+        replace(message, shortened(message));
+    }
+  };
+  shorten(messages.slice(0, lastTurn), LARGE_CHARACTERS);
+  shorten(messages, KEPT_CHARACTERS * 2);
+  for (let index = 0; index < lastTurn && excess > 0; index++) {
+    const message = messages[index];
+    if (message?.role !== "assistant" && message?.role !== "tool") continue;
+    // A reply and its results go together: the results follow it in the list.
+    do replace(messages[index] as Message, "left out");
+    while (messages[index + 1]?.role === "tool" && ++index);
+  }
+  return replaced;
+}
+
+/** The messages with what stands for them, and a mark where some are missing. */
+export function replacedMessages(messages: readonly Message[], replaced: Replacements): readonly Message[] {
+  if (replaced.size === 0) return messages;
+  const shown: Message[] = [];
+  let missing = 0;
+  const mark = (): void => {
+    if (missing > 0) shown.push(leftOut(missing));
+    missing = 0;
+  };
+  for (const message of messages) {
+    const instead = replaced.get(message);
+    if (instead === "left out") missing++;
+    else {
+      mark();
+      shown.push(instead ?? message);
+    }
+  }
+  mark();
+  return shown;
+}
+
+function shortened(message: ToolMessage): ToolMessage {
+  const { images: _, ...rest } = message;
+  const removed = message.content.length - KEPT_CHARACTERS;
+  const mark = `[${removed} more characters of this result were left out to make room; call the tool again if you need them]`;
+  return { ...rest, content: `${firstCharacters(message.content, KEPT_CHARACTERS)}\n${mark}` };
+}
+
+function leftOut(count: number): UserMessage {
+  return { role: "user", content: `[${count} earlier messages were left out here to make room.]` };
+}
+
+/** Where the last reply begins, with its results and whatever came after; the length when there is none. */
+function lastTurnOf(messages: readonly Message[]): number {
+  let end = messages.length;
+  while (messages[end - 1]?.role === "user") end--;
+  return end === 0 ? messages.length : turnStart(messages, end);
+}

@@ -1,0 +1,91 @@
+/** What a model wrote as a summary, brought into one form whatever it made of the request. */
+import { clip } from "../lib/text.ts";
+import { fenced } from "./compact-message.ts";
+
+const SUMMARY_SECTIONS = [
+  "overview",
+  "history",
+  "work_done",
+  "technical_details",
+  "important_files",
+  "next_steps",
+  "checkpoint_title",
+] as const;
+export type SummarySection = (typeof SUMMARY_SECTIONS)[number];
+
+/** What stands beside the summary because no model is trusted to remember it. */
+export interface Standing {
+  readonly todos?: string;
+  readonly agents?: string;
+  readonly plan?: string;
+}
+
+export interface Summary {
+  readonly title: string;
+  /** All sections in their tags, then what stands. */
+  readonly content: string;
+}
+
+const MAX_TITLE_CHARACTERS = 80;
+const MAX_STANDING_CHARACTERS = 6_000;
+
+/** Undefined when there is nothing in it. */
+export function readSummary(
+  text: string,
+  options: { readonly standing: Standing; readonly maxCharacters: number },
+): Summary | undefined {
+  const found = sectionsOf(text);
+  const overview = found.overview ?? withoutTags(text);
+  if (overview === "") return undefined;
+  const title = clip(oneLine(found.checkpoint_title ?? overview), MAX_TITLE_CHARACTERS);
+  const written = { ...found, overview, history: found.history ?? "(not told)", checkpoint_title: title };
+  const beside = standingBlocks(options.standing);
+  const room = Math.max(0, options.maxCharacters - beside.reduce((sum, block) => sum + block.length + 2, 0));
+  const names = SUMMARY_SECTIONS.filter((name) => (written[name] ?? "") !== "");
+  const perSection = fairShare(
+    names.map((name) => fenced(written[name] ?? "").length),
+    room - names.length * TAG_CHARACTERS,
+  );
+  const blocks = names.map((name) => `<${name}>\n${clip(fenced(written[name] ?? ""), perSection)}\n</${name}>`);
+  return { title, content: [...blocks, ...beside].join("\n\n") };
+}
+
+/** The sections of a summary. A text that broke off has what there is of its last one. */
+export function sectionsOf(text: string): Partial<Record<SummarySection, string>> {
+  const found: Partial<Record<SummarySection, string>> = {};
+  for (const name of SUMMARY_SECTIONS) {
+    const start = text.indexOf(`<${name}>`);
+    if (start === -1) continue;
+    const rest = text.slice(start + name.length + 2);
+    const end = rest.search(new RegExp(`</${name}>|<(?:${SUMMARY_SECTIONS.join("|")})>`));
+    const content = (end === -1 ? rest : rest.slice(0, end)).trim();
+    if (content !== "") found[name] = content;
+  }
+  return found;
+}
+
+const TAG_CHARACTERS = 48;
+
+/** The longest that all texts may be so that together they fit: short ones leave their share to long ones. */
+function fairShare(lengths: readonly number[], room: number): number {
+  let left = Math.max(0, room);
+  const sorted = [...lengths].sort((a, b) => a - b);
+  for (const [index, length] of sorted.entries()) {
+    const each = Math.floor(left / (sorted.length - index));
+    if (length > each) return each;
+    left -= length;
+  }
+  return Number.MAX_SAFE_INTEGER;
+}
+
+function standingBlocks(standing: Standing): string[] {
+  return (["plan", "todos", "agents"] as const).flatMap((name) => {
+    const text = standing[name]?.trim() ?? "";
+    return text === "" ? [] : [`<${name}>\n${fenced(clip(text, MAX_STANDING_CHARACTERS))}\n</${name}>`];
+  });
+}
+
+const withoutTags = (text: string): string =>
+  text.replace(new RegExp(`</?(?:${SUMMARY_SECTIONS.join("|")})>`, "g"), "").trim();
+
+const oneLine = (text: string): string => text.split("\n", 1)[0]?.replace(/\s+/g, " ").trim() || "Conversation";

@@ -1,0 +1,86 @@
+/** How full the context of an agent is, and what was done about it. */
+import * as z from "zod";
+import { barrier, count, ephemeral, event, text } from "./define-event.ts";
+
+const Trigger = z.enum(["threshold", "context_limit_retry", "manual", "memory_pressure", "model_switch"]);
+export type CompactionTrigger = z.infer<typeof Trigger>;
+
+const breakdown = {
+  systemTokens: count.exactOptional(),
+  conversationTokens: count.exactOptional(),
+  toolDefinitionsTokens: count.exactOptional(),
+};
+
+export const contextEvents = [
+  event(
+    "session.usage_info",
+    () =>
+      z.object({
+        currentTokens: count,
+        messagesLength: count,
+        tokenLimit: count,
+        ...breakdown,
+        isInitial: z.boolean().exactOptional(),
+      }),
+    ephemeral,
+  ),
+  event("session.compaction_start", () =>
+    z.object({
+      ...breakdown,
+      currentTokens: count.exactOptional(),
+      tokenLimit: count.exactOptional(),
+      model: text.exactOptional(),
+      trigger: Trigger.exactOptional(),
+    }),
+  ),
+  /**
+   * With `success`, the first `messagesRemoved + 1` messages of the conversation are one from here on, made of what the
+   * user said in them and of `summaryContent`. Everything needed for that is in this one event.
+   */
+  event(
+    "session.compaction_complete",
+    () =>
+      z.object({
+        success: z.boolean(),
+        error: text.exactOptional(),
+        statusCode: count.exactOptional(),
+        trigger: Trigger.exactOptional(),
+        customInstructions: text.exactOptional(),
+        preCompactionTokens: count.exactOptional(),
+        postCompactionTokens: count.exactOptional(),
+        preCompactionMessagesLength: count.exactOptional(),
+        messagesRemoved: count.exactOptional(),
+        tokensRemoved: count.exactOptional(),
+        summaryContent: text.exactOptional(),
+        checkpointNumber: count.exactOptional(),
+        checkpointPath: text.exactOptional(),
+        requestId: text.exactOptional(),
+        ...breakdown,
+        tokenLimit: count.exactOptional(),
+        compactionTokensUsed: z
+          .object({
+            inputTokens: count.exactOptional(),
+            outputTokens: count.exactOptional(),
+            cacheReadTokens: count.exactOptional(),
+            cacheWriteTokens: count.exactOptional(),
+            duration: count.exactOptional(),
+            model: text.exactOptional(),
+          })
+          .exactOptional(),
+      }),
+    barrier,
+  ),
+  /** A request was made to fit by leaving out parts of it. The conversation itself is as it was. */
+  event("session.truncation", () =>
+    z.object({
+      performedBy: text,
+      tokenLimit: count,
+      preTruncationTokensInMessages: count,
+      preTruncationMessagesLength: count,
+      postTruncationTokensInMessages: count,
+      postTruncationMessagesLength: count,
+      tokensRemovedDuringTruncation: count,
+      messagesRemovedDuringTruncation: count,
+    }),
+  ),
+] as const;

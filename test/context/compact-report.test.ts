@@ -1,0 +1,96 @@
+import { describe, expect, it } from "vitest";
+import type { Message } from "../../src/protocol/message.ts";
+import { compactionOptions, DEFAULT_COMPACTION } from "../../src/session/compaction-options.ts";
+import { contextReport, contextText } from "../../src/session/context-report.ts";
+import { Meter } from "../../src/session/context-usage.ts";
+import { standingOf } from "../../src/session/standing.ts";
+import type { Registry } from "../../src/tasks/registry.ts";
+import type { Tool } from "../../src/tools/tool.ts";
+import { echo } from "../support/stage.ts";
+
+const model = {
+  provider: { id: "faux", stream: () => [] as never },
+  providerId: "faux",
+  model: "faux-1",
+  costOf: () => 0,
+};
+const remote: Tool = { ...echo, name: "docs-search", from: { kind: "mcp", serverName: "docs", toolName: "search" } };
+const result = (number: number, characters: number): Message[] => [
+  {
+    role: "assistant",
+    content: "",
+    calls: [{ toolCallId: `c${number}`, name: "view", arguments: { path: `file-${number}.ts` } }],
+  },
+  { role: "tool", toolCallId: `c${number}`, content: "x".repeat(characters), isError: false },
+];
+
+describe("what fills the window", () => {
+  it("is told by kind, and the ten largest results by what was called", () => {
+    const shown = {
+      system: `You are.\n<custom_instructions>\n${"i".repeat(400)}\n</custom_instructions>`,
+      tools: [echo, remote],
+    };
+    const messages: Message[] = [
+      { role: "user", content: "lead-in <summary>s</summary>" },
+      { role: "user", content: "go" },
+      ...Array.from({ length: 12 }, (_, index) => result(index, index * 400)).flat(),
+    ];
+    const meter = new Meter();
+    const usage = meter.measure({ model, offer: shown, history: { tokens: 7_000, length: messages.length } });
+    const report = contextReport({ model, shown, messages, usage, meter, options: DEFAULT_COMPACTION });
+    expect(report.parts.map(({ kind }) => kind)).toEqual([
+      ...["system", "instructions", "tools", "mcp", "summary", "user", "assistant", "results"],
+    ]);
+    expect(report.totalTokens).toBe(report.parts.reduce((sum, { tokens }) => sum + tokens, 0));
+    expect(report.largest).toHaveLength(10);
+    expect(report.largest[0]).toEqual({ label: "view file-11.ts", tokens: 1_104 });
+    expect(report).toMatchObject({ tokenLimit: 128_000, compactionThreshold: 102_400, bufferTokens: 6_400 });
+    expect(contextText(report)).toContain("tools of docs");
+    expect(contextText(report)).toMatch(/^Context of faux-1: about [\d,]+ of 128,000 tokens/);
+  });
+});
+
+describe("the thresholds", () => {
+  it("are 0.80 and 0.95 unless a program or the environment says something sensible", () => {
+    expect(compactionOptions({})).toEqual({ enabled: true, backgroundThreshold: 0.8, bufferThreshold: 0.95 });
+    const environment = { COPILOT_BACKGROUND_COMPACTION_THRESHOLD: "0.5", COPILOT_BUFFER_EXHAUSTION_THRESHOLD: "7" };
+    expect(compactionOptions(environment)).toEqual({ enabled: true, backgroundThreshold: 0.5, bufferThreshold: 0.95 });
+    expect(compactionOptions(environment, { enabled: false, bufferThreshold: 0.4 })).toEqual({
+      enabled: false,
+      backgroundThreshold: 0.4,
+      bufferThreshold: 0.4,
+    });
+  });
+});
+
+describe("what stands beside a summary", () => {
+  const tasks = {
+    list: () => [
+      { id: "scout", agentType: "explore", status: "running", description: "look\naround", relation: "child" },
+      { id: "other", agentType: "task", status: "idle", description: "build", relation: "other" },
+    ],
+  } as unknown as Registry;
+  const readTodos = async () => [
+    { id: "a", status: "done", title: "first" },
+    { id: "b", status: "pending", title: "second" },
+  ];
+
+  it("is the todos, open ones first, and who works or waits, with ids", async () => {
+    expect(await standingOf("session-1", { readTodos, tasks })).toEqual({
+      todos: "- b [pending] second\n- a [done] first",
+      agents: "- agent_id: scout (explore), running: look around\n- agent_id: other (task), idle: build",
+    });
+  });
+
+  it("is only what works for it where another agent than the main one is meant", async () => {
+    expect(await standingOf("session-1/scout", { readTodos, tasks })).toEqual({
+      agents: "- agent_id: scout (explore), running: look around",
+    });
+  });
+
+  it("is bounded, and nothing where nothing can be read", async () => {
+    const many = async () => Array.from({ length: 500 }, (_, index) => ({ id: `t${index}`, status: "pending" }));
+    expect((await standingOf("s", { readTodos: many })).todos?.split("\n").at(-1)).toBe("- and 400 more");
+    expect(await standingOf("s", { readTodos: () => Promise.reject(new Error("gone")) })).toEqual({});
+  });
+});
