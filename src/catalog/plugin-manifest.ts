@@ -25,7 +25,7 @@ export type ManifestRead =
   | { readonly ok: false; readonly path: string; readonly problem: string };
 
 /** Where a manifest may lie, in order. */
-export const MANIFEST_PATHS = [
+const MANIFEST_PATHS = [
   "plugin.json",
   ".github/plugin.json",
   ".claude-plugin/plugin.json",

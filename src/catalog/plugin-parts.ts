@@ -6,7 +6,7 @@ import { clip } from "../lib/text.ts";
 import type { Manifest, Part } from "./plugin-manifest.ts";
 
 /** A file with a part of the configuration, or the part itself as the manifest has it. */
-export type PluginPart =
+type PluginPart =
   | { readonly kind: "file"; readonly path: string }
   | { readonly kind: "inline"; readonly value: Readonly<Record<string, unknown>> };
 

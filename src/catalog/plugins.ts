@@ -23,7 +23,7 @@ export interface Plugin extends PluginParts {
 }
 
 /** `flag` was named for this run, `settings` by the user's settings, `installed` lies in the state root. */
-export type PluginOrigin = "flag" | "settings" | "installed";
+type PluginOrigin = "flag" | "settings" | "installed";
 
 export interface PluginNotice {
   readonly kind: "broken" | "untrusted" | "changed" | "clash" | "limit" | "part";

@@ -42,7 +42,7 @@ export interface SettingsRule {
   readonly source: { readonly name: string; readonly line: number };
 }
 
-export interface RawSetting {
+interface RawSetting {
   readonly scope: Scope;
   readonly file: string;
   readonly line: number;
@@ -55,7 +55,7 @@ export const MAX_SETTINGS_BYTES = 256 * 1024;
 const PLACES = [".troupe", join(".github", "copilot")];
 const NAMES = { project: "settings.json", local: "settings.local.json" } as const;
 
-export const userSettingsPath = (stateRoot: string): string => join(stateRoot, "settings.json");
+const userSettingsPath = (stateRoot: string): string => join(stateRoot, "settings.json");
 
 /** A person's own file that is wrong is an error that names the line; a project's is left out with a notice. */
 export function loadSettings(request: SettingsRequest): LoadedSettings {

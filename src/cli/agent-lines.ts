@@ -42,3 +42,33 @@ function endText(member: Member): string {
   ].join(", ");
   return error === undefined ? facts : `${facts}: ${clip(error, 200)}`;
 }
+
+/** Which calls did not succeed. A denial that a warning has told of is not told twice. */
+export class CallEnds {
+  readonly #names = new Map<string, string>();
+  readonly #told: string[] = [];
+
+  failureIn(event: SessionEvent): string | undefined {
+    const who = event.agentId === undefined ? "" : `${event.agentId}: `;
+    if (event.type === "session.warning" && event.data.warningType === "permission_denied") {
+      const [, toolName = ""] = /^(\S+) denied \(/.exec(event.data.message) ?? [];
+      this.#told.push(`${who}${toolName}`);
+    }
+    if (event.type === "tool.execution_start") this.#names.set(event.data.toolCallId, event.data.toolName);
+    if (event.type !== "tool.execution_complete") return undefined;
+    const { toolCallId, success, error } = event.data;
+    const what = `${who}${this.#names.get(toolCallId) ?? "a tool"}`;
+    this.#names.delete(toolCallId);
+    if (success || error?.code === "interrupted") return undefined;
+    const isDenied = error?.code === "denied" || error?.code === "rejected";
+    if (isDenied && this.#isTold(what)) return undefined;
+    const [reason = ""] = (error?.message ?? "").trim().split("\n");
+    return `${what} ${isDenied ? "denied" : "failed"}: ${clip(reason, 120)}`;
+  }
+
+  #isTold(what: string): boolean {
+    const place = this.#told.indexOf(what);
+    if (place >= 0) this.#told.splice(place, 1);
+    return place >= 0;
+  }
+}

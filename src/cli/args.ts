@@ -56,7 +56,12 @@ export function parse(argv: readonly string[]): Arguments {
     list(name) {
       const given = [values[name] ?? []].flat().filter((value) => typeof value === "string");
       const isVerbatim = options.find((option) => option.name === name)?.verbatim ?? false;
-      return isVerbatim ? given : given.flatMap(splitRules);
+      if (isVerbatim) return given;
+      return given.flatMap((value) => {
+        const parts = splitRules(value);
+        if (parts.length === 0) throw usage(`--${name} needs a value, and "${value}" is none.`);
+        return parts;
+      });
     },
     has: (name) => values[name] === true,
     amount(name, kind) {
@@ -90,7 +95,15 @@ function unknownFlag(flag: string): TroupeError {
   return usage(`Unknown flag ${flag}.${close ? ` Did you mean --${close}?` : ""}`);
 }
 
-/** `a, b(c, d)` is two rules: commas inside parentheses belong to the rule. */
+/** `a, b(c, d)` is two rules: commas inside parentheses belong to the rule, to the end where one is never closed. */
 function splitRules(list: string): string[] {
-  return (list.match(/(?:\([^)]*\)|[^,(])+/g) ?? []).map((rule) => rule.trim()).filter(Boolean);
+  const rules = [""];
+  let depth = 0;
+  for (const character of list) {
+    if (character === "(") depth++;
+    if (character === ")") depth = Math.max(0, depth - 1);
+    if (character === "," && depth === 0) rules.push("");
+    else rules.push(`${rules.pop()}${character}`);
+  }
+  return rules.map((rule) => rule.trim()).filter(Boolean);
 }

@@ -19,6 +19,7 @@ Usage:
   troupe agents list|show|new|check  who can be given work here
   troupe undo [turn|--list]          take back the file changes of the last tool call, or of the whole turn
   troupe mcp list|get|add|remove|enable|disable|approve|login|logout
+  troupe memory list|show|add|edit|accept|remove|export|import|undo
   troupe trust [folder]|list|remove  show what a folder would run, and trust it
   troupe models                      which models can be used, and why not the rest
 ${flags.join("\n")}

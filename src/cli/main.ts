@@ -38,6 +38,8 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
       return (await import("./models.ts")).modelsCommand(given, launcher);
     case "undo":
       return (await import("./undo.ts")).undoCommand(given);
+    case "memory":
+      return (await import("./memory.ts")).memoryCommand(given);
     case "trust":
       return (await import("./trust.ts")).trustCommand(given);
     case "mcp":
@@ -103,6 +105,7 @@ function unknownCommand(given: Arguments): TroupeError {
     "undo",
     "trust",
     "mcp",
+    "memory",
     "help",
   ]);
   if (close) return usage(`Unknown command "${given.words[0]}". Did you mean troupe ${close}?`);
@@ -136,7 +139,31 @@ function report(error: unknown): ExitCode {
     say(withHint(error.message, error.hint));
     return exitCodes.provider;
   }
+  const trouble = fileTrouble(error);
+  if (trouble !== undefined) {
+    say(trouble);
+    return exitCodes.failed;
+  }
   const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
   sayLines(`this is a defect in troupe, please report it:\n${detail}`);
   return exitCodes.failed;
 }
+
+/** What the disk refuses is for the person to mend, not a defect. */
+function fileTrouble(error: unknown): string | undefined {
+  const { code = "", path, syscall = "" } = error instanceof Error ? (error as NodeJS.ErrnoException) : {};
+  const reason = refusals.get(code);
+  if (reason === undefined || path === undefined) return undefined;
+  const verb = /^(scandir|opendir|stat|lstat|read|readlink|access)$/.test(syscall) ? "read" : "write";
+  return withHint(`Cannot ${verb} ${path}: ${reason}.`, "TROUPE_HOME names the folder where troupe keeps its files.");
+}
+
+const refusals: ReadonlyMap<string, string> = new Map([
+  ["EACCES", "permission denied"],
+  ["EPERM", "permission denied"],
+  ["EROFS", "the disk is read-only"],
+  ["ENOENT", "there is no such folder"],
+  ["ENOTDIR", "a part of the path is no folder"],
+  ["ENOSPC", "the disk is full"],
+  ["EDQUOT", "the disk quota is used up"],
+]);

@@ -125,7 +125,12 @@ async function list({ given, around }: Call): Promise<void> {
 async function get({ given, name, around }: Call): Promise<void> {
   const { administration, print } = around;
   const view = await checked(await find(name, administration), given, administration);
-  if (isJson(given)) return print(`${JSON.stringify(view, undefined, 2)}\n`);
+  print(isJson(given) ? `${JSON.stringify(view, undefined, 2)}\n` : serverText(view));
+  if (view.status === undefined || view.status === "connected") return;
+  throw new TroupeError("failed", `There is no connection to ${name}: ${view.error ?? view.status}`);
+}
+
+function serverText(view: CheckedView): string {
   const tools = view.tools.map((tool) => `  ${tool.name}${tool.state === "ok" ? "" : ` (${marks[tool.state]})`}`);
   const lines = [
     `${view.name}: ${statusOf(view)}`,
@@ -134,7 +139,7 @@ async function get({ given, name, around }: Call): Promise<void> {
     ...Object.entries(view.settings).map(([key, value]) => `  ${key}: ${shownSetting(value)}`),
     ...(tools.length > 0 ? [`tools, as last listed (${view.summary}):`, ...tools] : []),
   ];
-  print(sanitise(`${lines.join("\n")}\n`));
+  return sanitise(`${lines.join("\n")}\n`);
 }
 
 const marks = { changed: "changed since it was approved: blocked", new: "not approved yet" };
@@ -151,6 +156,9 @@ function entryOf(given: Arguments, rest: readonly string[]): object {
   if (first === "") throw usage("troupe mcp add needs a command or a url: troupe mcp add <name> -- <command>.");
   const wanted = given.choice("transport", ["stdio", "http", "sse"]);
   const isUrl = /^https?:\/\//i.test(first);
+  const [, scheme] = /^([a-z][a-z0-9+.-]*):\/\//i.exec(first) ?? [];
+  if (scheme !== undefined && !isUrl)
+    throw usage(`A url of a server begins with http:// or https://, not ${scheme}://.`);
   const transport = wanted ?? (isUrl ? "http" : "stdio");
   const names = given
     .text("tools")

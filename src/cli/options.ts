@@ -18,6 +18,7 @@ export interface Option {
     | "Permissions"
     | "Extensions"
     | "MCP"
+    | "Memory"
     | "Other";
 }
 
@@ -42,7 +43,7 @@ export const options: readonly Option[] = [
   { name: "name", value: "name", group: "Session", help: "give the session a name" },
   { name: "session", value: "id|name", group: "Session", help: "for undo, tasks: not the last session here" },
   { name: "list", group: "Session", help: "for undo: show what can be taken back" },
-  { name: "force", group: "Session", help: "for undo, tasks discard: also what would be lost" },
+  { name: "force", group: "Session", help: "for undo, tasks discard, sessions delete: also what would be lost" },
 
   {
     name: "model",
@@ -150,6 +151,14 @@ export const options: readonly Option[] = [
   { name: "tools", value: "names", group: "MCP", help: "for mcp add: only these of its tools" },
   { name: "timeout", value: "ms", group: "MCP", help: "for mcp add: how long to wait for it (default 30000)" },
   { name: "connect", group: "MCP", help: "for mcp list, get and add: connect to the servers" },
+
+  { name: "scope", value: "scope", group: "Memory", help: "for memory: repository (default) or user" },
+  { name: "subject", value: "text", group: "Memory", help: "for memory add and edit: what it is about" },
+  { name: "citations", value: "text", group: "Memory", help: "for memory add and edit: where it can be seen" },
+  { name: "reason", value: "text", group: "Memory", help: "for memory add and edit: why it is worth knowing" },
+  { name: "expires", value: "days", group: "Memory", help: "for memory add and edit: after so many days, or never" },
+  { name: "supersedes", value: "id", group: "Memory", help: "for memory add: the fact it replaces" },
+  { name: "purge", group: "Memory", help: "for memory remove: leave no trace of it" },
 
   { name: "help", short: "h", group: "Other", help: "show this text" },
   { name: "version", short: "v", group: "Other", help: "show the version" },

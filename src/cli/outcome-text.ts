@@ -42,11 +42,16 @@ export function finalLines(what: {
   silent: boolean;
 }): string[] {
   const { session, outcome, verdict, silent } = what;
-  const isGood = verdict === undefined || verdict.kind === "complete" || verdict.kind === "aborted";
-  const judged = isGood ? [] : [`autopilot: ${verdictText(verdict)}`];
-  const trouble = [...troubleOf(outcome), ...judged];
+  const trouble = [...troubleOf(outcome), ...judgement(session, verdict, { silent })];
   const resume = outcome.kind === "done" || !session.isKept ? [] : [`to go on: troupe --resume ${session.id} -p "…"`];
   return [...trouble, ...(silent ? [] : [usageLine(session), ...resume])];
+}
+
+/** Bad news is told in any case. */
+function judgement(session: Session, verdict: Verdict | undefined, { silent }: { silent: boolean }): string[] {
+  if (verdict === undefined || verdict.kind === "aborted" || (verdict.kind === "complete" && silent)) return [];
+  if (verdict.kind === "left" || session.modes.current === "autopilot") return [`autopilot: ${verdictText(verdict)}`];
+  return [verdict.kind === "complete" ? "the check passed" : verdictText(verdict)];
 }
 
 function troubleOf(outcome: Outcome): string[] {

@@ -1,6 +1,6 @@
 import { clip, plural, sanitiseLine } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
-import { agentLine, nameOf } from "./agent-lines.ts";
+import { agentLine, CallEnds, nameOf } from "./agent-lines.ts";
 import { screen, type Terminal } from "./screen.ts";
 import { seconds, Tree, toolText, treeLines } from "./tree.ts";
 
@@ -36,6 +36,7 @@ export function progress(options: ProgressOptions): Progress {
   const wanted = (needed: LogLevel): boolean => levels.indexOf(level) >= levels.indexOf(needed);
   const started = now();
   const tree = new Tree();
+  const ends = new CallEnds();
   let turn = 0;
   let doing = "";
   let waitedFor = "";
@@ -103,6 +104,8 @@ export function progress(options: ProgressOptions): Progress {
       if (silent) return;
       const report = describe(event);
       if (report && wanted(report.level)) line(report.text);
+      const failure = ends.failureIn(event);
+      if (failure !== undefined && wanted("warning")) line(failure);
       if (wanted("debug")) line(`${event.type} ${clip(JSON.stringify(event.data), 200)}`);
       if (event.agentId === undefined && event.type !== "troupe.task_state") showMain(event);
       else showAgent(event);

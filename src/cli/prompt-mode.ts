@@ -15,7 +15,7 @@ import { say, sayLines } from "./say.ts";
 import { whileScheduled } from "./scheduled.ts";
 import { onInterrupt } from "./signals.ts";
 import { readPiped, withPiped } from "./stdin.ts";
-import { agentWaitMs, busyAgents, leftLines, progressOf, watch } from "./watching.ts";
+import { agentWaitMs, busyAgents, leftLines, progressOf, watch, whyLeft } from "./watching.ts";
 
 /** `troupe -p`: one prompt, one answer. stdout carries the answer (or the events) and nothing else. */
 export async function promptCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
@@ -30,12 +30,16 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
   const session = await openSession(runtime, given, request);
   // A reader that went away wants nothing more, of agents in the background neither.
   const out = output(process.stdout, () => void session.close());
-  const removeInterrupt = onInterrupt(() => void session.close());
+  let isInterrupted = false;
+  const removeInterrupt = onInterrupt(() => {
+    isInterrupted = true;
+    void session.close();
+  });
   try {
     const { outcome, verdict, said } = await run({ session, prompt, format, given, bar, out });
     const left = busyAgents(session);
     bar.stop();
-    if (format === "text" && outcome.kind === "done") out.answer(said ?? outcome.answer);
+    if (format === "text" && outcome.kind === "done") out.answer(said ?? (outcome.answer || summaryOf(verdict)));
     const exitCode = exitCodeOf(outcome, verdict);
     if (said !== undefined) await whileScheduled(session, { out, format, silent });
     await closeAfter(session, outcome);
@@ -44,7 +48,8 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
     await out.flushed();
     for (const line of finalLines({ session, outcome, verdict, silent })) sayLines(line);
     // Work that was cut off is no detail, unless that is what was asked for.
-    if (!silent || waitMs > 0) for (const line of leftLines(left, { sessionId: session.id, waitMs })) say(line);
+    const why = whyLeft({ isInterrupted: isInterrupted || outcome.kind === "aborted", waitMs });
+    if (!silent || waitMs > 0) for (const line of leftLines(left, { sessionId: session.id, why })) say(line);
     return out.failure ? unwritten(out.failure) : exitCode;
   } finally {
     removeInterrupt();
@@ -52,6 +57,10 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
     await runtime.close();
   }
 }
+
+/** An agent that ends with `task_complete` often has said all there. */
+const summaryOf = (verdict: Verdict | undefined): string =>
+  verdict && "summary" in verdict ? (verdict.summary ?? "") : "";
 
 /** An answer nobody got is no success. */
 function unwritten(failure: NodeJS.ErrnoException): ExitCode {

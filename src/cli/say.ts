@@ -16,5 +16,7 @@ export function sayLines(text: string): void {
 
 /** A sentence, then what to do about it. */
 export function withHint(message: string, hint: string | undefined): string {
-  return hint ? `${message.replace(/[.\s]+$/, "")}. ${hint}` : message;
+  if (!hint) return message;
+  const sentence = message.replace(/[.\s]+$/, "");
+  return `${sentence}${/[?!]$/.test(sentence) ? "" : "."} ${hint}`;
 }

@@ -12,7 +12,8 @@ const HELP = `Usage:
   troupe sessions show <id|name>     what was said and done
   troupe sessions search <words>     past questions and answers that hold all the words
   troupe sessions export <id|name>   the whole log as JSON lines, on stdout
-  troupe sessions delete <id|name>   the session and all its files
+  troupe sessions delete <id|name>   the session, all its files and its agents' worktrees;
+                                     --force: also work of theirs that was not merged
 `;
 
 /** `troupe sessions`: what is kept, and how to get it out or rid of it. */
@@ -38,7 +39,8 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
       return exportLog(runtime, await one());
     case "delete": {
       const sessionId = await one();
-      await runtime.store.remove(sessionId);
+      const { deleteSession } = await import("./session-delete.ts");
+      await deleteSession({ store: runtime.store, home: runtime.home, sessionId, force: given.has("force") });
       await write(`Deleted session ${sessionId}.\n`);
       return exitCodes.done;
     }

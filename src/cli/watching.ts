@@ -54,14 +54,19 @@ export function busyAgents(session: Session): readonly string[] {
   );
 }
 
+/** Why agents were left at work. */
+export function whyLeft(end: { readonly isInterrupted: boolean; readonly waitMs: number }): string {
+  if (end.isInterrupted) return "interrupted";
+  return `${end.waitMs === 0 ? "not waited for" : `not done after ${end.waitMs / 1000} s of waiting`}, and cut off`;
+}
+
 /** What to say of agents that were not waited for any longer. */
-export function leftLines(left: readonly string[], what: { sessionId: string; waitMs: number }): string[] {
+export function leftLines(left: readonly string[], what: { sessionId: string; why: string }): string[] {
   const [first] = left;
   if (first === undefined) return [];
-  const why = what.waitMs === 0 ? "not waited for" : `not done after ${what.waitMs / 1000} s of waiting`;
   const more = left.length > MAX_NAMED ? ` and ${left.length - MAX_NAMED} more` : "";
   return [
-    `${plural(left.length, "agent")} ${why}, and cut off: ${left.slice(0, MAX_NAMED).join(", ")}${more}`,
+    `${plural(left.length, "agent")} ${what.why}: ${left.slice(0, MAX_NAMED).join(", ")}${more}`,
     `to go on: troupe tasks resume ${first} --session ${what.sessionId}`,
   ];
 }

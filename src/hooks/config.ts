@@ -1,5 +1,5 @@
 /** From a configuration to hooks. A file loses its bad entries and says so; what stands in settings is right or an error. */
-import { isObject } from "../lib/json.ts";
+import { isObject, jsonTroublePlace } from "../lib/json.ts";
 import { nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { messageOf } from "./answer.ts";
@@ -27,8 +27,9 @@ const MAX_HOOKS_PER_FILE = 100;
 
 /** A file of hooks, or a settings file of another product with hooks among other things. */
 export function parseHookFile(text: string, place: ConfigPlace): ParsedHooks {
-  const json = readJson(text.replace(/^\uFEFF/, ""));
-  const problem = json.ok ? structureProblem(json.value) : json.error;
+  const content = text.replace(/^\uFEFF/, "");
+  const json = readJson(content);
+  const problem = json.ok ? structureProblem(json.value) : `${json.error}${jsonTroublePlace(content)}`;
   if (!json.ok || problem !== undefined) return rejected(place, `not used: ${problem}`);
   const { hooks = {}, disableAllHooks } = json.value as { hooks?: Record<string, unknown>; disableAllHooks?: boolean };
   if (disableAllHooks === true) return { definitions: [], notices: [], disableAllHooks: true };

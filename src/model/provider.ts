@@ -17,6 +17,8 @@ export interface ModelRequest {
   readonly reasoningEffort?: "low" | "medium" | "high" | "xhigh" | "max";
   /** Same for all calls of one conversation, so that a provider can keep its prompt cache warm. */
   readonly cacheKey?: string;
+  /** Who asks, when it is not the main agent. No wire sends it. */
+  readonly agent?: { readonly id: string; readonly name: string };
 }
 
 export interface ToolDefinition {

@@ -1,6 +1,6 @@
 /** The user's `providers.json`: what may stand in it, and an error that names file and field when something else does. */
 import * as z from "zod";
-import { isObject, parseJson } from "../lib/json.ts";
+import { isObject, jsonTroublePlace, parseJson } from "../lib/json.ts";
 import { nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { splitCommand } from "./key.ts";
@@ -85,7 +85,7 @@ export interface ProvidersFile {
 
 export function parseProvidersFile({ path, text }: { path: string; text: string }): ProvidersFile {
   const json = parseJson(text);
-  if (!json.ok) throw new TroupeError("configuration", `${path} is not JSON: ${json.error}`);
+  if (!json.ok) throw new TroupeError("configuration", `${path} is not JSON: ${json.error}${jsonTroublePlace(text)}`);
   const parsed = File.safeParse(withoutLists(json.value));
   if (!parsed.success) throw problem(path, parsed.error.issues[0]);
 

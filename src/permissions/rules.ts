@@ -81,6 +81,7 @@ export function parseRule(text: string, rule: { effect: RuleEffect; source: Rule
   if (trimmed.length > MAX_RULE_LENGTH) fail(`it is longer than ${MAX_RULE_LENGTH} characters`);
   if (/[\u0000-\u001f\u007f]/.test(trimmed)) fail("it holds a control character");
   const [, name = "", argumentText] = /^([^()]+?)\s*(?:\((.*)\))?$/s.exec(trimmed) ?? [];
+  if (name === "" && /^[^()]+\([^)]*$/.test(trimmed)) fail("its bracket is open; it must end with )");
   if (name === "") fail("it must read kind or kind(argument), with one pair of parentheses around the argument");
   const argument = argumentText?.trim();
   if (argument === "") fail(`its argument is empty; write ${name} to mean all of that kind`);

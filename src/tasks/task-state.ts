@@ -27,7 +27,7 @@ export type TaskSignal =
   /** It was at work, or waited for a place, in a process that is no more. */
   | { readonly kind: "process_gone" };
 
-export type TurnOutcome = "answered" | "empty" | "limit" | "failed" | "invalid_output" | "aborted";
+type TurnOutcome = "answered" | "empty" | "limit" | "failed" | "invalid_output" | "aborted";
 
 export const queued: TaskState = { status: "queued" };
 

@@ -78,8 +78,13 @@ export function viewOf(task: TaskRecord, { fold, live, viewer, now, waitingFor }
     quietMs: isFinal(task.status) ? 0 : since(now, lastAt),
     ...(waitingFor !== undefined && { waitingFor }),
     unreadMessages: task.messages.length,
-    ...(spec.worktree !== undefined && { worktree: spec.worktree }),
+    ...(spec.worktree !== undefined && { worktree: ownTree(spec.worktree, task.id) }),
   };
+}
+
+/** What is recorded is its own tree, or the folder in which each agent has one under its id. */
+function ownTree(worktree: string, taskId: string): string {
+  return /[\\/]worktrees$/.test(worktree) ? `${worktree}/${taskId}` : worktree;
 }
 
 /** The turn with all its words, wherever they are kept. */

@@ -13,7 +13,7 @@ export interface SkillSource {
   load(name: string, signal: AbortSignal): Promise<LoadedSkill>;
 }
 
-export interface LoadedSkill {
+interface LoadedSkill {
   /** The skill's text as the model reads it. */
   readonly context: string;
   readonly invoked: EventData<"skill.invoked">;

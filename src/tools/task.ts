@@ -13,7 +13,7 @@ export interface AgentSource {
   find?(wanted: string): Pick<AgentChoice, "name"> | undefined;
 }
 
-export interface AgentChoice {
+interface AgentChoice {
   readonly name: string;
   readonly description: string;
   readonly id?: string;

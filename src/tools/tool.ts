@@ -76,7 +76,7 @@ export interface BoundCall {
   run(context: ToolContext): Promise<ToolResult>;
 }
 
-export type ToolOrigin =
+type ToolOrigin =
   | { readonly kind: "mcp"; readonly serverName: string; readonly toolName: string }
   /** A tool that a client program runs. */
   | { readonly kind: "custom" };

@@ -21,7 +21,7 @@ export const sandboxAttacks: readonly Attack[] = [
 ];
 
 /** Runs a file of the workspace as the model would; the network stays closed, all else is open. */
-export function probe(stage: Stage, command: string, environment: Record<string, string> = {}): Promise<Prompted> {
+function probe(stage: Stage, command: string, environment: Record<string, string> = {}): Promise<Prompted> {
   return stage.prompt({
     steps: [bash(command, { initial_wait: 20 })],
     flags: ["--allow-all-tools", "--allow-all-paths"],

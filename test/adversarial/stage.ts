@@ -32,7 +32,7 @@ export interface Prompted extends Finished {
   readonly results: readonly CallResult[];
 }
 
-export interface Decision {
+interface Decision {
   readonly toolName: string;
   readonly kind: string;
   readonly decision: "allowed" | "denied";
@@ -40,7 +40,7 @@ export interface Decision {
   readonly reason: string;
 }
 
-export interface CallResult {
+interface CallResult {
   readonly success: boolean;
   readonly result?: { readonly content: string };
   readonly error?: { readonly message: string; readonly code?: string };

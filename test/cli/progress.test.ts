@@ -52,6 +52,29 @@ describe("without a terminal", () => {
     expect(written.at(-1)).toBe(`troupe: scout (explore) ${text}\n`);
   });
 
+  it("tells of each call that failed or was denied, once", () => {
+    const { bar, written } = watched();
+    const ended = (code: string, message: string, agentId?: string) =>
+      bar.show(said("tool.execution_complete", { toolCallId: "c", success: false, error: { message, code } }, agentId));
+    const start = (agentId?: string) =>
+      bar.show(said("tool.execution_start", { toolCallId: "c", toolName: "bash", arguments: {} }, agentId));
+    start();
+    ended("failure", "no such file\nand more");
+    start();
+    bar.show(said("session.warning", { warningType: "permission_denied", message: "bash denied (rm): no rule" }));
+    ended("denied", "The call was not allowed.");
+    start("scout");
+    ended("denied", "a hook says no", "scout");
+    start();
+    ended("interrupted", "cut off");
+    expect(written.filter((line) => /failed|denied/.test(line))).toEqual([
+      "troupe: bash failed: no such file\n",
+      "troupe: bash denied (rm): no rule\n",
+      "troupe: scout: bash denied: a hook says no\n",
+    ]);
+    expect(written).toHaveLength(3 + 4);
+  });
+
   it("says nothing when it is to be silent", () => {
     const { bar, written } = watched({ silent: true });
     for (const event of [turn, created("scout"), ...running("scout"), ...used("glob", {}, "scout")]) bar.show(event);

@@ -26,7 +26,7 @@ export function numbers(seed: number): () => number {
   };
 }
 
-export function randomText(alphabet: string, length: number, next: () => number): string {
+function randomText(alphabet: string, length: number, next: () => number): string {
   return Array.from({ length }, () => alphabet[Math.floor(next() * alphabet.length)] ?? "").join("");
 }
 

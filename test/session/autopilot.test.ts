@@ -177,7 +177,7 @@ describe("the check", () => {
     const stops = Array.from({ length: 9 }, (_, index) => completed(`try ${index}`));
     const { verdict, sent, checks } = await flown(stops, { check: "npm test", maxContinues: 2 }, [failing]);
     expect({ verdict, sent: sent.length, checks }).toEqual({
-      verdict: "failed: the check ended with exit code 1",
+      verdict: "failed: the check `npm test` ended with exit code 1:\n  2 tests failed",
       sent: 2,
       checks: 3,
     });
@@ -186,7 +186,9 @@ describe("the check", () => {
   it("ends as blocked when it fails and nothing is done about it", async () => {
     const nothing = completed("", { changed: false, calls: "" });
     const { verdict } = await flown([completed(), nothing], { check: "npm test", maxContinues: 50 }, [failing]);
-    expect(verdict).toBe("blocked: the check keeps failing and nothing changes");
+    expect(verdict).toBe(
+      "blocked: the check keeps failing and nothing changes; the check `npm test` ended with exit code 1:\n  2 tests failed",
+    );
   });
 
   it.each([
@@ -201,6 +203,24 @@ describe("the check", () => {
   it("that cannot be run leaves the result unverified", async () => {
     const { verdict } = await flown([completed()], { check: "nothere" }, [{ exitCode: null, output: "" }]);
     expect(verdict).toBe("unverified: the check could not be run to its end");
+  });
+
+  it.each([126, 127])("that the shell could not start (%i) leaves the result unverified", async (exitCode) => {
+    const { verdict, checks } = await flown([completed()], { check: "nope" }, [
+      { exitCode, output: "nope: not found\n" },
+    ]);
+    expect({ verdict, checks }).toEqual({
+      verdict: `unverified: the check \`nope\` ended with exit code ${exitCode}:\n  nope: not found`,
+      checks: 1,
+    });
+  });
+
+  it("shows people only the last five lines of its output", async () => {
+    const output = Array.from({ length: 9 }, (_, index) => `line ${index + 1}\n`).join("");
+    const { verdict } = await flown([completed()], { check: "t", maxContinues: 0 }, [{ exitCode: 2, output }]);
+    expect(verdict).toBe(
+      "failed: the check `t` ended with exit code 2:\n  line 5\n  line 6\n  line 7\n  line 8\n  line 9",
+    );
   });
 
   it("brings the end of its output, bounded, as data that cannot close its fence or a tag of ours", async () => {

@@ -14,7 +14,7 @@ export type Emitting = <T extends EventType>(agentId: string | undefined, type: 
 export type Fate = "lives" | "fails" | "dies";
 
 /** A log in memory that keeps the contract of a real one: after a failed write nothing until `recover`. */
-export function memoryLog(kept: SessionEvent[], fate: () => Fate = () => "lives"): SessionLog {
+function memoryLog(kept: SessionEvent[], fate: () => Fate = () => "lives"): SessionLog {
   let isBroken = false;
   let isDead = false;
   const check = async (): Promise<void> => {
@@ -54,7 +54,7 @@ export function memoryLog(kept: SessionEvent[], fate: () => Fate = () => "lives"
 }
 
 /** One turn under way, ended by the test. */
-export interface Scene {
+interface Scene {
   readonly task: TaskRecord;
   readonly messages: readonly TaskMessage[];
   readonly io: TurnPorts;

@@ -253,6 +253,21 @@ describe("a faux model and its script", () => {
     });
   });
 
+  it("knows an agent by its id, then by its name, whatever the prompt says", async () => {
+    const model = fauxModel(
+      forAgent("explore", says("by name")),
+      forAgent("scout", says("by id")),
+      forAgent("task", says("of task")),
+      says("main"),
+    );
+    const first = async (asked: Partial<ModelRequest>): Promise<unknown> => (await play(model, request(asked)))[0];
+    const system = "You find things. Leave the rest to the task agent.";
+    expect(await first({ system, agent: { id: "scout", name: "explore" } })).toMatchObject({ delta: "by id" });
+    expect(await first({ system, agent: { id: "explore-2", name: "Explore" } })).toMatchObject({ delta: "by name" });
+    expect(await first({ system: "You are troupe.\n- Tools: view, task\n" })).toMatchObject({ delta: "main" });
+    expect(() => model.assertSpent()).toThrow('1 step for agent "task" unused after 3 calls');
+  });
+
   it("takes the agent that the prompt names first", async () => {
     const model = fauxModel(forAgent("writer", says("w")), forAgent("lead", says("l")));
     const [first] = await play(model, request({ system: "You are lead. You may ask writer." }));

@@ -10,6 +10,27 @@ async function play(model: FauxModel, system = "", signal = new AbortController(
 }
 
 describe("a faux model from a file", () => {
+  it("blames the file for a call too many, in one line, and not troupe", async () => {
+    const steps = [{ say: "a" }, { agent: "explorer", say: "b" }, { say: "c" }];
+    await using folder = await tempFolder({ "script.json": JSON.stringify({ steps }) });
+    const path = folder.at("script.json");
+    const model = await readFauxModel(path);
+    const failure = async (system: string) => {
+      const end = (await play(model, system)).at(-1);
+      return end?.type === "end" ? { kind: end.error?.kind, message: end.error?.message } : undefined;
+    };
+    await play(model);
+    await play(model);
+    await play(model, "explorer");
+    const message = `the faux script ${path} has only 2 steps; call 3 was not expected`;
+    expect(await failure("")).toEqual({ kind: "request", message });
+    expect(await failure("explorer")).toEqual({
+      kind: "request",
+      message: `the faux script ${path} has only 1 step for agent "explorer"; call 2 was not expected`,
+    });
+    expect(() => model.assertSpent()).toThrow(message);
+  });
+
   it("plays every kind of step", async () => {
     const script = {
       steps: [

@@ -11,7 +11,7 @@ export const AGENTS = [
   { name: "rem-agent", description: "Puts what was learned in order. Only when asked for." },
 ];
 
-export function taskView(changes: Partial<TaskView> = {}): TaskView {
+function taskView(changes: Partial<TaskView> = {}): TaskView {
   return {
     id: "scout",
     agentType: "explore",

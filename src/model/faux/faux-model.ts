@@ -22,11 +22,13 @@ export interface FauxProviderOptions {
   /** Tells several faux models apart; "faux" unless told. */
   readonly id?: string;
   readonly steps: readonly Step[];
+  /** The file they were read from: a call too many is then an error of kind "request" that names it. */
+  readonly file?: string;
 }
 
-export function fauxProvider({ id = "faux", steps }: FauxProviderOptions): FauxModel {
+export function fauxProvider({ id = "faux", steps, file }: FauxProviderOptions): FauxModel {
   const requests: ModelRequest[] = [];
-  const plan = makePlan({ owner: `${id} model`, steps, number: numberCalls });
+  const plan = makePlan({ owner: `${id} model`, steps, number: numberCalls, ...(file !== undefined && { file }) });
   const provider = defineProvider({
     id,
     async *stream(request, signal) {

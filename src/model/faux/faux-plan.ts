@@ -23,8 +23,9 @@ export interface Fallback<Play = Moves> {
 }
 
 /**
- * Steps for one agent alone. A name matches when the system prompt has it as a whole word; where several names match,
- * the one that comes first in the prompt. Give a predicate where that is not enough.
+ * Steps for one agent alone, by the id of its task or by its own name, whatever the case. Where neither matches, as for
+ * whoever leads a session, a name matches when the system prompt has it as a whole word; of several, the one that comes
+ * first in the prompt. Give a predicate where that is not enough.
  */
 export function forAgent<Play = Moves>(
   agent: string | ((request: ModelRequest) => boolean),
@@ -39,7 +40,7 @@ export function otherwise<Play = Moves>(step: PlainStep<Play>): Fallback<Play> {
 }
 
 export interface Plan<Play> {
-  /** The step for this call. Throws a `ModelError` of kind "internal" when there is none. */
+  /** The step for this call. Throws a `ModelError` when there is none: "request" for a file, else "internal". */
   take(request: ModelRequest, signal: AbortSignal): Promise<Play>;
   /** Throws when a step was not used, or when there was a call without a step. */
   assertSpent(): void;
@@ -48,6 +49,8 @@ export interface Plan<Play> {
 export interface PlanOptions<Play> {
   /** Who plays it, for messages: "faux model". */
   readonly owner: string;
+  /** The file it was read from. What is missing there is the file's mistake, and no defect. */
+  readonly file?: string;
   readonly steps: readonly Step<Play>[];
   /** Gives every call in a step that has no id the next one of its tool's name. */
   readonly number: (play: Play, nextId: (toolName: string) => string) => Play;
@@ -76,16 +79,19 @@ export function makePlan<Play>(options: PlanOptions<Play>): Plan<Play> {
       callCount += 1;
       const group = groupFor(request, groups);
       const step = group.steps[group.taken] ?? fallback;
+      group.taken += 1;
       if (step === undefined) {
-        const message = `${owner}: unexpected call ${callCount} (${scope(group)}); ${lastUserText(request)}`;
+        const message =
+          options.file === undefined
+            ? `${owner}: unexpected call ${callCount} (the script has ${sizeOf(group)}); ${lastUserText(request)}`
+            : `the faux script ${options.file} has only ${sizeOf(group)}; call ${group.taken} was not expected`;
         unexpected.push(message);
         throw new ModelError(message, {
-          kind: "internal",
+          kind: options.file === undefined ? "internal" : "request",
           provider: "faux",
-          hint: "Add a step for this call to the script, or find out why the model was asked once more.",
+          hint: 'Add a step for it or an "otherwise", or find out why the model was asked once more.',
         });
       }
-      group.taken += 1;
       return number(isFunction(step) ? await step(request, signal) : step);
     },
     assertSpent() {
@@ -134,17 +140,33 @@ function groupSteps<Play>(
   return [{ label: "", steps: shared, taken: 0 }, ...keyed];
 }
 
-/** Predicates decide before names; several groups for the same agent are played one after the other. */
+/** Predicates decide before names, who asks before what it is told; groups for the same agent are played in turn. */
 function groupFor<Play>(request: ModelRequest, groups: readonly [Group<Play>, ...Group<Play>[]]): Group<Play> {
   const [shared, ...keyed] = groups;
   const byPredicate = keyed.filter(({ agent }) => typeof agent === "function" && agent(request));
-  const named = keyed
-    .map((group) => ({ group, place: typeof group.agent === "string" ? placeOf(group.agent, request.system) : -1 }))
+  const candidates =
+    [byPredicate, calledLike(request.agent?.id, keyed), calledLike(request.agent?.name, keyed)].find(isFilled) ??
+    namedIn(request.system, keyed);
+  return candidates.find((group) => group.taken < group.steps.length) ?? candidates.at(-1) ?? shared;
+}
+
+function isFilled(list: readonly unknown[]): boolean {
+  return list.length > 0;
+}
+
+function calledLike<Play>(name: string | undefined, groups: readonly Group<Play>[]): readonly Group<Play>[] {
+  const wanted = name?.toLowerCase();
+  return groups.filter(({ agent }) => typeof agent === "string" && agent.toLowerCase() === wanted);
+}
+
+function namedIn<Play>(prompt: string, groups: readonly Group<Play>[]): readonly Group<Play>[] {
+  // A tool may be called like an agent.
+  const system = prompt.replace(/^- Tools: .*$/m, "");
+  const named = groups
+    .map((group) => ({ group, place: typeof group.agent === "string" ? placeOf(group.agent, system) : -1 }))
     .filter(({ place }) => place >= 0)
     .sort((a, b) => a.place - b.place);
-  const sameName = named.filter(({ group }) => group.agent === named[0]?.group.agent).map(({ group }) => group);
-  const candidates = byPredicate.length > 0 ? byPredicate : sameName;
-  return candidates.find((group) => group.taken < group.steps.length) ?? candidates.at(-1) ?? shared;
+  return named.filter(({ group }) => group.agent === named[0]?.group.agent).map(({ group }) => group);
 }
 
 function placeOf(name: string, system: string): number {
@@ -152,8 +174,8 @@ function placeOf(name: string, system: string): number {
   return system.search(new RegExp(`(?<![\\w-])${escaped}(?![\\w-])`, "i"));
 }
 
-function scope<Play>(group: Group<Play>): string {
-  return `the script has ${plural(group.steps.length, "step")}${group.label}`;
+function sizeOf<Play>(group: Group<Play>): string {
+  return `${plural(group.steps.length, "step")}${group.label}`;
 }
 
 function lastUserText(request: ModelRequest): string {

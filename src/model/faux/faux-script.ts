@@ -5,7 +5,7 @@
  *         { "say": "I look first.", "call": { "name": "view", "arguments": { "path": "a.txt" } } },
  *         { "calls": [{ "name": "grep", "arguments": { "pattern": "b" } }, { "name": "glob", "id": "call_7" }] },
  *         { "think": "Hm.", "say": "Done.", "chunkSize": 4, "usage": { "inputTokens": 120 } },
- *         { "agent": "explorer", "say": "only for calls whose system prompt names the explorer" },
+ *         { "agent": "explorer", "say": "only for the agent explorer" },
  *         { "fail": { "status": 500 } }, { "rateLimit": { "retryAfterSeconds": 1 } },
  *         { "say": "half a", "stall": true }, { "breakOff": "half a sen" }
  *       ],
@@ -33,7 +33,7 @@ export async function readFauxModel(path: string): Promise<FauxModel> {
     throw bad(path, `cannot be read: ${cause instanceof Error ? cause.message : cause}`);
   });
   if (size > MAX_SCRIPT_BYTES) throw bad(path, `is ${size} bytes; at most ${MAX_SCRIPT_BYTES} are read`);
-  return fauxProvider({ steps: parseFauxScript(await readFile(path, "utf8"), path) });
+  return fauxProvider({ steps: parseFauxScript(await readFile(path, "utf8"), path), file: path });
 }
 
 /** The steps of a script, for `fauxModel(...steps)` or a model server. */

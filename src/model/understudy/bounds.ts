@@ -26,7 +26,7 @@ export interface Block {
 
 /** The first `<name …>…</name>` of any of `names` at or after `from`, in time that grows only with the text. */
 export function findBlock(text: string, names: readonly string[], from = 0): Block | undefined {
-  const opening = new RegExp(`<(${names.join("|")})(?![\\w-])[^<>]{0,300}>`, "gi");
+  const opening = new RegExp(`<(${names.join("|")})(?![\\w-])[^<>]{0,2000}>`, "gi");
   const unclosed = new Set<string>();
   opening.lastIndex = from;
   for (let match = opening.exec(text); match !== null; match = opening.exec(text)) {

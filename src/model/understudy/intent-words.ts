@@ -46,6 +46,10 @@ export const DEFINITION =
 export const ACTION =
   /^(?:(?:please|kindly|now|then|and|also|ok|okay|so|hey|can you|could you|would you|will you|i want you to|i need you to|i need|i want|i would like you to|i'd like you to|let's|lets|help me( to)?|try to|you should|bitte|por favor|пожалуйста)[, ]+)*(?<verb>write|implement|fix|add|refactor|create|make|build|delete|remove|rename|update|upgrade|change|modify|edit|move|port|migrate|convert|rewrite|replace|install|deploy|run|execute|debug|optimi[sz]e|improve|translate|generate|solve|clean up|format|commit|push|merge|revert|set up|extend|support|enable|disable|commit|напиши|исправь|почини|добавь|создай|удали|переименуй|сделай|запусти|перепиши|schreibe?|behebe|repariere|füge|erstelle|lösche|implementiere|escribe|arregla|corrige|añade|crea|elimina|implementa|écris|corrige|répare|ajoute|crée|supprime|implémente|写|修复|修改|添加|创建|删除|实现|重构)(?![\p{L}\p{N}_])/iu;
 
+/** Anywhere in a prompt: words of someone who wants more than to be told. */
+export const WORK =
+  /\b(must|should|needs? to|needs? an?|make|ensure|fix|add|implement|refactor|rename|remove|delete|rewrite|replace|migrate)\b/i;
+
 export const STOP_WORDS: ReadonlySet<string> = new Set(
   `a about above actually after again all also am an and any anything are around as ask at be because been before being below between both but by
   call called calls can cannot code codebase contain contained contains could current declaration declare declared define defined defines definition definitions describe did do does doing

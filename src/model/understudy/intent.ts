@@ -1,5 +1,6 @@
 /** What the last prompt asks for. Pure; the table of prompts in the test beside it is the specification. */
 import { cutLine, cutQuestion, findBlock, isBinaryText } from "./bounds.ts";
+import { type CommandName, commandOf } from "./commands.ts";
 import { partAskedFor } from "./delegate.ts";
 import {
   ACTION,
@@ -17,6 +18,7 @@ import {
   RECAP,
   THANKS,
   USES,
+  WORK,
 } from "./intent-words.ts";
 import { subjectOf } from "./subject.ts";
 import { pathIn, type Term, termsIn } from "./terms.ts";
@@ -30,6 +32,7 @@ export type Task =
   | { readonly kind: "data"; readonly question: string; readonly data: string }
   | { readonly kind: "beyond"; readonly verb: string; readonly path?: string; readonly terms: readonly Term[] }
   | { readonly kind: "greeting" | "thanks" | "help" }
+  | { readonly kind: "command"; readonly name: CommandName }
   | { readonly kind: "recap" };
 
 /** `prompts`: what the user said, oldest first. Earlier ones only lend their subject to "it" and "that file". */
@@ -49,7 +52,25 @@ export function readTask(prompts: readonly string[]): Task {
   return task.kind === "find" && BARE.test(prompt) ? { kind: "overview" } : task;
 }
 
+/** Whether these words are a question or a wish that stands for itself, be it one that rules cannot fulfil. */
+export function asksSomething(prompt: string): boolean {
+  const task = readPrompt(prompt);
+  if (task.kind === "data") return findBlock(prompt, PIPED) !== undefined;
+  return task.kind !== "beyond" || task.verb !== "chat";
+}
+
+/** Whether what can be said is all that the prompt wants: telling about code that is to be changed is not. */
+export function isWithinReach(task: Task, prompt: string): boolean {
+  if (task.kind === "beyond" || task.kind === "command") return false;
+  if (task.kind === "data") return task.data.trim() !== "";
+  if (task.kind !== "find" && task.kind !== "explain") return true;
+  const question = cutQuestion(prompt);
+  return (FIND.test(question) || EXPLAIN.test(question) || question.includes("?")) && !WORK.test(question);
+}
+
 function readPrompt(whole: string): Task {
+  const name = commandOf(whole);
+  if (name !== undefined) return { kind: "command", name };
   const folder = partAskedFor(whole);
   if (folder !== undefined) return { kind: "part", folder };
   const prompt = cutQuestion(whole);
@@ -145,12 +166,13 @@ function fileStem(path: string): string {
 const DATA_LINES = 4;
 
 const MAX_SAMPLED_LINES = 400;
-const DATA_TAGS = ["piped_input", "stdin", "input", "data", "piped", "file", "log", "diff"];
+const PIPED = ["piped_input", "stdin"];
+const DATA_TAGS = [...PIPED, "input", "data", "piped", "file", "log", "diff"];
 
 /** A prompt that carries text to look at: tagged, fenced, or simply appended. */
 function splitData(prompt: string): { question: string; data: string } | undefined {
   const tag = findBlock(prompt, DATA_TAGS);
-  if (tag !== undefined && tag.body.trim() !== "") {
+  if (tag !== undefined && (tag.body.trim() !== "" || PIPED.includes(tag.name))) {
     const question = `${prompt.slice(0, tag.start)}${prompt.slice(tag.end)}`.trim();
     return { question, data: tag.body.replace(/^\n/, "").replace(/\n$/, "") };
   }

@@ -14,7 +14,11 @@ const AROUND = 4;
 /** Enough to know a language by, and more than is shown. */
 const MAX_CODE_LINES = 5000;
 
+const EMPTY =
+  "The piped input was empty, so there is nothing to describe. If text was meant to come, look at the command in front of the pipe: it may have failed, or written to stderr (`2>&1` sends that along).";
+
 export function planData(scene: Scene, task: { question: string; data: string }): Step {
+  if (task.data.trim() === "") return { kind: "answer", text: writeAnswer([EMPTY]) };
   if (isBinaryText(task.data)) return { kind: "answer", text: writeAnswer([describeBinary(task.data)]) };
   const whole = task.data.split("\n").map((text, index) => ({ number: index + 1, text }));
   const lines = whole.map(({ number, text }) => ({ number, text: cutLine(text) }));

@@ -4,9 +4,10 @@
  */
 import type { Message } from "../../protocol/message.ts";
 import { defineProvider, type ModelEvent, type ModelRequest, type Provider, type Usage } from "../provider.ts";
+import { needsModel } from "./commands.ts";
 import { exchangesIn } from "./evidence.ts";
-import { readTask, type Task } from "./intent.ts";
-import type { Scene, Step } from "./plan.ts";
+import { isWithinReach, readTask, type Task } from "./intent.ts";
+import type { PlannedCall, Scene, Step } from "./plan.ts";
 import { planChanges } from "./plan-changes.ts";
 import { planData } from "./plan-data.ts";
 import { planExplain } from "./plan-explain.ts";
@@ -67,6 +68,8 @@ function follow(task: Exclude<Task, { kind: "recap" }>, scene: Scene): Step {
         return planExplain(scene, { path: task.path, terms: task.terms, preface: cannot(task.verb) });
       if (task.terms.length === 0) return beyondWords(task.verb);
       return planFind(scene, { terms: task.terms, want: "any", preface: cannot(task.verb) });
+    case "command":
+      return needsModel(task.name);
     case "greeting":
     case "thanks":
     case "help":
@@ -76,8 +79,7 @@ function follow(task: Exclude<Task, { kind: "recap" }>, scene: Scene): Step {
 
 function* play(request: ModelRequest, step: Step): Generator<ModelEvent> {
   const asked = countCalls(request.messages);
-  const finish = step.kind === "answer" && request.tools.some((tool) => tool.name === "task_complete");
-  const calls = step.kind === "calls" ? step.calls : finish ? [{ name: "task_complete", arguments: {} }] : [];
+  const calls = step.kind === "calls" ? step.calls : completion(request);
   const text = step.kind === "answer" ? step.text : "";
   for (let start = 0; start < text.length; start += CHARACTERS_PER_DELTA) {
     yield { type: "text", delta: text.slice(start, start + CHARACTERS_PER_DELTA) };
@@ -91,6 +93,14 @@ function* play(request: ModelRequest, step: Step): Generator<ModelEvent> {
     stop: calls.length > 0 ? "tools" : "done",
     usage: estimate(request, text + JSON.stringify(calls)),
   };
+}
+
+/** A task is called complete only when telling was all that it took. */
+function completion({ messages, tools }: ModelRequest): readonly PlannedCall[] {
+  if (!tools.some((tool) => tool.name === "task_complete")) return [];
+  const { prompts } = promptsIn(messages);
+  const isDone = isWithinReach(readTask(prompts), prompts.at(-1) ?? "");
+  return isDone ? [{ name: "task_complete", arguments: {} }] : [];
 }
 
 /** Nothing is billed; the numbers keep the meters of a session honest. */

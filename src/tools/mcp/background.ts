@@ -16,7 +16,7 @@ export interface McpTaskCall {
 
 export type McpWork = (io: McpWorkPorts) => Promise<ToolResult>;
 
-export interface McpWorkPorts {
+interface McpWorkPorts {
   /** Cancels it, on the server too. */
   readonly signal: AbortSignal;
   onStatus(status: McpTaskStatus): void;

@@ -30,7 +30,7 @@ export interface McpProbe {
   readonly definitions?: readonly McpToolDefinition[];
 }
 
-export type ServerState = "enabled" | "disabled" | "untrusted" | "new" | "changed";
+type ServerState = "enabled" | "disabled" | "untrusted" | "new" | "changed";
 
 /** A server as people and programs are shown it: no value that may be secret is in it. */
 export interface McpServerView {

@@ -32,7 +32,7 @@ const MAX_DEPTH = 32;
 const MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000;
 
 /** Why this cannot be the name of a server, if it cannot. */
-export function nameProblem(name: string): string | undefined {
+function nameProblem(name: string): string | undefined {
   if (FORBIDDEN_KEYS.includes(name)) return "this name is not allowed";
   return SERVER_NAME.test(name) ? undefined : "a name is 1 to 64 letters, digits, dots, dashes and underscores";
 }

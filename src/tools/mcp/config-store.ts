@@ -1,6 +1,6 @@
 /** Changes to the user's own `mcp-config.json`: one entry at a time, everything else in it stays as it was. */
 import { join } from "node:path";
-import { isObject, parseJson } from "../../lib/json.ts";
+import { isObject, jsonTroublePlace, parseJson } from "../../lib/json.ts";
 import { type Disk, replaceFile } from "../../lib/node/disk.ts";
 import { withFileLock } from "../../lib/node/file-lock.ts";
 import { readSmallFile } from "../../lib/node/small-file.ts";
@@ -79,7 +79,7 @@ function contentOf(file: string): Content {
   const json = read.kind === "text" ? parseJson(read.text) : undefined;
   const value: unknown = json?.ok ? json.value : undefined;
   if (isObject(value)) return value;
-  const reason = read.kind === "refused" ? read.reason : "is not a JSON object";
+  const reason = read.kind === "refused" ? read.reason : `is not a JSON object${jsonTroublePlace(read.text)}`;
   throw new TroupeError("configuration", `${file} ${reason}.`, { hint: "Mend or remove it; nothing was changed." });
 }
 

@@ -4,7 +4,7 @@
  * and never gets to see a variable that nobody gave it.
  */
 import { join } from "node:path";
-import { isObject, parseJson } from "../../lib/json.ts";
+import { isObject, jsonTroublePlace, parseJson } from "../../lib/json.ts";
 import { childEnvironment } from "../../lib/node/child-environment.ts";
 import { readSmallFile } from "../../lib/node/small-file.ts";
 import type { ItemTrust, PinnedItem } from "../../lib/pinned-item.ts";
@@ -40,7 +40,7 @@ export interface ServerSources {
   readonly variables?: readonly string[];
 }
 
-export interface PluginServers {
+interface PluginServers {
   readonly name: string;
   readonly folder: string;
   /** Files, and what the manifest itself holds. */
@@ -52,7 +52,7 @@ export interface PluginServers {
   readonly variables?: Readonly<Record<string, string>>;
 }
 
-export interface SettingsServers {
+interface SettingsServers {
   readonly scope: "user" | "project";
   readonly source: string;
   readonly folder: string;
@@ -60,7 +60,7 @@ export interface SettingsServers {
 }
 
 /** A server that is configured and not used. */
-export interface UnusedServer {
+interface UnusedServer {
   /** As written, variables not filled in. */
   readonly config: McpServerConfig;
   readonly reason: "disabled" | "untrusted" | "new" | "changed";
@@ -219,7 +219,7 @@ class Problem extends Error {}
 /** What a parser says may quote the file, so it is not passed on. */
 function mapOf(text: string, problem: (message: string) => Error): ServerMap {
   const json = parseJson(text);
-  if (!json.ok) throw problem("is not JSON.");
+  if (!json.ok) throw problem(`is not JSON${jsonTroublePlace(text)}.`);
   const whole: unknown = json.value;
   const entries = isObject(whole) ? (whole.mcpServers ?? whole.servers ?? {}) : undefined;
   if (!isObject(whole) || !isObject(entries)) throw problem('holds no object "mcpServers".');

@@ -13,7 +13,7 @@ export interface Listing {
 }
 
 const MAX_PAGES = 20;
-export const MAX_TOOLS_PER_SERVER = 256;
+const MAX_TOOLS_PER_SERVER = 256;
 const MAX_NAME_CHARACTERS = 256;
 /** Kept in full for the person who approves; the model gets less. */
 const MAX_DESCRIPTION_CHARACTERS = 16 * 1024;
@@ -56,7 +56,7 @@ export async function listTools(client: Client, server: string, signal: AbortSig
 }
 
 /** The definition, or why the tool is left out. */
-export function readDefinition(tool: unknown, server: string): McpToolDefinition | string {
+function readDefinition(tool: unknown, server: string): McpToolDefinition | string {
   if (!isObject(tool) || typeof tool.name !== "string" || tool.name === "") return "a tool without a name is left out.";
   const { name, description, title, inputSchema, outputSchema } = tool;
   const left = (why: string): string => `the tool ${cleanLine(name, 80)} is left out: ${why}.`;

@@ -7,7 +7,7 @@ import { needed } from "./oauth.ts";
 import { remoteUrl } from "./oauth-store.ts";
 import type { McpServerConfig } from "./server.ts";
 
-export type TokenReason = "initial" | "refresh" | "reauth" | "upscope";
+type TokenReason = "initial" | "refresh" | "reauth" | "upscope";
 
 export interface TokenRequest {
   readonly serverName: string;

@@ -13,9 +13,9 @@ import { answerRequests, capabilitiesFor, type RequestsOptions } from "./request
 import type { McpServerConfig, McpStdioTransport } from "./server.ts";
 import { StdioTransport } from "./stdio-transport.ts";
 
-export type McpAuthProvider = AuthProvider | OAuthClientProvider;
+type McpAuthProvider = AuthProvider | OAuthClientProvider;
 
-export type WhileAsking = <T>(work: () => Promise<T>) => Promise<T>;
+type WhileAsking = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** What all connections of a process share. */
 export interface OpenBase {

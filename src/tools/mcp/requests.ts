@@ -6,17 +6,17 @@ import type { Client, ClientCapabilities, ElicitResult } from "@modelcontextprot
 import { isObject } from "../../lib/json.ts";
 import { cleanText, jsonProblem } from "./bounds.ts";
 
-export type McpElicitation = { readonly serverName: string; readonly toolCallId?: string; readonly message: string } & (
+type McpElicitation = { readonly serverName: string; readonly toolCallId?: string; readonly message: string } & (
   | { readonly mode: "form"; readonly requestedSchema: object }
   | { readonly mode: "url"; readonly url: string; readonly elicitationId: string }
 );
 
-export interface McpElicitationAnswer {
+interface McpElicitationAnswer {
   readonly action: "accept" | "decline" | "cancel";
   readonly content?: Readonly<Record<string, string | number | boolean | string[]>>;
 }
 
-export interface McpSampling {
+interface McpSampling {
   readonly serverName: string;
   readonly toolCallId?: string;
   readonly systemPrompt?: string;
@@ -25,7 +25,7 @@ export interface McpSampling {
   readonly modelHints: readonly string[];
 }
 
-export interface McpSample {
+interface McpSample {
   readonly model: string;
   readonly text: string;
   readonly stopReason?: string;

@@ -9,7 +9,7 @@ import { type Tool, ToolError, type ToolResult } from "../tool.ts";
 import description from "./search.md";
 import { compilePattern, wordsOf } from "./search-pattern.ts";
 
-export type Deferral = "auto" | "never" | "always";
+type Deferral = "auto" | "never" | "always";
 
 export interface ToolSearchOptions {
   readonly tools: readonly Tool[];
@@ -31,7 +31,7 @@ export interface ToolSearch {
   update(tools: readonly Tool[]): void;
 }
 
-export const TOOL_SEARCH_NAME = "tool_search_tool_regex";
+const TOOL_SEARCH_NAME = "tool_search_tool_regex";
 const DEFAULT_THRESHOLD = 30;
 
 export function toolSearch({ tools, threshold = DEFAULT_THRESHOLD, defer }: ToolSearchOptions): ToolSearch {

@@ -11,7 +11,7 @@ import { toToolResult } from "./result.ts";
 import type { McpToolDefinition } from "./server.ts";
 import type { McpTaskStatus } from "./tasks.ts";
 
-export type PinVerdict = "ok" | "changed" | "new";
+type PinVerdict = "ok" | "changed" | "new";
 
 export interface McpToolsOptions {
   /** Names that are taken already, by what is built in and by client programs. */

@@ -64,7 +64,7 @@ export interface WorkerStep {
   readonly note?: string;
 }
 
-export const DEFAULT_LIMITS: WorkerLimits = { turns: 24, outputTokens: 20_000, durationMs: 30 * 60 * 1000 };
+export const DEFAULT_LIMITS: WorkerLimits = { turns: 8, outputTokens: 20_000, durationMs: 30 * 60 * 1000 };
 export const MAX_WORKERS = 5;
 export const DEFAULT_CONCURRENCY = 3;
 

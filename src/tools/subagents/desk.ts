@@ -3,7 +3,7 @@ import type { WorkerStep } from "./coordination.ts";
 import { bounded, misfit, Submission } from "./submission.ts";
 import { WORKSPACE_TOOLS } from "./tool-groups.ts";
 
-export type Verdict =
+type Verdict =
   /** Its work is over: with a result, or with one that never fitted. */
   | { readonly kind: "taken"; readonly message: string }
   /** It goes on, and knows what to mend. */

@@ -40,7 +40,7 @@ export function concurrencyOf(wanted: number | undefined): number {
   return Math.max(1, Math.min(wanted ?? DEFAULT_CONCURRENCY, MAX_WORKERS));
 }
 
-export function problemsOf(agents: readonly WorkerRequest[], roles: readonly RoleDefinition[]): string[] {
+function problemsOf(agents: readonly WorkerRequest[], roles: readonly RoleDefinition[]): string[] {
   const known = new Set(roles.map(({ id }) => id));
   const seen = new Set<string>();
   const problems: string[] = [];

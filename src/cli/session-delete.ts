@@ -1,0 +1,60 @@
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { nodeDisk } from "../lib/node/disk.ts";
+import { plural } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { recoverMerges } from "../session/worktree-merge.ts";
+import { allRecords, type WorktreeRecord } from "../session/worktree-records.ts";
+import { removeWorktree } from "../session/worktree-remove.ts";
+import { unmergedWork } from "../session/worktree-state.ts";
+import type { Store } from "../store/store.ts";
+
+/**
+ * Removes a session with all it has put anywhere: its files, and the worktrees and branches of its agents in the
+ * repository. Work that was not merged is only thrown away by force; else nothing changes.
+ */
+export async function deleteSession(what: { store: Store; home: string; sessionId: string; force: boolean }) {
+  const { store, home, sessionId, force } = what;
+  const folder = join(home, "session-state", sessionId, "worktrees");
+  if (existsSync(folder)) await discardAll({ store, sessionId, folder, force });
+  await store.remove(sessionId);
+}
+
+/** Under the lock of the session, so that no agent is at work in what is taken away. */
+async function discardAll(what: { store: Store; sessionId: string; folder: string; force: boolean }): Promise<void> {
+  const { store, sessionId, folder, force } = what;
+  const log = await store.open(sessionId);
+  try {
+    if (log.heldBy) return; // removing the session says who has it
+    await recoverMerges({ folder, disk: nodeDisk });
+    const records = await allRecords(folder);
+    if (!force) await refuseUnmerged(records, { folder, sessionId });
+    for (const record of records) await removeWorktree(record, { folder, disk: nodeDisk });
+  } finally {
+    await log.close();
+  }
+}
+
+async function refuseUnmerged(
+  records: readonly WorktreeRecord[],
+  { folder, sessionId }: { folder: string; sessionId: string },
+): Promise<void> {
+  const unmerged: string[] = [];
+  for (const record of records) {
+    // One that never came to be, or whose repository is gone, has nothing that could be merged.
+    if (record.state !== "ready" || !statSync(record.common, { throwIfNoEntry: false })?.isDirectory()) continue;
+    const { ahead, files } = await unmergedWork(record, { folder, disk: nodeDisk });
+    if (ahead > 0 || files.length > 0) unmerged.push(record.taskId);
+  }
+  const [first] = unmerged;
+  if (first === undefined) return;
+  const names = unmerged.slice(0, MAX_NAMED).join(", ");
+  const more = unmerged.length > MAX_NAMED ? ` and ${unmerged.length - MAX_NAMED} more` : "";
+  throw new TroupeError(
+    "failed",
+    `Nothing was deleted: ${plural(unmerged.length, "agent")} did work that was not merged: ${names}${more}.`,
+    { hint: `Merge it with \`troupe tasks merge ${first} --session ${sessionId}\`, or use --force.` },
+  );
+}
+
+const MAX_NAMED = 8;

@@ -1,0 +1,78 @@
+import { describe, expect, it } from "vitest";
+import * as z from "zod";
+import { forAgent } from "../../src/model/faux/faux-plan.ts";
+import { calls, says } from "../../src/model/faux/faux-step.ts";
+import { type CoordinationParts, coordinationOf } from "../../src/session/coordination.ts";
+import { Inbox } from "../../src/session/inbox.ts";
+import type { WorkerSpec } from "../../src/tools/subagents/coordination.ts";
+import { defineTool } from "../../src/tools/tool.ts";
+import { company, task } from "../support/company.ts";
+import { echo } from "../support/stage.ts";
+
+describe("An agent in the background", () => {
+  it("is cut off, not denied, when the session is closed while it waits for a permission", async () => {
+    const poke = defineTool({
+      name: "poke",
+      description: "pokes",
+      input: z.object({}),
+      access: () => ({ kind: "custom-tool", toolName: "poke", toolDescription: "pokes", args: {} }),
+      run: async () => ({ content: "poked" }),
+    });
+    const steps = [
+      task("w", "writer", { mode: "background" }),
+      says("started"),
+      forAgent("w", calls(["poke", {}]), says("I was denied")),
+      forAgent("writer", calls(["poke", {}]), says("I was denied")),
+    ];
+    const { session } = await company(steps, { tools: [echo, poke], permissions: {}, wakes: false });
+    let handed = false;
+    session.attach({
+      kinds: ["permission"],
+      handle: () => {
+        handed = true;
+        return new Promise(() => undefined);
+      },
+    });
+    await session.send({ prompt: "go" });
+    await expect.poll(() => handed, { timeout: 4000 }).toBe(true);
+    await session.close();
+    const ends = session.events.filter(({ agentId, type }) => agentId !== undefined && told.has(type));
+    expect(ends.length).toBeGreaterThan(0);
+    expect(JSON.stringify(ends.map(({ data }) => data))).not.toContain("denied");
+  });
+
+  it("lets its workers work in its own work tree", async () => {
+    let worktree: unknown;
+    const parts = {
+      agentId: "parent",
+      errands: { add: () => () => undefined },
+      stamp: { monotonic: () => 0 },
+      tools: () => [],
+      emitOf: () => async () => undefined,
+      registry: {
+        get: () => ({ id: "parent", spec: { worktree: "/s/worktrees" } }),
+        async create(made: { worktree?: string }) {
+          worktree = made.worktree;
+          throw new Error("that is all we wanted to know");
+        },
+      },
+    } as unknown as CoordinationParts;
+    const worker = { id: "w", role: "scout", task: "t", tools: [], limits: {}, displayName: "W", parentCallId: "c" };
+    const run = coordinationOf(parts).runWorker(worker as unknown as WorkerSpec, new AbortController().signal);
+    await expect(run).rejects.toThrow("all we wanted");
+    expect(worktree).toBe("/s/worktrees/parent");
+  });
+});
+
+describe("Of two steering messages", () => {
+  it("the second survives a failed write of the first", async () => {
+    const inbox = new Inbox();
+    inbox.steer({ messageId: "1", content: "a", mode: "immediate" });
+    inbox.steer({ messageId: "2", content: "b", mode: "immediate" });
+    const fails = (): Promise<never> => Promise.reject(new Error("the disk is full"));
+    await expect(inbox.deliver(fails, async (message) => [message])).rejects.toThrow("full");
+    expect(inbox.takeNext(() => "n")?.messageId).toBe("2");
+  });
+});
+
+const told = new Set(["tool.execution_complete", "session.warning", "troupe.permission"]);

@@ -1,0 +1,116 @@
+import { existsSync } from "node:fs";
+import { userInfo } from "node:os";
+import { join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parse, usage } from "../../src/cli/args.ts";
+import { withHint } from "../../src/cli/say.ts";
+import { deleteSession } from "../../src/cli/session-delete.ts";
+import { leftLines, whyLeft } from "../../src/cli/watching.ts";
+import { parseHookFile } from "../../src/hooks/config.ts";
+import { jsonTroublePlace } from "../../src/lib/json.ts";
+import { parseRule } from "../../src/permissions/rules.ts";
+import type { SessionEvent } from "../../src/protocol/event.ts";
+import { stateRoot } from "../../src/runtime/home.ts";
+import { createRuntime } from "../../src/runtime/runtime.ts";
+import { worktreeStage } from "../session/worktree-stage.ts";
+
+describe("Flags", () => {
+  it.each(["", " ", ","])("that take rules do not take %j for one", (value) => {
+    for (const name of ["allow-tool", "deny-tool"]) {
+      expect(() => parse([`--${name}=${value}`]).list(name)).toThrow(`--${name} needs a value`);
+    }
+  });
+
+  it("keep a rule whole whose bracket is open, so that the error shows all of it", () => {
+    expect(parse(["--allow-tool", "read, shell(git, push"]).list("allow-tool")).toEqual(["read", "shell(git, push"]);
+    expect(parse(["--allow-tool", "shell(a, b),write"]).list("allow-tool")).toEqual(["shell(a, b)", "write"]);
+    const rule = { effect: "allow", source: { name: "--allow-tool" } } as const;
+    const names = { tools: {}, servers: [], customTools: [] };
+    expect(() => parseRule("shell(git", rule, names)).toThrow(
+      '--allow-tool: the rule "shell(git" cannot be used: its bracket is open; it must end with ).',
+    );
+  });
+
+  it("that are unknown are asked about in one clean sentence", () => {
+    const { message, hint } = usage("Unknown flag --promt. Did you mean --prompt?");
+    expect(withHint(message, hint)).toBe("Unknown flag --promt. Did you mean --prompt? See `troupe --help`.");
+    expect(withHint("It is so. ", "Do that.")).toBe("It is so. Do that.");
+  });
+});
+
+describe("The state root", () => {
+  it("is never relative because HOME is empty or relative", () => {
+    const registered = join(userInfo().homedir, ".troupe");
+    const before = process.env.HOME;
+    try {
+      for (const HOME of ["", "here"]) {
+        process.env.HOME = HOME;
+        expect(stateRoot({ HOME })).toBe(registered);
+      }
+    } finally {
+      if (before === undefined) delete process.env.HOME;
+      else process.env.HOME = before;
+    }
+    expect(stateRoot({ HOME: "/home/ada" })).toBe("/home/ada/.troupe");
+    expect(stateRoot({ HOME: "/home/ada", TROUPE_HOME: "state" })).toBe(resolve("state"));
+  });
+});
+
+describe("Agents that are left at work", () => {
+  it("are interrupted, cut off after a wait, or not waited for", () => {
+    const line = (isInterrupted: boolean, waitMs: number) =>
+      leftLines(["a", "b"], { sessionId: "s", why: whyLeft({ isInterrupted, waitMs }) })[0];
+    expect([line(true, 600_000), line(false, 600_000), line(false, 0)]).toEqual([
+      "2 agents interrupted: a, b",
+      "2 agents not done after 600 s of waiting, and cut off: a, b",
+      "2 agents not waited for, and cut off: a, b",
+    ]);
+  });
+});
+
+describe("JSON that cannot be read", () => {
+  it.each([
+    ['{\n "a": 1,\n}', " (line 3)"],
+    ['{\n "a": ', " (line 2)"],
+    ['{\n "mcpServers": {\n  "server": { "command": nope, "args": [] }\n }\n}', " (line 3)"],
+    ["nope", " (line 1)"],
+    ['{ "a": 1 }', ""],
+  ])("%j is told of with its line, where the engine says it", (text, place) => {
+    expect(jsonTroublePlace(text)).toBe(place);
+  });
+
+  it("names the line in a file of hooks", () => {
+    const origin = { scope: "user", owner: "user", file: "hooks.json" } as const;
+    const place = { origin } as unknown as Parameters<typeof parseHookFile>[1];
+    const { notices } = parseHookFile('{\n "hooks": {},\n}', place);
+    expect(JSON.stringify(notices)).toContain("it is not JSON (line 3)");
+  });
+});
+
+describe("Deleting a session", () => {
+  it("is refused for work that was not merged, and leaves nothing in the repository by force", async () => {
+    await using stage = await worktreeStage();
+    const runtime = createRuntime({ environment: {}, home: stage.temp.at("home") });
+    const log = await runtime.store.create("0123abcd-0000-4000-8000-000000000000");
+    const { sessionId, directory } = log;
+    const data = { sessionId, version: 1, producer: "troupe", copilotVersion: "0", startTime: "", context: {} };
+    const start = { id: "1", parentId: null, timestamp: new Date().toISOString(), type: "session.start", data };
+    await log.append(start as unknown as SessionEvent, { barrier: true });
+    await log.close();
+    const folder = join(directory, "worktrees");
+    await stage.make("clean", { folder });
+    const { root } = await stage.make("busy", { folder });
+    await stage.temp.files({ [join(root, "b.txt").slice(stage.temp.path.length + 1)]: "new\n" });
+    const wish = { store: runtime.store, home: runtime.home, sessionId };
+
+    await expect(deleteSession({ ...wish, force: false })).rejects.toThrow(
+      "Nothing was deleted: 1 agent did work that was not merged: busy.",
+    );
+    expect(stage.git(["branch", "--list", "troupe/*"]).trim().split("\n")).toHaveLength(2);
+
+    await deleteSession({ ...wish, force: true });
+    expect(stage.git(["branch", "--list", "troupe/*"])).toBe("");
+    expect(stage.git(["worktree", "list"]).trim().split("\n")).toHaveLength(1);
+    expect(existsSync(directory)).toBe(false);
+  });
+});

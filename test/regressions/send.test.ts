@@ -1,0 +1,155 @@
+import { describe, expect, it } from "vitest";
+import { createHooks } from "../../src/hooks/fire.ts";
+import { programHook } from "../../src/hooks/load.ts";
+import { deferred } from "../../src/lib/deferred.ts";
+import { createRedactor } from "../../src/lib/redact.ts";
+import { systemStamp } from "../../src/lib/stamp.ts";
+import { calls, fails, says, stalls } from "../../src/model/faux/faux-step.ts";
+import type { SessionOptions } from "../../src/session/session.ts";
+import { memoryStore } from "../../src/store/memory.ts";
+import { stage, tool } from "../support/stage.ts";
+
+describe("A send is settled", () => {
+  it("when what it stands behind fails again and again", async () => {
+    const { session } = await stage([says("x")], {
+      offer: { system: "s", tools: [], ready: () => Promise.reject(new Error("pins cannot be read")) },
+    });
+    expect((await session.sendAndWait({ prompt: "one" })).kind).toBe("failed");
+    const second = await within(session.sendAndWait({ prompt: "two" }).catch(messageOf));
+    expect(second).not.toBe("never settled");
+  });
+
+  it("when it stands behind a restored message and the session is closed", async () => {
+    const { store, session } = await resumedWithWaiting();
+    const sent = session.sendAndWait({ prompt: "new" }).catch(messageOf);
+    await pause(10);
+    await session.close();
+    expect(await within(sent)).not.toBe("never settled");
+    const { events } = await store.read("session-1");
+    expect(JSON.stringify(events)).toContain('"new"');
+  });
+
+  it("as accepted, without waiting for the answer to a restored message", async () => {
+    const { session } = await resumedWithWaiting();
+    const sent = await within(session.send({ prompt: "new" }), 500);
+    session.abort();
+    expect(sent).not.toBe("never settled");
+  });
+});
+
+describe("An abort while a hook thinks", () => {
+  it("is an abort when the agent is about to stop", async () => {
+    const asked = deferred<void>();
+    const { session } = await stage([says("ok"), says("second")], { hooks: slowHook("agentStop", asked.resolve) });
+    const one = session.sendAndWait({ prompt: "one" });
+    await asked.promise;
+    session.abort();
+    expect((await one).kind).toBe("aborted");
+  });
+
+  it("is no defect when the hook hears of an error", async () => {
+    const asked = deferred<void>();
+    const { session } = await stage([fails("authentication")], { hooks: slowHook("errorOccurred", asked.resolve) });
+    const one = session.sendAndWait({ prompt: "one" });
+    await asked.promise;
+    session.abort();
+    expect((await one).kind).not.toBe("failed");
+  });
+});
+
+describe("A session", () => {
+  it("that began in plan mode is resumed in plan mode", async () => {
+    const store = memoryStore();
+    const first = await stage([says("ok")], { store, mode: "plan" });
+    await first.session.sendAndWait({ prompt: "one" });
+    await first.session.close();
+    const { session } = await stage([says("ok")], { store, resume: "session-1" });
+    expect(session.modes.current).toBe("plan");
+  });
+
+  it("tells no secret in the error of an outcome", async () => {
+    const secret = "sk-live-Zq81mmWwPq02LkXx77Ty";
+    const { session } = await stage([fails("authentication", { message: `bad key ${secret}` })], {
+      redactor: createRedactor({ values: [{ name: "KEY", value: secret }] }),
+    });
+    const outcome = await session.sendAndWait({ prompt: "one" });
+    if (outcome.kind !== "error") throw new Error(`the outcome is ${outcome.kind}`);
+    expect(outcome.error.message).toContain("bad key");
+    expect(outcome.error.message).not.toContain(secret);
+  });
+
+  it("closes its log though another part cannot be closed", async () => {
+    const { session } = await stage([says("x")], { onClose: () => Promise.reject(new Error("shell stuck")) });
+    await session.sendAndWait({ prompt: "one" });
+    let closed = false;
+    const { log } = session.settings;
+    const close = log.close.bind(log);
+    log.close = async () => {
+      closed = true;
+      await close();
+    };
+    await session.close().catch(() => undefined);
+    expect(closed).toBe(true);
+  });
+
+  it("lets hooks hear a message that reaches a working agent", async () => {
+    const gate = deferred<string>();
+    const heard: unknown[] = [];
+    const { session } = await stage([calls(["wait"]), says("ok")], {
+      tools: [tool("wait", () => gate.promise)],
+      hooks: hook("userPromptSubmitted", async (input) => {
+        heard.push(input.prompt);
+      }),
+    });
+    const first = session.sendAndWait({ prompt: "go" });
+    await pause(30);
+    await session.send({ prompt: "steer", mode: "immediate" });
+    gate.resolve("done");
+    await first;
+    expect(heard).toEqual(["go", "steer"]);
+  });
+});
+
+/** A session that is taken up again with one message it never answered. */
+async function resumedWithWaiting() {
+  const store = memoryStore();
+  const first = await stage([stalls()], { store });
+  await first.session.send({ prompt: "one" });
+  await first.session.send({ prompt: "left over" });
+  await first.session.close();
+  return stage([stalls()], { store, resume: "session-1" });
+}
+
+type Program = Parameters<typeof programHook>[0];
+
+function hook(
+  point: Program["point"],
+  hear: (input: Readonly<Record<string, unknown>>) => Promise<void>,
+): NonNullable<SessionOptions["hooks"]> {
+  const run: Program["run"] = async (input) => {
+    await hear({ ...input });
+    return undefined;
+  };
+  return (emit) =>
+    createHooks({
+      definitions: [programHook({ point, run })],
+      emit,
+      stamp: systemStamp,
+      environment: {},
+      projectRoot: "/stage",
+      prepare: () => Promise.reject(new Error("no program is run here")),
+    });
+}
+
+const slowHook = (point: Program["point"], onAsked: () => void): NonNullable<SessionOptions["hooks"]> =>
+  hook(point, async () => {
+    onAsked();
+    await pause(300);
+  });
+
+const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+const within = <T>(work: Promise<T>, milliseconds = 1500): Promise<T | "never settled"> =>
+  Promise.race([work, pause(milliseconds).then(() => "never settled" as const)]);
+
+const messageOf = (error: Error): string => error.message;
