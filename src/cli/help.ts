@@ -38,8 +38,10 @@ Rules: shell, write, read or url, alone or with an argument: --allow-tool write 
 
 Commands run in a sandbox where bubblewrap works; TROUPE_SANDBOX=required refuses to run them without, off does without.
 
-Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 provider failure, 4 limit reached, 130 interrupted.
-State is kept in TROUPE_HOME (default ~/.troupe); every session can be resumed.
+Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 provider failure, 4 limit reached,
+5 autopilot blocked, 6 not verified, 130 interrupted.
+State is kept in TROUPE_HOME (default ~/.troupe; a relative path starts at the working folder).
+Every session can be resumed.
 `;
 }
 

@@ -3,27 +3,32 @@ import { join } from "node:path";
 import { nodeDisk } from "../lib/node/disk.ts";
 import { plural } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import type { Runtime } from "../runtime/runtime.ts";
 import { recoverMerges } from "../session/worktree-merge.ts";
 import { allRecords, type WorktreeRecord } from "../session/worktree-records.ts";
 import { removeWorktree } from "../session/worktree-remove.ts";
 import { unmergedWork } from "../session/worktree-state.ts";
-import type { Store } from "../store/store.ts";
 
 /**
  * Removes a session with all it has put anywhere: its files, and the worktrees and branches of its agents in the
  * repository. Work that was not merged is only thrown away by force; else nothing changes.
  */
-export async function deleteSession(what: { store: Store; home: string; sessionId: string; force: boolean }) {
-  const { store, home, sessionId, force } = what;
-  const folder = join(home, "session-state", sessionId, "worktrees");
-  if (existsSync(folder)) await discardAll({ store, sessionId, folder, force });
-  await store.remove(sessionId);
+export async function deleteSession(what: Wish): Promise<void> {
+  const { runtime, sessionId } = what;
+  const folder = join(runtime.home, "session-state", sessionId, "worktrees");
+  if (existsSync(folder)) await discardAll(what, folder);
+  await runtime.store.remove(sessionId);
+}
+
+interface Wish {
+  readonly runtime: Pick<Runtime, "store" | "home">;
+  readonly sessionId: string;
+  readonly force: boolean;
 }
 
 /** Under the lock of the session, so that no agent is at work in what is taken away. */
-async function discardAll(what: { store: Store; sessionId: string; folder: string; force: boolean }): Promise<void> {
-  const { store, sessionId, folder, force } = what;
-  const log = await store.open(sessionId);
+async function discardAll({ runtime, sessionId, force }: Wish, folder: string): Promise<void> {
+  const log = await runtime.store.open(sessionId);
   try {
     if (log.heldBy) return; // removing the session says who has it
     await recoverMerges({ folder, disk: nodeDisk });

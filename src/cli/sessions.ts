@@ -40,7 +40,7 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
     case "delete": {
       const sessionId = await one();
       const { deleteSession } = await import("./session-delete.ts");
-      await deleteSession({ store: runtime.store, home: runtime.home, sessionId, force: given.has("force") });
+      await deleteSession({ runtime, sessionId, force: given.has("force") });
       await write(`Deleted session ${sessionId}.\n`);
       return exitCodes.done;
     }

@@ -10,8 +10,9 @@ export function parseJson(text: string): { ok: true; value: Json } | { ok: false
   }
 }
 
-/** " (line 3)", to go after "is not JSON"; empty when the text is JSON, or the parser does not tell the place. */
+/** " (line 3)", to go after "is not JSON"; empty where there is one line alone, or the parser does not tell the place. */
 export function jsonTroublePlace(text: string): string {
+  if (!text.trim().includes("\n")) return "";
   const parsed = parseJson(text);
   const at = parsed.ok ? undefined : troubleOffset(text, parsed.error);
   return at === undefined ? "" : ` (line ${text.slice(0, at).split("\n").length})`;
@@ -26,7 +27,7 @@ function troubleOffset(text: string, error: string): number | undefined {
   const start = quote === "" ? -1 : text.indexOf(quote);
   if (start < 0 || start !== text.lastIndexOf(quote)) return undefined;
   if (before !== undefined) return start + 10;
-  return after !== undefined || !text.includes("\n") ? Math.max(0, quote.length - 11) : undefined;
+  return after === undefined ? undefined : Math.max(0, quote.length - 11);
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

@@ -64,7 +64,7 @@ describe("troupe tasks", () => {
     const before = eventsIn(home);
     const list = await troupe(["tasks", "list"], { cwd, home });
     expect(list).toMatchObject({ code: 0, stderr: "" });
-    expect(list.stdout.split("\n").map((line) => line.replace(/\s+\d+ tokens.*\d+ s {2}/, " … "))).toEqual([
+    expect(list.stdout.split("\n").map((line) => line.replace(/\s+[\d,]+ tokens.*\d+ s {2}/, " … "))).toEqual([
       "scout     reader  completed           1 turn … do scout",
       "worker    runner  idle (interrupted)  0 turns … do worker",
       "  helper  reader  idle (interrupted)  0 turns … do helper",

@@ -73,7 +73,7 @@ describe("JSON that cannot be read", () => {
     ['{\n "a": 1,\n}', " (line 3)"],
     ['{\n "a": ', " (line 2)"],
     ['{\n "mcpServers": {\n  "server": { "command": nope, "args": [] }\n }\n}', " (line 3)"],
-    ["nope", " (line 1)"],
+    ["{ half", ""],
     ['{ "a": 1 }', ""],
   ])("%j is told of with its line, where the engine says it", (text, place) => {
     expect(jsonTroublePlace(text)).toBe(place);
@@ -101,7 +101,7 @@ describe("Deleting a session", () => {
     await stage.make("clean", { folder });
     const { root } = await stage.make("busy", { folder });
     await stage.temp.files({ [join(root, "b.txt").slice(stage.temp.path.length + 1)]: "new\n" });
-    const wish = { store: runtime.store, home: runtime.home, sessionId };
+    const wish = { runtime, sessionId };
 
     await expect(deleteSession({ ...wish, force: false })).rejects.toThrow(
       "Nothing was deleted: 1 agent did work that was not merged: busy.",
