@@ -12,5 +12,7 @@ export default defineConfig({
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    // Every core: most tests wait for processes, disks and sockets rather than compute.
+    maxWorkers: "100%",
   },
 });

@@ -134,7 +134,7 @@ describe("kill -9 at every write point of a turn with three tools", () => {
 });
 
 describe("kill -9 at any moment under load", () => {
-  const kills = slow ? 200 : 12;
+  const kills = slow ? 200 : 6;
   it(`${kills} times: everything reopens, nothing acknowledged is lost`, { timeout: 600_000 }, async () => {
     let seed = Number(process.env.TROUPE_SEED ?? 7);
     const random = (): number => {

@@ -192,7 +192,7 @@ describe("a torn log", () => {
   );
 });
 
-const seeds = process.env.TROUPE_SLOW ? 2000 : 60;
+const seeds = process.env.TROUPE_SLOW ? 2000 : 30;
 
 test(`a power cut at any time never takes what was synced (${seeds} seeds)`, { timeout: 300_000 }, async () => {
   for (let seed = 1; seed <= seeds; seed++) {
