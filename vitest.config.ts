@@ -14,5 +14,7 @@ export default defineConfig({
     hookTimeout: 30_000,
     // Every core: most tests wait for processes, disks and sockets rather than compute.
     maxWorkers: "100%",
+    // Kill loops and races on a busy machine get a second look there; what fails twice has failed.
+    retry: process.env.CI ? 1 : 0,
   },
 });
