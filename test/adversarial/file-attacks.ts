@@ -79,11 +79,17 @@ async function throughLinks(stage: Stage): Promise<Findings> {
 async function swappedFolders(stage: Stage): Promise<Findings> {
   const findings = new Findings();
   const program = await bundled(stage, raceProgram);
+  // Without a guard the first write that lands outside is enough; how soon that is, is luck.
   const writes = stage.guarded ? 40_000 : 4_000;
-  const run = await stage.spawned([process.execPath, program, stage.folder, stage.guards, `${writes}`], {
-    environment: { PATH: process.env.PATH ?? "" },
-  });
-  const told = JSON.parse(run.stdout || "{}") as Partial<Record<"escaped" | "written" | "swaps" | "rounds", number>>;
+  const attempt = () =>
+    stage.spawned([process.execPath, program, stage.folder, stage.guards, `${writes}`], {
+      environment: { PATH: process.env.PATH ?? "" },
+    });
+  const read = (stdout: string) =>
+    JSON.parse(stdout || "{}") as Partial<Record<"escaped" | "written" | "swaps" | "rounds", number>>;
+  let run = await attempt();
+  for (let more = 0; !stage.guarded && more < 9 && !read(run.stdout).escaped; more++) run = await attempt();
+  const told = read(run.stdout);
   findings.effect((told.escaped ?? 0) > 0, `${told.escaped} of ${told.rounds} writes landed outside`);
   if (!stage.guarded) return findings;
   findings.expect((told.written ?? 0) > 0, `writes that succeed: ${run.stdout} ${run.stderr.slice(-300)}`);
