@@ -6,17 +6,17 @@ import { TroupeError } from "../../src/protocol/errors.ts";
 import { type FileTree, type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 
 const PROJECT_FILES = [
-  "work/.troupe/settings.json",
-  "work/.github/copilot/settings.json",
-  "work/.troupe/settings.local.json",
-  "work/.github/copilot/settings.local.json",
+  "project/.troupe/settings.json",
+  "project/.github/copilot/settings.json",
+  "project/.troupe/settings.local.json",
+  "project/.github/copilot/settings.local.json",
 ];
 
 function load(place: TempFolder, request: Partial<SettingsRequest> = {}): LoadedSettings {
-  return loadSettings({ stateRoot: place.at("home"), cwd: place.at("work"), isTrusted: () => true, ...request });
+  return loadSettings({ stateRoot: place.at("home"), cwd: place.at("project"), isTrusted: () => true, ...request });
 }
 
-const stage = (tree: FileTree = {}): Promise<TempFolder> => tempFolder({ "work/README.md": "", ...tree });
+const stage = (tree: FileTree = {}): Promise<TempFolder> => tempFolder({ "project/README.md": "", ...tree });
 const messages = ({ notices }: LoadedSettings, place: TempFolder): string[] =>
   notices.map(({ message }) => message.replaceAll(place.path, ""));
 
@@ -165,7 +165,7 @@ describe("a project's settings", () => {
   });
 
   it("of a trusted folder tighten", async () => {
-    await using place = await stage({ "work/.troupe/settings.json": strict });
+    await using place = await stage({ "project/.troupe/settings.json": strict });
     const defaults = { subagents: { maxDepth: 6, maxConcurrency: 4 } };
     const loaded = load(place, { defaults });
     expect(loaded.effective).toEqual({
@@ -174,7 +174,7 @@ describe("a project's settings", () => {
       excludedTools: ["web_fetch"],
       disabledMcpServers: ["files"],
       disabledSkills: ["deploy"],
-      sandbox: { mode: "required", deniedPaths: [place.at("work/secrets"), "/srv/data"] },
+      sandbox: { mode: "required", deniedPaths: [place.at("project/secrets"), "/srv/data"] },
       subagents: { maxDepth: 2, maxConcurrency: 4, disabledSubagents: ["research"] },
     });
     expect(loaded.rules.map(({ text, effect, scope }) => [text, effect, scope])).toEqual([
@@ -182,17 +182,17 @@ describe("a project's settings", () => {
       ["url(http://evil.example)", "deny", "project"],
       ["write", "ask", "project"],
     ]);
-    expect(loaded.hooks.map(({ scope, folder }) => [scope, folder])).toEqual([["project", place.at("work")]]);
+    expect(loaded.hooks.map(({ scope, folder }) => [scope, folder])).toEqual([["project", place.at("project")]]);
     expect(loaded.mcpServers.length).toBe(1);
     expect(messages(loaded, place)).toEqual([
-      "/work/.troupe/settings.json:1: subagents.maxConcurrency is ignored: a project can make this stricter, not looser.",
+      "/project/.troupe/settings.json:1: subagents.maxConcurrency is ignored: a project can make this stricter, not looser.",
     ]);
   });
 
   it("of a folder that is not trusted only deny and ask, with one notice (A01)", async () => {
     await using place = await stage({
-      "work/.troupe/settings.json": strict,
-      "work/.github/copilot/settings.local.json": '{"model": "evil", "modle": 1}',
+      "project/.troupe/settings.json": strict,
+      "project/.github/copilot/settings.local.json": '{"model": "evil", "modle": 1}',
     });
     const loaded = load(place, { isTrusted: () => false });
     expect(loaded.rules.map(({ text, effect }) => [text, effect])).toEqual([
@@ -207,26 +207,26 @@ describe("a project's settings", () => {
       sandbox: { mode: "auto", deniedPaths: [] },
     });
     expect(messages(loaded, place)).toEqual([
-      "The folder is not trusted, so only the denials and questions in /work/.troupe/settings.json, /work/.github/copilot/settings.local.json hold. See what is there and trust it with: troupe trust",
+      "The folder is not trusted, so only the denials and questions in /project/.troupe/settings.json, /project/.github/copilot/settings.local.json hold. See what is there and trust it with: troupe trust",
     ]);
   });
 
   it("cause no notice in a folder that is not trusted when they only deny", async () => {
-    await using place = await stage({ "work/.troupe/settings.json": '{"permissions": {"deny": ["read(.env)"]}}' });
+    await using place = await stage({ "project/.troupe/settings.json": '{"permissions": {"deny": ["read(.env)"]}}' });
     expect(load(place, { isTrusted: () => false }).notices).toEqual([]);
   });
 
   it("are named key by key, with file and line, where they have no say", async () => {
     await using place = await stage({
       "home/settings.json": '{"sandbox": {"mode": "required"}}',
-      "work/.troupe/settings.json":
+      "project/.troupe/settings.json":
         '{\n "model": "evil",\n "permissions": {\n  "allow": ["shell"]\n },\n "sandbox": {\n  "mode": "off"\n }\n}',
     });
     const loaded = load(place);
     expect(messages(loaded, place)).toEqual([
-      "/work/.troupe/settings.json:2: model is ignored: a project can only deny more; this belongs in your own settings or flags.",
-      "/work/.troupe/settings.json:4: permissions.allow is ignored: a project can only deny more; this belongs in your own settings or flags.",
-      "/work/.troupe/settings.json:7: sandbox.mode is ignored: a project can make this stricter, not looser.",
+      "/project/.troupe/settings.json:2: model is ignored: a project can only deny more; this belongs in your own settings or flags.",
+      "/project/.troupe/settings.json:4: permissions.allow is ignored: a project can only deny more; this belongs in your own settings or flags.",
+      "/project/.troupe/settings.json:7: sandbox.mode is ignored: a project can make this stricter, not looser.",
     ]);
     expect(loaded.rules).toEqual([]);
     expect(loaded.effective.sandbox?.mode).toBe("required");
@@ -234,32 +234,32 @@ describe("a project's settings", () => {
 
   it("lie in four places of the repository's root and of the working folder, each with the trust of its folder", async () => {
     const own = (name: string): string => JSON.stringify({ permissions: { deny: [name] }, disabledSkills: [name] });
-    const files = [...PROJECT_FILES, ...PROJECT_FILES.map((path) => path.replace("work/", "work/inner/"))];
+    const files = [...PROJECT_FILES, ...PROJECT_FILES.map((path) => path.replace("project/", "project/inner/"))];
     await using place = await stage({
       ...Object.fromEntries(files.map((path, index) => [path, own(`r${index}`)])),
-      "work/inner/deeper/.troupe/settings.json": own("never"),
+      "project/inner/deeper/.troupe/settings.json": own("never"),
     });
     const asked: string[] = [];
     const { rules, effective } = load(place, {
-      gitRoot: place.at("work"),
-      cwd: place.at("work/inner"),
+      gitRoot: place.at("project"),
+      cwd: place.at("project/inner"),
       isTrusted: (folder) => {
         asked.push(folder);
-        return folder === place.at("work");
+        return folder === place.at("project");
       },
     });
     expect(rules.map(({ text }) => text).sort()).toEqual(files.map((_, index) => `r${index}`));
     expect(rules.map(({ scope }) => scope)).toEqual([...Array(4).fill("project"), ...Array(4).fill("local")]);
     expect(effective.disabledSkills?.sort()).toEqual(["r0", "r1", "r2", "r3"]);
-    expect(asked).toEqual([place.at("work"), place.at("work/inner")]);
+    expect(asked).toEqual([place.at("project"), place.at("project/inner")]);
   });
 
   it("switch off the hooks of the project alone; the user's switch off all", async () => {
     const hooks = { sessionStart: [] };
     await using place = await stage({
       "home/settings.json": JSON.stringify({ hooks }),
-      "work/.troupe/settings.json": JSON.stringify({ hooks }),
-      "work/.troupe/settings.local.json": '{"disableAllHooks": true}',
+      "project/.troupe/settings.json": JSON.stringify({ hooks }),
+      "project/.troupe/settings.local.json": '{"disableAllHooks": true}',
     });
     const loaded = load(place);
     expect([loaded.disabledHooks, loaded.hooks.map(({ scope }) => scope)]).toEqual(["project", ["user"]]);
@@ -277,14 +277,14 @@ describe("a project's settings", () => {
   ])("that are %s are left out and stop nothing", async (_, content, expected) => {
     await using place = await stage({
       "home/settings.json": '{"model": "a"}',
-      "work/.troupe/settings.json": content,
-      "work/.troupe/settings.local.json": '{"disabledSkills": ["x"]}',
+      "project/.troupe/settings.json": content,
+      "project/.troupe/settings.local.json": '{"disabledSkills": ["x"]}',
     });
     const loaded = load(place);
     expect(loaded.effective).toMatchObject({ model: "a", disabledSkills: ["x"] });
     expect(messages(loaded, place)).toHaveLength(1);
     expect(messages(loaded, place)[0]).toContain(expected);
-    expect(messages(loaded, place)[0]).toContain("/work/.troupe/settings.json");
+    expect(messages(loaded, place)[0]).toContain("/project/.troupe/settings.json");
     expect(messages(loaded, place)[0]).toContain("ignored");
   });
 
@@ -302,21 +302,24 @@ describe("a project's settings", () => {
     expect(load(linked).rules).toEqual([]);
     expect(load(linked).notices[0]?.message).toContain("it leads out of");
 
-    await using within = await stage({ [`${path}.md`]: "", "work/shared.json": '{"permissions": {"deny": ["read"]}}' });
-    await symlink(within.at("work/shared.json"), within.at(path));
+    await using within = await stage({
+      [`${path}.md`]: "",
+      "project/shared.json": '{"permissions": {"deny": ["read"]}}',
+    });
+    await symlink(within.at("project/shared.json"), within.at(path));
     expect(load(within).rules).toHaveLength(1);
   });
 
   it("may lie in a folder that is a link out of the workspace, and are left out then", async () => {
     await using place = await stage({ "outside/settings.json": '{"permissions": {"deny": ["read"]}}' });
-    await symlink(place.at("outside"), place.at("work/.troupe"));
+    await symlink(place.at("outside"), place.at("project/.troupe"));
     expect(load(place).rules).toEqual([]);
     expect(load(place).notices[0]?.message).toContain("it leads out of");
   });
 
   it("say at most twenty things each about what is wrong with them", async () => {
     const many = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`name${index}`, 1]));
-    await using place = await stage({ "work/.troupe/settings.json": JSON.stringify(many) });
+    await using place = await stage({ "project/.troupe/settings.json": JSON.stringify(many) });
     expect(load(place).notices.length).toBeLessThanOrEqual(21);
   });
 });
