@@ -54,6 +54,12 @@ export const SettingsSchema = z.lazy(() => {
       )
       .exactOptional(),
     subagents: subagents(list).exactOptional(),
+    enabledFeatureFlags: z
+      .preprocess(
+        (value) => (Array.isArray(value) ? Object.fromEntries(value.map((name) => [String(name), true])) : value),
+        z.record(z.string().max(100), z.boolean()),
+      )
+      .exactOptional(),
     memory: anything().exactOptional(),
   });
 });

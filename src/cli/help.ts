@@ -1,3 +1,4 @@
+import { flagDefinitions, flagNames } from "../protocol/flags.ts";
 import { options } from "./options.ts";
 
 export function helpText(version: string): string {
@@ -38,6 +39,9 @@ Rules: shell, write, read or url, alone or with an argument: --allow-tool write 
 
 Commands run in a sandbox where bubblewrap works; TROUPE_SANDBOX=required refuses to run them without, off does without.
 
+Optional features, each on or off by a variable of its name or by enabledFeatureFlags in your settings:
+${optional()}
+
 Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 provider failure, 4 limit reached,
 5 autopilot blocked, 6 not verified, 130 interrupted.
 State is kept in TROUPE_HOME (default ~/.troupe; a relative path starts at the working folder).
@@ -48,4 +52,10 @@ Every session can be resumed.
 function line({ name, short, value, help }: (typeof options)[number]): string {
   const flag = `${short ? `-${short}, ` : "    "}--${name}${value ? ` <${value}>` : ""}`;
   return `  ${flag.padEnd(33)} ${help}`;
+}
+
+function optional(): string {
+  return flagNames
+    .map((name) => `  ${name.padEnd(33)} ${flagDefinitions[name].gates} (${flagDefinitions[name].default})`)
+    .join("\n");
 }

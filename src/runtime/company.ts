@@ -2,11 +2,12 @@
 import type { AgentDefinition } from "../agents/agent.ts";
 import { effectiveEffort } from "../agents/effective-model.ts";
 import { effectiveTools } from "../agents/effective-tools.ts";
-import { agentSettings } from "../catalog/agents-settings.ts";
+import { type AgentSettings, agentSettings } from "../catalog/agents-settings.ts";
 import { quoted, wrapped } from "../context/quoting.ts";
 import { skillContext } from "../context/skills/load-skill.ts";
 import { type PromptRequest, promptParts } from "../context/system-prompt.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import type { Flag } from "../protocol/flags.ts";
 import type { Outfit } from "../session/agent-run.ts";
 import type { Cast, CastRequest, CompanyOptions } from "../session/company.ts";
 import type { SessionModel } from "../session/start-run.ts";
@@ -64,7 +65,8 @@ export function companyOptions(parts: CompanyParts): CompanyOptions {
   };
   return {
     limits,
-    multiTurn: parts.environment.TROUPE_MULTI_TURN_AGENTS !== "off",
+    multiTurn: workspace.flags.has("MULTI_TURN_AGENTS"),
+    mcpTasks: workspace.flags.has("MCP_TASKS"),
     agents: parts.agents,
     cast: (request) => cast(request, { parts, settings, modelFor }),
     async outfit(task, definition) {
@@ -114,7 +116,7 @@ async function cast(
   if (unknown.length > 0) {
     warnings.push(`The agent ${definition.name} names tools that are not there: ${unknown.join(", ")}.`);
   }
-  const wished = agentSettings(definition, settings.subagents?.agents ?? {});
+  const wished = wishesFor(definition, how);
   const parent = request.parentModel ?? nameOf(parts.mainModel);
   const chosen = await chooseModel(
     { definition, parent, call: request.model, settings: wished.model },
@@ -155,6 +157,19 @@ const NESTING = new Set(["task", "read_agent", "write_agent", "list_agents", "st
 /** Skills are not inherited: an agent is told those it lists, and looks for others only where it lists this tool. */
 const SKILL = "skill";
 
+/** What a person's settings say of an agent, and where they say nothing, what the flags do. */
+function wishesFor(definition: AgentDefinition, how: { parts: CompanyParts; settings: Settings }): AgentSettings {
+  const { parts, settings } = how;
+  const own = agentSettings(definition, settings.subagents?.agents ?? {});
+  const flagged = definition.source === "builtin" ? FLAGGED.get(definition.name) : undefined;
+  return flagged && parts.workspace.flags.has(flagged.flag) ? { ...flagged.wishes, ...own } : own;
+}
+
+const FLAGGED: ReadonlyMap<string, { readonly flag: Flag; readonly wishes: AgentSettings }> = new Map([
+  ["explore", { flag: "EXPLORE_SMALL_MODEL", wishes: { model: "small", reasoningEffort: "low" } }],
+  ["rubber-duck", { flag: "RUBBER_DUCK_OTHER_FAMILY", wishes: { model: "complementary" } }],
+]);
+
 async function preload(definition: AgentDefinition, { workspace, warn }: CompanyParts): Promise<string> {
   if (definition.skills.length === 0) return "";
   const { text, missing } = await skillContext(definition.skills, workspace.skills);
@@ -166,7 +181,7 @@ function effortOf(
   definition: AgentDefinition,
   { parts, settings, model }: { parts: CompanyParts; settings: Settings; model: SessionModel },
 ): NonNullable<Outfit["reasoningEffort"]> | undefined {
-  const wished = agentSettings(definition, settings.subagents?.agents ?? {}).reasoningEffort;
+  const wished = wishesFor(definition, { parts, settings }).reasoningEffort;
   const effort = effectiveEffort({
     definition,
     parent: { model: nameOf(parts.mainModel), ...(parts.mainEffort !== undefined && { effort: parts.mainEffort }) },

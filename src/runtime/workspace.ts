@@ -20,6 +20,7 @@ import { workingDirectory } from "../context/working-directory.ts";
 import type { HookDefinition, HookNotice } from "../hooks/hooks.ts";
 import type { PinnedItem } from "../lib/pinned-item.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
+import { type FlagSources, type Flags, flagsFrom } from "../protocol/flags.ts";
 import { type ResolvedServers, resolveServers, type ServerSources } from "../tools/mcp/config.ts";
 
 export interface WorkspaceRequest {
@@ -38,6 +39,7 @@ export interface WorkspaceRequest {
   /** Agents of the embedding program. */
   readonly agents?: readonly unknown[];
   readonly excludedBuiltinAgents?: readonly string[];
+  readonly flags?: NonNullable<FlagSources["program"]>;
   /** Hooks of the embedding program. */
   readonly hooks?: readonly HookDefinition[];
 }
@@ -47,6 +49,8 @@ export interface Workspace {
   readonly root: string;
   readonly trust: Trust;
   readonly settings: LoadedSettings;
+  /** What of the optional is on. */
+  readonly flags: Flags;
   readonly plugins: readonly Plugin[];
   readonly hooks: readonly HookDefinition[];
   readonly skills: readonly Skill[];
@@ -83,7 +87,12 @@ export async function openWorkspace(request: WorkspaceRequest, place: Place): Pr
     isTrusted: (_, user) => trustOf(user.trustedFolders ?? []).state !== "none",
   });
   const trust = trustOf(settings.effective.trustedFolders ?? []);
-  const parts = { request, place, root, trust, settings };
+  const { flags, notices: flagNotices } = flagsFrom({
+    settings: settings.effective.enabledFeatureFlags ?? {},
+    environment: place.environment,
+    ...(request.flags && { program: request.flags }),
+  });
+  const parts = { request, place, root, trust, settings, flags };
   const { plugins, notices: pluginNotices } = await pluginsOf(parts);
   const sourcesOfAgents = agentSources(parts, plugins);
   const [hooks, skills, instructions, agents] = await Promise.all([
@@ -100,6 +109,7 @@ export async function openWorkspace(request: WorkspaceRequest, place: Place): Pr
     root,
     trust,
     settings,
+    flags,
     plugins,
     hooks: hooks.definitions,
     skills: skills.skills,
@@ -110,6 +120,7 @@ export async function openWorkspace(request: WorkspaceRequest, place: Place): Pr
     serverSources: sources,
     commandEnvironment: values.values,
     notices: [
+      ...flagNotices,
       ...[...book.notices, ...settings.notices, ...values.notices].map(({ message }) => message),
       ...[...pluginNotices, ...skills.notices, ...agents.notices].map(({ message }) => message),
       ...hooks.notices.map(({ file, message }) => `${file}: ${message}`),
@@ -128,6 +139,7 @@ interface Parts {
   readonly root: string;
   readonly trust: Trust;
   readonly settings: LoadedSettings;
+  readonly flags: Flags;
 }
 
 function pluginsOf({ request, place, root, trust, settings }: Parts) {
@@ -142,9 +154,10 @@ function pluginsOf({ request, place, root, trust, settings }: Parts) {
   });
 }
 
-async function hooksOf({ request, place, root, trust, settings }: Parts, plugins: readonly Plugin[]) {
+async function hooksOf(parts: Parts, plugins: readonly Plugin[]) {
+  const { request, place, root, trust, settings } = parts;
   const { context, stateRoot, environment } = place;
-  if (!mayHaveHooks({ request, place, root, trust, settings }, plugins)) return { definitions: [], notices: [] };
+  if (!mayHaveHooks(parts, plugins)) return { definitions: [], notices: [] };
   const { loadHooks } = await import("../hooks/load.ts");
   const projectRoots =
     settings.disabledHooks === "none" && trust.state !== "none" ? [...new Set([root, context.cwd])] : [];
@@ -195,7 +208,8 @@ function hookItem({ pinned }: HookDefinition): PinnedItem {
   return { kind: "hook", id: pinned.id, digest: digestOf(pinned.value), shown: pinned.shown };
 }
 
-function agentSources({ request, place, root, trust, settings }: Parts, plugins: readonly Plugin[]): AgentSources {
+function agentSources(parts: Parts, plugins: readonly Plugin[]): AgentSources {
+  const { request, place, root, trust, settings, flags } = parts;
   const { context, stateRoot } = place;
   const { subagents } = settings.effective;
   return {
@@ -208,7 +222,11 @@ function agentSources({ request, place, root, trust, settings }: Parts, plugins:
     ...remoteSource(place),
     disabled: subagents?.disabledSubagents ?? [],
     overrides: subagents?.agents ?? {},
-    excludedBuiltins: request.excludedBuiltinAgents ?? [],
+    excludedBuiltins: [
+      ...(request.excludedBuiltinAgents ?? []),
+      ...(flags.has("RUBBER_DUCK_AGENT") ? [] : ["rubber-duck"]),
+    ],
+    hasMemory: flags.has("COPILOT_SUBCONSCIOUS"),
     check: trust.check,
   };
 }

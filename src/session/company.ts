@@ -34,6 +34,8 @@ export interface CompanyOptions {
   readonly limits: TaskLimits;
   /** Whether an agent in the background can be written to after it has answered. */
   readonly multiTurn: boolean;
+  /** False: whoever calls what a server takes only as a task waits for it. */
+  readonly mcpTasks?: boolean;
   agents(): readonly AgentDefinition[];
   /** Which of the tools someone has an agent would get, and on which model it would run. Throws when it may not start. */
   cast(request: CastRequest): Promise<Cast>;
@@ -134,7 +136,7 @@ export class Company {
   }
 
   /** What an agent (nobody = the main agent) with these tools may do with others. */
-  portsOf(agentId: string | undefined, tools: () => readonly Tool[]): Required<CompanyPorts> {
+  portsOf(agentId: string | undefined, tools: () => readonly Tool[]): CompanyPorts {
     const { options, settings } = this.#parts;
     const errands = this.#errands;
     const what = { agentId, registry: this.registry, errands, options };
@@ -142,7 +144,7 @@ export class Company {
     return {
       tasks: agentTasks(what),
       coordination: coordinationOf({ ...what, tools, ledger: this.#ledger, emitOf, stamp: settings.stamp }),
-      mcpTasks: mcpTasksOf(what),
+      ...(options.mcpTasks !== false && { mcpTasks: mcpTasksOf(what) }),
     };
   }
 

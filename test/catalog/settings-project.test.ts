@@ -48,6 +48,7 @@ const keys: Record<keyof Required<Settings>, fc.Arbitrary<unknown>> = {
     limits: fc.constant({ seconds: 5 }),
   }),
   trustedFolders: list,
+  enabledFeatureFlags: fc.constantFrom({ RUBBER_DUCK_AGENT: false }, { COPILOT_SUBCONSCIOUS: true }),
   environment: some({ names: list }),
   secretEnvironmentVariables: list,
   toolSearch: some({ enabled: flag, threshold: fc.nat(9) }),

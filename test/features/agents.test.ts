@@ -35,6 +35,16 @@ describe("built-in agents", () => {
     });
   });
 
+  it("ORC-16 rubber-duck is hidden while its flag is off: neither offered nor started", async () => {
+    const steps = [starts("a", "rubber-duck"), says("ok")];
+    await onStage(steps, { environment: { RUBBER_DUCK_AGENT: "off" } }, async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(JSON.stringify(first("main").tools)).not.toContain("rubber-duck");
+      expect(resultsOf(session.events, "task")).toEqual([expect.stringMatching(/rubber-duck.*Valid types: explore/s)]);
+      expect(session.tasks?.list()).toEqual([]);
+    });
+  });
+
   it("ORC-14 task runs a command: its short word on success, the whole output on failure, is what the caller gets", async () => {
     const run = (command: string) => calls(["bash", { command, description: "run it" }]);
     const steps = [

@@ -7,6 +7,7 @@ import type { Step } from "../../src/model/faux/faux-plan.ts";
 import { calls } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
+import { flagsFrom } from "../../src/protocol/flags.ts";
 import { type CompanyParts, companyOptions } from "../../src/runtime/company.ts";
 import { type PermissionRequest, policyOf } from "../../src/runtime/policy.ts";
 import type { SessionModel } from "../../src/session/start-run.ts";
@@ -72,6 +73,7 @@ export async function company(steps: readonly Step[], options: TroupeOptions = {
       environment: { TROUPE_SUBAGENT_MAX_DEPTH: "3", ...environment },
       workspace: {
         settings: { effective: {} },
+        flags: flagsFrom({ environment }).flags,
         skills: [],
         instructions: { text: "" },
       } as unknown as CompanyParts["workspace"],

@@ -1,0 +1,88 @@
+/**
+ * What is optional. A new flag is one line here, one in docs/guides/flags.md, and a probe in test/features/flags.test.ts
+ * that shows what it switches.
+ */
+import { nearest } from "../lib/text.ts";
+
+interface FlagDefinition {
+  /** Unless someone says otherwise. */
+  readonly default: "on" | "off";
+  /** What is there while it is on. */
+  readonly gates: string;
+}
+
+export const flagDefinitions = {
+  MULTI_TURN_AGENTS: { default: "on", gates: "agents in the background stay after an answer and take messages" },
+  MCP_TASKS: { default: "on", gates: "calls that MCP servers take only as tasks go on in the background" },
+  RUBBER_DUCK_AGENT: { default: "on", gates: "the built-in agent rubber-duck" },
+  RUBBER_DUCK_OTHER_FAMILY: { default: "off", gates: "rubber-duck thinks on a model of another provider" },
+  EXPLORE_SMALL_MODEL: { default: "off", gates: "explore runs on the cheapest model, with low effort" },
+  COPILOT_SUBCONSCIOUS: { default: "off", gates: "the context board, and the agents that read and tidy it" },
+  GITHUB_CONTEXT_SIDEKICK_AGENT: { default: "off", gates: "the sidekick that looks for context on its own" },
+} as const satisfies Record<string, FlagDefinition>;
+
+export type Flag = keyof typeof flagDefinitions;
+
+/** Those that are on. */
+export type Flags = ReadonlySet<Flag>;
+
+export const flagNames = Object.keys(flagDefinitions) as Flag[];
+
+export interface FlagSources {
+  /** `enabledFeatureFlags` of a person's settings. */
+  readonly settings?: Readonly<Record<string, boolean>>;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** By the embedding program. */
+  readonly program?: Readonly<Partial<Record<Flag, boolean>>>;
+}
+
+/** Later ones win: what is built in, settings, the list in the environment, a variable of its own, the program. */
+export function flagsFrom({ settings = {}, environment, program = {} }: FlagSources): {
+  readonly flags: Flags;
+  readonly notices: readonly string[];
+} {
+  const notices: string[] = [];
+  const listed = listIn(environment);
+  for (const name of [...Object.keys(settings), ...listed]) if (!isFlag(name)) notices.push(unknown(name));
+  const flags = flagNames.filter((flag) => {
+    const own = ownVariable(flag, environment, (notice) => notices.push(notice));
+    return (
+      program[flag] ?? own ?? (listed.includes(flag) || (settings[flag] ?? flagDefinitions[flag].default === "on"))
+    );
+  });
+  return { flags: new Set(flags), notices };
+}
+
+const LISTS = ["TROUPE_FEATURE_FLAGS", "COPILOT_CLI_ENABLED_FEATURE_FLAGS"];
+const WORDS = new Map([
+  ...["on", "1", "true", "yes"].map((word) => [word, true] as const),
+  ...["off", "0", "false", "no"].map((word) => [word, false] as const),
+]);
+
+function listIn(environment: FlagSources["environment"]): string[] {
+  return LISTS.flatMap((name) => (environment[name] ?? "").split(",").map((flag) => flag.trim())).filter(Boolean);
+}
+
+/** By its own name, or with our prefix in the place of another: TROUPE_MULTI_TURN_AGENTS, TROUPE_SUBCONSCIOUS. */
+function ownVariable(
+  flag: Flag,
+  environment: FlagSources["environment"],
+  note: (notice: string) => void,
+): boolean | undefined {
+  for (const name of [`TROUPE_${flag.replace(/^COPILOT_/, "")}`, flag]) {
+    const value = environment[name]?.trim();
+    if (!value) continue;
+    const word = WORDS.get(value.toLowerCase());
+    if (word !== undefined) return word;
+    note(`${name} is ${JSON.stringify(value.slice(0, 40))}; it can be on or off.`);
+  }
+  return undefined;
+}
+
+const isFlag = (name: string): name is Flag => Object.hasOwn(flagDefinitions, name);
+
+function unknown(name: string): string {
+  const guess = nearest(name.slice(0, 60), flagNames);
+  const hint = guess === undefined ? "" : ` Did you mean ${guess}?`;
+  return `There is no feature flag ${JSON.stringify(name.slice(0, 60))}.${hint}`;
+}

@@ -1,0 +1,154 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { helpText } from "../../src/cli/help.ts";
+import { calls, says } from "../../src/model/faux/faux-step.ts";
+import { type Flag, flagDefinitions, flagNames, flagsFrom } from "../../src/protocol/flags.ts";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { read, tableBelow } from "../docs/documents.ts";
+import { of, onStage, resultsOf, type Stage, type StageOptions, starts } from "./stage.ts";
+
+/** What is seen of a feature, and how it looks while its flag is on. */
+interface Probe {
+  look(options: StageOptions): Promise<unknown>;
+  readonly on: unknown;
+  readonly off: unknown;
+}
+
+const agent = (name: string): Probe => ({
+  look: (options) =>
+    seen([], options, async ({ session }) =>
+      session.settings.surroundings?.agents?.list().some((known) => known.name === name),
+    ),
+  on: true,
+  off: false,
+});
+
+/** The model and effort that an agent of this type asks for. */
+const model = (agentType: string, on: object): Probe => ({
+  look: (options) =>
+    seen([starts("a", agentType), says("ok"), of("a", says("words"))], options, async ({ session, firstBody }) => {
+      await session.sendAndWait({ prompt: "go" });
+      return { model: firstBody("a").model, effort: firstBody("a").reasoning_effort };
+    }),
+  on: { effort: undefined, ...on },
+  off: { model: "large", effort: undefined },
+});
+
+/** A new flag is a line here. */
+const probes: Record<Flag, Probe | undefined> = {
+  MULTI_TURN_AGENTS: {
+    look: (options) =>
+      seen(
+        [starts("a", "explore", { mode: "background" }), says("ok"), says("heard"), of("a", says("words"))],
+        options,
+        async ({ session }) => {
+          await session.sendAndWait({ prompt: "go" });
+          return session.tasks?.view("a")?.status;
+        },
+      ),
+    on: "idle",
+    off: "completed",
+  },
+  MCP_TASKS: {
+    async look(options) {
+      await using folder = await tempFolder();
+      const server = fileURLToPath(new URL("./task-server.mjs", import.meta.url));
+      const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
+      const workspace = { ...options.workspace, mcpServers };
+      const steps = [calls(["garden-dig", { how: "deep" }]), says("ok"), says("heard")];
+      return await seen(steps.slice(0, isOn(options) ? 3 : 2), { ...options, workspace }, async ({ session }) => {
+        await session.sendAndWait({ prompt: "go" });
+        const [result = ""] = resultsOf(session.events, "garden-dig");
+        return { hasResult: result.includes("dug deep"), records: session.tasks?.list().length };
+      });
+    },
+    on: { hasResult: false, records: 1 },
+    off: { hasResult: true, records: 0 },
+  },
+  RUBBER_DUCK_AGENT: agent("rubber-duck"),
+  RUBBER_DUCK_OTHER_FAMILY: model("rubber-duck", { model: "other" }),
+  EXPLORE_SMALL_MODEL: model("explore", { model: "small", effort: "low" }),
+  COPILOT_SUBCONSCIOUS: agent("rem-agent"),
+  // What it gates is not there yet.
+  GITHUB_CONTEXT_SIDEKICK_AGENT: undefined,
+};
+
+const isOn = ({ environment = {} }: StageOptions): boolean => Object.values(environment).includes("on");
+
+async function seen<T>(
+  steps: Parameters<typeof onStage>[0],
+  options: StageOptions,
+  look: (stage: Stage) => Promise<T>,
+) {
+  const found: T[] = [];
+  await onStage(steps, options, async (stage) => void found.push(await look(stage)));
+  return found[0];
+}
+
+describe("feature flags", () => {
+  it.each(flagNames.flatMap((flag) => (["on", "off"] as const).map((word) => [flag, word, probes[flag]] as const)))(
+    "ORC-82 %s=%s decides whether its feature is there",
+    async (flag, word, probe) => {
+      if (!probe) return;
+      expect(await probe.look({ environment: { [flag]: word } })).toEqual(probe[word]);
+    },
+  );
+
+  it.each(["ORC-07 EXPLORE_SMALL_MODEL", "ORC-08 RUBBER_DUCK_OTHER_FAMILY", "ORC-16 RUBBER_DUCK_AGENT"])(
+    "%s can be switched in settings, and has its default where nobody says anything",
+    async (title) => {
+      const flag = title.split(" ")[1] as Flag;
+      const probe = probes[flag];
+      const usual = flagDefinitions[flag].default;
+      const other = usual === "on" ? "off" : "on";
+      const files = { "home:settings.json": JSON.stringify({ enabledFeatureFlags: { [flag]: other === "on" } }) };
+      expect(await probe?.look({})).toEqual(probe?.[usual]);
+      expect(await probe?.look({ files })).toEqual(probe?.[other]);
+    },
+  );
+
+  it("ORC-82 are decided by defaults, settings, the list, the variable and the program, in this order", () => {
+    const is = (flag: Flag, sources: Partial<Parameters<typeof flagsFrom>[0]>): boolean =>
+      flagsFrom({ environment: {}, ...sources }).flags.has(flag);
+    const flag = "EXPLORE_SMALL_MODEL";
+    const listed = { TROUPE_FEATURE_FLAGS: ` MCP_TASKS , ${flag}` };
+    expect(is(flag, {})).toBe(false);
+    expect(is(flag, { settings: { [flag]: true } })).toBe(true);
+    expect(is(flag, { settings: { [flag]: false }, environment: listed })).toBe(true);
+    expect(is(flag, { environment: { COPILOT_CLI_ENABLED_FEATURE_FLAGS: flag } })).toBe(true);
+    expect(is(flag, { environment: { ...listed, [flag]: "0" } })).toBe(false);
+    expect(is(flag, { environment: { ...listed, [flag]: "0" }, program: { [flag]: true } })).toBe(true);
+    expect(is("COPILOT_SUBCONSCIOUS", { environment: { TROUPE_SUBCONSCIOUS: "on" } })).toBe(true);
+    expect(is("MULTI_TURN_AGENTS", { environment: { TROUPE_MULTI_TURN_AGENTS: "off" } })).toBe(false);
+  });
+
+  it("ORC-82 that are misspelt, or neither on nor off, are told; a project switches none", async () => {
+    const environment = { TROUPE_FEATURE_FLAGS: "MPC_TASKS", MCP_TASKS: "maybe" };
+    const files = {
+      "home:settings.json": JSON.stringify({ enabledFeatureFlags: ["RUBBER_DUCK"] }),
+      ".troupe/settings.json": JSON.stringify({ enabledFeatureFlags: { RUBBER_DUCK_AGENT: false } }),
+    };
+    await onStage([], { environment, files, workspace: { trustFolder: true } }, async ({ session }) => {
+      expect(session.settings.surroundings?.agents?.list().map(({ name }) => name)).toContain("rubber-duck");
+      const told = session.events.flatMap(({ type, data }) => (type === "session.warning" ? [data.message] : []));
+      expect(told).toEqual([
+        'There is no feature flag "RUBBER_DUCK".',
+        'There is no feature flag "MPC_TASKS". Did you mean MCP_TASKS?',
+        'MCP_TASKS is "maybe"; it can be on or off.',
+        expect.stringMatching(/settings\.json:1: enabledFeatureFlags is ignored: a project can only deny more/),
+      ]);
+    });
+  });
+
+  it("ORC-82 stand in --help and in the guide with their defaults", () => {
+    const rows = tableBelow(read("docs/guides/flags.md"), "Feature flags");
+    expect(rows.map(([name, usual]) => [name, usual])).toEqual(
+      flagNames.map((name) => [`\`${name}\``, flagDefinitions[name].default]),
+    );
+    for (const name of flagNames)
+      expect(helpText("0").match(new RegExp(`^  ${name} .*\\((on|off)\\)$`, "m"))?.[1]).toBe(
+        flagDefinitions[name].default,
+      );
+  });
+});
