@@ -237,7 +237,7 @@ export const weaknesses: readonly Weakness[] = [
     id: "settings-of-the-sandbox-forgotten",
     watcher: "D13-settings",
     changes: change(
-      "src/runtime/prepare.ts",
+      "src/runtime/session-hands.ts",
       "shared.sandboxes.get(network, wishes.sandbox)",
       "shared.sandboxes.get(network)",
     ),

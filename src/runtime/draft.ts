@@ -1,0 +1,49 @@
+import { join, resolve } from "node:path";
+import { workingDirectory } from "../context/working-directory.ts";
+import type { Disk } from "../lib/node/disk.ts";
+import type { Stamp } from "../lib/stamp.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { WorkingDirectory } from "../protocol/event.ts";
+import type { SessionLog } from "../store/store.ts";
+import type { Tool } from "../tools/tool.ts";
+import { LateSession } from "./late-session.ts";
+import type { Models } from "./models.ts";
+import type { ProcessParts } from "./process-parts.ts";
+import type { SessionRequest } from "./runtime.ts";
+
+export interface PrepareParts {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly home: string;
+  readonly disk: Disk;
+  readonly stamp: Stamp;
+  readonly models: Models;
+  readonly tools: readonly Tool[];
+  /** What all sessions of the process share. */
+  readonly shared: ProcessParts;
+  /** What a session that is taken up again spoke to last. */
+  readonly lastModel: string | undefined;
+}
+
+/** A session in the making: what was asked for, where, and from what. Each step of `prepare.ts` is given it. */
+export interface Draft extends PrepareParts {
+  readonly request: SessionRequest;
+  readonly log: SessionLog;
+  readonly context: WorkingDirectory;
+  /** The session's own folder for files. */
+  readonly files: string;
+  /** Whatever must be told before the session is there. */
+  readonly listener: LateSession;
+}
+
+export function beginDraft(request: SessionRequest, log: SessionLog, parts: PrepareParts): Draft {
+  const context = placeOf(request.cwd);
+  return { ...parts, request, log, context, files: join(log.directory, "files"), listener: new LateSession() };
+}
+
+function placeOf(cwd: string): WorkingDirectory {
+  try {
+    return workingDirectory(cwd);
+  } catch (cause) {
+    throw new TroupeError("usage", `Cannot work in ${resolve(cwd)}: it does not exist or cannot be read.`, { cause });
+  }
+}

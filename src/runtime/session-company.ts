@@ -1,0 +1,51 @@
+import type { CompanyOptions } from "../session/company.ts";
+import type { SessionLog } from "../store/store.ts";
+import type { AgentPlaces } from "./agent-place.ts";
+import { agentServers } from "./agent-servers.ts";
+import { companyOptions } from "./company.ts";
+import type { Draft } from "./draft.ts";
+import type { LiveAgents } from "./live-agents.ts";
+import type { LiveOffer } from "./offer.ts";
+import type { SessionLead } from "./session-lead.ts";
+import { promptOf } from "./session-offer.ts";
+import type { SessionServers } from "./session-servers.ts";
+import { mainTools, type ToolChoice } from "./tool-choice.ts";
+
+/** The agents that may work for the main one, and what each of them is given. */
+export function sessionCompany(
+  draft: Draft,
+  how: {
+    agents: LiveAgents;
+    leading: SessionLead;
+    offer: LiveOffer;
+    choice: ToolChoice;
+    places: AgentPlaces;
+    servers: SessionServers;
+  },
+): CompanyOptions {
+  const { environment, models, request, context, log, listener } = draft;
+  const { agents, offer, choice, places, servers } = how;
+  const { workspace, model, effort } = how.leading;
+  return companyOptions({
+    environment,
+    workspace,
+    models,
+    mainModel: model,
+    mainEffort: effort,
+    prompt: promptOf(draft),
+    agents: () => agents.agents,
+    sessionTools: () => offer.sessionTools,
+    mainTools: () => mainTools(offer.sessionTools, choice),
+    ...(request.wakes === false &&
+      request.model !== undefined && { modelOverride: ({ id }) => (hasTask(log, id) ? model : undefined) }),
+    placeFor: (task) => places.placeFor(task),
+    serversFor: agentServers({ workspace, open: servers.open, warn: (message) => listener.warn("mcp", message) }),
+    worktrees: context.gitRoot === undefined ? undefined : places.worktrees,
+    warn: (message) => listener.warn("agent", message),
+  });
+}
+
+/** Whether an agent is older than this process: those it starts now choose their models by themselves. */
+function hasTask({ events }: SessionLog, taskId: string): boolean {
+  return events.some((event) => event.type === "troupe.task_created" && event.data.taskId === taskId);
+}

@@ -1,0 +1,56 @@
+import { noUsage } from "../model/provider.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { Limits } from "../session/budget.ts";
+import type { SessionOptions } from "../session/session.ts";
+import type { SessionModel } from "../session/start-run.ts";
+import type { Draft } from "./draft.ts";
+import { chooseLead, type Lead, limitsOfLead } from "./preselect.ts";
+import { openWorkspace, type Workspace } from "./workspace.ts";
+
+/** Who leads a session, on which model, and within which limits. */
+export interface SessionLead {
+  readonly lead: Lead;
+  /** What the folder brings, with the servers of who leads. */
+  readonly workspace: Workspace;
+  readonly model: SessionModel;
+  readonly effort: SessionOptions["reasoningEffort"];
+  readonly limits: Limits | undefined;
+}
+
+export async function sessionLead(draft: Draft): Promise<SessionLead> {
+  const { request, log, models, environment, home, context, listener } = draft;
+  const isOfEnvironment = environmentNames(environment);
+  const wanted = request.model ?? (isOfEnvironment ? undefined : draft.lastModel);
+  const [named, opened] = await Promise.all([
+    wanted === undefined ? undefined : models.resolve(wanted),
+    openWorkspace(request.workspace ?? {}, { context, stateRoot: home, environment, onNotice: listener.notice }),
+  ]);
+  const lead = await chooseLead({
+    wanted: request.agent,
+    events: log.events,
+    workspace: opened,
+    warn: (message) => listener.warn("agent", message),
+  });
+  const { effective } = opened.settings;
+  const isChosen = request.model !== undefined || isOfEnvironment;
+  const model =
+    (isChosen ? undefined : await lead.model((name) => models.resolve(name))) ??
+    named ??
+    (await models.resolve(isOfEnvironment ? undefined : effective.model));
+  const limits = limitsOfLead(lead.definition, request.limits);
+  if (limits?.costUsd !== undefined && model.costOf(noUsage) === null) throw priceUnknown(model.model);
+  const effort = request.reasoningEffort ?? lead.reasoningEffort ?? effective.effortLevel;
+  return { lead, workspace: lead.workspace, model, effort, limits };
+}
+
+/** Who names a model for this process means it: before what a resumed session had, and what settings say. */
+function environmentNames(environment: Draft["environment"]): boolean {
+  return Boolean(environment.TROUPE_MODEL || environment.COPILOT_MODEL);
+}
+
+/** A limit that cannot be held is refused, not forgotten. */
+function priceUnknown(model: string): TroupeError {
+  return new TroupeError("configuration", `A cost limit cannot be kept: the price of ${model} is not known.`, {
+    hint: "Give its price in providers.json, or limit tokens instead (--max-tokens).",
+  });
+}

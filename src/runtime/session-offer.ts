@@ -1,0 +1,65 @@
+import type { PromptRequest } from "../context/system-prompt.ts";
+import { autopilotTools, interactiveTools } from "../tools/builtin.ts";
+import type { Tool } from "../tools/tool.ts";
+import type { Draft } from "./draft.ts";
+import type { LiveAgents } from "./live-agents.ts";
+import { LiveOffer } from "./offer.ts";
+import type { SessionLead } from "./session-lead.ts";
+import type { SessionMcp } from "./session-mcp.ts";
+import type { SessionRules } from "./session-rules.ts";
+import { requireKnown, type ToolChoice } from "./tool-choice.ts";
+
+/** Every tool that does not come from a server, as of now: those that name agents change with them. */
+export function sessionTools({ request, tools }: Draft, agents: LiveAgents | undefined): () => readonly Tool[] {
+  const fixed = [...tools, ...autopilotTools, ...(request.askUser === false ? [] : interactiveTools)];
+  return () => [...fixed, ...(agents?.tools ?? [])];
+}
+
+/** What the agents of a session are told of the place they work in. */
+export function promptOf({ context }: Draft): Pick<PromptRequest, "context" | "platform"> {
+  return { context, platform: process.platform };
+}
+
+/** Which tools a session has: what was asked for, and what settings say. */
+export function choiceOf({ request }: Draft, { workspace }: SessionLead): ToolChoice {
+  const { excludedTools = [], availableTools } = workspace.settings.effective;
+  const available = request.toolChoice?.available ?? availableTools;
+  return {
+    ...request.toolChoice,
+    excluded: [...(request.toolChoice?.excluded ?? []), ...excludedTools],
+    ...(available !== undefined && { available }),
+  };
+}
+
+/** What the main agent is told and given. */
+export async function sessionOffer(
+  draft: Draft,
+  how: {
+    leading: SessionLead;
+    rules: SessionRules;
+    tools: () => readonly Tool[];
+    choice: ToolChoice;
+    mcp: SessionMcp | undefined;
+  },
+): Promise<LiveOffer> {
+  const { request, shared, listener } = draft;
+  const { lead, workspace } = how.leading;
+  const { rules, tools, choice, mcp } = how;
+  const offer = new LiveOffer({
+    prompt: { ...promptOf(draft), ...(request.systemMessage && { config: request.systemMessage }) },
+    get tools() {
+      return tools();
+    },
+    choice,
+    lead: lead.definition,
+    skills: workspace.skills,
+    instructions: workspace.instructions,
+    mode: rules.mode,
+    mcp,
+    search: mcp && (await shared.searchFor(workspace.settings.effective.toolSearch)),
+  });
+  listener.offer = offer;
+  // With servers the names of their tools are not known yet; then a slip of the finger is told, not refused.
+  if (!mcp) requireKnown(offer.allTools, request.toolChoice);
+  return offer;
+}

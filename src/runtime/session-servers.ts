@@ -1,0 +1,37 @@
+import type { McpServerConfig } from "../tools/mcp/server.ts";
+import type { Draft } from "./draft.ts";
+import { type SessionMcp, sessionMcp } from "./session-mcp.ts";
+
+/** The MCP servers of a session, and how agents of it open some of their own. None is started here. */
+export interface SessionServers {
+  readonly mcp: SessionMcp | undefined;
+  open(configs: readonly McpServerConfig[], reservedNames: readonly string[]): SessionMcp;
+}
+
+export function sessionServers(
+  draft: Draft,
+  what: { configs: readonly McpServerConfig[]; roots: readonly string[]; reservedNames: readonly string[] },
+): SessionServers {
+  const open = opener(draft, what.roots);
+  return { open, mcp: what.configs.length === 0 ? undefined : open(what.configs, what.reservedNames) };
+}
+
+function opener({ stamp, shared, listener }: Draft, roots: readonly string[]): SessionServers["open"] {
+  return (configs, reservedNames) =>
+    sessionMcp({
+      configs,
+      roots: roots.slice(0, 1),
+      stamp,
+      reservedNames,
+      connections: () => shared.connections(),
+      pins: () => shared.pins((message) => listener.notice(message)),
+      onStatus: (serverName, status, error) =>
+        void listener.say("session.mcp_server_status_changed", {
+          serverName,
+          status,
+          ...(error !== undefined && { error }),
+        }),
+      onNotice: (message) => listener.warn("mcp", message),
+      onChange: listener.toolsChanged,
+    });
+}
