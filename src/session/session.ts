@@ -1,7 +1,8 @@
 /**
  * A session: one conversation with one main agent, kept in one log. It accepts messages, runs the loop over them one
  * at a time, and says everything that happens as events. What it holds lives in files of its own: `event-log` (emit,
- * store, tell), `conversation` (the fold), `inbox` (steering and queue), `budget`, `start-run` (one Run for the loop).
+ * store, tell), `conversation` (the fold), `inbox` (steering and queue), `working` (message after message), `budget`,
+ * `start-run` (one Run for the loop).
  */
 import type { Hooks } from "../hooks/fire.ts";
 import { deferred } from "../lib/deferred.ts";
@@ -10,7 +11,7 @@ import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
 import type { Registry } from "../tasks/registry.ts";
 import type { AgentContext } from "./agent-context.ts";
-import { type Acceptance, Answering, type Outcome } from "./answering.ts";
+import { Answering, type Outcome } from "./answering.ts";
 import { type Answerer, Broker } from "./broker.ts";
 import { Budget } from "./budget.ts";
 import { Company, type CompanyOptions } from "./company.ts";
@@ -19,15 +20,13 @@ import { EventLog, type Listener } from "./event-log.ts";
 import { History } from "./history.ts";
 import { sessionHooks } from "./hooked-calls.ts";
 import { inTurn } from "./in-turn.ts";
-import { Inbox, type Incoming, incoming, type Notice, type SendOptions } from "./inbox.ts";
+import { Inbox, type Notice, type SendOptions } from "./inbox.ts";
 import { Introduction } from "./introduction.ts";
 import { ModeState } from "./mode-state.ts";
 import { recover } from "./recover.ts";
-import { restAfter } from "./rest.ts";
 import type { SessionOptions } from "./session-options.ts";
-import { Settling } from "./settling.ts";
-import { Stirring } from "./stirring.ts";
 import { shutdownData, summarise } from "./summary.ts";
+import { Working } from "./working.ts";
 
 export type { Outcome, SendOptions, SessionOptions };
 
@@ -45,14 +44,11 @@ export class Session {
   readonly #broker: Broker;
   readonly #answering: Answering;
   readonly #company: Company | undefined;
-  readonly #stirring = new Stirring();
-  readonly #settling = new Settling();
+  readonly #working: Working;
   /** Aborts when the session is closed. */
   readonly end = stoppable();
   readonly #startedAt: number;
   #name: string | undefined;
-  #working: Promise<void> | undefined;
-  #abort = stoppable();
   #closing: Promise<void> | undefined;
 
   /** A new session. Its log begins with `session.start`. */
@@ -150,6 +146,10 @@ export class Session {
         this.#writeSummary().catch(() => undefined); // the log is the truth; lists fall back to it
       },
     });
+    this.#working = new Working({
+      ...{ sessionId: this.id, options, inbox: this.#inbox, answering: this.#answering, emit: this.#emit },
+      areAgentsBusy: () => this.#company?.isBusy ?? false,
+    });
   }
 
   get events(): readonly SessionEvent[] {
@@ -218,34 +218,31 @@ export class Session {
    * (`immediate`) or answers after what it has (`enqueue`). Returns the id of the message.
    */
   async send(options: SendOptions): Promise<string> {
-    return (await this.#accept(options)).messageId;
+    return (await this.#working.accept(options)).messageId;
   }
 
   /** As `send`, then waits until the session is idle and tells what became of this message. */
   async sendAndWait(options: SendOptions): Promise<Outcome> {
     const settled = deferred<Outcome>();
-    await this.#accept(options, settled.resolve);
+    await this.#working.accept(options, settled.resolve);
     const outcome = await settled.promise;
-    await this.#working;
+    await this.#working.whenIdle();
     return outcome;
   }
 
   /** Tells the agent something nobody typed: before its next model call, or by waking it when it is idle. */
   notify(notice: Notice, options: { wakes?: boolean; take?: () => boolean } = {}): void {
-    if (this.#closing) return;
-    this.#inbox.notify(notice, options);
-    if (options.wakes !== false) this.#working ??= this.#work();
-    this.#stirring.stir();
+    this.#working.notify(notice, options);
   }
 
   /** Stops the turn that is under way; messages that wait are answered next. */
   abort(): void {
-    this.#abort.abort();
+    this.#working.abort();
   }
 
   /** Resolves when nothing is under way. */
   async whenIdle(): Promise<void> {
-    await this.#working;
+    await this.#working.whenIdle();
   }
 
   /**
@@ -258,11 +255,12 @@ export class Session {
   }
 
   async #close(reason: { error: string } | undefined): Promise<void> {
+    this.#working.refuse();
     this.abort();
     this.end.abort();
     await this.#broker.close();
-    this.#stirring.stir();
-    await this.#working;
+    this.#working.stir();
+    await this.whenIdle();
     // Each step is taken, whatever became of those before; the log is let go of last.
     await inTurn([
       () => this.#company?.close(),
@@ -282,66 +280,6 @@ export class Session {
     await this.#writeSummary().catch(() => undefined); // lists fall back to the log
   }
 
-  async #accept(options: SendOptions, settle?: (outcome: Outcome) => void): Promise<Incoming> {
-    if (this.#closing) throw new TroupeError("failed", `Session ${this.id} is closed.`);
-    const message = incoming(this.#options.stamp.id("message"), options);
-    void this.#emit("pending_messages.modified", {});
-    // Behind others it is kept and accepted at once: whoever sent it does not wait for their answers.
-    if (this.#working || this.#inbox.size > 0) {
-      await this.#answering.keepQueued(message);
-      this.#settling.wait(message.messageId, settle);
-      if (message.mode === "immediate") this.#inbox.steer(message);
-      else this.#inbox.enqueue(message);
-      this.#stirring.stir();
-      // It may have become idle while the message was written; a closed session answers when it is taken up again.
-      if (!this.#closing) this.#working ??= this.#work();
-      else settle?.({ kind: "aborted" });
-      return message;
-    }
-    const accepted = deferred<void>();
-    this.#settling.wait(message.messageId, settle);
-    this.#inbox.enqueue(message);
-    this.#working = this.#work({ messageId: message.messageId, accepted: accepted.resolve, refused: accepted.reject });
-    await accepted.promise;
-    return message;
-  }
-
-  /** Answers message after message until none waits. Never rejects: what goes wrong is an outcome and an event. */
-  async #work(first?: Acceptance): Promise<void> {
-    let outcome: Outcome | undefined;
-    /** Messages whose answer may go on: what agents in the background find is told in later turns. */
-    const open: string[] = [];
-    const settleOpen = (): void => this.#settling.settle(open.splice(0), outcome);
-    do {
-      for (let next = this.#next(); next; next = this.#next()) {
-        if (!next.notice) settleOpen();
-        this.#abort = stoppable();
-        const acceptance = next.messageId === first?.messageId ? first : undefined;
-        outcome = await this.#answering.answer(next, this.#abort.signal, acceptance);
-        open.push(next.messageId, ...this.#inbox.takeJoined());
-        if (outcome.kind !== "done") settleOpen();
-        if (outcome.kind === "failed") break; // what waits is kept, and taken up with the next message
-        if (this.#inbox.size > 0) await this.#restAfter(outcome);
-      }
-      const aborted = outcome?.kind === "aborted" ? { aborted: true } : {};
-      void this.#emit("assistant.idle", aborted);
-      if (outcome?.kind !== "failed" && (await this.#somethingStirs())) continue;
-      settleOpen();
-      void this.#emit("session.idle", aborted);
-    } while (outcome?.kind !== "failed" && !this.#closing && this.#inbox.size > 0);
-    if (outcome?.kind === "failed" || this.#closing) this.#settling.settleAll(outcome);
-    first?.refused(new TroupeError("failed", `Session ${this.id} is closed.`)); // unless it was taken
-    this.#working = undefined;
-  }
-
-  /** While agents work in the background the session is not idle: true when one of them has something to say first. */
-  async #somethingStirs(): Promise<boolean> {
-    const { stamp, waitForAgentsMs: limitMs } = this.#options;
-    const hasWork = (): boolean => this.#closing !== undefined || this.#inbox.size > 0;
-    await this.#stirring.settle({ hasWork, isBusy: () => this.#company?.isBusy ?? false, stamp, limitMs });
-    return !this.#closing && this.#inbox.size > 0;
-  }
-
   #engage(options: CompanyOptions, hooks: Hooks | undefined): Company {
     return new Company({
       options,
@@ -354,20 +292,10 @@ export class Session {
         this.notify(notice, { take, wakes: wakes && this.#options.wakes !== false }),
       onChange: () => {
         void this.#emit("session.background_tasks_changed", {});
-        this.#stirring.stir();
+        this.#working.stir();
       },
       onDefect: this.#options.onDefect ?? ((error) => process.emitWarning(String(error), "TroupeTaskDefect")),
     });
-  }
-
-  #next(): Incoming | undefined {
-    return this.#closing ? undefined : this.#inbox.takeNext(() => this.#options.stamp.id("message"));
-  }
-
-  async #restAfter(outcome: Outcome): Promise<void> {
-    this.#abort = stoppable();
-    const { stamp } = this.#options;
-    await restAfter(outcome, { waiting: this.#inbox.size, emit: this.#emit, stamp, signal: this.#abort.signal });
   }
 
   #fold(event: SessionEvent): void {
