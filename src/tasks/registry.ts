@@ -1,24 +1,25 @@
 /**
  * Agents that work for others: who they are, what they were told, what became of them, and who has heard of it. There
  * is one truth, the session's log; the registry is a fold over it (`task-fold`) and what cannot be stored (`lives`: who
- * runs here, `slots`: places, `waiters`). `task-state` says what may follow what, `activations` runs turns, `hearing`
- * sees to it that every parent hears of every rest once, `stopping` ends subtrees, `journal` writes before anyone is told.
+ * runs here, `slots`: places, `waiters`). `task-state` says what may follow what, `starting` brings a task into the log,
+ * `activations` runs turns, `hearing` sees to it that every parent hears of every rest once, `stopping` ends subtrees,
+ * `journal` writes before anyone is told.
  */
 import { TroupeError } from "../protocol/errors.ts";
-import type { EventData, SessionEvent } from "../protocol/event.ts";
+import type { SessionEvent } from "../protocol/event.ts";
 import type { MessageReceipt, TaskReport, TaskScope, TaskView } from "../tools/tasks.ts";
 import { Activations } from "./activations.ts";
 import { Hearing } from "./hearing.ts";
 import { Journal } from "./journal.ts";
+import { lendPlace } from "./lending.ts";
 import { Lives } from "./lives.ts";
 import { Mailbox, refused } from "./mailbox.ts";
-import { checkStart } from "./new-task.ts";
 import type { Notice } from "./notices.ts";
 import type { NewTask, Reader, RegistryOptions, WaitEnd, WaitOptions } from "./ports.ts";
 import { Slots } from "./slots.ts";
+import { Starting } from "./starting.ts";
 import { stopTasks } from "./stopping.ts";
 import { TaskFold } from "./task-fold.ts";
-import { nameTask } from "./task-names.ts";
 import type { TaskMessage, TaskRecord, TaskUsage } from "./task-record.ts";
 import { isAtRest, isFinal } from "./task-state.ts";
 import { isInScope, type Relation, relationOf, usageOf, viewOf, wholeTurn } from "./task-view.ts";
@@ -39,11 +40,7 @@ export class Registry {
   readonly #activations: Activations;
   readonly #hearing: Hearing;
   readonly #mailbox: Mailbox;
-  /** Ids given away whose task is not in the log yet, or could not be written. */
-  readonly #reserved = new Set<string>();
-  /** Starts that were refused because they could not be written. */
-  readonly #refused = new Set<string>();
-  readonly #starting = new Map<string | undefined, Set<Promise<unknown>>>();
+  readonly #starting: Starting;
   #isClosed = false;
 
   constructor(options: RegistryOptions) {
@@ -61,6 +58,7 @@ export class Registry {
     this.#activations = new Activations(parts);
     this.#hearing = new Hearing(parts);
     this.#mailbox = new Mailbox(parts, this.#activations);
+    this.#starting = new Starting(parts, this.#activations);
   }
 
   /**
@@ -98,30 +96,8 @@ export class Registry {
 
   /** Resolves when the task is in the log; it runs as soon as a place is free. Throws a `TroupeError` where it may not. */
   async create(task: NewTask): Promise<{ readonly id: string; readonly queued: boolean }> {
-    const { parentId } = task;
     if (this.#isClosed) throw new TroupeError("interrupted", "The session is being closed.");
-    const isFull = this.#slots.isFull;
-    const isParentStopping = parentId !== undefined && this.#lives.get(parentId)?.isStopping === true;
-    const checked = checkStart(task, { fold: this.#fold, limits: this.#options.limits, isFull, isParentStopping });
-    const id = nameTask(task.name, (taken) => this.#fold.get(taken) !== undefined || this.#reserved.has(taken));
-    this.#reserved.add(id);
-    const live = this.#lives.of(id);
-    const place = this.#slots.take(id, live.stop.signal);
-    place.catch(() => undefined); // stopped before it began
-    const queued = !this.#slots.holds(id);
-    const start = this.#store({ ...checked, taskId: id }).then(() => {
-      const made = this.#known(id);
-      this.#reserved.delete(id);
-      this.#activations.start(made, place);
-    });
-    this.#track(parentId, start);
-    await start.catch((error: unknown) => {
-      live.stop.abort();
-      this.#slots.release(id);
-      this.#lives.forget(id);
-      throw error;
-    });
-    return { id, queued };
+    return this.#starting.start(task);
   }
 
   /**
@@ -133,7 +109,7 @@ export class Registry {
     const { timeoutMs, signal, reader, sinceTurn } = options;
     const wasSync = task.mode === "sync";
     const stopReading = this.#hearing.reading(task, reader);
-    const stopLending = this.#lend(reader?.agentId, id);
+    const stopLending = lendPlace(reader?.agentId, id, { lives: this.#lives, slots: this.#slots });
     try {
       const look = (): WaitEnd | undefined => this.#outcome(task, { wasSync, sinceTurn });
       const end = (await this.#waiters.until(id, look, { timeoutMs, signal })) ?? "timeout";
@@ -198,7 +174,7 @@ export class Registry {
 
   /** Stops everything, and sets nothing in motion: who hears of it hears with whatever comes next. */
   async cancelAll(): Promise<void> {
-    await Promise.allSettled(this.#starting.get(undefined) ?? []);
+    await Promise.allSettled(this.#starting.underWay.get(undefined) ?? []);
     const all = this.#fold.childrenOf(undefined).filter(({ status }) => !isFinal(status));
     for (const task of all) this.#hearing.hush(task);
     await this.#stop(all, "stopped");
@@ -298,7 +274,7 @@ export class Registry {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#hearing.close();
-    await Promise.allSettled([...this.#starting.values()].flatMap((starts) => [...starts]));
+    await Promise.allSettled([...this.#starting.underWay.values()].flatMap((starts) => [...starts]));
     const written = this.#stop(this.#fold.childrenOf(undefined), "process_gone");
     // A log that cannot be written keeps nobody: the next process finds the same.
     await this.#activations.within(CLOSE_MS, () => written.catch(() => undefined));
@@ -311,22 +287,9 @@ export class Registry {
     throw new TroupeError("usage", `There is no agent "${id}".`, { hint: "list_agents names those there are." });
   }
 
-  #store(data: EventData<"troupe.task_created">): Promise<void> {
-    return this.#journal
-      .offer(
-        "troupe.task_created",
-        data,
-        (event) => event.type === "troupe.task_created" && event.data.taskId === data.taskId,
-      )
-      .catch((error: unknown) => {
-        this.#refused.add(data.taskId);
-        throw error;
-      });
-  }
-
   /** A start was refused because it could not be written, and then was written after all: it ends before it begins. */
   #stopUnwanted(id: string): void {
-    if (this.#refused.delete(id)) this.#background(this.cancel(id));
+    if (this.#starting.isUnwanted(id)) this.#background(this.cancel(id));
   }
 
   #changed(task: TaskRecord): void {
@@ -351,31 +314,9 @@ export class Registry {
     return !isAtRest(status) || (status === "idle" && this.#lives.get(id)?.isWaking === true);
   }
 
-  #lend(waiter: string | undefined, awaited: string): () => void {
-    const live = waiter === undefined ? undefined : this.#lives.get(waiter);
-    if (waiter === undefined || !live) return () => undefined;
-    const what = `agent ${awaited}`;
-    live.waitingFor = what;
-    const takeBack = this.#slots.lend(waiter, awaited);
-    return () => {
-      if (live.waitingFor === what) live.waitingFor = undefined;
-      takeBack();
-    };
-  }
-
   async #stop(roots: readonly TaskRecord[], verdict: "stopped" | "process_gone"): Promise<void> {
-    const starting = this.#starting;
+    const starting = this.#starting.underWay;
     await stopTasks(roots, verdict, { fold: this.#fold, lives: this.#lives, activations: this.#activations, starting });
-  }
-
-  #track(parentId: string | undefined, start: Promise<unknown>): void {
-    const starts = this.#starting.get(parentId) ?? new Set();
-    this.#starting.set(parentId, starts.add(start));
-    const done = (): void => {
-      starts.delete(start);
-      if (starts.size === 0 && this.#starting.get(parentId) === starts) this.#starting.delete(parentId);
-    };
-    start.then(done, done);
   }
 
   #view(task: TaskRecord, viewer: string | undefined): TaskView {

@@ -1,0 +1,95 @@
+/** How a task comes into the log and begins: checked, named, given a place, written, set going. */
+import { TroupeError } from "../protocol/errors.ts";
+import type { EventData } from "../protocol/event.ts";
+import type { Activations } from "./activations.ts";
+import type { Journal } from "./journal.ts";
+import type { Lives } from "./lives.ts";
+import { checkStart } from "./new-task.ts";
+import type { NewTask, RegistryOptions } from "./ports.ts";
+import type { Slots } from "./slots.ts";
+import type { TaskFold } from "./task-fold.ts";
+import { nameTask } from "./task-names.ts";
+
+interface StartingParts {
+  readonly options: RegistryOptions;
+  readonly fold: TaskFold;
+  readonly journal: Journal;
+  readonly slots: Slots;
+  readonly lives: Lives;
+}
+
+export class Starting {
+  readonly #parts: StartingParts;
+  readonly #activations: Activations;
+  /** Ids given away whose task is not in the log yet, or could not be written. */
+  readonly #reserved = new Set<string>();
+  /** Starts that were refused because they could not be written. */
+  readonly #refused = new Set<string>();
+  readonly #underWay = new Map<string | undefined, Set<Promise<unknown>>>();
+
+  constructor(parts: StartingParts, activations: Activations) {
+    this.#parts = parts;
+    this.#activations = activations;
+  }
+
+  /** Starts whose task is not in the log yet, by parent. */
+  get underWay(): ReadonlyMap<string | undefined, ReadonlySet<Promise<unknown>>> {
+    return this.#underWay;
+  }
+
+  /** Resolves when the task is in the log; it runs as soon as a place is free. Throws a `TroupeError` where it may not. */
+  async start(task: NewTask): Promise<{ readonly id: string; readonly queued: boolean }> {
+    const { parentId } = task;
+    const { fold, slots, lives, options } = this.#parts;
+    const isParentStopping = parentId !== undefined && lives.get(parentId)?.isStopping === true;
+    const checked = checkStart(task, { fold, limits: options.limits, isFull: slots.isFull, isParentStopping });
+    const id = nameTask(task.name, (taken) => fold.get(taken) !== undefined || this.#reserved.has(taken));
+    this.#reserved.add(id);
+    const live = lives.of(id);
+    const place = slots.take(id, live.stop.signal);
+    place.catch(() => undefined); // stopped before it began
+    const queued = !slots.holds(id);
+    const start = this.#store({ ...checked, taskId: id }).then(() => {
+      const made = fold.get(id);
+      if (!made) throw new TroupeError("failed", `The agent "${id}" was written and is not there.`);
+      this.#reserved.delete(id);
+      this.#activations.start(made, place);
+    });
+    this.#track(parentId, start);
+    await start.catch((error: unknown) => {
+      live.stop.abort();
+      slots.release(id);
+      lives.forget(id);
+      throw error;
+    });
+    return { id, queued };
+  }
+
+  /** Whether the start was refused because it could not be written, and then was written after all. Asked once. */
+  isUnwanted(id: string): boolean {
+    return this.#refused.delete(id);
+  }
+
+  #store(data: EventData<"troupe.task_created">): Promise<void> {
+    return this.#parts.journal
+      .offer(
+        "troupe.task_created",
+        data,
+        (event) => event.type === "troupe.task_created" && event.data.taskId === data.taskId,
+      )
+      .catch((error: unknown) => {
+        this.#refused.add(data.taskId);
+        throw error;
+      });
+  }
+
+  #track(parentId: string | undefined, start: Promise<unknown>): void {
+    const starts = this.#underWay.get(parentId) ?? new Set();
+    this.#underWay.set(parentId, starts.add(start));
+    const done = (): void => {
+      starts.delete(start);
+      if (starts.size === 0 && this.#underWay.get(parentId) === starts) this.#underWay.delete(parentId);
+    };
+    start.then(done, done);
+  }
+}
