@@ -147,6 +147,7 @@ describe("an agent in the background", () => {
       const sent = session.sendAndWait({ prompt: "go" });
       await expect.poll(() => requests("a").length).toBe(2);
       await expect.poll(() => resultsOf(session.events, "list_agents").length).toBe(1);
+      await expect.poll(() => session.tasks?.get("a")?.usage.toolCalls).toBe(1);
       expect(session.tasks?.get("a")).toMatchObject({
         id: "a",
         parentId: undefined,
