@@ -47,7 +47,8 @@ const mayImport: Record<string, readonly string[]> = {
     "protocol",
     "lib",
   ],
-  cli: ["runtime", "session", "agents", "commands", "catalog", "context", "model", "protocol", "lib"],
+  server: ["runtime", "session", "model", "protocol", "lib"],
+  cli: ["server", "runtime", "session", "agents", "commands", "catalog", "context", "model", "protocol", "lib"],
   testing: ["model", "store", "protocol", "lib"],
 };
 

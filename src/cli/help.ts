@@ -23,6 +23,7 @@ Usage:
   troupe memory list|show|add|edit|accept|remove|export|import|undo
   troupe trust [folder]|list|remove  show what a folder would run, and trust it
   troupe models                      which models can be used, and why not the rest
+  troupe --headless --stdio          serve client programs: see docs/guides/server.md
 ${flags.join("\n")}
 
 Examples:

@@ -19,6 +19,7 @@ export interface Option {
     | "Extensions"
     | "MCP"
     | "Memory"
+    | "Server"
     | "Other";
 }
 
@@ -159,6 +160,26 @@ export const options: readonly Option[] = [
   { name: "expires", value: "days", group: "Memory", help: "for memory add and edit: after so many days, or never" },
   { name: "supersedes", value: "id", group: "Memory", help: "for memory add: the fact it replaces" },
   { name: "purge", group: "Memory", help: "for memory remove: leave no trace of it" },
+
+  { name: "headless", group: "Server", help: "serve client programs (the SDK), with --stdio or on a port" },
+  { name: "stdio", group: "Server", help: "with headless: over stdin and stdout" },
+  {
+    name: "port",
+    value: "n",
+    group: "Server",
+    help: "with headless: on this port of this machine (default: a free one)",
+  },
+  { name: "no-connection-token", group: "Server", help: "with a port: let everyone on this machine in" },
+  {
+    name: "session-idle-timeout",
+    value: "seconds",
+    group: "Server",
+    help: "close sessions that nobody has used for so long; they can be resumed",
+  },
+  { name: "auth-token-env", value: "name", group: "Server", help: "the variable that holds the GitHub token, if any" },
+  { name: "no-auto-login", group: "Server", help: "use no GitHub account but that of the token" },
+  { name: "no-auto-update", group: "Server", help: "accepted; troupe never updates itself" },
+  { name: "remote", group: "Server", help: "accepted; there are no remote sessions" },
 
   { name: "help", short: "h", group: "Other", help: "show this text" },
   { name: "version", short: "v", group: "Other", help: "show the version" },

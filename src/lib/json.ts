@@ -39,18 +39,44 @@ export const prototypeKeys: ReadonlySet<string> = new Set(["__proto__", "constru
 
 /** Whether JSON text is nested more than `depth` levels, counted before anything is built of it. */
 export function isDeeperThan(text: string, depth: number): boolean {
+  return isHeavierThan(text, { depth, marks: Number.POSITIVE_INFINITY });
+}
+
+/**
+ * Whether building a value of JSON text would take more than its caller allows: levels of nesting, or `marks`, the commas,
+ * colons and opening brackets outside strings. Those cost time and memory; a long string alone costs next to nothing.
+ */
+export function isHeavierThan(text: string, limits: { readonly depth: number; readonly marks: number }): boolean {
   let open = 0;
+  let marks = 0;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) {
       at = endOfString(text, at);
     } else if (code === OPEN_BRACKET || code === OPEN_BRACE) {
-      if (++open > depth) return true;
+      if (++open > limits.depth || ++marks > limits.marks) return true;
     } else if (code === CLOSE_BRACKET || code === CLOSE_BRACE) {
       open--;
+    } else if ((code === COMMA || code === COLON) && ++marks > limits.marks) {
+      return true;
     }
   }
   return false;
+}
+
+/** The first of `prototypeKeys` that is a key anywhere in a parsed value. */
+export function prototypeKeyIn(value: unknown): string | undefined {
+  if (Array.isArray(value)) return firstFound(value);
+  if (!isObject(value)) return undefined;
+  return Object.keys(value).find((key) => prototypeKeys.has(key)) ?? firstFound(Object.values(value));
+}
+
+function firstFound(values: readonly unknown[]): string | undefined {
+  for (const value of values) {
+    const found = prototypeKeyIn(value);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** Where the string that starts at `start` ends; the end of the text if it never does. */
@@ -66,6 +92,8 @@ function endOfString(text: string, start: number): number {
 }
 
 const QUOTE = 34;
+const COMMA = 44;
+const COLON = 58;
 const OPEN_BRACKET = 91;
 const BACKSLASH = 92;
 const CLOSE_BRACKET = 93;

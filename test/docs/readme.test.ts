@@ -8,6 +8,7 @@ import { parseFauxScript } from "../../src/model/faux/faux-script.ts";
 import { providerList } from "../../src/model/providers/list.ts";
 import { parseProvidersFile } from "../../src/model/settings-file.ts";
 import { isKnownType } from "../../src/protocol/event.ts";
+import { methods } from "../../src/server/methods/list.ts";
 import { decodeLine } from "../../src/store/line.ts";
 import {
   anchors,
@@ -67,10 +68,13 @@ describe("what is named exists", () => {
     expect([...named].filter((variable) => !sources.some((source) => source.includes(variable)))).toEqual([]);
   });
 
-  it.each(documents)("events in %s", (path) => {
+  const notifications = ["session.event", "session.lifecycle"];
+  const isOnWire = (name: string): boolean => name in methods || notifications.includes(name);
+
+  it.each(documents)("events and methods in %s", (path) => {
     const groups = /^(session|user|system|assistant|tool|model|troupe|pending_messages)\.[a-z_]+$/;
     const named = inlineCode(read(path)).filter((code) => groups.test(code) && !/\.(ts|json|js|md)$/.test(code));
-    expect(named.filter((type) => !isKnownType(type))).toEqual([]);
+    expect(named.filter((name) => !isKnownType(name) && !isOnWire(name))).toEqual([]);
   });
 
   it.each(documents)("files in %s", (path) => {

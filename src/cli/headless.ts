@@ -1,0 +1,79 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { nodeDisk, replaceFile } from "../lib/node/disk.ts";
+import { createRuntime } from "../runtime/runtime.ts";
+import { serveStdio, serveTcp } from "../server/serve.ts";
+import { Server } from "../server/server.ts";
+import { type Arguments, usage } from "./args.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import type { Launcher } from "./launcher.ts";
+import { write } from "./output.ts";
+import { sessionRequest } from "./prompt-mode.ts";
+import { say, sayLines } from "./say.ts";
+import { onInterrupt } from "./signals.ts";
+
+/** `troupe --headless`: sessions for client programs. With `--stdio` stdout carries messages and nothing else. */
+export async function headlessCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
+  const isStdio = given.has("stdio");
+  const port = portOf(given);
+  if (isStdio && port !== undefined) throw usage("Use either --stdio or --port.");
+  const level = given.choice("log-level", ["none", "error", "warning", "info", "debug", "all"]) ?? "error";
+  const idleSeconds = given.amount("session-idle-timeout", "any");
+  keepStdoutClean();
+  const environment = { ...process.env };
+  const token = takeToken();
+  const runtime = createRuntime({ environment, importModule: launcher.importModule });
+  const { cwd, ...defaults } = sessionRequest(given, "json");
+  const server = new Server({
+    runtime,
+    cwd,
+    defaults,
+    say: (message) => {
+      if (level !== "none") sayLines(message);
+    },
+    ...(idleSeconds !== undefined && { idleMs: idleSeconds * 1000 }),
+  });
+  const interrupted = new Promise<void>((resolve) => onInterrupt(resolve));
+  try {
+    if (isStdio) await Promise.race([serveStdio(server), interrupted]);
+    else {
+      const needsToken = !given.has("no-connection-token");
+      const secret = needsToken ? (token ?? randomBytes(32).toString("base64url")) : undefined;
+      const listening = await serveTcp(server, { port: port ?? 0, token: secret });
+      if (secret !== undefined && token === undefined) await tellToken(runtime.home, listening.port, secret);
+      await write(`troupe server listening on port ${listening.port}\n`);
+      await Promise.race([listening.ended, interrupted]);
+      listening.close();
+    }
+  } finally {
+    await server.close();
+  }
+  return exitCodes.done;
+}
+
+function portOf(given: Arguments): number | undefined {
+  const port = given.amount("port", "whole");
+  if (port !== undefined && port > 65_535) throw usage(`--port needs a number up to 65535, not "${port}".`);
+  return port;
+}
+
+/** Whatever prints by itself prints for people. */
+function keepStdoutClean(): void {
+  for (const name of ["log", "info", "debug", "dir", "table"] as const) console[name] = console.error;
+}
+
+/** Nobody who is started from here inherits it. */
+function takeToken(): string | undefined {
+  const { COPILOT_CONNECTION_TOKEN: token } = process.env;
+  delete process.env.COPILOT_CONNECTION_TOKEN;
+  return token || undefined;
+}
+
+/** A port of this machine is open to everyone on it; who may read this file may come in. */
+async function tellToken(home: string, port: number, token: string): Promise<void> {
+  const folder = join(home, "server");
+  const path = join(folder, `${port}.token`);
+  await nodeDisk.mkdir(folder);
+  await replaceFile(nodeDisk, path, token);
+  say(`clients need the connection token in ${path} (or set COPILOT_CONNECTION_TOKEN before the start)`);
+}

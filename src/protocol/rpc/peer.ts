@@ -1,0 +1,168 @@
+/**
+ * One side of a JSON-RPC 2.0 conversation, whatever carries it: answers requests side by side, asks its own, and is told of
+ * its end. Requests in both directions may be under way at once, so that a handler can ask back before it answers.
+ */
+import { type Deferred, deferred } from "../../lib/deferred.ts";
+import { isObject, type Json } from "../../lib/json.ts";
+import { RpcError, rpcCodes } from "./errors.ts";
+import type { Frame } from "./frame.ts";
+
+export interface PeerOptions {
+  send(message: object): void;
+  /** Answers a request; what it throws becomes the error of the answer, `RpcError` as it is. */
+  handle(method: string, params: unknown, signal: AbortSignal): Promise<unknown>;
+  onNotification?(method: string, params: unknown): void;
+  readonly maxInFlight?: number;
+}
+
+export interface AskOptions {
+  readonly signal?: AbortSignal;
+  readonly timeoutMs?: number;
+}
+
+type Id = number | string;
+
+const MAX_IN_FLIGHT = 1000;
+/** Whoever asks for longer says so; nobody waits for ever. */
+const TIMEOUT_MS = 24 * 60 * 60 * 1000;
+
+export class Peer {
+  readonly #options: PeerOptions;
+  readonly #asked = new Map<Id, Deferred<unknown>>();
+  readonly #answering = new Map<Id, AbortController>();
+  #nextId = 0;
+  #closed: RpcError | undefined;
+
+  constructor(options: PeerOptions) {
+    this.#options = options;
+  }
+
+  /** How many requests of the other side are being answered. */
+  get inFlight(): number {
+    return this.#answering.size;
+  }
+
+  receive(frame: Frame): void {
+    if (frame.kind === "refused") this.#answer(frame.id, { error: frame.error });
+    else if (isObject(frame.value) && frame.value.jsonrpc === "2.0") this.#take(frame.value);
+    else if (Array.isArray(frame.value)) this.#complain("Batches are not read: send one message at a time.");
+    else this.#complain("This is no message of JSON-RPC 2.0.");
+  }
+
+  #take(message: Readonly<Record<string, unknown>>): void {
+    const { id, method } = message;
+    const isId = typeof id === "number" || typeof id === "string";
+    if (typeof method === "string" && id === undefined) this.#hear(method, message.params);
+    else if (typeof method === "string" && isId) void this.#serve(id, method, message.params);
+    else if (method === undefined && isId) this.#settle(id, message);
+    // Without an id it could not read something of ours; nobody waits for that.
+    else if (method !== undefined || id !== null) this.#complain("The id of a request is a number or a string.");
+  }
+
+  /** Rejects with an `RpcError` when the other side does, when it is too late, and when the conversation ends. */
+  async ask(method: string, params: object, options: AskOptions = {}): Promise<unknown> {
+    if (this.#closed) throw this.#closed;
+    const { signal, timeoutMs = TIMEOUT_MS } = options;
+    signal?.throwIfAborted();
+    const id = ++this.#nextId;
+    const answer = deferred<unknown>();
+    this.#asked.set(id, answer);
+    const giveUp = (reason: unknown): void => {
+      this.notify("$/cancelRequest", { id });
+      answer.reject(reason);
+    };
+    const onAbort = (): void => giveUp(signal?.reason);
+    const late = new RpcError(rpcCodes.refused, `${method} was not answered within ${timeoutMs} ms.`);
+    const timer = setTimeout(() => giveUp(late), timeoutMs);
+    signal?.addEventListener("abort", onAbort, { once: true });
+    try {
+      this.#options.send({ jsonrpc: "2.0", id, method, params });
+      return await answer.promise;
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", onAbort);
+      this.#asked.delete(id);
+    }
+  }
+
+  notify(method: string, params: object): void {
+    if (!this.#closed) this.#options.send({ jsonrpc: "2.0", method, params });
+  }
+
+  /** What is under way ends: our questions with an error, theirs by their signal. */
+  close(reason: string): void {
+    if (this.#closed) return;
+    this.#closed = new RpcError(rpcCodes.refused, reason);
+    for (const answer of this.#asked.values()) answer.reject(this.#closed);
+    for (const answering of this.#answering.values()) answering.abort(this.#closed);
+  }
+
+  #hear(method: string, params: unknown): void {
+    if (method === "$/cancelRequest") {
+      const id = isObject(params) ? params.id : undefined;
+      if (typeof id === "number" || typeof id === "string") {
+        this.#answering.get(id)?.abort(new RpcError(rpcCodes.cancelled, "The request was cancelled."));
+      }
+      return;
+    }
+    this.#options.onNotification?.(method, params);
+  }
+
+  async #serve(id: Id, method: string, params: unknown): Promise<void> {
+    const { maxInFlight = MAX_IN_FLIGHT } = this.#options;
+    if (this.#answering.has(id)) {
+      this.#complain(`A request with the id ${id} is under way already.`);
+      return;
+    }
+    if (this.#answering.size >= maxInFlight) {
+      const message = `At most ${maxInFlight} requests of a client are answered at a time.`;
+      this.#answer(id, { error: new RpcError(rpcCodes.refused, message) });
+      return;
+    }
+    const answering = new AbortController();
+    this.#answering.set(id, answering);
+    try {
+      const result = await this.#options.handle(method, params, answering.signal);
+      this.#answer(id, { result: result ?? null });
+    } catch (error) {
+      this.#answer(id, { error });
+    } finally {
+      this.#answering.delete(id);
+    }
+  }
+
+  #settle(id: Id, message: Readonly<Record<string, unknown>>): void {
+    const answer = this.#asked.get(id);
+    if (!answer) return; // too late, or a slip of the other side
+    if (!isObject(message.error)) {
+      answer.resolve(message.result);
+      return;
+    }
+    const { code, message: text, data } = message.error;
+    answer.reject(
+      new RpcError(
+        typeof code === "number" ? code : rpcCodes.internalError,
+        typeof text === "string" ? text : "The other side failed.",
+        data as Json | undefined,
+      ),
+    );
+  }
+
+  #complain(what: string): void {
+    this.#answer(null, { error: new RpcError(rpcCodes.invalidRequest, what) });
+  }
+
+  #answer(id: Id | null, answer: { readonly result: unknown } | { readonly error: unknown }): void {
+    if (this.#closed) return;
+    const content = "result" in answer ? { result: answer.result } : { error: wireError(answer.error) };
+    this.#options.send({ jsonrpc: "2.0", id, ...content });
+  }
+}
+
+function wireError(error: unknown): { code: number; message: string; data?: Json } {
+  if (!(error instanceof RpcError)) {
+    return { code: rpcCodes.internalError, message: error instanceof Error ? error.message : String(error) };
+  }
+  const { code, message, data } = error;
+  return { code, message, ...(data !== undefined && { data }) };
+}

@@ -1,0 +1,155 @@
+/**
+ * One client: a stream in, a stream out. What it is told waits in its own buffer, so that a slow client slows nobody else:
+ * first it does without the words as they arrive, which are repeated in whole messages; one that is hopelessly behind is
+ * let go of, and can come back and read what it missed.
+ */
+import type { Readable, Writable } from "node:stream";
+import { encodeFrame, FrameReader, FramingError } from "../protocol/rpc/frame.ts";
+import { type AskOptions, Peer } from "../protocol/rpc/peer.ts";
+
+export interface ConnectionOptions {
+  readonly id: string;
+  readonly input: Readable;
+  readonly output: Writable;
+  /** Set where a client must show that it was invited. */
+  readonly token?: string;
+  handle(connection: Connection, method: string, params: unknown, signal: AbortSignal): Promise<unknown>;
+  onClose(connection: Connection): void;
+  /** For people: why a client was let go of. */
+  onTrouble(message: string): void;
+  readonly limits?: Partial<ConnectionLimits>;
+}
+
+interface ConnectionLimits {
+  /** Beyond this much unread, what is repeated later anyway is left out. */
+  readonly slowBytes: number;
+  /** Beyond this much unread, the client is let go of. */
+  readonly lostBytes: number;
+  /** How long a message that has begun may stand still. */
+  readonly stallMs: number;
+  /** How long a client that must show a token may wait with it. */
+  readonly greetingMs: number;
+}
+
+const limits: ConnectionLimits = {
+  slowBytes: 8 * 1024 * 1024,
+  lostBytes: 64 * 1024 * 1024,
+  stallMs: 30_000,
+  greetingMs: 10_000,
+};
+
+export class Connection {
+  readonly id: string;
+  readonly #options: ConnectionOptions;
+  readonly #limits: ConnectionLimits;
+  readonly #peer: Peer;
+  readonly #reader = new FrameReader();
+  readonly #input: Readable;
+  readonly #output: Writable;
+  #stall: NodeJS.Timeout | undefined;
+  #greeting: NodeJS.Timeout | undefined;
+  #isClosed = false;
+  /** Words left out since the client was last told so, by session. */
+  readonly #leftOut = new Map<string, number>();
+  /** False until a client that needs a token has shown it. */
+  isAdmitted: boolean;
+
+  constructor(options: ConnectionOptions) {
+    this.id = options.id;
+    this.#options = options;
+    this.#limits = { ...limits, ...options.limits };
+    this.#input = options.input;
+    this.#output = options.output;
+    this.isAdmitted = options.token === undefined;
+    this.#peer = new Peer({
+      send: (message) => this.#write(encodeFrame(message)),
+      handle: (method, params, signal) => options.handle(this, method, params, signal),
+    });
+    if (!this.isAdmitted) {
+      this.#greeting = setTimeout(() => this.close("it did not show its token in time"), this.#limits.greetingMs);
+    }
+    this.#input.on("data", (chunk: Buffer) => this.#read(chunk));
+    for (const end of ["end", "close", "error"]) this.#input.on(end, () => this.close());
+    for (const end of ["close", "error"]) this.#output.on(end, () => this.close());
+    this.#output.on("drain", () => this.#tellLeftOut());
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  get token(): string | undefined {
+    return this.#options.token;
+  }
+
+  admit(): void {
+    this.isAdmitted = true;
+    clearTimeout(this.#greeting);
+  }
+
+  /** Asks the client; rejects when it fails, is late or goes away. */
+  ask(method: string, params: object, options?: AskOptions): Promise<unknown> {
+    return this.#peer.ask(method, params, options);
+  }
+
+  notify(method: string, params: object): void {
+    this.#peer.notify(method, params);
+  }
+
+  /** An event that all clients of a session are told, made into bytes once for all of them. */
+  tell(frame: Uint8Array, about: { readonly sessionId: string; readonly isRepeatedLater: boolean }): void {
+    if (about.isRepeatedLater && this.#output.writableLength > this.#limits.slowBytes) {
+      this.#leftOut.set(about.sessionId, (this.#leftOut.get(about.sessionId) ?? 0) + 1);
+      return;
+    }
+    this.#write(frame);
+  }
+
+  /** `why` is said to people; without it the client left by itself. */
+  close(why?: string): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    clearTimeout(this.#stall);
+    clearTimeout(this.#greeting);
+    if (why !== undefined) this.#options.onTrouble(`client ${this.id} was let go of: ${why}`);
+    this.#peer.close("The connection is closed.");
+    this.#input.destroy();
+    this.#output.end();
+    if (why !== undefined) this.#output.destroy();
+    this.#options.onClose(this);
+  }
+
+  #read(chunk: Buffer): void {
+    if (this.#isClosed) return;
+    try {
+      for (const frame of this.#reader.read(chunk)) this.#peer.receive(frame);
+    } catch (error) {
+      if (!(error instanceof FramingError)) throw error;
+      this.close(error.message);
+      return;
+    }
+    clearTimeout(this.#stall);
+    if (this.#reader.isInside && !this.#isClosed) {
+      this.#stall = setTimeout(() => this.close("it stopped in the middle of a message"), this.#limits.stallMs);
+    }
+  }
+
+  #write(frame: Uint8Array): void {
+    if (this.#isClosed) return;
+    this.#output.write(frame);
+    if (this.#output.writableLength > this.#limits.lostBytes) {
+      this.close(`it did not read ${this.#output.writableLength} bytes`);
+    }
+  }
+
+  #tellLeftOut(): void {
+    for (const [sessionId, count] of this.#leftOut) {
+      this.#leftOut.delete(sessionId);
+      const message = `This client reads too slowly: ${count} parts of messages were left out; the messages are whole.`;
+      const data = { warningType: "slow_client", message };
+      const now = new Date().toISOString();
+      const event = { id: crypto.randomUUID(), timestamp: now, parentId: null, ephemeral: true };
+      this.notify("session.event", { sessionId, event: { ...event, type: "session.warning", data } });
+    }
+  }
+}

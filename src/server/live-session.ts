@@ -1,0 +1,118 @@
+/** A session that is open in this server, and the clients that are attached to it. */
+import { deferred } from "../lib/deferred.ts";
+import type { EventType, SessionEvent } from "../protocol/event.ts";
+import { encodeFrame } from "../protocol/rpc/frame.ts";
+import type { Session } from "../session/session.ts";
+import type { Connection } from "./connection.ts";
+
+export interface LiveSessionOptions {
+  /** Told after every event that is kept. */
+  onKept(live: LiveSession): void;
+}
+
+/** Parts of what comes whole later. */
+const repeatedLater: ReadonlySet<EventType> = new Set<EventType>([
+  "assistant.message_delta",
+  "assistant.reasoning_delta",
+  "assistant.tool_call_delta",
+  "assistant.streaming_delta",
+  "tool.execution_partial_result",
+]);
+
+export class LiveSession {
+  readonly session: Session;
+  readonly #options: LiveSessionOptions;
+  readonly #attached = new Set<Connection>();
+  #touchedAt = performance.now();
+  #stopListening: (() => void) | undefined;
+
+  constructor(session: Session, options: LiveSessionOptions) {
+    this.session = session;
+    this.#options = options;
+  }
+
+  get id(): string {
+    return this.session.id;
+  }
+
+  get attached(): ReadonlySet<Connection> {
+    return this.#attached;
+  }
+
+  /** Since when nobody has asked anything of it, and nothing has happened in it. */
+  get touchedAt(): number {
+    return this.#touchedAt;
+  }
+
+  touch(): void {
+    this.#touchedAt = performance.now();
+  }
+
+  /** From its first event in this process on, whoever is attached is told everything. Resolves after that first one. */
+  async listen(): Promise<void> {
+    let past = this.session.inherited;
+    const begun = deferred<void>();
+    this.#stopListening = this.session.follow((event) => {
+      if (past-- > 0) return;
+      begun.resolve();
+      this.touch();
+      this.broadcast(event);
+      if (!event.ephemeral) this.#options.onKept(this);
+    });
+    await begun.promise;
+  }
+
+  attach(connection: Connection): void {
+    this.#attached.add(connection);
+    this.touch();
+  }
+
+  /** False when it was not attached. */
+  detach(connection: Connection): boolean {
+    this.touch();
+    return this.#attached.delete(connection);
+  }
+
+  /** Events that clients have been told of, or could have been: what comes later comes by notification, once. */
+  toldEvents(): SessionEvent[] {
+    const events: SessionEvent[] = [];
+    this.session.follow((event) => events.push(event))();
+    return events;
+  }
+
+  /** A line of a client's for all who watch. Resolves with the id of its event once they have been told. */
+  async log(given: string, options: { level: "info" | "warning" | "error"; ephemeral: boolean }): Promise<string> {
+    const { session } = this;
+    const message = session.settings.redactor?.text(given) ?? given;
+    const type = `session.${options.level}` as const;
+    if (options.ephemeral) {
+      const data = { [`${options.level}Type`]: "notification", message };
+      const event = { id: crypto.randomUUID(), timestamp: new Date().toISOString(), ephemeral: true, type, data };
+      this.broadcast({ ...event, parentId: session.events.at(-1)?.id ?? null } as SessionEvent);
+      return event.id;
+    }
+    const said =
+      type === "session.info"
+        ? session.say(type, { infoType: "notification", message })
+        : type === "session.warning"
+          ? session.say(type, { warningType: "notification", message })
+          : session.say(type, { errorType: "notification", message });
+    const id = session.events.at(-1)?.id ?? "";
+    await said;
+    return id;
+  }
+
+  broadcast(event: SessionEvent): void {
+    if (this.#attached.size === 0) return;
+    const frame = encodeFrame({ jsonrpc: "2.0", method: "session.event", params: { sessionId: this.id, event } });
+    const about = { sessionId: this.id, isRepeatedLater: repeatedLater.has(event.type) };
+    for (const connection of this.#attached) connection.tell(frame, about);
+  }
+
+  /** Closes it in memory; what it kept stays. Clients hear its last words. */
+  async close(): Promise<void> {
+    await this.session.close();
+    this.#stopListening?.();
+    this.#attached.clear();
+  }
+}

@@ -1,0 +1,56 @@
+/** What a method of the server is: a schema for what comes in, and a function. */
+import * as z from "zod";
+import type { Session } from "../../session/session.ts";
+import type { Connection } from "../connection.ts";
+import type { Hub } from "../hub.ts";
+import type { LiveSession } from "../live-session.ts";
+import type { ServerParts } from "../server.ts";
+
+/** What a method may use, beside what it was given. */
+export interface Call {
+  readonly server: ServerParts;
+  readonly hub: Hub;
+  readonly connection: Connection;
+  /** Aborts when the client cancels the request or goes away. */
+  readonly signal: AbortSignal;
+}
+
+export interface SessionCall extends Call {
+  readonly live: LiveSession;
+  readonly session: Session;
+}
+
+export interface Method {
+  /** Built when the method is first called; a server that is asked little pays little. */
+  params(): z.ZodType;
+  /** What it returns is the result; `undefined` is told as `null`. */
+  run(params: unknown, call: Call): unknown;
+}
+
+export type MethodTable = Readonly<Record<string, Method>>;
+
+/** A method of the server as a whole. */
+export function method<S extends z.ZodType>(params: () => S, run: (params: z.infer<S>, call: Call) => unknown): Method {
+  // The params were parsed by this very schema.
+  return { params, run: (given, call) => run(given as z.infer<S>, call) };
+}
+
+/** A method of one session: `sessionId` is among its params, and the session must be open in this server. */
+export function sessionMethod<S extends z.core.$ZodLooseShape>(
+  shape: () => S,
+  run: (params: z.infer<z.ZodObject<S>>, call: SessionCall) => unknown,
+): Method {
+  return {
+    params: () => z.object({ ...shape(), sessionId: z.string() }),
+    run(given, call) {
+      const params = given as z.infer<z.ZodObject<S>> & { sessionId: string };
+      const live = call.hub.require(params.sessionId);
+      live.touch();
+      return run(params, { ...call, live, session: live.session });
+    },
+  };
+}
+
+/** For methods without params of their own. */
+export const nothing = (): Record<never, never> => ({});
+export const noParams = (): z.ZodObject => z.object({});

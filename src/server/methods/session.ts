@@ -1,0 +1,47 @@
+/** One session: opening it, talking to it, leaving it. */
+import * as z from "zod";
+import { Attachment } from "../../protocol/define-event.ts";
+import { createParams, resumeParams } from "../session-options.ts";
+import { type MethodTable, method, nothing, sessionMethod } from "./method.ts";
+
+const sessionId = (): z.ZodObject<{ sessionId: z.ZodString }> => z.object({ sessionId: z.string() });
+
+export const sessionMethods: MethodTable = {
+  "session.create": method(createParams, (params, { hub, connection }) => hub.create(connection, params)),
+  "session.resume": method(resumeParams, (params, { hub, connection }) => hub.resume(connection, params)),
+  "session.send": sessionMethod(
+    () => ({
+      prompt: z.string(),
+      displayPrompt: z.string().exactOptional(),
+      attachments: z.array(Attachment).exactOptional(),
+      mode: z.enum(["enqueue", "immediate"]).exactOptional(),
+    }),
+    async ({ prompt, displayPrompt, attachments, mode }, { session }) => ({
+      messageId: await session.send({
+        prompt,
+        ...(displayPrompt !== undefined && { displayPrompt }),
+        ...(attachments && { attachments }),
+        ...(mode && { mode }),
+      }),
+    }),
+  ),
+  "session.abort": sessionMethod(nothing, (_, { session }) => {
+    session.abort();
+    return { success: true };
+  }),
+  "session.getMessages": sessionMethod(nothing, (_, { live }) => ({ events: live.toldEvents() })),
+  "session.destroy": method(sessionId, async (params, { hub, connection }) => {
+    await hub.leave(connection, params.sessionId);
+    return { success: true };
+  }),
+  "session.log": sessionMethod(
+    () => ({
+      message: z.string(),
+      level: z.enum(["info", "warning", "error"]).default("info"),
+      ephemeral: z.boolean().default(false),
+    }),
+    async ({ message, level, ephemeral }, { live }) => ({
+      eventId: await live.log(message, { level, ephemeral }),
+    }),
+  ),
+};

@@ -1,0 +1,64 @@
+/** How clients reach a server: over our own stdin and stdout, or over a port of this machine alone. */
+import { createServer, type Server as NetServer, type Socket } from "node:net";
+import { deferred } from "../lib/deferred.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { Server } from "./server.ts";
+
+/** Until stdin ends. */
+export async function serveStdio(server: Server): Promise<void> {
+  const gone = deferred<void>();
+  server.onLastGone = gone.resolve;
+  server.accept({ input: process.stdin, output: process.stdout });
+  await gone.promise;
+}
+
+export interface Listening {
+  readonly port: number;
+  /** Resolves when the server was shut down and the last client has gone. */
+  readonly ended: Promise<void>;
+  /** Takes no new clients. */
+  close(): void;
+}
+
+/** Both loopback addresses where there are two: clients ask for `localhost`. */
+export async function serveTcp(
+  server: Server,
+  options: { port: number; token: string | undefined },
+): Promise<Listening> {
+  const { token } = options;
+  const accept = (socket: Socket): void => {
+    socket.setNoDelay(true);
+    const accepted = server.accept({ input: socket, output: socket, ...(token !== undefined && { token }) });
+    if (!accepted) socket.destroy();
+  };
+  const first = await listen("127.0.0.1", options.port, accept);
+  const address = first.address();
+  const port = typeof address === "object" && address ? address.port : options.port;
+  // Another program may have this port on the other address; clients that try both find us all the same.
+  const second = await listen("::1", port, accept).catch(() => undefined);
+  const ended = deferred<void>();
+  server.onLastGone = () => {
+    if (server.isShuttingDown) ended.resolve();
+  };
+  return {
+    port,
+    ended: ended.promise,
+    close() {
+      first.close();
+      second?.close();
+    },
+  };
+}
+
+function listen(host: string, port: number, accept: (socket: Socket) => void): Promise<NetServer> {
+  const listener = createServer(accept);
+  return new Promise((resolve, reject) => {
+    listener.once("error", (cause: NodeJS.ErrnoException) => {
+      const why = cause.code === "EADDRINUSE" ? "another program has it" : cause.message;
+      reject(
+        new TroupeError("usage", `Cannot listen on port ${port}: ${why}.`, { hint: "Name another: --port.", cause }),
+      );
+    });
+    listener.listen({ host, port, exclusive: true }, () => resolve(listener));
+  });
+}

@@ -1,0 +1,97 @@
+/**
+ * The runtime for programs: JSON-RPC over a pipe or a local port, in the contract of the SDK. A method is an entry in a file
+ * of `methods/`; `hub` knows the sessions and who is attached, `connection` one client, `dispatch` how to answer.
+ */
+import type { Readable, Writable } from "node:stream";
+import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import { Connection } from "./connection.ts";
+import { answerTo, Dispatcher } from "./dispatch.ts";
+import { Hub, type HubOptions } from "./hub.ts";
+import { methods } from "./methods/list.ts";
+
+export interface ServerOptions extends HubOptions {
+  /** For people, on stderr. */
+  say(message: string): void;
+}
+
+/** What methods may use of the server as a whole. */
+export interface ServerParts {
+  readonly runtime: Runtime;
+  readonly options: ServerOptions;
+  /** Ends every session and answers nothing more. */
+  shutDown(): Promise<void>;
+}
+
+/** What may be asked before a client has shown its token. */
+const greetings = new Set(["connect"]);
+const MAX_CONNECTIONS = 64;
+
+export class Server implements ServerParts {
+  readonly runtime: Runtime;
+  readonly options: ServerOptions;
+  readonly #hub: Hub;
+  readonly #dispatcher = new Dispatcher(methods);
+  #shutDown: Promise<void> | undefined;
+  #connected = 0;
+  /** Told when the last client has gone. */
+  onLastGone: () => void = () => undefined;
+
+  constructor(options: ServerOptions) {
+    this.options = options;
+    this.runtime = options.runtime;
+    this.#hub = new Hub(options);
+  }
+
+  get isShuttingDown(): boolean {
+    return this.#shutDown !== undefined;
+  }
+
+  /** Undefined when there are too many. */
+  accept(streams: { input: Readable; output: Writable; token?: string }): Connection | undefined {
+    if (this.#hub.connections.size >= MAX_CONNECTIONS) return undefined;
+    const connection = new Connection({
+      ...streams,
+      id: `c${++this.#connected}`,
+      handle: (from, name, params, signal) => this.#handle(from, name, params, signal),
+      onClose: (gone) => {
+        this.#hub.disconnect(gone);
+        if (this.#hub.connections.size === 0) this.onLastGone();
+      },
+      onTrouble: (message) => this.options.say(message),
+    });
+    this.#hub.connect(connection);
+    return connection;
+  }
+
+  shutDown(): Promise<void> {
+    this.#shutDown ??= this.#hub.close();
+    return this.#shutDown;
+  }
+
+  /** After `shutDown`: lets go of the clients and of what the process holds. */
+  async close(): Promise<void> {
+    await this.shutDown();
+    for (const connection of [...this.#hub.connections]) connection.close();
+    await this.runtime.close();
+  }
+
+  async #handle(connection: Connection, name: string, given: unknown, signal: AbortSignal): Promise<unknown> {
+    if (!connection.isAdmitted && !greetings.has(name)) {
+      throw new RpcError(rpcCodes.refused, "AUTHENTICATION_FAILED: show the connection token with `connect` first.");
+    }
+    if (this.isShuttingDown && name !== "runtime.shutdown")
+      throw new RpcError(rpcCodes.refused, "SERVER_SHUTTING_DOWN");
+    const { method, params } = this.#dispatcher.find(name, given);
+    try {
+      return await method.run(params, { server: this, hub: this.#hub, connection, signal });
+    } catch (error) {
+      throw answerTo(name, error, (defect) => this.#report(name, defect));
+    }
+  }
+
+  #report(name: string, error: unknown): void {
+    const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    this.options.say(`this is a defect in troupe, please report it: ${name}: ${detail}`);
+  }
+}

@@ -1,0 +1,156 @@
+import { approveAll, CopilotClient, RuntimeConnection, type SessionEvent } from "@github/copilot-sdk";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { calls, says } from "../../src/testing/index.ts";
+import { type ServerStage, serverStage } from "./stage.ts";
+
+let stage: ServerStage;
+beforeAll(async () => {
+  stage = await serverStage();
+});
+afterAll(() => stage[Symbol.asyncDispose]());
+
+const types = (events: readonly SessionEvent[]): string[] => events.map(({ type }) => type);
+
+describe("a session over the contract", () => {
+  it("LOOP-18 SDK-32 is created, answers, and is read back", async () => {
+    const heard: SessionEvent[] = [];
+    const session = await stage.client.createSession({
+      onPermissionRequest: approveAll,
+      onEvent: (event) => heard.push(event),
+    });
+    stage.play(calls(["view", { path: "a.txt" }]), says("It has two lines."));
+    const answer = await session.sendAndWait("How long is a.txt?");
+    expect(answer?.data.content).toBe("It has two lines.");
+    expect(heard[0]?.type).toBe("session.start");
+    expect(heard[0]?.parentId).toBeNull();
+    expect(heard.at(-1)?.type).toBe("session.idle");
+    const kept = await session.getEvents();
+    expect(kept).toEqual(heard.filter(({ ephemeral }) => !ephemeral));
+    expect(types(kept).filter((type) => /^(user|assistant\.message|tool)/.test(type))).toEqual([
+      "user.message",
+      "assistant.message",
+      "tool.execution_start",
+      "tool.execution_complete",
+      "assistant.message",
+    ]);
+    await session.disconnect();
+    await expect(session.getEvents()).rejects.toThrow(/Session not found/);
+  });
+
+  it("streams only when asked to", async () => {
+    const session = await stage.client.createSession({ streaming: true, onPermissionRequest: approveAll });
+    const deltas: string[] = [];
+    session.on("assistant.message_delta", ({ data }) => deltas.push(data.deltaContent));
+    stage.play(says("one two three"));
+    await session.sendAndWait("count");
+    expect(deltas.join("")).toBe("one two three");
+    const quiet = await stage.client.createSession({ onPermissionRequest: approveAll });
+    const heard: string[] = [];
+    quiet.on(({ type }) => heard.push(type));
+    stage.play(says("one two three"));
+    await quiet.sendAndWait("count");
+    expect(heard.filter((type) => type.endsWith("_delta"))).toEqual([]);
+  });
+
+  it("is resumed by a client with another process, with its past", async () => {
+    const session = await stage.client.createSession({ onPermissionRequest: approveAll });
+    stage.play(says("Noted: 42."));
+    await session.sendAndWait("Remember 42.");
+    const before = await session.getEvents();
+    await session.disconnect();
+    const other = stage.newClient();
+    const heard: SessionEvent[] = [];
+    const resumed = await other.resumeSession(session.sessionId, {
+      onPermissionRequest: approveAll,
+      onEvent: (event) => heard.push(event),
+    });
+    stage.play(says("42."));
+    expect((await resumed.sendAndWait("Which number?"))?.data.content).toBe("42.");
+    expect((await resumed.getEvents()).slice(0, before.length)).toEqual(before);
+    expect(heard[0]?.type).toBe("session.resume");
+    const last = stage.model.requests.at(-1)?.request?.messages ?? [];
+    expect(JSON.stringify(last)).toContain("Noted: 42.");
+    await expect(other.resumeSession("no-such-session", {})).rejects.toThrow("Session not found: no-such-session");
+  });
+
+  it("lists, describes and deletes what was kept, and tells every client", async () => {
+    const told: string[] = [];
+    const stop = stage.client.onLifecycle(({ type, sessionId }) => told.push(`${type} ${sessionId}`));
+    const silent = await stage.client.createSession({});
+    const session = await stage.client.createSession({});
+    stage.play(says("hello"));
+    await session.sendAndWait("Say hello");
+    const listed = await stage.client.listSessions();
+    expect(listed.map(({ sessionId }) => sessionId)).toContain(session.sessionId);
+    expect(listed.map(({ sessionId }) => sessionId)).not.toContain(silent.sessionId);
+    expect(await stage.client.getSessionMetadata(session.sessionId)).toMatchObject({
+      summary: "Say hello",
+      isRemote: false,
+      context: { workingDirectory: stage.folder.at("work") },
+    });
+    expect(await stage.client.getLastSessionId()).toBe(session.sessionId);
+    await stage.client.deleteSession(session.sessionId);
+    expect(await stage.client.getSessionMetadata(session.sessionId)).toBeUndefined();
+    await expect(stage.client.deleteSession(session.sessionId)).rejects.toThrow(/Session file not found/);
+    stop();
+    expect(told).toContain(`session.created ${session.sessionId}`);
+    expect(told).toContain(`session.updated ${session.sessionId}`);
+    expect(told.at(-1)).toBe(`session.deleted ${session.sessionId}`);
+  });
+
+  it("writes a client's own lines, kept or not", async () => {
+    const session = await stage.client.createSession({});
+    const heard: SessionEvent[] = [];
+    session.on((event) => heard.push(event));
+    await session.log("an info");
+    await session.log("a warning", { level: "warning" });
+    await session.log("for now", { ephemeral: true });
+    expect(heard.map(({ type, data, ephemeral }) => ({ type, data, ephemeral }))).toEqual([
+      { type: "session.info", data: { infoType: "notification", message: "an info" }, ephemeral: undefined },
+      { type: "session.warning", data: { warningType: "notification", message: "a warning" }, ephemeral: undefined },
+      { type: "session.info", data: { infoType: "notification", message: "for now" }, ephemeral: true },
+    ]);
+    expect((await session.getEvents()).map(({ id }) => id)).not.toContain(heard[2]?.id);
+  });
+});
+
+describe("a server", () => {
+  it("SDK-35 starts, answers and stops without leaving a process", async () => {
+    const client = stage.newClient();
+    await client.start();
+    expect(await client.ping("you")).toMatchObject({ message: "pong: you", protocolVersion: 3 });
+    expect(await client.getStatus()).toMatchObject({ protocolVersion: 3 });
+    expect(await client.getForegroundSessionId()).toBeUndefined();
+    await expect(client.setForegroundSessionId("x")).rejects.toThrow("Not running in TUI+server mode");
+    expect(await client.stop()).toEqual([]);
+  });
+
+  it("says which flag it does not know", async () => {
+    const client = stage.newClient({ args: ["--nonexistent-flag-for-testing"] });
+    await expect(client.start()).rejects.toThrow(/stderr.*nonexistent/s);
+  });
+
+  it("lets clients in by their token, and no others", async () => {
+    const first = stage.newClient({ transport: "tcp" });
+    await first.start();
+    const port = Reflect.get(first, "runtimePort");
+    const stranger = new CopilotClient({ connection: RuntimeConnection.forUri(`localhost:${port}`) });
+    await expect(stranger.start()).rejects.toThrow(/AUTHENTICATION_FAILED/);
+    await stranger.forceStop();
+    const connectionToken = Reflect.get(first, "effectiveConnectionToken");
+    const second = new CopilotClient({
+      connection: RuntimeConnection.forUri(`localhost:${port}`, { connectionToken }),
+    });
+    await second.start();
+    const session = await first.createSession({});
+    const joined = await second.resumeSession(session.sessionId, {});
+    const heard: string[] = [];
+    joined.on(({ type }) => heard.push(type));
+    stage.play(says("to both"));
+    await session.sendAndWait("hello");
+    await expect.poll(() => heard.at(-1)).toBe("session.idle");
+    expect(await second.stop()).toEqual([]);
+    stage.play(says("to one"));
+    expect((await session.sendAndWait("still there?"))?.data.content).toBe("to one");
+  });
+});
