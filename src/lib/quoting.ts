@@ -19,6 +19,8 @@ const OUR_TAGS = [
   "tools_changed_notice",
   "session_limits_status",
   "agent_message",
+  "dynamic_context_board",
+  "board_item",
 ];
 
 /** `<` or a character that looks like it, as it begins or ends one of our tags. */

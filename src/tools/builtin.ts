@@ -1,6 +1,7 @@
 import { applyPatch } from "./apply-patch.ts";
 import { askUser } from "./ask-user.ts";
 import { bash } from "./bash.ts";
+import { contextBoard } from "./context-board.ts";
 import { create } from "./create.ts";
 import { edit } from "./edit.ts";
 import { exitPlanMode } from "./exit-plan-mode.ts";
@@ -60,6 +61,9 @@ export const memoryTools: readonly ((memory: MemoryPort) => Tool)[] = [storeMemo
 
 /** Offered with them where that memory takes votes. */
 export const memoryVoteTools: readonly ((memory: MemoryPort) => Tool)[] = [voteMemoryTool];
+
+/** Offered where there is a context board, to agents that list it. */
+export const boardTools: readonly Tool[] = [contextBoard];
 
 /** Offered in addition where agents may be started; made anew when the agents to choose from change. */
 export const agentTools: readonly ((agents: AgentSource) => Tool)[] = [

@@ -6,6 +6,7 @@ import * as z from "zod";
 import type { EventData } from "../protocol/event.ts";
 import type { Image } from "../protocol/message.ts";
 import type { Access } from "../protocol/permission.ts";
+import type { BoardPort } from "./context-board.ts";
 import type { SessionDatabase } from "./database/session-database.ts";
 import type { Files } from "./files.ts";
 import type { McpTasks } from "./mcp/background.ts";
@@ -41,6 +42,7 @@ export interface ToolPorts {
   readonly mcp?: McpPort;
   readonly coordination?: Coordination;
   readonly mcpTasks?: McpTasks;
+  readonly board?: BoardPort;
 }
 
 /** The only way a tool reaches the rest of troupe. */

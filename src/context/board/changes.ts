@@ -1,0 +1,159 @@
+/** What changed on a board, when, by whom, and what stood there before: enough to take every change back. */
+import * as z from "zod";
+import { TroupeError } from "../../protocol/errors.ts";
+import {
+  type BoardChange,
+  type BoardKey,
+  type BoardRow,
+  boardActions,
+  boardSources,
+  type ChangeBy,
+  type RowChange,
+} from "./board.ts";
+import type { Connection } from "./database.ts";
+import { type RowName, removeRow, writeRow } from "./rows.ts";
+
+/** So many are kept for each board; the oldest go first. */
+const MAX_CHANGES = 40;
+
+interface Recording {
+  readonly key: BoardKey;
+  readonly by: ChangeBy & { readonly restores?: BoardChange };
+  readonly at: string;
+  readonly before: readonly BoardRow[];
+  readonly after: readonly BoardRow[];
+}
+
+/** Inside a transaction: writes what differs and notes it down. Undefined when nothing does. */
+export function recordChange(connection: Connection, what: Recording): BoardChange | undefined {
+  const { key, by, at } = what;
+  const rows = differences(what.before, what.after);
+  if (rows.length === 0) return undefined;
+  for (const { before, after } of rows) {
+    if (after) writeRow(connection, key, after);
+    else if (before) removeRow(connection, key, before);
+  }
+  const { action, actor, sessionId = null, restores } = by;
+  const sql =
+    "INSERT INTO board_changes (repository, branch, at, action, actor, session_id, restores, rows) VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+  const values = [key.repository, key.branch, at, action, actor, sessionId, restores?.id ?? null, JSON.stringify(rows)];
+  const id = Number(connection.prepare(sql).run(...values).lastInsertRowid);
+  if (restores) {
+    const mark = connection.prepare("UPDATE board_changes SET undone_by = ? WHERE id = ?");
+    mark.run(id, restores.id);
+    // Who takes back a taking back has the first change again.
+    if (restores.restores !== undefined) mark.run(null, restores.restores);
+  }
+  connection
+    .prepare(
+      "DELETE FROM board_changes WHERE repository = ? AND branch = ? AND id NOT IN (SELECT id FROM board_changes WHERE repository = ? AND branch = ? ORDER BY id DESC LIMIT ?)",
+    )
+    .run(key.repository, key.branch, key.repository, key.branch, MAX_CHANGES);
+  return {
+    ...{ id, at, action, actor, rows },
+    ...(by.sessionId !== undefined && { sessionId: by.sessionId }),
+    ...(restores && { restores: restores.id }),
+  };
+}
+
+/** Of rows whose texts differ, or that are on one side alone. */
+export function differences(before: readonly BoardRow[], after: readonly BoardRow[]): readonly RowChange[] {
+  const left = new Map(before.map((row) => [nameOf(row), row]));
+  const right = new Map(after.map((row) => [nameOf(row), row]));
+  const names = [...new Set([...left.keys(), ...right.keys()])].sort();
+  return names.flatMap((name) => {
+    const change = { before: left.get(name) ?? null, after: right.get(name) ?? null };
+    return isSameText(change.before, change.after) ? [] : [change];
+  });
+}
+
+/** Newest first. */
+export function changesOf(connection: Connection, { repository, branch }: BoardKey): readonly BoardChange[] {
+  return connection
+    .prepare("SELECT * FROM board_changes WHERE repository = ? AND branch = ? ORDER BY id DESC")
+    .all(repository, branch)
+    .map((row) => ({
+      id: Number(row.id),
+      at: String(row.at),
+      action: boardActions.find((known) => known === row.action) ?? "add",
+      actor: String(row.actor),
+      ...(row.session_id !== null && { sessionId: String(row.session_id) }),
+      ...(row.restores !== null && { restores: Number(row.restores) }),
+      ...(row.undone_by !== null && { undoneBy: Number(row.undone_by) }),
+      rows: parseRows(String(row.rows)),
+    }));
+}
+
+/** The rows as they were before a change, and the change that is meant. */
+export function restoredRows(
+  changes: readonly BoardChange[],
+  rows: readonly BoardRow[],
+  id: number | undefined,
+): { target: BoardChange; rows: readonly BoardRow[] } {
+  const target =
+    id === undefined
+      ? changes.find(({ action, undoneBy }) => action !== "restore" && undoneBy === undefined)
+      : changes.find((change) => change.id === id);
+  if (!target) {
+    const problem = id === undefined ? "There is no change to undo." : `There is no change ${id} of this board.`;
+    throw new TroupeError("usage", problem, { hint: "See: troupe board changes" });
+  }
+  if (target.undoneBy !== undefined) {
+    const hint = `To have it again: troupe board restore ${target.undoneBy}`;
+    throw new TroupeError("usage", `Change ${target.id} was undone by change ${target.undoneBy}.`, { hint });
+  }
+  const now = new Map(rows.map((row) => [nameOf(row), row]));
+  for (const { before, after } of target.rows) {
+    const name = (after ?? before)?.name ?? "";
+    const current = now.get(nameOf(after ?? before)) ?? null;
+    if (!isSameText(current, after)) throw changedSince(target, name, changes);
+    if (!before) now.delete(nameOf(after));
+    // What was read since is still read; else the row is what it was, to the byte.
+    else now.set(nameOf(before), { ...before, ...(current && { readCount: current.readCount, count: current.count }) });
+  }
+  return { target, rows: [...now.values()] };
+}
+
+/** How many entries about this row there were. A change that was about nothing else goes with it. */
+export function wipeChanges(connection: Connection, key: BoardKey, row: RowName): number {
+  let wiped = 0;
+  for (const { id, rows } of changesOf(connection, key)) {
+    const others = rows.filter(({ before, after }) => nameOf(after ?? before) !== nameOf(row));
+    if (others.length === rows.length) continue;
+    wiped += rows.length - others.length;
+    if (others.length === 0) connection.prepare("DELETE FROM board_changes WHERE id = ?").run(id);
+    else connection.prepare("UPDATE board_changes SET rows = ? WHERE id = ?").run(JSON.stringify(others), id);
+  }
+  return wiped;
+}
+
+const nameOf = (row: RowName | null): string => `${row?.src}/${row?.name}`;
+
+function isSameText(one: BoardRow | null, other: BoardRow | null): boolean {
+  return one?.description === other?.description && one?.content === other?.content;
+}
+
+function changedSince({ id }: BoardChange, name: string, changes: readonly BoardChange[]): TroupeError {
+  const later = changes.findLast(
+    (change) =>
+      change.id > id && change.rows.some(({ before, after }) => before?.name === name || after?.name === name),
+  );
+  const hint = later ? `Undo the later change first: troupe board restore ${later.id}` : "See: troupe board changes";
+  return new TroupeError("usage", `${name} was changed after change ${id}, so that cannot be undone.`, { hint });
+}
+
+const Row = z.object({
+  src: z.enum(boardSources),
+  name: z.string(),
+  description: z.string(),
+  content: z.string(),
+  readCount: z.number(),
+  count: z.number(),
+  createdAt: z.string(),
+  updatedAt: z.string(),
+});
+const Rows = z.array(z.object({ before: Row.nullable(), after: Row.nullable() }));
+
+function parseRows(text: string): readonly RowChange[] {
+  return Rows.parse(JSON.parse(text));
+}

@@ -1,0 +1,128 @@
+import { TroupeError } from "../../protocol/errors.ts";
+import {
+  type Board,
+  type BoardEntry,
+  type BoardKey,
+  type BoardPorts,
+  type BoardRow,
+  type BoardText,
+  boardLimits,
+} from "./board.ts";
+import { changesOf, recordChange, restoredRows, wipeChanges } from "./changes.ts";
+import { type BoardDatabase, type BoardDatabaseOptions, boardDatabase, type Connection } from "./database.ts";
+import { removeRow, rowsOf } from "./rows.ts";
+import { requireText } from "./text.ts";
+
+export interface OpenBoardOptions extends BoardPorts, BoardDatabaseOptions {
+  readonly key: BoardKey;
+}
+
+/** Reads nothing yet; the file is opened, and made, with the first question. */
+export function openBoard(options: OpenBoardOptions): Board {
+  const { key, redactor, stamp } = options;
+  const database = boardDatabase(options);
+  const now = (): string => new Date(stamp.now()).toISOString();
+  const ofKey = [key.repository, key.branch];
+
+  const change: Board["change"] = (by, next) =>
+    database.write((connection) => {
+      const before = rowsOf(connection, key);
+      return recordChange(connection, { key, by, at: now(), before, after: next(before) });
+    });
+
+  return {
+    key,
+    list: () => database.read((connection) => rowsOf(connection, key).map(withoutText)),
+    rows: () => database.read((connection) => rowsOf(connection, key)),
+    read: (src, name) =>
+      database.write((connection) => {
+        const where = "repository = ? AND branch = ? AND src = ? AND name = ?";
+        const sql = `UPDATE dynamic_context_items SET read_count = read_count + 1 WHERE ${where}`;
+        connection.prepare(sql).run(...ofKey, src, name);
+        return rowsOf(connection, key).find((row) => row.src === src && row.name === name);
+      }),
+    async expose() {
+      const sql = "UPDATE dynamic_context_items SET count = count + 1 WHERE repository = ? AND branch = ?";
+      await database.write((connection) => connection.prepare(sql).run(...ofKey));
+    },
+    async add(src, given, by) {
+      const text = requireText(given, { redactor, secrets: src === "user" ? "refused" : "masked" });
+      let outcome: "added" | "replaced" = "added";
+      const done = await change(by, (rows) => {
+        outcome = rows.some((row) => row.src === src && row.name === text.name) ? "replaced" : "added";
+        return withRow(rows, { ...text, src, at: now() });
+      });
+      return done === undefined ? "unchanged" : outcome;
+    },
+    prune: (src, name, by) => change(by, (rows) => rows.filter((row) => row.src !== src || row.name !== name)),
+    change,
+    changes: () => database.read((connection) => changesOf(connection, key)),
+    restore: ({ actor }, id) =>
+      database.write((connection) => {
+        const before = rowsOf(connection, key);
+        const { target, rows } = restoredRows(changesOf(connection, key), before, id);
+        if (rows.length > boardLimits.rows) throw wouldBeFull(rows.length);
+        const by = { action: "restore" as const, actor, restores: target };
+        const done = recordChange(connection, { key, by, at: now(), before, after: rows });
+        if (done === undefined) throw new TroupeError("usage", `Change ${target.id} made no difference to undo.`);
+        return done;
+      }),
+    async purge(src, name) {
+      const row = { src, name };
+      const count = await database.write((connection) => {
+        return removeRow(connection, key, row) + wipeChanges(connection, key, row);
+      });
+      // What was overwritten is gone from the file only when the log of writes is taken in.
+      await database.read((connection) => connection.exec("PRAGMA wal_checkpoint(TRUNCATE)"));
+      return count;
+    },
+    close: () => database.close(),
+  };
+}
+
+/** With this text under its name; throws where that would be a row too many. */
+export function withRow(
+  rows: readonly BoardRow[],
+  { src, name, description, content, at }: BoardText & Pick<BoardEntry, "src"> & { readonly at: string },
+): readonly BoardRow[] {
+  const known = rows.find((row) => row.src === src && row.name === name);
+  if (known?.description === description && known.content === content) return rows;
+  if (!known && rows.length >= boardLimits.rows) throw isFull();
+  const row = { src, name, description, content, readCount: 0, count: 0, createdAt: at, updatedAt: at };
+  if (!known) return [...rows, row];
+  const { readCount, count, createdAt } = known;
+  return rows.map((one) => (one === known ? { ...row, readCount, count, createdAt } : one));
+}
+
+export function isFull(): TroupeError {
+  const problem = `The board is full: it holds ${boardLimits.rows} items, and this would be a new one.`;
+  return new TroupeError("usage", problem, { hint: "Prune an item first, or write over one." });
+}
+
+function wouldBeFull(count: number): TroupeError {
+  const problem = `With what would come back the board had ${count} items; ${boardLimits.rows} are allowed.`;
+  return new TroupeError("usage", problem, { hint: "Prune some first: troupe board prune <name>." });
+}
+
+function withoutText({ content: _, ...entry }: BoardRow): BoardEntry {
+  return entry;
+}
+
+/** Every board there is, with how many rows it has. */
+export async function listBoards(
+  options: BoardDatabaseOptions,
+): Promise<readonly (BoardKey & { readonly rows: number })[]> {
+  const database: BoardDatabase = boardDatabase(options);
+  const sql =
+    "SELECT repository, branch, count(*) AS rows FROM dynamic_context_items GROUP BY repository, branch ORDER BY 1, 2";
+  try {
+    return await database.read((connection: Connection) =>
+      connection
+        .prepare(sql)
+        .all()
+        .map((row) => ({ repository: String(row.repository), branch: String(row.branch), rows: Number(row.rows) })),
+    );
+  } finally {
+    await database.close();
+  }
+}

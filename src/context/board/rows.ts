@@ -1,0 +1,42 @@
+/** Rows of the table, as they are read and written. */
+import type { BoardKey, BoardRow, BoardSource } from "./board.ts";
+import type { Connection } from "./database.ts";
+
+const COLUMNS = "src, name, description, content, read_count, count, created_at, updated_at";
+const OF_KEY = "repository = ? AND branch = ?";
+
+/** By source and name. */
+export function rowsOf(connection: Connection, { repository, branch }: BoardKey): readonly BoardRow[] {
+  const sql = `SELECT ${COLUMNS} FROM dynamic_context_items WHERE ${OF_KEY} ORDER BY src, name`;
+  return connection
+    .prepare(sql)
+    .all(repository, branch)
+    .map((row) => ({
+      src: row.src === "user" ? "user" : "agent",
+      name: String(row.name),
+      description: String(row.description),
+      content: String(row.content),
+      readCount: Number(row.read_count),
+      count: Number(row.count),
+      createdAt: String(row.created_at),
+      updatedAt: String(row.updated_at),
+    }));
+}
+
+export function writeRow(connection: Connection, { repository, branch }: BoardKey, row: BoardRow): void {
+  const sql = `INSERT OR REPLACE INTO dynamic_context_items (repository, branch, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+  const { src, name, description, content, readCount, count, createdAt, updatedAt } = row;
+  const values = [src, name, description, content, readCount, count, createdAt, updatedAt];
+  connection.prepare(sql).run(repository, branch, ...values);
+}
+
+/** How many rows went away. */
+export function removeRow(connection: Connection, { repository, branch }: BoardKey, row: RowName): number {
+  const sql = `DELETE FROM dynamic_context_items WHERE ${OF_KEY} AND src = ? AND name = ?`;
+  return Number(connection.prepare(sql).run(repository, branch, row.src, row.name).changes);
+}
+
+export interface RowName {
+  readonly src: BoardSource;
+  readonly name: string;
+}

@@ -1,0 +1,51 @@
+import { spawn } from "node:child_process";
+import { createRequire } from "node:module";
+import { build, type Plugin } from "esbuild";
+
+/** Makes one file of a program of this folder. */
+export async function buildProgram(entry: string, outfile: string): Promise<void> {
+  await build({
+    entryPoints: [entry],
+    outfile,
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    external: ["yaml"],
+    loader: { ".md": "text" },
+    plugins: [native],
+  });
+}
+
+/** What cannot be bundled is loaded from where it lies. */
+const native: Plugin = {
+  name: "native",
+  setup(making) {
+    const path = createRequire(import.meta.url).resolve("@photostructure/sqlite");
+    making.onResolve({ filter: /^@photostructure\/sqlite$/ }, () => ({ path, external: true }));
+  },
+};
+
+export interface Ended {
+  readonly output: string;
+  readonly errors: string;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export function run(program: string, args: readonly string[], environment: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  const child = spawn(process.execPath, [program, ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...environment },
+  });
+  let output = "";
+  let errors = "";
+  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+    output += chunk;
+  });
+  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+    errors += chunk;
+  });
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (_, signal) => resolve({ output, errors, signal }));
+  });
+}
