@@ -11,6 +11,7 @@ import { LiveAgents } from "./live-agents.ts";
 import { checkRunner } from "./modes.ts";
 import { offerWithServers } from "./offer.ts";
 import type { SessionRequest } from "./runtime.ts";
+import type { SessionBoard } from "./session-board.ts";
 import { sessionCompany } from "./session-company.ts";
 import { type SessionHands, sessionHands, sessionPlaces } from "./session-hands.ts";
 import { sessionHooks } from "./session-hooks.ts";
@@ -22,6 +23,7 @@ import { sessionSchedules } from "./session-schedules.ts";
 import { sessionServers } from "./session-servers.ts";
 import { sessionSurroundings } from "./session-surroundings.ts";
 import { version } from "./version.ts";
+import type { Workspace } from "./workspace.ts";
 
 /** A session to be. */
 export interface Prepared {
@@ -41,18 +43,19 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const rules = sessionRules(draft, workspace);
   const hands = sessionHands(draft, { workspace, rules });
   const agents = request.delegation === false ? undefined : new LiveAgents(workspace, draft.listener);
-  const tools = sessionTools(draft, agents);
+  const board = await boardOf(draft, workspace, hands);
+  const tools = sessionTools(draft, agents, board);
   const servers = sessionServers(draft, {
     configs: workspace.servers.servers,
     roots: rules.roots,
     reservedNames: tools().map(({ name }) => name),
   });
   const { mcp } = servers;
-  const choice = choiceOf(draft, leading);
+  const choice = choiceOf(draft, leading, board);
   const offer = await sessionOffer(draft, { leading, rules, tools, choice, mcp });
   const hooks = await sessionHooks(draft, { workspace, wishes: hands.wishes });
-  const places = sessionPlaces(draft, { hands, rules, mcp });
-  const company = agents && sessionCompany(draft, { agents, leading, offer, choice, places, servers });
+  const places = sessionPlaces(draft, { hands, rules, mcp, board, lead: leading.lead.definition?.name });
+  const company = agents && sessionCompany(draft, { agents, leading, offer, choice, places, servers, board });
   const schedules: { registry?: ScheduleRegistry } = {};
   for (const notice of workspace.notices) draft.listener.notice(notice);
   return {
@@ -76,7 +79,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
         hands.onMessage(messageId);
         agents?.watch();
       },
-      onClose: () => end({ schedules: schedules.registry, hands, agents, mcp }),
+      onClose: () => end({ schedules: schedules.registry, hands, agents, mcp, board }),
     },
     started(session) {
       leading.lead.announce(session);
@@ -85,6 +88,12 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       hands.shells.onFinished(() => draft.listener.commandsEnded(hands.shells));
     },
   };
+}
+
+/** Where it is switched on; elsewhere nothing of it is loaded. */
+async function boardOf(draft: Draft, workspace: Workspace, { redactor }: SessionHands) {
+  if (!workspace.flags.has("COPILOT_SUBCONSCIOUS")) return undefined;
+  return (await import("./session-board.ts")).sessionBoard(draft, { workspace, redactor });
 }
 
 function askedFor({ request, log, stamp, context }: Draft) {
@@ -134,13 +143,15 @@ async function end(what: {
   hands: SessionHands;
   agents: LiveAgents | undefined;
   mcp: SessionMcp | undefined;
+  board: SessionBoard | undefined;
 }): Promise<void> {
-  const { schedules, hands, agents, mcp } = what;
+  const { schedules, hands, agents, mcp, board } = what;
   schedules?.dispose();
   await inTurn([
     () => hands.shells.closeAll(),
     () => agents?.close(),
     () => mcp?.close(),
+    () => board?.close(),
     () => hands.database.close(),
   ]);
 }

@@ -6,6 +6,7 @@ import { companyOptions } from "./company.ts";
 import type { Draft } from "./draft.ts";
 import type { LiveAgents } from "./live-agents.ts";
 import type { LiveOffer } from "./offer.ts";
+import type { SessionBoard } from "./session-board.ts";
 import type { SessionLead } from "./session-lead.ts";
 import { promptOf } from "./session-offer.ts";
 import type { SessionServers } from "./session-servers.ts";
@@ -21,10 +22,11 @@ export function sessionCompany(
     choice: ToolChoice;
     places: AgentPlaces;
     servers: SessionServers;
+    board: SessionBoard | undefined;
   },
 ): CompanyOptions {
   const { environment, models, request, context, log, listener } = draft;
-  const { agents, offer, choice, places, servers } = how;
+  const { agents, offer, choice, places, servers, board } = how;
   const { workspace, model, effort } = how.leading;
   return companyOptions({
     environment,
@@ -38,7 +40,10 @@ export function sessionCompany(
     mainTools: () => mainTools(offer.sessionTools, choice),
     ...(request.wakes === false &&
       request.model !== undefined && { modelOverride: ({ id }) => (hasTask(log, id) ? model : undefined) }),
-    placeFor: (task) => places.placeFor(task),
+    async placeFor(task) {
+      const place = await places.placeFor(task);
+      return board ? { ...place, ports: { ...place.ports, board: board.portFor(task.spec.agentName) } } : place;
+    },
     serversFor: agentServers({ workspace, open: servers.open, warn: (message) => listener.warn("mcp", message) }),
     worktrees: context.gitRoot === undefined ? undefined : places.worktrees,
     warn: (message) => listener.warn("agent", message),

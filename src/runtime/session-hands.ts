@@ -11,6 +11,7 @@ import { allowsLocalhost } from "../tools/web/web-access.ts";
 import { type AgentPlaces, agentPlaces, type PlaceParts } from "./agent-place.ts";
 import type { Draft } from "./draft.ts";
 import { type SandboxWishes, sandboxWishes } from "./sandbox-settings.ts";
+import type { SessionBoard } from "./session-board.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import type { SessionRules } from "./session-rules.ts";
 import { lazyShells } from "./shells.ts";
@@ -56,10 +57,17 @@ export function sessionHands(draft: Draft, how: { workspace: Workspace; rules: S
 /** Where the main agent and those that work for it have their hands; web, servers and database are the same for all. */
 export function sessionPlaces(
   draft: Draft,
-  how: { hands: SessionHands; rules: SessionRules; mcp: SessionMcp | undefined },
+  how: {
+    hands: SessionHands;
+    rules: SessionRules;
+    mcp: SessionMcp | undefined;
+    board: SessionBoard | undefined;
+    /** The agent that leads. */
+    lead: string | undefined;
+  },
 ): AgentPlaces & { readonly mainPorts: ToolPorts } {
   const { environment, log, context, disk } = draft;
-  const { hands, rules, mcp } = how;
+  const { hands, rules, mcp, board, lead } = how;
   const { database, checkpoints, newShells, shells } = hands;
   const shared = {
     web: { userAgent: `troupe/${version}`, allowLocalhost: allowsLocalhost(environment) },
@@ -72,7 +80,13 @@ export function sessionPlaces(
     sessionId: log.sessionId,
     sessionFolder: log.directory,
   });
-  return { ...places, mainPorts: { ...shared, files: places.filesOf(), shells } };
+  return {
+    ...places,
+    mainPorts: {
+      ...{ ...shared, files: places.filesOf(), shells },
+      ...(board && { board: board.portFor(lead ?? "main") }),
+    },
+  };
 }
 
 function redactorOf({ shared }: Draft, { settings, commandEnvironment }: Workspace): Redactor {

@@ -4,14 +4,20 @@ import type { Tool } from "../tools/tool.ts";
 import type { Draft } from "./draft.ts";
 import type { LiveAgents } from "./live-agents.ts";
 import { LiveOffer } from "./offer.ts";
+import type { SessionBoard } from "./session-board.ts";
 import type { SessionLead } from "./session-lead.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import type { SessionRules } from "./session-rules.ts";
 import { requireKnown, type ToolChoice } from "./tool-choice.ts";
 
 /** Every tool that does not come from a server, as of now: those that name agents change with them. */
-export function sessionTools({ request, tools }: Draft, agents: LiveAgents | undefined): () => readonly Tool[] {
-  const fixed = [...tools, ...autopilotTools, ...(request.askUser === false ? [] : interactiveTools)];
+export function sessionTools(
+  { request, tools }: Draft,
+  agents: LiveAgents | undefined,
+  board: SessionBoard | undefined,
+): () => readonly Tool[] {
+  const asking = request.askUser === false ? [] : interactiveTools;
+  const fixed = [...tools, ...autopilotTools, ...asking, ...(board?.tools ?? [])];
   return () => [...fixed, ...(agents?.tools ?? [])];
 }
 
@@ -21,14 +27,15 @@ export function promptOf({ context }: Draft): Pick<PromptRequest, "context" | "p
 }
 
 /** Which tools a session has: what was asked for, and what settings say. */
-export function choiceOf({ request }: Draft, { workspace }: SessionLead): ToolChoice {
+export function choiceOf({ request }: Draft, { workspace }: SessionLead, board: SessionBoard | undefined): ToolChoice {
   const { excludedTools = [], availableTools } = workspace.settings.effective;
   const available = request.toolChoice?.available ?? availableTools;
-  return {
+  const choice = {
     ...request.toolChoice,
     excluded: [...(request.toolChoice?.excluded ?? []), ...excludedTools],
     ...(available !== undefined && { available }),
   };
+  return board?.hidden(choice) ?? choice;
 }
 
 /** What the main agent is told and given. */

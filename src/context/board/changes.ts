@@ -57,7 +57,7 @@ export function recordChange(connection: Connection, what: Recording): BoardChan
 }
 
 /** Of rows whose texts differ, or that are on one side alone. */
-export function differences(before: readonly BoardRow[], after: readonly BoardRow[]): readonly RowChange[] {
+function differences(before: readonly BoardRow[], after: readonly BoardRow[]): readonly RowChange[] {
   const left = new Map(before.map((row) => [nameOf(row), row]));
   const right = new Map(after.map((row) => [nameOf(row), row]));
   const names = [...new Set([...left.keys(), ...right.keys()])].sort();

@@ -81,7 +81,7 @@ export function openBoard(options: OpenBoardOptions): Board {
 }
 
 /** With this text under its name; throws where that would be a row too many. */
-export function withRow(
+function withRow(
   rows: readonly BoardRow[],
   { src, name, description, content, at }: BoardText & Pick<BoardEntry, "src"> & { readonly at: string },
 ): readonly BoardRow[] {
@@ -94,7 +94,7 @@ export function withRow(
   return rows.map((one) => (one === known ? { ...row, readCount, count, createdAt } : one));
 }
 
-export function isFull(): TroupeError {
+function isFull(): TroupeError {
   const problem = `The board is full: it holds ${boardLimits.rows} items, and this would be a new one.`;
   return new TroupeError("usage", problem, { hint: "Prune an item first, or write over one." });
 }

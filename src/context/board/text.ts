@@ -25,7 +25,7 @@ export function requireText(given: BoardText, how: { redactor: Redactor; secrets
   return text;
 }
 
-export function requireName(name: string): string {
+function requireName(name: string): string {
   if (NAME.test(name) && name.length <= boardLimits.name) return name;
   const hint = `Use lower-case words joined by hyphens, at most ${boardLimits.name} characters: test-command.`;
   throw new TroupeError("usage", "That is no name for a board item.", { hint });
