@@ -22,7 +22,8 @@ export interface Run {
   readonly stamp: Stamp;
   /** Whether anyone watches the words arrive. */
   readonly streaming: boolean;
-  readonly request: Pick<ModelRequest, "stream" | "maxOutputTokens" | "reasoningEffort" | "cacheKey" | "agent">;
+  /** What all its requests have in common. */
+  readonly request: Omit<ModelRequest, "model" | "system" | "messages" | "tools">;
   readonly source: "top_level" | "subagent";
   readonly emit: Emit;
   readonly inbox: Inbox;

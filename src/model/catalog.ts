@@ -21,8 +21,12 @@ export interface ResolvedModel {
   /** What the provider calls it. */
   readonly model: string;
   readonly displayName: string;
+  /** What a session calls it, when not by the provider's name for it. */
+  readonly id?: string;
   readonly contextWindow?: number;
   readonly maxOutputTokens?: number;
+  /** False: it takes no pictures. */
+  readonly vision?: boolean;
   /** `null`: not known. */
   readonly price: Price | null;
   readonly maxConcurrency?: number;
@@ -77,7 +81,7 @@ interface Wanted {
   readonly name: string;
 }
 
-function findProvider({ providers }: Settings, reference: string): Wanted {
+function findProvider({ providers, namesGoTo = CUSTOM_PROVIDER }: Settings, reference: string): Wanted {
   const slash = reference.indexOf("/");
   const named = slash > 0 ? providers.find((provider) => provider.id === reference.slice(0, slash)) : undefined;
   if (named !== undefined && slash < reference.length - 1) {
@@ -86,8 +90,8 @@ function findProvider({ providers }: Settings, reference: string): Wanted {
     return { provider: named, name: whole ?? reference.slice(slash + 1) };
   }
 
-  const custom = providers.find((provider) => provider.id === CUSTOM_PROVIDER);
-  if (custom !== undefined) return { provider: custom, name: reference };
+  const taker = providers.find((provider) => provider.id === namesGoTo);
+  if (taker !== undefined) return { provider: taker, name: reference };
   const offering = providers.filter((provider) => modelNamed(provider, reference) !== undefined);
   const configured = providers.filter((provider) => provider.configured);
   const candidates = offering.filter((provider) => provider.configured);
@@ -159,8 +163,9 @@ function suggestions(providers: readonly ProviderSettings[], wanted: string): st
   return references.get(wanted) ?? references.get(nearest(wanted, references.keys()) ?? "");
 }
 
-function modelNamed(provider: ProviderSettings, name: string): KnownModel | undefined {
-  return provider.models.find((model) => model.name === name);
+/** By its name here, or by the provider's, which is what a log remembers. */
+function modelNamed({ models }: ProviderSettings, name: string): KnownModel | undefined {
+  return models.find((model) => model.name === name) ?? models.find((model) => model.wireName === name);
 }
 
 function known(provider: ProviderSettings, served: ServedModel): KnownModel {
@@ -191,6 +196,8 @@ async function open(
     displayName,
     price: model.price,
     label: `${displayName} (${provider.name})`,
+    ...(model.id === undefined ? {} : { id: model.id }),
+    ...(model.vision === undefined ? {} : { vision: model.vision }),
     ...(model.contextWindow === undefined ? {} : { contextWindow: model.contextWindow }),
     ...(model.maxOutputTokens === undefined ? {} : { maxOutputTokens: model.maxOutputTokens }),
     ...(provider.maxConcurrency === undefined ? {} : { maxConcurrency: provider.maxConcurrency }),

@@ -3,11 +3,14 @@ import type { Stamp } from "../lib/stamp.ts";
 import { keyReader, signedHeaders } from "./key.ts";
 import type { Provider } from "./provider.ts";
 import type { ProviderSettings } from "./settings.ts";
-import type { Bounds, Place } from "./wire/place.ts";
+import type { Bounds, ModelFetch, Place } from "./wire/place.ts";
 
 export interface CatalogDependencies {
   readonly stamp?: Stamp;
-  readonly fetch?: typeof fetch;
+  /** What reaches the network in its place. */
+  readonly fetch?: ModelFetch;
+  /** How we introduce ourselves to places. */
+  readonly userAgent?: string;
   readonly bounds?: Partial<Bounds>;
   /** The folder whose `node_modules` holds provider packages the user installed. Never a project's. */
   readonly packagesFolder?: string;
@@ -33,7 +36,7 @@ export async function connect(
       baseUrl: provider.baseUrl === "" ? undefined : provider.baseUrl,
       headers: provider.headers,
       options: provider.npmOptions ?? {},
-      ...(dependencies.fetch === undefined ? {} : { fetch: dependencies.fetch }),
+      ...(dependencies.fetch === undefined ? {} : { fetch: asFetch(dependencies.fetch) }),
       ...(dependencies.bounds === undefined ? {} : { bounds: dependencies.bounds }),
       ...(dependencies.importModule === undefined ? {} : { importModule: dependencies.importModule }),
     });
@@ -65,13 +68,30 @@ function placeOf(provider: ProviderSettings, model: string, dependencies: Catalo
   const { stamp, fetch, bounds } = dependencies;
   return {
     id: provider.id,
-    headers: signedHeaders(provider, stamp, (key) => dependencies.onKey?.(key, provider.id)),
+    headers: signedHeaders(introduced(provider, dependencies), stamp, (key) => dependencies.onKey?.(key, provider.id)),
     ...(provider.azure === undefined ? { baseUrl: provider.baseUrl } : azureRoute(provider, model)),
     ...(provider.keyHint === undefined ? {} : { keyHint: provider.keyHint }),
     ...(stamp === undefined ? {} : { stamp }),
     ...(fetch === undefined ? {} : { fetch }),
     ...(bounds === undefined ? {} : { bounds }),
   };
+}
+
+/** A header that someone configured outranks ours, whatever its case. */
+function introduced<P extends Pick<ProviderSettings, "headers">>(
+  provider: P,
+  { userAgent }: Pick<CatalogDependencies, "userAgent">,
+): P {
+  const { headers } = provider;
+  const isNamed = Object.keys(headers).some((name) => name.toLowerCase() === "user-agent");
+  return userAgent === undefined || isNamed
+    ? provider
+    : { ...provider, headers: { "user-agent": userAgent, ...headers } };
+}
+
+/** Packages call it as they would call `fetch`. */
+function asFetch(fetch: ModelFetch): typeof globalThis.fetch {
+  return (input, init = {}) => fetch(input instanceof Request ? input.url : String(input), init);
 }
 
 /** With a version the model is part of the path; without one, the address is like anyone else's. */

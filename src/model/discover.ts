@@ -1,6 +1,7 @@
 /** Asking servers what they have: the list of models of a place, and servers on this machine when nothing is set up. */
 import { isObject, parseJson } from "../lib/json.ts";
 import type { LocalServer, WireApi } from "./providers/definition.ts";
+import type { ModelFetch } from "./wire/place.ts";
 
 export interface ServedModel {
   readonly name: string;
@@ -17,7 +18,7 @@ export interface Listing {
 export interface ListOptions {
   readonly headers: () => Promise<Readonly<Record<string, string>>>;
   readonly withinMs: number;
-  readonly fetch?: typeof fetch;
+  readonly fetch?: ModelFetch;
   readonly signal?: AbortSignal;
 }
 
@@ -57,7 +58,7 @@ export interface Found<P extends Listing> {
 /** The first of the local servers, in their order, that answers with at least one model. */
 export async function discoverLocal<P extends Listing>(
   providers: readonly P[],
-  options: { readonly fetch?: typeof fetch; readonly withinMs?: number },
+  options: { readonly fetch?: ModelFetch; readonly withinMs?: number },
 ): Promise<Found<P> | undefined> {
   const candidates = providers.filter(({ local, baseUrl }) => local?.discover && isLoopback(baseUrl));
   const headers = async (): Promise<Record<string, string>> => ({});

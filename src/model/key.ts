@@ -9,11 +9,16 @@ export interface Signature {
   readonly key:
     | { readonly type: "none" }
     | { readonly type: "value"; readonly value: string }
-    | { readonly type: "command"; readonly command: readonly string[] };
+    | { readonly type: "command"; readonly command: readonly string[] }
+    /** Asked before each request. */
+    | { readonly type: "callback"; readonly read: () => Promise<string> };
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The headers of each request. What a command prints is kept for five minutes, as such tokens live longer. */
+/**
+ * The headers of each request. What a command prints is kept for five minutes, as such tokens live longer; a callback
+ * is asked each time.
+ */
 export function signedHeaders(
   signature: Signature,
   stamp: Stamp = systemStamp,
@@ -31,6 +36,7 @@ export function signedHeaders(
 export function keyReader(key: Signature["key"], stamp: Stamp = systemStamp): () => Promise<string | undefined> {
   if (key.type === "none") return async () => undefined;
   if (key.type === "value") return async () => key.value;
+  if (key.type === "callback") return key.read;
   let kept: { readonly value: Promise<string>; readonly until: number } | undefined;
   return () => {
     const now = stamp.monotonic();

@@ -10,10 +10,16 @@ export interface ModelRow {
   /** What `resolveModel` takes. */
   readonly ref: string;
   readonly provider: string;
+  /** What a session calls it. */
+  readonly id: string;
+  readonly name: string;
   readonly usable: boolean;
   /** Why it cannot be used; empty when it can. */
   readonly reason: string;
   readonly contextWindow: number | null;
+  readonly maxOutputTokens?: number;
+  /** False: it takes no pictures. Absent where nobody has said. */
+  readonly vision?: boolean;
   readonly price: Price | null;
 }
 
@@ -22,6 +28,8 @@ export async function listModels(settings: Settings, dependencies: CatalogDepend
   const understudy = {
     ref: UNDERSTUDY,
     provider: UNDERSTUDY,
+    id: UNDERSTUDY,
+    name: UNDERSTUDY,
     usable: true,
     reason: "",
     contextWindow: null,
@@ -65,10 +73,10 @@ function rows(
   const fallback = provider.local === undefined ? null : free;
   if (names.length === 0) {
     const open = reason === "" ? "name a model" : reason;
+    const ref = `${provider.id}/…`;
     return [
       {
-        ref: `${provider.id}/…`,
-        provider: provider.id,
+        ...{ ref, provider: provider.id, id: ref, name: ref },
         usable: false,
         reason: open,
         contextWindow: null,
@@ -79,6 +87,13 @@ function rows(
   return names.map((name) => {
     const known = provider.models.find((model) => model.name === name);
     const window = known?.contextWindow ?? served.find((model) => model.name === name)?.contextWindow ?? null;
-    return { ref: `${provider.id}/${name}`, ...shared, contextWindow: window, price: known?.price ?? fallback };
+    const ref = `${provider.id}/${name}`;
+    return {
+      ...{ ref, ...shared, id: known?.id ?? ref, name: known?.displayName ?? name },
+      contextWindow: window,
+      price: known?.price ?? fallback,
+      ...(known?.maxOutputTokens !== undefined && { maxOutputTokens: known.maxOutputTokens }),
+      ...(known?.vision !== undefined && { vision: known.vision }),
+    };
   });
 }

@@ -14,11 +14,29 @@ export interface ModelRequest {
   /** Ask the wire for a stream. Callers get the same events either way. */
   readonly stream: boolean;
   readonly maxOutputTokens?: number;
-  readonly reasoningEffort?: "low" | "medium" | "high" | "xhigh" | "max";
+  readonly reasoningEffort?: ReasoningEffort;
+  /** How much of its reasoning a model that summarises it should tell; as the wire likes unless told. */
+  readonly reasoningSummary?: ReasoningSummary;
   /** Same for all calls of one conversation, so that a provider can keep its prompt cache warm. */
   readonly cacheKey?: string;
   /** Who asks, when it is not the main agent. No wire sends it. */
   readonly agent?: { readonly id: string; readonly name: string };
+  /** For this request alone, beside what the provider sends with each. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Told to whoever carries the request in the network's place. No wire sends it. */
+  readonly origin?: RequestOrigin;
+}
+
+export type ReasoningEffort = "low" | "medium" | "high" | "xhigh" | "max";
+export type ReasoningSummary = "none" | "concise" | "detailed";
+
+/** Whose request it is. */
+export interface RequestOrigin {
+  readonly sessionId: string;
+  /** The main agent has the id of its session. */
+  readonly agentId: string;
+  readonly parentAgentId?: string;
+  readonly interactionType: "conversation-agent" | "conversation-subagent" | "conversation-compaction";
 }
 
 export interface ToolDefinition {

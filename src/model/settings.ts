@@ -4,6 +4,7 @@
  * someone sent you cannot send your prompts elsewhere.
  */
 import { TroupeError } from "../protocol/errors.ts";
+import type { Signature } from "./key.ts";
 import type { Auth, KnownModel, LocalServer, ProviderDefinition, WireApi } from "./providers/definition.ts";
 import { providerList } from "./providers/list.ts";
 import { CUSTOM_PROVIDER, type Environment, readEnvironment, type SettingsFlags } from "./settings-environment.ts";
@@ -28,6 +29,8 @@ export interface Settings {
   readonly providers: readonly ProviderSettings[];
   /** A reference as `resolveModel` takes it. */
   readonly defaultModel?: string;
+  /** The provider that is meant by a name that names none. */
+  readonly namesGoTo?: string;
   /** Whether to look for servers on this machine when nothing is configured. */
   readonly discovery: boolean;
 }
@@ -57,10 +60,7 @@ export interface ProviderSettings {
   readonly keyHint?: string;
 }
 
-type Key =
-  | { readonly type: "none" }
-  | { readonly type: "value"; readonly value: string }
-  | { readonly type: "command"; readonly command: readonly string[] };
+type Key = Signature["key"];
 
 export function readSettings(input: SettingsInput): Settings {
   const { environment, flags = {} } = input;

@@ -39,6 +39,8 @@ const WorkingDirectory = z.object({
 });
 export type WorkingDirectory = z.infer<typeof WorkingDirectory>;
 
+const Summary = z.enum(["none", "concise", "detailed"]);
+
 /** Everything that can happen in a session. */
 export const eventDefinitions = [
   event("session.start", () =>
@@ -50,6 +52,7 @@ export const eventDefinitions = [
       startTime: text,
       selectedModel: text.exactOptional(),
       reasoningEffort: text.exactOptional(),
+      reasoningSummary: Summary.exactOptional(),
       context: WorkingDirectory.exactOptional(),
     }),
   ),
@@ -59,6 +62,8 @@ export const eventDefinitions = [
       eventCount: count,
       eventsFileSizeBytes: count.exactOptional(),
       selectedModel: text.exactOptional(),
+      reasoningEffort: text.exactOptional(),
+      reasoningSummary: Summary.exactOptional(),
       context: WorkingDirectory.exactOptional(),
       alreadyInUse: z.boolean().exactOptional(),
     }),
@@ -79,7 +84,15 @@ export const eventDefinitions = [
     barrier,
   ),
   event("session.model_change", () =>
-    z.object({ newModel: text, previousModel: text.exactOptional(), cause: text.exactOptional() }),
+    z.object({
+      newModel: text,
+      previousModel: text.exactOptional(),
+      reasoningEffort: text.exactOptional(),
+      previousReasoningEffort: text.exactOptional(),
+      reasoningSummary: Summary.exactOptional(),
+      previousReasoningSummary: Summary.exactOptional(),
+      cause: text.exactOptional(),
+    }),
   ),
   event("session.title_changed", () => z.object({ title: text }), ephemeral),
   event("session.tools_updated", () => z.object({ model: text }), ephemeral),

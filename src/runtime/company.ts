@@ -10,6 +10,7 @@ import { TroupeError } from "../protocol/errors.ts";
 import type { Flag } from "../protocol/flags.ts";
 import type { Outfit } from "../session/agent-run.ts";
 import type { Cast, CastRequest, CompanyOptions } from "../session/company.ts";
+import { modelReference } from "../session/model-seat.ts";
 import type { SessionModel } from "../session/start-run.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -31,9 +32,10 @@ export interface AgentPlace extends Pick<Outfit, "cwd" | "roots" | "policy" | "p
 export interface CompanyParts {
   readonly environment: Environment;
   readonly workspace: Workspace;
-  readonly models: Models;
-  readonly mainModel: SessionModel;
-  readonly mainEffort?: string | undefined;
+  readonly models: Pick<Models, "resolve" | "list">;
+  /** The session's own, as of now. */
+  mainModel(): SessionModel;
+  mainEffort?(): string | undefined;
   readonly prompt: Omit<PromptRequest, "tools" | "instructions">;
   agents(): readonly AgentDefinition[];
   /** Everything the session has; the main agent may have less. */
@@ -54,14 +56,12 @@ const MAX_DEPTH = 6;
 const MAX_CONCURRENCY = 32;
 
 export function companyOptions(parts: CompanyParts): CompanyOptions {
-  const { workspace, mainModel } = parts;
+  const { workspace } = parts;
   const settings = workspace.settings.effective;
   const limits = taskLimits(parts.environment, settings);
-  const resolved = new Map<string, Promise<SessionModel>>([[nameOf(mainModel), Promise.resolve(mainModel)]]);
-  const modelFor = (name: string): Promise<SessionModel> => {
-    const known = resolved.get(name) ?? parts.models.resolve(name);
-    resolved.set(name, known);
-    return known;
+  const modelFor = async (name: string): Promise<SessionModel> => {
+    const main = parts.mainModel();
+    return name === modelReference(main) ? main : parts.models.resolve(name);
   };
   return {
     limits,
@@ -70,7 +70,8 @@ export function companyOptions(parts: CompanyParts): CompanyOptions {
     agents: parts.agents,
     cast: (request) => cast(request, { parts, settings, modelFor }),
     async outfit(task, definition) {
-      const model = parts.modelOverride?.(task) ?? (await modelFor(task.spec.model ?? nameOf(mainModel)));
+      const model =
+        parts.modelOverride?.(task) ?? (await modelFor(task.spec.model ?? modelReference(parts.mainModel())));
       const given = toolsOf(task, parts.sessionTools(), limits.maxDepth);
       const skills = await preload(definition, parts);
       const { notes = [], ...rest } = await parts.placeFor(task);
@@ -94,11 +95,6 @@ export function companyOptions(parts: CompanyParts): CompanyOptions {
   };
 }
 
-/** The model by the name under which it can be found again. */
-function nameOf({ providerId, model }: SessionModel): string {
-  return `${providerId}/${model}`;
-}
-
 async function cast(
   request: CastRequest,
   how: { parts: CompanyParts; settings: Settings; modelFor(name: string): Promise<SessionModel> },
@@ -117,10 +113,10 @@ async function cast(
     warnings.push(`The agent ${definition.name} names tools that are not there: ${unknown.join(", ")}.`);
   }
   const wished = wishesFor(definition, how);
-  const parent = request.parentModel ?? nameOf(parts.mainModel);
+  const parent = request.parentModel ?? modelReference(parts.mainModel());
   const chosen = await chooseModel(
     { definition, parent, call: request.model, settings: wished.model },
-    { models: parts.models, main: parts.mainModel, maxCostRatio: settings.subagents?.maxCostRatio, modelFor },
+    { models: parts.models, main: parts.mainModel(), maxCostRatio: settings.subagents?.maxCostRatio, modelFor },
   );
   const { model } = chosen;
   warnings.push(...chosen.warnings);
@@ -182,10 +178,14 @@ function effortOf(
   { parts, settings, model }: { parts: CompanyParts; settings: Settings; model: SessionModel },
 ): NonNullable<Outfit["reasoningEffort"]> | undefined {
   const wished = wishesFor(definition, { parts, settings }).reasoningEffort;
+  const mainEffort = parts.mainEffort?.();
   const effort = effectiveEffort({
     definition,
-    parent: { model: nameOf(parts.mainModel), ...(parts.mainEffort !== undefined && { effort: parts.mainEffort }) },
-    model: nameOf(model),
+    parent: {
+      model: modelReference(parts.mainModel()),
+      ...(mainEffort !== undefined && { effort: mainEffort }),
+    },
+    model: modelReference(model),
     ...(wished !== undefined && { settings: wished }),
   });
   return efforts.find((known) => known === effort);

@@ -7,6 +7,7 @@ import type { WorkingDirectory } from "../protocol/event.ts";
 import type { SessionLog } from "../store/store.ts";
 import type { Tool } from "../tools/tool.ts";
 import { LateSession } from "./late-session.ts";
+import { ModelChoice, ownModels } from "./model-choice.ts";
 import type { Models } from "./models.ts";
 import type { ProcessParts } from "./process-parts.ts";
 import type { SessionRequest } from "./runtime.ts";
@@ -25,7 +26,9 @@ export interface PrepareParts {
 }
 
 /** A session in the making: what was asked for, where, and from what. Each step of `prepare.ts` is given it. */
-export interface Draft extends PrepareParts {
+export interface Draft extends Omit<PrepareParts, "models"> {
+  /** With what it brings itself. */
+  readonly models: ModelChoice;
   readonly request: SessionRequest;
   readonly log: SessionLog;
   readonly context: WorkingDirectory;
@@ -37,7 +40,14 @@ export interface Draft extends PrepareParts {
 
 export function beginDraft(request: SessionRequest, log: SessionLog, parts: PrepareParts): Draft {
   const context = placeOf(request.cwd);
-  return { ...parts, request, log, context, files: join(log.directory, "files"), listener: new LateSession() };
+  const listener = new LateSession();
+  const models = new ModelChoice({
+    models: parts.models,
+    own: ownModels(request, parts.lastModel),
+    capabilities: request.modelCapabilities,
+    emit: listener.say,
+  });
+  return { ...parts, models, request, log, context, files: join(log.directory, "files"), listener };
 }
 
 function placeOf(cwd: string): WorkingDirectory {

@@ -2,18 +2,37 @@ import { readFile } from "node:fs/promises";
 import { isAbsolute, join, resolve } from "node:path";
 import type { Stamp } from "../lib/stamp.ts";
 import { type ResolvedModel, resolveModel } from "../model/catalog.ts";
+import type { CatalogDependencies } from "../model/connect.ts";
+import type { GivenProviders } from "../model/given-providers.ts";
 import { Limiter } from "../model/limiter.ts";
 import type { ModelRow } from "../model/list-models.ts";
 import { costOf } from "../model/prices.ts";
 import { withRetry } from "../model/retry.ts";
 import { readSettings, registryPath, type Settings, type TextFile } from "../model/settings.ts";
+import type { ModelFetch } from "../model/wire/place.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionModel } from "../session/start-run.ts";
 
 export interface Models {
   /** The model a person means, ready to be spoken to; without a name, whatever is configured. */
-  resolve(wanted?: string): Promise<SessionModel & { readonly label: string }>;
+  resolve(wanted?: string): Promise<NamedModel>;
   list(): Promise<readonly ModelRow[]>;
+  /** Whether there is such a provider; where not, its models are out of reach. */
+  hasProvider(id: string): Promise<boolean>;
+  /** The same for one session, which may bring providers, a name and a network of its own. Asks nobody. */
+  forSession(own: OwnModels): Models;
+}
+
+export type NamedModel = SessionModel & { readonly label: string };
+
+/** What a session has of its own on the way to its models. */
+export interface OwnModels extends GivenProviders {
+  /** The model it was asked to begin with. */
+  readonly model?: string | undefined;
+  /** The program that speaks to the session; told to providers with ours. */
+  readonly clientName?: string | undefined;
+  /** What reaches the network in its place, for everything that concerns this session's models. */
+  readonly fetch?: ModelFetch | undefined;
 }
 
 const FAUX = "faux:";
@@ -23,14 +42,15 @@ export function models(options: {
   environment: Readonly<Record<string, string | undefined>>;
   home: string;
   stamp: Stamp;
+  userAgent?: string;
   importModule?: (specifier: string) => Promise<unknown>;
   onKey?: (key: string, providerId: string) => void;
 }): Models {
-  const { environment, home, stamp, importModule, onKey } = options;
-  const limiters = new Map<string, Limiter>();
+  const { environment, home, stamp, userAgent, importModule, onKey } = options;
   const dependencies = {
     stamp,
     packagesFolder: home,
+    ...(userAgent !== undefined && { userAgent }),
     ...(importModule && { importModule }),
     ...(onKey && { onKey }),
   };
@@ -39,9 +59,72 @@ export function models(options: {
     settings ??= loadSettings(environment, home);
     return settings;
   };
-  const guarded = (model: ResolvedModel): SessionModel & { label: string } => {
-    const { provider, providerId, price, maxConcurrency, ...rest } = model;
-    const key = `${providerId}/${model.model}`;
+  const ofProcess = guard(stamp);
+  const modelsOf = (place: Place): Models => ({
+    async resolve(wanted) {
+      if (wanted?.startsWith(FAUX)) return faux(wanted.slice(FAUX.length));
+      const settings = await place.settings();
+      if (wanted === undefined && place.isNameless) return nameless();
+      return place.guarded(await resolveModel(settings, wanted, place.dependencies));
+    },
+    async list() {
+      const { listModels } = await import("../model/list-models.ts");
+      return listModels(await place.settings(), place.dependencies);
+    },
+    hasProvider: async (id) => (await place.settings()).providers.some((provider) => provider.id === id),
+    forSession: (own) => modelsOf(ownPlace(own, place, stamp)),
+  });
+  return modelsOf({ settings: known, dependencies, guarded: ofProcess });
+}
+
+/** Where models come from, and how they are reached. */
+interface Place {
+  settings(): Promise<Settings>;
+  readonly dependencies: CatalogDependencies;
+  /** There is a provider, and nobody has said which of its models is meant. */
+  readonly isNameless?: boolean;
+  guarded(model: ResolvedModel): NamedModel;
+}
+
+function ownPlace(own: OwnModels, place: Place, stamp: Stamp): Place {
+  const { clientName, fetch, model } = own;
+  const brings = own.provider !== undefined || own.providers !== undefined || own.models !== undefined;
+  const introduction = clientName === undefined ? "" : headerText(clientName);
+  if (!brings && !fetch && introduction === "") return place;
+  let settings: Promise<Settings> | undefined;
+  return {
+    settings() {
+      settings ??= brings ? settingsOf(own, place, model) : place.settings();
+      return settings;
+    },
+    dependencies: {
+      ...place.dependencies,
+      ...(introduction !== "" && { userAgent: `${introduction} ${place.dependencies.userAgent ?? ""}`.trim() }),
+      ...(fetch && { fetch }),
+    },
+    isNameless: own.provider !== undefined && model === undefined && own.provider.modelId === undefined,
+    // Its keys and its network are its own, so are limits and failures met with them.
+    guarded: brings || fetch ? guard(stamp) : place.guarded,
+  };
+}
+
+async function settingsOf(own: OwnModels, place: Place, model: string | undefined): Promise<Settings> {
+  const { settingsWith } = await import("../model/given-providers.ts");
+  return settingsWith(await place.settings(), own, model);
+}
+
+/** What may stand in a header, bounded. */
+const headerText = (text: string): string =>
+  text
+    .replace(/[^\x20-\x7e]+/g, "")
+    .trim()
+    .slice(0, 200);
+
+/** Retries, and one limiter for each model. */
+function guard(stamp: Stamp): (model: ResolvedModel) => NamedModel {
+  const limiters = new Map<string, Limiter>();
+  return ({ provider, providerId, price, maxConcurrency, ...rest }) => {
+    const key = `${providerId}/${rest.model}`;
     const limiter =
       limiters.get(key) ?? new Limiter({ stamp, ...(maxConcurrency !== undefined && { maxConcurrency }) });
     limiters.set(key, limiter);
@@ -52,20 +135,16 @@ export function models(options: {
       costOf: (usage) => costOf(usage, price),
     };
   };
-  return {
-    async resolve(wanted) {
-      if (wanted?.startsWith(FAUX)) return faux(wanted.slice(FAUX.length));
-      return guarded(await resolveModel(await known(), wanted, dependencies));
-    },
-    async list() {
-      const { listModels } = await import("../model/list-models.ts");
-      return listModels(await known(), dependencies);
-    },
-  };
+}
+
+/** A session may be opened before anyone knows its model; to speak needs one. */
+async function nameless(): Promise<NamedModel> {
+  const { namelessModel } = await import("../model/given-providers.ts");
+  return { ...namelessModel(), label: "no model", costOf: () => null };
 }
 
 /** A scripted model: plays its steps as they are, failures included. */
-async function faux(script: string): Promise<SessionModel & { label: string }> {
+async function faux(script: string): Promise<NamedModel> {
   if (script === "") throw new TroupeError("usage", "--model faux: needs the path of a script: faux:script.json.");
   const { readFauxModel } = await import("../model/faux/faux-script.ts");
   const provider = await readFauxModel(resolve(script));

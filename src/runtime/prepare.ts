@@ -40,6 +40,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const draft = beginDraft(request, log, parts);
   const leading = await sessionLead(draft);
   const { workspace } = leading;
+  const { models } = draft;
   const rules = sessionRules(draft, workspace);
   const hands = sessionHands(draft, { workspace, rules });
   const agents = request.delegation === false ? undefined : new LiveAgents(workspace, draft.listener);
@@ -63,9 +64,17 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       ...askedFor(draft),
       ...ruled(draft, { rules, hands }),
       ...kept(draft, hands),
-      model: leading.model,
       ...(leading.limits && { limits: leading.limits }),
-      ...(leading.effort !== undefined && { reasoningEffort: leading.effort }),
+      modelSeat: models,
+      get model() {
+        return models.current;
+      },
+      get reasoningEffort() {
+        return models.reasoningEffort;
+      },
+      get reasoningSummary() {
+        return models.reasoningSummary;
+      },
       offer: mcp ? offerWithServers(offer, mcp) : offer,
       ports: places.mainPorts,
       ...(hooks && { hooks }),
@@ -102,6 +111,7 @@ function askedFor({ request, log, stamp, context }: Draft) {
     ...(request.mode && { mode: request.mode }),
     ...(request.name !== undefined && { name: request.name }),
     ...(request.streaming !== undefined && { streaming: request.streaming }),
+    ...(request.replies !== undefined && { replies: request.replies }),
     ...(request.wakes !== undefined && { wakes: request.wakes }),
     ...(request.waitForAgentsMs !== undefined && { waitForAgentsMs: request.waitForAgentsMs }),
   };

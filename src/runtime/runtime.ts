@@ -7,6 +7,8 @@ import type { SessionMode } from "../commands/command.ts";
 import type { SystemMessageConfig } from "../context/sections.ts";
 import { type Disk, nodeDisk } from "../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../lib/stamp.ts";
+import type { GivenProviders, ModelCapabilities } from "../model/given-providers.ts";
+import type { ModelFetch } from "../model/wire/place.ts";
 import { realPathOf } from "../permissions/resolve-path.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Limits } from "../session/budget.ts";
@@ -23,6 +25,7 @@ import { prepareSession } from "./prepare.ts";
 import { processParts } from "./process-parts.ts";
 import { requireFreeName } from "./select-session.ts";
 import type { ToolChoice } from "./tool-choice.ts";
+import { version } from "./version.ts";
 import type { WorkspaceRequest } from "./workspace.ts";
 
 export interface RuntimeOptions {
@@ -45,6 +48,17 @@ export interface SessionRequest {
   readonly limits?: Limits;
   readonly streaming?: boolean;
   readonly reasoningEffort?: SessionOptions["reasoningEffort"];
+  readonly reasoningSummary?: SessionOptions["reasoningSummary"];
+  /** How replies travel where nobody watches the words arrive; streamed unless told. */
+  readonly replies?: "streamed" | "whole";
+  /** Providers and models that the program brings, in the place of what is configured or beside it. */
+  readonly providers?: GivenProviders;
+  /** What is said of the session's model outranks what its provider says. */
+  readonly modelCapabilities?: ModelCapabilities;
+  /** The program that speaks to the session; named to providers. */
+  readonly clientName?: string;
+  /** Reaches the network in its place, for everything that concerns this session's models. */
+  readonly modelFetch?: ModelFetch;
   /** Folders beside `cwd` that tools may reach, or "all". */
   readonly paths?: readonly string[] | "all";
   readonly toolChoice?: ToolChoice;
@@ -88,12 +102,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     environment,
     home,
     stamp,
+    userAgent: `troupe/${version}`,
     onKey: (key, providerId) => shared.addSecret(key, providerId),
     ...(options.importModule && { importModule: options.importModule }),
   });
 
   const open = async (log: SessionLog, request: SessionRequest, { resume }: { resume: boolean }): Promise<Session> => {
-    const lastModel = resume && request.model === undefined ? lastModelOf(log) : undefined;
+    const lastModel = resume && request.model === undefined ? await lastModelOf(log, request, known) : undefined;
     const parts = { environment, home, disk, stamp, models: known, tools, shared, lastModel };
     const { options: prepared, started } = await prepareSession(request, log, parts);
     const session = await (resume ? Session.resume(prepared) : Session.create(prepared));
@@ -138,7 +153,19 @@ async function withLog(log: SessionLog, make: () => Promise<Session>): Promise<S
   }
 }
 
-function lastModelOf(log: SessionLog): string | undefined {
+/** What a session that is taken up again spoke to, as far as it is there. */
+async function lastModelOf(log: SessionLog, request: SessionRequest, known: Models): Promise<string | undefined> {
+  const { providers } = request;
+  // One provider for everything is asked for the same model by the same name.
+  if (providers?.provider) return log.events.findLast((event) => event.type === "session.model_change")?.data.newModel;
+  const last = lastUsed(log);
+  if (last === undefined) return undefined;
+  const provider = last.slice(0, last.indexOf("/"));
+  const isBrought = providers?.providers?.some(({ name }) => name === provider) === true;
+  return isBrought || (await known.hasProvider(provider)) ? last : undefined;
+}
+
+function lastUsed(log: SessionLog): string | undefined {
   for (let index = log.events.length - 1; index >= 0; index--) {
     const event = log.events[index];
     if (event?.type !== "troupe.usage" || event.agentId !== undefined) continue;

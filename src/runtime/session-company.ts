@@ -27,19 +27,19 @@ export function sessionCompany(
 ): CompanyOptions {
   const { environment, models, request, context, log, listener } = draft;
   const { agents, offer, choice, places, servers, board } = how;
-  const { workspace, model, effort } = how.leading;
+  const { workspace } = how.leading;
   return companyOptions({
     environment,
     workspace,
     models,
-    mainModel: model,
-    mainEffort: effort,
+    mainModel: () => models.current,
+    mainEffort: () => models.reasoningEffort,
     prompt: promptOf(draft),
     agents: () => agents.agents,
     sessionTools: () => offer.sessionTools,
     mainTools: () => mainTools(offer.sessionTools, choice),
     ...(request.wakes === false &&
-      request.model !== undefined && { modelOverride: ({ id }) => (hasTask(log, id) ? model : undefined) }),
+      request.model !== undefined && { modelOverride: ({ id }) => (hasTask(log, id) ? models.current : undefined) }),
     async placeFor(task) {
       const place = await places.placeFor(task);
       return board ? { ...place, ports: { ...place.ports, board: board.portFor(task.spec.agentName) } } : place;

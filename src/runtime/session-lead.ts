@@ -1,19 +1,15 @@
 import { noUsage } from "../model/provider.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Limits } from "../session/budget.ts";
-import type { SessionOptions } from "../session/session.ts";
-import type { SessionModel } from "../session/start-run.ts";
 import type { Draft } from "./draft.ts";
 import { chooseLead, type Lead, limitsOfLead } from "./preselect.ts";
 import { openWorkspace, type Workspace } from "./workspace.ts";
 
-/** Who leads a session, on which model, and within which limits. */
+/** Who leads a session, and within which limits. On which model is in the draft's `models` from then on. */
 export interface SessionLead {
   readonly lead: Lead;
   /** What the folder brings, with the servers of who leads. */
   readonly workspace: Workspace;
-  readonly model: SessionModel;
-  readonly effort: SessionOptions["reasoningEffort"];
   readonly limits: Limits | undefined;
 }
 
@@ -33,14 +29,15 @@ export async function sessionLead(draft: Draft): Promise<SessionLead> {
   });
   const { effective } = opened.settings;
   const isChosen = request.model !== undefined || isOfEnvironment;
+  // A model that settings name is one of what is configured, and the session may have another provider for everything.
+  const usual = isOfEnvironment || request.providers?.provider ? undefined : effective.model;
   const model =
-    (isChosen ? undefined : await lead.model((name) => models.resolve(name))) ??
-    named ??
-    (await models.resolve(isOfEnvironment ? undefined : effective.model));
+    (isChosen ? undefined : await lead.model((name) => models.resolve(name))) ?? named ?? (await models.resolve(usual));
   const limits = limitsOfLead(lead.definition, request.limits);
   if (limits?.costUsd !== undefined && model.costOf(noUsage) === null) throw priceUnknown(model.model);
   const effort = request.reasoningEffort ?? lead.reasoningEffort ?? effective.effortLevel;
-  return { lead, workspace: lead.workspace, model, effort, limits };
+  models.begin(model, { effort, summary: request.reasoningSummary });
+  return { lead, workspace: lead.workspace, limits };
 }
 
 /** Who names a model for this process means it: before what a resumed session had, and what settings say. */

@@ -5,7 +5,7 @@ import { messageTokens } from "../context/compact-tokens.ts";
 import type { Redactor } from "../lib/redact.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { LimitReached } from "../loop/run.ts";
-import { noUsage, type Provider, type Usage } from "../model/provider.ts";
+import { noUsage, type Provider, type RequestOrigin, type Usage } from "../model/provider.ts";
 import type { CompactionTrigger } from "../protocol/context-events.ts";
 import type { Emit } from "../protocol/event.ts";
 import type { Message } from "../protocol/message.ts";
@@ -30,6 +30,9 @@ export interface CompactionPlace {
   readonly history: History;
   readonly hooks: SessionHooks | undefined;
   readonly cacheKey: string;
+  readonly origin: RequestOrigin;
+  readonly streaming?: boolean;
+  readonly replies?: "streamed" | "whole";
   readonly redactor?: Redactor;
   limitReached(expected: Expected): LimitReached | undefined;
   settled(): void;

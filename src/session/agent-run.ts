@@ -83,7 +83,7 @@ export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
     hooks,
     source: "subagent",
     cacheKey: `${settings.log.sessionId}/${task.id}`,
-    agent: { id: task.id, name: spec.agentName },
+    agent: { id: task.id, name: spec.agentName, parentId: task.parentId },
     limitReached: (expected) => turn.limitReached(expected),
     settled: () => turn.settled(),
     beforeStopping: gate.beforeStopping,

@@ -17,7 +17,9 @@ import { hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
 import { endReason, hookedRun, hookedStop } from "./hooked-run.ts";
 import { type AnsweringRules, type Inbox, type Incoming, queuedMessage } from "./inbox.ts";
 import type { Introduction } from "./introduction.ts";
+import { modelName } from "./model-seat.ts";
 import { closeOpenCalls } from "./recover.ts";
+import { originOf } from "./request-origin.ts";
 import type { Expected } from "./reservations.ts";
 import { type RunSettings, startRun } from "./start-run.ts";
 import { takesTime, takeUp } from "./take-up.ts";
@@ -81,6 +83,7 @@ export class Answering {
       shown: offer,
       ...{ emit, hooks, history },
       cacheKey: log.sessionId,
+      origin: originOf(log.sessionId),
       limitReached: () => budget.reached(limits),
       settled: () => undefined,
     });
@@ -119,7 +122,7 @@ export class Answering {
       }
       const { offer, model } = settings;
       const delivery = acceptance ? "idle" : "queued";
-      const place = { emit, hooks, offer, introduction, model: model.model, source, delivery, signal } as const;
+      const place = { emit, hooks, offer, introduction, model: modelName(model), source, delivery, signal } as const;
       const answer = await takeUp(message, place);
       taken = true;
       this.#begun = true;
@@ -153,6 +156,7 @@ export class Answering {
       limitReached: (expected: Expected) => budget.reserve(undefined, { limits }, expected),
       settled: () => budget.settle(undefined),
       toolLimits: rules.tools,
+      requestHeaders: rules.headers,
     } as const;
     const otherwise = hookedStop({ hooks, emit, signal, transcriptPath });
     const { gate } = rules;

@@ -6,6 +6,7 @@ import { type ModelEnd, noUsage, type Usage } from "../model/provider.ts";
 import type { Message } from "../protocol/message.ts";
 import type { CompactionPlace } from "./agent-context.ts";
 import { reportUsage } from "./report-usage.ts";
+import { isStreamed } from "./start-run.ts";
 
 export type SummaryReply = {
   readonly usage: Usage;
@@ -86,7 +87,9 @@ function listen(
   const heard: Heard = { text: "", attempts: 1, end: { type: "end", stop: "error" } };
   const room = outputRoom(tokenLimit);
   const request = {
-    ...{ model: model.model, system: shown.system, tools: shown.tools, messages, stream: true, cacheKey },
+    ...{ model: model.model, system: shown.system, tools: shown.tools, messages, cacheKey },
+    stream: isStreamed(place),
+    origin: { ...place.origin, interactionType: "conversation-compaction" as const },
     maxOutputTokens: Math.min(model.maxOutputTokens ?? room, room),
   };
   const listening = async (): Promise<Heard> => {

@@ -5,6 +5,7 @@ import type { Hooks } from "../hooks/fire.ts";
 import type { Emit, WorkingDirectory } from "../protocol/event.ts";
 import type { CheckResult } from "./autopilot.ts";
 import type { CompanyOptions } from "./company.ts";
+import type { ModelSeat } from "./model-seat.ts";
 import type { ScheduleRegistry } from "./schedules.ts";
 import type { RunSettings } from "./start-run.ts";
 
@@ -40,6 +41,8 @@ export interface SessionOptions extends RunSettings {
   /** Those who are told what happens and may have a say. */
   readonly hooks?: (emit: Emit) => Hooks;
   readonly surroundings?: Surroundings;
+  /** The model it has and could have. */
+  readonly modelSeat?: ModelSeat;
   /** What to begin with, unless the log says otherwise. */
   readonly mode?: SessionMode;
   /** Told the mode at the start and whenever it changes. */

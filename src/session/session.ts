@@ -23,6 +23,7 @@ import { inTurn } from "./in-turn.ts";
 import { Inbox, type Notice, type SendOptions } from "./inbox.ts";
 import { Introduction } from "./introduction.ts";
 import { ModeState } from "./mode-state.ts";
+import { modelName, selection } from "./model-seat.ts";
 import { recover } from "./recover.ts";
 import type { SessionOptions } from "./session-options.ts";
 import { shutdownData, summarise } from "./summary.ts";
@@ -60,7 +61,7 @@ export class Session {
       producer: "troupe",
       copilotVersion: options.version,
       startTime: new Date(session.#startedAt).toISOString(),
-      selectedModel: options.model.model,
+      ...selection(options),
       context: options.context,
     });
     if (options.name !== undefined) void session.#emit("troupe.session_named", { name: options.name });
@@ -90,7 +91,7 @@ export class Session {
     await session.#emit("session.resume", {
       resumeTime: new Date(options.stamp.now()).toISOString(),
       eventCount: events.length,
-      selectedModel: options.model.model,
+      ...selection(options),
       context,
     });
     return session;
@@ -310,7 +311,7 @@ export class Session {
     return {
       sessionId: this.id,
       context,
-      model: model.model,
+      model: modelName(model),
       name: this.#name,
       title: this.#introduction.title,
       startedAt: this.#startedAt,

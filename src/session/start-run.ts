@@ -1,7 +1,14 @@
 import type { Redactor } from "../lib/redact.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { LimitReached, Run } from "../loop/run.ts";
-import type { ModelRequest, Provider, Usage } from "../model/provider.ts";
+import type {
+  ModelRequest,
+  Provider,
+  ReasoningEffort,
+  ReasoningSummary,
+  RequestOrigin,
+  Usage,
+} from "../model/provider.ts";
 import type { Grants } from "../permissions/grants.ts";
 import type { PermissionQuestion, Policy } from "../permissions/policy.ts";
 import type { BinaryReference, Emit, EventData } from "../protocol/event.ts";
@@ -18,15 +25,22 @@ import { hookedCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
 import { type Permitter, permitter } from "./permit.ts";
 import { reportUsage } from "./report-usage.ts";
+import { originOf } from "./request-origin.ts";
 import type { Expected } from "./reservations.ts";
+import { imageRemover } from "./without-images.ts";
 
 /** The model a session speaks to, with retries and limits already around it. */
 export interface SessionModel {
   readonly provider: Provider;
   readonly providerId: string;
+  /** What the provider calls it. */
   readonly model: string;
+  /** What the session calls it, when that differs. */
+  readonly id?: string;
   readonly contextWindow?: number;
   readonly maxOutputTokens?: number;
+  /** False: it takes no pictures. */
+  readonly vision?: boolean;
   /** Null when the price is not known. */
   costOf(usage: Usage): number | null;
 }
@@ -71,8 +85,11 @@ export interface RunSettings {
   readonly compactions?: Compactions;
   /** Say the words as they arrive. */
   readonly streaming?: boolean;
+  /** How replies travel where nobody watches the words arrive; streamed unless told. */
+  readonly replies?: "streamed" | "whole";
   readonly largeOutputBytes?: number;
-  readonly reasoningEffort?: NonNullable<Run["request"]["reasoningEffort"]>;
+  readonly reasoningEffort?: ReasoningEffort | undefined;
+  readonly reasoningSummary?: ReasoningSummary | undefined;
 }
 
 /** What belongs to one run, of the main agent or of any other. */
@@ -87,7 +104,9 @@ interface RunParts extends RunSettings {
   /** So that requests of one agent share a cache. */
   readonly cacheKey: string;
   /** Whose run it is; absent for the main agent. */
-  readonly agent?: NonNullable<ModelRequest["agent"]>;
+  readonly agent?: NonNullable<ModelRequest["agent"]> & { readonly parentId?: string | undefined };
+  /** Sent with each model request of this run. */
+  readonly requestHeaders?: Readonly<Record<string, string>> | undefined;
   /** Why another model call would be too much, if it would. Else what it may use is set aside until `settled`. */
   limitReached(expected: Expected): LimitReached | undefined;
   /** The call has ended, and what it used is counted. */
@@ -103,7 +122,9 @@ export function startRun(parts: RunParts): Run {
   const around = hookedCalls(parts.hooks);
   const opinion = hookOpinion(parts.hooks);
   const shown = shownOf(parts);
-  const context = parts.compactions?.of({ ...parts, shown });
+  const origin = originOf(log.sessionId, parts.agent);
+  const context = parts.compactions?.of({ ...parts, shown, origin });
+  const seen = model.vision === false ? imageRemover() : undefined;
   const meter = parts.compactions?.meter ?? new Meter();
   let turns = 0;
   return {
@@ -123,17 +144,14 @@ export function startRun(parts: RunParts): Run {
     stamp: parts.stamp,
     streaming: parts.streaming ?? false,
     source: parts.source,
-    request: {
-      stream: true,
-      cacheKey: parts.cacheKey,
-      ...(parts.agent && { agent: parts.agent }),
-      ...(model.maxOutputTokens !== undefined && { maxOutputTokens: model.maxOutputTokens }),
-      ...(parts.reasoningEffort !== undefined && { reasoningEffort: parts.reasoningEffort }),
-    },
+    request: requestOf(parts, origin),
     emit,
     inbox: parts.inbox,
     nextTurnId: () => String(turns++),
-    history: () => context?.messages() ?? history.messages(),
+    history: async () => {
+      const messages = await (context?.messages() ?? history.messages());
+      return seen?.(messages) ?? messages;
+    },
     permit: permitter({ ...parts, ...(opinion && { opinion }), refuses: refusals(parts) }),
     ...(around && { around }),
     ports: { ...parts.ports, user: brokerUser(parts.broker, parts.plan ?? { content: async () => "" }) },
@@ -163,6 +181,24 @@ export function startRun(parts: RunParts): Run {
     keepImages: (images) => keepImages(images, log),
   };
 }
+
+/** What all requests of a run have in common. */
+function requestOf(parts: RunParts, origin: RequestOrigin): Run["request"] {
+  const { model, agent, requestHeaders, reasoningEffort, reasoningSummary } = parts;
+  return {
+    stream: isStreamed(parts),
+    cacheKey: parts.cacheKey,
+    origin,
+    ...(agent && { agent: { id: agent.id, name: agent.name } }),
+    ...(model.maxOutputTokens !== undefined && { maxOutputTokens: model.maxOutputTokens }),
+    ...(reasoningEffort !== undefined && { reasoningEffort }),
+    ...(reasoningSummary !== undefined && { reasoningSummary }),
+    ...(requestHeaders && { headers: requestHeaders }),
+  };
+}
+
+export const isStreamed = ({ streaming, replies }: Pick<RunSettings, "streaming" | "replies">): boolean =>
+  streaming === true || replies !== "whole";
 
 /** What the model is told and given, as of now. */
 function shownOf({ offer, toolLimits, broker }: RunParts): Pick<Offer, "system" | "tools"> {

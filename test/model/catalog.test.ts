@@ -308,6 +308,9 @@ describe("the list of models", () => {
     expect(row("groq/openai/gpt-oss-20b")).toEqual({
       ref: "groq/openai/gpt-oss-20b",
       provider: "groq",
+      id: "groq/openai/gpt-oss-20b",
+      name: "openai/gpt-oss-20b",
+      maxOutputTokens: 65536,
       usable: true,
       reason: "",
       contextWindow: 131_072,

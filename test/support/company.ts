@@ -78,7 +78,7 @@ export async function company(steps: readonly Step[], options: TroupeOptions = {
         instructions: { text: "" },
       } as unknown as CompanyParts["workspace"],
       models: { resolve: async () => mainModel } as unknown as CompanyParts["models"],
-      mainModel,
+      mainModel: () => mainModel,
       prompt: { context: { cwd }, platform: "linux" },
       agents: () => agents,
       sessionTools,

@@ -40,11 +40,15 @@ export interface LocalServer {
 
 export interface KnownModel {
   readonly name: string;
+  /** What a session calls it, when that is neither its name nor its wire name. */
+  readonly id?: string;
   /** Shown in its place. */
   readonly displayName?: string;
   /** What the provider calls it, when that differs. */
   readonly wireName?: string;
   readonly contextWindow?: number;
   readonly maxOutputTokens?: number;
+  /** False: it takes no pictures. */
+  readonly vision?: boolean;
   readonly price: Price | null;
 }

@@ -1,5 +1,6 @@
 import { validateHeaderName, validateHeaderValue } from "node:http";
 import { ModelError } from "../model-error.ts";
+import type { RequestOrigin } from "../provider.ts";
 import { type Bounds, defaultBounds, type Place } from "./place.ts";
 import type { Send } from "./transport.ts";
 import { presentable } from "./wire-error.ts";
@@ -11,6 +12,9 @@ export interface Post {
   /** Headers of the wire; those of the place outrank them. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: string;
+  /** Headers of this request alone. They outrank all others but those that sign in or frame the request. */
+  readonly extra?: Readonly<Record<string, string>>;
+  readonly origin?: RequestOrigin;
   readonly stream: boolean;
   readonly signal: AbortSignal;
 }
@@ -27,10 +31,13 @@ export function boundsFor({ place, stream }: Post): Bounds {
 }
 
 /** The headers of the request, by lower-case name; no error about them shows a value. */
-export async function signInHeaders({ place, headers: own = {}, stream }: Post): Promise<Record<string, string>> {
+export async function signInHeaders(what: Post): Promise<Record<string, string>> {
+  const { place, headers: own = {}, extra = {}, stream } = what;
   const accept = stream ? "text/event-stream" : "application/json";
   const headers: Record<string, string> = { "content-type": "application/json", accept, ...own };
-  for (const [name, value] of Object.entries(await askForHeaders(place))) {
+  const ofPlace = Object.entries(await askForHeaders(place));
+  const ofRequest = Object.entries(extra).filter(([name]) => !RESERVED.has(name.toLowerCase()));
+  for (const [name, value] of [...ofPlace, ...ofRequest]) {
     try {
       validateHeaderName(name);
       validateHeaderValue(name, value);
@@ -45,6 +52,12 @@ export async function signInHeaders({ place, headers: own = {}, stream }: Post):
   }
   return headers;
 }
+
+/** What one request cannot change: who signs in, and how the request is read. */
+const RESERVED = new Set([
+  ...["authorization", "x-api-key", "api-key", "proxy-authorization", "cookie"],
+  ...["host", "content-type", "content-length", "content-encoding", "transfer-encoding", "connection", "upgrade"],
+]);
 
 async function askForHeaders(place: Place): Promise<Readonly<Record<string, string>>> {
   try {

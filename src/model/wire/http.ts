@@ -132,10 +132,10 @@ export class Exchange {
   }
 
   async #send(headers: Readonly<Record<string, string>>): Promise<Answer> {
-    const { send, body } = this.#options;
+    const { send, body, origin } = this.#options;
     const url = addressOf(this.#options);
     try {
-      const answer = send({ url, headers, body, signal: this.#controller.signal });
+      const answer = send({ url, headers, body, origin, signal: this.#controller.signal });
       answer.then((late) => this.#failure && late.cancel()).catch(() => {});
       return await this.#within(answer);
     } catch (cause) {

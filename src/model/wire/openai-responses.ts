@@ -37,11 +37,13 @@ export function openaiResponses(place: Place, options: OpenaiResponsesOptions = 
   });
 }
 
-function reasoningText({ reasoningEffort }: ModelRequest, options: OpenaiResponsesOptions): string | undefined {
-  if (reasoningEffort === undefined) return undefined;
+function reasoningText(request: ModelRequest, options: OpenaiResponsesOptions): string | undefined {
+  const { reasoningEffort: effort, reasoningSummary = options.reasoningSummary === false ? "none" : "auto" } = request;
+  const wantsSummary = reasoningSummary !== "none" && (effort !== undefined || reasoningSummary !== "auto");
+  if (effort === undefined && !wantsSummary) return undefined;
   return encodeJson({
-    effort: reasoningEffort === "max" ? "xhigh" : reasoningEffort,
-    ...(options.reasoningSummary !== false && { summary: "auto" }),
+    ...(effort !== undefined && { effort: effort === "max" ? "xhigh" : effort }),
+    ...(wantsSummary && { summary: reasoningSummary }),
   });
 }
 

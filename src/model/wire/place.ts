@@ -1,4 +1,12 @@
 import type { Stamp } from "../../lib/stamp.ts";
+import type { RequestOrigin } from "../provider.ts";
+
+/** The network as a client program may stand in for it: what `fetch` does, and told whose request it is. */
+export type ModelFetch = (url: string, init: ModelFetchInit) => Promise<Response>;
+
+interface ModelFetchInit extends RequestInit {
+  readonly origin?: RequestOrigin;
+}
 
 /** Where a wire speaks to, and how it signs in. A provider file fills this in; the wires do the rest. */
 export interface Place {
@@ -11,7 +19,7 @@ export interface Place {
   /** Appended to every URL, such as `api-version=2024-10-21`. */
   readonly query?: string;
   /** Another way to reach the network (a client program that tunnels model traffic). */
-  readonly fetch?: typeof fetch;
+  readonly fetch?: ModelFetch;
   readonly bounds?: Partial<Bounds>;
   readonly stamp?: Stamp;
   /** What to tell a user whose key was refused, such as "Set OPENAI_API_KEY". */

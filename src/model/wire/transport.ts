@@ -5,6 +5,7 @@
 import * as http from "node:http";
 import * as https from "node:https";
 import type { Socket } from "node:net";
+import type { RequestOrigin } from "../provider.ts";
 import type { Place } from "./place.ts";
 
 interface Sending {
@@ -12,6 +13,7 @@ interface Sending {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly signal: AbortSignal;
+  readonly origin: RequestOrigin | undefined;
 }
 
 /** What came back. A redirect is an answer like any other: nothing follows it. */
@@ -33,8 +35,9 @@ export function transport(place: Place): Send {
 }
 
 function sendByFetch(fetch: NonNullable<Place["fetch"]>): Send {
-  return async ({ url, headers, body, signal }) => {
-    const response = await fetch(url, { method: "POST", headers, body, signal, redirect: "manual" });
+  return async ({ url, headers, body, signal, origin }) => {
+    const init = { method: "POST", headers, body, signal, redirect: "manual", ...(origin && { origin }) } as const;
+    const response = await fetch(url, init);
     const reader = response.body?.getReader();
     return {
       status: response.status,

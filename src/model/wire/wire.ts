@@ -47,7 +47,12 @@ export function wireProvider(place: Place, wire: Wire): Provider {
       const body = wire.encode(request);
       const { path, headers = {} } = wire;
       send ??= transport(place);
-      const exchange = await post({ place, send, path, headers, body, stream: request.stream, signal });
+      const { stream, origin, headers: extra } = request;
+      const exchange = await post({
+        ...{ place, send, path, headers, body, stream, signal },
+        ...(extra && { extra }),
+        ...(origin && { origin }),
+      });
       try {
         if (await isStream(exchange, place)) {
           yield* readStream(exchange, decoder, place.id);

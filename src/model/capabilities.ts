@@ -1,0 +1,33 @@
+import type { ModelCapabilities } from "./given-providers.ts";
+import type { KnownModel } from "./providers/definition.ts";
+
+interface Limits {
+  readonly maxPromptTokens?: number | undefined;
+  readonly maxContextWindowTokens?: number | undefined;
+  readonly maxOutputTokens?: number | undefined;
+}
+
+/** A window holds prompt and answer. */
+export function limitsOf(limits: Limits): Pick<KnownModel, "contextWindow" | "maxOutputTokens"> {
+  const { maxPromptTokens, maxContextWindowTokens, maxOutputTokens } = limits;
+  const window = maxContextWindowTokens ?? (maxPromptTokens && maxPromptTokens + (maxOutputTokens ?? 0));
+  return {
+    ...(window !== undefined && { contextWindow: window }),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+  };
+}
+
+/** The fields of a model that are said to be otherwise. */
+export function overridden(
+  given: ModelCapabilities | undefined,
+): Pick<KnownModel, "contextWindow" | "maxOutputTokens" | "vision"> {
+  const { supports, limits = {} } = given ?? {};
+  return {
+    ...limitsOf({
+      maxPromptTokens: limits.max_prompt_tokens,
+      maxContextWindowTokens: limits.max_context_window_tokens,
+      maxOutputTokens: limits.max_output_tokens,
+    }),
+    ...(supports?.vision !== undefined && { vision: supports.vision }),
+  };
+}

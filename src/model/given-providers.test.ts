@@ -1,0 +1,23 @@
+import { describe, expect, it } from "vitest";
+import { GivenModel, GivenProvider, NamedProvider } from "./given-providers.ts";
+
+describe("what a program may say of providers and models", () => {
+  it("is taken as far as it is known", () => {
+    const given = { baseUrl: "http://127.0.0.1:1/v1", type: "azure", azure: { apiVersion: "1" }, transport: "http" };
+    expect(GivenProvider.parse(given)).toEqual({
+      baseUrl: "http://127.0.0.1:1/v1",
+      type: "azure",
+      azure: { apiVersion: "1" },
+    });
+  });
+
+  it.each([
+    ["a provider without an address", GivenProvider, {}],
+    ["a kind that there is not", GivenProvider, { baseUrl: "http://127.0.0.1:1", type: "other" }],
+    ["no tokens at all", GivenProvider, { baseUrl: "http://127.0.0.1:1", maxOutputTokens: 0 }],
+    ["a name that could be taken for a model", NamedProvider, { baseUrl: "http://127.0.0.1:1", name: "a/b" }],
+    ["a model without a name", GivenModel, { id: "", provider: "a" }],
+  ])("refuses %s", (_, schema, given) => {
+    expect(schema.safeParse(given).success).toBe(false);
+  });
+});

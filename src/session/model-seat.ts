@@ -1,0 +1,52 @@
+import type { GivenProviders, ModelCapabilities } from "../model/given-providers.ts";
+import type { ModelRow } from "../model/list-models.ts";
+import type { ReasoningEffort, ReasoningSummary } from "../model/provider.ts";
+import type { RunSettings, SessionModel } from "./start-run.ts";
+
+/** Who sits where a session's answers come from: for surfaces that show it, or put another model there. */
+export interface ModelSeat {
+  readonly current: SessionModel;
+  readonly reasoningEffort: ReasoningEffort | undefined;
+  readonly reasoningSummary: ReasoningSummary | undefined;
+  /** All there is to choose from. */
+  list(): Promise<readonly ModelRow[]>;
+  /** From the next message on; said as `session.model_change`. Rejects, and changes nothing, when there is no such model. */
+  select(name: string, change?: ModelChange): Promise<void>;
+  /** The same model, used otherwise. */
+  change(change: ModelChange): Promise<void>;
+  /** Providers and models join; returns the models. Rejects, and changes nothing, when they do not fit together. */
+  add(given: GivenProviders): Promise<readonly ModelRow[]>;
+}
+
+export interface ModelChange {
+  readonly reasoningEffort?: ReasoningEffort;
+  readonly reasoningSummary?: ReasoningSummary;
+  /** What is said of the model outranks what its provider says. */
+  readonly capabilities?: ModelCapabilities;
+  /** Why it was changed, when nobody asked for it. */
+  readonly cause?: string;
+}
+
+/** What a session calls its model. */
+export const modelName = ({ id, model }: Pick<SessionModel, "id" | "model">): string => id ?? model;
+
+/** What a session says of its model when it begins. */
+export function selection(settings: Pick<RunSettings, "model" | "reasoningEffort" | "reasoningSummary">): {
+  selectedModel?: string;
+  reasoningEffort?: string;
+  reasoningSummary?: ReasoningSummary;
+} {
+  const { model, reasoningEffort, reasoningSummary } = settings;
+  const name = modelName(model);
+  return {
+    ...(name !== "" && { selectedModel: name }),
+    ...(reasoningEffort !== undefined && { reasoningEffort }),
+    ...(reasoningSummary !== undefined && { reasoningSummary }),
+  };
+}
+
+/** The model by the name under which it can be found again. */
+export function modelReference({ providerId, id, model }: Pick<SessionModel, "providerId" | "id" | "model">): string {
+  const name = id ?? model;
+  return name.startsWith(`${providerId}/`) ? name : `${providerId}/${name}`;
+}
