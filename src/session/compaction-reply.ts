@@ -1,6 +1,7 @@
 /** The model call that writes a summary. Its words are nobody's answer: they are collected, counted and handed back. */
 import { messageTokens } from "../context/compact-tokens.ts";
 import { estimateTokens } from "../lib/tokens.ts";
+import { untilAborted } from "../lib/until-aborted.ts";
 import { ModelError } from "../model/model-error.ts";
 import { type ModelEnd, noUsage, type Usage } from "../model/provider.ts";
 import type { Message } from "../protocol/message.ts";
@@ -109,16 +110,6 @@ function listen(
     return heard;
   };
   return untilAborted(listening(), signal, () => ({ ...heard, end: { type: "end", stop: "aborted" } }));
-}
-
-/** A provider that takes no notice of an abort is left behind. */
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal, instead: () => T): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const giveUp = (): void => resolve(instead());
-    if (signal.aborted) giveUp();
-    else signal.addEventListener("abort", giveUp, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", giveUp));
-  });
 }
 
 function inputTokens({ shown }: CompactionPlace, messages: readonly Message[]): number {

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, onTestFinished, test } from "vitest";
-import { type ServiceMemory, serviceMemory } from "../../src/context/memory/service.ts";
+import type { MemoryStore } from "../../src/context/memory/memory.ts";
+import { serviceMemory } from "../../src/context/memory/service.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { accepted, draft, ports } from "./support.ts";
 
@@ -19,7 +20,7 @@ async function startServer(file: string): Promise<{ url: string; process: ChildP
 test("the reference server keeps the contract: proposals wait for a person, and repositories do not mix", async () => {
   await using folder = await tempFolder();
   const { url } = await startServer(folder.at("memories.json"));
-  const at = (repository: string, token = "agents"): ServiceMemory =>
+  const at = (repository: string, token = "agents"): MemoryStore =>
     serviceMemory({ url, token, repository, hasUserScope: true, ...ports() });
   const memory = at("me/thing");
   const first = await memory.recall();

@@ -111,11 +111,8 @@ test("a folder that leads out of the repository is neither read nor written", as
   expect(existsSync(folder.at("elsewhere/copilot-memories.jsonl"))).toBe(false);
 });
 
-test("MEM-02 a memory that is switched off is not there, and settings that say nothing sensible are refused", () => {
+test("settings that say nothing sensible are refused, and so is an address that would give the token away", () => {
   const common = { stateRoot: "/", cwd: "/", isTrusted: false, environment: {}, ports: ports() };
-  expect(openMemory({ settings: parseMemorySettings(false), ...common })).toBeUndefined();
-  const off = parseMemorySettings({ enabled: false, store: "service", url: "https://memory.example" });
-  expect(openMemory({ settings: off, ...common })).toBeUndefined();
   expect(() => parseMemorySettings({ enable: true })).toThrow("memory in your settings is not usable");
   const open = (url: string) => openMemory({ settings: parseMemorySettings({ store: "service", url }), ...common });
   expect(() => open("http://memory.example")).toThrow("it must begin with https://");

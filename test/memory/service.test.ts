@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { type ServiceOptions, serviceMemory } from "../../src/context/memory/service.ts";
+import { type ServiceOptions, type ServicePrompts, serviceMemory } from "../../src/context/memory/service.ts";
 import { virtualClock } from "../../src/testing/faux-stamp.ts";
 import { accepted, ports, SHAPED_SECRET } from "./support.ts";
 
@@ -67,7 +67,7 @@ test("MEM-05 MEM-06 the service is asked once, and its text, count, definitions 
       storeInstructions: "Be brief.",
     },
   });
-  expect(await memory.recall()).toBe(recall);
+  expect(await memory.recall()).toEqual(recall);
   expect(requests).toEqual([
     { request: "GET /base/memory/prompt?scope=repository&repo=me%2Fthing", authorization: "Bearer token-1", body: "" },
   ]);
@@ -115,19 +115,30 @@ test("MEM-08 those who ask at the same time share one request; another repositor
     const memoriesContext = `about ${request.url}`;
     waiting.push(() => json({ memoriesContext, memoryCount: 1 })(response, request, ""));
   });
-  const memory = memoryAt(url, { timeoutMs: 5000 });
-  const both = Promise.all([memory.recall(), memory.recall()]);
-  await expect.poll(() => waiting.length).toBe(1);
-  memory.setRepository("me/other");
-  const fresh = memory.recall();
+  const prompts: ServicePrompts = new Map();
+  const at = (repository: string) => memoryAt(url, { timeoutMs: 5000, repository, prompts });
+  const asked = ["me/thing", "me/thing", "me/other"].map((repository) => at(repository).recall());
   await expect.poll(() => waiting.length).toBe(2);
   for (const go of waiting) go();
-  const texts = [...(await both), await fresh].map(({ text }) => text);
-  expect(texts.every((text) => text?.includes("me%2Fother"))).toBe(true);
+  const texts = (await Promise.all(asked)).map(({ text }) => /repo=([\w%]+)/.exec(text ?? "")?.[1]);
+  expect(texts).toEqual(["me%2Fthing", "me%2Fthing", "me%2Fother"]);
+  await at("me/other").recall();
   expect(requests).toHaveLength(2);
-  memory.setRepository("me/other");
+});
+
+test("what was asked is asked again after five minutes, and by whoever has another token", async () => {
+  const { url, requests } = await serviceWith(json({ memoryCount: 0 }));
+  const stamp = virtualClock();
+  const prompts: ServicePrompts = new Map();
+  const memory = memoryAt(url, { stamp, prompts });
+  await memory.recall();
+  await memoryAt(url, { stamp, prompts, token: "token-2" }).recall();
+  await stamp.advance(299_000);
   await memory.recall();
   expect(requests).toHaveLength(2);
+  await stamp.advance(2_000);
+  await memory.recall();
+  expect(requests).toHaveLength(3);
 });
 
 test("MEM-09 MEM-10 without a repository there is no request, unless the service knows users and does without", async () => {

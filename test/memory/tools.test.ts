@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type AgentMemoryOptions, agentMemory, personApprovals } from "../../src/context/memory/agent-memory.ts";
 import { injectedMemory } from "../../src/context/memory/injected.ts";
-import { memoryLimits } from "../../src/context/memory/memory.ts";
+import { type MemoryStore, memoryLimits } from "../../src/context/memory/memory.ts";
 import { systemPrompt } from "../../src/context/system-prompt.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { storeMemoryTool } from "../../src/tools/store-memory.ts";
@@ -17,9 +17,11 @@ const input = {
 };
 const context = contextFor("/");
 
-function agentFor(changes: Partial<AgentMemoryOptions> = {}) {
+type Changes = Partial<Omit<AgentMemoryOptions, "store"> & { store: MemoryStore }>;
+
+function agentFor({ store = injectedMemory({ hasVotes: true }), ...changes }: Changes = {}) {
   return agentMemory({
-    store: injectedMemory({ hasVotes: true }),
+    store: () => store,
     redactor: ports().redactor,
     sessionId: "session-1",
     isApproved: () => false,
@@ -36,7 +38,7 @@ test("MEM-12 store_memory takes subject, fact, citations and reason, and a scope
     required: ["subject", "fact", "citations", "reason"],
     properties: { fact: { maxLength: memoryLimits.fact }, scope: { enum: ["repository", "user"] } },
   });
-  const single = storeMemoryTool({ ...agentFor(), scopes: ["repository"] });
+  const single = storeMemoryTool(agentFor({ definitions: () => ({ store: { scopes: ["repository"] } }) }));
   expect(Object.keys(propertiesOf(single.parameters))).toEqual(["subject", "fact", "citations", "reason"]);
 });
 
@@ -180,7 +182,7 @@ test("MEM-55 what a service says about storing stands in the description, bounde
 
 test("MEM-04 an injected memory stands in the system prompt, without files or network", async () => {
   const { text } = await injectedMemory({ text: "- The user likes tea." }).recall();
-  const prompt = systemPrompt({ context: { cwd: "/" }, platform: "linux", tools: [], ...(text && { extra: text }) });
+  const prompt = systemPrompt({ context: { cwd: "/" }, platform: "linux", tools: [], ...(text && { memories: text }) });
   expect(prompt).toContain("- The user likes tea.");
   expect((await injectedMemory().recall()).text).toBeUndefined();
 });

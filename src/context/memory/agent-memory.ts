@@ -14,7 +14,8 @@ import {
 } from "./memory.ts";
 
 export interface AgentMemoryOptions {
-  readonly store: MemoryStore;
+  /** Where facts of this folder are kept at present. */
+  store(): MemoryStore;
   readonly redactor: Redactor;
   readonly sessionId: string;
   /**
@@ -26,27 +27,36 @@ export interface AgentMemoryOptions {
   readonly definitions?: () => MemoryDefinitions | undefined;
   /** Why the memory cannot be used at present. */
   readonly missing?: () => string | undefined;
+  /** A fact waits for a person. */
+  readonly onProposed?: (id: string, fact: string) => void;
 }
 
 /** So that one session cannot bury a person in proposals. */
 const MAX_STORES = 20;
 const MAX_VOTES = 50;
 
-/** Fits the port of the tools `store_memory` and `vote_memory`. */
+/** Fits the port of the tools `store_memory` and `vote_memory`. What it has given out is counted for the whole session. */
 export function agentMemory(options: AgentMemoryOptions) {
-  const { store, redactor, sessionId } = options;
+  const { redactor, sessionId } = options;
   const spent = { stores: 0, votes: 0 };
-  const definitions = options.definitions?.();
-  const voter = `agent:${sessionId}`;
-  const scopes = definitions?.store?.scopes?.filter((scope) => store.scopes.includes(scope)) ?? store.scopes;
+  const definitions = (): MemoryDefinitions | undefined => options.definitions?.();
   return {
     limits: memoryLimits,
-    scopes,
-    canVote: store.hasVotes && (definitions === undefined || definitions.vote !== undefined),
-    descriptions: {
-      ...(definitions?.store?.description && { store: definitions.store.description }),
-      ...(definitions?.storeInstructions && { instructions: definitions.storeInstructions }),
-      ...(definitions?.vote?.description && { vote: definitions.vote.description }),
+    get scopes(): readonly MemoryScope[] {
+      const { scopes } = options.store();
+      return definitions()?.store?.scopes?.filter((scope) => scopes.includes(scope)) ?? scopes;
+    },
+    get canVote(): boolean {
+      const said = definitions();
+      return options.store().hasVotes && (said === undefined || said.vote !== undefined);
+    },
+    get descriptions() {
+      const { store, vote, storeInstructions } = definitions() ?? {};
+      return {
+        ...(store?.description && { store: store.description }),
+        ...(storeInstructions && { instructions: storeInstructions }),
+        ...(vote?.description && { vote: vote.description }),
+      };
     },
     filter: <T>(value: T): T => redactor.json(value),
     missing: () => options.missing?.(),
@@ -58,7 +68,10 @@ export function agentMemory(options: AgentMemoryOptions) {
       spent.stores++;
       const status = options.isApproved(call.toolCallId) ? ("accepted" as const) : ("proposed" as const);
       const source = { kind: "tool" as const, detail: sessionId };
-      return store.store({ ...content, scope: memory.scope, author: "agent", source, status }, call.signal);
+      const draft = { ...content, scope: memory.scope, author: "agent" as const, source, status };
+      const stored = await options.store().store(draft, call.signal);
+      if (stored.outcome === "proposed") options.onProposed?.(stored.id, content.fact);
+      return stored;
     },
     async vote(
       vote: { fact: string; direction: "upvote" | "downvote"; reason: string },
@@ -66,7 +79,7 @@ export function agentMemory(options: AgentMemoryOptions) {
     ) {
       if (spent.votes >= MAX_VOTES) throw tooMany(plural(MAX_VOTES, "vote"));
       spent.votes++;
-      await store.vote({ ...vote, voter }, call.signal);
+      await options.store().vote({ ...vote, voter: `agent:${sessionId}` }, call.signal);
     },
   };
 }
@@ -85,7 +98,7 @@ export function personApprovals(): PersonApprovals {
   const approved = new Set<string>();
   return {
     hear(event) {
-      if (event.type !== "troupe.permission") return;
+      if (event.type !== "troupe.permission" || event.agentId !== undefined) return;
       const { toolCallId, kind, decision, by } = event.data;
       if (kind !== "memory" || decision !== "allowed" || by !== "person") return;
       approved.add(toolCallId);

@@ -7,7 +7,7 @@ import { type LocalMemory, localMemory } from "./local.ts";
 import type { MemoryPorts, MemoryStore } from "./memory.ts";
 import { repositoryPlaces, userPlace } from "./place.ts";
 import { type Optimise, repositoryFileMemory } from "./repository-file.ts";
-import { serviceMemory } from "./service.ts";
+import { type ServicePrompts, serviceMemory } from "./service.ts";
 
 /** `memory` in the settings of the user; a project has no say in it. `true` and `false` stand for `enabled`. */
 const MemorySettings = z.lazy(() =>
@@ -22,6 +22,10 @@ const MemorySettings = z.lazy(() =>
       tokenVariable: z.string().max(200).exactOptional(),
       /** Whether the service keeps facts about the user too. */
       userScope: z.boolean().exactOptional(),
+      /** Whether the service is only asked about a repository, never about the user alone. */
+      needsRepository: z.boolean().exactOptional(),
+      /** Whether a model merges what says the same when the file of the repository is written. */
+      merge: z.boolean().exactOptional(),
     }),
   ),
 );
@@ -45,12 +49,13 @@ export interface OpenMemoryOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly ports: MemoryPorts;
   readonly optimise?: Optimise;
+  /** What the service was asked before, for all sessions of the process. */
+  readonly prompts?: ServicePrompts;
 }
 
-/** Undefined when it is switched off. Reads nothing yet. */
-export function openMemory(options: OpenMemoryOptions): MemoryStore | undefined {
-  const { settings, environment, ports, repository, gitRoot, optimise } = options;
-  if (settings.enabled === false) return undefined;
+/** Reads nothing yet. Throws a `TroupeError` when the address of a service is not usable. */
+export function openMemory(options: OpenMemoryOptions): MemoryStore {
+  const { settings, environment, ports, repository, gitRoot, optimise, prompts } = options;
   const { store = "local" } = settings;
   if (store === "service") {
     const token = settings.tokenVariable && environment[settings.tokenVariable];
@@ -59,6 +64,8 @@ export function openMemory(options: OpenMemoryOptions): MemoryStore | undefined 
       ...(token && { token }),
       ...(repository !== undefined && { repository }),
       hasUserScope: settings.userScope ?? false,
+      needsRepository: settings.needsRepository ?? false,
+      ...(prompts && { prompts }),
       ...ports,
     });
   }

@@ -25,12 +25,17 @@ export interface ServiceOptions {
   readonly timeoutMs?: number;
   readonly stamp: Stamp;
   readonly redactor: Redactor;
+  /** What was asked before, by whoever else shares it. */
+  readonly prompts?: ServicePrompts;
 }
 
-export interface ServiceMemory extends MemoryStore {
-  readonly kind: "service";
-  /** Forgets what is known and what is being asked when it is another repository than before. */
-  setRepository(repository: string | undefined): void;
+/** What services have said, for all sessions of a process: each question is asked once, and whoever asks meanwhile waits. */
+export type ServicePrompts = Map<string, KnownPrompt>;
+
+interface KnownPrompt {
+  /** Why there is none, when it failed. */
+  readonly reply: Promise<PromptReply | string>;
+  staleAt: number;
 }
 
 /** The first turn waits for the service this long at most. */
@@ -38,6 +43,9 @@ const TIMEOUT_MS = 3_000;
 const WRITE_TIMEOUT_MS = 10_000;
 /** A service that failed is left alone for a while: nobody should wait for it again and again. */
 const REST_MS = 60_000;
+/** Others may have added facts since. */
+const FRESH_MS = 5 * 60_000;
+const MAX_PROMPTS = 100;
 const MAX_TEXT = 64 * 1024;
 
 const definition = {
@@ -53,31 +61,26 @@ const PromptReply = z.lazy(() =>
     storeInstructions: z.string().max(MAX_TEXT).exactOptional(),
   }),
 );
+type PromptReply = z.infer<typeof PromptReply>;
 const StoreReply = z.lazy(() =>
   z.object({ id: z.string().min(1).max(100), status: z.enum(["accepted", "proposed", "known"]) }),
 );
 
-export function serviceMemory(options: ServiceOptions): ServiceMemory {
-  const { hasUserScope = false, needsRepository = false, redactor } = options;
+export function serviceMemory(options: ServiceOptions): MemoryStore {
+  const { repository, hasUserScope = false, needsRepository = false, redactor } = options;
   const send = sender(options);
-  let { repository } = options;
-  const prompts = promptCache(options.stamp, (about, scope) => fetchPrompt(send, { scope, about, redactor }));
-  const recall = async (): Promise<Recall> => {
-    if (repository === undefined && (!hasUserScope || needsRepository)) return nothing([]);
-    const about = repository;
-    const found = await prompts.get(about, about === undefined ? "user" : "repository");
-    // Another repository by now: what was asked for the former one is not for this session.
-    return about === repository ? found : recall();
-  };
+  const scope = repository === undefined ? "user" : "repository";
+  const prompt = knownPrompt(options, scope, () => fetchPrompt(send, { scope, repository }));
   return {
     kind: "service",
     scopes: hasUserScope ? memoryScopes : ["repository"],
     hasVotes: true,
-    setRepository(next) {
-      if (next !== repository) prompts.forget();
-      repository = next;
+    async recall() {
+      if (repository === undefined && (!hasUserScope || needsRepository)) return nothing([]);
+      const reply = await prompt.get();
+      if (typeof reply !== "string") return recallOf(reply, redactor);
+      return nothing([`There is no memory in this session: the memory service failed, ${reply}.`]);
     },
-    recall,
     async store(draft, signal) {
       const { scope, status, author, source } = draft;
       const content = requireContent(draft, redactor);
@@ -85,7 +88,7 @@ export function serviceMemory(options: ServiceOptions): ServiceMemory {
       const reply = await send("/memory", { body, signal }).catch(unreachable);
       const parsed = StoreReply.safeParse(reply.json);
       if (!isGood(reply) || !parsed.success) throw refusal(reply.status, repository);
-      prompts.forget();
+      prompt.forget();
       return { id: clip(parsed.data.id, 64), outcome: parsed.data.status };
     },
     async vote({ fact, direction, reason, voter }, signal) {
@@ -93,7 +96,7 @@ export function serviceMemory(options: ServiceOptions): ServiceMemory {
       const body = { fact: safe.fact, direction, reason: safe.reason, voter, ...(repository && { repo: repository }) };
       const reply = await send("/memory/votes", { body, signal }).catch(unreachable);
       if (!isGood(reply)) throw refusal(reply.status, repository);
-      prompts.forget();
+      prompt.forget();
     },
     used: async () => undefined,
     close: async () => undefined,
@@ -115,41 +118,49 @@ function sender({ url, token, timeoutMs }: ServiceOptions): Send {
     });
 }
 
-/** One question for each repository, shared by all who wait for it; a failure is an answer too, for a while. */
-function promptCache(stamp: Stamp, ask: (about: string | undefined, scope: MemoryScope) => Promise<Recall>) {
-  let known: { about: string | undefined; recall: Promise<Recall>; retryAt: number } | undefined;
+/** One question, shared by all who wait for the answer; a failure is an answer too, for a while. */
+function knownPrompt(
+  { url, token = "", repository = "", stamp, prompts = new Map() }: ServiceOptions,
+  scope: MemoryScope,
+  ask: () => Promise<PromptReply>,
+) {
+  const key = JSON.stringify([url, token, scope, repository]);
   return {
-    forget() {
-      known = undefined;
-    },
-    get(about: string | undefined, scope: MemoryScope): Promise<Recall> {
-      if (known && known.about === about && stamp.monotonic() < known.retryAt) return known.recall;
-      const fresh = { about, recall: ask(about, scope), retryAt: Number.POSITIVE_INFINITY };
-      fresh.recall = fresh.recall.catch((error: unknown) => {
-        fresh.retryAt = stamp.monotonic() + REST_MS;
-        return nothing([`There is no memory in this session: the memory service failed, ${messageOf(error)}.`]);
-      });
-      known = fresh;
-      return fresh.recall;
+    forget: () => void prompts.delete(key),
+    get(): Promise<PromptReply | string> {
+      const known = prompts.get(key);
+      if (known && stamp.monotonic() < known.staleAt) return known.reply;
+      const fresh: KnownPrompt = {
+        staleAt: stamp.monotonic() + FRESH_MS,
+        reply: ask().catch((error: unknown) => {
+          fresh.staleAt = stamp.monotonic() + REST_MS;
+          return messageOf(error);
+        }),
+      };
+      prompts.delete(key);
+      prompts.set(key, fresh);
+      const [oldest] = prompts.keys();
+      if (prompts.size > MAX_PROMPTS && oldest !== undefined) prompts.delete(oldest);
+      return fresh.reply;
     },
   };
 }
 
 async function fetchPrompt(
   send: Send,
-  { scope, about, redactor }: { scope: MemoryScope; about: string | undefined; redactor: Redactor },
-): Promise<Recall> {
-  const query = new URLSearchParams({ scope, ...(about !== undefined && { repo: about }) });
+  { scope, repository }: { scope: MemoryScope; repository: string | undefined },
+): Promise<PromptReply> {
+  const query = new URLSearchParams({ scope, ...(repository !== undefined && { repo: repository }) });
   const { status, json } = await send(`/memory/prompt?${query}`);
   if (status !== 200) throw new Error(`it answered with status ${status}`);
   const reply = PromptReply.safeParse(json);
   if (!reply.success) throw new Error("its answer is not what the contract says");
-  return recallOf(reply.data, redactor);
+  return reply.data;
 }
 
 const isGood = ({ status }: ServiceReply): boolean => status >= 200 && status <= 299;
 
-function recallOf(reply: z.infer<typeof PromptReply>, redactor: Redactor): Recall {
+function recallOf(reply: PromptReply, redactor: Redactor): Recall {
   const { memoriesContext, memoryCount, storeDefinition, voteDefinition, storeInstructions } = reply;
   const about = (given: { description?: string } | undefined) =>
     given?.description === undefined ? {} : { description: redactor.text(given.description) };
