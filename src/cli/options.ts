@@ -153,6 +153,11 @@ export const options: readonly Option[] = [
   { name: "timeout", value: "ms", group: "MCP", help: "for mcp add: how long to wait for it (default 30000)" },
   { name: "connect", group: "MCP", help: "for mcp list, get and add: connect to the servers" },
 
+  {
+    name: "enable-memory",
+    group: "Memory",
+    help: "with -p: be told what is remembered, and propose more; off unless settings say so",
+  },
   { name: "scope", value: "scope", group: "Memory", help: "for memory: repository (default) or user" },
   { name: "subject", value: "text", group: "Memory", help: "for memory add and edit: what it is about" },
   { name: "citations", value: "text", group: "Memory", help: "for memory add and edit: where it can be seen" },

@@ -148,6 +148,7 @@ export function sessionRequest(given: Arguments, format: "text" | "json"): Sessi
       ...(given.has("no-custom-instructions") && { customInstructions: false }),
     },
     ...modeOf(given),
+    ...(given.has("enable-memory") && { memory: { enabled: true } }),
     ...(model !== undefined && { model }),
     ...(name !== undefined && { name }),
     ...(agent !== undefined && { agent }),

@@ -13,6 +13,7 @@ const sectionOrder = [
   "tool_instructions",
   "environment_context",
   "custom_instructions",
+  "memories",
   "runtime_instructions",
   "last_instructions",
 ] as const;

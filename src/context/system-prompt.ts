@@ -17,7 +17,9 @@ export interface PromptRequest {
   readonly skills?: string;
   /** The prompt of the agent that was chosen to lead the session. */
   readonly agentPrompt?: string;
-  /** What holds in this session: its mode, memory, limits. Bounded by its owner. */
+  /** What is remembered of this place: wrapped, quoted and bounded by its owner. */
+  readonly memories?: string;
+  /** What holds in this session: its mode, its limits. Bounded by its owner. */
   readonly extra?: string;
   readonly config?: SystemMessageConfig;
 }
@@ -45,6 +47,7 @@ export function promptParts(request: PromptRequest): PromptParts {
     environment_context: environmentOf(request),
     tool_instructions: together(texts.get("tool_instructions"), request.skills),
     custom_instructions: request.instructions ?? "",
+    memories: request.memories ?? "",
     runtime_instructions: together(
       texts.get("runtime_instructions"),
       request.agentPrompt &&

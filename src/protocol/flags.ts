@@ -18,6 +18,12 @@ export const flagDefinitions = {
   RUBBER_DUCK_OTHER_FAMILY: { default: "off", gates: "rubber-duck thinks on a model of another provider" },
   EXPLORE_SMALL_MODEL: { default: "off", gates: "explore runs on the cheapest model, with low effort" },
   COPILOT_SUBCONSCIOUS: { default: "off", gates: "the context board, and the agents that read and tidy it" },
+  AGENTIC_MEMORY: {
+    default: "on",
+    gates: "memories, where a session has them; off, there are none whatever else says",
+  },
+  AGENTIC_MEMORY_USER_SCOPED: { default: "off", gates: "a memory service keeps facts about the user too" },
+  MEMORY_IN_REPO_STORE: { default: "off", gates: "memories also go into a file of the repository" },
   GITHUB_CONTEXT_SIDEKICK_AGENT: { default: "off", gates: "the sidekick that looks for context on its own" },
 } as const satisfies Record<string, FlagDefinition>;
 

@@ -37,6 +37,8 @@ export interface CompanyParts {
   mainModel(): SessionModel;
   mainEffort?(): string | undefined;
   readonly prompt: Omit<PromptRequest, "tools" | "instructions">;
+  /** What is remembered of the place: agents that are told where they are may read it, and none may add to it. */
+  memories?(): string;
   agents(): readonly AgentDefinition[];
   /** Everything the session has; the main agent may have less. */
   sessionTools(): readonly Tool[];
@@ -145,8 +147,8 @@ function toolsOf(task: TaskRecord, sessionTools: readonly Tool[], maxDepth: numb
   );
 }
 
-/** Only who speaks with the user says that the whole task is done. */
-const MAIN_ONLY = new Set(["task_complete"]);
+/** Only who speaks with the user says that the whole task is done, and what is to be remembered. */
+const MAIN_ONLY = new Set(["task_complete", "store_memory", "vote_memory"]);
 
 const NESTING = new Set(["task", "read_agent", "write_agent", "list_agents", "stop_agent", "subagents_run"]);
 
@@ -216,6 +218,7 @@ function systemOf(what: {
     own,
     ...definition.promptParts.map((part) => wanted[part]),
     definition.includeCustomInstructions ? workspace.instructions.text : undefined,
+    definition.promptParts.includes("environment") ? parts.memories?.() : undefined,
   ]
     .filter((text) => text !== undefined && text !== "")
     .join("\n\n");

@@ -1,4 +1,6 @@
 /** The entry `troupe`: the runtime, for programs that host agents themselves. */
+export { injectedMemory } from "../context/memory/injected.ts";
+export type { MemoryStore } from "../context/memory/memory.ts";
 export type { Outcome } from "../session/session.ts";
 export { type SendOptions, Session } from "../session/session.ts";
 export type { SessionLog, SessionSummary, Store } from "../store/store.ts";

@@ -13,6 +13,7 @@ import { withCoreSkills } from "./core-skills.ts";
 import type { ModeParts } from "./modes.ts";
 import { toolsOfLead } from "./preselect.ts";
 import type { SessionMcp } from "./session-mcp.ts";
+import type { SessionMemory } from "./session-memory.ts";
 import { chooseTools, mainTools, type ToolChoice } from "./tool-choice.ts";
 
 export interface OfferParts {
@@ -26,6 +27,7 @@ export interface OfferParts {
   readonly skills: readonly Skill[];
   readonly instructions: Instructions;
   readonly mcp: SessionMcp | undefined;
+  readonly memory: SessionMemory | undefined;
   /** Hides tools of servers and programs behind a search when there are very many. */
   readonly search: ((tools: readonly Tool[]) => ToolSearch) | undefined;
 }
@@ -93,7 +95,7 @@ export class LiveOffer implements Offer {
 
   /** The servers have other tools now, or the mode is another one. */
   refresh(): void {
-    const { choice, search, prompt, instructions, mcp, mode } = this.#parts;
+    const { choice, search, prompt, instructions, mcp, memory, mode } = this.#parts;
     const lead = this.#lead;
     // What is hidden from the main agent is there for an agent that lists it, also when that one leads.
     const all = lead?.tools ? this.sessionTools : mainTools(this.sessionTools, choice);
@@ -110,13 +112,15 @@ export class LiveOffer implements Offer {
       ...(lead && { agentPrompt: lead.prompt }),
       tools: names,
       instructions: instructions.text,
+      ...(memory?.section && { memories: memory.section }),
       ...(extra !== "" && { extra }),
     });
   }
 }
 
-/** With servers there is something to wait for; without, nobody pays for the question. */
-export function offerWithServers(offer: LiveOffer, mcp: SessionMcp): Offer {
+/** With servers or a memory there may be something to wait for; without, nobody pays for the question. */
+export function offerThatWaits(offer: LiveOffer, { mcp, memory }: Pick<OfferParts, "mcp" | "memory">): Offer {
+  if (!mcp && !memory) return offer;
   return {
     get system() {
       return offer.system;
@@ -128,6 +132,11 @@ export function offerWithServers(offer: LiveOffer, mcp: SessionMcp): Offer {
       return offer.skills;
     },
     find: (name) => offer.find(name),
-    ready: (signal) => mcp.ready(signal),
+    get isQuick() {
+      return !mcp && memory?.isQuick === true;
+    },
+    async ready(signal) {
+      await Promise.all([mcp?.ready(signal), memory?.ready(signal)]);
+    },
   };
 }

@@ -27,6 +27,8 @@ const builtinNames: RuleNames = {
     apply_patch: "write",
     bash: "shell",
     web_fetch: "url",
+    store_memory: "memory",
+    vote_memory: "memory",
   },
   servers: [],
   customTools: [],

@@ -8,8 +8,9 @@ import { standingOf } from "../session/standing.ts";
 import type { SessionLog } from "../store/store.ts";
 import { beginDraft, type Draft, type PrepareParts } from "./draft.ts";
 import { LiveAgents } from "./live-agents.ts";
+import { memoryOf } from "./memory-gate.ts";
 import { checkRunner } from "./modes.ts";
-import { offerWithServers } from "./offer.ts";
+import { offerThatWaits } from "./offer.ts";
 import type { SessionRequest } from "./runtime.ts";
 import type { SessionBoard } from "./session-board.ts";
 import { sessionCompany } from "./session-company.ts";
@@ -45,7 +46,8 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const hands = sessionHands(draft, { workspace, rules });
   const agents = request.delegation === false ? undefined : new LiveAgents(workspace, draft.listener);
   const board = await boardOf(draft, workspace, hands);
-  const tools = sessionTools(draft, agents, board);
+  const memory = await memoryOf(draft, { leading, redactor: hands.redactor });
+  const tools = sessionTools(draft, { agents, board, memory });
   const servers = sessionServers(draft, {
     configs: workspace.servers.servers,
     roots: rules.roots,
@@ -53,10 +55,10 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   });
   const { mcp } = servers;
   const choice = choiceOf(draft, leading, board);
-  const offer = await sessionOffer(draft, { leading, rules, tools, choice, mcp });
+  const offer = await sessionOffer(draft, { leading, rules, tools, choice, mcp, memory });
   const hooks = await sessionHooks(draft, { workspace, wishes: hands.wishes });
   const places = sessionPlaces(draft, { hands, rules, mcp, board, lead: leading.lead.definition?.name });
-  const company = agents && sessionCompany(draft, { agents, leading, offer, choice, places, servers, board });
+  const company = agents && sessionCompany(draft, { agents, leading, offer, choice, places, servers, board, memory });
   const schedules: { registry?: ScheduleRegistry } = {};
   for (const notice of workspace.notices) draft.listener.notice(notice);
   return {
@@ -75,12 +77,12 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       get reasoningSummary() {
         return models.reasoningSummary;
       },
-      offer: mcp ? offerWithServers(offer, mcp) : offer,
+      offer: offerThatWaits(offer, { mcp, memory }),
       ports: places.mainPorts,
       ...(hooks && { hooks }),
       ...(company && { company }),
       surroundings: sessionSurroundings(draft, {
-        ...{ workspace, offer, mcp, database: hands.database },
+        ...{ workspace, offer, mcp, memory, database: hands.database },
         schedules: () => schedules.registry,
       }),
       onFileAccess: (path, toolName) => draft.listener.fileAccess(workspace, path, toolName),
@@ -88,11 +90,13 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
         hands.onMessage(messageId);
         agents?.watch();
       },
+      ...(memory && { onEnd: () => memory.close() }),
       onClose: () => end({ schedules: schedules.registry, hands, agents, mcp, board }),
     },
     started(session) {
       leading.lead.announce(session);
       draft.listener.listen(session);
+      if (memory) session.subscribe((event) => memory.hear(event));
       schedules.registry = sessionSchedules(session);
       hands.shells.onFinished(() => draft.listener.commandsEnded(hands.shells));
     },

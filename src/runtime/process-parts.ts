@@ -1,4 +1,5 @@
 import type { Settings } from "../catalog/settings-schema.ts";
+import type { ServicePrompts } from "../context/memory/service.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import { isInside } from "../lib/node/paths.ts";
 import type { PrepareProgram } from "../lib/node/program.ts";
@@ -24,6 +25,8 @@ export interface ProcessParts {
   redactor(extraNames: readonly string[]): Redactor;
   /** Where keys of providers go when they are known. */
   addSecret(value: string, name: string): void;
+  /** What memory services have said. */
+  readonly memoryPrompts: ServicePrompts;
   searchFor(settings: Settings["toolSearch"]): Promise<((tools: readonly Tool[]) => ToolSearch) | undefined>;
   close(): Promise<void>;
 }
@@ -85,6 +88,7 @@ export function processParts(options: {
       secrets.push({ value, name });
       for (const redactor of redactors) redactor.add(value, name);
     },
+    memoryPrompts: new Map(),
     searchFor,
     async close() {
       await (await connections)?.close();

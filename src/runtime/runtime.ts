@@ -19,6 +19,7 @@ import type { SessionLog, Store } from "../store/store.ts";
 import { builtinTools } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";
 import { stateRoot } from "./home.ts";
+import type { MemoryRequest } from "./memory-gate.ts";
 import { type Models, models } from "./models.ts";
 import type { PermissionRequest } from "./policy.ts";
 import { prepareSession } from "./prepare.ts";
@@ -78,6 +79,8 @@ export interface SessionRequest {
   /** False: the model may not ask questions. */
   readonly askUser?: boolean;
   readonly systemMessage?: SystemMessageConfig;
+  /** Whether facts are remembered between sessions; left out, the person's settings decide. */
+  readonly memory?: MemoryRequest;
 }
 
 export interface Runtime {

@@ -8,6 +8,7 @@ import type { LiveAgents } from "./live-agents.ts";
 import type { LiveOffer } from "./offer.ts";
 import type { SessionBoard } from "./session-board.ts";
 import type { SessionLead } from "./session-lead.ts";
+import type { SessionMemory } from "./session-memory.ts";
 import { promptOf } from "./session-offer.ts";
 import type { SessionServers } from "./session-servers.ts";
 import { mainTools, type ToolChoice } from "./tool-choice.ts";
@@ -23,10 +24,11 @@ export function sessionCompany(
     places: AgentPlaces;
     servers: SessionServers;
     board: SessionBoard | undefined;
+    memory: SessionMemory | undefined;
   },
 ): CompanyOptions {
   const { environment, models, request, context, log, listener } = draft;
-  const { agents, offer, choice, places, servers, board } = how;
+  const { agents, offer, choice, places, servers, board, memory } = how;
   const { workspace } = how.leading;
   return companyOptions({
     environment,
@@ -35,6 +37,7 @@ export function sessionCompany(
     mainModel: () => models.current,
     mainEffort: () => models.reasoningEffort,
     prompt: promptOf(draft),
+    memories: () => memory?.section ?? "",
     agents: () => agents.agents,
     sessionTools: () => offer.sessionTools,
     mainTools: () => mainTools(offer.sessionTools, choice),

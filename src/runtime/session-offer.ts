@@ -7,18 +7,19 @@ import { LiveOffer } from "./offer.ts";
 import type { SessionBoard } from "./session-board.ts";
 import type { SessionLead } from "./session-lead.ts";
 import type { SessionMcp } from "./session-mcp.ts";
+import type { SessionMemory } from "./session-memory.ts";
 import type { SessionRules } from "./session-rules.ts";
 import { requireKnown, type ToolChoice } from "./tool-choice.ts";
 
 /** Every tool that does not come from a server, as of now: those that name agents change with them. */
 export function sessionTools(
   { request, tools }: Draft,
-  agents: LiveAgents | undefined,
-  board: SessionBoard | undefined,
+  what: { agents: LiveAgents | undefined; board: SessionBoard | undefined; memory: SessionMemory | undefined },
 ): () => readonly Tool[] {
+  const { agents, board, memory } = what;
   const asking = request.askUser === false ? [] : interactiveTools;
   const fixed = [...tools, ...autopilotTools, ...asking, ...(board?.tools ?? [])];
-  return () => [...fixed, ...(agents?.tools ?? [])];
+  return () => [...fixed, ...(agents?.tools ?? []), ...(memory?.tools ?? [])];
 }
 
 /** What the agents of a session are told of the place they work in. */
@@ -47,11 +48,12 @@ export async function sessionOffer(
     tools: () => readonly Tool[];
     choice: ToolChoice;
     mcp: SessionMcp | undefined;
+    memory: SessionMemory | undefined;
   },
 ): Promise<LiveOffer> {
   const { request, shared, listener } = draft;
   const { lead, workspace } = how.leading;
-  const { rules, tools, choice, mcp } = how;
+  const { rules, tools, choice, mcp, memory } = how;
   const offer = new LiveOffer({
     prompt: { ...promptOf(draft), ...(request.systemMessage && { config: request.systemMessage }) },
     get tools() {
@@ -63,6 +65,7 @@ export async function sessionOffer(
     instructions: workspace.instructions,
     mode: rules.mode,
     mcp,
+    memory,
     search: mcp && (await shared.searchFor(workspace.settings.effective.toolSearch)),
   });
   listener.offer = offer;

@@ -5,6 +5,7 @@ import type { SessionDatabase } from "../tools/database/session-database.ts";
 import type { Draft } from "./draft.ts";
 import type { LiveOffer } from "./offer.ts";
 import type { SessionMcp } from "./session-mcp.ts";
+import type { SessionMemory } from "./session-memory.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** What surfaces may know of a session beyond its conversation, and change in it. */
@@ -14,17 +15,19 @@ export function sessionSurroundings(
     workspace: Workspace;
     offer: LiveOffer;
     mcp: SessionMcp | undefined;
+    memory: SessionMemory | undefined;
     database: SessionDatabase;
     schedules: () => ScheduleRegistry | undefined;
   },
 ): NonNullable<SessionOptions["surroundings"]> {
-  const { workspace, mcp, database, schedules } = how;
+  const { workspace, mcp, memory, database, schedules } = how;
   return {
     filesFolder: draft.files,
     skills: workspace.skills,
     servers: () => (mcp ? serverEntries(mcp) : []),
     agents: leadChoice(draft, how),
     schedules,
+    memories: () => memory?.count ?? 0,
     readTodos: () => database.readTodos(),
     readDependencies: () => database.readDependencies(),
   };

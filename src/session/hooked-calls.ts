@@ -103,7 +103,8 @@ function asToolCall(request: PermissionRequest): { toolName: string; toolInput: 
     case "url":
       return { toolName: "web_fetch", toolInput: { url: request.url } };
     case "memory": {
-      const { subject = "", fact, citations = "" } = request;
+      const { action, subject = "", fact, citations = "", direction = "upvote", reason = "" } = request;
+      if (action === "vote") return { toolName: "vote_memory", toolInput: { fact, direction, reason } };
       return { toolName: "store_memory", toolInput: { subject, fact, citations } };
     }
     case "custom-tool":

@@ -23,6 +23,8 @@ interface Surroundings {
   /** Who may lead the session, who does, and how to choose. */
   readonly agents?: NonNullable<CommandPorts["agents"]>;
   readonly schedules?: () => ScheduleRegistry | undefined;
+  /** How many facts are remembered of this place; 0 where there is no memory. */
+  memories?(): number;
   readTodos(): Promise<readonly { readonly id: string; readonly status: string }[]>;
   readDependencies(): Promise<readonly { readonly todoId: string; readonly dependsOn: string }[]>;
 }
@@ -51,6 +53,8 @@ export interface SessionOptions extends RunSettings {
   readonly runCheck?: (command: string) => Promise<CheckResult>;
   /** Told before each message is answered, for what belongs to one message as a whole. */
   readonly onMessage?: (messageId: string) => void;
+  /** Told when nothing more is answered; what it says and what it costs still reaches the log. */
+  readonly onEnd?: () => Promise<void>;
   /** Ends what its tools have open, before the log is let go of. */
   readonly onClose?: () => Promise<void>;
   /** A listener threw; reported as a warning of the process unless told. */

@@ -266,6 +266,7 @@ export class Session {
     await inTurn([
       () => this.#company?.close(),
       () => this.#options.compactions?.close(),
+      () => this.#options.onEnd?.(),
       () => this.#answering.end(),
       () => this.#lastWords(reason),
       () => this.#options.onClose?.(),

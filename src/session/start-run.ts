@@ -55,6 +55,8 @@ export interface Offer {
   readonly skills?: EventData<"session.skills_loaded">["skills"];
   /** Resolves when everything worth waiting for is there, or its time is up. */
   ready?(signal: AbortSignal): Promise<void>;
+  /** True when `ready` keeps nobody waiting. */
+  readonly isQuick?: boolean;
 }
 
 /** What a session is given once and every run of it uses. */

@@ -19,7 +19,7 @@ interface TakeUp {
 
 /** Whether taking up a message may keep its sender waiting: then it is kept and accepted before. */
 export function takesTime({ offer, hooks, source }: Pick<TakeUp, "offer" | "hooks" | "source">): boolean {
-  return offer.ready !== undefined || promptIsHooked(hooks, source !== undefined);
+  return (offer.ready !== undefined && !offer.isQuick) || promptIsHooked(hooks, source !== undefined);
 }
 
 /**

@@ -29,9 +29,9 @@ describe("the system prompt", () => {
     expect(Buffer.byteLength(systemPrompt(request))).toBeLessThanOrEqual(3_500);
   });
 
-  it("has a text for every section but the custom instructions, which come from files", () => {
+  it("has a text for every section but the custom instructions and memories, which come from files", () => {
     const empty = Object.entries(promptParts(request)).filter(([, text]) => text === "");
-    expect(empty.map(([id]) => id)).toEqual(["custom_instructions"]);
+    expect(empty.map(([id]) => id)).toEqual(["custom_instructions", "memories"]);
     expect(Object.keys(promptParts(request)).sort()).toEqual(sectionIds.filter((id) => id !== "identity").sort());
   });
 

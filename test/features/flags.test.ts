@@ -6,7 +6,8 @@ import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { type Flag, flagDefinitions, flagNames, flagsFrom } from "../../src/protocol/flags.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { read, tableBelow } from "../docs/documents.ts";
-import { of, onStage, resultsOf, type Stage, type StageOptions, starts } from "./stage.ts";
+import { repository, service, settings, wholePrompt } from "./memory-stage.ts";
+import { of, onStage, resultsOf, type Stage, type StageOptions, starts, toolNames } from "./stage.ts";
 
 /** What is seen of a feature, and how it looks while its flag is on. */
 interface Probe {
@@ -33,6 +34,15 @@ const model = (agentType: string, on: object): Probe => ({
     }),
   on: { effort: undefined, ...on },
   off: { model: "large", effort: undefined },
+});
+
+const memoryTools = (tools: { on: string[]; off: string[] }): Probe => ({
+  look: (options) =>
+    seen([says("ok")], { ...options, memory: { enabled: true }, files: repository() }, async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      return toolNames(first("main")).filter((name) => name.endsWith("_memory"));
+    }),
+  ...tools,
 });
 
 /** A new flag is a line here. */
@@ -70,6 +80,21 @@ const probes: Record<Flag, Probe | undefined> = {
   RUBBER_DUCK_OTHER_FAMILY: model("rubber-duck", { model: "other" }),
   EXPLORE_SMALL_MODEL: model("explore", { model: "small", effort: "low" }),
   COPILOT_SUBCONSCIOUS: agent("rem-agent"),
+  AGENTIC_MEMORY: memoryTools({ on: ["store_memory", "vote_memory"], off: [] }),
+  AGENTIC_MEMORY_USER_SCOPED: {
+    async look(options) {
+      const { url, requests } = await service(() => ({ body: wholePrompt }));
+      const memory = { enabled: true } as const;
+      const files = settings({ store: "service", url });
+      await onStage([says("ok")], { ...options, memory, files }, async ({ session }) => {
+        await session.sendAndWait({ prompt: "go" });
+      });
+      return requests.length;
+    },
+    on: 1,
+    off: 0,
+  },
+  MEMORY_IN_REPO_STORE: memoryTools({ on: ["store_memory"], off: ["store_memory", "vote_memory"] }),
   // What it gates is not there yet.
   GITHUB_CONTEXT_SIDEKICK_AGENT: undefined,
 };

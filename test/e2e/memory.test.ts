@@ -1,0 +1,47 @@
+import { mkdirSync } from "node:fs";
+import { expect, it } from "vitest";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { script, troupe } from "../support/troupe.ts";
+
+const stores = (fact: string) => ({
+  call: {
+    name: "store_memory",
+    arguments: { subject: "testing", fact, citations: "package.json:12", reason: "Every session needs it." },
+  },
+});
+
+it("what a session proposed is listed, accepted, told to the next one, corrected, taken out and brought back", async () => {
+  await using folder = await tempFolder();
+  const [cwd, home] = [folder.at("work"), folder.at("home")];
+  mkdirSync(cwd);
+  const run = async (...args: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await troupe(args, { cwd, home });
+    expect([code, stderr]).toEqual([0, expect.any(String)]);
+    return stdout;
+  };
+  const ask = (steps: object[], ...flags: string[]) =>
+    run("-p", "go", "--model", script(folder.at("scripts"), steps), "--output-format", "json", ...flags);
+  const fact = "Tests run with npm test.";
+
+  // Off with -p unless it is asked for: the tool is not there.
+  expect(await ask([stores(fact), { say: "ok" }], "--allow-all-tools")).not.toContain("Kept as a proposal");
+  expect(await run("memory", "list")).toBe("Nothing is remembered here.\n");
+
+  const flags = ["--enable-memory", "--allow-tool", "memory"];
+  expect(await ask([stores(fact), { say: "ok" }], ...flags)).toContain("Kept as a proposal");
+  const [, id = ""] = /^([\w-]+) {2}proposed/.exec(await run("memory", "list")) ?? [];
+  expect(await ask([{ say: "ok" }], ...flags)).not.toContain("<memories>");
+  await run("memory", "accept", id);
+  expect(await ask([{ say: "ok" }], ...flags)).toMatch(/<memories>.*Tests run with npm test\..*<\/memories>/);
+  const shown = await run("memory", "show", id);
+  for (const words of ["author      agent", "source      tool ", "used        1 time", "accept"]) {
+    expect(shown).toContain(words);
+  }
+  await run("memory", "edit", id, "Tests run with npm run test.");
+  const exported = await run("memory", "export");
+  await run("memory", "remove", id);
+  expect(await run("memory", "list")).toBe("Nothing is remembered here.\n");
+  await run("memory", "undo");
+  expect(await run("memory", "export")).toBe(exported);
+  expect(JSON.parse(exported)).toMatchObject({ id, fact: "Tests run with npm run test.", uses: 1 });
+});
