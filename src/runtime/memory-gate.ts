@@ -51,7 +51,7 @@ export async function memoryOf(
 }
 
 /** A no of the person's beats every yes. */
-export function hasMemory({ request, settings, environment, flags }: MemoryGate): boolean {
+function hasMemory({ request, settings, environment, flags }: MemoryGate): boolean {
   if (!flags.has("AGENTIC_MEMORY")) return false;
   const said = [saidBySettings(settings), saidByEnvironment(environment.TROUPE_MEMORY)];
   if (said.includes("off")) return false;
