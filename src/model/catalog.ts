@@ -188,9 +188,10 @@ async function open(
   dependencies: CatalogDependencies,
 ): Promise<ResolvedModel> {
   const wireName = model.wireName ?? model.name;
+  const place = model.wire === undefined ? provider : { ...provider, wire: model.wire };
   const displayName = model.displayName ?? model.name;
   return {
-    provider: withNearestName(await connect(provider, wireName, dependencies), () => namesOf(provider, dependencies)),
+    provider: withNearestName(await connect(place, wireName, dependencies), () => namesOf(provider, dependencies)),
     providerId: provider.id,
     model: wireName,
     displayName,

@@ -6,6 +6,7 @@ import { TroupeError } from "../protocol/errors.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
 import type { SessionLog } from "../store/store.ts";
 import type { Tool } from "../tools/tool.ts";
+import type { SessionIdentity } from "./identity.ts";
 import { LateSession } from "./late-session.ts";
 import { ModelChoice, ownModels } from "./model-choice.ts";
 import type { Models } from "./models.ts";
@@ -23,6 +24,8 @@ export interface PrepareParts {
   readonly shared: ProcessParts;
   /** What a session that is taken up again spoke to last. */
   readonly lastModel: string | undefined;
+  /** Who it is on GitHub, if anybody. */
+  readonly identity: SessionIdentity | undefined;
 }
 
 /** A session in the making: what was asked for, where, and from what. Each step of `prepare.ts` is given it. */
@@ -43,7 +46,7 @@ export function beginDraft(request: SessionRequest, log: SessionLog, parts: Prep
   const listener = new LateSession();
   const models = new ModelChoice({
     models: parts.models,
-    own: ownModels(request, parts.lastModel),
+    own: ownModels(request, parts),
     capabilities: request.modelCapabilities,
     emit: listener.say,
   });

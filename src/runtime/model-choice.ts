@@ -22,9 +22,12 @@ interface Parts {
 }
 
 /** What of a request concerns the way to its models. */
-export function ownModels(request: SessionRequest, lastModel: string | undefined): OwnModels {
+export function ownModels(
+  request: SessionRequest,
+  { lastModel, identity }: { lastModel: string | undefined; identity: OwnModels["identity"] },
+): OwnModels {
   const { providers, clientName, modelFetch: fetch, model = lastModel } = request;
-  return { ...providers, model, clientName, fetch };
+  return { ...providers, model, clientName, fetch, identity };
 }
 
 export class ModelChoice implements ModelSeat {

@@ -12,6 +12,7 @@ import { readSettings, registryPath, type Settings, type TextFile } from "../mod
 import type { ModelFetch } from "../model/wire/place.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionModel } from "../session/start-run.ts";
+import type { SessionIdentity } from "./identity.ts";
 
 export interface Models {
   /** The model a person means, ready to be spoken to; without a name, whatever is configured. */
@@ -33,6 +34,8 @@ export interface OwnModels extends GivenProviders {
   readonly clientName?: string | undefined;
   /** What reaches the network in its place, for everything that concerns this session's models. */
   readonly fetch?: ModelFetch | undefined;
+  /** Who it is on GitHub, if anybody: their models are among its own. */
+  readonly identity?: Pick<SessionIdentity, "settingsWith"> | undefined;
 }
 
 const FAUX = "faux:";
@@ -88,7 +91,8 @@ interface Place {
 
 function ownPlace(own: OwnModels, place: Place, stamp: Stamp): Place {
   const { clientName, fetch, model } = own;
-  const brings = own.provider !== undefined || own.providers !== undefined || own.models !== undefined;
+  const { provider, providers, models: given, identity } = own;
+  const brings = [provider, providers, given, identity].some((part) => part !== undefined);
   const introduction = clientName === undefined ? "" : headerText(clientName);
   if (!brings && !fetch && introduction === "") return place;
   let settings: Promise<Settings> | undefined;
@@ -109,8 +113,11 @@ function ownPlace(own: OwnModels, place: Place, stamp: Stamp): Place {
 }
 
 async function settingsOf(own: OwnModels, place: Place, model: string | undefined): Promise<Settings> {
+  const configured = await place.settings();
+  // One provider for everything leaves nothing to ask GitHub for.
+  const known = own.provider ? configured : ((await own.identity?.settingsWith(configured, own.fetch)) ?? configured);
   const { settingsWith } = await import("../model/given-providers.ts");
-  return settingsWith(await place.settings(), own, model);
+  return settingsWith(known, own, model);
 }
 
 /** What may stand in a header, bounded. */

@@ -109,10 +109,11 @@ async function boardOf(draft: Draft, workspace: Workspace, { redactor }: Session
   return (await import("./session-board.ts")).sessionBoard(draft, { workspace, redactor });
 }
 
-function askedFor({ request, log, stamp, context }: Draft) {
+function askedFor({ request, log, stamp, context, identity }: Draft) {
   return {
     ...{ version, log, stamp, context, cwd: context.cwd },
     ...(request.mode && { mode: request.mode }),
+    ...(identity && { identity }),
     ...(request.name !== undefined && { name: request.name }),
     ...(request.streaming !== undefined && { streaming: request.streaming }),
     ...(request.replies !== undefined && { replies: request.replies }),

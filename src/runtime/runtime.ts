@@ -19,6 +19,7 @@ import type { SessionLog, Store } from "../store/store.ts";
 import { builtinTools } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";
 import { stateRoot } from "./home.ts";
+import { type GithubDesk, type GithubWish, githubDesk } from "./identity.ts";
 import type { MemoryRequest } from "./memory-gate.ts";
 import { type Models, models } from "./models.ts";
 import type { PermissionRequest } from "./policy.ts";
@@ -39,6 +40,8 @@ export interface RuntimeOptions {
   readonly importModule?: (specifier: string) => Promise<unknown>;
   /** Tools instead of the built-in ones. */
   readonly tools?: readonly Tool[];
+  /** Set by a program that wants GitHub identities and models; nobody is asked without it. */
+  readonly github?: GithubWish;
 }
 
 export interface SessionRequest {
@@ -60,6 +63,8 @@ export interface SessionRequest {
   readonly clientName?: string;
   /** Reaches the network in its place, for everything that concerns this session's models. */
   readonly modelFetch?: ModelFetch;
+  /** The session's own identity on GitHub; refused when it is not good. */
+  readonly githubToken?: string;
   /** Folders beside `cwd` that tools may reach, or "all". */
   readonly paths?: readonly string[] | "all";
   readonly toolChoice?: ToolChoice;
@@ -87,6 +92,8 @@ export interface Runtime {
   readonly home: string;
   readonly store: Store;
   readonly models: Models;
+  /** Identities and models of GitHub, where a program wants them. */
+  readonly github: GithubDesk;
   createSession(request: SessionRequest & { readonly sessionId?: string }): Promise<Session>;
   resumeSession(sessionId: string, request: SessionRequest): Promise<Session>;
   /** Undoes what the sandbox had to put into folders. Sessions are closed before. */
@@ -110,9 +117,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ...(options.importModule && { importModule: options.importModule }),
   });
 
+  const onToken = (token: string): void => shared.addSecret(token, "GitHub");
+  const github = githubDesk({ wish: options.github, environment, stamp, onToken });
+
   const open = async (log: SessionLog, request: SessionRequest, { resume }: { resume: boolean }): Promise<Session> => {
-    const lastModel = resume && request.model === undefined ? await lastModelOf(log, request, known) : undefined;
-    const parts = { environment, home, disk, stamp, models: known, tools, shared, lastModel };
+    const identity = await github.identityOf(request.githubToken);
+    const isThere = async (id: string) => (id === "github" ? identity !== undefined : known.hasProvider(id));
+    const lastModel = resume && request.model === undefined ? await lastModelOf(log, request, isThere) : undefined;
+    const parts = { environment, home, disk, stamp, models: known, tools, shared, lastModel, identity };
     const { options: prepared, started } = await prepareSession(request, log, parts);
     const session = await (resume ? Session.resume(prepared) : Session.create(prepared));
     started(session);
@@ -123,6 +135,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     home,
     store,
     models: known,
+    github,
     async createSession(request) {
       if (request.name !== undefined) await requireFreeName(store, request.name);
       const log = await store.create(request.sessionId ?? stamp.id("session"));
@@ -157,7 +170,11 @@ async function withLog(log: SessionLog, make: () => Promise<Session>): Promise<S
 }
 
 /** What a session that is taken up again spoke to, as far as it is there. */
-async function lastModelOf(log: SessionLog, request: SessionRequest, known: Models): Promise<string | undefined> {
+async function lastModelOf(
+  log: SessionLog,
+  request: SessionRequest,
+  isThere: (providerId: string) => Promise<boolean>,
+): Promise<string | undefined> {
   const { providers } = request;
   // One provider for everything is asked for the same model by the same name.
   if (providers?.provider) return log.events.findLast((event) => event.type === "session.model_change")?.data.newModel;
@@ -165,7 +182,7 @@ async function lastModelOf(log: SessionLog, request: SessionRequest, known: Mode
   if (last === undefined) return undefined;
   const provider = last.slice(0, last.indexOf("/"));
   const isBrought = providers?.providers?.some(({ name }) => name === provider) === true;
-  return isBrought || (await known.hasProvider(provider)) ? last : undefined;
+  return isBrought || (await isThere(provider)) ? last : undefined;
 }
 
 function lastUsed(log: SessionLog): string | undefined {

@@ -2,6 +2,7 @@ import type { SessionMode } from "../commands/command.ts";
 import type { CommandPorts } from "../commands/ports.ts";
 import type { Skill } from "../context/skills/skill.ts";
 import type { Hooks } from "../hooks/fire.ts";
+import type { GithubStatus } from "../model/github/github.ts";
 import type { Emit, WorkingDirectory } from "../protocol/event.ts";
 import type { CheckResult } from "./autopilot.ts";
 import type { CompanyOptions } from "./company.ts";
@@ -43,6 +44,8 @@ export interface SessionOptions extends RunSettings {
   /** Those who are told what happens and may have a say. */
   readonly hooks?: (emit: Emit) => Hooks;
   readonly surroundings?: Surroundings;
+  /** Who it is on GitHub, where a program wants to know. */
+  readonly identity?: { status(): Promise<GithubStatus> };
   /** The model it has and could have. */
   readonly modelSeat?: ModelSeat;
   /** What to begin with, unless the log says otherwise. */

@@ -39,7 +39,7 @@ export async function realCompany(
   const log = await jsonlStore({ root: home, disk, stamp }).create("one");
   const shared = processParts({ environment, home, disk });
   const { options, started } = await prepareSession({ cwd, permissions: how.permissions ?? {} }, log, {
-    ...{ environment, home, disk, stamp, shared, tools: builtinTools, lastModel: undefined },
+    ...{ environment, home, disk, stamp, shared, tools: builtinTools, lastModel: undefined, identity: undefined },
     models: models({ environment, home, stamp }),
   });
   const { company } = options;

@@ -50,5 +50,7 @@ export interface KnownModel {
   readonly maxOutputTokens?: number;
   /** False: it takes no pictures. */
   readonly vision?: boolean;
+  /** How it is spoken to, when not like the others of its provider. */
+  readonly wire?: WireApi;
   readonly price: Price | null;
 }

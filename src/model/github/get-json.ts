@@ -1,0 +1,68 @@
+import { parseJson } from "../../lib/json.ts";
+import { clip, sanitise } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { RequestOrigin } from "../provider.ts";
+import type { ModelFetch } from "../wire/place.ts";
+
+export interface GetOptions {
+  readonly token: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly fetch?: ModelFetch | undefined;
+  readonly origin?: RequestOrigin | undefined;
+}
+
+const WITHIN_MS = 30_000;
+const MAX_CHARACTERS = 16 * 1024 * 1024;
+
+/** One signed GET. Whatever is not a JSON answer is an error that names the address and the status. */
+export async function getJson(url: string, options: GetOptions): Promise<unknown> {
+  const { token, headers, fetch = globalThis.fetch, origin } = options;
+  const signal = AbortSignal.timeout(WITHIN_MS);
+  try {
+    const response = await fetch(url, {
+      // A redirect could carry the token elsewhere.
+      ...{ signal, redirect: "error" },
+      headers: { accept: "application/json", ...headers, authorization: `Bearer ${token}` },
+      ...(origin && { origin }),
+    });
+    const text = await boundedText(response);
+    if (!response.ok) throw refused(url, response.status, text);
+    const parsed = parseJson(text);
+    if (!parsed.ok) throw failed(url, "the answer is not JSON");
+    return parsed.value;
+  } catch (cause) {
+    if (cause instanceof TroupeError) throw cause;
+    throw failed(url, signal.aborted ? `no answer within ${WITHIN_MS / 1000} s` : reasonOf(cause), cause);
+  }
+}
+
+function refused(url: string, status: number, text: string): TroupeError {
+  const parsed = parseJson(text);
+  const said = parsed.ok && parsed.value && typeof parsed.value === "object" && "message" in parsed.value;
+  const why = said ? clip(sanitise(String((parsed.value as { message: unknown }).message)), 200) : "no reason given";
+  const name = status === 401 ? "401 Unauthorized" : String(status);
+  return new TroupeError("configuration", `${place(url)} answered ${name}: ${why}`, {
+    ...(status === 401 && { hint: "Check the GitHub token." }),
+  });
+}
+
+function failed(url: string, why: string, cause?: unknown): TroupeError {
+  return new TroupeError("configuration", `${place(url)} could not be asked: ${why}`, { cause });
+}
+
+const place = (url: string): string => (URL.canParse(url) ? `${new URL(url).host}${new URL(url).pathname}` : url);
+
+function reasonOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  return cause.cause instanceof Error ? cause.cause.message : cause.message;
+}
+
+async function boundedText(response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.length > MAX_CHARACTERS) throw new Error("the answer is too long");
+  }
+  return text + decoder.decode();
+}

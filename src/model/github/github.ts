@@ -1,0 +1,199 @@
+/**
+ * Identity and models of GitHub, for programs that want them: they give a token and say where the API is. Without both
+ * nobody is asked anything. What was answered is kept for a while, by token, in memory only.
+ */
+import type { Stamp } from "../../lib/stamp.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { RequestOrigin } from "../provider.ts";
+import type { ProviderSettings, Settings } from "../settings.ts";
+import { CUSTOM_PROVIDER, type Environment } from "../settings-environment.ts";
+import { isAddress } from "../settings-file.ts";
+import type { ModelFetch } from "../wire/place.ts";
+import { getJson } from "./get-json.ts";
+import { defaultOf, type GithubModel, knownModel, readModels } from "./models.ts";
+import { type GithubUser, readUser } from "./user.ts";
+
+/** The provider's id, as in `github/model`. */
+export const GITHUB = "github";
+
+export interface GithubOptions {
+  readonly environment: Environment;
+  readonly stamp: Stamp;
+  readonly userAgent: string;
+  /** The environment variable that holds the program's token. */
+  readonly tokenVariable?: string | undefined;
+  /** False: a token that merely lies in the environment is not used. */
+  readonly ambient?: boolean | undefined;
+}
+
+export interface SignIn {
+  readonly token: string;
+  /** The program gave it, or it lay in the environment. */
+  readonly authType: "token" | "env";
+}
+
+export interface GithubStatus {
+  readonly isAuthenticated: boolean;
+  readonly statusMessage: string;
+  readonly authType?: SignIn["authType"];
+  readonly host?: string;
+  readonly login?: string;
+  readonly plan?: string;
+}
+
+/** How a request is carried, and for whom. */
+export interface Carrying {
+  readonly fetch?: ModelFetch | undefined;
+  readonly origin?: RequestOrigin | undefined;
+}
+
+const KEPT_MS = 30 * 60_000;
+const MAX_KEPT = 100;
+
+export class Github {
+  readonly #options: GithubOptions;
+  /** Where people are known. */
+  readonly #githubUrl: string | undefined;
+  /** Where models are, when it is not left to the person's account. */
+  readonly #apiUrl: string | undefined;
+  readonly #users = new Map<string, Kept<GithubUser>>();
+  readonly #models = new Map<string, Kept<readonly GithubModel[]>>();
+
+  constructor(options: GithubOptions) {
+    this.#options = options;
+    this.#githubUrl = address(options.environment, "COPILOT_DEBUG_GITHUB_API_URL");
+    this.#apiUrl = address(options.environment, "COPILOT_API_URL");
+  }
+
+  /** Whether anyone has said where GitHub is. */
+  get isReachable(): boolean {
+    return this.#githubUrl !== undefined || this.#apiUrl !== undefined;
+  }
+
+  /** Who the process is, unless a session says otherwise. */
+  get ambient(): SignIn | undefined {
+    const { environment, tokenVariable, ambient } = this.#options;
+    const given = tokenVariable === undefined ? undefined : environment[tokenVariable]?.trim();
+    if (given) return { token: given, authType: "token" };
+    if (ambient === false) return undefined;
+    const found = AMBIENT.map((name) => environment[name]?.trim()).find(Boolean);
+    return found ? { token: found, authType: "env" } : undefined;
+  }
+
+  /** Never rejects: what is wrong is the message. */
+  async status(signIn: SignIn | undefined = this.ambient): Promise<GithubStatus> {
+    if (!signIn) return { isAuthenticated: false, statusMessage: "Not authenticated" };
+    if (this.#githubUrl === undefined) {
+      const where = this.isReachable ? "COPILOT_DEBUG_GITHUB_API_URL is not set" : "no GitHub address is configured";
+      return { isAuthenticated: false, statusMessage: `Not authenticated: ${where}, so nobody was asked` };
+    }
+    try {
+      const { login, plan } = await this.user(signIn.token);
+      return {
+        ...{ isAuthenticated: true, authType: signIn.authType, login, statusMessage: login },
+        host: "https://github.com",
+        ...(plan !== undefined && { plan }),
+      };
+    } catch (error) {
+      return { isAuthenticated: false, statusMessage: error instanceof Error ? error.message : String(error) };
+    }
+  }
+
+  /** Rejects with the status when the token is refused. */
+  user(token: string): Promise<GithubUser> {
+    const base = this.#githubUrl;
+    if (base === undefined) throw new TroupeError("configuration", "COPILOT_DEBUG_GITHUB_API_URL is not set.");
+    return this.#kept(this.#users, token, async () => {
+      const user = readUser(await getJson(`${base}/copilot_internal/user`, { token, headers: this.#headers() }));
+      if (!user) throw new TroupeError("configuration", "GitHub's answer does not describe a user.");
+      return user;
+    });
+  }
+
+  async models(
+    token: string,
+    carrying: Carrying & { readonly afresh?: boolean } = {},
+  ): Promise<readonly GithubModel[]> {
+    const base = await this.#apiOf(token);
+    const key = `${base} ${token}`;
+    if (carrying.afresh) this.#models.delete(key);
+    return this.#kept(this.#models, key, async () => {
+      const { fetch, origin } = carrying;
+      const answer = await getJson(`${base}/models`, { token, headers: this.#headers(), fetch, origin });
+      const models = readModels(answer);
+      if (!models) throw new TroupeError("configuration", `The answer of ${base}/models is not a list of models.`);
+      return models;
+    });
+  }
+
+  /** What is configured, with the person's models before it, unless someone has chosen a place or a model himself. */
+  async settingsWith(known: Settings, token: string, carrying: Carrying): Promise<Settings> {
+    const [baseUrl, models] = await Promise.all([this.#apiOf(token), this.models(token, carrying)]);
+    const usual = defaultOf(models);
+    const provider: ProviderSettings = {
+      ...{ id: GITHUB, name: "GitHub", wire: "completions", baseUrl, auth: "bearer" },
+      key: { type: "value", value: token },
+      headers: this.#headers(),
+      listsModels: false,
+      models: models.map(knownModel),
+      configured: true,
+      keyHint: "Check the GitHub token.",
+      ...(usual !== undefined && { defaultModel: usual }),
+    };
+    const isChosen = known.defaultModel !== undefined || known.providers.some(({ id }) => id === CUSTOM_PROVIDER);
+    const others = known.providers.filter(({ id }) => id !== GITHUB);
+    if (isChosen) return { ...known, providers: [...others, provider] };
+    return { ...known, providers: [provider, ...others], namesGoTo: GITHUB };
+  }
+
+  /** Sent with everything; the token is added where it belongs. */
+  #headers(): Record<string, string> {
+    return {
+      "user-agent": `${this.#options.userAgent} (Copilot API)`,
+      "copilot-integration-id": "troupe",
+      "x-github-api-version": "2025-05-01",
+    };
+  }
+
+  async #apiOf(token: string): Promise<string> {
+    if (this.#apiUrl !== undefined) return this.#apiUrl;
+    const { apiUrl } = await this.user(token);
+    if (apiUrl !== undefined && isAddress(apiUrl)) return withoutSlash(apiUrl);
+    throw new TroupeError("configuration", "GitHub names no address for this account's models.", {
+      hint: "Set COPILOT_API_URL.",
+    });
+  }
+
+  /** Asked once by however many want it; a failure is not kept. */
+  #kept<T>(all: Map<string, Kept<T>>, key: string, ask: () => Promise<T>): Promise<T> {
+    const now = this.#options.stamp.monotonic();
+    const known = all.get(key);
+    if (known && known.until > now) return known.value;
+    const value = ask();
+    all.delete(key);
+    all.set(key, { value, until: now + KEPT_MS });
+    value.catch(() => all.get(key)?.value === value && all.delete(key));
+    for (const oldest of all.keys()) {
+      if (all.size <= MAX_KEPT) break;
+      all.delete(oldest);
+    }
+    return value;
+  }
+}
+
+interface Kept<T> {
+  readonly value: Promise<T>;
+  readonly until: number;
+}
+
+/** The first that is set. */
+const AMBIENT = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"] as const;
+
+function address(environment: Environment, variable: string): string | undefined {
+  const value = environment[variable]?.trim();
+  if (!value) return undefined;
+  if (isAddress(value)) return withoutSlash(value);
+  throw new TroupeError("configuration", `${variable}: "${value.replace(/[^/]*@/, "…@")}" is not an address`);
+}
+
+const withoutSlash = (url: string): string => url.replace(/\/+$/, "");

@@ -1,0 +1,41 @@
+import { expect, it } from "vitest";
+import { defaultOf, knownModel, readModels } from "./models.ts";
+
+const list = {
+  data: [
+    { id: "embed", capabilities: { type: "embeddings" } },
+    { id: "hidden", model_picker_enabled: false, is_chat_default: true },
+    {
+      id: "one",
+      name: "The one",
+      supported_endpoints: ["/responses", "ws:/responses"],
+      capabilities: {
+        type: "chat",
+        supports: { vision: false },
+        limits: { max_prompt_tokens: 900, max_output_tokens: 100 },
+      },
+    },
+    { id: "two", is_chat_default: true, capabilities: { limits: { max_context_window_tokens: 5000 } } },
+    { name: "nameless" },
+  ],
+};
+
+it("a list of models is read as far as it can be spoken to", () => {
+  const models = readModels(list) ?? [];
+  expect(models.map(({ id }) => id)).toEqual(["hidden", "one", "two"]);
+  expect(defaultOf(models)).toBe("two");
+  expect(models.slice(1).map(knownModel)).toEqual([
+    {
+      name: "one",
+      id: "one",
+      displayName: "The one",
+      price: null,
+      contextWindow: 1000,
+      maxOutputTokens: 100,
+      vision: false,
+      wire: "responses",
+    },
+    { name: "two", id: "two", price: null, contextWindow: 5000 },
+  ]);
+  expect(readModels({ error: "no" })).toBeUndefined();
+});

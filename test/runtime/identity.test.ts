@@ -1,0 +1,223 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { createRuntime, type Runtime, type RuntimeOptions, type SessionRequest } from "../../src/runtime/runtime.ts";
+import type { Session } from "../../src/session/session.ts";
+import { type HttpStep, type ModelServer, modelServer, says, tempFolder } from "../../src/testing/index.ts";
+
+/** As much of GitHub as there is to ask: who has which token. */
+async function github(users: Record<string, object>) {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    const token = request.headers.authorization?.replace("Bearer ", "") ?? "";
+    asked.push(`${request.method} ${request.url} ${token}`);
+    const user = users[token];
+    response.writeHead(user ? 200 : 401, { "content-type": "application/json" });
+    response.end(JSON.stringify(user ?? { message: "Bad credentials" }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    ...{ url: `http://127.0.0.1:${port}`, asked },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+interface Scene {
+  readonly models: ModelServer;
+  readonly asked: readonly string[];
+  readonly runtime: Runtime;
+  open(request?: Partial<SessionRequest>): Promise<Session>;
+}
+
+const ALICE = "token-of-alice-0123456789";
+const BOB = "token-of-bob-0123456789";
+
+async function scene(
+  given: {
+    steps?: readonly HttpStep[];
+    environment?: object;
+    wish?: RuntimeOptions["github"] | "none";
+    api?: "account";
+  },
+  act: (scene: Scene) => Promise<void>,
+): Promise<void> {
+  const { steps = [], environment = {}, wish = { tokenVariable: "PROGRAM_TOKEN" }, api } = given;
+  await using models = await modelServer({ steps, models: ["first", "second"] });
+  const users = {
+    [ALICE]: {
+      ...{ login: "alice", copilot_plan: "individual_pro", endpoints: { api: models.url } },
+      quota_snapshots: {
+        chat: {
+          ...{ entitlement: 100, percent_remaining: 75, unlimited: false },
+          ...{ overage_count: 2, overage_permitted: true, timestamp_utc: "2026-04-30T00:00:00Z" },
+        },
+      },
+    },
+    [BOB]: { login: "bob", copilot_plan: "business", endpoints: { api: models.url } },
+  };
+  await using people = await github(users);
+  await using folder = await tempFolder();
+  const runtime = createRuntime({
+    environment: {
+      ...{ HOME: folder.path, TROUPE_NO_DISCOVERY: "1", COPILOT_DEBUG_GITHUB_API_URL: people.url },
+      ...(api !== "account" && { COPILOT_API_URL: models.url }),
+      ...environment,
+    },
+    home: join(folder.path, "home"),
+    ...(wish !== "none" && { github: wish }),
+  });
+  const sessions: Session[] = [];
+  try {
+    await act({
+      ...{ models, runtime, asked: people.asked },
+      async open(request = {}) {
+        const session = await runtime.createSession({ cwd: folder.path, ...request });
+        sessions.push(session);
+        return session;
+      },
+    });
+  } finally {
+    for (const session of sessions) await session.close();
+    await runtime.close();
+  }
+}
+
+describe("an identity on GitHub", () => {
+  it("is nobody's business where no program asks for it, whatever lies in the environment", () =>
+    scene({ wish: "none", environment: { GH_TOKEN: ALICE } }, async ({ open, models, asked, runtime }) => {
+      const session = await open();
+      expect(session.settings.model.model).toBe("understudy");
+      expect(session.settings.identity).toBeUndefined();
+      expect(await runtime.github.open()).toBeUndefined();
+      expect([asked, models.requests]).toEqual([[], []]);
+    }));
+
+  it("is asked for nowhere while nobody says where GitHub is", () =>
+    scene(
+      { environment: { COPILOT_API_URL: "", COPILOT_DEBUG_GITHUB_API_URL: "", GH_TOKEN: ALICE } },
+      async ({ open, models, asked, runtime }) => {
+        const session = await open({ githubToken: BOB });
+        expect(session.settings.model.model).toBe("understudy");
+        expect(await (await runtime.github.open())?.status()).toMatchObject({ isAuthenticated: false });
+        expect([asked, models.requests]).toEqual([[], []]);
+      },
+    ));
+
+  it.each([
+    ["the program's token", { PROGRAM_TOKEN: ALICE, GH_TOKEN: BOB }, { login: "alice", authType: "token" }],
+    ["a token in the environment", { GITHUB_TOKEN: BOB }, { login: "bob", authType: "env" }],
+  ])("is known by %s", (_, environment, who) =>
+    scene({ environment }, async ({ runtime }) => {
+      const github = await runtime.github.open();
+      expect(await github?.status()).toMatchObject({ isAuthenticated: true, host: "https://github.com", ...who });
+    }),
+  );
+
+  it("is not taken from the environment where the program does not want that", () =>
+    scene({ environment: { GH_TOKEN: ALICE }, wish: { ambient: false } }, async ({ runtime, asked }) => {
+      const status = { isAuthenticated: false, statusMessage: "Not authenticated" };
+      expect(await (await runtime.github.open())?.status()).toEqual(status);
+      expect(asked).toEqual([]);
+    }));
+
+  it("each session may have its own", () =>
+    scene({ environment: { GH_TOKEN: ALICE } }, async ({ open, asked }) => {
+      const [own, usual] = [await open({ githubToken: BOB }), await open()];
+      expect(await own.settings.identity?.status()).toMatchObject({ login: "bob", plan: "business" });
+      expect(await usual.settings.identity?.status()).toMatchObject({ login: "alice", plan: "individual_pro" });
+      expect(await own.settings.identity?.status()).toMatchObject({ login: "bob" });
+      expect(asked).toEqual([`GET /copilot_internal/user ${BOB}`, `GET /copilot_internal/user ${ALICE}`]);
+    }));
+
+  it("a session with a token that is refused is not opened", () =>
+    scene({ environment: { GH_TOKEN: ALICE } }, async ({ open, runtime }) => {
+      await expect(open({ githubToken: "forged-token-123" })).rejects.toThrow(/401 Unauthorized: Bad credentials/);
+      expect(await runtime.store.list()).toEqual([]);
+    }));
+
+  it("has a quota, in the words of the wire", () =>
+    scene({}, async ({ runtime }) => {
+      const github = await runtime.github.open();
+      expect((await github?.user(ALICE))?.quota).toEqual({
+        chat: {
+          isUnlimitedEntitlement: false,
+          entitlementRequests: 100,
+          usedRequests: 25,
+          remainingPercentage: 75,
+          overage: 2,
+          usageAllowedWithExhaustedQuota: true,
+          overageAllowedWithExhaustedQuota: true,
+          resetDate: "2026-04-30T00:00:00Z",
+        },
+      });
+    }));
+});
+
+describe("models of GitHub", () => {
+  it.each([undefined, "account"] as const)("answer where the environment or the account (%s) says", (api) =>
+    scene(
+      { steps: [says("hi"), says("ho")], environment: { PROGRAM_TOKEN: ALICE }, ...(api && { api }) },
+      async ({ open, models }) => {
+        const session = await open({ clientName: "my-program" });
+        expect(session.settings.model).toMatchObject({ providerId: "github", model: "first", id: "first" });
+        await session.sendAndWait({ prompt: "hello" });
+        await session.settings.modelSeat?.select("second");
+        await session.sendAndWait({ prompt: "hello" });
+        expect(models.requests).toMatchObject([
+          { method: "GET", path: "/models", headers: { authorization: `Bearer ${ALICE}` } },
+          { path: "/chat/completions", body: { model: "first" }, headers: { authorization: `Bearer ${ALICE}` } },
+          { path: "/chat/completions", body: { model: "second" } },
+        ]);
+      },
+    ),
+  );
+
+  it("are asked for once, and for each token apart", () =>
+    scene({ environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, models }) => {
+      await Promise.all([open(), open(), open({ githubToken: BOB })]);
+      expect(models.requests).toHaveLength(2);
+    }));
+
+  it("give way to a place or a model that someone has chosen", () =>
+    scene(
+      { environment: { PROGRAM_TOKEN: ALICE, TROUPE_BASE_URL: "http://127.0.0.1:9/v1", TROUPE_MODEL: "mine" } },
+      async ({ open }) => {
+        expect((await open()).settings.model).toMatchObject({ providerId: "custom", model: "mine" });
+        expect((await open({ model: "github/second" })).settings.model).toMatchObject({ providerId: "github" });
+      },
+    ));
+
+  it("are not asked for by a session that has a provider for everything", () =>
+    scene({ environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, models }) => {
+      await open({ model: "m", providers: { provider: { baseUrl: models.baseUrl } } });
+      expect(models.requests).toEqual([]);
+    }));
+
+  it("go through the program where it carries the session's requests", () =>
+    scene({ steps: [says("hi")], environment: { PROGRAM_TOKEN: ALICE } }, async ({ open }) => {
+      const carried: string[] = [];
+      const session = await open({
+        modelFetch: (url, { origin, ...init }) => {
+          carried.push(`${new URL(url).pathname} ${origin?.interactionType}`);
+          return fetch(url, init);
+        },
+      });
+      await session.sendAndWait({ prompt: "hello" });
+      expect(carried).toEqual(["/models undefined", "/chat/completions conversation-agent"]);
+    }));
+
+  it("are the same when the session is taken up again, and others when nobody is signed in any more", () =>
+    scene({ steps: [says("hi")], environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, runtime }) => {
+      const session = await open({ model: "second" });
+      await session.sendAndWait({ prompt: "hello" });
+      await session.close();
+      const again = await runtime.resumeSession(session.id, { cwd: session.settings.cwd });
+      expect(again.settings.model).toMatchObject({ providerId: "github", model: "second" });
+      await again.close();
+    }));
+});
