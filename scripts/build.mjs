@@ -63,6 +63,8 @@ await esbuild.build({
   entryPoints: {
     index: "src/runtime/index.ts",
     protocol: "src/protocol/index.ts",
+    sdk: "src/sdk/index.ts",
+    server: "src/server/index.ts",
     testing: "src/testing/index.ts",
   },
   outdir: "dist/lib",

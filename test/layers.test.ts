@@ -49,6 +49,7 @@ const mayImport: Record<string, readonly string[]> = {
   ],
   server: ["runtime", "session", "model", "protocol", "lib"],
   cli: ["server", "runtime", "session", "agents", "commands", "catalog", "context", "model", "protocol", "lib"],
+  sdk: ["protocol", "lib"],
   testing: ["model", "store", "protocol", "lib"],
 };
 

@@ -1,0 +1,122 @@
+import type { EventOf, SessionEvent } from "../protocol/event.ts";
+import type { ResumeConfig, SessionConfig } from "./config.ts";
+import { invokeHook } from "./hooks.ts";
+import { transformsOf } from "./to-wire.ts";
+
+export type Request = (method: string, params: Readonly<Record<string, unknown>>) => Promise<unknown>;
+
+/**
+ * Answers what a session asks of this program: calls of its tools, permissions, forms, commands (told by events, any
+ * client may answer) and what is asked of this client alone. A handler that throws is an answer too.
+ */
+export class Answers {
+  readonly #sessionId: string;
+  readonly #config: SessionConfig & ResumeConfig;
+  readonly #request: Request;
+  readonly #transforms;
+
+  constructor(parts: { sessionId: string; config: SessionConfig & ResumeConfig; request: Request }) {
+    this.#sessionId = parts.sessionId;
+    this.#config = parts.config;
+    this.#request = parts.request;
+    this.#transforms = transformsOf(parts.config.systemMessage);
+  }
+
+  /** Looks at every event; never rejects and never waits. What could not be delivered, the server holds as pending. */
+  hear(event: SessionEvent): void {
+    const answer = this.#answerTo(event);
+    answer?.catch(() => undefined); // the session or the connection is gone: there is nobody left to tell
+  }
+
+  #answerTo(event: SessionEvent): Promise<unknown> | undefined {
+    switch (event.type) {
+      case "external_tool.requested":
+        return this.#runTool(event);
+      case "permission.requested":
+        return this.#decide(event);
+      case "elicitation.requested":
+        return this.#fillForm(event);
+      default:
+        return undefined;
+    }
+  }
+
+  async #runTool({ data }: EventOf<"external_tool.requested">): Promise<void> {
+    const tool = this.#config.tools?.find(({ name }) => name === data.toolName);
+    if (!tool) return; // another client's
+    const { requestId, toolCallId, toolName } = data;
+    const invocation = { sessionId: this.#sessionId, toolCallId, toolName, arguments: data.arguments };
+    const answer = await tool.run(data.arguments, invocation).then(
+      (result) => ({ result }),
+      (error: unknown) => ({ error: messageOf(error) }),
+    );
+    await this.#request("session.tools.handlePendingToolCall", { requestId, ...answer });
+  }
+
+  async #decide({ data }: EventOf<"permission.requested">): Promise<void> {
+    const { onPermissionRequest: handler } = this.#config;
+    if (!handler || data.resolvedByHook) return;
+    const decide = async () => handler(data.permissionRequest, { sessionId: this.#sessionId });
+    const result = await decide().catch(() => ({ kind: "user-not-available" as const }));
+    if (result.kind === "no-result") return;
+    await this.#request("session.permissions.handlePendingPermissionRequest", { requestId: data.requestId, result });
+  }
+
+  async #fillForm({ data }: EventOf<"elicitation.requested">): Promise<void> {
+    const { onElicitationRequest: handler } = this.#config;
+    if (!handler) return;
+    const { requestId, ...request } = data;
+    const fill = async () => handler(request, { sessionId: this.#sessionId });
+    const result = await fill().catch(() => ({ action: "cancel" as const }));
+    await this.#request("session.ui.handlePendingElicitation", { requestId, result });
+  }
+
+  /** What is asked of this client alone, by method. */
+  readonly requests: Readonly<Record<string, (params: never) => Promise<unknown>>> = {
+    "hooks.invoke": async (call: { hookType: string; input: Readonly<Record<string, unknown>> }) => {
+      const output = await invokeHook(this.#config.hooks, { ...call, sessionId: this.#sessionId });
+      return output === undefined ? {} : { output };
+    },
+    "userInput.request": async (request: never) =>
+      required(this.#config.onUserInputRequest, "user input")(request, { sessionId: this.#sessionId }),
+    "exitPlanMode.request": async (request: never) =>
+      required(this.#config.onExitPlanModeRequest, "leaving plan mode")(request, { sessionId: this.#sessionId }),
+    "autoModeSwitch.request": async (request: never) => ({
+      response: await required(this.#config.onAutoModeSwitchRequest, "switching models")(request, {
+        sessionId: this.#sessionId,
+      }),
+    }),
+    "systemMessage.transform": (request: { sections: Readonly<Record<string, { content: string }>> }) =>
+      this.#transform(request.sections),
+    "providerToken.getToken": async ({ providerName }: { providerName: string }) => ({
+      token: await this.#token(providerName),
+    }),
+  };
+
+  async #transform(sections: Readonly<Record<string, { content: string }>>): Promise<unknown> {
+    const changed = Object.entries(sections).map(async ([id, { content }]) => {
+      const transform = this.#transforms.get(id);
+      return [id, { content: transform ? await transform(content) : content }] as const;
+    });
+    return { sections: Object.fromEntries(await Promise.all(changed)) };
+  }
+
+  async #token(providerName: string): Promise<string> {
+    const { provider, providers } = this.#config;
+    const place = providers?.find(({ name }) => name === providerName) ?? provider;
+    return required(
+      place?.bearerTokenProvider,
+      `a token for ${providerName}`,
+    )({
+      providerName,
+      sessionId: this.#sessionId,
+    });
+  }
+}
+
+function required<T>(handler: T | undefined, what: string): T {
+  if (handler === undefined) throw new Error(`This client has no handler for ${what}.`);
+  return handler;
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,206 @@
+import type { EventData, SessionEvent } from "../protocol/event.ts";
+import type { ClientTool } from "./define-tool.ts";
+import type { SessionHooks } from "./hooks.ts";
+
+type Where = { readonly sessionId: string };
+type Later<T> = T | Promise<T>;
+
+/** What a call would do; `kind` tells which fields there are. */
+export type PermissionRequest = EventData<"permission.requested">["permissionRequest"];
+
+/** What a program says to a request. `no-result` leaves it for another client of the session. */
+export type PermissionDecision =
+  | { readonly kind: "approve-once" }
+  | { readonly kind: "approve-for-session"; readonly approval?: unknown; readonly domain?: string }
+  | { readonly kind: "approve-for-location"; readonly approval: unknown; readonly locationKey: string }
+  | { readonly kind: "approve-permanently"; readonly domain: string }
+  | { readonly kind: "reject"; readonly feedback?: string }
+  | { readonly kind: "user-not-available" }
+  | { readonly kind: "no-result" };
+
+export type PermissionHandler = (request: PermissionRequest, invocation: Where) => Later<PermissionDecision>;
+
+/** Says yes to everything, each time anew. For programs that trust the model with this machine, and for tests. */
+export const approveAll: PermissionHandler = () => ({ kind: "approve-once" });
+
+export interface CustomAgent {
+  readonly name: string;
+  readonly displayName?: string;
+  readonly description?: string;
+  readonly prompt: string;
+  /** Absent or null: all tools of the session. */
+  readonly tools?: readonly string[] | null;
+  readonly mcpServers?: Readonly<Record<string, McpServer>>;
+  /** False: only on request, never by the model's own choice. */
+  readonly infer?: boolean;
+  readonly skills?: readonly string[];
+  readonly model?: string;
+  readonly reasoningEffort?: ReasoningEffort;
+}
+
+export type ReasoningEffort = "low" | "medium" | "high" | "xhigh" | "max";
+
+export type McpServer =
+  | {
+      readonly type?: "local" | "stdio";
+      readonly command: string;
+      readonly args?: readonly string[];
+      readonly env?: Readonly<Record<string, string>>;
+      readonly cwd?: string;
+      readonly tools?: readonly string[];
+      readonly timeout?: number;
+    }
+  | {
+      readonly type: "http" | "sse";
+      readonly url: string;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly tools?: readonly string[];
+      readonly timeout?: number;
+    };
+
+interface ProviderPlace {
+  readonly type?: "openai" | "azure" | "anthropic";
+  readonly wireApi?: "completions" | "responses";
+  readonly baseUrl: string;
+  readonly apiKey?: string;
+  readonly bearerToken?: string;
+  /** Asked before each request; nothing is kept. */
+  readonly bearerTokenProvider?: (request: { readonly providerName: string } & Where) => Later<string>;
+  readonly azure?: { readonly apiVersion?: string };
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** One model server for the whole session. */
+export interface Provider extends ProviderPlace {
+  readonly modelId?: string;
+  readonly wireModel?: string;
+  readonly maxPromptTokens?: number;
+  readonly maxOutputTokens?: number;
+}
+
+export interface NamedProvider extends ProviderPlace {
+  readonly name: string;
+}
+
+export interface ProviderModel {
+  readonly id: string;
+  readonly provider: string;
+  readonly wireModel?: string;
+  readonly modelId?: string;
+  readonly name?: string;
+  readonly maxPromptTokens?: number;
+  readonly maxContextWindowTokens?: number;
+  readonly maxOutputTokens?: number;
+}
+
+type SectionAction = "replace" | "remove" | "append" | "prepend" | "preserve";
+
+export type SystemMessage =
+  | { readonly mode?: "append"; readonly content?: string }
+  | { readonly mode: "replace"; readonly content: string }
+  | {
+      readonly mode: "customize";
+      readonly content?: string;
+      /** A function is given the section's text and returns the new one. */
+      readonly sections?: Readonly<
+        Record<string, { readonly action: SectionAction | SectionTransform; readonly content?: string }>
+      >;
+    };
+export type SectionTransform = (content: string) => Later<string>;
+
+export interface UserInputRequest {
+  readonly question: string;
+  readonly choices?: readonly string[];
+  readonly allowFreeform?: boolean;
+}
+export interface ElicitationRequest {
+  readonly message: string;
+  readonly requestedSchema?: unknown;
+  readonly mode?: string;
+  readonly url?: string;
+  readonly elicitationSource?: string;
+}
+export interface ExitPlanRequest {
+  readonly summary: string;
+  readonly planContent?: string;
+  readonly actions: readonly string[];
+  readonly recommendedAction: string;
+}
+export interface SlashCommand {
+  readonly name: string;
+  readonly description?: string;
+  readonly handler: (call: { readonly command: string; readonly args: string } & Where) => Later<void>;
+}
+
+/** What a session is to be. Everything has a default. */
+export interface SessionConfig {
+  readonly sessionId?: string;
+  /** Named to model servers in the User-Agent. */
+  readonly clientName?: string;
+  readonly model?: string;
+  readonly reasoningEffort?: ReasoningEffort;
+  readonly provider?: Provider;
+  readonly providers?: readonly NamedProvider[];
+  readonly models?: readonly ProviderModel[];
+  readonly workingDirectory?: string;
+  readonly additionalDirectories?: readonly string[];
+  /** Ask for words as they arrive: `assistant.message_delta` and its like. */
+  readonly streaming?: boolean;
+
+  readonly tools?: readonly ClientTool[];
+  /** Names, or `builtin:x`, `mcp:x`, `custom:x`, with `*` after the colon. Exclusion wins. */
+  readonly availableTools?: readonly string[];
+  readonly excludedTools?: readonly string[];
+  readonly mcpServers?: Readonly<Record<string, McpServer>>;
+  readonly disabledMcpServers?: readonly string[];
+  readonly commands?: readonly SlashCommand[];
+
+  readonly customAgents?: readonly CustomAgent[];
+  readonly customAgentsLocalOnly?: boolean;
+  readonly defaultAgent?: { readonly excludedTools?: readonly string[] };
+  readonly excludedBuiltinAgents?: readonly string[];
+  /** The agent that leads from the first message on. */
+  readonly agent?: string;
+
+  readonly systemMessage?: SystemMessage;
+  readonly skillDirectories?: readonly string[];
+  readonly disabledSkills?: readonly string[];
+  readonly pluginDirectories?: readonly string[];
+  readonly instructionDirectories?: readonly string[];
+  /** True: use what the folder and the person have configured. */
+  readonly enableConfigDiscovery?: boolean;
+  readonly memory?: { readonly enabled: boolean };
+  readonly infiniteSessions?: {
+    readonly enabled?: boolean;
+    readonly backgroundCompactionThreshold?: number;
+    readonly bufferExhaustionThreshold?: number;
+  };
+  readonly largeOutput?: { readonly enabled?: boolean; readonly maxSizeBytes?: number; readonly outputDir?: string };
+  readonly gitHubToken?: string;
+
+  readonly hooks?: SessionHooks;
+  readonly onPermissionRequest?: PermissionHandler;
+  readonly onUserInputRequest?: (
+    request: UserInputRequest,
+    invocation: Where,
+  ) => Later<{ answer: string; wasFreeform: boolean }>;
+  readonly onElicitationRequest?: (
+    request: ElicitationRequest,
+    invocation: Where,
+  ) => Later<{ action: "accept" | "decline" | "cancel"; content?: Readonly<Record<string, unknown>> }>;
+  readonly onExitPlanModeRequest?: (
+    request: ExitPlanRequest,
+    invocation: Where,
+  ) => Later<{ approved: boolean; selectedAction?: string; feedback?: string }>;
+  readonly onAutoModeSwitchRequest?: (
+    request: { readonly errorCode?: string; readonly retryAfterSeconds?: number },
+    invocation: Where,
+  ) => Later<"yes" | "yes_always" | "no">;
+  /** Hears every event from the very first one on. */
+  readonly onEvent?: (event: SessionEvent) => void;
+}
+
+export interface ResumeConfig extends Omit<SessionConfig, "sessionId"> {
+  /** True: what was asked and not answered when the last client left can still be answered. */
+  readonly continuePendingWork?: boolean;
+}

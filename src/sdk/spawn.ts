@@ -1,0 +1,61 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { Connection, Transport } from "./transport.ts";
+
+export interface SpawnOptions {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly workingDirectory?: string;
+  /** What the server is told beside `--headless --stdio`. */
+  readonly flags: readonly string[];
+}
+
+/** How long a server may take to end by itself once its input is closed, before it is killed. */
+const GRACE_MS = 5_000;
+/** The last words of a server that are kept for errors. */
+const STDERR_CHARACTERS = 4_000;
+
+/** Starts a server that lives for this client. */
+export function spawnServer(connection: Extract<Connection, { kind: "stdio" }>, options: SpawnOptions): Transport {
+  const path = connection.path ?? fileURLToPath(new URL("../../bin/troupe.js", import.meta.url));
+  const args = [...(connection.args ?? []), "--headless", "--no-auto-update", ...options.flags, "--stdio"];
+  const [command, given] = path.endsWith(".js") ? [process.execPath, [path, ...args]] : [path, args];
+  const child = spawn(command, given, {
+    ...(options.workingDirectory !== undefined && { cwd: options.workingDirectory }),
+    env: { ...options.environment },
+    stdio: ["pipe", "pipe", "pipe"],
+    windowsHide: true,
+  });
+  const lastWords = collect(child);
+  const ended = new Promise<string>((resolve) => {
+    child.once("error", (error) => resolve(`The server ${path} could not be started: ${error.message}`));
+    child.once("close", (code, signal) => resolve(endText({ code, signal, said: lastWords() })));
+  });
+  // A server that is gone breaks the pipe; that is told by `ended`.
+  child.stdin.on("error", () => undefined);
+  return {
+    input: child.stdout,
+    output: child.stdin,
+    ended,
+    isOwned: true,
+    async close() {
+      child.stdin.end();
+      const timer = setTimeout(() => child.kill("SIGKILL"), GRACE_MS);
+      await ended;
+      clearTimeout(timer);
+    },
+    kill: () => void child.kill("SIGKILL"),
+  };
+}
+
+function collect(child: ChildProcess): () => string {
+  let text = "";
+  child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
+    text = (text + chunk).slice(-STDERR_CHARACTERS);
+  });
+  return () => text.trim();
+}
+
+function endText(end: { code: number | null; signal: string | null; said: string }): string {
+  const how = end.signal === null ? `with code ${end.code}` : `by ${end.signal}`;
+  return end.said === "" ? `The server ended ${how}.` : `The server ended ${how}. Its last words:\n${end.said}`;
+}

@@ -1,0 +1,40 @@
+import { duplexPair } from "node:stream";
+import { deferred } from "../lib/deferred.ts";
+import { createRuntime, type RuntimeOptions, type SessionRequest } from "../runtime/runtime.ts";
+import { Server } from "./server.ts";
+
+export interface InProcessOptions extends RuntimeOptions {
+  /** Where sessions work that name no folder; the current one unless told. */
+  readonly cwd?: string;
+  /** What holds for every session. */
+  readonly defaults?: Omit<SessionRequest, "cwd">;
+  /** For people; nothing is said unless told. */
+  readonly say?: (message: string) => void;
+}
+
+/**
+ * A server inside this process, for `createClient({ connection: inProcess(…) })`: the same frames as over a pipe, so that a
+ * program behaves the same in both places. Every client has a server of its own; they share what is on disk.
+ */
+export function inProcess(options: InProcessOptions) {
+  return {
+    kind: "custom" as const,
+    async open() {
+      const { cwd = process.cwd(), defaults = {}, say = () => undefined, ...runtimeOptions } = options;
+      const server = new Server({ runtime: createRuntime(runtimeOptions), cwd, defaults, say });
+      const [near, far] = duplexPair();
+      const ended = deferred<string>();
+      server.accept({ input: far, output: far });
+      let closing: Promise<void> | undefined;
+      const close = (): Promise<void> => {
+        closing ??= server.close().then(() => {
+          near.destroy();
+          ended.resolve("The server of this process was closed.");
+        });
+        return closing;
+      };
+      near.once("close", () => void close());
+      return { input: near, output: near, ended: ended.promise, isOwned: true, close, kill: () => void close() };
+    },
+  };
+}
