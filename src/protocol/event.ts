@@ -10,6 +10,7 @@ import { extensionEvents } from "./extension-events.ts";
 import { ownEvents } from "./own-events.ts";
 import { requestEvents } from "./request-events.ts";
 import { taskEvents } from "./task-events.ts";
+import { workspaceEvents } from "./workspace-events.ts";
 
 export type { Attachment } from "./define-event.ts";
 
@@ -244,6 +245,7 @@ export const eventDefinitions = [
   ...extensionEvents,
   ...requestEvents,
   ...taskEvents,
+  ...workspaceEvents,
   ...ownEvents,
 ] as const;
 

@@ -80,5 +80,6 @@ export const ownEvents = [
       }),
     barrier,
   ),
-  event("troupe.session_named", () => z.object({ name: text })),
+  /** `auto`: a title that somebody found for it; a person's name for it beats it. */
+  event("troupe.session_named", () => z.object({ name: text, auto: z.boolean().exactOptional() })),
 ] as const;

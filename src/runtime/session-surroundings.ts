@@ -1,4 +1,5 @@
 import { findAgent } from "../agents/names.ts";
+import { TroupeError } from "../protocol/errors.ts";
 import type { ScheduleRegistry } from "../session/schedules.ts";
 import type { SessionOptions } from "../session/session.ts";
 import type { SessionDatabase } from "../tools/database/session-database.ts";
@@ -49,6 +50,7 @@ function leadChoice({ listener }: Draft, { offer, workspace }: { offer: LiveOffe
     selected: () => offer.lead?.name,
     async select(name: string | undefined) {
       const chosen = name === undefined ? undefined : findAgent(name, agents);
+      if (name !== undefined && !chosen) throw new TroupeError("usage", `Custom agent '${name}' not found.`);
       offer.setLead(chosen);
       if (!chosen) return listener.say("subagent.deselected", {});
       const { name: agentName, displayName: agentDisplayName, tools } = chosen;

@@ -63,6 +63,12 @@ async function carryOut(session: Session, result: CommandResult, options: Submit
   }
 }
 
+/** A message that has a fleet do the work; it counts as done when its todos are. */
+export async function fleetMessage(session: Session, wish: string): Promise<SendOptions> {
+  const { fleetPrompt } = await import("../commands/fleet.ts");
+  return promptOf(session, fleetPrompt(wish), (prompt) => prompt);
+}
+
 async function promptOf(
   session: Session,
   result: PromptResult,

@@ -4,6 +4,8 @@ import type { EventType, SessionEvent } from "../protocol/event.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
 import type { Session } from "../session/session.ts";
 import type { Connection } from "./connection.ts";
+import { EventWindow } from "./event-window.ts";
+import { Interests } from "./interests.ts";
 
 export interface LiveSessionOptions {
   /** Told after every event that is kept. */
@@ -21,6 +23,11 @@ const repeatedLater: ReadonlySet<EventType> = new Set<EventType>([
 
 export class LiveSession {
   readonly session: Session;
+  /** What was told, for clients that ask. */
+  readonly window = new EventWindow();
+  readonly interests = new Interests();
+  /** Of this opening: places in `window` mean nothing in another. */
+  readonly openedAs = crypto.randomUUID();
   readonly #options: LiveSessionOptions;
   readonly #attached = new Set<Connection>();
   #touchedAt = performance.now();
@@ -53,6 +60,7 @@ export class LiveSession {
     let past = this.session.inherited;
     const begun = deferred<void>();
     this.#stopListening = this.session.follow((event) => {
+      this.window.add(event);
       if (past-- > 0) return;
       begun.resolve();
       this.touch();
@@ -70,6 +78,7 @@ export class LiveSession {
   /** False when it was not attached. */
   detach(connection: Connection): boolean {
     this.touch();
+    this.interests.forget(connection);
     return this.#attached.delete(connection);
   }
 

@@ -17,6 +17,7 @@ export class Introduction {
   apply(event: SessionEvent): void {
     if (event.type === "session.model_change") this.#lastModel = event.data.newModel;
     if (event.type === "system.message") this.#lastSystem = event.data.content;
+    if (event.type === "troupe.session_named" && event.data.auto) this.#title = event.data.name;
     // What a hook or a tool says in the user's role is no title.
     if (event.type === "user.message" && event.data.source === undefined) this.#title ??= titleOf(event.data.content);
   }

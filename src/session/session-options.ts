@@ -23,6 +23,8 @@ interface Surroundings {
   }[];
   /** Who may lead the session, who does, and how to choose. */
   readonly agents?: NonNullable<CommandPorts["agents"]>;
+  /** Looks for agents anew, where they come from files. */
+  reloadAgents?(): Promise<void>;
   readonly schedules?: () => ScheduleRegistry | undefined;
   /** How many facts are remembered of this place; 0 where there is no memory. */
   memories?(): number;

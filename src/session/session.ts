@@ -10,6 +10,8 @@ import { stoppable } from "../lib/node/stoppable.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
 import type { Registry } from "../tasks/registry.ts";
+import type { TaskRequest } from "../tools/tasks.ts";
+import { ToolError } from "../tools/tool.ts";
 import type { AgentContext } from "./agent-context.ts";
 import { Answering, type Outcome } from "./answering.ts";
 import { type Answerer, Broker } from "./broker.ts";
@@ -175,10 +177,47 @@ export class Session {
     return this.#introduction.title;
   }
 
+  /** What a person or a program called it; `title` is only what it began with. */
+  get name(): string | undefined {
+    return this.#name;
+  }
+
+  /** Names it; whoever watches sees the new title. */
+  async rename(name: string): Promise<void> {
+    void this.#emit("session.title_changed", { title: name });
+    await this.#emit("troupe.session_named", { name });
+    await this.#writeSummary().catch(() => undefined); // lists fall back to the log
+  }
+
+  /** Gives it a title where nobody has named it. */
+  async entitle(title: string): Promise<void> {
+    void this.#emit("session.title_changed", { title });
+    await this.#emit("troupe.session_named", { name: title, auto: true });
+    await this.#writeSummary().catch(() => undefined);
+  }
+
+  /** Starts an agent in the background on behalf of a person or a program; its end is told to the main agent. */
+  async startAgent(request: Omit<TaskRequest, "mode" | "toolCallId">): Promise<string> {
+    const tasks = this.#company?.portsOf(undefined, () => this.#options.offer.tools).tasks;
+    if (!tasks) throw new TroupeError("usage", "The agent of this session works alone.");
+    const toolCallId = this.#options.stamp.id("call");
+    const starting = tasks.start({ ...request, mode: "background", toolCallId }, this.end.signal);
+    const started = await starting.catch((error: unknown) => {
+      if (!(error instanceof ToolError)) throw error;
+      throw new TroupeError("usage", error.message, { cause: error });
+    });
+    return started.kind === "background" ? started.id : started.report.task.id;
+  }
+
   /** What it was made of, for surfaces. */
   readonly settings: SessionOptions;
   get context(): AgentContext | undefined {
     return this.#answering.context;
+  }
+
+  /** True between a message and the rest after its answer. */
+  get isWorking(): boolean {
+    return this.#working.isWorking;
   }
 
   /** True while messages or agents will set the main agent going again by themselves. */
@@ -304,7 +343,7 @@ export class Session {
     if (event.agentId === undefined) this.#conversation.apply(event);
     else this.#company?.fold(event);
     this.#introduction.apply(event);
-    if (event.type === "troupe.session_named") this.#name = event.data.name;
+    if (event.type === "troupe.session_named" && !event.data.auto) this.#name = event.data.name;
   }
 
   #facts() {

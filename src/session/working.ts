@@ -32,6 +32,10 @@ export class Working {
     this.#parts = parts;
   }
 
+  get isWorking(): boolean {
+    return this.#working !== undefined;
+  }
+
   /** Resolves when nothing is under way. */
   async whenIdle(): Promise<void> {
     await this.#working;

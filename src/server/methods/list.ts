@@ -1,11 +1,34 @@
 /** Every method of the server. A resource is a file; a new one is a line here. */
+
+import { agentMethods } from "./agent.ts";
 import { connectionMethods } from "./connection.ts";
+import { eventLogMethods } from "./event-log.ts";
+import { fleetMethods } from "./fleet.ts";
+import { metadataMethods } from "./metadata.ts";
 import type { MethodTable } from "./method.ts";
+import { modeMethods } from "./mode.ts";
+import { nameMethods } from "./name.ts";
+import { planMethods } from "./plan.ts";
+import { scheduleMethods } from "./schedule.ts";
 import { sessionMethods } from "./session.ts";
 import { sessionsMethods } from "./sessions.ts";
+import { tasksMethods } from "./tasks.ts";
+import { usageMethods } from "./usage.ts";
+import { workspacesMethods } from "./workspaces.ts";
 
 export const methods: MethodTable = {
   ...connectionMethods,
   ...sessionMethods,
   ...sessionsMethods,
+  ...workspacesMethods,
+  ...usageMethods,
+  ...tasksMethods,
+  ...scheduleMethods,
+  ...planMethods,
+  ...nameMethods,
+  ...modeMethods,
+  ...metadataMethods,
+  ...fleetMethods,
+  ...eventLogMethods,
+  ...agentMethods,
 };

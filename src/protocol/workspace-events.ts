@@ -1,0 +1,8 @@
+/** What clients change of a session beside its conversation. */
+import * as z from "zod";
+import { event, text } from "./define-event.ts";
+
+export const workspaceEvents = [
+  event("session.plan_changed", () => z.object({ operation: z.enum(["create", "update", "delete"]) })),
+  event("session.workspace_file_changed", () => z.object({ path: text, operation: z.enum(["create", "update"]) })),
+] as const;

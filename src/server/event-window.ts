@@ -1,0 +1,77 @@
+/** What clients of a session have been told, in order, for those who would rather ask than listen. */
+import type { SessionEvent } from "../protocol/event.ts";
+
+export interface WindowQuery {
+  /** Behind which; from the beginning unless told. */
+  readonly after?: number;
+  readonly max: number;
+  readonly direction: "forward" | "backward";
+  matches(event: SessionEvent): boolean;
+}
+
+interface Entry {
+  readonly number: number;
+  readonly event: SessionEvent;
+}
+
+/** What is only told and never kept is forgotten beyond this many. */
+const MAX_EPHEMERAL = 2_000;
+
+export class EventWindow {
+  #entries: Entry[] = [];
+  #last = 0;
+  #ephemeral = 0;
+  readonly #waiters = new Set<() => void>();
+
+  /** The number of the newest event. */
+  get last(): number {
+    return this.#last;
+  }
+
+  add(event: SessionEvent): void {
+    this.#entries.push({ number: ++this.#last, event });
+    if (event.ephemeral && ++this.#ephemeral > MAX_EPHEMERAL) this.#forget();
+    for (const wake of this.#waiters) wake();
+    this.#waiters.clear();
+  }
+
+  /** `last` is where to go on from; more may match than were asked for. */
+  read(query: WindowQuery): { events: SessionEvent[]; last: number; hasMore: boolean } {
+    const { after, max, direction, matches } = query;
+    const isForward = direction === "forward";
+    const start = after ?? (isForward ? 0 : this.#last + 1);
+    const candidates = this.#entries.filter(
+      ({ number, event }) => (isForward ? number > start : number < start) && matches(event),
+    );
+    if (!isForward) candidates.reverse();
+    const taken = candidates.slice(0, max);
+    const hasMore = candidates.length > taken.length;
+    const reached = hasMore ? taken.at(-1)?.number : undefined;
+    return {
+      events: taken.map(({ event }) => event),
+      last: reached ?? (isForward ? Math.max(start, this.#last) : (taken.at(-1)?.number ?? start)),
+      hasMore,
+    };
+  }
+
+  /** Until something is told, the time is over, or nobody waits any more. */
+  async next(timeoutMs: number, signal: AbortSignal): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", done);
+        this.#waiters.delete(done);
+        resolve();
+      };
+      const timer = setTimeout(done, timeoutMs);
+      signal.addEventListener("abort", done, { once: true });
+      this.#waiters.add(done);
+    });
+  }
+
+  #forget(): void {
+    let excess = this.#ephemeral - MAX_EPHEMERAL / 2;
+    this.#entries = this.#entries.filter(({ event }) => !event.ephemeral || excess-- <= 0);
+    this.#ephemeral = MAX_EPHEMERAL / 2;
+  }
+}

@@ -1,0 +1,71 @@
+/** Events for clients that ask instead of listening, page by page, waiting for what is still to come. */
+import * as z from "zod";
+import type { SessionEvent } from "../../protocol/event.ts";
+import type { LiveSession } from "../live-session.ts";
+import { type MethodTable, nothing, sessionMethod } from "./method.ts";
+
+const MAX_PAGE = 1_000;
+const MAX_WAIT_MS = 60_000;
+
+const query = () => ({
+  cursor: z.string().optional(),
+  max: z.number().int().min(1).max(MAX_PAGE).default(200),
+  waitMs: z.number().min(0).default(0),
+  types: z.union([z.literal("*"), z.array(z.string()).min(1)]).default("*"),
+  agentScope: z.enum(["primary", "all"]).default("all"),
+  agentIds: z.array(z.string()).min(1).optional(),
+  direction: z.enum(["forward", "backward"]).default("forward"),
+  includeEphemeral: z.boolean().default(true),
+});
+type Query = z.infer<z.ZodObject<ReturnType<typeof query>>>;
+
+export const eventLogMethods: MethodTable = {
+  "session.eventLog.read": sessionMethod(query, async (params, { live, signal }) => {
+    const after = numberOf(live, params.cursor);
+    const matches = matcher(params);
+    const until = performance.now() + Math.min(params.waitMs, MAX_WAIT_MS);
+    const { max, direction } = params;
+    for (;;) {
+      const { events, last, hasMore } = live.window.read({
+        ...(after !== undefined && { after }),
+        ...{ max, direction, matches },
+      });
+      const left = until - performance.now();
+      if (events.length > 0 || left <= 0 || direction === "backward" || signal.aborted) {
+        const cursorStatus = params.cursor !== undefined && after === undefined ? "expired" : "ok";
+        return { events, cursor: cursorOf(live, last), cursorStatus, hasMore };
+      }
+      await live.window.next(left, signal);
+    }
+  }),
+  "session.eventLog.tail": sessionMethod(nothing, (_, { live }) => ({ cursor: cursorOf(live, live.window.last) })),
+  "session.eventLog.registerInterest": sessionMethod(
+    () => ({ eventType: z.string() }),
+    ({ eventType }, { live, connection }) => ({ handle: live.interests.register(eventType, connection) }),
+  ),
+  "session.eventLog.releaseInterest": sessionMethod(
+    () => ({ handle: z.string() }),
+    ({ handle }, { live }) => {
+      live.interests.release(handle);
+      return { success: true };
+    },
+  ),
+};
+
+const cursorOf = (live: LiveSession, number: number): string => `${live.openedAs}|${number}`;
+
+/** Undefined for none, and for one of another life of the session: then reading begins anew. */
+function numberOf(live: LiveSession, cursor: string | undefined): number | undefined {
+  const [life, number] = cursor?.split("|") ?? [];
+  return life === live.openedAs ? Number(number) : undefined;
+}
+
+function matcher(params: Query): (event: SessionEvent) => boolean {
+  const { types, agentScope, agentIds, includeEphemeral } = params;
+  return (event) => {
+    if (types !== "*" && !types.includes(event.type)) return false;
+    if (agentScope === "primary" && event.agentId !== undefined) return false;
+    if (agentIds && !agentIds.includes(event.agentId ?? "")) return false;
+    return includeEphemeral || !event.ephemeral;
+  };
+}

@@ -1,0 +1,80 @@
+/** The folder a session keeps beside its log: files, checkpoints, what was pasted. */
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import * as z from "zod";
+import type { Session } from "../../session/session.ts";
+import { filesFolderOf, listSessionFiles, readSessionFile, writeSessionFile } from "../session-files.ts";
+import { type MethodTable, nothing, sessionMethod } from "./method.ts";
+
+export const workspacesMethods: MethodTable = {
+  "session.workspaces.getWorkspace": sessionMethod(nothing, (_, { session }) => ({
+    workspace: workspaceOf(session),
+    path: session.settings.log.directory,
+  })),
+  "session.workspaces.listFiles": sessionMethod(nothing, async (_, { session }) => ({
+    files: await listSessionFiles(session),
+  })),
+  "session.workspaces.readFile": sessionMethod(
+    () => ({ path: z.string() }),
+    async ({ path }, { session }) => ({ content: await readSessionFile(session, path) }),
+  ),
+  "session.workspaces.createFile": sessionMethod(
+    () => ({ path: z.string(), content: z.string() }),
+    async ({ path, content }, { session }) => {
+      const { isNew } = await writeSessionFile(session, path, content);
+      await session.say("session.workspace_file_changed", { path, operation: isNew ? "create" : "update" });
+    },
+  ),
+  "session.workspaces.listCheckpoints": sessionMethod(nothing, async (_, { session }) => ({
+    checkpoints: await checkpointsOf(session),
+  })),
+  "session.workspaces.readCheckpoint": sessionMethod(
+    () => ({ number: z.number().int() }),
+    async ({ number }, { session }) => {
+      const found = (await checkpointsOf(session)).find((checkpoint) => checkpoint.number === number);
+      return { content: found ? await readFile(join(checkpointFolder(session), found.filename), "utf8") : null };
+    },
+  ),
+  "session.workspaces.saveLargePaste": sessionMethod(
+    () => ({ content: z.string() }),
+    async ({ content }, { session }) => {
+      const filename = `paste-${Date.now()}-${crypto.randomUUID().slice(0, 8)}.txt`;
+      await writeSessionFile(session, filename, content);
+      const filePath = join(filesFolderOf(session), filename);
+      return { saved: { filePath, filename, sizeBytes: Buffer.byteLength(content) } };
+    },
+  ),
+};
+
+/** In the words of the file that lists read. */
+export function workspaceOf(session: Session): object {
+  const { context } = session.settings;
+  const { cwd, gitRoot, repository, branch } = context;
+  const [first, last] = [session.events[0], session.events.at(-1)];
+  return {
+    id: session.id,
+    cwd,
+    ...(gitRoot !== undefined && { git_root: gitRoot }),
+    ...(repository !== undefined && { repository }),
+    ...(branch !== undefined && { branch }),
+    ...((session.name ?? session.title) !== undefined && { name: session.name ?? session.title }),
+    user_named: session.name !== undefined,
+    summary_count: session.events.filter((event) => event.type === "session.compaction_complete").length,
+    ...(first && { created_at: first.timestamp }),
+    ...(last && { updated_at: last.timestamp }),
+  };
+}
+
+const checkpointFolder = (session: Session): string => join(session.settings.log.directory, "checkpoints");
+
+async function checkpointsOf(session: Session): Promise<{ number: number; title: string; filename: string }[]> {
+  const folder = checkpointFolder(session);
+  const names = await readdir(folder).catch(() => []);
+  const numbered = names.filter((name) => /^\d+.*\.md$/.test(name)).sort();
+  return Promise.all(
+    numbered.map(async (filename) => {
+      const [head = ""] = (await readFile(join(folder, filename), "utf8")).split("\n", 1);
+      return { number: Number.parseInt(filename, 10), title: head.replace(/^#\s*/, ""), filename };
+    }),
+  );
+}
