@@ -117,9 +117,9 @@ describe("the state of a session over the contract", () => {
   it("starts, lists, writes to and stops agents by calls", async () => {
     const session = await open();
     expect(await session.rpc.tasks.list()).toEqual({ tasks: [] });
-    await expect(
-      session.rpc.tasks.startAgent({ agentType: "no-such-agent", prompt: "x", name: "x" }),
-    ).rejects.toThrow(/no-such-agent/);
+    await expect(session.rpc.tasks.startAgent({ agentType: "no-such-agent", prompt: "x", name: "x" })).rejects.toThrow(
+      /no-such-agent/,
+    );
     stage.play(says("Found it."), says("Thank you."));
     const idle = new Promise((resolve) => session.on("session.idle", resolve));
     const { agentId } = await session.rpc.tasks.startAgent({
