@@ -40,7 +40,7 @@ export interface ClientTool {
   run(args: unknown, invocation: ToolInvocation): Promise<string | ToolResultObject>;
 }
 
-export interface ToolDefinition<P> {
+interface ToolDefinition<P> {
   readonly description?: string;
   /** A zod schema, which checks and types the arguments, or a JSON schema, which the model is only shown. */
   readonly parameters?: P;
@@ -97,7 +97,7 @@ function invalid(name: string, error: z.ZodError): ToolResultObject {
 }
 
 /** What came back, as the wire takes it. */
-export function resultOf(value: unknown): string | ToolResultObject {
+function resultOf(value: unknown): string | ToolResultObject {
   if (typeof value === "string") return value;
   if (value === undefined || value === null) return "";
   if (isResult(value)) return value;

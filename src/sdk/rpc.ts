@@ -1,7 +1,7 @@
 import type { Request } from "./answers.ts";
 
 /** A method of the contract: what it takes and what it answers. */
-export interface Method<P, R> {
+interface Method<P, R> {
   readonly params: P;
   readonly result: R;
 }
