@@ -1,5 +1,5 @@
 /** Files of a session that its clients may read and write: all in `files/` of its folder, and nowhere else. */
-import { mkdir, readdir, readFile, realpath, stat } from "node:fs/promises";
+import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { nodeDisk, replaceFile } from "../lib/node/disk.ts";
 import { TroupeError } from "../protocol/errors.ts";
@@ -40,7 +40,7 @@ export async function writeSessionFile(session: Session, path: string, content: 
     () => false,
     () => true,
   );
-  await mkdir(dirname(place), { recursive: true, mode: 0o700 });
+  await nodeDisk.mkdir(dirname(place));
   await replaceFile(nodeDisk, place, content);
   return { isNew };
 }
