@@ -5,6 +5,7 @@ import type { Registry } from "../tasks/registry.ts";
 import { isAtRest } from "../tasks/task-state.ts";
 import type { McpTaskCall, McpTasks, McpWork } from "../tools/mcp/background.ts";
 import type { McpTaskStatus } from "../tools/mcp/tasks.ts";
+import type { McpTaskProgress } from "../tools/tasks.ts";
 import { ToolError, type ToolResult } from "../tools/tool.ts";
 import { asToolError } from "./agent-tasks.ts";
 import type { Errand, Errands } from "./errands.ts";
@@ -41,7 +42,12 @@ async function start(
     hasBegun = true;
     announced.abort();
   };
-  const forget = errands.add(key, errandOf(work, { onBegun, onEnd: () => forget() }));
+  let isRun = false;
+  const run: McpWork = (io) => {
+    isRun = true;
+    return work(io);
+  };
+  const forget = errands.add(key, errandOf(run, { onBegun, onEnd: () => forget() }));
   // Notices of an agent's own tasks may come after its last words, so an agent waits for its calls.
   const mode = agentId === undefined ? "background" : "sync";
   const { id, queued } = await registry
@@ -60,6 +66,11 @@ async function start(
       forget();
       throw error;
     });
+  const { underWay } = call;
+  if (underWay) {
+    const rested = registry.wait(id, { timeoutMs: MAX_WAIT_MS }).catch(() => undefined);
+    void rested.then(() => isRun || underWay.dropped());
+  }
   if (mode === "sync") return waitedFor(id, parts, { signal, toolCallId });
   // Ends by abort, too: announced by the server, or stopped with the turn.
   const known = AbortSignal.any([signal, announced.signal]);
@@ -102,6 +113,7 @@ function errandOf(work: McpWork, on: { onBegun(): void; onEnd(): void }): Errand
           onStatus(status) {
             steer = status.steer;
             io.activity(activityOf(status));
+            io.mcpTask(progressOf(status));
             on.onBegun();
           },
           onProgress: (text) => io.activity(text),
@@ -122,8 +134,21 @@ function errandOf(work: McpWork, on: { onBegun(): void; onEnd(): void }): Errand
   };
 }
 
-function activityOf({ status, statusMessage }: McpTaskStatus): string {
-  return statusMessage === undefined ? status : `${status}: ${statusMessage}`;
+function progressOf(status: McpTaskStatus): Omit<McpTaskProgress, "updatedAt"> {
+  const { taskId, status: state, statusMessage: message, progress, total, warning } = status;
+  return {
+    taskId,
+    status: state,
+    ...(message !== undefined && { message }),
+    ...(progress !== undefined && { progress }),
+    ...(total !== undefined && { total }),
+    ...(warning !== undefined && { warning }),
+  };
+}
+
+function activityOf({ status, statusMessage, progress, total }: McpTaskStatus): string {
+  const count = progress === undefined ? "" : ` (${progress}${total === undefined ? "" : `/${total}`})`;
+  return `${statusMessage === undefined ? status : `${status}: ${statusMessage}`}${count}`;
 }
 
 /** The first two sentences are those of an agent in the background. */

@@ -2,13 +2,43 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { calls, says } from "../../src/model/faux/faux-step.ts";
+import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { onStage, resultsOf } from "./stage.ts";
+import { of, onStage, resultsOf, starts } from "./stage.ts";
 
 const server = fileURLToPath(new URL("./task-server.mjs", import.meta.url));
+const making = fileURLToPath(new URL("../mcp/servers/made-tasks.mjs", import.meta.url));
 
 describe("MCP tools that must run as tasks, in a whole session", () => {
+  it("ORC-72 show how far they are: status, words, totals and what got lost, to the model and in lists", async () => {
+    await using folder = await tempFolder();
+    const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
+    const ids: string[] = [];
+    const steps = [
+      calls(["garden-dig", { how: "for ever" }]),
+      async () => {
+        await expect.poll(() => ids.length).toBeGreaterThan(2);
+        return calls(["read_agent", { agent_id: "dig" }]);
+      },
+      calls(["stop_agent", { agent_id: "dig" }]),
+      says("enough"),
+    ];
+    await onStage(steps, { workspace: { mcpServers } }, async ({ session }) => {
+      const seen: object[] = [];
+      session.subscribe(({ type }) => {
+        const { mcpTask } = session.tasks?.view("dig") ?? {};
+        if (mcpTask?.progress !== undefined) ids.push(type);
+        if (mcpTask) seen.push(mcpTask);
+      });
+      await session.sendAndWait({ prompt: "go" });
+      const about = { taskId: "t", updatedAt: expect.any(Number) };
+      expect(seen).toContainEqual({ ...about, status: "working", message: "3 of 7 metres" });
+      expect(seen).toContainEqual({ ...about, status: "working", message: "metres", progress: 4, total: 7 });
+      expect(seen).toContainEqual(expect.objectContaining({ warning: "1 of its answers got lost", total: 7 }));
+      expect(resultsOf(session.events, "read_agent")[0]).toMatch(/server: working \d\/7/);
+    });
+  });
+
   it("ORC-71 ORC-73 are background records with their progress, and end though an answer was lost", async () => {
     await using folder = await tempFolder();
     const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
@@ -59,4 +89,75 @@ describe("MCP tools that must run as tasks, in a whole session", () => {
       });
     },
   );
+});
+
+describe("calls that a server makes tasks of by itself (2026-07-28)", () => {
+  const garden = (log: string) => ({ garden: { command: process.execPath, args: [making, log] } });
+
+  it("ORC-71 ORC-72 go on as background records under an id, and their result is read like an agent's", async () => {
+    await using folder = await tempFolder();
+    const mcpServers = garden(join(folder.path, "log"));
+    const steps = [
+      calls(["garden-dig", { how: "at once" }], ["garden-dig", { how: "deep" }]),
+      says("digging"),
+      calls(["read_agent", { agent_id: "dig" }]),
+      says("dug"),
+    ];
+    await onStage(steps, { workspace: { mcpServers } }, async ({ session }) => {
+      const seen: object[] = [];
+      session.subscribe(() => seen.push(session.tasks?.view("dig")?.mcpTask ?? {}));
+      expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "dug" });
+      const results = resultsOf(session.events, "garden-dig");
+      expect(results.find((text) => text.includes("dug at once"))).toBeDefined();
+      expect(results.find((text) => text.includes("started in background with agent_id: dig."))).toBeDefined();
+      expect(session.tasks?.list()).toHaveLength(1);
+      expect(session.tasks?.get("dig")).toMatchObject({ status: "completed", spec: { kind: "mcp-task" } });
+      expect(seen).toContainEqual(expect.objectContaining({ status: "working", message: "3 of 7 metres, working" }));
+      expect(resultsOf(session.events, "read_agent")[0]).toContain("dug deep");
+    });
+  });
+
+  it("ORC-74 ORC-75 are cancelled over there, take no messages, and tell why they failed", async () => {
+    await using folder = await tempFolder();
+    const log = join(folder.path, "log");
+    const steps = [
+      calls(["garden-dig", { how: "for ever" }]),
+      calls(["write_agent", { agent_id: "dig", message: "faster" }]),
+      calls(["stop_agent", { agent_id: "dig" }]),
+      calls(["garden-dig", { how: "badly" }]),
+      says("stopped"),
+      says("so it is"),
+    ];
+    await onStage(steps, { workspace: { mcpServers: garden(log) } }, async ({ session }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(resultsOf(session.events, "write_agent")[0]).toContain("takes no messages");
+      expect(session.tasks?.view("dig")).toMatchObject({ status: "cancelled" });
+      await expect.poll(() => readFileSync(log, "utf8")).toContain("tasks/cancel t");
+      expect(session.tasks?.get("dig-2")).toMatchObject({
+        status: "failed",
+        error: expect.stringContaining("the spade broke"),
+      });
+    });
+  });
+
+  it("an agent waits for them; a turn that is stopped leaves those of the main agent at work", async () => {
+    await using folder = await tempFolder();
+    const log = join(folder.path, "log");
+    const mcpServers = garden(log);
+    const steps = [
+      starts("a", "general-purpose"),
+      calls(["garden-dig", { how: "for ever" }]),
+      stalls(new Promise(() => undefined), says("never")),
+      of("a", calls(["garden-dig", { how: "deep" }]), says("done")),
+    ];
+    await onStage(steps, { workspace: { mcpServers }, waitForAgentsMs: 0 }, async ({ session, requests }) => {
+      const sent = session.sendAndWait({ prompt: "go" });
+      await expect.poll(() => requests("main").length, { timeout: 5_000 }).toBe(3);
+      expect(requests("a")[1]?.messages.at(-1)?.content).toContain("dug deep");
+      session.abort();
+      expect(await sent).toEqual({ kind: "aborted" });
+      expect(session.tasks?.view("dig-2")).toMatchObject({ status: "running", mode: "background" });
+      expect(readFileSync(log, "utf8")).not.toContain("tasks/cancel");
+    });
+  });
 });

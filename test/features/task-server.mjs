@@ -15,6 +15,13 @@ const tool = {
 const tasks = { cancel: {}, requests: { tools: { call: {} } }, ...(kind === "steer" && { steer: {} }) };
 let asked = 0;
 let wanted = "";
+let token;
+
+/** How far it is, told by its own way and not in an answer. */
+const report = (progress) =>
+  process.stdout.write(
+    `${JSON.stringify({ jsonrpc: "2.0", method: "notifications/progress", params: { progressToken: token, progress, total: 7, message: "metres" } })}\n`,
+  );
 
 const working = { taskId: "t", status: "working", statusMessage: "3 of 7 metres", pollInterval: 100, ttl: null };
 const answers = {
@@ -25,12 +32,14 @@ const answers = {
       serverInfo: { name: "dig", version: "1" },
     }),
   "tools/list": (id) => reply(id, { tools: [tool] }),
-  "tools/call": (id, { arguments: given }) => {
+  "tools/call": (id, { arguments: given, _meta }) => {
     wanted = given.how;
+    token = _meta?.progressToken;
     reply(id, { task: working });
   },
   "tasks/get": (id) => {
     asked++;
+    report(asked);
     // The first answer gets lost; one that is told to dig for ever does.
     if (asked === 1) fail(id);
     else reply(id, wanted === "for ever" || asked < 4 ? working : { ...working, status: "completed" });

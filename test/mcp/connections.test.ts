@@ -165,6 +165,23 @@ describe("MCP connections", () => {
 });
 
 describe("real servers over stdio", () => {
+  it("that make tasks of calls are asked about them, and what they ask meanwhile is answered once", async () => {
+    await using folder = await tempFolder({ log: "" });
+    await using servers = stage();
+    const questions: string[] = [];
+    const server = servers.use(stdioConfig("made-tasks.mjs", [folder.at("log")]), {
+      elicit: async ({ message }) => {
+        questions.push(message);
+        return { action: "accept", content: { metres: 7 } };
+      },
+    });
+    expect(await callFirst(server, { how: "asking" })).toContain(
+      'dug asking {"action":"accept","content":{"metres":7}}',
+    );
+    expect(questions).toEqual(["How deep?"]);
+    await expect(callFirst(server, { how: "badly" })).rejects.toThrow(/the spade broke/);
+  });
+
   it("of the first SDK work, with roots, elicitation, sampling and resources", async () => {
     await using mcp = stage();
     const server = mcp.use(stdioConfig("version-one.mjs"), {

@@ -28,6 +28,7 @@ const call = (client: Client, onStatus: (status: McpTaskStatus) => void = () => 
     timeoutMs: 1_000,
     ttlMs: 60_000,
     signal: new AbortController().signal,
+    messages: { watch: () => ({ token: "t", stop: () => undefined }) },
     onStatus,
   });
 

@@ -5,6 +5,8 @@ export interface CallClock {
   readonly signal: AbortSignal;
   /** The server showed that it works. */
   touch(): void;
+  /** It may take as long as this in all, if that is more. */
+  extend(totalMs: number): void;
   /** Stands still until the work is done. */
   pauseFor<T>(work: () => Promise<T>): Promise<T>;
   stop(): void;
@@ -19,6 +21,7 @@ export class CallTimeout extends Error {
 
 export function callClock({ silenceMs, totalMs }: { silenceMs: number; totalMs: number }): CallClock {
   const controller = new AbortController();
+  let total = totalMs;
   let left = totalMs;
   let since = performance.now();
   let pauses = 0;
@@ -34,7 +37,7 @@ export function callClock({ silenceMs, totalMs }: { silenceMs: number; totalMs: 
     clearTimeout(timer);
     const isLast = left <= silenceMs;
     const reason =
-      isLast && totalMs > silenceMs ? `did not end within ${totalMs / 1000} s` : `was silent for ${silenceMs / 1000} s`;
+      isLast && total > silenceMs ? `did not end within ${total / 1000} s` : `was silent for ${silenceMs / 1000} s`;
     timer = setTimeout(() => controller.abort(new CallTimeout(reason)), Math.max(0, Math.min(silenceMs, left)));
   }
 
@@ -45,6 +48,12 @@ export function callClock({ silenceMs, totalMs }: { silenceMs: number; totalMs: 
       if (pauses > 0 || controller.signal.aborted) return;
       spend();
       run();
+    },
+    extend(wanted) {
+      if (wanted <= total) return;
+      left += wanted - total;
+      total = wanted;
+      this.touch();
     },
     async pauseFor(work) {
       if (pauses++ === 0) {

@@ -4,9 +4,10 @@ import type { Json } from "../../lib/json.ts";
 import { ToolError } from "../tool.ts";
 import { cleanLine } from "./bounds.ts";
 import { type CallClock, CallTimeout, callClock, LIBRARY_MS } from "./call-clock.ts";
-import type { AskingCall, McpAnswerers } from "./requests.ts";
+import { type AskingCall, answerInput, type McpAnswerers } from "./requests.ts";
 import type { McpServerConfig, McpToolDefinition } from "./server.ts";
-import { callAsTask, type McpTaskStatus } from "./tasks.ts";
+import type { TaskMessages } from "./task-messages.ts";
+import { callAsTask, followTask, type McpTaskStatus } from "./tasks.ts";
 
 export interface McpCall {
   readonly definition: McpToolDefinition;
@@ -22,6 +23,7 @@ export interface McpCall {
 /** What a connection lends to a call. */
 export interface CallPlace {
   readonly client: Client;
+  readonly tasks: TaskMessages;
   readonly config: McpServerConfig;
   readonly answerers: McpAnswerers;
   diagnosis(): string;
@@ -41,17 +43,16 @@ export async function callTool(place: CallPlace, call: McpCall): Promise<CallToo
   const totalMs = isTask ? Math.max(TASK_TOTAL_MS, config.timeoutMs) : config.timeoutMs * PROGRESS_FACTOR;
   const clock = callClock({ silenceMs: config.timeoutMs, totalMs });
   const signal = AbortSignal.any([call.signal, clock.signal]);
-  const end = place.begin({
+  const asking: AskingCall = {
     toolCallId: call.toolCallId,
     answerers: place.answerers,
     signal,
     whileAsking: (work) => clock.pauseFor(work),
-  });
+  };
+  const end = place.begin(asking);
+  const under = { call, clock, signal, asking };
   try {
-    return await Promise.race([
-      isTask ? asTask(place, { call, clock, signal, totalMs }) : plainly(place, { call, clock, signal }),
-      ended(signal),
-    ]);
+    return await Promise.race([isTask ? asTask(place, under, totalMs) : plainly(place, under), ended(signal)]);
   } catch (error) {
     throw await worded(error, { place, call, clock });
   } finally {
@@ -64,35 +65,64 @@ interface Under {
   readonly call: McpCall;
   readonly clock: CallClock;
   readonly signal: AbortSignal;
+  readonly asking: AskingCall;
 }
 
-function plainly({ client }: CallPlace, { call, clock, signal }: Under): Promise<CallToolResult> {
+async function plainly(place: CallPlace, under: Under): Promise<CallToolResult> {
+  const { call, clock, signal, asking } = under;
+  const { client, config, tasks } = place;
   const { name, inputSchema } = call.definition;
-  return client.callTool(paramsOf(call), {
+  const result = await client.callTool(paramsOf(call), {
     signal,
     timeout: LIBRARY_MS,
     onprogress: progressReader(call, clock),
     toolDefinition: { name, inputSchema: { ...inputSchema, type: "object" } },
   });
+  const made = tasks.taskIn(result);
+  if (made === undefined) return result;
+  clock.extend(TASK_TOTAL_MS);
+  return asResult(
+    await followTask({
+      client,
+      first: made,
+      timeoutMs: config.timeoutMs,
+      signal,
+      onStatus: statusTold(under),
+      answer: (input) => answerInput(input, { call: asking, serverName: config.name }),
+    }),
+  );
 }
 
-async function asTask(
-  { client, config }: CallPlace,
-  { call, clock, signal, totalMs }: Under & { totalMs: number },
-): Promise<CallToolResult> {
+async function asTask({ client, config, tasks }: CallPlace, under: Under, totalMs: number): Promise<CallToolResult> {
+  return asResult(
+    await callAsTask({
+      client,
+      params: paramsOf(under.call),
+      timeoutMs: config.timeoutMs,
+      ttlMs: totalMs,
+      signal: under.signal,
+      messages: tasks,
+      onStatus: statusTold(under),
+    }),
+  );
+}
+
+const statusTold = ({ call, clock }: Under) => {
+  let shownAt = Number.NEGATIVE_INFINITY;
+  let last: McpTaskStatus["status"] | undefined;
+  return (status: McpTaskStatus): void => {
+    clock.touch();
+    // A change is told at once; how far it is only now and then.
+    if (status.status === last && performance.now() - shownAt < PROGRESS_EVERY_MS) return;
+    shownAt = performance.now();
+    last = status.status;
+    call.onTask?.(status);
+    if (status.statusMessage !== undefined) call.onProgress?.(status.statusMessage);
+  };
+};
+
+async function asResult(result: unknown): Promise<CallToolResult> {
   const { isCallToolResult } = await import("@modelcontextprotocol/client");
-  const result = await callAsTask({
-    client,
-    params: paramsOf(call),
-    timeoutMs: config.timeoutMs,
-    ttlMs: totalMs,
-    signal,
-    onStatus(status) {
-      clock.touch();
-      call.onTask?.(status);
-      if (status.statusMessage !== undefined) call.onProgress?.(status.statusMessage);
-    },
-  });
   if (!isCallToolResult(result)) throw new Error("the task ended with something that is no result");
   return result;
 }

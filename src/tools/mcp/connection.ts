@@ -131,9 +131,9 @@ export class Connection {
       this.#calls.add(asking);
       return () => this.#calls.delete(asking);
     };
-    const { client, diagnosis } = live;
+    const { client, tasks, diagnosis } = live;
     try {
-      return await callTool({ client, diagnosis, config: this.#options.config, answerers: user, begin }, call);
+      return await callTool({ client, tasks, diagnosis, config: this.#options.config, answerers: user, begin }, call);
     } catch (error) {
       if (!(error instanceof ToolError) || !(await isUnauthorized(error.cause))) throw error;
       await this.#drop(live);

@@ -12,6 +12,7 @@ import { httpPlace } from "./http-place.ts";
 import { answerRequests, capabilitiesFor, type RequestsOptions } from "./requests.ts";
 import type { McpServerConfig, McpStdioTransport } from "./server.ts";
 import { StdioTransport } from "./stdio-transport.ts";
+import { TaskMessages } from "./task-messages.ts";
 
 type McpAuthProvider = AuthProvider | OAuthClientProvider;
 
@@ -50,6 +51,7 @@ export interface OpenRequest {
 
 export interface Opened {
   readonly client: Client;
+  readonly tasks: TaskMessages;
   readonly isLegacy: boolean;
   /** Resolves when the connection is gone, whoever ended it. */
   readonly closed: Promise<void>;
@@ -101,7 +103,16 @@ async function attempt(request: OpenRequest, isLegacy: boolean): Promise<Opened>
     signal.throwIfAborted();
     await Promise.race([client.connect(carrier.transport, { timeout: LIBRARY_MS, signal }), aborted(signal)]);
     const era = client.getProtocolEra();
-    return { client, isLegacy: era === "legacy", closed, diagnosis: carrier.diagnosis, close: () => carrier.close() };
+    const tasks = new TaskMessages();
+    tasks.listen(carrier.transport);
+    return {
+      client,
+      tasks,
+      isLegacy: era === "legacy",
+      closed,
+      diagnosis: carrier.diagnosis,
+      close: () => carrier.close(),
+    };
   } catch (cause) {
     const wasKilled = !isLegacy && carrier.endedByItself() && !signal.aborted;
     await carrier.close();

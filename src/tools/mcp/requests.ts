@@ -5,6 +5,7 @@
 import type { Client, ClientCapabilities, ElicitResult } from "@modelcontextprotocol/client";
 import { isObject } from "../../lib/json.ts";
 import { cleanText, jsonProblem } from "./bounds.ts";
+import { TASKS_EXTENSION } from "./tasks.ts";
 
 type McpElicitation = { readonly serverName: string; readonly toolCallId?: string; readonly message: string } & (
   | { readonly mode: "form"; readonly requestedSchema: object }
@@ -67,6 +68,7 @@ export function capabilitiesFor({ offers, roots }: Pick<RequestsOptions, "offers
     ...(roots.length > 0 && { roots: {} }),
     ...(offers.elicit && { elicitation: { form: {}, url: {} } }),
     ...(offers.sample && { sampling: {} }),
+    extensions: { [TASKS_EXTENSION]: {} },
   };
 }
 
@@ -93,6 +95,17 @@ export async function answerRequests(client: Client, options: RequestsOptions): 
     client.setRequestHandler("sampling/createMessage", ({ params }) =>
       ask((call) => sampled(params, { call, serverName: options.serverName })),
     );
+}
+
+/** One question of a task, on behalf of the call it was made of. */
+export async function answerInput(
+  { method, params }: { readonly method: string; readonly params?: unknown },
+  asked: Asked,
+): Promise<unknown> {
+  const { whileAsking } = asked.call;
+  if (method === "elicitation/create") return whileAsking(() => elicited(params, asked));
+  if (method === "sampling/createMessage") return whileAsking(() => sampled(params, asked));
+  throw new Error(`The server asked for ${cleanText(method, 100)}, which is not offered.`);
 }
 
 interface Asked {

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { isObject, type Json } from "../../lib/json.ts";
 import { type BoundCall, type Tool, type ToolContext, ToolError, type ToolResult } from "../tool.ts";
 import { PERSON_TIMEOUT_MS } from "../user.ts";
-import type { McpWork } from "./background.ts";
+import { type McpWork, untilTask } from "./background.ts";
 import { cleanLine, cleanText } from "./bounds.ts";
 import type { McpServer } from "./connections.ts";
 import { modelNames } from "./names.ts";
@@ -117,8 +117,11 @@ async function run(offer: Offer, given: Record<string, Json>, context: ToolConte
     });
     return toToolResult(result, { config: server.config, toolName: definition.name });
   };
-  if (definition.taskSupport === "required" && context.mcpTasks) return context.mcpTasks.start(info, work, signal);
-  return work({ signal, onProgress: (text) => context.progress(text), onStatus: () => undefined });
+  const { mcpTasks } = context;
+  const foreground = { signal, onProgress: (text: string) => context.progress(text) };
+  if (!mcpTasks) return work({ ...foreground, onStatus: () => undefined });
+  if (definition.taskSupport === "required") return mcpTasks.start(info, work, signal);
+  return untilTask(work, foreground, (rest, underWay) => mcpTasks.start({ ...info, underWay }, rest, signal));
 }
 
 /** What the server lists now must be what the model was shown, and what the person approved. */
