@@ -1,5 +1,6 @@
 import { clip, plural } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
+import { RESULT } from "./cards.ts";
 import { isBusy, type Member, type Tree } from "./tree.ts";
 
 /** What became of agents, as plain lines; `tree` knows of the event already. */
@@ -7,6 +8,11 @@ export function agentLine(event: SessionEvent, tree: Tree): string | undefined {
   if (event.type === "subagent.started") {
     const member = tree.get(event.agentId);
     return member && `${nameOf(member)} started: ${clip(member.description, 100)}`;
+  }
+  if (event.type === "troupe.subagent_step") {
+    const member = tree.get(event.agentId);
+    const result = event.data.stepId === RESULT ? member?.card?.result : undefined;
+    return member && result && `${nameOf(member)} ${result.status}: ${clip(result.summary, 200)}`;
   }
   if (event.type !== "troupe.task_state") return undefined;
   const { from, to, taskId } = event.data;

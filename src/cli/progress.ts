@@ -2,7 +2,8 @@ import { clip, plural, sanitiseLine } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { agentLine, CallEnds, nameOf } from "./agent-lines.ts";
 import { screen, type Terminal } from "./screen.ts";
-import { seconds, Tree, toolText, treeLines } from "./tree.ts";
+import { Tree, toolText } from "./tree.ts";
+import { seconds, treeLines } from "./tree-lines.ts";
 
 export interface Progress {
   show(event: SessionEvent): void;
@@ -60,9 +61,14 @@ export function progress(options: ProgressOptions): Progress {
   const redraw = (): void => {
     if (doing !== "") drawn?.change();
   };
+  const collect = (): void => {
+    if (doing !== "") drawn?.collect();
+  };
   const draw = (text: string): void => {
+    const isNew = text !== doing;
     doing = text;
-    redraw();
+    if (isNew) redraw();
+    else collect();
   };
   const waiting = (): void => {
     const busy = tree.busy;
@@ -87,7 +93,7 @@ export function progress(options: ProgressOptions): Progress {
     }
   };
   const showAgent = (event: SessionEvent) => {
-    if (live) return redraw();
+    if (live) return collect();
     if (event.type === "tool.execution_start") return line(`${event.agentId}: ${toolText(event.data)}`);
     const text = agentLine(event, tree);
     if (text !== undefined) line(text);

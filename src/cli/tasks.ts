@@ -86,17 +86,20 @@ function table(tasks: readonly KeptTask[], now: number): string {
     task.agentType,
     stateText(task),
     plural(task.turns, "turn"),
+    plural(task.toolCalls, "tool"),
     `${task.tokens.toLocaleString("en-US")} tokens`,
     task.costUsd === null ? "?" : `$${task.costUsd.toFixed(4)}`,
     age(now - task.createdAt),
-    clip(task.description, 60),
+    clip(isEnded(task) || task.intent === undefined ? task.description : `${task.description}: ${task.intent}`, 80),
   ]);
-  const widths = [0, 1, 2, 3, 4, 5, 6].map((column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
+  const widths = [0, 1, 2, 3, 4, 5, 6, 7].map((column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
   return cells
     .map((row) => row.map((cell, column) => sanitiseLine(cell).padEnd(widths[column] ?? 0)).join("  "))
     .map((line) => `${line.trimEnd()}\n`)
     .join("");
 }
+
+const isEnded = ({ status }: KeptTask): boolean => ["completed", "failed", "cancelled"].includes(status);
 
 /** The reason where the state alone does not say it. */
 function stateText({ status, reason }: KeptTask): string {
@@ -130,6 +133,7 @@ function reportText({ task, turns, error }: KeptReport): string {
     ["parent", task.parentId ?? "the main agent"],
     ["model", task.model],
     ["used", `${plural(task.toolCalls, "tool")}, ${task.tokens.toLocaleString("en-US")} tokens`],
+    ["intent", task.intent],
     ["worktree", task.worktree],
   ];
   const head = facts.flatMap(([key, value]) => (value === undefined ? [] : [`${key.padEnd(9)} ${value}`]));

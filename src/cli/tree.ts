@@ -1,9 +1,11 @@
 /**
- * Who is at work, as a tree of lines: a fold over events and its drawing, both without a terminal. Times are those of
- * the caller's clock, in milliseconds.
+ * Who is at work: a fold over events, without a terminal; `tree-lines` draws it. Times are those of the caller's clock, in
+ * milliseconds.
  */
-import { sanitiseLine } from "../lib/text.ts";
+import { clip } from "../lib/text.ts";
 import type { EventData, SessionEvent } from "../protocol/event.ts";
+import { type Card, withStep } from "./cards.ts";
+import { clipColumns } from "./columns.ts";
 
 type Status = EventData<"troupe.task_state">["to"];
 type Reason = NonNullable<EventData<"troupe.task_state">["reason"]>;
@@ -20,6 +22,10 @@ export interface Member {
   startedAt: number;
   endedAt: number | undefined;
   lastTool: string;
+  /** What it last said it was about to do. */
+  intent: string;
+  /** Of a coordinated worker. */
+  card: Card | undefined;
   /** Set while something it asked for does not come. */
   waitingFor: string | undefined;
   /** A call of its parent waits for its answer. */
@@ -44,8 +50,15 @@ interface Spent {
 
 const nothing: Spent = { tools: 0, tokens: 0, costUsd: 0 };
 
+/** A line of the tree: someone, or what heads the workers of one message. */
+export type Row =
+  | { readonly kind: "member"; readonly member: Member; readonly depth: number }
+  | { readonly kind: "group"; readonly members: readonly Member[]; readonly depth: number };
+
 export class Tree {
   readonly #members = new Map<string, Member>();
+  /** How many messages each coordinator has had. */
+  readonly #messages = new Map<string | undefined, number>();
 
   /** `past`: what an earlier process did, which is known and not shown. */
   apply(event: SessionEvent, at: number, era: Era = "now") {
@@ -63,6 +76,14 @@ export class Tree {
           const { inputTokens, outputTokens, costUsd } = event.data;
           member.spent = added(member.spent, { tools: 0, tokens: inputTokens + outputTokens, costUsd });
         });
+      case "troupe.subagent_step":
+        return this.#with(event.agentId, (member) => {
+          const group = this.#messages.get(member.parentId) ?? 0;
+          member.card = withStep(member.card ?? { title: member.description, group, steps: new Map() }, event.data);
+        });
+      case "user.message":
+        this.#messages.set(event.agentId, (this.#messages.get(event.agentId) ?? 0) + 1);
+        return this.#with(event.agentId, (member) => act(member, event));
       default:
         return this.#with(event.agentId, (member) => act(member, event));
     }
@@ -83,22 +104,41 @@ export class Tree {
     return true;
   }
 
-  /** Everyone who was at work in this process, each before those it started. */
-  walk(): readonly { readonly member: Member; readonly depth: number }[] {
-    const rows: { member: Member; depth: number }[] = [];
+  /** Everyone who was at work in this process, each before those it started; workers below what heads their group. */
+  walk(): readonly Row[] {
+    const rows: Row[] = [];
     const below = new Map<string | undefined, Member[]>();
     for (const member of this.#members.values()) {
       const parent = this.#members.has(member.parentId ?? "") ? member.parentId : undefined;
-      below.set(parent, [...(below.get(parent) ?? []), member]);
+      const siblings = below.get(parent);
+      if (siblings) siblings.push(member);
+      else below.set(parent, [member]);
     }
     const visit = (parent: string | undefined, depth: number): void => {
-      for (const member of below.get(parent) ?? []) {
-        if (!member.isPast) rows.push({ member, depth });
-        visit(member.id, member.isPast ? depth : depth + 1);
+      const grouped = new Set<number>();
+      const one = (member: Member, level: number): void => {
+        if (!member.isPast) rows.push({ kind: "member", member, depth: level });
+        visit(member.id, member.isPast ? level : level + 1);
+      };
+      const children = below.get(parent) ?? [];
+      for (const member of children) {
+        const group = member.isPast ? undefined : member.card?.group;
+        if (group === undefined) one(member, depth);
+        else if (!grouped.has(group)) {
+          grouped.add(group);
+          const members = children.filter(({ card, isPast }) => card?.group === group && !isPast);
+          rows.push({ kind: "group", members, depth });
+          for (const worker of members) one(worker, depth + 1);
+        }
       }
     };
     visit(undefined, 0);
     return rows;
+  }
+
+  /** Whether its card belongs to what its coordinator is at now. */
+  isCurrent({ card, parentId }: Member): boolean {
+    return card !== undefined && card.group === (this.#messages.get(parentId) ?? 0);
   }
 
   /** How many agents a call of the main agent waits for. */
@@ -129,6 +169,8 @@ export class Tree {
       startedAt: at,
       endedAt: undefined,
       lastTool: "",
+      intent: "",
+      card: undefined,
       waitingFor: undefined,
       isAwaited: data.mode === "sync",
       began,
@@ -154,6 +196,7 @@ export class Tree {
       } else {
         member.endedAt ??= at;
         member.lastTool = "";
+        member.intent = "";
       }
     });
   }
@@ -165,137 +208,6 @@ export class Tree {
 }
 
 export const isBusy = ({ status }: Pick<Member, "status">): boolean => status === "queued" || status === "running";
-
-export interface Drawing {
-  readonly now: number;
-  /** In columns. */
-  readonly width: number;
-  readonly rows: number;
-  readonly colour: boolean;
-}
-
-/** The lines of a terminal: the main agent, those at work, and how many are done. Never more or wider than asked. */
-export function treeLines(main: string, tree: Tree, drawing: Drawing): string[] {
-  const all = tree.walk();
-  const shown = chosen(all, drawing.rows - 2);
-  const hidden = all.filter((row) => !shown.includes(row)).map(({ member }) => member);
-  const lines = shown.map((row, index) => memberLine(row, { tree, drawing, branch: branchOf(shown, index) }));
-  const rest = restText(hidden);
-  const count = rest === "" ? [] : [[{ text: `  ${rest}`, style: "dim" } as const]];
-  return [[{ text: `… ${main}`, style: "plain" } as const], ...lines, ...count]
-    .slice(0, Math.max(1, drawing.rows))
-    .map((segments) => paint(segments, drawing));
-}
-
-type Row = ReturnType<Tree["walk"]>[number];
-
-/** Those at work first; the idle as far as there is room. Whoever ended is only counted. */
-function chosen(all: readonly Row[], room: number): readonly Row[] {
-  const living = all.filter(({ member }) => isBusy(member) || member.status === "idle");
-  if (living.length <= room) return living;
-  return living.filter(({ member }) => isBusy(member)).slice(0, Math.max(0, room));
-}
-
-function restText(hidden: readonly Member[]): string {
-  const count = (what: string, is: (member: Member) => boolean): string[] => {
-    const found = hidden.filter(is).length;
-    return found === 0 ? [] : [`${found} ${what}`];
-  };
-  return [
-    ...count("more at work", isBusy),
-    ...count("idle", ({ status }) => status === "idle"),
-    ...count("finished", ({ status }) => status === "completed"),
-    ...count("failed", ({ status }) => status === "failed"),
-    ...count("stopped", ({ status }) => status === "cancelled"),
-  ].join(", ");
-}
-
-function branchOf(rows: readonly Row[], index: number): string {
-  const { depth = 0 } = rows[index] ?? {};
-  const rails = Array.from({ length: depth }, (_, level) => (goesOn(rows, index, level) ? "│ " : "  "));
-  return `${rails.join("")}${goesOn(rows, index, depth) ? "├ " : "└ "}`;
-}
-
-/** Whether a later row hangs on the same rail. */
-function goesOn(rows: readonly Row[], index: number, level: number): boolean {
-  for (const { depth } of rows.slice(index + 1)) {
-    if (depth < level) return false;
-    if (depth === level) return true;
-  }
-  return false;
-}
-
-interface Segment {
-  readonly text: string;
-  readonly style: "plain" | "name" | "good" | "wait" | "dim";
-}
-
-function memberLine({ member }: Row, how: { tree: Tree; drawing: Drawing; branch: string }): Segment[] {
-  const { tree, drawing, branch } = how;
-  const waits = tree.waitOf(member);
-  const elapsed = isBusy(member) ? ` ${seconds(drawing.now - member.startedAt)}` : "";
-  const state = waits === undefined ? member.status : `waiting for ${waits}`;
-  const { tokens, costUsd } = member.spent;
-  const head: Segment[] = [
-    { text: branch, style: "dim" },
-    { text: member.id, style: "name" },
-    { text: ` (${member.agentType}) `, style: "plain" },
-    { text: `${state}${elapsed}`, style: waits === undefined && isBusy(member) ? "good" : "wait" },
-  ];
-  const numbers = [
-    tokens > 0 ? ` · ${tokens.toLocaleString("en-US")} tokens` : "",
-    costUsd ? ` · $${costUsd.toFixed(4)}` : "",
-  ].join("");
-  const taken = [...head.map(({ text }) => text), numbers].reduce(
-    (sum, text) => sum + columnsOf(sanitiseLine(text)),
-    0,
-  );
-  // A long command must not push what it costs from the screen.
-  const room = Math.max(MIN_TOOL_COLUMNS, drawing.width - taken - 3);
-  const tool = member.lastTool === "" ? "" : ` · ${clipColumns(sanitiseLine(member.lastTool), room)}`;
-  return [...head, { text: `${tool}${numbers}`, style: "dim" }];
-}
-
-const MIN_TOOL_COLUMNS = 12;
-
-const codes = { plain: "", name: "1", good: "32", wait: "33", dim: "2" } as const;
-
-/** Foreign words cannot drive the terminal, and no line is wider than the screen, so that it can be drawn over. */
-function paint(segments: readonly Segment[], { width, colour }: Drawing): string {
-  let left = width;
-  let line = "";
-  for (const { text, style } of segments) {
-    const safe = clipColumns(sanitiseLine(text), left);
-    left -= columnsOf(safe);
-    line += colour && codes[style] && safe !== "" ? `\u001b[${codes[style]}m${safe}\u001b[0m` : safe;
-  }
-  return line;
-}
-
-/** At least as many columns as a terminal needs for it. */
-export function columnsOf(text: string): number {
-  let columns = 0;
-  for (const character of text) columns += widthOf(character.codePointAt(0) ?? 0);
-  return columns;
-}
-
-/** From here on characters may be wide; dashes, quotes, arrows and lines of a drawing are not. */
-const widthOf = (point: number): number => (point < 0x1100 || (point >= 0x2010 && point < 0x25a0) ? 1 : 2);
-
-function clipColumns(text: string, width: number): string {
-  if (columnsOf(text) <= width) return text;
-  if (width < 1) return "";
-  let kept = "";
-  let left = width - 1;
-  for (const character of text) {
-    left -= widthOf(character.codePointAt(0) ?? 0);
-    if (left < 0) break;
-    kept += character;
-  }
-  return `${kept}…`;
-}
-
-export const seconds = (milliseconds: number): string => `${Math.max(0, Math.round(milliseconds / 1000))} s`;
 
 /** The one argument that tells most: a path, a pattern, else the first. */
 export function toolText(data: EventData<"tool.execution_start">): string {
@@ -312,6 +224,10 @@ function argumentText(value: unknown): string {
 function act(member: Member, event: SessionEvent): void {
   member.waitingFor = waitBegunBy(event);
   if (event.type === "tool.execution_start") member.lastTool = toolText(event.data);
+  if (event.type === "assistant.message" && (event.data.toolRequests ?? []).length > 0) {
+    const [first = ""] = event.data.content.trim().split("\n");
+    if (first !== "") member.intent = clip(first, 200);
+  }
   if (event.type === "tool.execution_complete") {
     member.spent = added(member.spent, { tools: 1, tokens: 0, costUsd: 0 });
   }

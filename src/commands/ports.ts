@@ -62,6 +62,7 @@ export interface TaskEntry {
   readonly elapsedMs: number;
   readonly toolCalls: number;
   readonly tokens: number;
+  readonly intent?: string;
   readonly lastActivity?: string;
   readonly waitingFor?: string;
 }

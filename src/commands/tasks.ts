@@ -43,6 +43,7 @@ function line(entry: TaskEntry): string {
     shown(status, 40),
     duration(elapsedMs),
     `${toolCalls} calls, ${tokens} tokens`,
+    ...(entry.intent === undefined ? [] : [shown(entry.intent, 80)]),
     ...(now === undefined ? [] : [shown(now, 80)]),
   ];
   return `${shown(id, 80)}  ${facts.join(" · ")}  ${shown(description, 100)}`.trimEnd();

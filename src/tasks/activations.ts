@@ -120,6 +120,10 @@ export class Activations {
         activity: (message) => {
           live.activity = { message: message.slice(0, 200), timestamp: options.stamp.now() };
         },
+        mcpTask: (known) => {
+          live.mcpTask = { ...known, updatedAt: options.stamp.now() };
+          options.onChange();
+        },
       });
       return end.kind === "answered" && end.response.trim() === "" ? { kind: "empty" } : end;
     } catch (error) {

@@ -1,4 +1,5 @@
 import { setMaxListeners } from "node:events";
+import type { McpTaskProgress } from "../tools/tasks.ts";
 import type { Activity } from "./task-record.ts";
 
 /** What of a task cannot be stored: it lives in one process. */
@@ -15,6 +16,7 @@ export interface Live {
   /** Its runner may hold something. */
   isHolding: boolean;
   activity: Activity | undefined;
+  mcpTask: McpTaskProgress | undefined;
   waitingFor: string | undefined;
 }
 
@@ -39,6 +41,7 @@ export class Lives {
       isWaking: false,
       isHolding: false,
       activity: undefined,
+      mcpTask: undefined,
       waitingFor: undefined,
     };
     this.#lives.set(id, made);

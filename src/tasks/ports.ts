@@ -1,5 +1,6 @@
 import type { Stamp } from "../lib/stamp.ts";
 import type { SessionEvent } from "../protocol/event.ts";
+import type { McpTaskProgress } from "../tools/tasks.ts";
 import type { JournalPorts } from "./journal.ts";
 import type { Notice } from "./notices.ts";
 import type { SlotLimits } from "./slots.ts";
@@ -29,6 +30,8 @@ export interface TurnPorts {
   readonly signal: AbortSignal;
   /** What it does at the moment, for who watches. */
   activity(text: string): void;
+  /** What is known now of a call that an MCP server works on. */
+  mcpTask(known: Omit<McpTaskProgress, "updatedAt">): void;
 }
 
 export interface TaskLimits extends SlotLimits {

@@ -21,6 +21,7 @@ import { Starting } from "./starting.ts";
 import { stopTasks } from "./stopping.ts";
 import { TaskFold } from "./task-fold.ts";
 import type { TaskMessage, TaskRecord, TaskUsage } from "./task-record.ts";
+import { snapshotOf, type TaskSnapshot } from "./task-snapshot.ts";
 import { isAtRest, isFinal } from "./task-state.ts";
 import { isInScope, type Relation, relationOf, usageOf, viewOf, wholeTurn } from "./task-view.ts";
 import { Waiters } from "./waiters.ts";
@@ -219,6 +220,12 @@ export class Registry {
   view(id: string, viewer?: string): TaskView | undefined {
     const task = this.#fold.get(id);
     return task && this.#view(task, viewer);
+  }
+
+  /** The whole record, for programs. Answers that are kept in files are named by them: `report` has the words. */
+  snapshot(id: string): TaskSnapshot | undefined {
+    const task = this.#fold.get(id);
+    return task && snapshotOf(task, { live: this.#lives.get(id), abort: () => this.cancel(id) });
   }
 
   /** Everything the task answered, whole, without asking any model. */

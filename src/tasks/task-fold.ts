@@ -90,7 +90,7 @@ export class TaskFold {
       if (agentId !== undefined) this.#act(event, data.toolName);
       return this.#with(agentId, (record) => {
         const intent = data.toolName === "report_intent" ? intentOf(data.arguments) : undefined;
-        if (intent !== undefined) record.latestIntent = clip(intent, MAX_ACTIVITY_CHARACTERS);
+        if (intent !== undefined) record.latestIntent = intentIn(intent);
       });
     },
     "tool.execution_complete": (event) => {
@@ -100,8 +100,11 @@ export class TaskFold {
       return this.#callEnded(event);
     },
     "assistant.message": (event) => {
-      if (event.data.content.trim() !== "") this.#act(event, event.data.content);
+      const { content, toolRequests = [] } = event.data;
+      if (content.trim() !== "") this.#act(event, content);
       this.#with(event.agentId, (record) => {
+        // Who says something and then acts says what for.
+        if (content.trim() !== "" && toolRequests.length > 0) record.latestIntent = intentIn(content);
         if (event.data.model !== undefined) record.model = event.data.model;
       });
       return [];
@@ -263,6 +266,11 @@ function addTurn(record: Growing, data: EventData<"troupe.task_state">, number: 
 }
 
 const callKey = (agentId: string | undefined, toolCallId: string): string => JSON.stringify([agentId, toolCallId]);
+
+function intentIn(words: string): string {
+  const [first = ""] = words.trim().split("\n");
+  return clip(first.trim(), MAX_ACTIVITY_CHARACTERS);
+}
 
 function intentOf(args: unknown): string | undefined {
   const intent = typeof args === "object" && args !== null && "intent" in args ? args.intent : undefined;

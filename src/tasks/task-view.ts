@@ -74,10 +74,12 @@ export function viewOf(task: TaskRecord, { fold, live, viewer, now, waitingFor }
     toolCalls: usage.toolCalls,
     tokens: usage.inputTokens + usage.outputTokens,
     costUsd: usage.costUsd,
+    ...(task.latestIntent !== undefined && { intent: task.latestIntent }),
     ...(last && { lastActivity: last.message }),
     quietMs: isFinal(task.status) ? 0 : since(now, lastAt),
     ...(waitingFor !== undefined && { waitingFor }),
     unreadMessages: task.messages.length,
+    ...(live?.mcpTask && { mcpTask: live.mcpTask }),
     ...(spec.worktree !== undefined && { worktree: ownTree(spec.worktree, task.id) }),
   };
 }

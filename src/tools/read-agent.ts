@@ -16,7 +16,7 @@ import {
   tasksOf,
 } from "./agent-text.ts";
 import description from "./read-agent.md";
-import type { TaskReport, TaskView } from "./tasks.ts";
+import type { McpTaskProgress, TaskReport, TaskView } from "./tasks.ts";
 import { defineTool } from "./tool.ts";
 
 const DEFAULT_WAIT_SECONDS = 30;
@@ -110,6 +110,8 @@ function workingText(report: TaskReport, asked: Asked): string {
     `tokens: ${task.tokens}`,
     `cost: ${cost(task.costUsd)}`,
     ...(task.model === undefined ? [] : [`model: ${line(task.model)}`]),
+    ...(task.intent === undefined ? [] : [`intent: ${line(task.intent)}`]),
+    ...(task.mcpTask === undefined ? [] : [mcpText(task.mcpTask)]),
     ...(task.lastActivity === undefined
       ? []
       : [`last activity: ${line(task.lastActivity)} (${age(task.quietMs)} ago)`]),
@@ -118,6 +120,11 @@ function workingText(report: TaskReport, asked: Asked): string {
   const soFar = turns.length === 0 ? "" : `\n\n${labelledTurns(turns)}`;
   const advice = task.mode === "background" ? "\nYou will be notified when it ends; no need to ask again." : "";
   return `Agent is ${state}${waited}. ${header(task)}, ${facts}${remark(report)}${advice}${soFar}`;
+}
+
+function mcpText({ status, progress, total, warning }: McpTaskProgress): string {
+  const count = progress === undefined ? "" : ` ${progress}${total === undefined ? "" : `/${total}`}`;
+  return `server: ${line(status)}${count}${warning === undefined ? "" : ` (${line(warning)})`}`;
 }
 
 /** What else the reader must know. */

@@ -48,6 +48,8 @@ export interface TaskView {
   readonly tokens: number;
   /** Null when the price is not known. */
   readonly costUsd: number | null;
+  /** What it last said it was about to do. */
+  readonly intent?: string;
   /** The last thing it did, and how long ago. */
   readonly lastActivity?: string;
   readonly quietMs: number;
@@ -55,6 +57,20 @@ export interface TaskView {
   readonly waitingFor?: string;
   readonly unreadMessages: number;
   readonly worktree?: string;
+  /** Of a call that an MCP server takes only as a task, while it is under way. */
+  readonly mcpTask?: McpTaskProgress;
+}
+
+/** How far a server says it is. */
+export interface McpTaskProgress {
+  readonly taskId: string;
+  readonly status: string;
+  readonly message?: string;
+  readonly progress?: number;
+  readonly total?: number;
+  /** Why less is known than should be: answers that got lost. */
+  readonly warning?: string;
+  readonly updatedAt: number;
 }
 
 /** One answer of an agent, and what it answered. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type ProgressOptions, progress } from "../../src/cli/progress.ts";
-import { became, created, running, said, spent, used } from "./stage.ts";
+import { became, created, running, said, spent, step, used } from "./stage.ts";
 
 function watched(more: Partial<ProgressOptions> = {}) {
   const written: string[] = [];
@@ -83,14 +83,41 @@ describe("without a terminal", () => {
   });
 });
 
+/** What agents do is drawn together a moment later. */
+const collected = () => new Promise((resolve) => setTimeout(resolve, 130));
+
 describe("on a terminal", () => {
-  it("draws the tree in place, clears it before every line, and takes it away in the end", () => {
+  it("BLX-30 a burst of what workers do is drawn together; what the main agent does at once", async () => {
+    const { bar, written } = watched({ live: true, now: () => performance.now() });
+    bar.show(turn);
+    bar.show(created("a", { agentName: "scout", mode: "sync" }));
+    for (const event of running("a")) bar.show(event);
+    await collected();
+    const before = written.length;
+    for (let index = 0; index < 100; index++) {
+      bar.show(step("a", { stepId: "tool-view", title: "view", status: "running", note: `${index} calls` }));
+      bar.show(used("view", { path: `${index}.ts` }, "a")[0] ?? turn);
+    }
+    expect(written).toHaveLength(before);
+    // Nothing that the main agent does waits for that.
+    bar.show(said("assistant.message_delta", { messageId: "m", deltaContent: "so" }));
+    expect(written).toHaveLength(before + 1);
+    for (let index = 0; index < 100; index++) bar.show(used("view", { path: `${index}.md` }, "a")[0] ?? turn);
+    expect(written).toHaveLength(before + 1);
+    await collected();
+    expect(written.length).toBeLessThanOrEqual(before + 3);
+    expect(written.at(-1)).toContain("view 99.md");
+    bar.stop();
+  });
+
+  it("draws the tree in place, clears it before every line, and takes it away in the end", async () => {
     const { bar, written, clock } = watched({ live: true });
     for (const event of [turn, created("scout"), ...running("scout")]) {
       clock.now += 150;
       bar.show(event);
     }
-    expect(written.at(-1)).toBe("\r\u001b[1A\u001b[J… thinking · turn 1 · 1 s\n└ scout (explore) running 0 s");
+    await collected();
+    expect(written.at(-1)).toBe("\r\u001b[J… thinking · turn 1 · 1 s\n└ scout (explore) running 0 s");
     clock.now += 150;
     bar.show(said("session.warning", { warningType: "x", message: "mind \u001b[2J this" }));
     expect(written.slice(-3)).toEqual([
@@ -133,10 +160,10 @@ describe("on a terminal", () => {
       write: (text: string) => stderr.written.push(text),
     };
     const { bar } = watched({ live: true, stderr });
+    bar.show(turn);
     bar.show(
       said("tool.execution_start", { toolCallId: "c", toolName: "bash", arguments: { command: "x".repeat(60) } }),
     );
-    bar.show(turn);
     stderr.columns = 30;
     bar.stop();
     expect(stderr.written.at(-1)).toBe("\r\u001b[2A\u001b[J");

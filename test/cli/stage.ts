@@ -64,3 +64,13 @@ export const spent = (inputTokens: number, costUsd: number | null, agentId?: str
     },
     agentId,
   );
+
+export const intends = (content: string, agentId?: string): SessionEvent =>
+  said(
+    "assistant.message",
+    { messageId: "m", content, toolRequests: [{ toolCallId: "c", name: "view", arguments: {} }] },
+    agentId,
+  );
+
+export const step = (agentId: string, data: EventData<"troupe.subagent_step">): SessionEvent =>
+  said("troupe.subagent_step", data, agentId);

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { columnsOf, Tree, treeLines } from "../../src/cli/tree.ts";
+import { columnsOf } from "../../src/cli/columns.ts";
+import { Tree } from "../../src/cli/tree.ts";
+import { treeLines } from "../../src/cli/tree-lines.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { became, created, running, said, spent, used } from "./stage.ts";
+import { became, created, intends, running, said, spent, step, used } from "./stage.ts";
 
 const drawing = { now: 5_000, width: 100, rows: 12, colour: false };
 
@@ -27,11 +29,22 @@ describe("the tree of agents", () => {
     );
     expect(treeLines("thinking · turn 2 · 5 s", company, drawing)).toEqual([
       "… thinking · turn 2 · 5 s",
-      "├ scout (explore) waiting for deep 3 s · glob * · 1,112 tokens · $0.0012",
+      "├ scout (explore) waiting for deep 3 s · glob * · 1 tool · 1,112 tokens · $0.0012",
       "│ └ deep (explore) running 3 s",
       "├ writer (general-purpose) idle",
       "└ late (explore) waiting for a free place 3 s",
     ]);
+  });
+
+  it("ORC-47 shows what an agent last said it was about to do, behind its tool, as far as there is room", () => {
+    const company = tree(created("scout"), running("scout"), intends("First I read the parser.\nThen more.", "scout"));
+    const line = (width: number): string | undefined => treeLines("", company, { ...drawing, width })[1];
+    expect(line(100)).toBe("└ scout (explore) running 3 s · First I read the parser.");
+    for (const event of used("view", { path: "src/parser.ts" }, "scout")) company.apply(event, 3_000);
+    expect(line(100)).toBe("└ scout (explore) running 3 s · view src/parser.ts · First I read the parser. · 1 tool");
+    expect(line(60)).toBe("└ scout (explore) running 3 s · view src/parser.ts · 1 tool");
+    company.apply(became("scout", "running", "idle", { reason: "finished" }), 4_000);
+    expect(line(100)).toBe("└ scout (explore) idle · 1 tool");
   });
 
   it("only counts those that ended, and tells failures from successes", () => {
@@ -112,5 +125,68 @@ describe("the tree of agents", () => {
     company.apply(became("old", "idle", "queued"), 4_000);
     company.apply(became("old", "queued", "running"), 4_000);
     expect(treeLines("x", company, drawing)[1]).toBe("└ old (explore) running 1 s");
+  });
+});
+
+describe("coordinated workers", () => {
+  const worker = (id: string, role: string, title: string): SessionEvent[] => [
+    created(id, { agentName: role, description: title, mode: "sync" }),
+    step(id, { stepId: "provisioned-tools", title: "Tools", status: "info", note: "view" }),
+    ...running(id),
+  ];
+  const prompt = said("user.message", { content: "look" });
+
+  it("BLX-29 stand as cards in one group for each message, with status and summary when they are done", () => {
+    const company = tree(prompt, worker("a", "scout", "Scout"), worker("b", "review", "Review"));
+    const lines = (): string[] => treeLines("waiting", company, drawing).slice(1);
+    const apply = (...events: readonly SessionEvent[]): void => {
+      for (const event of events) company.apply(event, 3_000);
+    };
+    apply(...used("glob", { pattern: "*" }, "a"));
+    expect(lines()).toEqual([
+      "└ 2 workers: 2 at work",
+      "  ├ a (Scout) running 3 s · glob * · 1 tool",
+      "  └ b (Review) running 3 s",
+    ]);
+    apply(
+      became("b", "running", "completed", { reason: "finished" }),
+      step("b", { stepId: "result", title: "Review", status: "blocked", note: "limit of 8 turns reached" }),
+    );
+    // A second call in answer to the same message joins the group.
+    apply(...worker("c", "scout", "Scout 2"));
+    expect(lines()).toEqual([
+      "└ 3 workers: 2 at work, 1 blocked",
+      "  ├ a (Scout) running 3 s · glob * · 1 tool",
+      "  ├ b (Review) blocked · limit of 8 turns reached",
+      "  └ c (Scout 2) running 2 s",
+    ]);
+    for (const id of ["a", "c"]) {
+      apply(
+        became(id, "running", "completed", { reason: "finished" }),
+        step(id, { stepId: "result", title: id, status: "completed", note: `found by ${id}` }),
+      );
+    }
+    expect(lines()[0]).toBe("└ 3 workers: 2 completed, 1 blocked");
+    apply(prompt, ...worker("d", "review", "Review"));
+    expect(lines()).toEqual(["└ 1 worker: 1 at work", "  └ d (Review) running 2 s", "  3 finished"]);
+  });
+
+  it("BLX-29 merge the steps of a worker by their ids, and give way to those at work where there is no room", () => {
+    const company = tree(prompt, worker("a", "scout", "Scout"));
+    for (const note of ["1 call", "2 calls"]) {
+      company.apply(step("a", { stepId: "tool-view", title: "view", status: "running", note }), 3_000);
+    }
+    expect([...(company.get("a")?.card?.steps.values() ?? [])].map(({ stepId, note }) => [stepId, note])).toEqual([
+      ["provisioned-tools", "view"],
+      ["tool-view", "2 calls"],
+    ]);
+    for (const event of worker("b", "review", "Review")) company.apply(event, 3_000);
+    company.apply(became("a", "running", "completed", { reason: "finished" }), 3_000);
+    company.apply(step("a", { stepId: "result", title: "Scout", status: "completed", note: "one file" }), 3_000);
+    expect(treeLines("", company, { ...drawing, rows: 4 }).slice(1)).toEqual([
+      "└ 2 workers: 1 completed, 1 at work",
+      "  └ b (Review) running 2 s",
+      "  1 finished",
+    ]);
   });
 });

@@ -133,46 +133,86 @@ describe("an agent in the background", () => {
     });
   });
 
-  it("ORC-31 ORC-42 ORC-44 can be looked at while it works: its record, its answer so far, the list", async () => {
+  it("ORC-31 ORC-42 ORC-44 ORC-47 can be looked at while it works: its record, its progress and intent, the list", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore", { ...background, model: "alpha/small" }),
-      reads("a", { wait: false }),
+      calls(["write_agent", { agent_id: "a", message: "hurry" }]),
+      async () => {
+        await expect.poll(() => asked(), { timeout: 5_000 }).toBe(2);
+        return reads("a", { wait: false });
+      },
       calls(["list_agents", {}]),
       says("started"),
       says("done"),
-      of("a", calls(["glob", { pattern: "*.ts" }]), stalls(done.promise, says("nothing"))),
+      of(
+        "a",
+        [{ type: "text", delta: "First I look for modules.\nThen at tests." }, ...calls(["glob", { pattern: "*.ts" }])],
+        stalls(done.promise, says("nothing")),
+      ),
     ];
+    let asked = (): number => 0;
     await onStage(steps, { wakes: false }, async ({ session, requests }) => {
+      asked = () => requests("a").length;
       const sent = session.sendAndWait({ prompt: "go" });
-      await expect.poll(() => requests("a").length).toBe(2);
-      await expect.poll(() => resultsOf(session.events, "list_agents").length).toBe(1);
-      await expect.poll(() => session.tasks?.get("a")?.usage.toolCalls).toBe(1);
-      expect(session.tasks?.get("a")).toMatchObject({
+      await expect.poll(() => resultsOf(session.events, "list_agents").length, { timeout: 5_000 }).toBe(1);
+      const [call] = dataOf(session.events, "tool.execution_start");
+      expect(session.tasks?.snapshot("a")).toEqual({
         id: "a",
-        parentId: undefined,
-        spec: {
-          kind: "agent",
-          toolCallId: expect.any(String),
-          agentName: "explore",
-          description: "do a",
-          prompt: "@a look around",
-          model: "alpha/small",
-          mode: "background",
-        },
+        type: "agent",
+        ownerId: "main",
+        toolCallId: call?.toolCallId,
+        agentType: "explore",
+        displayName: "Explore Agent",
+        description: "do a",
+        prompt: expect.stringMatching(/hurry|@a look around/),
+        modelOverride: "alpha/small",
+        resolvedModel: "small",
+        executionMode: "background",
+        canPromoteToBackground: false,
         status: "running",
-        messages: [],
-        turns: [],
-        usage: { calls: 1, toolCalls: 1 },
+        messageQueue: expect.any(Array),
+        turnHistory: [],
+        progress: {
+          turns: 0,
+          modelCalls: 1,
+          toolCalls: 1,
+          tokens: expect.any(Number),
+          costUsd: expect.any(Number),
+          latestIntent: "First I look for modules.",
+          recentActivity: [
+            { message: expect.stringContaining("First I look"), timestamp: expect.any(Number) },
+            { message: "glob", timestamp: expect.any(Number) },
+          ],
+        },
+        startedAt: expect.any(Number),
+        activeTimeMs: 0,
+        activeStartedAt: expect.any(Number),
+        abort: expect.any(Function),
       });
-      expect(session.tasks?.view("a")).toMatchObject({ toolCalls: 1, lastActivity: expect.stringContaining("glob") });
-      expect(resultsOf(session.events, "read_agent")[0]).toMatch(/agent_id: a, .*status: running/);
-      expect(resultsOf(session.events, "list_agents")[0]).toMatch(/^a \| explore \| running/m);
+      const intent = "First I look for modules.";
+      expect(session.tasks?.view("a")).toMatchObject({ toolCalls: 1, lastActivity: "glob", intent });
+      expect(resultsOf(session.events, "read_agent")[0]).toMatch(
+        /agent_id: a, .*status: running.* tool_calls: 1, .*intent: First I look for modules\./,
+      );
+      expect(resultsOf(session.events, "list_agents")[0]).toMatch(
+        /^a \| explore \| running .*\| First I look for modules\. \| glob \(\d+s ago\) \| 1 \| \d+ \|/m,
+      );
+      expect(await submit(session, "/tasks")).toMatchObject({ text: expect.stringContaining(`1 calls, `) });
+      expect(await submit(session, "/tasks")).toMatchObject({ text: expect.stringContaining(`· ${intent} · glob`) });
       done.resolve();
       await sent;
+      expect(session.tasks?.snapshot("a")).toMatchObject({
+        status: "idle",
+        messageQueue: [],
+        latestResponse: "nothing",
+        turnHistory: [{ number: 1, response: "nothing" }],
+        idleSince: expect.any(Number),
+      });
       // Whatever stops it stops it: that is the handle of the record.
-      expect(await session.tasks?.cancel("a")).toBe(true);
-      expect(session.tasks?.view("a")).toMatchObject({ status: "cancelled" });
+      expect(await session.tasks?.snapshot("a")?.abort()).toBe(true);
+      expect(session.tasks?.snapshot("a")).toMatchObject({ status: "cancelled", completedAt: expect.any(Number) });
+      expect(session.tasks?.snapshot("b")).toBeUndefined();
     });
   });
 

@@ -156,6 +156,7 @@ describe("list_agents", () => {
           id: "a",
           status: "running",
           model: "small",
+          intent: "find main",
           lastActivity: "view | x",
           waitingFor: "a place",
           elapsedMs: 400_000,
@@ -165,10 +166,10 @@ describe("list_agents", () => {
     });
     const context = contextFor("/", { tasks });
     const head =
-      "id | type | status | relation | description | model | age | last activity | tokens | cost | waiting for";
+      "id | type | status | relation | description | model | age | intent | last activity | tool calls | tokens | cost | waiting for";
     const first =
-      "a | explore | running | child | Find the entry | small | 7m | view / x (5s ago) | 4200 | $0.01 | a place";
-    const second = "b | explore | failed (limit) | sibling | Find the entry | - | 12s | - | 4200 | unknown | -";
+      "a | explore | running | child | Find the entry | small | 7m | find main | view / x (5s ago) | 3 | 4200 | $0.01 | a place";
+    const second = "b | explore | failed (limit) | sibling | Find the entry | - | 12s | - | - | 3 | 4200 | unknown | -";
     expect(await contentOf(listAgents, {}, context)).toBe(
       `${head}\n${first}\n[1 ended agent not shown; include_completed shows them]`,
     );

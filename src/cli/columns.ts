@@ -1,0 +1,24 @@
+/** How wide text is on a terminal. */
+
+/** At least as many columns as a terminal needs for it. */
+export function columnsOf(text: string): number {
+  let columns = 0;
+  for (const character of text) columns += widthOf(character.codePointAt(0) ?? 0);
+  return columns;
+}
+
+/** From here on characters may be wide; dashes, quotes, arrows and lines of a drawing are not. */
+const widthOf = (point: number): number => (point < 0x1100 || (point >= 0x2010 && point < 0x25a0) ? 1 : 2);
+
+export function clipColumns(text: string, width: number): string {
+  if (columnsOf(text) <= width) return text;
+  if (width < 1) return "";
+  let kept = "";
+  let left = width - 1;
+  for (const character of text) {
+    left -= widthOf(character.codePointAt(0) ?? 0);
+    if (left < 0) break;
+    kept += character;
+  }
+  return `${kept}…`;
+}

@@ -1,0 +1,104 @@
+/** One task as programs see it: everything its record has, in the words of the wire. */
+import type { McpTaskProgress, TaskReason, TaskStatus } from "../tools/tasks.ts";
+import type { Live } from "./lives.ts";
+import type { Activity, KeptTurn, TaskMessage, TaskRecord } from "./task-record.ts";
+import { isAtRest, isFinal } from "./task-state.ts";
+
+export interface TaskSnapshot {
+  readonly id: string;
+  readonly type: "agent";
+  /** Who directs it: the agent that started it, or `main`. */
+  readonly ownerId: string;
+  readonly parentId?: string;
+  /** The call that started it. */
+  readonly toolCallId: string;
+  readonly agentType: string;
+  readonly displayName: string;
+  readonly description: string;
+  /** What it was last told. */
+  readonly prompt: string;
+  readonly modelOverride?: string;
+  readonly resolvedModel?: string;
+  readonly executionMode: "sync" | "background";
+  readonly canPromoteToBackground: boolean;
+  readonly status: TaskStatus;
+  readonly reason?: TaskReason;
+  /** Accepted, and not yet told to it. */
+  readonly messageQueue: readonly TaskMessage[];
+  readonly turnHistory: readonly KeptTurn[];
+  readonly latestResponse?: string;
+  readonly result?: string;
+  readonly error?: string;
+  readonly progress: TaskProgress;
+  readonly startedAt: number;
+  readonly completedAt?: number;
+  readonly idleSince?: number;
+  /** Before its present turn, and when that began. */
+  readonly activeTimeMs: number;
+  readonly activeStartedAt?: number;
+  /** Ends it and everything it started; false when there is nothing to end. */
+  abort(): Promise<boolean>;
+}
+
+interface TaskProgress {
+  readonly turns: number;
+  readonly modelCalls: number;
+  readonly toolCalls: number;
+  readonly tokens: number;
+  readonly costUsd: number | null;
+  /** What it last said it was about to do. */
+  readonly latestIntent?: string;
+  /** The last few things it did, the newest last. */
+  readonly recentActivity: readonly Activity[];
+  readonly mcpTask?: McpTaskProgress;
+}
+
+export function snapshotOf(
+  task: TaskRecord,
+  { live, abort }: { live: Live | undefined; abort: TaskSnapshot["abort"] },
+): TaskSnapshot {
+  const { spec, parentId, turns, status } = task;
+  const latest = turns.at(-1)?.response;
+  return {
+    id: task.id,
+    type: "agent",
+    ownerId: parentId ?? "main",
+    ...(parentId !== undefined && { parentId }),
+    toolCallId: spec.toolCallId,
+    agentType: spec.agentName,
+    displayName: spec.agentDisplayName,
+    description: spec.description,
+    prompt: task.inbound.at(-1) ?? turns.at(-1)?.message ?? spec.prompt,
+    ...(spec.model !== undefined && { modelOverride: spec.model }),
+    ...(task.model !== undefined && { resolvedModel: task.model }),
+    executionMode: task.mode,
+    canPromoteToBackground: task.mode === "sync" && parentId === undefined && !isAtRest(status),
+    status,
+    ...(task.reason && { reason: task.reason }),
+    messageQueue: task.messages,
+    turnHistory: turns,
+    ...(latest !== undefined && { latestResponse: latest }),
+    ...(status === "completed" && latest !== undefined && { result: latest }),
+    ...(task.error !== undefined && { error: task.error }),
+    progress: progressOf(task, live),
+    startedAt: task.startedAt ?? task.createdAt,
+    ...(isFinal(status) && task.endedAt !== undefined && { completedAt: task.endedAt }),
+    ...(status === "idle" && { idleSince: task.changedAt }),
+    activeTimeMs: task.activeMs,
+    ...(status === "running" && { activeStartedAt: task.changedAt }),
+    abort,
+  };
+}
+
+function progressOf({ turns, usage, latestIntent, recentActivity }: TaskRecord, live: Live | undefined): TaskProgress {
+  return {
+    turns: turns.length,
+    modelCalls: usage.calls,
+    toolCalls: usage.toolCalls,
+    tokens: usage.inputTokens + usage.outputTokens,
+    costUsd: usage.costUsd,
+    ...(latestIntent !== undefined && { latestIntent }),
+    recentActivity,
+    ...(live?.mcpTask && { mcpTask: live.mcpTask }),
+  };
+}
