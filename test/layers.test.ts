@@ -47,7 +47,7 @@ const mayImport: Record<string, readonly string[]> = {
     "protocol",
     "lib",
   ],
-  server: ["runtime", "session", "model", "protocol", "lib"],
+  server: ["runtime", "session", "context", "model", "protocol", "lib"],
   sdk: ["protocol", "lib"],
   cli: ["server", "runtime", "session", "agents", "commands", "catalog", "context", "model", "protocol", "lib"],
   testing: ["model", "store", "protocol", "lib"],

@@ -31,6 +31,8 @@ interface FireOptions {
 
 export interface HooksOptions {
   readonly definitions: readonly HookDefinition[];
+  /** Further hooks of programs, as of now: they come and go with the clients of a session. */
+  readonly live?: () => readonly HookDefinition[];
   readonly emit: Emit;
   readonly stamp: Stamp;
   readonly prepare: PrepareProgram;
@@ -50,13 +52,15 @@ export function createHooks(options: HooksOptions): Hooks {
     else byPoint.set(definition.point, [...(byPoint.get(definition.point) ?? []), definition]);
   }
   const warn = oncePerMessage(options.warn ?? (() => undefined));
+  const allOf = (point: HookPoint): HookDefinition[] => [
+    ...(byPoint.get(point) ?? []),
+    ...(options.live?.().filter((definition) => definition.point === point) ?? []),
+  ];
   const meant = (point: HookPoint, subject: string | undefined): HookDefinition[] =>
-    (byPoint.get(point) ?? []).filter(
-      ({ matcher }) => matcher === undefined || subject === undefined || matcher.matches(subject),
-    );
+    allOf(point).filter(({ matcher }) => matcher === undefined || subject === undefined || matcher.matches(subject));
   return {
     startPrompts,
-    has: (point, subject) => byPoint.has(point) && (subject === undefined || meant(point, subject).length > 0),
+    has: (point, subject) => meant(point, subject).length > 0,
     async fire(point, input, { signal, emit = options.emit } = {}) {
       signal?.throwIfAborted();
       const definitions = meant(point, subjectOf(point, input));

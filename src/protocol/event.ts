@@ -4,6 +4,7 @@
  * alone and has the prefix `troupe.`.
  */
 import * as z from "zod";
+import { clientEvents } from "./client-events.ts";
 import { contextEvents } from "./context-events.ts";
 import { Attachment, barrier, count, ephemeral, event, JsonValue, nothing, Tokens, text } from "./define-event.ts";
 import { extensionEvents } from "./extension-events.ts";
@@ -67,6 +68,8 @@ export const eventDefinitions = [
       reasoningSummary: Summary.exactOptional(),
       context: WorkingDirectory.exactOptional(),
       alreadyInUse: z.boolean().exactOptional(),
+      continuePendingWork: z.boolean().exactOptional(),
+      sessionWasActive: z.boolean().exactOptional(),
     }),
   ),
   event("session.info", () => z.object({ infoType: text, message: text, tip: text.exactOptional() })),
@@ -241,6 +244,7 @@ export const eventDefinitions = [
     barrier,
   ),
 
+  ...clientEvents,
   ...contextEvents,
   ...extensionEvents,
   ...requestEvents,

@@ -71,7 +71,8 @@ const SessionApproval = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("memory") }),
   z.object({ kind: z.literal("custom-tool"), toolName: text }),
 ]);
-const PermissionResult = z.discriminatedUnion("kind", [
+/** How a request for a permission ended. */
+export const PermissionResult = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("approved") }),
   z.object({ kind: z.literal("approved-for-session"), approval: SessionApproval }),
   z.object({ kind: z.literal("approved-for-location"), approval: SessionApproval, locationKey: text }),

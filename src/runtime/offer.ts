@@ -1,9 +1,10 @@
 import type { AgentDefinition } from "../agents/agent.ts";
 import type { Instructions } from "../context/instructions.ts";
+import { assemblePrompt, type SectionTransform, type SystemMessageConfig } from "../context/sections.ts";
 import { skillShelf } from "../context/skills/load-skill.ts";
 import type { Skill } from "../context/skills/skill.ts";
 import { skillsLoaded } from "../context/skills/skills.ts";
-import { type PromptRequest, systemPrompt } from "../context/system-prompt.ts";
+import { type PromptRequest, promptParts, systemPrompt } from "../context/system-prompt.ts";
 import { toolsInMode } from "../session/modes.ts";
 import type { Offer } from "../session/start-run.ts";
 import { skillTools } from "../tools/builtin.ts";
@@ -30,6 +31,8 @@ export interface OfferParts {
   readonly memory: SessionMemory | undefined;
   /** Hides tools of servers and programs behind a search when there are very many. */
   readonly search: ((tools: readonly Tool[]) => ToolSearch) | undefined;
+  /** Who is asked for the text of sections that are to be transformed. */
+  readonly transform?: SectionTransform | undefined;
 }
 
 /** What the main agent of a session is told and given. It changes only when servers come, go or change their tools. */
@@ -40,6 +43,8 @@ export class LiveOffer implements Offer {
   #search: ToolSearch | undefined;
   #seen: readonly Tool[] | undefined;
   #system = "";
+  /** What the system prompt is made of, while someone must still be asked about it. */
+  #unasked: PromptRequest | undefined;
 
   constructor(parts: OfferParts) {
     this.#parts = parts;
@@ -107,20 +112,40 @@ export class LiveOffer implements Offer {
     }
     const names = this.tools.filter(({ needs }) => !needs).map(({ name }) => name);
     const extra = [prompt.extra, mcp?.instructions, mode.section()].filter(Boolean).join("\n\n");
-    this.#system = systemPrompt({
+    const request = {
       ...prompt,
       ...(lead && { agentPrompt: lead.prompt }),
       tools: names,
       instructions: instructions.text,
       ...(memory?.section && { memories: memory.section }),
       ...(extra !== "" && { extra }),
-    });
+    };
+    const isAsked = this.#parts.transform && transforms(prompt.config);
+    if (isAsked) this.#unasked = request;
+    // What was asked for stays until the answer to the next question is there.
+    if (!isAsked || this.#system === "") this.#system = systemPrompt(request);
+  }
+
+  /** Whether there is ever something to wait for. */
+  get isAsked(): boolean {
+    return this.#unasked !== undefined;
+  }
+
+  /** Sections that a program writes are asked for before the prompt is used; who fails leaves them as they are. */
+  async settle(): Promise<void> {
+    const request = this.#unasked;
+    const { transform } = this.#parts;
+    if (!request || !transform) return;
+    const system = await assemblePrompt(promptParts(request), request.config, transform);
+    if (this.#unasked !== request) return this.settle();
+    this.#unasked = undefined;
+    this.#system = system;
   }
 }
 
-/** With servers or a memory there may be something to wait for; without, nobody pays for the question. */
+/** Where servers, a memory or programs have a say there may be something to wait for; without, nobody pays for the question. */
 export function offerThatWaits(offer: LiveOffer, { mcp, memory }: Pick<OfferParts, "mcp" | "memory">): Offer {
-  if (!mcp && !memory) return offer;
+  if (!mcp && !memory && !offer.isAsked) return offer;
   return {
     get system() {
       return offer.system;
@@ -133,10 +158,14 @@ export function offerThatWaits(offer: LiveOffer, { mcp, memory }: Pick<OfferPart
     },
     find: (name) => offer.find(name),
     get isQuick() {
-      return !mcp && memory?.isQuick === true;
+      return !mcp && !offer.isAsked && memory?.isQuick === true;
     },
     async ready(signal) {
       await Promise.all([mcp?.ready(signal), memory?.ready(signal)]);
+      await offer.settle();
     },
   };
 }
+
+const transforms = (config: SystemMessageConfig | undefined): boolean =>
+  config?.mode === "customize" && Object.values(config.sections ?? {}).some(({ action }) => action === "transform");

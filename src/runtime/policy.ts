@@ -14,6 +14,8 @@ export interface PermissionRequest {
   readonly allTools?: boolean;
   readonly allPaths?: boolean;
   readonly allUrls?: boolean;
+  /** True: reading is asked about too. */
+  readonly askReads?: boolean;
 }
 
 /** What each built-in tool touches; a rule may name the tool instead of the kind. */
@@ -72,7 +74,7 @@ export function policyOf(request: PermissionRequest, place: PolicyPlace, written
       allPaths: request.allPaths ?? false,
       allUrls: request.allUrls ?? false,
       allReads: false,
-      askReads: false,
+      askReads: request.askReads ?? false,
     },
     roots: place.roots,
     places: {

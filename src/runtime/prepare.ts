@@ -115,6 +115,7 @@ function askedFor({ request, log, stamp, context, identity }: Draft) {
     ...(request.mode && { mode: request.mode }),
     ...(identity && { identity }),
     ...(request.name !== undefined && { name: request.name }),
+    ...(request.resumed && { resumed: request.resumed }),
     ...(request.streaming !== undefined && { streaming: request.streaming }),
     ...(request.replies !== undefined && { replies: request.replies }),
     ...(request.wakes !== undefined && { wakes: request.wakes }),

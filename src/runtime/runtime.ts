@@ -4,7 +4,9 @@
  */
 import { join, resolve } from "node:path";
 import type { SessionMode } from "../commands/command.ts";
-import type { SystemMessageConfig } from "../context/sections.ts";
+import type { SectionTransform, SystemMessageConfig } from "../context/sections.ts";
+import type { HookPoint } from "../hooks/points.ts";
+import type { Json } from "../lib/json.ts";
 import { type Disk, nodeDisk } from "../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../lib/stamp.ts";
 import type { GivenProviders, ModelCapabilities } from "../model/given-providers.ts";
@@ -12,6 +14,7 @@ import type { ModelFetch } from "../model/wire/place.ts";
 import { realPathOf } from "../permissions/resolve-path.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Limits } from "../session/budget.ts";
+import type { ExternalTools } from "../session/external-tools.ts";
 import { Session, type SessionOptions } from "../session/session.ts";
 import type { FoundTurn } from "../store/index-sqlite.ts";
 import { jsonlStore } from "../store/jsonl.ts";
@@ -86,6 +89,26 @@ export interface SessionRequest {
   readonly systemMessage?: SystemMessageConfig;
   /** Whether facts are remembered between sessions; left out, the person's settings decide. */
   readonly memory?: MemoryRequest;
+  readonly program?: SessionProgram;
+  /** For a session that is taken up again: what its log is told of that. */
+  readonly resumed?: SessionOptions["resumed"];
+}
+
+export interface HookListener {
+  /** For people, where it fails. */
+  readonly name: string;
+  /** What it resolves with is what a hook of that kind may say; nothing is no opinion. */
+  invoke(hookType: HookPoint, input: Readonly<Record<string, Json>>, signal: AbortSignal): Promise<unknown>;
+}
+
+/** What client programs do for a session. All of it may change while the session is open. */
+export interface SessionProgram {
+  /** Tools they run. */
+  readonly tools?: ExternalTools;
+  /** Those who are told of every moment that hooks are told of. */
+  hooks?(): readonly HookListener[];
+  /** Asked for sections of the system prompt that are to be transformed, whenever it is made anew. */
+  readonly transform?: SectionTransform;
 }
 
 export interface Runtime {

@@ -19,7 +19,9 @@ export function sessionTools(
   const { agents, board, memory } = what;
   const asking = request.askUser === false ? [] : interactiveTools;
   const fixed = [...tools, ...autopilotTools, ...asking, ...(board?.tools ?? [])];
-  return () => [...fixed, ...(agents?.tools ?? []), ...(memory?.tools ?? [])];
+  const external = request.program?.tools;
+  const builtin = (): readonly Tool[] => [...fixed, ...(agents?.tools ?? []), ...(memory?.tools ?? [])];
+  return external ? () => external.among(builtin()) : builtin;
 }
 
 /** What the agents of a session are told of the place they work in. */
@@ -56,6 +58,7 @@ export async function sessionOffer(
   const { rules, tools, choice, mcp, memory } = how;
   const offer = new LiveOffer({
     prompt: { ...promptOf(draft), ...(request.systemMessage && { config: request.systemMessage }) },
+    transform: request.program?.transform,
     get tools() {
       return tools();
     },
@@ -69,7 +72,9 @@ export async function sessionOffer(
     search: mcp && (await shared.searchFor(workspace.settings.effective.toolSearch)),
   });
   listener.offer = offer;
-  // With servers the names of their tools are not known yet; then a slip of the finger is told, not refused.
-  if (!mcp) requireKnown(offer.allTools, request.toolChoice);
+  const { program } = request;
+  if (program?.tools) program.tools.onChange = listener.toolsChanged;
+  // Where servers or clients bring tools, not all names are known yet; then a name that fits nothing is not refused.
+  if (!mcp && !program) requireKnown(offer.allTools, request.toolChoice);
   return offer;
 }

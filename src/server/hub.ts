@@ -5,10 +5,11 @@
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { Runtime, SessionRequest } from "../runtime/runtime.ts";
-import type { Session } from "../session/session.ts";
+import type { CloseReason, Session } from "../session/session.ts";
+import { Clients } from "./clients.ts";
 import type { Connection } from "./connection.ts";
 import { LiveSession } from "./live-session.ts";
-import { type CreateParams, type ResumeParams, sessionRequest } from "./session-options.ts";
+import { type CreateParams, clientProfile, type ResumeParams, sessionRequest } from "./session-options.ts";
 
 export interface HubOptions {
   readonly runtime: Runtime;
@@ -44,8 +45,7 @@ export class Hub {
   /** What it was attached to stays open, for it or another to come back to. */
   disconnect(connection: Connection): void {
     this.#connections.delete(connection);
-    for (const live of this.#live.values()) live.detach(connection);
-    this.#watch();
+    for (const live of this.#live.values()) live.leave(connection);
   }
 
   get connections(): ReadonlySet<Connection> {
@@ -63,36 +63,53 @@ export class Hub {
     // A client that chooses an id twice means the same session.
     const isKept = this.#live.has(sessionId) || this.#opening.has(sessionId) || (await this.#isKept(sessionId));
     if (isKept) return this.resume(connection, { ...params, sessionId });
-    const live = await this.#open(sessionId, connection, () =>
-      this.#options.runtime.createSession({ ...this.#request(params), sessionId }),
+    const live = await this.#open(sessionId, { connection, params }, (request) =>
+      this.#options.runtime.createSession({ ...request, sessionId }),
     );
     this.#tellAll("session.created", live);
-    return this.#described(live);
+    return described(live);
   }
 
   async resume(connection: Connection, params: ResumeParams): Promise<object> {
-    const { sessionId } = params;
+    const { sessionId, continuePendingWork = false } = params;
     const open = this.#live.get(sessionId) ?? (await this.#opening.get(sessionId));
-    if (open) {
-      open.attach(connection);
-      return this.#described(open);
-    }
+    if (open) return this.#rejoin(open, connection, params);
     if (!(await this.#isKept(sessionId))) throw notFound(sessionId);
-    const live = await this.#open(sessionId, connection, () =>
-      this.#options.runtime.resumeSession(sessionId, this.#request(params)),
+    const resumed = params.disableResume ? "silent" : { sessionWasActive: false, continuePendingWork };
+    const live = await this.#open(sessionId, { connection, params }, (request) =>
+      this.#options.runtime.resumeSession(sessionId, { ...request, resumed }),
     );
-    return this.#described(live);
+    return described(live);
+  }
+
+  /** Whoever comes to a session that others left finds its open requests, or has them ended. */
+  async #rejoin(live: LiveSession, connection: Connection, params: ResumeParams): Promise<object> {
+    const { session, clients } = live;
+    const { continuePendingWork = false } = params;
+    const sessionWasActive = clients.connections.length > 0;
+    live.touch();
+    clients.join(connection, clientProfile(params));
+    if (!sessionWasActive && !continuePendingWork && session.requests.pending().length > 0) {
+      session.abort();
+      await session.whenIdle();
+    }
+    if (!params.disableResume) await session.rejoined({ sessionWasActive, continuePendingWork });
+    return described(live);
   }
 
   /** This client has done with the session; the last one closes it. */
   async leave(connection: Connection, sessionId: string): Promise<void> {
     const live = this.#live.get(sessionId);
     if (!live) return;
-    live.detach(connection);
-    if (live.attached.size > 0) return;
-    // Its last words are for whoever was there last.
-    live.attach(connection);
-    await this.#close(live);
+    // Its last words are for whoever is there last.
+    const isLast = live.clients.connections.every((one) => one === connection);
+    if (isLast) await this.#close(live);
+    else live.leave(connection);
+  }
+
+  /** Work stops and what waits for an answer is cancelled; the session can be resumed. */
+  async suspend(live: LiveSession): Promise<void> {
+    await this.#close(live, { pending: "Session suspended" });
   }
 
   async delete(sessionId: string): Promise<{ success: boolean; error?: string }> {
@@ -117,16 +134,21 @@ export class Hub {
     return (await this.#options.runtime.store.revision(sessionId)) !== undefined;
   }
 
-  #request(params: CreateParams): SessionRequest {
-    return sessionRequest(params, { cwd: this.#options.cwd, ...this.#options.defaults });
-  }
-
-  async #open(sessionId: string, connection: Connection, make: () => Promise<Session>): Promise<LiveSession> {
+  async #open(
+    sessionId: string,
+    by: { connection: Connection; params: CreateParams },
+    make: (request: SessionRequest) => Promise<Session>,
+  ): Promise<LiveSession> {
     if (this.#isClosing) throw new TroupeError("failed", "The server is shutting down.");
-    const opening = make().then(async (session) => {
-      const live = new LiveSession(session, { onKept: () => this.#tellAll("session.updated", live) });
+    const clients = new Clients(sessionId);
+    clients.join(by.connection, clientProfile(by.params));
+    const { cwd, defaults } = this.#options;
+    const request = sessionRequest(by.params, { cwd, ...defaults });
+    const opening = make({ ...request, program: clients.program }).then(async (session) => {
+      const live = new LiveSession(session, clients, { onKept: () => this.#tellAll("session.updated", live) });
       this.#live.set(sessionId, live);
-      live.attach(connection);
+      // It may have gone while its session was made.
+      if (by.connection.isClosed) clients.leave(by.connection);
       await live.listen();
       return live;
     });
@@ -139,17 +161,9 @@ export class Hub {
     }
   }
 
-  async #close(live: LiveSession): Promise<void> {
+  async #close(live: LiveSession, reason?: CloseReason): Promise<void> {
     this.#live.delete(live.id);
-    await live.close();
-  }
-
-  #described({ session }: LiveSession): object {
-    return {
-      sessionId: session.id,
-      workspacePath: session.settings.log.directory,
-      capabilities: { ui: { elicitation: false, mcpApps: false } },
-    };
+    await live.close(reason);
   }
 
   #tellAll(type: LifecycleType, live: LiveSession | { readonly id: string }): void {
@@ -170,13 +184,22 @@ export class Hub {
   #closeUnused(): void {
     const now = performance.now();
     for (const live of [...this.#live.values()]) {
-      const limit = this.#options.idleMs ?? (live.attached.size === 0 ? DETACHED_MS : Number.POSITIVE_INFINITY);
-      if (now - live.touchedAt > limit && !live.session.isPending) void this.#close(live);
+      const isAttached = live.clients.connections.length > 0;
+      const limit = this.#options.idleMs ?? (isAttached ? Number.POSITIVE_INFINITY : DETACHED_MS);
+      if (now - live.touchedAt > limit && !live.isBusy) void this.#close(live);
     }
     if (this.#live.size > 0) return;
     clearInterval(this.#look);
     this.#look = undefined;
   }
+}
+
+function described({ session, clients }: LiveSession): object {
+  return {
+    sessionId: session.id,
+    workspacePath: session.settings.log.directory,
+    capabilities: { ui: { elicitation: clients.canElicit, mcpApps: false } },
+  };
 }
 
 function lifecycleMetadata(events: readonly SessionEvent[], title: string | undefined): object | undefined {

@@ -1,8 +1,10 @@
-/** A session that is open in this server, and the clients that are attached to it. */
+/** A session that is open in this server, and how its clients hear of it. */
 import { deferred } from "../lib/deferred.ts";
 import type { EventType, SessionEvent } from "../protocol/event.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
-import type { Session } from "../session/session.ts";
+import type { CloseReason, Session } from "../session/session.ts";
+import { ClientCommands } from "./client-commands.ts";
+import type { Clients } from "./clients.ts";
 import type { Connection } from "./connection.ts";
 import { EventWindow } from "./event-window.ts";
 import { Interests } from "./interests.ts";
@@ -28,22 +30,22 @@ export class LiveSession {
   readonly interests = new Interests();
   /** Of this opening: places in `window` mean nothing in another. */
   readonly openedAs = crypto.randomUUID();
+  readonly clients: Clients;
+  readonly commands: ClientCommands;
   readonly #options: LiveSessionOptions;
-  readonly #attached = new Set<Connection>();
   #touchedAt = performance.now();
   #stopListening: (() => void) | undefined;
 
-  constructor(session: Session, options: LiveSessionOptions) {
+  constructor(session: Session, clients: Clients, options: LiveSessionOptions) {
     this.session = session;
+    this.clients = clients;
+    this.commands = new ClientCommands(session, clients);
     this.#options = options;
+    clients.serve(session);
   }
 
   get id(): string {
     return this.session.id;
-  }
-
-  get attached(): ReadonlySet<Connection> {
-    return this.#attached;
   }
 
   /** Since when nobody has asked anything of it, and nothing has happened in it. */
@@ -53,6 +55,12 @@ export class LiveSession {
 
   touch(): void {
     this.#touchedAt = performance.now();
+  }
+
+  /** Whether closing it now would cut something off. */
+  get isBusy(): boolean {
+    const { session } = this;
+    return session.isWorking || session.isPending || session.requests.pending().length > 0;
   }
 
   /** From its first event in this process on, whoever is attached is told everything. Resolves after that first one. */
@@ -67,19 +75,14 @@ export class LiveSession {
       this.broadcast(event);
       if (!event.ephemeral) this.#options.onKept(this);
     });
-    await begun.promise;
+    if (this.session.settings.resumed !== "silent") await begun.promise;
   }
 
-  attach(connection: Connection): void {
-    this.#attached.add(connection);
-    this.touch();
-  }
-
-  /** False when it was not attached. */
-  detach(connection: Connection): boolean {
+  /** This client hears no more of it. */
+  leave(connection: Connection): void {
     this.touch();
     this.interests.forget(connection);
-    return this.#attached.delete(connection);
+    this.clients.leave(connection);
   }
 
   /** Events that clients have been told of, or could have been: what comes later comes by notification, once. */
@@ -112,16 +115,18 @@ export class LiveSession {
   }
 
   broadcast(event: SessionEvent): void {
-    if (this.#attached.size === 0) return;
+    const isPart = repeatedLater.has(event.type);
+    const connections = this.clients.listeners(isPart && event.agentId !== undefined);
+    if (connections.length === 0) return;
     const frame = encodeFrame({ jsonrpc: "2.0", method: "session.event", params: { sessionId: this.id, event } });
-    const about = { sessionId: this.id, isRepeatedLater: repeatedLater.has(event.type) };
-    for (const connection of this.#attached) connection.tell(frame, about);
+    const about = { sessionId: this.id, isRepeatedLater: isPart };
+    for (const connection of connections) connection.tell(frame, about);
   }
 
   /** Closes it in memory; what it kept stays. Clients hear its last words. */
-  async close(): Promise<void> {
-    await this.session.close();
+  async close(reason?: CloseReason): Promise<void> {
+    this.commands.close();
+    await this.session.close(reason);
     this.#stopListening?.();
-    this.#attached.clear();
   }
 }

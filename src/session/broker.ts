@@ -63,6 +63,7 @@ export class Broker {
   /** How the latest requests ended, for those who answer too late. */
   readonly #past = new Map<string, Acceptance>();
   #isClosed = false;
+  #closedFor: string | undefined;
 
   constructor(options: BrokerOptions) {
     this.#options = options;
@@ -119,9 +120,10 @@ export class Broker {
     };
   }
 
-  /** Cancels what is pending; resolves when every end has been announced. */
-  async close(): Promise<void> {
+  /** Cancels what is pending; resolves when every end has been announced. `reason` is told with it. */
+  async close(reason?: string): Promise<void> {
     this.#isClosed = true;
+    this.#closedFor = reason;
     for (const entry of [...this.#pending.values()]) this.#end(entry, "cancelled");
     await Promise.all(this.#running);
   }
@@ -149,7 +151,7 @@ export class Broker {
       for (const answerer of this.#presentFor(kind)) this.#hand(entry, answerer);
       this.#checkHope(entry);
       const outcome = await entry.end.promise;
-      await announce(emit, `${kind}.completed`, { requestId, ...completedData(kind, outcome) });
+      await announce(emit, `${kind}.completed`, { requestId, ...completedData(kind, outcome, this.#closedFor) });
       return outcome;
     } finally {
       signal?.removeEventListener("abort", cancel);
@@ -241,12 +243,13 @@ function announce(emit: Emit, type: string, data: object): Promise<void> {
   return emit(type as keyof BrokerEvents, data as BrokerEvents[keyof BrokerEvents]);
 }
 
-function completedData(kind: RequestKind, outcome: AnyOutcome): object {
+function completedData(kind: RequestKind, outcome: AnyOutcome, reason: string | undefined): object {
   if (kind === "sampling" || kind === "external_tool") return {};
   if (typeof outcome === "object") return kind === "permission" ? { result: outcome } : outcome;
   switch (kind) {
     case "permission":
-      return { result: { kind: outcome === "cancelled" ? "cancelled" : COULD_NOT_ASK } };
+      if (outcome !== "cancelled") return { result: { kind: COULD_NOT_ASK } };
+      return { result: { kind: "cancelled", ...(reason !== undefined && { reason }) } };
     case "elicitation":
       return { action: "cancel" };
     case "exit_plan_mode":

@@ -2,6 +2,8 @@
 import * as z from "zod";
 import type { Json } from "../lib/json.ts";
 import { clip } from "../lib/text.ts";
+import { INTERRUPTED } from "../loop/run-calls.ts";
+import { TroupeError } from "../protocol/errors.ts";
 import { type Tool, ToolError, type ToolErrorCode, type ToolResult } from "../tools/tool.ts";
 
 export interface ExternalToolDefinition {
@@ -17,16 +19,52 @@ export interface ExternalToolDefinition {
   readonly defer?: "auto" | "never";
 }
 
-export type RunExternal = (
-  call: { readonly toolCallId: string; readonly toolName: string; readonly arguments: Json },
-  signal: AbortSignal,
-) => Promise<{ readonly result?: Json; readonly error?: string } | "unavailable" | "cancelled">;
+/**
+ * What the clients of a session bring along, each its own tools: they come and go with their clients, and the agents have
+ * them from the next model call on.
+ */
+export class ExternalTools {
+  readonly #offered = new Map<string, readonly Tool[]>();
+  /** Told when there are others. */
+  onChange: () => void = () => undefined;
+
+  /** All tools of one client; it had none, or others, before. */
+  offer(client: string, definitions: readonly ExternalToolDefinition[]): void {
+    for (const { name } of definitions) this.#requireFree(client, name);
+    this.#offered.set(client, definitions.map(externalTool));
+    this.onChange();
+  }
+
+  /** The names of what is gone. */
+  withdraw(client: string): readonly string[] {
+    const gone = this.#offered.get(client) ?? [];
+    this.#offered.delete(client);
+    if (gone.length > 0) this.onChange();
+    return gone.map(({ name }) => name);
+  }
+
+  /** Those and what is built in, as far as it is not replaced. */
+  among(builtin: readonly Tool[]): readonly Tool[] {
+    if (this.#offered.size === 0) return builtin;
+    const external = [...this.#offered.values()].flat();
+    const names = new Set(external.map(({ name }) => name));
+    return [...builtin.filter(({ name }) => !names.has(name)), ...external];
+  }
+
+  #requireFree(client: string, name: string): void {
+    for (const [owner, tools] of this.#offered) {
+      if (owner === client || !tools.some((tool) => tool.name === name)) continue;
+      const message = `External tool name clash: ${name} already registered by another connection`;
+      throw new TroupeError("usage", message);
+    }
+  }
+}
 
 /** A program may take its time; whoever waits for it can stop it. */
 const TIMEOUT_MS = 60 * 60 * 1000;
 const MAX_DESCRIPTION_CHARACTERS = 16_384;
 
-export function externalTool(definition: ExternalToolDefinition, run: RunExternal): Tool {
+export function externalTool(definition: ExternalToolDefinition): Tool {
   const { name, parameters = { type: "object", properties: {} } } = definition;
   const description = clip(definition.description ?? "", MAX_DESCRIPTION_CHARACTERS);
   return {
@@ -47,10 +85,11 @@ export function externalTool(definition: ExternalToolDefinition, run: RunExterna
           definition.skipPermission
             ? []
             : [{ kind: "custom-tool", toolName: name, toolDescription: description, args }],
-        run: async ({ toolCallId, signal }) => {
-          const answer = await run({ toolCallId, toolName: name, arguments: args }, signal);
+        run: async ({ toolCallId, signal, external }) => {
+          const answer = (await external?.({ toolCallId, toolName: name, arguments: args }, signal)) ?? "unavailable";
           signal.throwIfAborted();
-          if (typeof answer === "string") throw new ToolError(`${name}: the program that runs this tool is gone.`);
+          if (answer === "cancelled") throw new ToolError(INTERRUPTED, { code: "interrupted" });
+          if (answer === "unavailable") throw new ToolError(`${name}: the program that runs this tool is gone.`);
           return resultOf({ name, args }, answer);
         },
       };

@@ -161,6 +161,10 @@ async function ask(options: Permitter, permission: PermissionRequest): Promise<V
       if (answer.feedback) return { ...declined, message: `${message} They said: ${answer.feedback}` };
       return { ...declined, message, rejected: true };
     }
+    case "denied-no-approval-rule-and-could-not-request-from-user": {
+      const message = "Permission denied and could not request permission from user";
+      return { allowed: false, by: "nobody_to_ask", reason: "nobody could be asked", message };
+    }
     default:
       return { allowed: false, by: "person", reason: answer.kind, message: "Permission for this call was not given." };
   }

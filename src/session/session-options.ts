@@ -3,7 +3,7 @@ import type { CommandPorts } from "../commands/ports.ts";
 import type { Skill } from "../context/skills/skill.ts";
 import type { Hooks } from "../hooks/fire.ts";
 import type { GithubStatus } from "../model/github/github.ts";
-import type { Emit, WorkingDirectory } from "../protocol/event.ts";
+import type { Emit, EventData, WorkingDirectory } from "../protocol/event.ts";
 import type { CheckResult } from "./autopilot.ts";
 import type { CompanyOptions } from "./company.ts";
 import type { ModelSeat } from "./model-seat.ts";
@@ -37,6 +37,8 @@ export interface SessionOptions extends RunSettings {
   readonly version: string;
   readonly context: WorkingDirectory;
   readonly name?: string;
+  /** What is told of a session that is taken up again beside that it is; "silent": nothing is. */
+  readonly resumed?: Pick<EventData<"session.resume">, "continuePendingWork" | "sessionWasActive"> | "silent";
   /** The agents that may work for the main one. */
   readonly company?: CompanyOptions;
   /** How long an agent that is done waits for those in the background before the session counts as idle. */

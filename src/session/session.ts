@@ -33,6 +33,12 @@ import { Working } from "./working.ts";
 
 export type { Outcome, SendOptions, SessionOptions };
 
+/** Why a session is closed: by an error, and what is told of requests that nobody has answered. */
+export interface CloseReason {
+  readonly error?: string;
+  readonly pending?: string;
+}
+
 export class Session {
   readonly id: string;
   readonly modes: ModeState;
@@ -77,7 +83,7 @@ export class Session {
 
   /** Takes up a session that was left, by whatever means it ended. */
   static async resume(options: SessionOptions): Promise<Session> {
-    const { log, context } = options;
+    const { log } = options;
     if (log.heldBy) {
       throw new TroupeError("storage", `Session ${log.sessionId} is in use by process ${log.heldBy.pid}.`, {
         hint: "End that process first, or start a new session.",
@@ -90,12 +96,7 @@ export class Session {
     if (options.mode) await session.modes.set(options.mode);
     const { name } = options;
     if (name !== undefined && name !== session.#name) void session.#emit("troupe.session_named", { name });
-    await session.#emit("session.resume", {
-      resumeTime: new Date(options.stamp.now()).toISOString(),
-      eventCount: events.length,
-      ...selection(options),
-      context,
-    });
+    if (options.resumed !== "silent") await session.#resumed(events.length);
     return session;
   }
 
@@ -159,6 +160,22 @@ export class Session {
     return this.#log.events;
   }
 
+  /** Another client has come back to the session while it was open. */
+  rejoined(how: Exclude<SessionOptions["resumed"], "silent">): Promise<void> {
+    return this.#resumed(this.#log.events.length, how);
+  }
+
+  #resumed(eventCount: number, how: SessionOptions["resumed"] = this.#options.resumed): Promise<void> {
+    const { stamp, context } = this.#options;
+    return this.#emit("session.resume", {
+      resumeTime: new Date(stamp.now()).toISOString(),
+      eventCount,
+      ...selection(this.#options),
+      context,
+      ...(typeof how === "object" && how),
+    });
+  }
+
   /** How many of the events were there before this process: a resumed session's past. */
   get inherited(): number {
     return this.#options.log.events.length;
@@ -215,7 +232,7 @@ export class Session {
     return this.#answering.context;
   }
 
-  /** True between a message and the rest after its answer. */
+  /** True from the moment a message is taken up until the session is idle. */
   get isWorking(): boolean {
     return this.#working.isWorking;
   }
@@ -233,6 +250,11 @@ export class Session {
   /** Hears every event from now on, ephemeral ones included, in order. */
   subscribe(listener: Listener): () => void {
     return this.#log.subscribe(listener);
+  }
+
+  /** What waits for someone outside, for those who answer it or ask more. */
+  get requests(): Pick<Broker, "answer" | "pending" | "request" | "canAnswer"> {
+    return this.#broker;
   }
 
   /** Answers questions of this session (permissions, the model's own) until detached; the first answer wins. */
@@ -289,16 +311,16 @@ export class Session {
    * Ends what is under way, writes the totals and lets go of the log. Messages that wait stay in the log and are
    * answered when the session is taken up again.
    */
-  close(reason?: { error: string }): Promise<void> {
+  close(reason?: CloseReason): Promise<void> {
     this.#closing ??= this.#close(reason);
     return this.#closing;
   }
 
-  async #close(reason: { error: string } | undefined): Promise<void> {
+  async #close(reason: CloseReason | undefined): Promise<void> {
     this.#working.refuse();
     this.abort();
     this.end.abort();
-    await this.#broker.close();
+    await this.#broker.close(reason?.pending);
     this.#working.stir();
     await this.whenIdle();
     // Each step is taken, whatever became of those before; the log is let go of last.
@@ -313,11 +335,13 @@ export class Session {
     ]);
   }
 
-  async #lastWords(reason: { error: string } | undefined): Promise<void> {
+  async #lastWords(reason: CloseReason | undefined): Promise<void> {
     if (!this.#log.events.some(({ type }) => type === "user.message")) return;
     await this.#log.repair();
     // A disk that failed for a moment gets a second chance for the last words.
-    await this.#emit("session.shutdown", shutdownData({ ...this.#facts(), reason })).catch(() => this.#log.repair());
+    await this.#emit("session.shutdown", shutdownData({ ...this.#facts(), error: reason?.error })).catch(() =>
+      this.#log.repair(),
+    );
     await this.#writeSummary().catch(() => undefined); // lists fall back to the log
   }
 

@@ -14,7 +14,7 @@ import type { PermissionQuestion, Policy } from "../permissions/policy.ts";
 import type { BinaryReference, Emit, EventData } from "../protocol/event.ts";
 import type { Image } from "../protocol/message.ts";
 import type { SessionLog } from "../store/store.ts";
-import type { Tool, ToolPorts } from "../tools/tool.ts";
+import type { RunExternal, Tool, ToolPorts } from "../tools/tool.ts";
 import { type Broker, brokerUser, type PlanPort } from "./broker.ts";
 import type { Limits } from "./budget.ts";
 import type { Compactions } from "./compaction.ts";
@@ -156,7 +156,11 @@ export function startRun(parts: RunParts): Run {
     },
     permit: permitter({ ...parts, ...(opinion && { opinion }), refuses: refusals(parts) }),
     ...(around && { around }),
-    ports: { ...parts.ports, user: brokerUser(parts.broker, parts.plan ?? { content: async () => "" }) },
+    ports: {
+      ...parts.ports,
+      user: brokerUser(parts.broker, parts.plan ?? { content: async () => "" }),
+      external: externalCalls(parts),
+    },
     usageInfo: () => {
       const usage = context?.usage() ?? meter.measure({ model, offer: shown, history });
       context?.sent(usage);
@@ -201,6 +205,12 @@ function requestOf(parts: RunParts, origin: RequestOrigin): Run["request"] {
 
 export const isStreamed = ({ streaming, replies }: Pick<RunSettings, "streaming" | "replies">): boolean =>
   streaming === true || replies !== "whole";
+
+/** Calls that client programs run, told as those of the agent that makes them. */
+function externalCalls({ broker, emit, log, cwd: workingDirectory }: RunParts): RunExternal {
+  const { sessionId } = log;
+  return (call, signal) => broker.request("external_tool", { ...call, sessionId, workingDirectory }, { signal, emit });
+}
 
 /** What the model is told and given, as of now. */
 function shownOf({ offer, toolLimits, broker }: RunParts): Pick<Offer, "system" | "tools"> {

@@ -33,13 +33,11 @@ export function summarise(facts: SessionFacts): SessionSummary {
   };
 }
 
-export function shutdownData(
-  facts: SessionFacts & { reason: { error: string } | undefined },
-): EventData<"session.shutdown"> {
-  const { budget, model, startedAt, reason } = facts;
+export function shutdownData(facts: SessionFacts & { error: string | undefined }): EventData<"session.shutdown"> {
+  const { budget, model, startedAt, error } = facts;
   return {
-    shutdownType: reason ? "error" : "routine",
-    ...(reason && { errorReason: reason.error }),
+    shutdownType: error === undefined ? "routine" : "error",
+    ...(error !== undefined && { errorReason: error }),
     sessionStartTime: startedAt,
     totalApiDurationMs: Math.round(budget.session.durationMs),
     currentModel: model,

@@ -3,6 +3,7 @@
  * cannot tell them apart. One file per tool, one line in `builtin.ts`.
  */
 import * as z from "zod";
+import type { Json } from "../lib/json.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { Image } from "../protocol/message.ts";
 import type { Access } from "../protocol/permission.ts";
@@ -43,7 +44,14 @@ export interface ToolPorts {
   readonly coordination?: Coordination;
   readonly mcpTasks?: McpTasks;
   readonly board?: BoardPort;
+  readonly external?: RunExternal;
 }
+
+/** Has a client program run a call. "unavailable": nobody did; "cancelled": whoever asked gave up. */
+export type RunExternal = (
+  call: { readonly toolCallId: string; readonly toolName: string; readonly arguments: Json },
+  signal: AbortSignal,
+) => Promise<{ readonly result?: Json; readonly error?: string } | "unavailable" | "cancelled">;
 
 /** The only way a tool reaches the rest of troupe. */
 export interface ToolContext extends ToolPorts {

@@ -15,7 +15,7 @@ const mcp = (serverName: string, toolName: string): Tool => ({
   ...builtin(`${serverName}-${toolName}`),
   from: { kind: "mcp", serverName, toolName },
 });
-const custom = (name: string): Tool => externalTool({ name }, async () => ({ result: name }));
+const custom = (name: string): Tool => externalTool({ name });
 const all = [builtin("view"), builtin("edit"), mcp("docs", "search"), mcp("docs", "view"), custom("lookup")];
 const names = (tools: readonly Tool[]): string[] => tools.map(({ name }) => name);
 const chosen = (choice: ToolChoice): string[] => names(mainTools(chooseTools(all, choice), choice));

@@ -1,6 +1,7 @@
 /** Every method of the server. A resource is a file; a new one is a line here. */
 
 import { agentMethods } from "./agent.ts";
+import { commandMethods } from "./commands.ts";
 import { connectionMethods } from "./connection.ts";
 import { eventLogMethods } from "./event-log.ts";
 import { fleetMethods } from "./fleet.ts";
@@ -8,6 +9,7 @@ import { metadataMethods } from "./metadata.ts";
 import type { MethodTable } from "./method.ts";
 import { modeMethods } from "./mode.ts";
 import { nameMethods } from "./name.ts";
+import { pendingMethods } from "./pending.ts";
 import { planMethods } from "./plan.ts";
 import { scheduleMethods } from "./schedule.ts";
 import { sessionMethods } from "./session.ts";
@@ -31,4 +33,6 @@ export const methods: MethodTable = {
   ...fleetMethods,
   ...eventLogMethods,
   ...agentMethods,
+  ...pendingMethods,
+  ...commandMethods,
 };

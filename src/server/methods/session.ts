@@ -34,6 +34,9 @@ export const sessionMethods: MethodTable = {
     await hub.leave(connection, params.sessionId);
     return { success: true };
   }),
+  "session.suspend": sessionMethod(nothing, async (_, { hub, live }) => {
+    await hub.suspend(live);
+  }),
   "session.log": sessionMethod(
     () => ({
       message: z.string(),

@@ -1,0 +1,36 @@
+/** What changes with the clients of a session, and what is asked of them beside `request-events`. */
+import * as z from "zod";
+import { count, ephemeral, event, text } from "./define-event.ts";
+
+const Command = z.object({ name: text, description: text.exactOptional() });
+
+export const clientEvents = [
+  event("commands.changed", () => z.object({ commands: z.array(Command) }), ephemeral),
+  event("command.queued", () => z.object({ requestId: text, command: text }), ephemeral),
+  event(
+    "command.execute",
+    () => z.object({ requestId: text, commandName: text, command: text, args: text }),
+    ephemeral,
+  ),
+  event("command.completed", () => z.object({ requestId: text }), ephemeral),
+  event(
+    "capabilities.changed",
+    () =>
+      z.object({
+        ui: z
+          .object({ elicitation: z.boolean().exactOptional(), mcpApps: z.boolean().exactOptional() })
+          .exactOptional(),
+      }),
+    ephemeral,
+  ),
+  event(
+    "auto_mode_switch.requested",
+    () => z.object({ requestId: text, errorCode: text.exactOptional(), retryAfterSeconds: count.exactOptional() }),
+    ephemeral,
+  ),
+  event(
+    "auto_mode_switch.completed",
+    () => z.object({ requestId: text, response: z.enum(["yes", "yes_always", "no"]) }),
+    ephemeral,
+  ),
+] as const;

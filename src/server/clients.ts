@@ -1,0 +1,219 @@
+/**
+ * The clients of one session, and what each brings along: tools, commands, hooks, someone to ask. It is there before the
+ * session is, and outlives every one of them: what a client brought goes when it goes, what waits for an answer stays.
+ */
+import * as z from "zod";
+import type { HookListener, SessionProgram } from "../runtime/runtime.ts";
+import type { Answerer } from "../session/broker.ts";
+import { type ExternalToolDefinition, ExternalTools } from "../session/external-tools.ts";
+import type { Session } from "../session/session.ts";
+import type { Connection } from "./connection.ts";
+
+/** What a client says of itself when it opens a session; what is left out stays as it was. */
+export interface ClientProfile {
+  readonly tools?: readonly ExternalToolDefinition[] | undefined;
+  readonly commands?: readonly ClientCommand[] | undefined;
+  readonly hooks: boolean;
+  readonly requestUserInput: boolean;
+  readonly requestElicitation: boolean;
+  readonly requestExitPlanMode: boolean;
+  /** Whether it is told the words of agents as they arrive. */
+  readonly subAgentDeltas: boolean;
+  /** It writes sections of the system prompt itself. */
+  readonly transforms: boolean;
+}
+
+export interface ClientCommand {
+  readonly name: string;
+  readonly description?: string | undefined;
+}
+
+interface Client {
+  profile: ClientProfile;
+  listener: HookListener;
+  /** How to take back what it answers. */
+  detach: (() => void)[];
+}
+
+export class Clients {
+  readonly sessionId: string;
+  readonly #tools = new ExternalTools();
+  readonly #clients = new Map<Connection, Client>();
+  #session: Session | undefined;
+  #told: { commands: string; elicitation: boolean } = { commands: "[]", elicitation: false };
+
+  constructor(sessionId: string) {
+    this.sessionId = sessionId;
+  }
+
+  /** What the session is made with. */
+  get program(): SessionProgram {
+    return {
+      tools: this.#tools,
+      hooks: () => this.#all.filter(({ profile }) => profile.hooks).map(({ listener }) => listener),
+      transform: (sections) => this.#transform(sections),
+    };
+  }
+
+  get connections(): readonly Connection[] {
+    return [...this.#clients.keys()];
+  }
+
+  /** Whoever is to be told of an event; `isAgentDelta` for parts of what an agent says. */
+  listeners(isAgentDelta: boolean): readonly Connection[] {
+    const entries = [...this.#clients];
+    const meant = isAgentDelta ? entries.filter(([, { profile }]) => profile.subAgentDeltas) : entries;
+    return meant.map(([connection]) => connection);
+  }
+
+  get commands(): readonly ClientCommand[] {
+    const byName = new Map(this.#all.flatMap(({ profile }) => (profile.commands ?? []).map((one) => [one.name, one])));
+    return [...byName.values()];
+  }
+
+  /** Who has this command, the one that came last first. */
+  withCommand(name: string): Connection | undefined {
+    const entries = [...this.#clients].reverse();
+    return entries.find(([, { profile }]) => profile.commands?.some((command) => command.name === name))?.[0];
+  }
+
+  get canElicit(): boolean {
+    return this.#all.some(({ profile }) => profile.requestElicitation);
+  }
+
+  /** From here on the session has whatever its clients bring. What waits for an answer may always wait. */
+  serve(session: Session): void {
+    this.#session = session;
+    session.attach({ kinds: ["permission", "external_tool"] });
+    for (const [connection, client] of this.#clients) client.detach = this.#answerFor(connection, client.profile);
+    this.#told = this.#state();
+  }
+
+  /** Throws when a tool of this name is another client's, and then changes nothing. */
+  join(connection: Connection, profile: ClientProfile): void {
+    const known = this.#clients.get(connection);
+    if (profile.tools) this.#tools.offer(connection.id, profile.tools);
+    for (const detach of known?.detach ?? []) detach();
+    const merged = { ...profile, commands: profile.commands ?? known?.profile.commands };
+    const listener = known?.listener ?? this.#listener(connection);
+    this.#clients.set(connection, { profile: merged, listener, detach: this.#answerFor(connection, merged) });
+    this.#tellChanges();
+  }
+
+  /** False when it was not there. The agent hears which tools it has no longer. */
+  leave(connection: Connection): boolean {
+    const client = this.#clients.get(connection);
+    if (!client) return false;
+    this.#clients.delete(connection);
+    for (const detach of client.detach) detach();
+    const gone = this.#tools.withdraw(connection.id);
+    if (gone.length > 0) this.#session?.notify(goneNotice(gone), { wakes: false });
+    this.#tellChanges();
+    return true;
+  }
+
+  get #all(): readonly Client[] {
+    return [...this.#clients.values()];
+  }
+
+  #listener(connection: Connection): HookListener {
+    const { sessionId } = this;
+    return {
+      name: `client ${connection.id}`,
+      async invoke(hookType, input, signal) {
+        const answer = await connection.ask("hooks.invoke", { sessionId, hookType, input }, { signal });
+        return HookAnswer.parse(answer)?.output;
+      },
+    };
+  }
+
+  #answerFor(connection: Connection, profile: ClientProfile): (() => void)[] {
+    const session = this.#session;
+    if (!session) return [];
+    const answerers = [
+      ...(profile.requestUserInput ? [userInputOf(connection, this.sessionId)] : []),
+      ...(profile.requestExitPlanMode ? [planReviewOf(connection, this.sessionId)] : []),
+      ...(profile.requestElicitation ? [{ kinds: ["elicitation"] } as const] : []),
+    ];
+    return answerers.map((answerer) => session.attach(answerer));
+  }
+
+  /** Who cannot be reached or answers nonsense leaves the sections as they are, and that is said. */
+  async #transform(sections: Record<string, string>): Promise<Record<string, string>> {
+    const [connection] = [...this.#clients].reverse().find(([, { profile }]) => profile.transforms) ?? [];
+    if (!connection) return {};
+    const wrapped = Object.fromEntries(Object.entries(sections).map(([id, content]) => [id, { content }]));
+    try {
+      const params = { sessionId: this.sessionId, sections: wrapped };
+      const answer = Sections.parse(
+        await connection.ask("systemMessage.transform", params, { timeoutMs: TRANSFORM_MS }),
+      );
+      return Object.fromEntries(Object.entries(answer.sections).map(([id, { content }]) => [id, content]));
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.#session?.warn("system_message", `Sections of the system prompt were not transformed: ${why}`);
+      return {};
+    }
+  }
+
+  #state(): { commands: string; elicitation: boolean } {
+    return { commands: JSON.stringify(this.commands), elicitation: this.canElicit };
+  }
+
+  #tellChanges(): void {
+    if (!this.#session) return;
+    const [before, now] = [this.#told, this.#state()];
+    this.#told = now;
+    if (now.commands !== before.commands) {
+      const commands = this.commands.map(({ name, description }) => ({
+        name,
+        ...(description !== undefined && { description }),
+      }));
+      void this.#session.say("commands.changed", { commands });
+    }
+    if (now.elicitation !== before.elicitation) {
+      void this.#session.say("capabilities.changed", { ui: { elicitation: now.elicitation } });
+    }
+  }
+}
+
+const TRANSFORM_MS = 60_000;
+const HookAnswer = z.object({ output: z.unknown().optional() }).nullish();
+const Sections = z.object({ sections: z.record(z.string(), z.object({ content: z.string() })) });
+const UserInput = z.object({ answer: z.string(), wasFreeform: z.boolean().default(true) });
+const PlanReview = z.object({
+  approved: z.boolean(),
+  selectedAction: z.enum(["exit_only", "interactive", "autopilot", "autopilot_fleet"]).exactOptional(),
+  autoApproveEdits: z.boolean().exactOptional(),
+  feedback: z.string().exactOptional(),
+});
+
+function userInputOf(connection: Connection, sessionId: string): Answerer {
+  return {
+    kinds: ["user_input"],
+    async handle(request, signal) {
+      if (request.kind !== "user_input") return undefined;
+      const { question, choices, allowFreeform } = request;
+      const params = { sessionId, question, ...(choices && { choices }), allowFreeform: allowFreeform ?? true };
+      return UserInput.parse(await connection.ask("userInput.request", params, { signal }));
+    },
+  };
+}
+
+function planReviewOf(connection: Connection, sessionId: string): Answerer {
+  return {
+    kinds: ["exit_plan_mode"],
+    async handle(request, signal) {
+      if (request.kind !== "exit_plan_mode") return undefined;
+      const { summary, planContent, actions, recommendedAction } = request;
+      const params = { sessionId, summary, planContent, actions, recommendedAction };
+      return PlanReview.parse(await connection.ask("exitPlanMode.request", params, { signal }));
+    },
+  };
+}
+
+function goneNotice(names: readonly string[]): Parameters<Session["notify"]>[0] {
+  const list = names.join(", ");
+  const content = `<tools_changed_notice>\nTools no longer available: ${list}\n\nThe program that ran them has left. Go on without them.\n</tools_changed_notice>`;
+  return { content, kind: { type: "unclassified" } };
+}

@@ -1,0 +1,97 @@
+/** Answers to what a session has asked its clients: the first one counts. */
+import * as z from "zod";
+import type { Json } from "../../lib/json.ts";
+import { permissionResult } from "../permission-decision.ts";
+import { promptRequest } from "../prompt-request.ts";
+import { type MethodTable, nothing, sessionMethod } from "./method.ts";
+
+const requestId = z.string();
+const JsonValue: z.ZodType<Json> = z.json();
+
+export const pendingMethods: MethodTable = {
+  "session.tools.handlePendingToolCall": sessionMethod(
+    () => ({ requestId, result: JsonValue.optional(), error: z.string().optional() }),
+    ({ requestId: id, result, error }, { session }) => {
+      const answer = error === undefined ? { result: result ?? "" } : { error };
+      return { success: session.requests.answer("external_tool", id, answer) === "accepted" };
+    },
+  ),
+  "session.permissions.handlePendingPermissionRequest": sessionMethod(
+    () => ({ requestId, result: z.object({ kind: z.string() }).loose() }),
+    ({ requestId: id, result }, { session }) => {
+      const asked = session.requests.pending("permission").find((request) => request.requestId === id);
+      if (asked?.kind !== "permission") return { success: false };
+      const answer = permissionResult(result, asked.permissionRequest);
+      return { success: session.requests.answer("permission", id, answer) === "accepted" };
+    },
+  ),
+  "session.permissions.pendingRequests": sessionMethod(nothing, (_, { session }) => ({
+    items: session.requests
+      .pending("permission")
+      .flatMap((request) =>
+        request.kind === "permission"
+          ? [{ requestId: request.requestId, request: promptRequest(request.permissionRequest) }]
+          : [],
+      ),
+  })),
+  "session.ui.elicitation": sessionMethod(
+    () => ({
+      message: z.string(),
+      requestedSchema: z.object({
+        type: z.literal("object"),
+        properties: z.record(z.string(), JsonValue),
+        required: z.array(z.string()).exactOptional(),
+      }),
+    }),
+    async ({ message, requestedSchema }, { session, signal }) => {
+      const answer = await session.requests.request(
+        "elicitation",
+        { message, requestedSchema, mode: "form" },
+        { signal },
+      );
+      return typeof answer === "string" ? { action: "cancel" } : answer;
+    },
+  ),
+  "session.ui.handlePendingElicitation": sessionMethod(
+    () => ({
+      requestId,
+      result: z.object({
+        action: z.enum(["accept", "decline", "cancel"]),
+        content: z.record(z.string(), JsonValue).exactOptional(),
+      }),
+    }),
+    ({ requestId: id, result }, { session }) => ({
+      success: session.requests.answer("elicitation", id, result) === "accepted",
+    }),
+  ),
+  "session.ui.handlePendingUserInput": sessionMethod(
+    () => ({ requestId, response: z.object({ answer: z.string(), wasFreeform: z.boolean() }) }),
+    ({ requestId: id, response }, { session }) => ({
+      success: session.requests.answer("user_input", id, response) === "accepted",
+    }),
+  ),
+  "session.ui.handlePendingSampling": sessionMethod(
+    () => ({ requestId, response: JsonValue.optional() }),
+    ({ requestId: id, response }, { session }) => {
+      const answer =
+        response === undefined
+          ? ({ action: "cancelled" } as const)
+          : ({ action: "success", result: response } as const);
+      return { success: session.requests.answer("sampling", id, answer) === "accepted" };
+    },
+  ),
+  "session.ui.handlePendingExitPlanMode": sessionMethod(
+    () => ({
+      requestId,
+      response: z.object({
+        approved: z.boolean(),
+        selectedAction: z.enum(["exit_only", "interactive", "autopilot", "autopilot_fleet"]).exactOptional(),
+        autoApproveEdits: z.boolean().exactOptional(),
+        feedback: z.string().exactOptional(),
+      }),
+    }),
+    ({ requestId: id, response }, { session }) => ({
+      success: session.requests.answer("exit_plan_mode", id, response) === "accepted",
+    }),
+  ),
+};

@@ -1,0 +1,60 @@
+/** What a client decides about a permission, in the words in which the session records it. */
+import * as z from "zod";
+import { TroupeError } from "../protocol/errors.ts";
+import { PermissionResult } from "../protocol/request-events.ts";
+import type { PermissionRequest } from "../session/broker.ts";
+
+type Result = z.infer<typeof PermissionResult>;
+type Approval = Extract<Result, { kind: "approved-for-session" }>["approval"];
+
+/** Throws for what is no decision, so that a slip of a client never counts as one. */
+export function permissionResult(decision: { readonly kind: string }, asked: PermissionRequest): Result {
+  switch (decision.kind) {
+    case "approve-once":
+      return { kind: "approved" };
+    case "approve-for-session": {
+      const approval = givenApproval(decision) ?? usualApproval(asked);
+      // What cannot be remembered is approved this time.
+      return approval ? completed({ kind: "approved-for-session", approval }) : { kind: "approved" };
+    }
+    case "approve-for-location":
+      return completed({ ...decision, kind: "approved-for-location" });
+    case "approve-permanently":
+      // Addresses are allowed for good by rules that a person writes; a client's word holds once.
+      return { kind: "approved" };
+    case "reject":
+      return completed({ ...decision, kind: "denied-interactively-by-user" });
+    case "user-not-available":
+      return { kind: "denied-no-approval-rule-and-could-not-request-from-user" };
+    default:
+      return completed(decision);
+  }
+}
+
+function completed(result: object): Result {
+  const checked = PermissionResult.safeParse(result);
+  if (checked.success) return checked.data;
+  throw new TroupeError("usage", `This is no decision about a permission: ${JSON.stringify(result).slice(0, 200)}`);
+}
+
+const givenApproval = (decision: object): unknown =>
+  z.object({ approval: z.unknown().optional() }).parse(decision).approval;
+
+/** What "for this session" means where the client does not say. */
+function usualApproval(asked: PermissionRequest): Approval | undefined {
+  switch (asked.kind) {
+    case "shell":
+      if (!asked.canOfferSessionApproval) return undefined;
+      return { kind: "commands", commandIdentifiers: asked.commands.map(({ identifier }) => identifier) };
+    case "read":
+    case "write":
+    case "memory":
+      return { kind: asked.kind };
+    case "mcp":
+      return { kind: "mcp", serverName: asked.serverName, toolName: asked.toolName };
+    case "custom-tool":
+      return { kind: "custom-tool", toolName: asked.toolName };
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,16 @@
+import type { PermissionRequest } from "../session/broker.ts";
+
+/** A permission as it is put to a person: for a command its programs in place of what was found in it. */
+export function promptRequest(request: PermissionRequest): object {
+  if (request.kind !== "shell") return request;
+  const { fullCommandText, intention, commands, canOfferSessionApproval, warning, toolCallId } = request;
+  return {
+    kind: "commands",
+    fullCommandText,
+    intention,
+    commandIdentifiers: commands.map(({ identifier }) => identifier),
+    canOfferSessionApproval,
+    ...(warning !== undefined && { warning }),
+    ...(toolCallId !== undefined && { toolCallId }),
+  };
+}
