@@ -26,7 +26,7 @@ async function main(argv) {
     console.log(help);
     return 0;
   }
-  if (!existsSync(join(root, "dist", "troupe.cjs"))) {
+  if (!existsSync(join(root, "dist", "cli", "start.cjs"))) {
     console.error("bench: there is nothing to measure yet: run npm run build first");
     return 2;
   }

@@ -1,57 +1,71 @@
 #!/usr/bin/env node
-// The launcher: answers --version from package.json without loading anything, otherwise runs dist/troupe.cjs from
-// V8's code cache where there is one for this Node (8 lines that save about a third of the start).
+// The launcher: answers --version from package.json without loading anything, otherwise runs the packs in dist/cli from
+// V8's code cache where there is one for this Node.
 "use strict";
-const { readFileSync, writeFileSync } = require("node:fs");
+const { closeSync, openSync, readFileSync, renameSync, writeFileSync } = require("node:fs");
 const { join } = require("node:path");
 
 process.stdout.on("error", () => {
   process.exitCode ||= 1; // the command says why, where there is more to say
 });
+const folder = join(__dirname, "..", "dist", "cli");
 const [first] = process.argv.slice(2);
 if (process.argv.length === 3 && (first === "--version" || first === "-v")) {
   process.stdout.write(`${JSON.parse(readFileSync(join(__dirname, "..", "package.json"), "utf8")).version}\n`);
 } else {
-  run(join(__dirname, "..", "dist", "troupe.cjs"));
+  run();
 }
 
-function run(file) {
-  const { Script } = require("node:vm");
-  let source;
+function run() {
+  const caches = [];
+  let start;
   try {
-    source = readFileSync(file, "latin1"); // the build writes nothing but ASCII
-  } catch {
+    start = pack("start", caches);
+  } catch (error) {
+    if (error.code !== "ENOENT") throw error;
     process.stderr.write("troupe: the build is missing; run `npm ci` (or `npm run build`) in the package folder\n");
     process.exitCode = 2;
     return;
   }
-  const cacheFile = file.replace(/\.cjs$/, `.${process.version}-${process.arch}.cache`);
-  let cachedData;
-  try {
-    cachedData = readFileSync(cacheFile);
-  } catch {
-    // No cache for this Node: it only costs time.
-  }
-  const script = new Script(`(function(exports,require,module,__filename,__dirname){${source}\n})`, {
-    filename: file,
-    cachedData,
-  });
-  const module = { exports: {} };
+  const file = join(folder, "start.cjs");
   const { createRequire } = require("node:module");
-  script.runInThisContext()(module.exports, createRequire(file), module, file, join(file, ".."));
+  const { pathToFileURL } = require("node:url");
+  const { main } = start()(createRequire(file), (name) => pack(name, caches), pathToFileURL(file).href);
   // Code that runs from a script object cannot import modules itself.
-  const ended = module.exports.main({ importModule: (specifier) => import(specifier) });
-  const keepCache = process.env.TROUPE_WRITE_CODE_CACHE === "1" || (cachedData && script.cachedDataRejected);
-  ended.then(() => {
-    if (keepCache) writeCache(cacheFile, script.createCachedData());
+  main({ importModule: (specifier) => import(specifier) }).then(() => {
+    for (const { script, cacheFile, isKept } of caches) if (!isKept) writeCache(cacheFile, script.createCachedData());
     // All is said and on disk: what Node would still wait for (idle connections) is of no use to anyone.
     process.stdout.write("", () => process.exit());
   });
 }
 
+/** Opened at once, so that it is still there after an update in place; read when it is needed. */
+function pack(name, caches) {
+  const file = join(folder, `${name}.cjs`);
+  const descriptor = openSync(file);
+  return () => {
+    const { Script } = require("node:vm");
+    const source = readFileSync(descriptor, "latin1"); // the build writes nothing but ASCII
+    closeSync(descriptor);
+    const cacheFile = join(folder, `${name}.${process.version}-${process.arch}.cache`);
+    let cachedData;
+    try {
+      cachedData = readFileSync(cacheFile);
+    } catch {
+      // No cache for this Node: it only costs time.
+    }
+    const script = new Script(source, { filename: file, cachedData });
+    const isKept = cachedData ? !script.cachedDataRejected : process.env.TROUPE_WRITE_CODE_CACHE !== "1";
+    caches.push({ script, cacheFile, isKept });
+    return script.runInThisContext();
+  };
+}
+
 function writeCache(file, data) {
   try {
-    writeFileSync(file, data);
+    // Others may be reading it.
+    writeFileSync(`${file}.${process.pid}`, data);
+    renameSync(`${file}.${process.pid}`, file);
   } catch {
     // A read-only installation runs without.
   }

@@ -1,10 +1,13 @@
-// Builds what the package ships: one CommonJS file for the command line (with V8's code cache beside it, so that a
-// start parses nothing), the library entries as ES modules, and their types. `npm ci` runs it through `prepare`.
+// Builds what the package ships: the command line in packs (see pack.mjs) with V8's code cache beside them, so that a
+// start parses nothing; the library entries as ES modules; and their types. `npm ci` runs it through `prepare`.
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { laterPack, modulesBehind, startPack } from "./pack.mjs";
+import { tryOut } from "./try-out.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const require = createRequire(import.meta.url);
@@ -36,30 +39,6 @@ mkdirSync(join(root, "dist"), { recursive: true });
 
 await esbuild.build({
   ...shared,
-  entryPoints: ["src/cli/main.ts"],
-  outfile: "dist/troupe.cjs",
-  format: "cjs",
-  // Code that runs from a script object cannot import; it can require.
-  supported: { "dynamic-import": false },
-  minifySyntax: true,
-  minifyWhitespace: true,
-  define: { ...shared.define, "import.meta.url": "__troupe_url" },
-  banner: { js: "const __troupe_url=require('node:url').pathToFileURL(__filename).href;" },
-});
-escapeNonAscii(join(root, "dist", "troupe.cjs"));
-
-/** esbuild leaves regular expressions as they are written; an escape means the same in them, in strings and templates. */
-function escapeNonAscii(file) {
-  const source = readFileSync(file, "utf8");
-  const escaped = source.replace(
-    /[^\u0000-\u007f]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
-  writeFileSync(file, escaped);
-}
-
-await esbuild.build({
-  ...shared,
   entryPoints: {
     index: "src/runtime/index.ts",
     protocol: "src/protocol/index.ts",
@@ -79,45 +58,49 @@ if (process.env.TROUPE_SKIP_TYPES !== "1") {
   if (types.status !== 0) process.exit(types.status ?? 1);
 }
 
-chmodSync(join(root, "bin", "troupe.js"), 0o755);
-await warmCodeCache();
+const launcher = join(root, "bin", "troupe.js");
+/** What an agent does in an ordinary turn. */
+const calls = [
+  ["create", { path: "a.txt", file_text: "one\n" }],
+  ["view", { path: "a.txt" }],
+  ["edit", { path: "a.txt", old_str: "one", new_str: "two" }],
+  ["grep", { pattern: "two" }],
+  ["bash", { command: "true", description: "nothing" }],
+];
+chmodSync(launcher, 0o755);
+await buildCommandLine();
 
 /**
- * Runs a prompt with a tool call against a model server of our own, so that the code cache holds the functions that a
- * prompt needs. Without it everything works, only slower: so nothing here can fail a build.
+ * Modules lie in packs by when they are needed: for the first request of a prompt, for a turn with tools, and for all the
+ * rest. Which, is found out by doing that; a build that cannot try it out ships one pack, which only costs time.
  */
-async function warmCodeCache() {
-  const { createServer } = await import("node:http");
-  const { spawn } = await import("node:child_process");
-  const { mkdtempSync } = await import("node:fs");
-  const { tmpdir } = await import("node:os");
-  const home = mkdtempSync(join(tmpdir(), "troupe-build-"));
-  const call = { index: 0, id: "c", function: { name: "view", arguments: JSON.stringify({ path: "package.json" }) } };
-  const chunk = (delta, finish_reason) =>
-    `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
-  let asked = 0;
-  const server = createServer((request, response) => {
-    request.resume().on("end", () => {
-      response.writeHead(200, { "content-type": "text/event-stream" });
-      response.end(++asked === 1 ? chunk({ tool_calls: [call] }, "tool_calls") : chunk({ content: "ready" }, "stop"));
+async function buildCommandLine() {
+  const entry = "src/cli/main.ts";
+  const modules = await modulesBehind(entry, { esbuild, root, options: shared });
+  const names = [...modules.keys()];
+  writePacks([names]);
+  const answered = await tryOut(launcher, { trace: true, calls: [] });
+  const isNeeded = (name) => answered.has(name) || name.startsWith("src/model/wire/");
+  if (answered.size > 0) {
+    const worked = await tryOut(launcher, { trace: true, calls });
+    const start = names.filter(isNeeded);
+    const work = names.filter((name) => !isNeeded(name) && worked.has(name));
+    const rest = names.filter((name) => !isNeeded(name) && !worked.has(name));
+    writePacks([start, work, rest]);
+  }
+  await tryOut(launcher, { trace: false, calls });
+
+  function writePacks([start, ...others]) {
+    const folder = join(root, "dist", "cli");
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder);
+    const later = others.map((list) => {
+      const source = laterPack(modules, list);
+      // The name tells them apart, so that what belongs to one build is never taken for a part of another.
+      const name = `later-${createHash("sha256").update(source).digest("hex").slice(0, 8)}`;
+      writeFileSync(join(folder, `${name}.cjs`), source);
+      return name;
     });
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address();
-  const env = {
-    PATH: process.env.PATH,
-    TROUPE_HOME: home,
-    TROUPE_BASE_URL: `http://127.0.0.1:${port}/v1`,
-    TROUPE_MODEL: "warm",
-    TROUPE_WRITE_CODE_CACHE: "1",
-  };
-  const child = spawn(process.execPath, [join(root, "bin", "troupe.js"), "-s", "-p", "warm"], {
-    cwd: root,
-    env,
-    stdio: ["ignore", "ignore", "inherit"],
-    timeout: 20_000,
-  });
-  await new Promise((resolve) => child.once("close", resolve));
-  server.close();
-  rmSync(home, { recursive: true, force: true });
+    writeFileSync(join(folder, "start.cjs"), startPack(modules, { names: start, entry, later }));
+  }
 }

@@ -1,0 +1,69 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { modelServer, says } from "../../src/testing/index.ts";
+import { troupe } from "../support/troupe.ts";
+
+let root: string;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "troupe-start-"));
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+/** What a prompt that is answered at once has no use for. Whatever is added here stays out of every start. */
+const NOT_AT_THE_START = [
+  "yaml",
+  "unbash",
+  "diff",
+  /^src\/model\/(understudy|ai-sdk|faux)/,
+  /^src\/model\/wire\/(anthropic|openai-responses)/,
+  /^src\/hooks\//,
+  /^src\/(tools\/)?memory/,
+  /^src\/session\/(worktree|compaction-call|compaction-reply|undo|autopilot|typed-output)/,
+  /^src\/permissions\/(decide|question|rules|shell\/)/,
+  /^src\/tools\/edit\//,
+  /^src\/tools\/shell\/(?!shells|network-rules)/,
+  /^src\/tools\/web\/(?!web-access)/,
+  /^src\/tools\/database\/(?!session-database|process)/,
+  /^src\/tools\/mcp\/(?!config\.ts|config-files)/,
+  "src/store/index-sqlite.ts",
+];
+
+it("a prompt runs only the modules it uses", async () => {
+  await using server = await modelServer({ steps: [says("ready")] });
+  const workspace = join(root, "workspace");
+  mkdirSync(workspace);
+  const { code, stdout } = await troupe(["-s", "-p", "hello"], {
+    cwd: workspace,
+    home: join(root, "home"),
+    environment: {
+      TROUPE_BASE_URL: server.baseUrl,
+      TROUPE_MODEL: "any",
+      NODE_V8_COVERAGE: join(root, "coverage"),
+    },
+  });
+  expect({ code, stdout }).toEqual({ code: 0, stdout: "ready\n" });
+  const modules = modulesRun(join(root, "coverage"));
+  expect(modules).toContain("src/cli/prompt-mode.ts");
+  expect(modules.filter((name) => NOT_AT_THE_START.some((rule) => fits(name, rule)))).toEqual([]);
+});
+
+function fits(name: string, rule: string | RegExp): boolean {
+  return typeof rule === "string" ? name === rule : rule.test(name);
+}
+
+/** A module in a pack is a function that bears its name. */
+function modulesRun(coverage: string): string[] {
+  return readdirSync(coverage).flatMap((file) => {
+    const { result } = JSON.parse(readFileSync(join(coverage, file), "utf8")) as {
+      result: { url: string; functions: { functionName: string; ranges: { count: number }[] }[] }[];
+    };
+    return result
+      .filter(({ url }) => url.includes("/dist/cli/"))
+      .flatMap(({ functions }) => functions)
+      .filter(({ ranges }) => (ranges[0]?.count ?? 0) > 0)
+      .map(({ functionName }) => functionName);
+  });
+}
