@@ -26,6 +26,7 @@ export async function headlessCommand(given: Arguments, launcher: Launcher): Pro
   const { cwd, ...defaults } = sessionRequest(given, "json");
   const server = new Server({
     runtime,
+    environment,
     cwd,
     defaults,
     say: (message) => {

@@ -119,6 +119,8 @@ export interface Runtime {
   readonly github: GithubDesk;
   createSession(request: SessionRequest & { readonly sessionId?: string }): Promise<Session>;
   resumeSession(sessionId: string, request: SessionRequest): Promise<Session>;
+  /** From now on this text is taken out of everything that sessions write or show. */
+  addSecret(value: string): void;
   /** Undoes what the sandbox had to put into folders. Sessions are closed before. */
   close(): Promise<void>;
   /** Past turns that hold all the words, best first. Brings the index up to date, or makes it anew, before. */
@@ -168,6 +170,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       const log = await store.open(sessionId);
       return withLog(log, () => open(log, request, { resume: true }));
     },
+    addSecret: (value) => shared.addSecret(value, "client"),
     close: () => shared.close(),
     async searchSessions(words, limit) {
       const { sessionIndex } = await import("../store/index-sqlite.ts");

@@ -122,6 +122,16 @@ export class Hub {
     return { success: true };
   }
 
+  isOpen(sessionId: string): boolean {
+    return this.#live.has(sessionId) || this.#opening.has(sessionId);
+  }
+
+  /** Closes it in memory for all its clients; what it kept stays. */
+  async closeSession(sessionId: string): Promise<void> {
+    const live = this.#live.get(sessionId);
+    if (live) await this.#close(live);
+  }
+
   /** Closes every session; none is opened after. */
   async close(): Promise<void> {
     this.#isClosing = true;

@@ -21,7 +21,11 @@ export function inProcess(options: InProcessOptions) {
     kind: "custom" as const,
     async open() {
       const { cwd = process.cwd(), defaults = {}, say = () => undefined, ...runtimeOptions } = options;
-      const server = new Server({ runtime: createRuntime(runtimeOptions), cwd, defaults, say });
+      const server = new Server({
+        runtime: createRuntime(runtimeOptions),
+        environment: options.environment,
+        ...{ cwd, defaults, say },
+      });
       const [near, far] = duplexPair();
       const ended = deferred<string>();
       server.accept({ input: far, output: far });

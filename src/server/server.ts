@@ -11,6 +11,8 @@ import { Hub, type HubOptions } from "./hub.ts";
 import { methods } from "./methods/list.ts";
 
 export interface ServerOptions extends HubOptions {
+  /** What this process sees, as the runtime was given it. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
   /** For people, on stderr. */
   say(message: string): void;
 }

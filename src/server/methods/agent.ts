@@ -10,7 +10,7 @@ export const agentMethods: MethodTable = {
     ({ includeBuiltInAgents, includePrompt }, { session }) => ({
       agents: definitionsOf(session)
         .filter(({ source }) => includeBuiltInAgents || source !== "builtin")
-        .map((definition) => described(definition, { includePrompt })),
+        .map((definition) => describedAgent(definition, { includePrompt })),
     }),
   ),
   "session.agent.getCurrent": sessionMethod(nothing, (_, { session }) => ({ agent: currentOf(session) ?? null })),
@@ -29,7 +29,7 @@ export const agentMethods: MethodTable = {
     return {
       agents: definitionsOf(session)
         .filter(({ source }) => source !== "builtin")
-        .map((definition) => described(definition, { includePrompt: false })),
+        .map((definition) => describedAgent(definition, { includePrompt: false })),
     };
   }),
 };
@@ -48,11 +48,11 @@ function currentOf(session: Session): object | undefined {
   const name = session.settings.surroundings?.agents?.selected();
   if (name === undefined) return undefined;
   const definition = definitionsOf(session).find((known) => known.name === name);
-  return definition ? described(definition, { includePrompt: false }) : { id: name, name, displayName: name };
+  return definition ? describedAgent(definition, { includePrompt: false }) : { id: name, name, displayName: name };
 }
 
 /** In the words of the contract, where a program's own agents have no place of their own. */
-function described(definition: Definition, { includePrompt }: { includePrompt: boolean }): object {
+export function describedAgent(definition: Definition, { includePrompt }: { includePrompt: boolean }): object {
   const { id, name, displayName, description, source, userInvocable, tools, models, skills, mcpServers, path, prompt } =
     definition;
   return {

@@ -3,25 +3,33 @@
 import { agentMethods } from "./agent.ts";
 import { commandMethods } from "./commands.ts";
 import { connectionMethods } from "./connection.ts";
+import { discoverMethods } from "./discover.ts";
 import { eventLogMethods } from "./event-log.ts";
 import { fleetMethods } from "./fleet.ts";
+import { keptSessionsMethods } from "./kept-sessions.ts";
 import { metadataMethods } from "./metadata.ts";
 import type { MethodTable } from "./method.ts";
 import { modeMethods } from "./mode.ts";
 import { nameMethods } from "./name.ts";
 import { pendingMethods } from "./pending.ts";
 import { planMethods } from "./plan.ts";
+import { remoteMethods } from "./remote.ts";
 import { scheduleMethods } from "./schedule.ts";
 import { sessionMethods } from "./session.ts";
 import { sessionsMethods } from "./sessions.ts";
 import { tasksMethods } from "./tasks.ts";
 import { usageMethods } from "./usage.ts";
+import { userMethods } from "./user.ts";
 import { workspacesMethods } from "./workspaces.ts";
 
 export const methods: MethodTable = {
   ...connectionMethods,
   ...sessionMethods,
   ...sessionsMethods,
+  ...userMethods,
+  ...remoteMethods,
+  ...keptSessionsMethods,
+  ...discoverMethods,
   ...workspacesMethods,
   ...usageMethods,
   ...tasksMethods,

@@ -6,7 +6,7 @@ import { type MethodTable, method, noParams } from "./method.ts";
 type SessionSummary = Awaited<ReturnType<Runtime["store"]["list"]>>[number];
 
 const sessionId = (): z.ZodObject<{ sessionId: z.ZodString }> => z.object({ sessionId: z.string() });
-const Filter = z.object({
+export const Filter = z.object({
   cwd: z.string().optional(),
   gitRoot: z.string().optional(),
   repository: z.string().optional(),
@@ -16,12 +16,9 @@ const Filter = z.object({
 export const sessionsMethods: MethodTable = {
   "session.list": method(
     () => z.object({ filter: Filter.optional() }),
-    async ({ filter = {} }, { server }) => {
-      const wanted = Object.entries(filter).filter(([, value]) => value !== undefined);
+    async ({ filter }, { server }) => {
       const kept = (await server.runtime.store.list()).filter(hadActivity);
-      const fits = (summary: SessionSummary): boolean =>
-        wanted.every(([name, value]) => summary[name as keyof typeof filter] === value);
-      return { sessions: kept.filter(fits).map(metadataOf) };
+      return { sessions: kept.filter((summary) => fits(summary, filter)).map(metadataOf) };
     },
   ),
   "session.getLastId": method(noParams, async (_, { server }) => {
@@ -43,7 +40,14 @@ export const sessionsMethods: MethodTable = {
 /** One that nobody has said anything in is nothing to come back to. */
 const hadActivity = ({ title, turns }: SessionSummary): boolean => title !== undefined || turns > 0;
 
-function metadataOf(summary: SessionSummary): object {
+/** Whether a session belongs to the place that was asked for. */
+export function fits(summary: SessionSummary, filter: z.infer<typeof Filter> | undefined): boolean {
+  return Object.entries(filter ?? {}).every(
+    ([name, value]) => value === undefined || summary[name as keyof z.infer<typeof Filter>] === value,
+  );
+}
+
+export function metadataOf(summary: SessionSummary): object {
   const { sessionId: id, createdAt, updatedAt, title, name, cwd, gitRoot, repository, branch } = summary;
   return {
     sessionId: id,
