@@ -52,6 +52,8 @@ export interface Pass {
 
 interface Waiter {
   readonly seat: number;
+  /** Those that let others pass stand behind all who do not. */
+  readonly yields: boolean;
   readonly enteredAt: number;
   readonly onWait: ((wait: LimiterWait) => void) | undefined;
   readonly admit: (pass: Pass) => void;
@@ -89,12 +91,12 @@ export class Limiter {
     this.#ramp = options.ramp ?? { starts: 5, slotMs: 100, calmMs: 60_000 };
   }
 
-  join(): Seat {
+  join(priority?: "low"): Seat {
     const seat = ++this.#lastSeat;
     let left = false;
     this.#seats++;
     return {
-      enter: (signal, onWait) => this.#enter(seat, signal, onWait),
+      enter: (signal, onWait) => this.#enter({ seat, yields: priority === "low" }, signal, onWait),
       leave: () => {
         if (left) return;
         left = true;
@@ -104,7 +106,11 @@ export class Limiter {
     };
   }
 
-  #enter(seat: number, signal: AbortSignal, onWait?: (wait: LimiterWait) => void): Promise<Pass> {
+  #enter(
+    who: Pick<Waiter, "seat" | "yields">,
+    signal: AbortSignal,
+    onWait?: (wait: LimiterWait) => void,
+  ): Promise<Pass> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       const abort = (): void => {
@@ -113,7 +119,7 @@ export class Limiter {
         this.#pump();
       };
       const waiter: Waiter = {
-        seat,
+        ...who,
         enteredAt: this.#stamp.monotonic(),
         onWait,
         told: "",
@@ -128,7 +134,7 @@ export class Limiter {
       };
       signal.addEventListener("abort", abort, { once: true });
       // Oldest call first: one that comes back for a retry is not overtaken by newcomers.
-      const place = this.#waiting.findIndex((other) => other.seat > seat);
+      const place = this.#waiting.findIndex((other) => isBefore(who, other));
       this.#waiting.splice(place === -1 ? this.#waiting.length : place, 0, waiter);
       this.#pump();
     });
@@ -263,6 +269,10 @@ export class Limiter {
     const place = this.#waiting.indexOf(waiter);
     if (place !== -1) this.#waiting.splice(place, 1);
   }
+}
+
+function isBefore(one: Pick<Waiter, "seat" | "yields">, other: Waiter): boolean {
+  return one.yields === other.yields ? one.seat < other.seat : other.yields;
 }
 
 /** Hands out the one limiter that belongs to a provider and model. */

@@ -25,6 +25,8 @@ export interface ModelRequest {
   readonly headers?: Readonly<Record<string, string>>;
   /** Told to whoever carries the request in the network's place. No wire sends it. */
   readonly origin?: RequestOrigin;
+  /** `low`: where requests wait for each other, it lets all others pass. No wire sends it. */
+  readonly priority?: "low";
 }
 
 export type ReasoningEffort = "low" | "medium" | "high" | "xhigh" | "max";

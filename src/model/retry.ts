@@ -60,7 +60,7 @@ interface Call {
 async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
   const { stamp, limiter, onWait, random = Math.random } = call.options;
   const policy = { ...defaultRetryPolicy, ...call.options.policy };
-  const seat = limiter?.join();
+  const seat = limiter?.join(call.request.priority);
   const tally = { retries: 0, retriesAfterOutput: 0 };
   try {
     for (;;) {

@@ -174,6 +174,28 @@ describe("waiting in line", () => {
     expect(order).toEqual(["first again", "second", "third"]);
   });
 
+  it("lets those of low priority go only when nobody else waits, in their own order", async () => {
+    const stamp = virtualClock();
+    const limiter = new Limiter({ stamp, maxConcurrency: 1 });
+    const first = await limiter.join().enter(live);
+    const order: string[] = [];
+    const wait = (name: string, priority?: "low"): void =>
+      void limiter
+        .join(priority)
+        .enter(live)
+        .then((pass) => {
+          order.push(name);
+          pass.release();
+        });
+    wait("beside 1", "low");
+    wait("main 1");
+    wait("beside 2", "low");
+    wait("main 2");
+    first.release();
+    await stamp.during(stamp.sleep(1));
+    expect(order).toEqual(["main 1", "main 2", "beside 1", "beside 2"]);
+  });
+
   it("ends at once for who is aborted, and only for them", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp, maxConcurrency: 1 });
