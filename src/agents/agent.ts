@@ -6,8 +6,10 @@
  * - `names.ts`: how agents are called and found.
  * - `effective-tools.ts`, `effective-model.ts`, `effective-skills.ts`: what an agent gets when it starts.
  * - `model-choices.ts`: the agents a model may choose from.
+ * - `sidekick.ts`: what starts an agent that nobody asks for.
  * - `builtin/`: the agents that are always there, one Markdown file each.
  */
+import type { Sidekick } from "./sidekick.ts";
 
 /** Who brought it. `inherited` is of the project too, from a folder above the working folder. */
 export type AgentSource = "program" | "user" | "project" | "inherited" | "plugin" | "remote" | "builtin";
@@ -56,9 +58,10 @@ export interface AgentDefinition {
   readonly isolation?: "worktree";
   /** JSON schema of its answer. */
   readonly outputSchema?: Readonly<Record<string, unknown>>;
-  /** As written; validated by whoever uses them. */
+  /** As written; validated by whoever uses it. */
   readonly github?: unknown;
-  readonly sidekick?: unknown;
+  /** Set when it starts by itself, beside the main agent, and nobody chooses it. */
+  readonly sidekick?: Sidekick;
   readonly source: AgentSource;
   readonly path?: string;
   readonly pluginName?: string;

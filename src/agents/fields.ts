@@ -4,6 +4,7 @@
  */
 import { isObject } from "../lib/json.ts";
 import { type AgentLimits, type PromptPart, promptParts } from "./agent.ts";
+import { readSidekick, sidekickShape } from "./sidekick.ts";
 
 const MAX_ITEMS = 200;
 const MAX_DEPTH = 32;
@@ -61,7 +62,7 @@ const fields = {
   isolation: oneOf("worktree", "none"),
   outputSchema: plainMap,
   github: plainMap,
-  sidekick: { expects: "plain values", read: (value: unknown) => (isPlain(value) ? value : undefined) },
+  sidekick: { expects: sidekickShape, read: readSidekick },
 };
 
 type FieldName = keyof typeof fields;

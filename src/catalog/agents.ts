@@ -5,9 +5,9 @@
 import type { AgentDefinition, AgentSource } from "../agents/agent.ts";
 import { keysOf, normaliseName } from "../agents/names.ts";
 import { agentFromObject } from "../agents/parse-agent.ts";
+import type { ItemTrust, PinnedItem } from "../lib/pinned-item.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
-import type { TrustCheck } from "../tools/mcp/config.ts";
 import { agentFrontmatter } from "./agents-frontmatter.ts";
 import { type AgentNotice, agentNotices, type NoteAgent } from "./agents-notice.ts";
 import { type AgentPlaces, agentFiles, agentLocations } from "./agents-places.ts";
@@ -15,6 +15,7 @@ import { readAgentFiles } from "./agents-read.ts";
 import type { FetchRemote } from "./agents-remote.ts";
 import { withApprovedServers } from "./agents-servers.ts";
 import { type AgentOverrides, agentSettings } from "./agents-settings.ts";
+import { mayStart } from "./agents-sidekick.ts";
 
 export interface AgentSources extends AgentPlaces {
   /** `customAgents` as the host program gave them. */
@@ -28,8 +29,8 @@ export interface AgentSources extends AgentPlaces {
   readonly excludedBuiltins?: readonly string[];
   /** Whether there is a memory to keep in order; without it `rem-agent` is not there. */
   readonly hasMemory?: boolean;
-  /** Asked for every MCP server that an agent of a workspace brings. Without it none of them is used. */
-  readonly check?: TrustCheck;
+  /** Asked for every MCP server that an agent of a workspace brings, and for every sidekick. Without it none is used. */
+  readonly check?: (item: PinnedItem) => ItemTrust;
   readonly signal?: AbortSignal;
 }
 
@@ -63,7 +64,8 @@ export async function loadAgents(sources: AgentSources): Promise<AgentCatalog> {
   const disabled: AgentDefinition[] = [];
   for (const agent of [...custom, ...builtin]) {
     if (isOff(agent)) disabled.push(agent);
-    else agents.push(await withApprovedServers(agent, { check: sources.check, note }));
+    else if (mayStart(agent, { check: sources.check, note }))
+      agents.push(await withApprovedServers(agent, { check: sources.check, note }));
   }
   const notices = all();
   return { agents, disabled, updated: updatedEvent(agents, notices), notices };

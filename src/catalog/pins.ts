@@ -11,6 +11,7 @@ export const pinnedKinds = [
   "plugin",
   "settings",
   "environment",
+  "sidekick",
 ] as const satisfies readonly PinnedKind[];
 
 const MAX_DEPTH = 100;

@@ -187,7 +187,10 @@ describe("the choice of a model among agents", () => {
     const agents = [
       define({ name: "open", description: "d" }),
       define({ name: "closed", infer: false }),
-      define({ name: "beside", sidekick: { on: "turn" } }),
+      define({
+        name: "beside",
+        sidekick: { triggers: [{ event: "user.message" }], behavior: "restart", maxSendsPerTurn: 1 },
+      }),
     ];
     expect(modelChoices(agents)).toEqual([{ name: "open", description: "d" }]);
   });
