@@ -1,5 +1,5 @@
 /** Text of others inside what a model reads: it can neither open nor close a tag of ours. */
-import { sanitise } from "./text.ts";
+import { clip, sanitise, sanitiseLine } from "./text.ts";
 
 const OUR_TAGS = [
   "instruction_file",
@@ -21,10 +21,23 @@ const OUR_TAGS = [
   "agent_message",
   "dynamic_context_board",
   "board_item",
+  "user_message",
+  "inbox_message",
 ];
 
 /** `<` or a character that looks like it, as it begins or ends one of our tags. */
 const IMITATION = new RegExp(`[<\\uff1c\\ufe64](?=[\\s/\\uff0f]*(?:${OUR_TAGS.join("|")}))`, "gi");
+
+const MAX_LINE_CHARACTERS = 300;
+
+/** Words of others on one line of ours, cut where it gets long: they can open or close no tag and end no quotation. */
+export function quotedLine(text: string): string {
+  return clip(sanitiseLine(text).replace(/\s+/g, " "), MAX_LINE_CHARACTERS)
+    .replaceAll("&", "&amp;")
+    .replace(/[<\uff1c\ufe64]/g, "&lt;")
+    .replace(/[>\uff1e\ufe65]/g, "&gt;")
+    .replaceAll('"', "'");
+}
 
 /** The same text, in which nothing is hidden and none of our tags begins or ends. */
 export function quoted(text: string): string {

@@ -10,6 +10,7 @@ import { Attachment, barrier, count, ephemeral, event, JsonValue, nothing, Token
 import { extensionEvents } from "./extension-events.ts";
 import { ownEvents } from "./own-events.ts";
 import { requestEvents } from "./request-events.ts";
+import { sidekickEvents } from "./sidekick-events.ts";
 import { taskEvents } from "./task-events.ts";
 import { workspaceEvents } from "./workspace-events.ts";
 
@@ -98,6 +99,7 @@ export const eventDefinitions = [
       cause: text.exactOptional(),
     }),
   ),
+  event("session.context_changed", () => WorkingDirectory),
   event("session.title_changed", () => z.object({ title: text }), ephemeral),
   event("session.tools_updated", () => z.object({ model: text }), ephemeral),
   event(
@@ -250,6 +252,7 @@ export const eventDefinitions = [
   ...requestEvents,
   ...taskEvents,
   ...workspaceEvents,
+  ...sidekickEvents,
   ...ownEvents,
 ] as const;
 

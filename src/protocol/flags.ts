@@ -17,6 +17,7 @@ export const flagDefinitions = {
   RUBBER_DUCK_AGENT: { default: "on", gates: "the built-in agent rubber-duck" },
   RUBBER_DUCK_OTHER_FAMILY: { default: "off", gates: "rubber-duck thinks on a model of another provider" },
   EXPLORE_SMALL_MODEL: { default: "off", gates: "explore runs on the cheapest model, with low effort" },
+  SIDEKICK_AGENTS: { default: "on", gates: "agents with a sidekick block start by themselves" },
   COPILOT_SUBCONSCIOUS: { default: "off", gates: "the context board, and the agents that read and tidy it" },
   AGENTIC_MEMORY: {
     default: "on",

@@ -5,8 +5,8 @@ import { linkedPlaces } from "../permissions/linked-places.ts";
 import type { Policy } from "../permissions/policy.ts";
 import { protectionOf } from "../permissions/protected-paths.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import type { Actor } from "../session/agent-run.ts";
 import type { Checkpoints } from "../session/checkpoints.ts";
-import type { TaskRecord } from "../tasks/task-record.ts";
 import { type FileLedger, type Files, fileLedger, rememberedFiles } from "../tools/files.ts";
 import type { Shells } from "../tools/shell/shells.ts";
 import type { ToolPorts } from "../tools/tool.ts";
@@ -29,7 +29,7 @@ export interface PlaceParts {
 export interface AgentPlaces {
   /** The files of one agent in the folder of the session; nobody = the main agent. */
   filesOf(agentId?: string): Files;
-  placeFor(task: TaskRecord): Promise<AgentPlace>;
+  placeFor(task: Actor): Promise<AgentPlace>;
   /** Where work trees of agents lie. */
   readonly worktrees: string;
 }
@@ -58,7 +58,7 @@ export function agentPlaces(parts: PlaceParts): AgentPlaces {
 }
 
 async function inWorktree(
-  task: TaskRecord,
+  task: Actor,
   how: {
     parts: PlaceParts;
     worktrees: string;

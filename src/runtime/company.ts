@@ -8,15 +8,15 @@ import { skillContext } from "../context/skills/load-skill.ts";
 import { type PromptRequest, promptParts } from "../context/system-prompt.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Flag } from "../protocol/flags.ts";
-import type { Outfit } from "../session/agent-run.ts";
+import type { Actor, Outfit } from "../session/agent-run.ts";
 import type { Cast, CastRequest, CompanyOptions } from "../session/company.ts";
 import { modelReference } from "../session/model-seat.ts";
 import type { SessionModel } from "../session/start-run.ts";
-import type { TaskRecord } from "../tasks/task-record.ts";
 import type { Tool } from "../tools/tool.ts";
 import { chooseModel } from "./agent-model.ts";
 import type { AgentServers } from "./agent-servers.ts";
 import type { Models } from "./models.ts";
+import { type SidekickCondition, sidekickOptions } from "./sidekicks.ts";
 import type { Workspace } from "./workspace.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -45,12 +45,14 @@ export interface CompanyParts {
   /** What of it the main agent has, unless told otherwise everything. */
   mainTools?(): readonly Tool[];
   /** The model that a person wants a task to go on with, in the place of the recorded one. */
-  modelOverride?(task: TaskRecord): SessionModel | undefined;
-  placeFor(task: TaskRecord): Promise<AgentPlace>;
+  modelOverride?(task: Actor): SessionModel | undefined;
+  placeFor(task: Actor): Promise<AgentPlace>;
   /** The MCP servers that an agent brings itself, started for it; the names are taken. */
   serversFor?(definition: AgentDefinition, reservedNames: readonly string[]): Promise<AgentServers | undefined>;
   /** The folder of work trees, where there is a repository to make them from. */
   readonly worktrees?: string | undefined;
+  /** When those that are built in and start by themselves have something to look at. */
+  readonly conditions?: ReadonlyMap<string, SidekickCondition>;
   warn(message: string): void;
 }
 
@@ -70,6 +72,7 @@ export function companyOptions(parts: CompanyParts): CompanyOptions {
     multiTurn: workspace.flags.has("MULTI_TURN_AGENTS"),
     mcpTasks: workspace.flags.has("MCP_TASKS"),
     agents: parts.agents,
+    sidekicks: sidekickOptions(parts, (more) => companyOptions({ ...parts, ...more })),
     cast: (request) => cast(request, { parts, settings, modelFor }),
     async outfit(task, definition) {
       const model =
@@ -112,7 +115,8 @@ async function cast(
   const { unknown } = effective;
   const warnings: string[] = [];
   if (unknown.length > 0) {
-    warnings.push(`The agent ${definition.name} names tools that are not there: ${unknown.join(", ")}.`);
+    const why = definition.sidekick ? "a sidekick cannot have, or that are not there" : "are not there";
+    warnings.push(`The agent ${definition.name} names tools that ${why}: ${unknown.join(", ")}.`);
   }
   const wished = wishesFor(definition, how);
   const parent = request.parentModel ?? modelReference(parts.mainModel());
@@ -136,7 +140,7 @@ function toolsOfMain({ tools }: AgentDefinition, parts: CompanyParts): readonly 
 }
 
 /** At the limit of nesting an agent starts no others, so it is not offered to. */
-function toolsOf(task: TaskRecord, sessionTools: readonly Tool[], maxDepth: number): readonly Tool[] {
+function toolsOf(task: Actor, sessionTools: readonly Tool[], maxDepth: number): readonly Tool[] {
   const isDeepest = task.spec.depth >= maxDepth;
   return sessionTools.filter(
     ({ name, needs }) =>
@@ -147,8 +151,8 @@ function toolsOf(task: TaskRecord, sessionTools: readonly Tool[], maxDepth: numb
   );
 }
 
-/** Only who speaks with the user says that the whole task is done, and what is to be remembered. */
-const MAIN_ONLY = new Set(["task_complete", "store_memory", "vote_memory"]);
+/** Only who speaks with the user says that the whole task is done and what is to be remembered, and reads its inbox. */
+const MAIN_ONLY = new Set(["task_complete", "store_memory", "vote_memory", "read_inbox"]);
 
 const NESTING = new Set(["task", "read_agent", "write_agent", "list_agents", "stop_agent", "subagents_run"]);
 

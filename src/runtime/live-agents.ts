@@ -3,7 +3,8 @@ import { modelChoices } from "../agents/model-choices.ts";
 import { findAgent } from "../agents/names.ts";
 import type { AgentCatalog } from "../catalog/agents.ts";
 import type { AgentWatch } from "../catalog/agents-watch.ts";
-import { agentTools, coordinationTools } from "../tools/builtin.ts";
+import type { SessionEvent } from "../protocol/event.ts";
+import { agentTools, coordinationTools, inboxTools } from "../tools/builtin.ts";
 import { rolesFrom } from "../tools/subagents/roles.ts";
 import type { CoordinationSettings } from "../tools/subagents-run.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -21,10 +22,13 @@ export class LiveAgents {
   #tools: readonly Tool[];
   #watch: Promise<AgentWatch> | undefined;
   #timer: NodeJS.Timeout | undefined;
+  readonly #hasInbox: boolean;
   #isClosed = false;
 
-  constructor(workspace: Workspace, listener: LateSession) {
+  /** `events`: of the session, if it is taken up again. */
+  constructor(workspace: Workspace, listener: LateSession, events: readonly SessionEvent[]) {
     this.#workspace = workspace;
+    this.#hasInbox = events.some(({ type }) => type === "troupe.inbox_entry");
     this.#listener = listener;
     const { roles: given, workers: { seconds, ...limits } = {} } = workspace.settings.effective.subagents ?? {};
     const { roles, problems } = rolesFrom(given);
@@ -76,6 +80,11 @@ export class LiveAgents {
 
   #toolsFor(agents: readonly AgentDefinition[]): readonly Tool[] {
     const source = { agents: () => modelChoices(agents), find: (wanted: string) => findAgent(wanted, agents) };
-    return [...agentTools.map((make) => make(source)), ...coordinationTools.map((make) => make(this.#workers))];
+    const mayWrite = this.#workspace.flags.has("SIDEKICK_AGENTS") && agents.some(({ sidekick }) => sidekick);
+    return [
+      ...agentTools.map((make) => make(source)),
+      ...coordinationTools.map((make) => make(this.#workers)),
+      ...(mayWrite || this.#hasInbox ? inboxTools : []),
+    ];
   }
 }

@@ -14,6 +14,7 @@ import { offerThatWaits } from "./offer.ts";
 import type { SessionRequest } from "./runtime.ts";
 import type { SessionBoard } from "./session-board.ts";
 import { sessionCompany } from "./session-company.ts";
+import { contextWatch } from "./session-context.ts";
 import { type SessionHands, sessionHands, sessionPlaces } from "./session-hands.ts";
 import { sessionHooks } from "./session-hooks.ts";
 import { sessionLead } from "./session-lead.ts";
@@ -44,7 +45,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const { models } = draft;
   const rules = sessionRules(draft, workspace);
   const hands = sessionHands(draft, { workspace, rules });
-  const agents = request.delegation === false ? undefined : new LiveAgents(workspace, draft.listener);
+  const agents = request.delegation === false ? undefined : new LiveAgents(workspace, draft.listener, log.events);
   const board = await boardOf(draft, workspace, hands);
   const memory = await memoryOf(draft, { leading, redactor: hands.redactor });
   const tools = sessionTools(draft, { agents, board, memory });
@@ -60,6 +61,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const places = sessionPlaces(draft, { hands, rules, mcp, board, lead: leading.lead.definition?.name });
   const company = agents && sessionCompany(draft, { agents, leading, offer, choice, places, servers, board, memory });
   const schedules: { registry?: ScheduleRegistry } = {};
+  const context = contextWatch(draft);
   for (const notice of workspace.notices) draft.listener.notice(notice);
   return {
     options: {
@@ -89,6 +91,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       onMessage: (messageId) => {
         hands.onMessage(messageId);
         agents?.watch();
+        context.look();
       },
       ...(memory && { onEnd: () => memory.close() }),
       onClose: () => end({ schedules: schedules.registry, hands, agents, mcp, board }),

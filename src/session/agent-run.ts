@@ -33,8 +33,11 @@ export interface OutputCheck {
   ): Promise<{ readonly ok: true; readonly response: string } | { readonly ok: false; readonly problem: string }>;
 }
 
+/** Who works: a task, or whoever is run like one. */
+export type Actor = Pick<TaskRecord, "id" | "parentId" | "spec" | "tools" | "isBriefed" | "activeMs">;
+
 export interface AgentTurn {
-  readonly task: TaskRecord;
+  readonly task: Actor;
   readonly messages: readonly TaskMessage[];
   readonly outfit: Outfit;
   readonly settings: RunSettings;
@@ -45,6 +48,8 @@ export interface AgentTurn {
   readonly signal: AbortSignal;
   readonly transcriptPath: string;
   readonly check?: OutputCheck | undefined;
+  /** `low`: at the model everybody else comes first. */
+  readonly priority?: "low";
   /** What was written to it while it works. */
   takeMessages(): readonly TaskMessage[];
   /** What it must hear of its own agents. */
@@ -84,6 +89,7 @@ export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
     source: "subagent",
     cacheKey: `${settings.log.sessionId}/${task.id}`,
     agent: { id: task.id, name: spec.agentName, parentId: task.parentId },
+    ...(turn.priority && { priority: turn.priority }),
     limitReached: (expected) => turn.limitReached(expected),
     settled: () => turn.settled(),
     beforeStopping: gate.beforeStopping,

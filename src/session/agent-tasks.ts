@@ -67,7 +67,7 @@ export function agentTasks(what: AgentTasksParts): Tasks {
 async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortSignal): Promise<TaskStart> {
   const { agentId, registry, options } = what;
   const definition = findAgent(request.agentType, options.agents());
-  if (!definition?.infer) throw unknownAgent(request.agentType, options);
+  if (!definition?.infer || definition.sidekick) throw unknownAgent(request.agentType, options);
   const parent = agentId === undefined ? undefined : registry.get(agentId);
   const isolation = request.isolation ?? definition.isolation;
   const cast = await options.cast({

@@ -23,6 +23,8 @@ export class Budget {
   readonly #perModel = new Map<string, ModelTotals>();
   /** What calls under way have set aside, of all agents. */
   readonly reservations = new Reservations();
+  /** Who gives up what it has set aside before anyone else goes without, and how it is told. */
+  readonly #yielding = new Map<string, () => void>();
   #session: ModelTotals = nothing;
   #run: ModelTotals = nothing;
 
@@ -62,7 +64,21 @@ export class Budget {
     const { limits, shares = [] } = from;
     const { calls: turns, usage, costUsd } = this.#run;
     const spent = { turns, tokens: usage.inputTokens + usage.outputTokens, costUsd };
-    return this.reached(limits) ?? this.reservations.take(who, [...shares, { limits, spent }], expected);
+    const take = () => this.reservations.take(who, [...shares, { limits, spent }], expected);
+    const refused = this.reached(limits) ?? take();
+    const isFirst = who === undefined || !this.#yielding.has(who);
+    if (refused === undefined || this.#yielding.size === 0 || !isFirst) return refused;
+    for (const [id, giveUp] of [...this.#yielding]) {
+      this.settle(id);
+      giveUp();
+    }
+    return this.reached(limits) ?? take();
+  }
+
+  /** From now on `who` stands back: where there is not enough for both, it is told to stop. Undone by what is returned. */
+  standsBack(who: string, giveUp: () => void): () => void {
+    this.#yielding.set(who, giveUp);
+    return () => void this.#yielding.delete(who);
   }
 
   /** The call has ended and is counted, or was never made. */

@@ -14,7 +14,7 @@ import { Registry } from "../tasks/registry.ts";
 import type { TaskMessage, TaskRecord } from "../tasks/task-record.ts";
 import type { Tool, ToolPorts } from "../tools/tool.ts";
 import { Ledger, sharesOf } from "./agent-limit.ts";
-import { type Outfit, type OutputCheck, runAgentTurn } from "./agent-run.ts";
+import { type Actor, type Outfit, type OutputCheck, runAgentTurn } from "./agent-run.ts";
 import { agentTasks } from "./agent-tasks.ts";
 import type { Broker } from "./broker.ts";
 import type { Budget } from "./budget.ts";
@@ -25,8 +25,9 @@ import type { EventLog } from "./event-log.ts";
 import { sessionHooks } from "./hooked-calls.ts";
 import type { Notice } from "./inbox.ts";
 import { mcpTasksOf } from "./mcp-tasks.ts";
-import { closeOpenCalls } from "./recover.ts";
+import { closeOpen } from "./recover.ts";
 import type { Expected } from "./reservations.ts";
+import { isSidekickId, type SidekickOptions, Sidekicks } from "./sidekicks.ts";
 import type { RunSettings } from "./start-run.ts";
 
 /** What the runtime knows about agents. */
@@ -40,7 +41,9 @@ export interface CompanyOptions {
   /** Which of the tools someone has an agent would get, and on which model it would run. Throws when it may not start. */
   cast(request: CastRequest): Promise<Cast>;
   /** Everything a task works with, made when it runs. */
-  outfit(task: TaskRecord, definition: AgentDefinition): Promise<Outfit>;
+  outfit(task: Actor, definition: AgentDefinition): Promise<Outfit>;
+  /** Those that start by themselves. */
+  readonly sidekicks?: SidekickOptions;
 }
 
 export interface CastRequest {
@@ -76,10 +79,11 @@ interface CompanyParts {
 }
 
 /** How tools reach those who work for their agent. */
-export type CompanyPorts = Pick<ToolPorts, "tasks" | "coordination" | "mcpTasks">;
+export type CompanyPorts = Pick<ToolPorts, "tasks" | "coordination" | "mcpTasks" | "inbox">;
 
 export class Company {
   readonly registry: Registry;
+  readonly #sidekicks: Sidekicks | undefined;
   readonly #parts: CompanyParts;
   readonly #conversations = new Map<string, Conversation>();
   readonly #outfits = new Map<string, Promise<Outfit>>();
@@ -114,11 +118,24 @@ export class Company {
     log.subscribe((event) => {
       if (!event.ephemeral) this.registry.observe(event);
     });
+    this.#sidekicks = options.sidekicks && this.#engage(options.sidekicks);
+  }
+
+  #engage(options: SidekickOptions): Sidekicks {
+    const { settings, log, budget, hooks, onNotice, onDefect } = this.#parts;
+    return new Sidekicks({
+      ...{ options, settings, log, budget, hooks, onDefect },
+      onNotice: (notice, take) => onNotice(notice, { take, wakes: false }),
+    });
   }
 
   /** Takes in an event of an agent as part of its conversation. */
   fold(event: SessionEvent): void {
     if (event.agentId === undefined) return;
+    if (isSidekickId(event.agentId)) {
+      this.#sidekicks?.fold(event);
+      return;
+    }
     if (event.type === "troupe.usage") this.#ledger.apply(event.agentId, event.data);
     this.#conversationOf(event.agentId).apply(event);
   }
@@ -127,12 +144,14 @@ export class Company {
   reset(): void {
     this.#ledger.reset();
     for (const conversation of this.#conversations.values()) conversation.reset();
+    this.#sidekicks?.reset();
   }
 
   /** What an earlier process left open is closed; nothing runs by itself. */
   async restore(): Promise<void> {
     for (const [id, conversation] of this.#conversations) await closeOpen(conversation, this.#emitOf(id));
     await this.registry.restore();
+    await this.#sidekicks?.restore();
   }
 
   /** What an agent (nobody = the main agent) with these tools may do with others. */
@@ -145,6 +164,8 @@ export class Company {
       tasks: agentTasks(what),
       coordination: coordinationOf({ ...what, tools, ledger: this.#ledger, emitOf, stamp: settings.stamp }),
       ...(options.mcpTasks !== false && { mcpTasks: mcpTasksOf(what) }),
+      // What sidekicks find is for the main agent alone.
+      ...(agentId === undefined && this.#sidekicks && { inbox: this.#sidekicks.inbox }),
     };
   }
 
@@ -154,6 +175,7 @@ export class Company {
   }
 
   async close(): Promise<void> {
+    await this.#sidekicks?.close();
     await this.registry.close();
     await Promise.all([...this.#outfits.keys()].map((id) => this.#release(id)));
   }
@@ -285,12 +307,6 @@ async function checkOf({ spec }: TaskRecord): Promise<OutputCheck | undefined> {
   if (!spec.outputSchema) return undefined;
   const { outputCheck } = await import("./output-check.ts");
   return outputCheck(spec.outputSchema);
-}
-
-async function closeOpen(conversation: Conversation, emit: Emit): Promise<void> {
-  await closeOpenCalls(conversation, emit);
-  const { openTurn: turnId } = conversation;
-  if (turnId !== undefined) await emit("assistant.turn_end", { turnId });
 }
 
 function failed(error: unknown, signal: AbortSignal): TurnEnd {

@@ -35,6 +35,13 @@ export async function closeOpenCalls(conversation: Conversation, emit: Emit): Pr
   }
 }
 
+/** As `closeOpenCalls`, for whoever is not the main agent: its turn ends with its calls. */
+export async function closeOpen(conversation: Conversation, emit: Emit): Promise<void> {
+  await closeOpenCalls(conversation, emit);
+  const { openTurn: turnId } = conversation;
+  if (turnId !== undefined) await emit("assistant.turn_end", { turnId });
+}
+
 function unreported(damage: readonly Damage[], events: readonly SessionEvent[]): Damage[] {
   const known = new Set<string>();
   for (const event of events) {

@@ -109,6 +109,7 @@ interface RunParts extends RunSettings {
   readonly agent?: NonNullable<ModelRequest["agent"]> & { readonly parentId?: string | undefined };
   /** Sent with each model request of this run. */
   readonly requestHeaders?: Readonly<Record<string, string>> | undefined;
+  readonly priority?: NonNullable<ModelRequest["priority"]>;
   /** Why another model call would be too much, if it would. Else what it may use is set aside until `settled`. */
   limitReached(expected: Expected): LimitReached | undefined;
   /** The call has ended, and what it used is counted. */
@@ -190,12 +191,13 @@ export function startRun(parts: RunParts): Run {
 
 /** What all requests of a run have in common. */
 function requestOf(parts: RunParts, origin: RequestOrigin): Run["request"] {
-  const { model, agent, requestHeaders, reasoningEffort, reasoningSummary } = parts;
+  const { model, agent, priority, requestHeaders, reasoningEffort, reasoningSummary } = parts;
   return {
     stream: isStreamed(parts),
     cacheKey: parts.cacheKey,
     origin,
     ...(agent && { agent: { id: agent.id, name: agent.name } }),
+    ...(priority && { priority }),
     ...(model.maxOutputTokens !== undefined && { maxOutputTokens: model.maxOutputTokens }),
     ...(reasoningEffort !== undefined && { reasoningEffort }),
     ...(reasoningSummary !== undefined && { reasoningSummary }),

@@ -1,5 +1,5 @@
 /** What a parent is told when a task comes to rest. Only ids and names of ours stand in it, and escaped words of others. */
-import { clip, sanitiseLine } from "../lib/text.ts";
+import { quotedLine } from "../lib/quoting.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { TaskReason } from "../tools/tasks.ts";
 import type { TaskRecord } from "./task-record.ts";
@@ -21,7 +21,7 @@ export interface Notice {
 export function noticeOf(task: TaskRecord): Omit<Notice, "take" | "wakes"> {
   const { id, spec, status } = task;
   const about = { agentId: id, agentType: spec.agentName, description: spec.description };
-  const sentence = `Agent "${id}" (${foreign(spec.agentName)}) ${becameOf(task)}`;
+  const sentence = `Agent "${id}" (${quotedLine(spec.agentName)}) ${becameOf(task)}`;
   return {
     taskId: id,
     content: `<system_notification>\n${sentence}\n</system_notification>`,
@@ -32,24 +32,13 @@ export function noticeOf(task: TaskRecord): Omit<Notice, "take" | "wakes"> {
   };
 }
 
-const MAX_FOREIGN_CHARACTERS = 300;
-
-/** Words of others on one line of ours: they can open or close no tag and end no quotation. */
-function foreign(text: string): string {
-  return clip(sanitiseLine(text).replace(/\s+/g, " "), MAX_FOREIGN_CHARACTERS)
-    .replaceAll("&", "&amp;")
-    .replace(/[<\uff1c\ufe64]/g, "&lt;")
-    .replace(/[>\uff1e\ufe65]/g, "&gt;")
-    .replaceAll('"', "'");
-}
-
 function becameOf({ id, status, reason = "finished", error }: TaskRecord): string {
   const read = `Use read_agent with agent_id "${id}"`;
   if (status === "completed") return `has completed successfully. ${read} to retrieve the full results.`;
   if (status === "idle" && reason === "finished") {
     return `has finished processing and is now idle. ${read} to read the results, or write_agent to send follow-up messages.`;
   }
-  const cause = error === undefined ? "" : ` (${foreign(error)})`;
+  const cause = error === undefined ? "" : ` (${quotedLine(error)})`;
   if (status === "idle") {
     return `${whatHappened[reason]}${cause} and is now idle. ${read} to see what it reached, or write_agent to let it continue.`;
   }

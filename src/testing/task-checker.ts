@@ -83,6 +83,8 @@ class TaskChecker {
   readonly violations: Violation[] = [];
   readonly #options: CheckTasksOptions;
   readonly #tasks = new Map<string, Seen>();
+  /** Agents that start by themselves: no tasks, but what they use is theirs. */
+  readonly #sidekicks = new Set<string>();
   #event: SessionEvent | undefined;
   #places = 0;
 
@@ -111,6 +113,9 @@ class TaskChecker {
   readonly #handlers: Handlers = {
     "session.resume": () => {
       for (const task of this.#tasks.values()) if (isAtWork(task.status)) task.isCutOff = true;
+    },
+    "troupe.sidekick_triggered": ({ agentId }) => {
+      if (agentId !== undefined) this.#sidekicks.add(agentId);
     },
     "troupe.task_created": ({ data }) => this.#created(data),
     "troupe.task_state": ({ data }) => this.#state(data),
@@ -312,7 +317,7 @@ class TaskChecker {
   }
 
   #used({ agentId, data }: EventOf<"troupe.usage">): void {
-    if (agentId === undefined) return;
+    if (agentId === undefined || this.#sidekicks.has(agentId)) return;
     const task = this.#tasks.get(agentId);
     if (!task) {
       this.#say("accounts", agentId, "used something, but nobody knows it");

@@ -7,10 +7,13 @@ import { edit } from "./edit.ts";
 import { exitPlanMode } from "./exit-plan-mode.ts";
 import { glob } from "./glob.ts";
 import { grep } from "./grep.ts";
+import type { InboxSender } from "./inbox.ts";
 import { listAgents } from "./list-agents.ts";
 import { listBash } from "./list-bash.ts";
 import { readAgent } from "./read-agent.ts";
 import { readBash } from "./read-bash.ts";
+import { readInbox } from "./read-inbox.ts";
+import { sendInboxTool } from "./send-inbox.ts";
 import { type SkillSource, skillTool } from "./skill.ts";
 import { sql } from "./sql.ts";
 import { stopAgent } from "./stop-agent.ts";
@@ -79,3 +82,9 @@ export const coordinationTools: readonly ((settings?: CoordinationSettings) => T
 
 /** Offered to such a worker, and to nobody else. */
 export const workerOnlyTools: readonly ((desk: Desk) => Tool)[] = [submitResultTool];
+
+/** Offered to the main agent in addition where sidekicks may write to it. */
+export const inboxTools: readonly Tool[] = [readInbox];
+
+/** Offered to a sidekick, and to nobody else. */
+export const sidekickOnlyTools: readonly ((inbox: InboxSender) => Tool)[] = [sendInboxTool];

@@ -3,7 +3,8 @@ import { plural } from "../lib/text.ts";
 import type { StatementResult } from "./database/program.ts";
 import type { DatabaseContext } from "./database/session-database.ts";
 import description from "./sql.md";
-import { defineTool, ToolError } from "./tool.ts";
+import storeDescription from "./sql-store.md";
+import { defineTool, ToolError, type ToolResult } from "./tool.ts";
 
 export const sql = defineTool({
   name: "sql",
@@ -13,14 +14,32 @@ export const sql = defineTool({
     description: z.string().optional().describe("What it is for, in a few words"),
     database: z.enum(["session", "session_store"]).default("session").describe("Which database"),
   }),
-  async run({ query, database }, { database: port, signal }: DatabaseContext) {
-    if (port === undefined) throw new ToolError("This session has no database.");
-    const results = await port.execute({ sql: query, database, signal });
-    const [only] = results;
-    if (only !== undefined && results.length === 1) return { content: textOf(only) };
-    return { content: [`Executed ${results.length} statement(s):`, ...results.map(numbered)].join("\n\n") };
-  },
+  run: ({ query, database }, context: DatabaseContext) => execute(query, database, context),
 });
+
+/** The half of it that changes nothing: past sessions, for those who may only look. */
+export const sqlStoreTool = defineTool({
+  name: "sql",
+  description: storeDescription,
+  input: z.object({
+    query: z.string().describe("One SELECT"),
+    database: z.literal("session_store").default("session_store"),
+  }),
+  readOnly: true,
+  run: ({ query, database }, context: DatabaseContext) => execute(query, database, context),
+});
+
+async function execute(
+  query: string,
+  database: "session" | "session_store",
+  { database: port, signal }: DatabaseContext,
+): Promise<ToolResult> {
+  if (port === undefined) throw new ToolError("This session has no database.");
+  const results = await port.execute({ sql: query, database, signal });
+  const [only] = results;
+  if (only !== undefined && results.length === 1) return { content: textOf(only) };
+  return { content: [`Executed ${results.length} statement(s):`, ...results.map(numbered)].join("\n\n") };
+}
 
 function numbered(result: StatementResult, index: number): string {
   return `${index + 1}. ${result.verb}\n   ${textOf(result).replaceAll("\n", "\n   ")}`;

@@ -10,6 +10,7 @@ import type { Access } from "../protocol/permission.ts";
 import type { BoardPort } from "./context-board.ts";
 import type { SessionDatabase } from "./database/session-database.ts";
 import type { Files } from "./files.ts";
+import type { InboxReader } from "./inbox.ts";
 import type { McpTasks } from "./mcp/background.ts";
 import type { McpPort } from "./mcp/resources.ts";
 import type { Shells } from "./shell/shells.ts";
@@ -45,6 +46,7 @@ export interface ToolPorts {
   readonly mcpTasks?: McpTasks;
   readonly board?: BoardPort;
   readonly external?: RunExternal;
+  readonly inbox?: InboxReader;
 }
 
 /** Has a client program run a call. "unavailable": nobody did; "cancelled": whoever asked gave up. */

@@ -79,6 +79,17 @@ const probes: Record<Flag, Probe | undefined> = {
   RUBBER_DUCK_AGENT: agent("rubber-duck"),
   RUBBER_DUCK_OTHER_FAMILY: model("rubber-duck", { model: "other" }),
   EXPLORE_SMALL_MODEL: model("explore", { model: "small", effort: "low" }),
+  SIDEKICK_AGENTS: {
+    look: (options) => {
+      const file = "---\nname: s\ndescription: d\nsidekick: { triggers: [user.message] }\n---\nLook around.\n";
+      return seen([says("ok")], { ...options, files: { "home:agents/s.md": file } }, async ({ session, first }) => {
+        await session.sendAndWait({ prompt: "", displayPrompt: "go", source: "system" });
+        return toolNames(first("main")).includes("read_inbox");
+      });
+    },
+    on: true,
+    off: false,
+  },
   COPILOT_SUBCONSCIOUS: agent("rem-agent"),
   AGENTIC_MEMORY: memoryTools({ on: ["store_memory", "vote_memory"], off: [] }),
   AGENTIC_MEMORY_USER_SCOPED: {

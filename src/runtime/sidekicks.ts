@@ -1,0 +1,62 @@
+/** What sidekicks of a session are given: less than any agent, and only where there is something to look at. */
+import type { CompanyOptions } from "../session/company.ts";
+import type { SidekickDefinition, SidekickOptions } from "../session/sidekicks.ts";
+import { sqlStoreTool } from "../tools/sql.ts";
+import type { Tool } from "../tools/tool.ts";
+import type { CompanyParts } from "./company.ts";
+
+/** Says whether a sidekick of ours has anything to look at, and what it should know before it does. */
+export type SidekickCondition = () => Promise<{ readonly notes: readonly string[] } | undefined>;
+
+type Parts = Pick<CompanyParts, "agents" | "sessionTools" | "mainTools" | "workspace" | "mainModel" | "warn"> & {
+  readonly conditions?: ReadonlyMap<string, SidekickCondition>;
+};
+
+export function sidekickOptions(
+  parts: Parts,
+  company: (more: Pick<CompanyParts, "sessionTools" | "mainTools" | "warn">) => CompanyOptions,
+): SidekickOptions {
+  const { workspace, mainModel, conditions } = parts;
+  const isOff = (): boolean => !workspace.flags.has("SIDEKICK_AGENTS") || mainModel().providerId === UNDERSTUDY;
+  const told = new Set<string>();
+  // They start again and again; what is wrong with one is said once.
+  const warn = (message: string): void => {
+    if (!told.has(message)) parts.warn(message);
+    told.add(message);
+  };
+  const main = (): readonly Tool[] => parts.mainTools?.() ?? parts.sessionTools();
+  let made: CompanyOptions | undefined;
+  const lent = (): CompanyOptions => {
+    made ??= company({ sessionTools: () => reading(parts.sessionTools()), mainTools: () => reading(main()), warn });
+    return made;
+  };
+  return {
+    agents: () => (isOff() ? [] : parts.agents().filter(isSidekick)),
+    consider: async ({ name, source }) =>
+      (source === "builtin" ? await conditions?.get(name)?.() : undefined) ??
+      (source === "builtin" ? undefined : { notes: [] }),
+    async cast(definition) {
+      const { tools, model } = await lent().cast({ definition, parentTools: null, toolCallId: "" });
+      return { tools: tools ?? [], model };
+    },
+    outfit: (actor, definition) => lent().outfit(actor, definition),
+    warn,
+  };
+}
+
+/** The stand-in understands no such work. */
+const UNDERSTUDY = "understudy";
+
+const isSidekick = (agent: ReturnType<CompanyParts["agents"]>[number]): agent is SidekickDefinition =>
+  agent.sidekick !== undefined;
+
+/** Only what changes nothing, starts nobody and asks nobody; of what can do both, the half that reads. */
+function reading(tools: readonly Tool[]): readonly Tool[] {
+  return tools
+    .map((tool) => READING_FORMS.get(tool.name) ?? tool)
+    .filter(({ name, readOnly, needs }) => readOnly && !needs && !NOT_THEIRS.has(name));
+}
+
+const READING_FORMS: ReadonlyMap<string, Tool> = new Map([[sqlStoreTool.name, sqlStoreTool]]);
+
+const NOT_THEIRS = new Set(["list_agents", "read_agent", "read_inbox", "task_complete", "list_bash", "read_bash"]);
