@@ -18,6 +18,7 @@ Usage:
   troupe tasks list|show|resume|stop|diff|merge|discard
                                      the agents of a session: what became of them, and how to go on
   troupe agents list|show|new|check  who can be given work here
+  troupe inbox list|show             what sidekicks left for the main agent
   troupe undo [turn|--list]          take back the file changes of the last tool call, or of the whole turn
   troupe mcp list|get|add|remove|enable|disable|approve|login|logout
   troupe memory list|show|add|edit|accept|remove|export|import|undo

@@ -49,6 +49,8 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
       return agents(given);
     case "tasks":
       return (await import("./tasks.ts")).tasksCommand(given, launcher);
+    case "inbox":
+      return (await import("./inbox.ts")).inboxCommand(given, launcher);
     case "help":
       return print(helpText(version));
     case undefined:
@@ -101,6 +103,7 @@ function unknownCommand(given: Arguments): TroupeError {
   const close = nearest(given.words[0] ?? "", [
     "sessions",
     "tasks",
+    "inbox",
     "agents",
     "models",
     "undo",

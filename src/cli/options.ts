@@ -42,7 +42,7 @@ export const options: readonly Option[] = [
   { name: "continue", group: "Session", help: "go on with the last session of this repository or folder" },
   { name: "session-id", value: "id", group: "Session", help: "give a new session this id" },
   { name: "name", value: "name", group: "Session", help: "give the session a name" },
-  { name: "session", value: "id|name", group: "Session", help: "for undo, tasks: not the last session here" },
+  { name: "session", value: "id|name", group: "Session", help: "for undo, tasks, inbox: not the last session here" },
   { name: "list", group: "Session", help: "for undo: show what can be taken back" },
   { name: "force", group: "Session", help: "for undo, tasks discard, sessions delete: also what would be lost" },
 
@@ -77,7 +77,7 @@ export const options: readonly Option[] = [
   },
   { name: "user", group: "Agents", help: "for agents new: for yourself, in all folders" },
   { name: "project", group: "Agents", help: "for agents new: in this repository (default)" },
-  { name: "all", group: "Agents", help: "for tasks stop: every agent of the session" },
+  { name: "all", group: "Agents", help: "for tasks stop: every agent of the session; for tasks list: also sidekicks" },
   { name: "as", value: "kind", group: "Agents", help: "for tasks merge: files (default), squash or merge" },
 
   { name: "max-turns", value: "n", group: "Limits", help: "stop after n model calls" },
@@ -91,7 +91,7 @@ export const options: readonly Option[] = [
     help: "text: the answer; json: every event as a line, then a result line",
   },
   { name: "stream", value: "on|off", group: "Output", help: "with json: also the words as they arrive (default off)" },
-  { name: "json", group: "Output", help: "for agents, tasks and mcp: as JSON" },
+  { name: "json", group: "Output", help: "for agents, tasks, inbox and mcp: as JSON" },
   { name: "silent", short: "s", group: "Output", help: "nothing on stderr but errors" },
   {
     name: "log-level",

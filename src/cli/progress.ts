@@ -1,5 +1,6 @@
 import { clip, plural, sanitiseLine } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
+import { isSidekickId } from "../session/sidekicks.ts";
 import { agentLine, CallEnds, nameOf } from "./agent-lines.ts";
 import { screen, type Terminal } from "./screen.ts";
 import { Tree, toolText } from "./tree.ts";
@@ -107,7 +108,7 @@ export function progress(options: ProgressOptions): Progress {
     recall: (event) => tree.apply(event, now(), "past"),
     show(event) {
       tree.apply(event, now());
-      if (silent) return;
+      if (silent || (isBeside(event) && !wanted("debug"))) return;
       const report = describe(event);
       if (report && wanted(report.level)) line(report.text);
       const failure = ends.failureIn(event);
@@ -118,6 +119,9 @@ export function progress(options: ProgressOptions): Progress {
     },
   };
 }
+
+/** What sidekicks do is not what anyone waits for; what they leave is shown by `troupe inbox`. */
+const isBeside = ({ agentId }: SessionEvent): boolean => isSidekickId(agentId);
 
 /** One line about something the user may have to know of. */
 function describe(event: SessionEvent): { level: LogLevel; text: string } | undefined {

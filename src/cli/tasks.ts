@@ -12,7 +12,8 @@ import { jsonLine, write } from "./output.ts";
 import { say } from "./say.ts";
 
 const HELP = `Usage:
-  troupe tasks list                     the agents of a session: who started whom, and what became of them
+  troupe tasks list                     the agents of a session: who started whom, and what became of them;
+                                        --all: also sidekicks, which nobody started
   troupe tasks show <id>                everything one of them answered
   troupe tasks resume <id> ["message"]  go on with one that was cut off or waits, and print its answer
   troupe tasks stop <id …>|--all        end agents, and all they started, for good
@@ -63,7 +64,7 @@ const verbs: Readonly<Record<string, (call: TasksCall) => Promise<ExitCode>>> = 
   discard: worktree,
 };
 
-async function sessionOf(given: Arguments, { store }: Runtime): Promise<string> {
+export async function sessionOf(given: Arguments, { store }: Runtime): Promise<string> {
   const wanted = given.text("session");
   return wanted === undefined ? sessionHere(store, workingDirectory(process.cwd())) : findSession(store, wanted);
 }
@@ -71,13 +72,24 @@ async function sessionOf(given: Arguments, { store }: Runtime): Promise<string> 
 async function list({ given, words, runtime, sessionId }: TasksCall): Promise<ExitCode> {
   if (words.length > 0) throw usage(`troupe tasks list takes no words, so what is "${words.join(" ")}"?`);
   const { tasks, heldBy } = await readTasks(runtime.store, sessionId);
+  const runs = given.has("all") ? await sidekickRuns(runtime, sessionId) : [];
   if (given.has("json")) {
-    await write(tasks.map(({ prompt: _, ...task }) => `${jsonLine(task, process.stdout)}\n`).join(""));
+    const lines = [
+      ...tasks.map(({ prompt: _, ...task }) => task),
+      ...runs.map((run) => ({ kind: "sidekick", ...run })),
+    ];
+    await write(lines.map((line) => `${jsonLine(line, process.stdout)}\n`).join(""));
     return exitCodes.done;
   }
   await write(tasks.length === 0 ? `No agents in session ${sessionId}.\n` : table(tasks, Date.now()));
+  if (runs.length > 0) await write(`\nSidekicks:\n${(await import("./inbox.ts")).runLines(runs)}`);
   if (heldBy) say(`session ${sessionId} is in use by process ${heldBy.pid}`);
   return exitCodes.done;
+}
+
+async function sidekickRuns({ store }: Runtime, sessionId: string) {
+  const { readSidekicks } = await import("../runtime/sidekick-runs.ts");
+  return (await readSidekicks(store, sessionId)).runs;
 }
 
 function table(tasks: readonly KeptTask[], now: number): string {
