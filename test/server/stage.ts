@@ -65,3 +65,10 @@ export async function serverStage(choice: ClientChoice = {}): Promise<ServerStag
     },
   };
 }
+
+/** Another client of the server that `first` has started on a port. */
+export function joining(first: CopilotClient): CopilotClient {
+  const port = Reflect.get(first, "runtimePort");
+  const connectionToken = Reflect.get(first, "effectiveConnectionToken");
+  return new CopilotClient({ connection: RuntimeConnection.forUri(`localhost:${port}`, { connectionToken }) });
+}
