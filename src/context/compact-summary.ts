@@ -1,17 +1,7 @@
 /** What a model wrote as a summary, brought into one form whatever it made of the request. */
+import { sectionsOf, summarySections } from "../lib/summary-sections.ts";
 import { clip } from "../lib/text.ts";
 import { fenced } from "./compact-message.ts";
-
-const SUMMARY_SECTIONS = [
-  "overview",
-  "history",
-  "work_done",
-  "technical_details",
-  "important_files",
-  "next_steps",
-  "checkpoint_title",
-] as const;
-export type SummarySection = (typeof SUMMARY_SECTIONS)[number];
 
 /** What stands beside the summary because no model is trusted to remember it. */
 export interface Standing {
@@ -41,27 +31,13 @@ export function readSummary(
   const written = { ...found, overview, history: found.history ?? "(not told)", checkpoint_title: title };
   const beside = standingBlocks(options.standing);
   const room = Math.max(0, options.maxCharacters - beside.reduce((sum, block) => sum + block.length + 2, 0));
-  const names = SUMMARY_SECTIONS.filter((name) => (written[name] ?? "") !== "");
+  const names = summarySections.filter((name) => (written[name] ?? "") !== "");
   const perSection = fairShare(
     names.map((name) => fenced(written[name] ?? "").length),
     room - names.length * TAG_CHARACTERS,
   );
   const blocks = names.map((name) => `<${name}>\n${clip(fenced(written[name] ?? ""), perSection)}\n</${name}>`);
   return { title, content: [...blocks, ...beside].join("\n\n") };
-}
-
-/** The sections of a summary. A text that broke off has what there is of its last one. */
-export function sectionsOf(text: string): Partial<Record<SummarySection, string>> {
-  const found: Partial<Record<SummarySection, string>> = {};
-  for (const name of SUMMARY_SECTIONS) {
-    const start = text.indexOf(`<${name}>`);
-    if (start === -1) continue;
-    const rest = text.slice(start + name.length + 2);
-    const end = rest.search(new RegExp(`</${name}>|<(?:${SUMMARY_SECTIONS.join("|")})>`));
-    const content = (end === -1 ? rest : rest.slice(0, end)).trim();
-    if (content !== "") found[name] = content;
-  }
-  return found;
 }
 
 const TAG_CHARACTERS = 48;
@@ -86,6 +62,6 @@ function standingBlocks(standing: Standing): string[] {
 }
 
 const withoutTags = (text: string): string =>
-  text.replace(new RegExp(`</?(?:${SUMMARY_SECTIONS.join("|")})>`, "g"), "").trim();
+  text.replace(new RegExp(`</?(?:${summarySections.join("|")})>`, "g"), "").trim();
 
 const oneLine = (text: string): string => text.split("\n", 1)[0]?.replace(/\s+/g, " ").trim() || "Conversation";

@@ -1,40 +1,52 @@
 /**
- * A derived index over all sessions for fast lists and for search. The logs are the truth: the index may be deleted at
- * any time, is made anew when it is missing, of another version or damaged, and lives in memory where nothing can be
- * written. It reads logs and takes no locks, so it never stands in the way of a writer.
+ * The session store: a derived index over all sessions, for search and for agents who ask about the past. The logs are
+ * the truth: it may be deleted at any time, is made anew when it is missing, of another version or damaged, and lives in
+ * memory where nothing can be written. It reads logs and takes no locks, so it never stands in the way of a writer.
  */
-import { dirname } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { Disk } from "../lib/node/disk.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
+import { emptyDatabase, inTransaction, openDatabase, removeDatabase, troubleOf } from "./index-file.ts";
+import { type Found, type SearchQuery, searchIndex } from "./index-search.ts";
+import { IndexWriter, type SessionUpdate } from "./index-write.ts";
+import { SessionRows } from "./session-rows.ts";
 import { storageError } from "./storage-error.ts";
-import type { SessionSummary, Store } from "./store.ts";
+import type { Store } from "./store.ts";
+import { summarise } from "./summary.ts";
 
-export interface SessionIndex {
-  /** Takes in what has changed since the last time; returns how many sessions that was. */
-  refresh(): Promise<number>;
-  /** Newest first, as of the last refresh. */
-  list(): Promise<readonly SessionSummary[]>;
-  /** The turns that hold all the words, best first, as of the last refresh. */
-  search(words: string, limit?: number): Promise<readonly FoundTurn[]>;
-  close(): Promise<void>;
+export type { Found, SearchQuery, SessionUpdate };
+
+export interface Refreshed {
+  /** Sessions that were read, or forgotten because they are gone. */
+  readonly changed: number;
+  /** Sessions that still have to be read, because the time was up. */
+  readonly left: number;
+  /** Sessions whose log cannot be read, and why. */
+  readonly failed: readonly { readonly sessionId: string; readonly message: string }[];
 }
 
-export interface FoundTurn {
-  readonly sessionId: string;
-  /** Counts the messages of the user in a session, from 1. */
-  readonly turn: number;
-  readonly prompt: string;
-  readonly reply: string;
+export interface SessionIndex {
+  /** Takes in what has changed since the last time, the newest first, for so long. What is left is taken in the next time. */
+  refresh(options?: { readonly forMs?: number }): Promise<Refreshed>;
+  /** Forgets everything and reads all logs again. Cut short, the next refresh goes on with it. */
+  reindex(): Promise<Refreshed>;
+  /** Best first, as of the last refresh. */
+  search(query: SearchQuery): Promise<readonly Found[]>;
+  /** What a session that is open here has to add. */
+  update(update: SessionUpdate): Promise<void>;
+  close(): Promise<void>;
 }
 
 export interface SessionIndexOptions {
   readonly path: string;
-  readonly store: Pick<Store, "list" | "read" | "revision">;
+  readonly store: Pick<Store, "read" | "revisions">;
   readonly disk: Disk;
 }
+
+const MAX_ATTEMPTS = 40;
+const BUSY_WAIT_MS = 50;
 
 export function sessionIndex({ path, store, disk }: SessionIndexOptions): SessionIndex {
   let opening: Promise<DatabaseSyncInstance> | undefined;
@@ -44,15 +56,17 @@ export function sessionIndex({ path, store, disk }: SessionIndexOptions): Sessio
   async function using<T>(run: (database: DatabaseSyncInstance) => T | Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       if (isClosed) throw new TroupeError("storage", "The index of sessions is closed.");
-      opening ??= openDatabase(path, disk);
-      const database = await opening;
+      let database: DatabaseSyncInstance | undefined;
       try {
+        opening ??= openDatabase(path, disk);
+        database = await opening;
         return await run(database);
       } catch (error) {
         const trouble = troubleOf(error);
         if (trouble === "unknown" || attempt === MAX_ATTEMPTS) throw storageError("use the index of sessions", error);
         if (trouble === "busy") await setTimeout(BUSY_WAIT_MS);
-        else opening = remake(database);
+        if (database === undefined) opening = undefined;
+        else if (trouble === "damaged") opening = remake(database);
       }
     }
   }
@@ -66,9 +80,15 @@ export function sessionIndex({ path, store, disk }: SessionIndexOptions): Sessio
   }
 
   return {
-    refresh: () => using((database) => takeIn(database, store)),
-    list: () => using(listSessions),
-    search: (words, limit = 20) => using((database) => searchTurns(database, words, limit)),
+    refresh: ({ forMs } = {}) => using((database) => takeIn(database, store, forMs)),
+    reindex: () =>
+      using(async (database) => {
+        emptyDatabase(database);
+        return takeIn(database, store);
+      }),
+    search: (query) => using((database) => searchIndex(database, query)),
+    update: (update) =>
+      using((database) => inTransaction(database, () => new IndexWriter(database).write(update))),
     async close() {
       isClosed = true;
       const database = await opening?.catch(() => undefined);
@@ -78,166 +98,72 @@ export function sessionIndex({ path, store, disk }: SessionIndexOptions): Sessio
   };
 }
 
-const MAX_ATTEMPTS = 40;
-const BUSY_WAIT_MS = 50;
-const VERSION = 1;
-const SCHEMA = `
-  CREATE TABLE session (id TEXT PRIMARY KEY, revision TEXT NOT NULL, position INTEGER NOT NULL, summary TEXT NOT NULL);
-  CREATE VIRTUAL TABLE turn USING fts5 (prompt, reply, session UNINDEXED, number UNINDEXED);
-  PRAGMA user_version = ${VERSION};
-`;
-/** What a power cut breaks is made anew, and waiting is done outside, where it does not stop everything else. */
-const SETTINGS = "PRAGMA synchronous = OFF; PRAGMA busy_timeout = 20";
-const MAX_TURN_CHARACTERS = 20_000;
+/** Written together: many transactions are slow, long ones keep others waiting. */
+const BATCH_SESSIONS = 200;
+const BATCH_CHARACTERS = 4 * 1024 * 1024;
 
-async function openDatabase(path: string, disk: Disk): Promise<DatabaseSyncInstance> {
-  const { DatabaseSync } = await import("@photostructure/sqlite");
-  const opened = openSound(() => new DatabaseSync(path));
-  if (opened) return opened;
-  try {
-    await disk.mkdir(dirname(path));
-    await removeDatabase(path, disk);
-    return create(new DatabaseSync(path));
-  } catch {
-    return create(new DatabaseSync(":memory:"));
-  }
-}
-
-/** Undefined when the file is missing, of another version or damaged. */
-function openSound(open: () => DatabaseSyncInstance): DatabaseSyncInstance | undefined {
-  let database: DatabaseSyncInstance | undefined;
-  try {
-    database = open();
-    database.exec(SETTINGS);
-    const version = database.prepare("PRAGMA user_version").get()?.user_version;
-    const check = database.prepare("PRAGMA quick_check(1)").get()?.quick_check;
-    if (version === VERSION && check === "ok") return database;
-  } catch (error) {
-    if (troubleOf(error) === "busy") return database;
-  }
-  database?.close();
-  return undefined;
-}
-
-function create(database: DatabaseSyncInstance): DatabaseSyncInstance {
-  database.exec(SETTINGS);
-  database.exec(SCHEMA);
-  return database;
-}
-
-async function removeDatabase(path: string, disk: Disk): Promise<void> {
-  for (const suffix of ["", "-wal", "-shm", "-journal"]) await disk.remove(`${path}${suffix}`);
-}
-
-async function takeIn(database: DatabaseSyncInstance, store: SessionIndexOptions["store"]): Promise<number> {
-  const summaries = await store.list();
+async function takeIn(
+  database: DatabaseSyncInstance,
+  store: SessionIndexOptions["store"],
+  forMs = Number.POSITIVE_INFINITY,
+): Promise<Refreshed> {
+  const end = performance.now() + forMs;
   const known = new Map(
     database
-      .prepare("SELECT id, revision FROM session")
+      .prepare("SELECT session_id, revision FROM indexed")
       .all()
-      .map((row) => [String(row.id), String(row.revision)]),
+      .map((row) => [String(row.session_id), String(row.revision)]),
   );
-  let changes = 0;
-  for (const [index, summary] of summaries.entries()) {
-    const { sessionId } = summary;
-    const position = summaries.length - index;
-    const revision = await store.revision(sessionId);
-    const isSame = revision !== undefined && known.get(sessionId) === revision;
-    known.delete(sessionId);
-    if (revision === undefined) continue;
-    const turns = isSame ? undefined : await readTurns(store, sessionId);
-    writeSession(database, { summary, revision, position, turns });
-    if (!isSame) changes++;
+  const all = await store.revisions();
+  const stale = all.filter(({ sessionId, revision }) => known.get(sessionId) !== revision);
+  for (const { sessionId } of all) known.delete(sessionId);
+  const writer = new IndexWriter(database);
+  if (known.size > 0) inTransaction(database, () => [...known.keys()].map((gone) => writer.remove(gone)));
+  const failed: { sessionId: string; message: string }[] = [];
+  let done = 0;
+  while (done < stale.length && performance.now() < end) {
+    const batch = await readBatch(store, stale.slice(done, done + BATCH_SESSIONS), { end, failed });
+    inTransaction(database, () => batch.map((update) => writer.write(update)));
+    done += batch.length;
   }
-  for (const gone of known.keys()) removeSession(database, gone);
-  return changes + known.size;
+  const changed = done + known.size;
+  // Many changes go from the journal into the file itself; where others read, they go there later.
+  if (changed > 0) database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  return { changed, left: stale.length - done, failed };
 }
 
-interface Turn {
-  prompt: string;
-  reply: string;
-}
+type Revisions = Awaited<ReturnType<Store["revisions"]>>;
 
-interface Row {
-  summary: SessionSummary;
-  revision: string;
-  position: number;
-  /** Undefined when they are as before. */
-  turns: readonly Turn[] | undefined;
-}
-
-function writeSession(database: DatabaseSyncInstance, { summary, revision, position, turns }: Row): void {
-  const { sessionId } = summary;
-  database.exec("BEGIN IMMEDIATE");
-  try {
-    database
-      .prepare("INSERT OR REPLACE INTO session (id, revision, position, summary) VALUES (?, ?, ?, ?)")
-      .run(sessionId, revision, position, JSON.stringify(summary));
-    if (turns) {
-      database.prepare("DELETE FROM turn WHERE session = ?").run(sessionId);
-      const insert = database.prepare("INSERT INTO turn (prompt, reply, session, number) VALUES (?, ?, ?, ?)");
-      for (const [index, turn] of turns.entries()) insert.run(turn.prompt, turn.reply, sessionId, index + 1);
-    }
-    database.exec("COMMIT");
-  } catch (error) {
-    rollBack(database);
-    throw error;
+async function readBatch(
+  store: SessionIndexOptions["store"],
+  sessions: Revisions,
+  { end, failed }: { end: number; failed: { sessionId: string; message: string }[] },
+): Promise<SessionUpdate[]> {
+  const batch: SessionUpdate[] = [];
+  let characters = 0;
+  for (const { sessionId, revision } of sessions) {
+    const update = await readSession(store, sessionId, revision).catch((error: unknown) => {
+      failed.push({ sessionId, message: error instanceof Error ? error.message : String(error) });
+      return updateOf([], sessionId, revision); // not tried again before it has changed
+    });
+    batch.push(update);
+    characters += update.rows.turns.reduce((sum, { prompt, reply }) => sum + prompt.length + reply.length, 0);
+    if (characters > BATCH_CHARACTERS || performance.now() > end) break;
   }
+  return batch;
 }
 
-function removeSession(database: DatabaseSyncInstance, sessionId: string): void {
-  database.prepare("DELETE FROM turn WHERE session = ?").run(sessionId);
-  database.prepare("DELETE FROM session WHERE id = ?").run(sessionId);
+async function readSession(
+  store: SessionIndexOptions["store"],
+  sessionId: string,
+  revision: string,
+): Promise<SessionUpdate> {
+  return updateOf((await store.read(sessionId)).events, sessionId, revision);
 }
 
-function rollBack(database: DatabaseSyncInstance): void {
-  try {
-    database.exec("ROLLBACK");
-  } catch {
-    // The failure that led here is the one to report.
-  }
-}
-
-async function readTurns(store: SessionIndexOptions["store"], sessionId: string): Promise<Turn[]> {
-  const { events } = await store.read(sessionId).catch(() => ({ events: [] as readonly SessionEvent[] }));
-  const turns: Turn[] = [];
-  for (const event of events) {
-    if (event.agentId !== undefined) continue;
-    if (event.type === "user.message") turns.push({ prompt: clipped("", event.data.content), reply: "" });
-    const current = turns.at(-1);
-    if (event.type === "assistant.message" && current) current.reply = clipped(current.reply, event.data.content);
-  }
-  return turns;
-}
-
-/** Logs are not checked against the table of events, so a field may be anything. */
-function clipped(before: string, more: unknown): string {
-  if (typeof more !== "string" || more === "") return before;
-  return (before === "" ? more : `${before}\n${more}`).slice(0, MAX_TURN_CHARACTERS);
-}
-
-function listSessions(database: DatabaseSyncInstance): SessionSummary[] {
-  const rows = database.prepare("SELECT summary FROM session ORDER BY position DESC").all();
-  return rows.map((row) => JSON.parse(String(row.summary)) as SessionSummary);
-}
-
-function searchTurns(database: DatabaseSyncInstance, words: string, limit: number): FoundTurn[] {
-  const terms = words.split(/\s+/).filter((word) => word !== "");
-  if (terms.length === 0) return [];
-  const query = terms.map((term) => `"${term.replaceAll('"', '""')}"*`).join(" ");
-  return database
-    .prepare("SELECT session, number, prompt, reply FROM turn WHERE turn MATCH ? ORDER BY rank LIMIT ?")
-    .all(query, Math.max(0, Math.min(limit, 1000)))
-    .map((row) => ({
-      sessionId: String(row.session),
-      turn: Number(row.number),
-      prompt: String(row.prompt),
-      reply: String(row.reply),
-    }));
-}
-
-function troubleOf(error: unknown): "damaged" | "busy" | "unknown" {
-  const message = error instanceof Error ? error.message : "";
-  if (/malformed|not a database|corrupt|no such (table|column)|disk I\/O/i.test(message)) return "damaged";
-  return /locked|busy/i.test(message) ? "busy" : "unknown";
+function updateOf(events: readonly SessionEvent[], sessionId: string, revision: string): SessionUpdate {
+  const fold = new SessionRows();
+  for (const event of events) fold.apply(event);
+  const updatedAt = events.at(-1)?.timestamp ?? new Date(0).toISOString();
+  return { summary: summarise(events, sessionId, updatedAt), revision, rows: fold.take(), extent: "all" };
 }

@@ -10,7 +10,7 @@
  *
  * Folders have mode 0700, files 0600.
  */
-import { readdirSync, statSync } from "node:fs";
+import { readdirSync, type Stats, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
@@ -61,16 +61,21 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
 
     async revision(sessionId) {
       const found = findLog(pathsOf(sessionId).log);
-      return found && `${found.size}-${found.mtimeMs}`;
+      return found && revisionOf(found);
+    },
+
+    async revisions() {
+      const own = newestFirst(folder).filter(({ found }) => isOwn(found));
+      return own.map(({ sessionId, found }) => ({ sessionId, revision: revisionOf(found) }));
     },
 
     async list() {
       const summaries: SessionSummary[] = [];
       let sliceEnd = performance.now() + SLICE_MS;
-      for (const { sessionId, changed } of newestFirst(folder)) {
+      for (const { sessionId, found } of newestFirst(folder)) {
         const paths = logPaths(folder, sessionId);
         const summary = await readSummary(paths.summary, sessionId);
-        summaries.push(summary ?? summariseHead(paths.log, sessionId, new Date(changed)));
+        summaries.push(summary ?? summariseHead(paths.log, sessionId, found.mtime));
         if (performance.now() < sliceEnd) continue;
         await new Promise((resolve) => setImmediate(resolve));
         sliceEnd = performance.now() + SLICE_MS;
@@ -105,7 +110,7 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
 /** Small files are read at once, which is many times faster than one by one through the event loop, in slices this long. */
 const SLICE_MS = 8;
 /** A session exists once its log holds something; a folder alone is what a process left that died before that. */
-function findLog(path: string): { size: number; mtimeMs: number } | undefined {
+function findLog(path: string): Stats | undefined {
   try {
     const found = statSync(path, { throwIfNoEntry: false });
     return found && found.size > 0 ? found : undefined;
@@ -114,12 +119,20 @@ function findLog(path: string): { size: number; mtimeMs: number } | undefined {
   }
 }
 
-function newestFirst(folder: string): { sessionId: string; changed: number }[] {
-  const found = listNames(folder).flatMap((sessionId) => {
-    const log = isSessionId(sessionId) ? findLog(join(folder, sessionId, "events.jsonl")) : undefined;
-    return log ? [{ sessionId, changed: log.mtimeMs }] : [];
+const revisionOf = ({ size, mtimeMs }: Stats): string => `${size}-${mtimeMs}`;
+
+/** A root that several people share holds sessions of others too. */
+function isOwn({ uid }: Stats): boolean {
+  const own = process.geteuid?.();
+  return own === undefined || uid === own;
+}
+
+function newestFirst(folder: string): { sessionId: string; found: Stats }[] {
+  const all = listNames(folder).flatMap((sessionId) => {
+    const found = isSessionId(sessionId) ? findLog(join(folder, sessionId, "events.jsonl")) : undefined;
+    return found ? [{ sessionId, found }] : [];
   });
-  return found.sort((a, b) => b.changed - a.changed || (a.sessionId < b.sessionId ? -1 : 1));
+  return all.sort((a, b) => b.found.mtimeMs - a.found.mtimeMs || (a.sessionId < b.sessionId ? -1 : 1));
 }
 
 function listNames(folder: string): string[] {

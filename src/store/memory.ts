@@ -120,6 +120,9 @@ export function memoryStore(): Store {
       const kept = sessions.get(checkSessionId(sessionId));
       return kept && kept.events.length > 0 ? String(kept.changes) : undefined;
     },
+    async revisions() {
+      return newestFirst().map(([sessionId, { changes }]) => ({ sessionId, revision: String(changes) }));
+    },
     async list() {
       return newestFirst().map(
         ([sessionId, { summary, events }]) => summary ?? summarise(events, sessionId, events.at(-1)?.timestamp ?? ""),

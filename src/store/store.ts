@@ -16,6 +16,8 @@ export interface Store {
   read(sessionId: string): Promise<{ readonly events: readonly SessionEvent[]; readonly damage: readonly Damage[] }>;
   /** Differs whenever the log has changed; undefined when there is no such session. Cheap. */
   revision(sessionId: string): Promise<string | undefined>;
+  /** Those of all sessions of this person, the one written last first, without reading any log. */
+  revisions(): Promise<readonly { readonly sessionId: string; readonly revision: string }[]>;
   /** Deletes the session and all its files; fails while another process writes it. */
   remove(sessionId: string): Promise<void>;
 }
