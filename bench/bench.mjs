@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { agentScenarios, runAgent } from "./agent-scenarios.mjs";
 import { help, readOptions } from "./options.mjs";
+import { pastScenarios } from "./past-scenarios.mjs";
 import { figureTable, judge, machineLine, missed } from "./report.mjs";
 import { endChildren, startMock } from "./run-child.mjs";
 import { describeMachine, makeStage } from "./stage.mjs";
@@ -62,7 +63,7 @@ async function measure(options, stage) {
     if (options.profile) await attempt(scenario, () => profile({ scenario, stage, mock, options }));
   }
   mock.stop();
-  for (const scenario of storeScenarios.filter(wanted)) {
+  for (const scenario of [...storeScenarios, ...pastScenarios].filter(wanted)) {
     await attempt(scenario, () => scenario.figures({ stage, full: options.full }));
   }
   for (const figure of figures) if (figure.pass === false) failures.push(missed(figure));

@@ -14,7 +14,8 @@ Usage:
   troupe -p "<prompt>"               run one prompt; the answer goes to stdout, progress to stderr
   <command> | troupe -p "<prompt>"   the same, with the command's output as data; without -p the output is the
                                      prompt; add - to wait for a command that is silent for more than 3 s
-  troupe sessions list|show|search|export|delete
+  troupe sessions list|show|export|delete|reindex
+  troupe search <words>              what was said and done in past sessions, and how to go on there
   troupe tasks list|show|resume|stop|diff|merge|discard
                                      the agents of a session: what became of them, and how to go on
   troupe agents list|show|new|check  who can be given work here

@@ -35,6 +35,8 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
   switch (word) {
     case "sessions":
       return (await import("./sessions.ts")).sessionsCommand(given);
+    case "search":
+      return (await import("./search.ts")).searchCommand(given, given.words.slice(1));
     case "models":
       return (await import("./models.ts")).modelsCommand(given, launcher);
     case "undo":
@@ -102,6 +104,7 @@ function unknownCommand(given: Arguments): TroupeError {
   if (given.text("prompt") !== undefined) return usage(`What is "${words}"? Put the whole prompt in quotes.`);
   const close = nearest(given.words[0] ?? "", [
     "sessions",
+    "search",
     "tasks",
     "inbox",
     "agents",

@@ -44,6 +44,10 @@ export const options: readonly Option[] = [
   { name: "name", value: "name", group: "Session", help: "give the session a name" },
   { name: "session", value: "id|name", group: "Session", help: "for undo, tasks, inbox: not the last session here" },
   { name: "list", group: "Session", help: "for undo: show what can be taken back" },
+  { name: "repo", value: "owner/name", group: "Session", help: "for search: only this repository; . is the one here" },
+  { name: "cwd", value: "folder", group: "Session", help: "for search: only sessions of this folder" },
+  { name: "since", value: "time", group: "Session", help: "for search: since a date, or 12h, 7d" },
+  { name: "limit", value: "n", group: "Session", help: "for search: so many places at most (default 20)" },
   { name: "force", group: "Session", help: "for undo, tasks discard, sessions delete: also what would be lost" },
 
   {
@@ -91,7 +95,7 @@ export const options: readonly Option[] = [
     help: "text: the answer; json: every event as a line, then a result line",
   },
   { name: "stream", value: "on|off", group: "Output", help: "with json: also the words as they arrive (default off)" },
-  { name: "json", group: "Output", help: "for agents, tasks, inbox and mcp: as JSON" },
+  { name: "json", group: "Output", help: "for search, agents, tasks, inbox and mcp: as JSON" },
   { name: "silent", short: "s", group: "Output", help: "nothing on stderr but errors" },
   {
     name: "log-level",

@@ -10,7 +10,8 @@ import { say } from "./say.ts";
 const HELP = `Usage:
   troupe sessions list               all sessions, the last used first
   troupe sessions show <id|name>     what was said and done
-  troupe sessions search <words>     past questions and answers that hold all the words
+  troupe sessions search <words>     the same as troupe search: questions, answers, checkpoints and paths
+  troupe sessions reindex            make the index for search anew from the logs
   troupe sessions export <id|name>   the whole log as JSON lines, on stdout
   troupe sessions delete <id|name>   the session, all its files and its agents' worktrees;
                                      --force: also work of theirs that was not merged
@@ -32,9 +33,9 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
       await write(sanitise(showText((await runtime.store.read(await one())).events)));
       return exitCodes.done;
     case "search":
-      if (wanted.length === 0) throw usage("troupe sessions search needs words to look for.");
-      await write(await searchText(runtime, wanted.join(" ")));
-      return exitCodes.done;
+      return (await import("./search.ts")).searchCommand(given, wanted);
+    case "reindex":
+      return (await import("./search.ts")).reindexCommand(runtime);
     case "export":
       return exportLog(runtime, await one());
     case "delete": {
@@ -48,7 +49,7 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
       await write(HELP);
       return exitCodes.done;
     default:
-      throw usage(`Unknown: troupe sessions ${verb}. It is list, show, search, export or delete.`);
+      throw usage(`Unknown: troupe sessions ${verb}. It is list, show, search, reindex, export or delete.`);
   }
 }
 
@@ -70,16 +71,6 @@ async function listText(runtime: Runtime, given: Arguments): Promise<string> {
       .join("  "),
   );
   return `${rows.join("\n")}\n`;
-}
-
-async function searchText(runtime: Runtime, words: string): Promise<string> {
-  const found = await runtime.searchSessions(words);
-  if (found.length === 0) return sanitise(`Nothing said so far holds all of: ${words}\n`);
-  const one = (text: string): string => clip(text.trim().replace(/\s+/g, " "), 160);
-  const rows = found.map(
-    ({ sessionId, turn, prompt, reply }) => `${sessionId}  message ${turn}\n  > ${one(prompt)}\n  ${one(reply)}\n`,
-  );
-  return sanitise(`${rows.join("\n")}`);
 }
 
 /** The conversation as a person reads it. */

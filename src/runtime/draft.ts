@@ -4,12 +4,13 @@ import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
-import type { SessionLog } from "../store/store.ts";
+import type { SessionLog, Store } from "../store/store.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { SessionIdentity } from "./identity.ts";
 import { LateSession } from "./late-session.ts";
 import { ModelChoice, ownModels } from "./model-choice.ts";
 import type { Models } from "./models.ts";
+import type { PastSessions } from "./past-sessions.ts";
 import type { ProcessParts } from "./process-parts.ts";
 import type { SessionRequest } from "./runtime.ts";
 
@@ -22,6 +23,8 @@ export interface PrepareParts {
   readonly tools: readonly Tool[];
   /** What all sessions of the process share. */
   readonly shared: ProcessParts;
+  readonly store: Store;
+  readonly past: PastSessions;
   /** What a session that is taken up again spoke to last. */
   readonly lastModel: string | undefined;
   /** Who it is on GitHub, if anybody. */

@@ -24,6 +24,7 @@ import { type SessionRules, sessionRules } from "./session-rules.ts";
 import { sessionSchedules } from "./session-schedules.ts";
 import { sessionServers } from "./session-servers.ts";
 import { sessionSurroundings } from "./session-surroundings.ts";
+import { type SessionTracker, trackSession } from "./session-tracker.ts";
 import { version } from "./version.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -60,7 +61,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const hooks = await sessionHooks(draft, { workspace, wishes: hands.wishes });
   const places = sessionPlaces(draft, { hands, rules, mcp, board, lead: leading.lead.definition?.name });
   const company = agents && sessionCompany(draft, { agents, leading, offer, choice, places, servers, board, memory });
-  const schedules: { registry?: ScheduleRegistry } = {};
+  const late: { schedules?: ScheduleRegistry; tracker?: SessionTracker } = {};
   const context = contextWatch(draft);
   for (const notice of workspace.notices) draft.listener.notice(notice);
   return {
@@ -85,7 +86,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       ...(company && { company }),
       surroundings: sessionSurroundings(draft, {
         ...{ workspace, offer, mcp, memory, database: hands.database },
-        schedules: () => schedules.registry,
+        schedules: () => late.schedules,
       }),
       onFileAccess: (path, toolName) => draft.listener.fileAccess(workspace, path, toolName),
       onMessage: (messageId) => {
@@ -94,13 +95,14 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
         context.look();
       },
       ...(memory && { onEnd: () => memory.close() }),
-      onClose: () => end({ schedules: schedules.registry, hands, agents, mcp, board }),
+      onClose: () => end({ ...late, hands, agents, mcp, board }),
     },
     started(session) {
       leading.lead.announce(session);
       draft.listener.listen(session);
       if (memory) session.subscribe((event) => memory.hear(event));
-      schedules.registry = sessionSchedules(session);
+      late.schedules = sessionSchedules(session);
+      late.tracker = trackSession(session, draft);
       hands.shells.onFinished(() => draft.listener.commandsEnded(hands.shells));
     },
   };
@@ -158,13 +160,14 @@ function largeOutputBytes(environment: Draft["environment"]): number {
 
 /** What ends with a session: each of them, whatever becomes of the others. */
 async function end(what: {
-  schedules: ScheduleRegistry | undefined;
+  schedules?: ScheduleRegistry;
+  tracker?: SessionTracker;
   hands: SessionHands;
   agents: LiveAgents | undefined;
   mcp: SessionMcp | undefined;
   board: SessionBoard | undefined;
 }): Promise<void> {
-  const { schedules, hands, agents, mcp, board } = what;
+  const { schedules, tracker, hands, agents, mcp, board } = what;
   schedules?.dispose();
   await inTurn([
     () => hands.shells.closeAll(),
@@ -172,5 +175,6 @@ async function end(what: {
     () => mcp?.close(),
     () => board?.close(),
     () => hands.database.close(),
+    () => tracker?.close(),
   ]);
 }

@@ -2,7 +2,7 @@
  * The only place that puts parts together: stores, providers, tools and prompts become sessions here. Every surface
  * starts with `createRuntime`.
  */
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import type { SessionMode } from "../commands/command.ts";
 import type { SectionTransform, SystemMessageConfig } from "../context/sections.ts";
 import type { HookPoint } from "../hooks/points.ts";
@@ -16,7 +16,6 @@ import { TroupeError } from "../protocol/errors.ts";
 import type { Limits } from "../session/budget.ts";
 import type { ExternalTools } from "../session/external-tools.ts";
 import { Session, type SessionOptions } from "../session/session.ts";
-import type { FoundTurn } from "../store/index-sqlite.ts";
 import { jsonlStore } from "../store/jsonl.ts";
 import type { SessionLog, Store } from "../store/store.ts";
 import { builtinTools } from "../tools/builtin.ts";
@@ -25,6 +24,7 @@ import { stateRoot } from "./home.ts";
 import { type GithubDesk, type GithubWish, githubDesk } from "./identity.ts";
 import type { MemoryRequest } from "./memory-gate.ts";
 import { type Models, models } from "./models.ts";
+import { type PastSessions, pastSessions } from "./past-sessions.ts";
 import type { PermissionRequest } from "./policy.ts";
 import { prepareSession } from "./prepare.ts";
 import { processParts } from "./process-parts.ts";
@@ -123,8 +123,8 @@ export interface Runtime {
   addSecret(value: string): void;
   /** Undoes what the sandbox had to put into folders. Sessions are closed before. */
   close(): Promise<void>;
-  /** Past turns that hold all the words, best first. Brings the index up to date, or makes it anew, before. */
-  searchSessions(words: string, limit?: number): Promise<readonly FoundTurn[]>;
+  /** What all sessions said and did, for search. */
+  readonly past: PastSessions;
 }
 
 export function createRuntime(options: RuntimeOptions): Runtime {
@@ -132,6 +132,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   // As it really lies: what protects it, and what lets tools reach a session's own files, compares real paths.
   const home = realPathOf(resolve(options.home ?? stateRoot(environment)), "/");
   const store = jsonlStore({ root: home, disk, stamp });
+  const past = pastSessions({ home, store, disk });
   const shared = processParts({ environment, home, disk });
   const known = models({
     environment,
@@ -149,7 +150,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     const identity = await github.identityOf(request.githubToken);
     const isThere = async (id: string) => (id === "github" ? identity !== undefined : known.hasProvider(id));
     const lastModel = resume && request.model === undefined ? await lastModelOf(log, request, isThere) : undefined;
-    const parts = { environment, home, disk, stamp, models: known, tools, shared, lastModel, identity };
+    const parts = { environment, home, disk, stamp, models: known, tools, shared, store, past, lastModel, identity };
     const { options: prepared, started } = await prepareSession(request, log, parts);
     const session = await (resume ? Session.resume(prepared) : Session.create(prepared));
     started(session);
@@ -171,16 +172,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       return withLog(log, () => open(log, request, { resume: true }));
     },
     addSecret: (value) => shared.addSecret(value, "client"),
-    close: () => shared.close(),
-    async searchSessions(words, limit) {
-      const { sessionIndex } = await import("../store/index-sqlite.ts");
-      const index = sessionIndex({ path: join(home, "session-store.db"), store, disk });
-      try {
-        await index.refresh();
-        return await index.search(words, limit);
-      } finally {
-        await index.close();
-      }
+    past,
+    async close() {
+      await past.close();
+      await shared.close();
     },
   };
 }

@@ -40,6 +40,7 @@ export function sessionHands(draft: Draft, how: { workspace: Workspace; rules: S
   const checkpoints = new Checkpoints({ directory: log.directory, disk, stamp, turn: () => turn });
   const database = sessionDatabase({
     path: join(log.directory, "session.db"),
+    past: draft.past,
     disk,
     redact: (text) => redactor.text(text),
     onTodosChanged: () => void listener.say("session.todos_changed", {}),

@@ -14,18 +14,20 @@ const SCHEMA = `
     created_at TEXT NOT NULL, updated_at TEXT NOT NULL, name TEXT, git_root TEXT, model TEXT) WITHOUT ROWID;
   CREATE TABLE turns (
     id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, turn_index INTEGER NOT NULL,
-    user_message TEXT NOT NULL, assistant_response TEXT NOT NULL, timestamp TEXT NOT NULL);
+    user_message TEXT NOT NULL, assistant_response TEXT NOT NULL, timestamp TEXT NOT NULL, search_id INTEGER);
   CREATE TABLE checkpoints (
     id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, checkpoint_number INTEGER NOT NULL, title TEXT, overview TEXT,
-    history TEXT, work_done TEXT, technical_details TEXT, important_files TEXT, next_steps TEXT, created_at TEXT);
+    history TEXT, work_done TEXT, technical_details TEXT, important_files TEXT, next_steps TEXT, created_at TEXT,
+    search_id INTEGER);
   CREATE TABLE session_files (
     id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, file_path TEXT NOT NULL, tool_name TEXT NOT NULL,
-    turn_index INTEGER NOT NULL, first_seen_at TEXT NOT NULL);
+    turn_index INTEGER NOT NULL, first_seen_at TEXT NOT NULL, search_id INTEGER);
   CREATE TABLE session_refs (
     session_id TEXT NOT NULL, ref_type TEXT NOT NULL, ref_value TEXT NOT NULL, turn_index INTEGER NOT NULL,
     created_at TEXT NOT NULL, PRIMARY KEY (session_id, ref_type, ref_value)) WITHOUT ROWID;
   CREATE VIRTUAL TABLE search_index USING fts5 (
-    content, session_id UNINDEXED, source_type UNINDEXED, source_id UNINDEXED);
+    content, session_id UNINDEXED, source_type UNINDEXED, source_id UNINDEXED, prefix = '2 3 4');
+  INSERT INTO search_index (search_index, rank) VALUES ('hashsize', 16777216);
   CREATE INDEX sessions_repository ON sessions (repository, branch);
   CREATE INDEX sessions_cwd ON sessions (cwd);
   CREATE UNIQUE INDEX turns_session ON turns (session_id, turn_index);

@@ -30,6 +30,8 @@ export interface Found {
 
 const MAX_FOUND = 1000;
 const SNIPPET_WORDS = 24;
+/** Words that are everywhere: only among so many of the newest places the best are chosen, or it would take a second. */
+const MAX_RANKED = 1000;
 
 /** Best first. */
 export function searchIndex(database: DatabaseSyncInstance, query: SearchQuery): Found[] {
@@ -45,19 +47,29 @@ export function searchIndex(database: DatabaseSyncInstance, query: SearchQuery):
   if (repository !== undefined) only("s.repository = ? COLLATE NOCASE", repository);
   if (cwd !== undefined) only("(s.cwd = ? OR substr(s.cwd, 1, length(?)) = ?)", cwd, belowOf(cwd), belowOf(cwd));
   if (since !== undefined) only(`${TIME} >= ?`, since);
-  const rows = database
+  const where = `WHERE search_index MATCH ? ${conditions.join(" ")}`;
+  const from = `FROM search_index i ${conditions.length === 0 ? "" : JOINED} ${where}`;
+  const candidates = database
+    .prepare(`SELECT i.rowid AS id ${from} ORDER BY i.rowid DESC LIMIT ${MAX_RANKED}`)
+    .all(match, ...values);
+  const oldest = candidates.at(-1)?.id;
+  if (oldest === undefined) return [];
+  return database
     .prepare(
       `SELECT i.session_id, i.source_type, i.source_id, snippet(search_index, 0, '»', '«', '…', ${SNIPPET_WORDS}) AS snippet,
          ${TIME} AS timestamp, s.cwd, s.repository, s.branch, s.summary
-       FROM search_index i JOIN sessions s ON s.id = i.session_id
-         LEFT JOIN turns t ON i.source_type = 'turn' AND t.id = i.rowid / 4
-         LEFT JOIN checkpoints c ON i.source_type = 'checkpoint' AND c.id = i.rowid / 4
-         LEFT JOIN session_files f ON i.source_type = 'file' AND f.id = i.rowid / 4
-       WHERE search_index MATCH ? ${conditions.join(" ")} ORDER BY i.rank LIMIT ?`,
+       FROM search_index i ${JOINED} ${where} AND i.rowid >= ? ORDER BY i.rank LIMIT ?`,
     )
-    .all(match, ...values, Math.max(0, Math.min(limit, MAX_FOUND)));
-  return rows.map(foundOf);
+    .all(match, ...values, Number(oldest), Math.max(0, Math.min(limit, MAX_FOUND)))
+    .map(foundOf);
 }
+
+const JOINED = `JOIN sessions s ON s.id = i.session_id
+  LEFT JOIN turns t ON i.source_type = 'turn' AND t.session_id = i.session_id AND t.turn_index = i.source_id
+  LEFT JOIN checkpoints c
+    ON i.source_type = 'checkpoint' AND c.session_id = i.session_id AND c.checkpoint_number = i.source_id
+  LEFT JOIN session_files f
+    ON i.source_type = 'file' AND f.session_id = i.session_id AND f.file_path = i.content AND f.search_id = i.rowid`;
 
 const TIME = "coalesce(t.timestamp, c.created_at, f.first_seen_at, s.updated_at)";
 

@@ -8,12 +8,12 @@ import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { Disk } from "../lib/node/disk.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
-import { emptyDatabase, inTransaction, openDatabase, removeDatabase, troubleOf } from "./index-file.ts";
+import { emptyDatabase, openDatabase, removeDatabase, troubleOf } from "./index-file.ts";
 import { type Found, type SearchQuery, searchIndex } from "./index-search.ts";
 import { IndexWriter, type SessionUpdate } from "./index-write.ts";
 import { SessionRows } from "./session-rows.ts";
 import { storageError } from "./storage-error.ts";
-import type { Store } from "./store.ts";
+import type { SessionRevision, Store } from "./store.ts";
 import { summarise } from "./summary.ts";
 
 export type { Found, SearchQuery, SessionUpdate };
@@ -87,8 +87,7 @@ export function sessionIndex({ path, store, disk }: SessionIndexOptions): Sessio
         return takeIn(database, store);
       }),
     search: (query) => using((database) => searchIndex(database, query)),
-    update: (update) =>
-      using((database) => inTransaction(database, () => new IndexWriter(database).write(update))),
+    update: (update) => using((database) => new IndexWriter(database).writeAll([update])),
     async close() {
       isClosed = true;
       const database = await opening?.catch(() => undefined);
@@ -99,8 +98,8 @@ export function sessionIndex({ path, store, disk }: SessionIndexOptions): Sessio
 }
 
 /** Written together: many transactions are slow, long ones keep others waiting. */
-const BATCH_SESSIONS = 200;
-const BATCH_CHARACTERS = 4 * 1024 * 1024;
+const BATCH_SESSIONS = 500;
+const BATCH_CHARACTERS = 8 * 1024 * 1024;
 
 async function takeIn(
   database: DatabaseSyncInstance,
@@ -108,22 +107,21 @@ async function takeIn(
   forMs = Number.POSITIVE_INFINITY,
 ): Promise<Refreshed> {
   const end = performance.now() + forMs;
-  const known = new Map(
-    database
-      .prepare("SELECT session_id, revision FROM indexed")
-      .all()
-      .map((row) => [String(row.session_id), String(row.revision)]),
-  );
+  const known = knownRevisions(database);
   const all = await store.revisions();
-  const stale = all.filter(({ sessionId, revision }) => known.get(sessionId) !== revision);
+  // Rows are in the order of time where there is time for all; where there is not, the newest come first.
+  const direction = forMs === Number.POSITIVE_INFINITY ? 1 : -1;
+  const stale = all
+    .filter(({ sessionId, revision }) => known.get(sessionId) !== revision)
+    .sort((one, other) => direction * (one.changedMs - other.changedMs));
   for (const { sessionId } of all) known.delete(sessionId);
   const writer = new IndexWriter(database);
-  if (known.size > 0) inTransaction(database, () => [...known.keys()].map((gone) => writer.remove(gone)));
+  if (known.size > 0) writer.removeAll([...known.keys()]);
   const failed: { sessionId: string; message: string }[] = [];
   let done = 0;
   while (done < stale.length && performance.now() < end) {
     const batch = await readBatch(store, stale.slice(done, done + BATCH_SESSIONS), { end, failed });
-    inTransaction(database, () => batch.map((update) => writer.write(update)));
+    writer.writeAll(batch);
     done += batch.length;
   }
   const changed = done + known.size;
@@ -132,11 +130,15 @@ async function takeIn(
   return { changed, left: stale.length - done, failed };
 }
 
-type Revisions = Awaited<ReturnType<Store["revisions"]>>;
+/** In one value: ten thousand rows one by one take longer than the search itself. */
+function knownRevisions(database: DatabaseSyncInstance): Map<string, string> {
+  const all = database.prepare("SELECT json_group_object(session_id, revision) AS known FROM indexed").get()?.known;
+  return new Map(Object.entries(JSON.parse(String(all ?? "{}")) as Record<string, string>));
+}
 
 async function readBatch(
   store: SessionIndexOptions["store"],
-  sessions: Revisions,
+  sessions: readonly SessionRevision[],
   { end, failed }: { end: number; failed: { sessionId: string; message: string }[] },
 ): Promise<SessionUpdate[]> {
   const batch: SessionUpdate[] = [];

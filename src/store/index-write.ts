@@ -1,5 +1,6 @@
 /** Puts what was folded from a log into the session store, one session at a time, within a transaction of the caller's. */
 import type { DatabaseSyncInstance, StatementSyncInstance } from "@photostructure/sqlite";
+import { inTransaction } from "./index-file.ts";
 import type { CheckpointRow, FileRow, NewRows, TurnRow } from "./session-rows.ts";
 import type { SessionSummary } from "./store.ts";
 
@@ -12,27 +13,52 @@ export interface SessionUpdate {
   readonly extent: "all" | "added";
 }
 
-/** Rows of the index of words have the number of what they are about, so that they are found again without a search. */
-const KINDS = { turn: 0, checkpoint: 1, file: 2 } as const;
-type Kind = keyof typeof KINDS;
-const numberOf = (kind: Kind, id: number): number => id * 4 + KINDS[kind];
-const SHIFT = 4;
+const INDEXED_TABLES = ["turns", "checkpoints", "session_files"] as const;
+
+interface IndexedRow {
+  readonly content: string;
+  readonly sessionId: string;
+  readonly sourceType: "turn" | "checkpoint" | "file";
+  readonly sourceId: number;
+}
 
 /** Statements are made once and used for many sessions. */
 export class IndexWriter {
   readonly #database: DatabaseSyncInstance;
   readonly #statements = new Map<string, StatementSyncInstance>();
+  #lastNumber = 0;
 
   constructor(database: DatabaseSyncInstance) {
     this.#database = database;
   }
 
-  write({ summary, revision, rows, extent }: SessionUpdate): void {
+  /** All of them or none. */
+  writeAll(updates: readonly SessionUpdate[]): void {
+    this.#inTransaction(() => {
+      for (const update of updates) this.#write(update);
+    });
+  }
+
+  removeAll(sessionIds: readonly string[]): void {
+    this.#inTransaction(() => {
+      for (const sessionId of sessionIds) this.#remove(sessionId);
+    });
+  }
+
+  #inTransaction(work: () => void): void {
+    inTransaction(this.#database, () => {
+      const last = this.#run("SELECT max(id) AS last FROM search_index_content", "get");
+      this.#lastNumber = Number(last?.last ?? 0);
+      work();
+    });
+  }
+
+  #write({ summary, revision, rows, extent }: SessionUpdate): void {
     const { sessionId } = summary;
     const isKnown = this.#run("SELECT 1 AS known FROM indexed WHERE session_id = ?", "get", sessionId) !== undefined;
     if (isKnown && extent === "all") this.#clear(sessionId);
     this.#writeSummary(summary);
-    for (const turn of rows.turns) this.#writeTurn(sessionId, turn, extent);
+    for (const turn of rows.turns) this.#writeTurn(sessionId, turn);
     for (const checkpoint of rows.checkpoints) this.#writeCheckpoint(sessionId, checkpoint);
     for (const file of rows.files) this.#writeFile(sessionId, file);
     for (const { type, value, turn, timestamp } of rows.references) {
@@ -43,19 +69,15 @@ export class IndexWriter {
     this.#run("INSERT OR REPLACE INTO indexed (session_id, revision) VALUES (?, ?)", "run", sessionId, revision);
   }
 
-  remove(sessionId: string): void {
+  #remove(sessionId: string): void {
     this.#clear(sessionId);
     this.#run("DELETE FROM sessions WHERE id = ?", "run", sessionId);
     this.#run("DELETE FROM indexed WHERE session_id = ?", "run", sessionId);
   }
 
   #clear(sessionId: string): void {
-    for (const [table, kind] of [
-      ["turns", KINDS.turn],
-      ["checkpoints", KINDS.checkpoint],
-      ["session_files", KINDS.file],
-    ] as const) {
-      const own = `SELECT id * ${SHIFT} + ${kind} FROM ${table} WHERE session_id = ?`;
+    for (const table of INDEXED_TABLES) {
+      const own = `SELECT search_id FROM ${table} WHERE session_id = ?`;
       this.#run(`DELETE FROM search_index WHERE rowid IN (${own})`, "run", sessionId);
       this.#run(`DELETE FROM ${table} WHERE session_id = ?`, "run", sessionId);
     }
@@ -72,37 +94,43 @@ export class IndexWriter {
     this.#run(sql, "run", sessionId, cwd, repository ?? null, branch ?? null, hostType, ...told);
   }
 
-  #writeTurn(sessionId: string, { turn, prompt, reply, timestamp }: TurnRow, extent: SessionUpdate["extent"]): void {
-    const sql = `INSERT INTO turns (session_id, turn_index, user_message, assistant_response, timestamp)
-      VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
-      user_message = excluded.user_message, assistant_response = excluded.assistant_response RETURNING id`;
-    const { id } = this.#run(sql, "get", sessionId, turn, prompt, reply, timestamp) as { id: number };
-    if (extent === "added") this.#run("DELETE FROM search_index WHERE rowid = ?", "run", numberOf("turn", id));
+  #writeTurn(sessionId: string, { turn, prompt, reply, timestamp }: TurnRow): void {
+    const before = this.#run(
+      "SELECT search_id FROM turns WHERE session_id = ? AND turn_index = ?",
+      "get",
+      ...[sessionId, turn],
+    );
+    if (before) this.#run("DELETE FROM search_index WHERE rowid = ?", "run", Number(before.search_id));
     const content = reply === "" ? prompt : `${prompt}\n${reply}`;
-    this.#index("turn", id, { content, sessionId, sourceId: turn });
+    const number = this.#index({ content, sessionId, sourceType: "turn", sourceId: turn });
+    const sql = `INSERT OR REPLACE INTO turns
+      (session_id, turn_index, user_message, assistant_response, timestamp, search_id) VALUES (?, ?, ?, ?, ?, ?)`;
+    this.#run(sql, "run", sessionId, turn, prompt, reply, timestamp, number);
   }
 
   #writeCheckpoint(sessionId: string, checkpoint: CheckpointRow): void {
     const { number, title, overview, history, workDone, technicalDetails, importantFiles, nextSteps } = checkpoint;
     const sections = [title, overview, history, workDone, technicalDetails, importantFiles, nextSteps];
-    const sql = `INSERT INTO checkpoints (session_id, checkpoint_number, title, overview, history, work_done,
-      technical_details, important_files, next_steps, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-      ON CONFLICT DO NOTHING RETURNING id`;
-    const made = this.#run(sql, "get", sessionId, number, ...sections, checkpoint.timestamp);
     const content = sections.filter((text) => text !== "").join("\n");
-    if (made) this.#index("checkpoint", Number(made.id), { content, sessionId, sourceId: number });
+    const searchId = this.#index({ content, sessionId, sourceType: "checkpoint", sourceId: number });
+    const sql = `INSERT INTO checkpoints (session_id, checkpoint_number, title, overview, history, work_done,
+      technical_details, important_files, next_steps, created_at, search_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+    this.#run(sql, "run", sessionId, number, ...sections, checkpoint.timestamp, searchId);
   }
 
   #writeFile(sessionId: string, { path, toolName, turn, timestamp }: FileRow): void {
-    const sql = `INSERT INTO session_files (session_id, file_path, tool_name, turn_index, first_seen_at)
-      VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING id`;
-    const made = this.#run(sql, "get", sessionId, path, toolName, turn, timestamp);
-    if (made) this.#index("file", Number(made.id), { content: path, sessionId, sourceId: turn });
+    const searchId = this.#index({ content: path, sessionId, sourceType: "file", sourceId: turn });
+    const sql = `INSERT INTO session_files
+      (session_id, file_path, tool_name, turn_index, first_seen_at, search_id) VALUES (?, ?, ?, ?, ?, ?)`;
+    this.#run(sql, "run", sessionId, path, toolName, turn, timestamp, searchId);
   }
 
-  #index(kind: Kind, id: number, row: { content: string; sessionId: string; sourceId: number }): void {
+  /** Numbers only ever grow: the full-text index would have to go to disk for one that is lower than the last. */
+  #index({ content, sessionId, sourceType, sourceId }: IndexedRow): number {
+    const number = ++this.#lastNumber;
     const sql = "INSERT INTO search_index (rowid, content, session_id, source_type, source_id) VALUES (?, ?, ?, ?, ?)";
-    this.#run(sql, "run", numberOf(kind, id), row.content, row.sessionId, kind, row.sourceId);
+    this.#run(sql, "run", number, content, sessionId, sourceType, sourceId);
+    return number;
   }
 
   #run(sql: string, how: "run" | "get", ...values: readonly (string | number | null)[]) {

@@ -65,8 +65,8 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
     },
 
     async revisions() {
-      const own = newestFirst(folder).filter(({ found }) => isOwn(found));
-      return own.map(({ sessionId, found }) => ({ sessionId, revision: revisionOf(found) }));
+      const own = allLogs(folder).filter(({ found }) => isOwn(found));
+      return own.map(({ sessionId, found }) => ({ sessionId, revision: revisionOf(found), changedMs: found.mtimeMs }));
     },
 
     async list() {
@@ -127,12 +127,17 @@ function isOwn({ uid }: Stats): boolean {
   return own === undefined || uid === own;
 }
 
+function allLogs(folder: string): { sessionId: string; found: Stats }[] {
+  const all: { sessionId: string; found: Stats }[] = [];
+  for (const sessionId of listNames(folder)) {
+    const found = isSessionId(sessionId) ? findLog(`${folder}/${sessionId}/events.jsonl`) : undefined;
+    if (found) all.push({ sessionId, found });
+  }
+  return all;
+}
+
 function newestFirst(folder: string): { sessionId: string; found: Stats }[] {
-  const all = listNames(folder).flatMap((sessionId) => {
-    const found = isSessionId(sessionId) ? findLog(join(folder, sessionId, "events.jsonl")) : undefined;
-    return found ? [{ sessionId, found }] : [];
-  });
-  return all.sort((a, b) => b.found.mtimeMs - a.found.mtimeMs || (a.sessionId < b.sessionId ? -1 : 1));
+  return allLogs(folder).sort((a, b) => b.found.mtimeMs - a.found.mtimeMs || (a.sessionId < b.sessionId ? -1 : 1));
 }
 
 function listNames(folder: string): string[] {

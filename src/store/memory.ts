@@ -121,7 +121,11 @@ export function memoryStore(): Store {
       return kept && kept.events.length > 0 ? String(kept.changes) : undefined;
     },
     async revisions() {
-      return newestFirst().map(([sessionId, { changes }]) => ({ sessionId, revision: String(changes) }));
+      return newestFirst().map(([sessionId, { changes, changed }]) => ({
+        sessionId,
+        revision: String(changes),
+        changedMs: changed,
+      }));
     },
     async list() {
       return newestFirst().map(

@@ -44,11 +44,15 @@ function inArguments(given: unknown): Reference[] {
   const { owner, repo } = all;
   const numbered = (type: "pr" | "issue", names: readonly string[]): Reference[] => {
     const number = names.map((name) => all[name]).find((value) => Number.isSafeInteger(Number(value ?? Number.NaN)));
-    return number === undefined ? [] : [{ type, value: `${String(owner ?? "")}/${String(repo ?? "")}#${String(number)}` }];
+    return number === undefined
+      ? []
+      : [{ type, value: `${String(owner ?? "")}/${String(repo ?? "")}#${String(number)}` }];
   };
   return [
     ...numbered("pr", ["pullNumber", "pull_number"]),
     ...numbered("issue", ["issueNumber", "issue_number"]),
-    ...(typeof all.sha === "string" && /^[0-9a-f]{7,40}$/.test(all.sha) ? [{ type: "commit" as const, value: all.sha }] : []),
+    ...(typeof all.sha === "string" && /^[0-9a-f]{7,40}$/.test(all.sha)
+      ? [{ type: "commit" as const, value: all.sha }]
+      : []),
   ];
 }

@@ -16,8 +16,8 @@ export interface Store {
   read(sessionId: string): Promise<{ readonly events: readonly SessionEvent[]; readonly damage: readonly Damage[] }>;
   /** Differs whenever the log has changed; undefined when there is no such session. Cheap. */
   revision(sessionId: string): Promise<string | undefined>;
-  /** Those of all sessions of this person, the one written last first, without reading any log. */
-  revisions(): Promise<readonly { readonly sessionId: string; readonly revision: string }[]>;
+  /** Those of all sessions of this person, in no order, without reading any log. */
+  revisions(): Promise<readonly SessionRevision[]>;
   /** Deletes the session and all its files; fails while another process writes it. */
   remove(sessionId: string): Promise<void>;
 }
@@ -71,6 +71,13 @@ export interface SessionSummary {
   readonly updatedAt: string;
   readonly turns: number;
   readonly costUsd?: number | null;
+}
+
+export interface SessionRevision {
+  readonly sessionId: string;
+  readonly revision: string;
+  /** When the log was written last, in milliseconds. */
+  readonly changedMs: number;
 }
 
 /** One place in a log that could not be used. The bytes are kept, the rest of the log is usable. */

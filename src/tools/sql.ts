@@ -37,8 +37,12 @@ async function execute(
   if (port === undefined) throw new ToolError("This session has no database.");
   const results = await port.execute({ sql: query, database, signal });
   const [only] = results;
-  if (only !== undefined && results.length === 1) return { content: textOf(only) };
+  if (only !== undefined && results.length === 1) return { content: [textOf(only), ...unreadText(only)].join("\n") };
   return { content: [`Executed ${results.length} statement(s):`, ...results.map(numbered)].join("\n\n") };
+}
+
+function unreadText({ unread = 0 }: StatementResult): string[] {
+  return unread === 0 ? [] : [`[${plural(unread, "past session")} not taken in yet; ask again for more]`];
 }
 
 function numbered(result: StatementResult, index: number): string {

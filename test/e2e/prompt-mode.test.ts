@@ -134,7 +134,9 @@ describe("sessions", () => {
     expect(show.stdout).toContain("> What is this?");
     expect(show.stdout).toContain("A test.");
     const found = await troupe(["sessions", "search", "test"], { cwd, home });
-    expect(found.stdout).toContain("11111111-2222-4333-8444-555555555555  message 1\n  > What is this?\n  A test.");
+    expect(found.stdout).toMatch(
+      /^11111111-2222-4333-8444-555555555555 .* message 1 .*\n {2}What is this\?\n.*A »test«\./,
+    );
     expect((await troupe(["sessions", "search", "nowhere"], { cwd, home })).stdout).toContain("Nothing said so far");
     const exported = await troupe(["sessions", "export", "1111111"], { cwd, home });
     expect(

@@ -4,7 +4,7 @@ import { forAgent, type PlainStep } from "../../src/model/faux/faux-plan.ts";
 import { calls } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { createRuntime, type SessionRequest } from "../../src/runtime/runtime.ts";
+import { createRuntime, type Runtime, type SessionRequest } from "../../src/runtime/runtime.ts";
 import type { Session } from "../../src/session/session.ts";
 import type { HttpPlay, HttpStep } from "../../src/testing/http-reply.ts";
 import { modelServer } from "../../src/testing/model-server.ts";
@@ -13,6 +13,7 @@ import { tempFolder } from "../../src/testing/temp-folder.ts";
 
 /** The whole product but its surface: a runtime over real files, and a scripted model behind real HTTP. */
 export interface Stage {
+  readonly runtime: Runtime;
   readonly session: Session;
   /** The folder the session works in. */
   readonly folder: string;
@@ -78,7 +79,7 @@ export async function onStage(
     return server.requests.find(({ request: one }) => one === meant)?.body as Record<string, unknown>;
   };
   try {
-    await work({ session, folder, home, heard, requests, first, firstBody, reopen });
+    await work({ runtime, session, folder, home, heard, requests, first, firstBody, reopen });
   } finally {
     await current.close();
     await runtime.close();

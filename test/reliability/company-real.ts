@@ -3,6 +3,7 @@ import { nodeDisk as disk } from "../../src/lib/node/disk.ts";
 import { systemStamp as stamp } from "../../src/lib/stamp.ts";
 import type { Provider } from "../../src/model/provider.ts";
 import { models } from "../../src/runtime/models.ts";
+import { pastSessions } from "../../src/runtime/past-sessions.ts";
 import type { PermissionRequest } from "../../src/runtime/policy.ts";
 import { prepareSession } from "../../src/runtime/prepare.ts";
 import { processParts } from "../../src/runtime/process-parts.ts";
@@ -36,10 +37,13 @@ export async function realCompany(
     TROUPE_WIRE_API: "completions",
     TROUPE_NO_DISCOVERY: "1",
   };
-  const log = await jsonlStore({ root: home, disk, stamp }).create("one");
+  const store = jsonlStore({ root: home, disk, stamp });
+  const log = await store.create("one");
+  const past = pastSessions({ home, store, disk });
   const shared = processParts({ environment, home, disk });
   const { options, started } = await prepareSession({ cwd, permissions: how.permissions ?? {} }, log, {
-    ...{ environment, home, disk, stamp, shared, tools: builtinTools, lastModel: undefined, identity: undefined },
+    ...{ environment, home, disk, stamp, shared, store, past, tools: builtinTools },
+    ...{ lastModel: undefined, identity: undefined },
     models: models({ environment, home, stamp }),
   });
   const { company } = options;

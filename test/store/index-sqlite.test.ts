@@ -25,7 +25,8 @@ async function filledStore(): Promise<Store> {
   return store;
 }
 
-const search = (index: SessionIndex, words: string, more: Partial<SearchQuery> = {}) => index.search({ words, ...more });
+const search = (index: SessionIndex, words: string, more: Partial<SearchQuery> = {}) =>
+  index.search({ words, ...more });
 
 async function contentOf(index: SessionIndex) {
   return { pears: await search(index, "pea red"), thanks: await search(index, "thanks") };

@@ -43,6 +43,8 @@ export interface StatementResult {
   /** Rows that were left out; the count stops at a limit. */
   readonly leftOut: number;
   readonly isCountCut: boolean;
+  /** Past sessions that the store does not have yet. */
+  readonly unread?: number;
 }
 
 export type DatabaseReply =
@@ -167,7 +169,7 @@ export function serve(require: NodeJS.Require): void {
     opened.refused = undefined;
     const current = opened;
     opened.connection.setAuthorizer((code, first, second) => {
-      const refusal = isReadOnly ? refusalWhenReading(code) : refusalOf(code, first, second);
+      const refusal = isReadOnly ? refusalWhenReading(code, first) : refusalOf(code, first, second);
       if (refusal !== undefined) current.refused = refusal;
       else note(current, code, first);
       return refusal === undefined ? ALLOW : DENY;
@@ -175,8 +177,10 @@ export function serve(require: NodeJS.Require): void {
     return opened;
   }
 
-  function refusalWhenReading(code: number): string | undefined {
-    return reading.includes(code) ? undefined : "This database can only be read, with SELECT";
+  function refusalWhenReading(code: number, first: string | null): string | undefined {
+    // What the full-text index asks for itself: whether somebody has written since.
+    const isAboutVersion = code === action.pragma && first === "data_version";
+    return reading.includes(code) || isAboutVersion ? undefined : "This database can only be read, with SELECT";
   }
 
   function refusalOf(code: number, first: string | null, second: string | null): string | undefined {

@@ -41,8 +41,11 @@ interface Todo {
 export interface SessionDatabaseOptions {
   /** `session.db` in the folder of the session, or `:memory:` where nothing is kept. */
   readonly path: string;
-  /** The index of all sessions, where there is one. */
-  readonly storePath?: string;
+  /** The store of all sessions, where there is one: its file, and how it is brought up to date. */
+  readonly past?: {
+    readonly path: string;
+    refresh(options: { readonly forMs: number }): Promise<{ readonly left: number }>;
+  };
   readonly disk: Disk;
   /** Takes secrets out of what is kept. */
   readonly redact?: (text: string) => string;
@@ -60,6 +63,8 @@ export interface DatabaseContext extends ToolContext {
 
 const TIMEOUT_MS = 4000;
 const IDLE_MS = 10_000;
+/** So long a question about the past waits for the store to be brought up to date. */
+const REFRESH_MS = 2_000;
 const MAX_QUERY_CHARACTERS = 200_000;
 const MAX_STATEMENTS = 200;
 const MAX_WAITING = 100;
@@ -93,7 +98,7 @@ const SCHEMA = `
 `;
 
 export function sessionDatabase(options: SessionDatabaseOptions): SessionDatabase {
-  const { path, storePath, disk, onTodosChanged, redact = (text: string) => text } = options;
+  const { path, past, disk, onTodosChanged, redact = (text: string) => text } = options;
   const isKept = path !== ":memory:";
   const process: DatabaseProcess = databaseProcess({
     timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
@@ -136,10 +141,12 @@ export function sessionDatabase(options: SessionDatabaseOptions): SessionDatabas
   }
 
   async function askStore(statements: DatabaseRequest["statements"], signal: AbortSignal): Promise<Answered> {
-    if (storePath === undefined) throw new ToolError("There is no store of past sessions here; use database: session.");
+    if (past === undefined) throw new ToolError("There is no store of past sessions here; use database: session.");
     if (statements.length > 1) throw new ToolError("Give one SELECT at a time for session_store.");
-    const shared = { database: "store", path: storePath, schema: "", watched: [], limits: LIMITS } as const;
-    return checked(await process.ask({ ...shared, statements }, signal), statements.length);
+    const shared = { database: "store", path: past.path, schema: "", watched: [], limits: LIMITS } as const;
+    const { left } = await past.refresh({ forMs: REFRESH_MS });
+    const reply = checked(await process.ask({ ...shared, statements }, signal), statements.length);
+    return left === 0 ? reply : { ...reply, results: reply.results.map((result) => ({ ...result, unread: left })) };
   }
 
   return {

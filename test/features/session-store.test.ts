@@ -1,0 +1,185 @@
+import { readFileSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "@photostructure/sqlite";
+import { describe, expect, it } from "vitest";
+import { calls, says } from "../../src/model/faux/faux-step.ts";
+import { submit } from "../../src/runtime/submit.ts";
+import { onStage, resultsOf, type Stage } from "./stage.ts";
+
+const SUMMARY = `<overview>
+The user wants a greeting.
+</overview>
+<history>
+1. wrote the file
+</history>
+<work_done>
+hello.txt holds the greeting
+</work_done>
+<next_steps>
+translate it into Esperanto
+</next_steps>
+<checkpoint_title>
+A friendly greeting
+</checkpoint_title>`;
+
+const work = [
+  calls(["create", { path: "docs/hello.txt", file_text: "Saluton" }]),
+  calls(["bash", { command: "echo 'see https://github.com/octo/demo/pull/12'; echo '[main 1a2b3c4] done'" }]),
+  says("The greeting is in docs/hello.txt."),
+  says(SUMMARY),
+  says("You are welcome."),
+];
+
+async function converse({ session }: Stage): Promise<void> {
+  await session.sendAndWait({ prompt: "Write a xylophone greeting" });
+  await submit(session, "/compact");
+  await session.sendAndWait({ prompt: "Thanks" });
+}
+
+const asks = (query: string) => calls(["sql", { query, description: "the past", database: "session_store" }]);
+
+describe("the session store", () => {
+  it("MEM-53 has the turns, checkpoints, files and references of a session, and agents can read them", async () => {
+    const questions = [
+      "SELECT turn_index, user_message, assistant_response FROM turns ORDER BY turn_index",
+      "SELECT checkpoint_number, title, overview, work_done, next_steps FROM checkpoints",
+      "SELECT file_path, tool_name, turn_index FROM session_files",
+      "SELECT ref_type, ref_value FROM session_refs ORDER BY ref_type",
+      "SELECT source_type, source_id FROM search_index WHERE search_index MATCH 'xylophone OR esperanto OR docs' ORDER BY 1",
+      "SELECT summary, branch IS NULL AS plain FROM sessions",
+    ];
+    await onStage([...work, ...questions.map(asks), says("done")], {}, async (stage) => {
+      await converse(stage);
+      const again = await stage.reopen();
+      await again.sendAndWait({ prompt: "What happened before?" });
+      expect(resultsOf(again.events, "sql")).toEqual([
+        [
+          "turn_index | user_message | assistant_response",
+          "1 | Write a xylophone greeting | The greeting is in docs/hello.txt.",
+          "2 | Thanks | You are welcome.",
+          "3 | What happened before? | ",
+          "(3 rows)",
+        ].join("\n"),
+        [
+          "checkpoint_number | title | overview | work_done | next_steps",
+          "1 | A friendly greeting | The user wants a greeting. | hello.txt holds the greeting | translate it into Esperanto",
+          "(1 row)",
+        ].join("\n"),
+        "file_path | tool_name | turn_index\ndocs/hello.txt | create | 1\n(1 row)",
+        "ref_type | ref_value\ncommit | 1a2b3c4\npr | octo/demo#12\n(2 rows)",
+        "source_type | source_id\ncheckpoint | 1\nfile | 1\nturn | 1\n(3 rows)",
+        "summary | plain\nWrite a xylophone greeting | 1\n(1 row)",
+      ]);
+    });
+  });
+
+  it("MEM-53 is kept up while a session is open, without being asked", async () => {
+    await onStage(work, {}, async (stage) => {
+      await converse(stage);
+      const file = join(stage.home, "session-store.db");
+      await expect
+        .poll(() => rowsOf(file, "SELECT user_message FROM turns ORDER BY turn_index"), { timeout: 5_000 })
+        .toEqual(["Write a xylophone greeting", "Thanks"]);
+      expect(rowsOf(file, "SELECT title FROM checkpoints")).toEqual(["A friendly greeting"]);
+      expect(statSync(file).mode & 0o777).toBe(0o600);
+    });
+  });
+
+  it("can only be read by agents, one statement at a time, within bounds", async () => {
+    const attacks = [
+      "DELETE FROM turns",
+      "INSERT INTO turns (session_id, turn_index, user_message, assistant_response, timestamp) VALUES ('x', 1, '', '', '')",
+      "UPDATE sessions SET summary = 'x'",
+      "DROP TABLE turns",
+      "INSERT INTO search_index (search_index) VALUES ('delete-all')",
+      "PRAGMA writable_schema = ON",
+      "ATTACH 'x.db' AS x",
+      "WITH x AS (SELECT 1) DELETE FROM turns",
+      "SELECT 1; DELETE FROM turns",
+    ];
+    const many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) SELECT i FROM n";
+    const steps = [...work, ...attacks.map(asks), asks(many), asks("SELECT count(*) FROM turns"), says("done")];
+    await onStage(steps, {}, async (stage) => {
+      await converse(stage);
+      await stage.session.sendAndWait({ prompt: "attack" });
+      const results = resultsOf(stage.session.events, "sql");
+      for (const refusal of results.slice(0, attacks.length)) expect(refusal).toMatch(/can only be read|one SELECT/);
+      expect(results.at(-2)).toContain("[4800 more rows not shown");
+      expect(results.at(-1)).toBe("count(*)\n3\n(1 row)");
+    });
+  });
+
+  it("is found by words, narrowed by repository, folder and time, with the way back to the session", async () => {
+    const remote = '[remote "origin"]\n\turl = https://github.com/octo/demo.git\n';
+    const files = { ".git/config": remote, ".git/HEAD": "ref: refs/heads/main\n" };
+    await onStage(work, { files }, async (stage) => {
+      await converse(stage);
+      await stage.session.close();
+      const { past } = stage.runtime;
+      const [best, ...others] = await past.search({ words: "xyloph greet" });
+      expect(best).toMatchObject({
+        sessionId: stage.session.id,
+        source: "turn",
+        number: 1,
+        repository: "octo/demo",
+        branch: "main",
+        title: "Write a xylophone greeting",
+        snippet: expect.stringContaining("»xylophone« »greeting«"),
+      });
+      expect(others).toEqual([]);
+      expect(await past.search({ words: "esperanto" })).toMatchObject([{ source: "checkpoint", number: 1 }]);
+      expect(await past.search({ words: "docs/hello" })).toMatchObject(
+        expect.arrayContaining([expect.objectContaining({ source: "file" })]),
+      );
+      const narrowed = async (more: object): Promise<number> =>
+        (await past.search({ words: "xylophone", ...more })).length;
+      expect(await narrowed({ repository: "Octo/Demo" })).toBe(1);
+      expect(await narrowed({ repository: "octo/other" })).toBe(0);
+      expect(await narrowed({ cwd: stage.folder })).toBe(1);
+      expect(await narrowed({ cwd: join(stage.folder, "..") })).toBe(1);
+      expect(await narrowed({ cwd: stage.folder.slice(0, -1) })).toBe(0);
+      expect(await narrowed({ since: "2020-01-01T00:00:00.000Z" })).toBe(1);
+      expect(await narrowed({ since: new Date(Date.now() + 1_000).toISOString() })).toBe(0);
+    });
+  });
+
+  it("is made anew from the logs, equal to what it was, and holds no secret", async () => {
+    const token = `ghp_${"wJ4kQ8zT2mB6xR9cV5nL1pS7dF3gH0yA4eUi"}`;
+    const steps = [says(`never show ${token}`), ...work.slice(3)];
+    await onStage(steps, {}, async (stage) => {
+      await stage.session.sendAndWait({ prompt: `my token is ${token}` });
+      await submit(stage.session, "/compact");
+      await stage.session.sendAndWait({ prompt: "Thanks" });
+      await stage.session.close();
+      const { past } = stage.runtime;
+      await past.refresh();
+      const everything = () => [
+        rowsOf(past.path, "SELECT json_array(session_id, turn_index, user_message, assistant_response) FROM turns"),
+        rowsOf(past.path, "SELECT json_array(session_id, checkpoint_number, overview) FROM checkpoints"),
+        rowsOf(past.path, "SELECT json_array(content, session_id, source_type, source_id) FROM search_index"),
+      ];
+      const before = everything();
+      expect(await past.reindex()).toMatchObject({ changed: 1, left: 0, failed: [] });
+      expect(everything()).toEqual(before);
+      await past.close();
+      for (const suffix of ["", "-wal"]) expect(readFileSync(`${past.path}${suffix}`).includes(token)).toBe(false);
+      for (const suffix of ["", "-wal", "-shm"]) rmSync(`${past.path}${suffix}`, { force: true });
+      expect(await past.search({ words: "thanks" })).toHaveLength(1);
+      expect(everything()).toEqual(before);
+    });
+  });
+});
+
+function rowsOf(path: string, query: string): string[] {
+  const database = new DatabaseSync(path, { readOnly: true });
+  try {
+    return database
+      .prepare(query)
+      .all()
+      .map((row) => String(Object.values(row)[0]));
+  } catch {
+    return [];
+  } finally {
+    database.close();
+  }
+}
