@@ -11,6 +11,9 @@
  */
 import type { Sidekick } from "./sidekick.ts";
 
+/** The built-in agent that keeps the context board in order. */
+export const MEMORY_AGENT = "rem-agent";
+
 /** Who brought it. `inherited` is of the project too, from a folder above the working folder. */
 export type AgentSource = "program" | "user" | "project" | "inherited" | "plugin" | "remote" | "builtin";
 

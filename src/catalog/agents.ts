@@ -2,7 +2,7 @@
  * The agents of a session, from whoever brings some: the host program, the person, the project, plugins, a server, and
  * our own. The first to bring a name has it. A repository replaces neither a person's agent nor one of ours.
  */
-import type { AgentDefinition, AgentSource } from "../agents/agent.ts";
+import { type AgentDefinition, type AgentSource, MEMORY_AGENT } from "../agents/agent.ts";
 import { keysOf, normaliseName } from "../agents/names.ts";
 import { agentFromObject } from "../agents/parse-agent.ts";
 import type { ItemTrust, PinnedItem } from "../lib/pinned-item.ts";
@@ -45,7 +45,6 @@ export interface AgentCatalog {
 }
 
 const MAX_AGENTS = 300;
-const MEMORY_AGENT = "rem-agent";
 const MAY_REPLACE_OURS: ReadonlySet<AgentSource> = new Set(["program", "user"]);
 
 /** Throws a `TroupeError` for what the host program gave; everything else becomes a notice. */

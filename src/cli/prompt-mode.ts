@@ -22,7 +22,7 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
   const format = given.choice("output-format", ["text", "json"]) ?? "text";
   const silent = given.has("silent");
   const waitMs = agentWaitMs(process.env);
-  const request = { ...sessionRequest(given, format), waitForAgentsMs: waitMs };
+  const request = await asChild({ ...sessionRequest(given, format), waitForAgentsMs: waitMs });
   const runtime = createRuntime({ environment: process.env, importModule: launcher.importModule });
   const prompt = await readPrompt(given, silent);
 
@@ -56,6 +56,12 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
     await session.close();
     await runtime.close();
   }
+}
+
+/** A process that an ending session left behind works on what that one learned. */
+async function asChild(request: SessionRequest): Promise<SessionRequest> {
+  if (!process.env.TROUPE_DETACHED_PARENT_SESSION_ID) return request;
+  return (await import("../runtime/consolidate.ts")).detachedRequest(process.env, request);
 }
 
 /** An agent that ends with `task_complete` often has said all there. */

@@ -37,6 +37,8 @@ export interface PromptResult {
   readonly mode?: SessionMode;
   /** For the answer to this message alone; whatever else the agent calls is refused. */
   readonly toolLimits?: { readonly available: readonly string[] };
+  /** Agents that the answer to this message may start, though no model may choose them by itself. */
+  readonly agents?: readonly string[];
   /** The answer is not whole without a call of this tool. */
   readonly requiredTool?: string;
   /** Asked before the agent stops. */

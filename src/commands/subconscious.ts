@@ -15,6 +15,12 @@ export const subconscious = defineCommand({
       const hint = "Memory is off, or not part of this session.";
       throw new TroupeError("usage", "The agent that tidies memory is not available.", { hint });
     }
-    return { kind: "prompt", prompt: prompt.trim(), displayPrompt: "Consolidate what was learned" };
+    return {
+      kind: "prompt",
+      prompt: prompt.trim(),
+      displayPrompt: "Consolidate what was learned",
+      toolLimits: { available: ["task"] },
+      agents: ["rem-agent"],
+    };
   },
 });

@@ -23,6 +23,11 @@ const OUR_TAGS = [
   "board_item",
   "user_message",
   "inbox_message",
+  "consolidation_board",
+  "session_turns",
+  "said_by_person",
+  "said_by_agent",
+  "session_checkpoint",
 ];
 
 /** `<` or a character that looks like it, as it begins or ends one of our tags. */

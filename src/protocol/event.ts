@@ -57,6 +57,7 @@ export const eventDefinitions = [
       reasoningEffort: text.exactOptional(),
       reasoningSummary: Summary.exactOptional(),
       context: WorkingDirectory.exactOptional(),
+      detachedFromSpawningParentSessionId: text.exactOptional(),
     }),
   ),
   event("session.resume", () =>

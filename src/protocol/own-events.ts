@@ -80,6 +80,35 @@ export const ownEvents = [
       }),
     barrier,
   ),
+  /** What became of a consolidation of the context board: its change can be taken back by its number. */
+  event(
+    "troupe.consolidation",
+    () =>
+      z.object({
+        outcome: z.enum(["applied", "unchanged", "refused", "dropped"]),
+        change: count.exactOptional(),
+        /** Whose learnings they are. */
+        sessionId: text,
+        added: z.array(text),
+        replaced: z.array(text),
+        pruned: z.array(text),
+        /** Of these, what had to go to make room. */
+        prunedByRule: z.array(text),
+        reason: text.exactOptional(),
+      }),
+    barrier,
+  ),
+  /** Whether a process was started to consolidate the board when the session ended, and if not, why. */
+  event(
+    "troupe.shutdown_consolidation",
+    () =>
+      z.object({
+        outcome: z.enum(["spawned", "below_min_turns", "detached_child", "failed"]),
+        pid: count.exactOptional(),
+        reason: text.exactOptional(),
+      }),
+    barrier,
+  ),
   /** `auto`: a title that somebody found for it; a person's name for it beats it. */
   event("troupe.session_named", () => z.object({ name: text, auto: z.boolean().exactOptional() })),
 ] as const;

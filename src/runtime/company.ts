@@ -23,7 +23,9 @@ type Environment = Readonly<Record<string, string | undefined>>;
 type Settings = Workspace["settings"]["effective"];
 
 /** Where an agent works, with hands of its own that end with it. */
-export interface AgentPlace extends Pick<Outfit, "cwd" | "roots" | "policy" | "ports"> {
+export interface AgentPlace extends Pick<Outfit, "cwd" | "roots" | "policy" | "ports" | "settle"> {
+  /** What belongs to its system prompt here. */
+  readonly system?: string;
   /** What the agent must know of the place. */
   readonly notes?: readonly string[];
   release(): Promise<void>;
@@ -79,7 +81,7 @@ export function companyOptions(parts: CompanyParts): CompanyOptions {
         parts.modelOverride?.(task) ?? (await modelFor(task.spec.model ?? modelReference(parts.mainModel())));
       const given = toolsOf(task, parts.sessionTools(), limits.maxDepth);
       const skills = await preload(definition, parts);
-      const { notes = [], ...rest } = await parts.placeFor(task);
+      const { notes = [], system = "", ...rest } = await parts.placeFor(task);
       const names = parts.sessionTools().map(({ name }) => name);
       const servers = await parts.serversFor?.(definition, names);
       const tools = [...given, ...(servers?.tools ?? [])];
@@ -92,7 +94,7 @@ export function companyOptions(parts: CompanyParts): CompanyOptions {
           await servers?.close();
         },
         model,
-        offer: { system: systemOf({ definition, parts, tools, cwd: rest.cwd }), tools },
+        offer: { system: joined(agentSystem({ definition, ...parts, tools, cwd: rest.cwd }), system), tools },
         ...(prelude !== "" && { prelude }),
         ...(effort !== undefined && { reasoningEffort: effort }),
       };
@@ -199,14 +201,15 @@ function effortOf(
 
 const efforts = ["low", "medium", "high", "xhigh", "max"] as const;
 
-function systemOf(what: {
-  definition: AgentDefinition;
-  parts: CompanyParts;
-  tools: readonly Tool[];
-  cwd: string;
-}): string {
-  const { definition, parts, tools, cwd } = what;
-  const { workspace, prompt } = parts;
+/** Its own prompt, and those parts of ours that it wants. */
+export function agentSystem(
+  what: Pick<CompanyParts, "workspace" | "prompt" | "memories"> & {
+    readonly definition: AgentDefinition;
+    readonly tools: readonly Tool[];
+    readonly cwd: string;
+  },
+): string {
+  const { definition, workspace, prompt, tools, cwd } = what;
   const names = tools.map(({ name }) => name);
   const sections = promptParts({ ...prompt, context: { ...prompt.context, cwd }, tools: names });
   const wanted: Record<(typeof definition.promptParts)[number], string | undefined> = {
@@ -218,15 +221,15 @@ function systemOf(what: {
   // A prompt of a file or a program is that agent's own; it can open and close none of our tags.
   const own =
     definition.source === "builtin" ? definition.prompt : wrapped("agent_instructions", {}, quoted(definition.prompt));
-  return [
+  return joined(
     own,
     ...definition.promptParts.map((part) => wanted[part]),
     definition.includeCustomInstructions ? workspace.instructions.text : undefined,
-    definition.promptParts.includes("environment") ? parts.memories?.() : undefined,
-  ]
-    .filter((text) => text !== undefined && text !== "")
-    .join("\n\n");
+    definition.promptParts.includes("environment") ? what.memories?.() : undefined,
+  );
 }
+
+const joined = (...texts: readonly (string | undefined)[]): string => texts.filter(Boolean).join("\n\n");
 
 function taskLimits(environment: Environment, { subagents }: Settings): CompanyOptions["limits"] {
   const depth = environment.TROUPE_SUBAGENT_MAX_DEPTH ?? environment.COPILOT_SUBAGENT_MAX_DEPTH;

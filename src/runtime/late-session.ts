@@ -31,8 +31,10 @@ export class LateSession {
     this.#tell((session) => session.warn(warningType, message));
   }
 
+  /** Resolves when it is kept; what is said too early is kept with the session. */
   readonly say: Emit = async (type, data) => {
-    this.#tell((session) => session.say(type, data));
+    if (this.#session) return this.#session.say(type, data);
+    this.#early.push((session) => void session.say(type, data));
   };
 
   /** The servers have other tools: from the next model call on the agent has them too. */

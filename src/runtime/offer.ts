@@ -19,6 +19,8 @@ import { chooseTools, mainTools, type ToolChoice } from "./tool-choice.ts";
 
 export interface OfferParts {
   readonly prompt: Omit<PromptRequest, "tools" | "instructions">;
+  /** Instead of everything else the main agent would be told. */
+  readonly system?: string;
   /** Built in, and what the embedding program brings. */
   readonly tools: readonly Tool[];
   readonly choice: ToolChoice;
@@ -120,10 +122,10 @@ export class LiveOffer implements Offer {
       ...(memory?.section && { memories: memory.section }),
       ...(extra !== "" && { extra }),
     };
-    const isAsked = this.#parts.transform && transforms(prompt.config);
+    const isAsked = this.#parts.transform && this.#parts.system === undefined && transforms(prompt.config);
     if (isAsked) this.#unasked = request;
     // What was asked for stays until the answer to the next question is there.
-    if (!isAsked || this.#system === "") this.#system = systemPrompt(request);
+    if (!isAsked || this.#system === "") this.#system = this.#parts.system ?? systemPrompt(request);
   }
 
   /** Whether there is ever something to wait for. */

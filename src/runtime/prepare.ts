@@ -17,7 +17,7 @@ import { sessionCompany } from "./session-company.ts";
 import { contextWatch } from "./session-context.ts";
 import { type SessionHands, sessionHands, sessionPlaces } from "./session-hands.ts";
 import { sessionHooks } from "./session-hooks.ts";
-import { sessionLead } from "./session-lead.ts";
+import { type SessionLead, sessionLead } from "./session-lead.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import { choiceOf, sessionOffer, sessionTools } from "./session-offer.ts";
 import { type SessionRules, sessionRules } from "./session-rules.ts";
@@ -26,7 +26,6 @@ import { sessionServers } from "./session-servers.ts";
 import { sessionSurroundings } from "./session-surroundings.ts";
 import { type SessionTracker, trackSession } from "./session-tracker.ts";
 import { version } from "./version.ts";
-import type { Workspace } from "./workspace.ts";
 
 /** A session to be. */
 export interface Prepared {
@@ -47,19 +46,20 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const rules = sessionRules(draft, workspace);
   const hands = sessionHands(draft, { workspace, rules });
   const agents = request.delegation === false ? undefined : new LiveAgents(workspace, draft.listener, log.events);
-  const board = await boardOf(draft, workspace, hands);
+  const board = await boardOf(draft, leading, hands);
   const memory = await memoryOf(draft, { leading, redactor: hands.redactor });
   const tools = sessionTools(draft, { agents, board, memory });
   const servers = sessionServers(draft, {
-    configs: workspace.servers.servers,
+    // Whoever only tidies the board needs no programs.
+    configs: request.detachedFrom === undefined ? workspace.servers.servers : [],
     roots: rules.roots,
     reservedNames: tools().map(({ name }) => name),
   });
   const { mcp } = servers;
   const choice = choiceOf(draft, leading, board);
-  const offer = await sessionOffer(draft, { leading, rules, tools, choice, mcp, memory });
+  const offer = await sessionOffer(draft, { leading, rules, tools, choice, mcp, memory, board });
   const hooks = await sessionHooks(draft, { workspace, wishes: hands.wishes });
-  const places = sessionPlaces(draft, { hands, rules, mcp, board, lead: leading.lead.definition?.name });
+  const places = sessionPlaces(draft, { hands, rules, mcp, board });
   const company = agents && sessionCompany(draft, { agents, leading, offer, choice, places, servers, board, memory });
   const late: { schedules?: ScheduleRegistry; tracker?: SessionTracker } = {};
   const context = contextWatch(draft);
@@ -84,6 +84,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       ports: places.mainPorts,
       ...(hooks && { hooks }),
       ...(company && { company }),
+      ...(board?.consolidating && { settle: board.consolidating.settle }),
       surroundings: sessionSurroundings(draft, {
         ...{ workspace, offer, mcp, memory, database: hands.database },
         schedules: () => late.schedules,
@@ -109,9 +110,9 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
 }
 
 /** Where it is switched on; elsewhere nothing of it is loaded. */
-async function boardOf(draft: Draft, workspace: Workspace, { redactor }: SessionHands) {
-  if (!workspace.flags.has("COPILOT_SUBCONSCIOUS")) return undefined;
-  return (await import("./session-board.ts")).sessionBoard(draft, { workspace, redactor });
+async function boardOf(draft: Draft, leading: SessionLead, { redactor }: SessionHands) {
+  if (!leading.workspace.flags.has("COPILOT_SUBCONSCIOUS")) return undefined;
+  return (await import("./session-board.ts")).sessionBoard(draft, { leading, redactor });
 }
 
 function askedFor({ request, log, stamp, context, identity }: Draft) {
@@ -121,6 +122,7 @@ function askedFor({ request, log, stamp, context, identity }: Draft) {
     ...(identity && { identity }),
     ...(request.name !== undefined && { name: request.name }),
     ...(request.resumed && { resumed: request.resumed }),
+    ...(request.detachedFrom !== undefined && { detachedFrom: request.detachedFrom }),
     ...(request.streaming !== undefined && { streaming: request.streaming }),
     ...(request.replies !== undefined && { replies: request.replies }),
     ...(request.wakes !== undefined && { wakes: request.wakes }),

@@ -37,12 +37,15 @@ export async function chooseLead(what: {
   wanted: string | undefined;
   events: readonly SessionEvent[];
   workspace: Workspace;
+  /** Set when troupe itself chooses: then also one that people cannot choose may lead. */
+  isOurs?: boolean;
   warn(message: string): void;
 }): Promise<Lead> {
-  const { wanted, events, workspace, warn } = what;
+  const { wanted, events, workspace, isOurs = false, warn } = what;
   const before = selectedIn(events);
   const name = wanted ?? before;
-  const definition = name === undefined ? undefined : leading(name, { workspace, isAsked: wanted !== undefined });
+  const definition =
+    name === undefined ? undefined : leading(name, { workspace, isOurs, isAsked: wanted !== undefined });
   if (!definition) {
     return {
       definition,
@@ -107,11 +110,11 @@ function selectedIn(events: readonly SessionEvent[]): string | undefined {
 
 function leading(
   wanted: string,
-  { workspace, isAsked }: { workspace: Workspace; isAsked: boolean },
+  { workspace, isAsked, isOurs }: { workspace: Workspace; isAsked: boolean; isOurs: boolean },
 ): AgentDefinition | undefined {
   const { agents, disabled } = workspace.agents;
   const found = findAgent(wanted, agents);
-  if (found?.userInvocable) return found;
+  if (found && (found.userInvocable || isOurs)) return found;
   if (!found && isAsked && wanted === NO_LEAD) return undefined;
   const name = clip(wanted, 80);
   const kept = isAsked ? "" : ` It led this session; to go on without it: --agent ${NO_LEAD}.`;

@@ -92,6 +92,8 @@ export interface SessionRequest {
   readonly program?: SessionProgram;
   /** For a session that is taken up again: what its log is told of that. */
   readonly resumed?: SessionOptions["resumed"];
+  /** The session whose learnings this one puts on the context board; only then may `rem-agent` lead. */
+  readonly detachedFrom?: string;
 }
 
 export interface HookListener {

@@ -45,7 +45,7 @@ export function sessionCompany(
       request.model !== undefined && { modelOverride: ({ id }) => (hasTask(log, id) ? models.current : undefined) }),
     async placeFor(task) {
       const place = await places.placeFor(task);
-      return board ? { ...place, ports: { ...place.ports, board: board.portFor(task.spec.agentName) } } : place;
+      return board?.equip(place, task.spec.agentName) ?? place;
     },
     serversFor: agentServers({ workspace, open: servers.open, warn: (message) => listener.warn("mcp", message) }),
     worktrees: context.gitRoot === undefined ? undefined : places.worktrees,

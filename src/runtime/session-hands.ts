@@ -63,12 +63,10 @@ export function sessionPlaces(
     rules: SessionRules;
     mcp: SessionMcp | undefined;
     board: SessionBoard | undefined;
-    /** The agent that leads. */
-    lead: string | undefined;
   },
 ): AgentPlaces & { readonly mainPorts: ToolPorts } {
   const { environment, log, context, disk } = draft;
-  const { hands, rules, mcp, board, lead } = how;
+  const { hands, rules, mcp, board } = how;
   const { database, checkpoints, newShells, shells } = hands;
   const shared = {
     web: { userAgent: `troupe/${version}`, allowLocalhost: allowsLocalhost(environment) },
@@ -85,7 +83,7 @@ export function sessionPlaces(
     ...places,
     mainPorts: {
       ...{ ...shared, files: places.filesOf(), shells },
-      ...(board && { board: board.portFor(lead ?? "main") }),
+      ...(board && { board: board.mainPort }),
     },
   };
 }

@@ -1,3 +1,4 @@
+import { MEMORY_AGENT } from "../agents/agent.ts";
 import { noUsage } from "../model/provider.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Limits } from "../session/budget.ts";
@@ -25,6 +26,7 @@ export async function sessionLead(draft: Draft): Promise<SessionLead> {
     wanted: request.agent,
     events: log.events,
     workspace: opened,
+    isOurs: request.detachedFrom !== undefined && request.agent === MEMORY_AGENT,
     warn: (message) => listener.warn("agent", message),
   });
   const { effective } = opened.settings;

@@ -51,14 +51,16 @@ export async function sessionOffer(
     choice: ToolChoice;
     mcp: SessionMcp | undefined;
     memory: SessionMemory | undefined;
+    board: SessionBoard | undefined;
   },
 ): Promise<LiveOffer> {
   const { request, shared, listener } = draft;
   const { lead, workspace } = how.leading;
-  const { rules, tools, choice, mcp, memory } = how;
+  const { rules, tools, choice, mcp, memory, board } = how;
   const offer = new LiveOffer({
     prompt: { ...promptOf(draft), ...(request.systemMessage && { config: request.systemMessage }) },
     transform: request.program?.transform,
+    ...(board?.consolidating && { system: board.consolidating.system }),
     get tools() {
       return tools();
     },

@@ -29,6 +29,7 @@ export function sessionSurroundings(
     agents: leadChoice(draft, how),
     schedules,
     memories: () => memory?.count ?? 0,
+    ...(workspace.flags.has("COPILOT_SUBCONSCIOUS") && { board: { isTrustedForRun: workspace.trust.state === "run" } }),
     readTodos: () => database.readTodos(),
     readDependencies: () => database.readDependencies(),
   };

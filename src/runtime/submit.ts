@@ -74,13 +74,14 @@ async function promptOf(
   result: PromptResult,
   withData: (prompt: string) => string,
 ): Promise<SendOptions> {
-  const { prompt, displayPrompt, toolLimits, gate } = result;
+  const { prompt, displayPrompt, toolLimits, agents, gate } = result;
   const ask = gate && (await stopGate(session, gate));
   return {
     prompt: withData(prompt),
     displayPrompt,
     answering: {
       ...(toolLimits && { tools: toolLimits.available }),
+      ...(agents && { agents }),
       ...(gate && ask && { gate: { name: gate.kind, ask } }),
     },
   };

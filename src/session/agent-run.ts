@@ -17,6 +17,8 @@ export interface Outfit extends Pick<RunSettings, "model" | "offer" | "cwd" | "r
   readonly reasoningEffort?: NonNullable<RunSettings["reasoningEffort"]>;
   /** Said before its first message: skills it brings, facts about the place. */
   readonly prelude?: string;
+  /** Has the last word on how a turn ended. */
+  settle?(end: TurnEnd): Promise<TurnEnd>;
   /** Lets go of what it holds: processes, servers. */
   release(): Promise<void>;
 }

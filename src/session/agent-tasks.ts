@@ -17,6 +17,8 @@ interface AgentTasksParts {
   readonly registry: Registry;
   readonly errands: Errands;
   readonly options: CompanyOptions;
+  /** What a person has named may be started, though it is no choice of a model's. */
+  readonly named?: readonly string[];
 }
 
 /** The registry as one agent (nobody = the main agent) may use it: its own agents, in its own rights. */
@@ -67,7 +69,9 @@ export function agentTasks(what: AgentTasksParts): Tasks {
 async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortSignal): Promise<TaskStart> {
   const { agentId, registry, options } = what;
   const definition = findAgent(request.agentType, options.agents());
-  if (!definition?.infer || definition.sidekick) throw unknownAgent(request.agentType, options);
+  const mayStart =
+    (definition?.infer === true && !definition.sidekick) || what.named?.includes(definition?.name ?? "") === true;
+  if (!definition || !mayStart) throw unknownAgent(request.agentType, options);
   const parent = agentId === undefined ? undefined : registry.get(agentId);
   const isolation = request.isolation ?? definition.isolation;
   const cast = await options.cast({

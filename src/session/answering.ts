@@ -46,6 +46,10 @@ interface AnsweringParts {
   readonly hooks: SessionHooks | undefined;
   /** The agents that work for the main agent, if it may have any. */
   readonly company: CompanyPorts | undefined;
+  /** The same, where a person has named agents that it could not choose. */
+  companyNaming(agents: readonly string[]): CompanyPorts | undefined;
+  /** Has the last word on how a message ended. */
+  settle(outcome: Outcome): Promise<Outcome>;
   /** Makes the conversation anew from the log. */
   refold(): void;
   /** Told when a message stands in the log and its answer begins. */
@@ -70,7 +74,7 @@ export class Answering {
   }
 
   async answer(message: Incoming, signal: AbortSignal, acceptance?: Acceptance): Promise<Outcome> {
-    this.#last = await this.#answer(message, signal, acceptance);
+    this.#last = await this.#parts.settle(await this.#answer(message, signal, acceptance));
     return this.#last;
   }
 
@@ -148,7 +152,7 @@ export class Answering {
     const transcriptPath = join(log.directory, "events.jsonl");
     const parts = {
       ...settings,
-      ports: { ...settings.ports, ...company },
+      ports: { ...settings.ports, ...(rules.agents ? this.#parts.companyNaming(rules.agents) : company) },
       ...{ emit, hooks, history, broker, signal },
       inbox: { deliver: (say: Emit) => inbox.deliver(say, (prompt) => steered(prompt, hooks, signal)) },
       source: "top_level",

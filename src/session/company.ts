@@ -155,13 +155,13 @@ export class Company {
   }
 
   /** What an agent (nobody = the main agent) with these tools may do with others. */
-  portsOf(agentId: string | undefined, tools: () => readonly Tool[]): CompanyPorts {
+  portsOf(agentId: string | undefined, tools: () => readonly Tool[], named: readonly string[] = []): CompanyPorts {
     const { options, settings } = this.#parts;
     const errands = this.#errands;
     const what = { agentId, registry: this.registry, errands, options };
     const emitOf = (id: string): Emit => this.#emitOf(id);
     return {
-      tasks: agentTasks(what),
+      tasks: agentTasks({ ...what, named }),
       coordination: coordinationOf({ ...what, tools, ledger: this.#ledger, emitOf, stamp: settings.stamp }),
       ...(options.mcpTasks !== false && { mcpTasks: mcpTasksOf(what) }),
       // What sidekicks find is for the main agent alone.
@@ -218,7 +218,7 @@ export class Company {
     const outfit = await this.#outfit(task, errand);
     await closeOpen(conversation, emit);
     const place = { sessionId: `${settings.log.sessionId}/${task.id}`, cwd: outfit.cwd };
-    return runAgentTurn({
+    const end = await runAgentTurn({
       task,
       messages,
       outfit: { ...outfit, ports: { ...outfit.ports, ...this.portsOf(task.id, () => outfit.offer.tools) } },
@@ -236,6 +236,7 @@ export class Company {
       settled: () => budget.settle(task.id),
       activity: io.activity,
     });
+    return outfit.settle?.(end) ?? end;
   }
 
   async #tellNotices(agentId: string, say: Emit): Promise<void> {

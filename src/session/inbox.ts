@@ -28,6 +28,8 @@ export interface Incoming {
 export interface AnsweringRules {
   /** Only these tools, for the main agent. */
   readonly tools?: readonly string[];
+  /** Agents that may be started for it, though no model may choose them by itself. */
+  readonly agents?: readonly string[];
   /** Sent with each request to the model of the main agent. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Asked before the agent stops. */

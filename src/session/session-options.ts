@@ -4,6 +4,7 @@ import type { Skill } from "../context/skills/skill.ts";
 import type { Hooks } from "../hooks/fire.ts";
 import type { GithubStatus } from "../model/github/github.ts";
 import type { Emit, EventData, WorkingDirectory } from "../protocol/event.ts";
+import type { Outcome } from "./answering.ts";
 import type { CheckResult } from "./autopilot.ts";
 import type { CompanyOptions } from "./company.ts";
 import type { ModelSeat } from "./model-seat.ts";
@@ -28,6 +29,8 @@ interface Surroundings {
   readonly schedules?: () => ScheduleRegistry | undefined;
   /** How many facts are remembered of this place; 0 where there is no memory. */
   memories?(): number;
+  /** Where there is a context board that can be consolidated; whether its folder is trusted for this run only. */
+  readonly board?: { readonly isTrustedForRun: boolean };
   readTodos(): Promise<readonly { readonly id: string; readonly status: string }[]>;
   readDependencies(): Promise<readonly { readonly todoId: string; readonly dependsOn: string }[]>;
 }
@@ -58,6 +61,10 @@ export interface SessionOptions extends RunSettings {
   readonly onMode?: (mode: SessionMode) => void;
   /** Runs a command of the person's to check the work. Bounded; never rejects. */
   readonly runCheck?: (command: string) => Promise<CheckResult>;
+  /** The session that this one was started to work on the learnings of, in a process of its own. */
+  readonly detachedFrom?: string;
+  /** Has the last word on how a message ended. */
+  readonly settle?: (outcome: Outcome) => Promise<Outcome>;
   /** Told before each message is answered, for what belongs to one message as a whole. */
   readonly onMessage?: (messageId: string) => void;
   /** Told when nothing more is answered; what it says and what it costs still reaches the log. */

@@ -71,6 +71,7 @@ export class Session {
       startTime: new Date(session.#startedAt).toISOString(),
       ...selection(options),
       context: options.context,
+      ...(options.detachedFrom !== undefined && { detachedFromSpawningParentSessionId: options.detachedFrom }),
     });
     if (options.name !== undefined) void session.#emit("troupe.session_named", { name: options.name });
     // So that it is the same when it is taken up again.
@@ -139,6 +140,8 @@ export class Session {
       broker: this.#broker,
       hooks: hooks && sessionHooks(hooks, place),
       company: this.#company?.portsOf(undefined, () => options.offer.tools),
+      companyNaming: (named) => this.#company?.portsOf(undefined, () => options.offer.tools, named),
+      settle: options.settle ?? (async (outcome) => outcome),
       refold: () => {
         this.#conversation.reset();
         this.#company?.reset();

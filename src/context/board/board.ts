@@ -47,6 +47,8 @@ export const boardLimits = {
   warnAt: 23,
   /** … down to this many. */
   pruneTo: 18,
+  /** No consolidation drops more than this of what agents wrote before it. */
+  dropShare: 0.5,
   name: 64,
   description: 200,
   content: 4000,

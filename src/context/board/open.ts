@@ -1,16 +1,8 @@
 import { TroupeError } from "../../protocol/errors.ts";
-import {
-  type Board,
-  type BoardEntry,
-  type BoardKey,
-  type BoardPorts,
-  type BoardRow,
-  type BoardText,
-  boardLimits,
-} from "./board.ts";
+import { type Board, type BoardEntry, type BoardKey, type BoardPorts, type BoardRow, boardLimits } from "./board.ts";
 import { changesOf, recordChange, restoredRows, wipeChanges } from "./changes.ts";
 import { type BoardDatabase, type BoardDatabaseOptions, boardDatabase, type Connection } from "./database.ts";
-import { removeRow, rowsOf } from "./rows.ts";
+import { removeRow, rowsOf, withRow } from "./rows.ts";
 import { requireText } from "./text.ts";
 
 export interface OpenBoardOptions extends BoardPorts, BoardDatabaseOptions {
@@ -78,25 +70,6 @@ export function openBoard(options: OpenBoardOptions): Board {
     },
     close: () => database.close(),
   };
-}
-
-/** With this text under its name; throws where that would be a row too many. */
-function withRow(
-  rows: readonly BoardRow[],
-  { src, name, description, content, at }: BoardText & Pick<BoardEntry, "src"> & { readonly at: string },
-): readonly BoardRow[] {
-  const known = rows.find((row) => row.src === src && row.name === name);
-  if (known?.description === description && known.content === content) return rows;
-  if (!known && rows.length >= boardLimits.rows) throw isFull();
-  const row = { src, name, description, content, readCount: 0, count: 0, createdAt: at, updatedAt: at };
-  if (!known) return [...rows, row];
-  const { readCount, count, createdAt } = known;
-  return rows.map((one) => (one === known ? { ...row, readCount, count, createdAt } : one));
-}
-
-function isFull(): TroupeError {
-  const problem = `The board is full: it holds ${boardLimits.rows} items, and this would be a new one.`;
-  return new TroupeError("usage", problem, { hint: "Prune an item first, or write over one." });
 }
 
 function wouldBeFull(count: number): TroupeError {

@@ -1,5 +1,13 @@
 /** Rows of the table, as they are read and written. */
-import type { BoardKey, BoardRow, BoardSource } from "./board.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import {
+  type BoardEntry,
+  type BoardKey,
+  type BoardRow,
+  type BoardSource,
+  type BoardText,
+  boardLimits,
+} from "./board.ts";
 import type { Connection } from "./database.ts";
 
 const COLUMNS = "src, name, description, content, read_count, count, created_at, updated_at";
@@ -39,4 +47,23 @@ export function removeRow(connection: Connection, { repository, branch }: BoardK
 export interface RowName {
   readonly src: BoardSource;
   readonly name: string;
+}
+
+/** With this text under its name; throws where that would be a row too many. */
+export function withRow(
+  rows: readonly BoardRow[],
+  { src, name, description, content, at }: BoardText & Pick<BoardEntry, "src"> & { readonly at: string },
+): readonly BoardRow[] {
+  const known = rows.find((row) => row.src === src && row.name === name);
+  if (known?.description === description && known.content === content) return rows;
+  if (!known && rows.length >= boardLimits.rows) throw isFull();
+  const row = { src, name, description, content, readCount: 0, count: 0, createdAt: at, updatedAt: at };
+  if (!known) return [...rows, row];
+  const { readCount, count, createdAt } = known;
+  return rows.map((one) => (one === known ? { ...row, readCount, count, createdAt } : one));
+}
+
+function isFull(): TroupeError {
+  const problem = `The board is full: it holds ${boardLimits.rows} items, and this would be a new one.`;
+  return new TroupeError("usage", problem, { hint: "Prune an item first, or write over one." });
 }

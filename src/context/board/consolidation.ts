@@ -1,0 +1,42 @@
+/** What a consolidating agent is told: its contract, the board with its texts, and what a session left behind. */
+
+import { quoted } from "../../lib/quoting.ts";
+import { wrapped } from "../quoting.ts";
+import { type BoardRow, boardLimits } from "./board.ts";
+import contract from "./consolidation.md";
+import nearlyFull from "./consolidation-full.md";
+import { mostDrops } from "./draft.ts";
+import type { SessionEvidence } from "./evidence.ts";
+import { boardItem, boardTable } from "./table.ts";
+
+export function consolidationPrompt(rows: readonly BoardRow[], evidence: SessionEvidence): string {
+  const parts = [
+    contract.trim(),
+    rows.length >= boardLimits.warnAt && warning(rows),
+    wrapped("consolidation_board", {}, [boardTable(rows), ...rows.map(boardItem)].join("\n\n")),
+    wrapped("session_turns", { session: evidence.sessionId }, turnsText(evidence)),
+    evidence.checkpoint !== undefined && wrapped("session_checkpoint", {}, quoted(evidence.checkpoint)),
+  ];
+  return parts.filter(Boolean).join("\n\n");
+}
+
+function warning(rows: readonly BoardRow[]): string {
+  const numbers: Record<string, number> = {
+    rows: rows.length,
+    capacity: boardLimits.rows,
+    warnAt: boardLimits.warnAt,
+    pruneTo: boardLimits.pruneTo,
+    drops: mostDrops(rows.filter(({ src }) => src === "agent").length),
+  };
+  return nearlyFull.trim().replace(/\{(\w+)\}/g, (_, name: string) => String(numbers[name]));
+}
+
+/** Who said something is shown by our tags alone, so that nobody can put words into a person's mouth. */
+function turnsText({ turns, leftOut }: SessionEvidence): string {
+  const missing = leftOut > 0 ? [`(${leftOut} earlier turns are left out.)`] : [];
+  const told = turns.flatMap(({ number, user, assistant }) => [
+    wrapped("said_by_person", { turn: String(number) }, quoted(user)),
+    wrapped("said_by_agent", { turn: String(number) }, quoted(assistant)),
+  ]);
+  return [...missing, ...(told.length > 0 ? told : ["(Nothing was said.)"])].join("\n\n");
+}

@@ -1,0 +1,112 @@
+/**
+ * A consolidation works on a draft. What it did takes effect in one transaction when it is done, or not at all; whatever
+ * it did, the board ends small enough, and keeps a share of what agents had written before.
+ */
+import { TroupeError } from "../../protocol/errors.ts";
+import { type BoardRow, type BoardText, boardLimits } from "./board.ts";
+import { withRow } from "./rows.ts";
+
+export interface BoardDraft {
+  /** As it would be now. */
+  rows(): readonly BoardRow[];
+  add(text: BoardText, at: string): "added" | "replaced" | "unchanged";
+  /** False when no agent wrote such a row. */
+  prune(name: string): boolean;
+  /** From what stands on the board by now to what shall stand there; throws when both changed the same row. */
+  finish(current: readonly BoardRow[]): Finished;
+}
+
+export interface Finished {
+  readonly rows: readonly BoardRow[];
+  /** What had to go beyond what the draft said, by name. */
+  readonly prunedByRule: readonly string[];
+}
+
+export function draftOf(snapshot: readonly BoardRow[]): BoardDraft {
+  const before = new Map(snapshot.filter(isOfAgent).map((row) => [row.name, row]));
+  const mayDrop = mostDrops(before.size);
+  let rows = snapshot;
+  const find = (name: string) => rows.find((row) => row.name === name && isOfAgent(row));
+  const dropped = (): number => [...before.keys()].filter((name) => !find(name)).length;
+  return {
+    rows: () => rows,
+    add(text, at) {
+      const outcome = find(text.name) ? "replaced" : "added";
+      const next = withRow(rows, { ...text, src: "agent", at });
+      if (next === rows) return "unchanged";
+      // One that was pruned and comes back is the old one with another text.
+      const former = outcome === "added" ? before.get(text.name) : undefined;
+      rows = former ? next.map((row) => (row.name === text.name && isOfAgent(row) ? keeping(former, row) : row)) : next;
+      return outcome;
+    },
+    prune(name) {
+      const row = find(name);
+      if (!row) return false;
+      if (before.has(name) && dropped() >= mayDrop) throw tooMany(mayDrop, before.size);
+      rows = rows.filter((one) => one !== row);
+      return true;
+    },
+    finish(current) {
+      const touched = [...new Set([...before.keys(), ...rows.filter(isOfAgent).map(({ name }) => name)])].filter(
+        (name) => !isSame(before.get(name), find(name)),
+      );
+      const now = new Map(current.filter(isOfAgent).map((row) => [row.name, row]));
+      const clash = touched.find((name) => !isSame(now.get(name), before.get(name)));
+      if (clash !== undefined) throw changedMeanwhile(clash);
+      const untouched = current.filter((row) => !isOfAgent(row) || !touched.includes(row.name));
+      const written = touched.flatMap((name) => find(name) ?? []).map((row) => keeping(now.get(row.name), row));
+      return small([...untouched, ...written], { before: current, touched: new Set(touched) });
+    },
+  };
+}
+
+/** Half of what agents wrote, and one at least. */
+export function mostDrops(count: number): number {
+  return Math.max(1, Math.floor(count * boardLimits.dropShare));
+}
+
+/**
+ * A board that was or would be nearly full is made smaller by rule: what was read least goes first, of that the oldest,
+ * and what this draft wrote goes last. Rows of the user stay, and so does the share that no consolidation may drop.
+ */
+function small(
+  rows: readonly BoardRow[],
+  { before, touched }: { before: readonly BoardRow[]; touched: ReadonlySet<string> },
+): Finished {
+  if (Math.max(before.length, rows.length) < boardLimits.warnAt) return { rows, prunedByRule: [] };
+  const known = new Set(before.filter(isOfAgent).map(({ name }) => name));
+  const kept = new Set(rows.filter(isOfAgent).map(({ name }) => name));
+  const dropsLeft = mostDrops(known.size) - [...known].filter((name) => !kept.has(name)).length;
+  const surplus = Math.max(0, rows.length - boardLimits.pruneTo);
+  const worth = (one: BoardRow, other: BoardRow): number =>
+    Number(touched.has(one.name)) - Number(touched.has(other.name)) ||
+    one.readCount - other.readCount ||
+    one.updatedAt.localeCompare(other.updatedAt) ||
+    one.name.localeCompare(other.name);
+  const old = rows.filter((row) => isOfAgent(row) && known.has(row.name)).sort(worth);
+  const fresh = rows.filter((row) => isOfAgent(row) && !known.has(row.name)).reverse();
+  const gone = new Set([...old.slice(0, Math.max(0, dropsLeft)), ...fresh].slice(0, surplus));
+  return { rows: rows.filter((row) => !gone.has(row)), prunedByRule: [...gone].map(({ name }) => name) };
+}
+
+const isOfAgent = ({ src }: BoardRow): boolean => src === "agent";
+
+const isSame = (one: BoardRow | undefined, other: BoardRow | undefined): boolean =>
+  one?.description === other?.description && one?.content === other?.content;
+
+/** Another text, but the same row: what was counted stays counted. */
+function keeping(former: BoardRow | undefined, row: BoardRow): BoardRow {
+  if (!former) return row;
+  const { readCount, count, createdAt } = former;
+  return { ...row, readCount, count, createdAt };
+}
+
+function tooMany(most: number, of: number): TroupeError {
+  const problem = `At most ${most} of the ${of} items that agents wrote can go in one consolidation.`;
+  return new TroupeError("usage", problem, { hint: "Keep the rest, or write over items." });
+}
+
+function changedMeanwhile(name: string): TroupeError {
+  const problem = `${name} was changed by someone else meanwhile, so nothing of this consolidation was applied.`;
+  return new TroupeError("failed", problem, { hint: "Run it again: troupe board consolidate." });
+}

@@ -1,0 +1,85 @@
+/**
+ * What an interactive surface calls when its session ends: where the session was long enough, a process of its own is left
+ * behind that consolidates what was learned. The surface does not wait for it.
+ */
+import { spawn } from "node:child_process";
+import { MEMORY_AGENT } from "../agents/agent.ts";
+import { userMessages } from "../context/board/evidence.ts";
+import type { Session } from "../session/session.ts";
+import { CONSOLIDATION_REQUEST, ENGAGEMENT, PARENT_SESSION } from "./consolidate.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface ShutdownConsolidation {
+  /** Not closed yet: what came of it is noted in its log. */
+  readonly session: Pick<Session, "id" | "events" | "say" | "settings">;
+  readonly environment: Environment;
+  /** How troupe is started: the program and what comes before its own arguments. */
+  readonly program: readonly [string, ...string[]];
+  /** As the person named it; without it the child finds one as every start does. */
+  readonly model?: string;
+}
+
+export type ShutdownOutcome = "off" | "spawned" | "below_min_turns" | "detached_child" | "failed";
+
+const MIN_USER_MESSAGES = 3;
+/** A process that cannot be started says so at once. */
+const START_MS = 2000;
+
+/** Gates in this order: the flag, not from such a process itself, and enough was said. Never rejects. */
+export async function consolidateAtShutdown(options: ShutdownConsolidation): Promise<ShutdownOutcome> {
+  const { session, environment } = options;
+  if (!session.settings.surroundings?.board) return "off";
+  const told = async (outcome: Exclude<ShutdownOutcome, "off">, more: { pid?: number; reason?: string } = {}) => {
+    await session.say("troupe.shutdown_consolidation", { outcome, ...more }).catch(() => undefined);
+    return outcome;
+  };
+  if (environment[PARENT_SESSION] || session.settings.detachedFrom !== undefined) return told("detached_child");
+  if (userMessages(session.events) < MIN_USER_MESSAGES) return told("below_min_turns");
+  try {
+    // Events are kept in their order: once this one is on disk, so is everything the child has to read.
+    await session.say("session.info", { infoType: "consolidation", message: "Consolidating in the background." });
+    return await told("spawned", { pid: await start(options) });
+  } catch (error) {
+    return told("failed", { reason: error instanceof Error ? error.message : String(error) });
+  }
+}
+
+function childArguments({ model, session }: ShutdownConsolidation): string[] {
+  return [
+    ...["--agent", MEMORY_AGENT, "-p", CONSOLIDATION_REQUEST, "--yolo", "--silent"],
+    ...(model === undefined ? [] : ["--model", model]),
+    // Whose board it is depends on trust, and the child cannot know of a word given for this run.
+    ...(session.settings.surroundings?.board?.isTrustedForRun ? ["--trust-folder"] : []),
+  ];
+}
+
+/** Resolves when it runs. It has neither our terminal nor our ends of pipes, and leads a group of its own. */
+function start(options: ShutdownConsolidation): Promise<number> {
+  const { session, environment, program } = options;
+  const [command, ...before] = program;
+  const child = spawn(command, [...before, ...childArguments(options)], {
+    cwd: session.settings.cwd,
+    detached: true,
+    stdio: "ignore",
+    windowsHide: true,
+    env: {
+      ...environment,
+      COPILOT_SUBCONSCIOUS: "on",
+      [PARENT_SESSION]: session.id,
+      [ENGAGEMENT]: environment[ENGAGEMENT] ?? session.id,
+    },
+  });
+  child.unref();
+  return new Promise((resolve, reject) => {
+    const late = setTimeout(() => reject(new Error("it did not start in time")), START_MS);
+    child.once("error", (error) => {
+      clearTimeout(late);
+      reject(error);
+    });
+    child.once("spawn", () => {
+      clearTimeout(late);
+      resolve(child.pid ?? 0);
+    });
+  });
+}

@@ -1,0 +1,143 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { says } from "../../src/model/faux/faux-step.ts";
+import { consolidateAtShutdown, type ShutdownConsolidation } from "../../src/runtime/shutdown-consolidation.ts";
+import { dataOf } from "../support/stage.ts";
+import { onStage, type Stage, type StageOptions } from "./stage.ts";
+
+const environment = { COPILOT_SUBCONSCIOUS: "on" };
+
+/** In the place of troupe: writes down how it was started and what it finds, and then takes its time. */
+const RECORDER = `
+  const { readFileSync, writeFileSync, renameSync } = require("node:fs");
+  const [, , out, sessions, ...args] = process.argv;
+  const { TROUPE_DETACHED_PARENT_SESSION_ID: parent, TROUPE_ENGAGEMENT_ID: engagement, COPILOT_SUBCONSCIOUS: flag } = process.env;
+  const log = readFileSync(sessions + "/" + parent + "/events.jsonl", "utf8");
+  const started = { args, parent, engagement, flag, cwd: process.cwd(), log, pid: process.pid, tty: process.stdout.isTTY };
+  writeFileSync(out + ".tmp", JSON.stringify(started));
+  renameSync(out + ".tmp", out);
+  setTimeout(() => {}, 20_000);
+`;
+
+interface Recorded {
+  readonly args: string[];
+  readonly parent: string;
+  readonly engagement: string;
+  readonly flag: string;
+  readonly cwd: string;
+  readonly log: string;
+  readonly pid: number;
+}
+
+async function ending(
+  messages: number,
+  look: (what: { outcome: string; recorded: Recorded | undefined; stage: Stage; ms: number }) => Promise<void>,
+  more: StageOptions & Partial<Pick<ShutdownConsolidation, "program" | "model">> & { parent?: string } = {},
+): Promise<void> {
+  const { program, model, parent, ...options } = more;
+  const script = Array.from({ length: messages }, (_, index) => says(`answer ${index + 1}`));
+  await onStage(script, { environment, ...options }, async (stage) => {
+    for (let index = 1; index <= messages; index++) await stage.session.sendAndWait({ prompt: `question ${index}` });
+    const [recorder, out] = [join(stage.home, "recorder.cjs"), join(stage.home, "started.json")];
+    writeFileSync(recorder, RECORDER);
+    const began = performance.now();
+    const outcome = await consolidateAtShutdown({
+      session: stage.session,
+      environment: { PATH: process.env.PATH, ...(parent && { TROUPE_DETACHED_PARENT_SESSION_ID: parent }) },
+      program: program ?? [process.execPath, recorder, out, join(stage.home, "session-state")],
+      ...(model !== undefined && { model }),
+    });
+    const ms = performance.now() - began;
+    for (let tries = 0; outcome === "spawned" && !existsSync(out) && tries < 500; tries++) await pause(10);
+    const recorded = existsSync(out) ? (JSON.parse(readFileSync(out, "utf8")) as Recorded) : undefined;
+    try {
+      await look({ outcome, recorded, stage, ms });
+    } finally {
+      if (recorded) process.kill(recorded.pid, "SIGKILL");
+    }
+  });
+}
+
+describe("when an interactive session ends", () => {
+  it("MEM-39 MEM-40 MEM-43 MEM-44 ORC-81 with three messages a process of its own is started, and finds all that was said", async () => {
+    await ending(
+      3,
+      async ({ outcome, recorded, stage }) => {
+        const { session, folder } = stage;
+        expect(outcome).toBe("spawned");
+        expect(recorded?.args).toEqual([
+          ...["--agent", "rem-agent", "-p", expect.stringMatching(/context board.*`add` and `prune`/)],
+          ...["--yolo", "--silent", "--model", "alpha/large"],
+        ]);
+        expect(recorded).toMatchObject({ parent: session.id, engagement: session.id, flag: "on", cwd: folder });
+        expect(recorded?.log).toMatch(/"content":"question 3"[\s\S]*"content":"answer 3"/);
+        expect(dataOf(session.events, "troupe.shutdown_consolidation")).toEqual([
+          { outcome: "spawned", pid: recorded?.pid },
+        ]);
+      },
+      { model: "alpha/large" },
+    );
+  });
+
+  it("MEM-39 MEM-43 with two there is none, and that is noted", async () => {
+    await ending(2, async ({ outcome, recorded, stage }) => {
+      expect([outcome, recorded]).toEqual(["below_min_turns", undefined]);
+      expect(dataOf(stage.session.events, "troupe.shutdown_consolidation")).toEqual([{ outcome: "below_min_turns" }]);
+    });
+  });
+
+  it("MEM-41 MEM-43 a process that was started for this starts no other", async () => {
+    await ending(
+      3,
+      async ({ outcome, recorded, stage }) => {
+        expect([outcome, recorded]).toEqual(["detached_child", undefined]);
+        expect(dataOf(stage.session.events, "troupe.shutdown_consolidation")).toEqual([{ outcome: "detached_child" }]);
+      },
+      { parent: "another" },
+    );
+  });
+
+  it("MEM-42 nobody waits for it: it lives on in a group of its own", async () => {
+    await ending(3, async ({ recorded, stage, ms }) => {
+      expect(ms).toBeLessThan(2000);
+      await stage.session.close();
+      const { pid = 0 } = recorded ?? {};
+      expect(process.kill(pid, 0)).toBe(true);
+      if (process.platform !== "linux") return;
+      const [, group] = /^\d+ \(.*\) \S \d+ (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
+      expect(Number(group)).toBe(pid);
+    });
+  });
+
+  it("nothing happens while the flag is off", async () => {
+    await ending(
+      3,
+      async ({ outcome, recorded, stage }) => {
+        expect([outcome, recorded]).toEqual(["off", undefined]);
+        expect(dataOf(stage.session.events, "troupe.shutdown_consolidation")).toEqual([]);
+      },
+      { environment: {} },
+    );
+  });
+
+  it("a folder that is trusted for this run is so for the child", async () => {
+    await ending(3, async ({ recorded }) => expect(recorded?.args.at(-1)).toBe("--trust-folder"), {
+      workspace: { trustFolder: true },
+    });
+  });
+
+  it("MEM-43 what could not be started is noted, and harms nothing", async () => {
+    await ending(
+      3,
+      async ({ outcome, stage }) => {
+        expect(outcome).toBe("failed");
+        expect(dataOf(stage.session.events, "troupe.shutdown_consolidation")).toEqual([
+          { outcome: "failed", reason: expect.stringContaining("ENOENT") },
+        ]);
+      },
+      { program: ["/nowhere/troupe"] },
+    );
+  });
+});
