@@ -16,7 +16,7 @@ export interface BoardDraft {
   finish(current: readonly BoardRow[]): Finished;
 }
 
-export interface Finished {
+interface Finished {
   readonly rows: readonly BoardRow[];
   /** What had to go beyond what the draft said, by name. */
   readonly prunedByRule: readonly string[];
