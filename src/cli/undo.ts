@@ -5,6 +5,7 @@ import { plural, sanitise } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { createRuntime } from "../runtime/runtime.ts";
 import { findSession, sessionHere } from "../runtime/select-session.ts";
+import { undoSeal } from "../runtime/undo-seal.ts";
 import { Checkpoints, describeChange, type KeptChange } from "../session/checkpoints.ts";
 import { type UndoTarget, undo } from "../session/undo.ts";
 import { type Arguments, usage } from "./args.ts";
@@ -43,14 +44,17 @@ export async function undoCommand(given: Arguments, around: UndoSurroundings = s
   if (more.length > 0) throw usage(`troupe undo takes one tool call at most, not ${given.words.length - 1} words.`);
   if (word === "help") return print(HELP);
 
-  const { store } = createRuntime({ environment });
+  const { store, home } = createRuntime({ environment });
   const wanted = given.text("session");
   const sessionId =
     wanted === undefined ? await sessionHere(store, workingDirectory(cwd)) : await findSession(store, wanted);
   const log = await store.open(sessionId);
   try {
     const { directory, heldBy } = log;
-    const checkpoints = new Checkpoints({ directory, disk: nodeDisk, stamp: systemStamp });
+    const checkpoints = new Checkpoints({
+      ...{ directory, disk: nodeDisk, stamp: systemStamp },
+      seal: undoSeal({ home, disk: nodeDisk }),
+    });
     if (given.has("list") || word === "list") return print(listText(await checkpoints.changes()));
     if (heldBy) {
       throw new TroupeError("failed", `Session ${sessionId} is in use by process ${heldBy.pid}.`, {

@@ -61,12 +61,13 @@ const keywordAnchors: readonly string[] = [
     ["", "_", "-"].map((link) => `${kind}${link}key`),
   ),
 ];
+/** In SQL a quotation mark inside quotation marks is written twice. */
 const QUOTE = "\\\\{0,3}[\"'`]";
 const VALUE = "[^\\s\"'`<>(){}\\[\\],;&|\\\\]";
 const TYPE = "(?::[ \\t]?[A-Za-z]{1,12}[ \\t]?(?==))?";
-const IS = `(?:${QUOTE})?\\]?[ \\t]{0,8}${TYPE}(?:=>|:=|={1,3}|!={1,2}|:)[ \\t]{0,8}(?:[rbuf]{0,2}${QUOTE})?`;
+const IS = `(?:${QUOTE})?\\]?[ \\t]{0,8}${TYPE}(?:=>|:=|={1,3}|!={1,2}|:)[ \\t]{0,8}(?:[rbuf]{0,2}(?:${QUOTE}){1,2})?`;
 /** As far as one may have got in `IS` and the value after it. */
-const IS_OPEN = `(?:${QUOTE}|\\\\{1,3})?\\]?[ \\t]{0,8}(?::[ \\t]?[A-Za-z]{0,12}[ \\t]?)?(?:[:=!>]{1,3}[ \\t]{0,8}[rbuf]{0,2}(?:${QUOTE}|\\\\{1,3})?${VALUE}{0,256})?`;
+const IS_OPEN = `(?:${QUOTE}|\\\\{1,3})?\\]?[ \\t]{0,8}(?::[ \\t]?[A-Za-z]{0,12}[ \\t]?)?(?:[:=!>]{1,3}[ \\t]{0,8}[rbuf]{0,2}(?:${QUOTE}|\\\\{1,3}){0,2}${VALUE}{0,256})?`;
 const AFTER_FLAG = "[ \\t]{1,4}[\"']?(?<=--[\\w-]{0,60}[ \\t]{1,4}[\"']?)";
 const IN_TAG = `>(?=${VALUE}{6,256}</)`;
 

@@ -15,6 +15,7 @@ import type { SessionBoard } from "./session-board.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import type { SessionRules } from "./session-rules.ts";
 import { lazyShells } from "./shells.ts";
+import { undoSeal } from "./undo-seal.ts";
 import { version } from "./version.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -37,7 +38,11 @@ export function sessionHands(draft: Draft, how: { workspace: Workspace; rules: S
   const wishes = sandboxWishes(workspace.settings.effective.sandbox, { root: workspace.root, stateRoot: home });
   const redactor = redactorOf(draft, workspace);
   let turn = "";
-  const checkpoints = new Checkpoints({ directory: log.directory, disk, stamp, turn: () => turn });
+  const checkpoints = new Checkpoints({
+    ...{ directory: log.directory, disk, stamp },
+    turn: () => turn,
+    seal: undoSeal({ home, disk }),
+  });
   const database = sessionDatabase({
     path: join(log.directory, "session.db"),
     past: draft.past,
@@ -45,7 +50,7 @@ export function sessionHands(draft: Draft, how: { workspace: Workspace; rules: S
     redact: (text) => redactor.text(text),
     onTodosChanged: () => void listener.say("session.todos_changed", {}),
   });
-  const newShells = shellMaker(draft, { ...how, wishes, checkpoints });
+  const newShells = shellMaker(draft, { ...how, wishes, checkpoints, redactor });
   return {
     ...{ redactor, checkpoints, database, newShells, wishes },
     shells: newShells(),
@@ -98,10 +103,16 @@ function redactorOf({ shared }: Draft, { settings, commandEnvironment }: Workspa
 
 function shellMaker(
   draft: Draft,
-  how: { workspace: Workspace; rules: SessionRules; wishes: SandboxWishes; checkpoints: Checkpoints },
+  how: {
+    workspace: Workspace;
+    rules: SessionRules;
+    wishes: SandboxWishes;
+    checkpoints: Checkpoints;
+    redactor: Redactor;
+  },
 ): SessionHands["newShells"] {
   const { shared, files, stamp, disk, environment, home, listener } = draft;
-  const { workspace, rules, wishes, checkpoints } = how;
+  const { workspace, rules, wishes, checkpoints, redactor } = how;
   const network = rules.permissions.allUrls === true;
   const names = workspace.settings.effective.environment?.names ?? [];
   return (own = {}) =>
@@ -115,6 +126,7 @@ function shellMaker(
       environment,
       additions: { values: workspace.commandEnvironment, names },
       beforeRun: commandCheckpoints({ checkpoints, except: [home], home: homedir() }),
+      newCleaner: () => redactor.stream(),
       onWarning: (message) => listener.warn("shell", message),
     });
 }

@@ -2,7 +2,7 @@
  * Contents of many files at once. Syncing each of them would keep a command waiting for seconds, so they lie behind
  * each other in one file that is synced once:
  *
- *   <checkpoints>/packs/<n>.pack   contents, one after the other
+ *   <checkpoints>/packs/<n>.pack   contents, one after the other, each sealed where there is a seal
  *                       <n>.json   which content lies where; written last, so a pack without it does not count
  */
 import { open, readdir, readFile, stat } from "node:fs/promises";
@@ -10,6 +10,7 @@ import { join } from "node:path";
 import * as z from "zod";
 import { parseJson } from "../lib/json.ts";
 import { type Disk, replaceFile, writeNewFile } from "../lib/node/disk.ts";
+import type { Seal } from "../lib/node/seal.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { sha256 } from "./checkpoint-tree.ts";
 
@@ -27,13 +28,15 @@ const MAX_BYTES = 1024 * 1024 * 1024;
 export class CheckpointPacks {
   readonly #folder: string;
   readonly #disk: Disk;
+  readonly #seal: () => Promise<Seal | undefined>;
   #loaded: Promise<Map<string, Place>> | undefined;
   #count = 0;
   #bytes = 0;
 
-  constructor(folder: string, disk: Disk) {
+  constructor(folder: string, disk: Disk, seal: () => Promise<Seal | undefined>) {
     this.#folder = folder;
     this.#disk = disk;
+    this.#seal = seal;
   }
 
   async has(hash: string): Promise<boolean> {
@@ -51,14 +54,16 @@ export class CheckpointPacks {
     await this.#disk.mkdir(this.#folder);
     const pack = join(this.#folder, String(++this.#count));
     const fresh = new Map<string, Place>();
+    const seal = await this.#seal();
     let offset = 0;
     async function* unknown(): AsyncGenerator<Buffer> {
       for await (const content of contents) {
         const hash = sha256(content);
         if (places.has(hash) || fresh.has(hash)) continue;
-        fresh.set(hash, { pack, offset, length: content.length });
-        offset += content.length;
-        yield content;
+        const bytes = seal?.close(content) ?? content;
+        fresh.set(hash, { pack, offset, length: bytes.length });
+        offset += bytes.length;
+        yield bytes;
       }
     }
     try {
@@ -82,7 +87,9 @@ export class CheckpointPacks {
     if (place === undefined || handle === undefined) return undefined;
     try {
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(place.length), 0, place.length, place.offset);
-      return bytesRead === place.length ? buffer : undefined;
+      if (bytesRead !== place.length) return undefined;
+      const seal = await this.#seal();
+      return seal ? seal.open(buffer) : buffer;
     } finally {
       await handle.close();
     }

@@ -3,6 +3,7 @@
  *
  *   <session>/checkpoints/objects/<hash>   former contents, each once, by their SHA-256
  *                         packs/           former contents that were kept together, see `checkpoint-packs.ts`
+ *                         saved/           what an undo has replaced, for a person to open
  *                         changes.jsonl    one line for each change, in order; never rewritten
  *
  * A line is on disk before its change is made. So a change that is listed may not have happened, but none that
@@ -14,6 +15,7 @@ import * as z from "zod";
 import { parseJson } from "../lib/json.ts";
 import { type Disk, replaceFile } from "../lib/node/disk.ts";
 import { sweepTemporaries } from "../lib/node/paths-write.ts";
+import type { Seal } from "../lib/node/seal.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { FileChange } from "../tools/files.ts";
@@ -96,6 +98,8 @@ export interface CheckpointOptions {
   readonly directory: string;
   readonly disk: Disk;
   readonly stamp: Stamp;
+  /** Contents may hold secrets; with a seal they lie there closed. */
+  readonly seal?: () => Promise<Seal>;
   /** Names the turn that is going on, so that a whole one can be taken back. */
   readonly turn?: () => string;
 }
@@ -117,13 +121,14 @@ export class Checkpoints {
   /** The one after the other: two calls side by side must not share a number or a line. */
   #last: Promise<unknown> = Promise.resolve();
   #seq: number | undefined;
+  #sealing: Promise<Seal> | undefined;
 
   constructor(options: CheckpointOptions) {
     this.#options = options;
     this.#folder = join(options.directory, "checkpoints");
     this.#objects = join(this.#folder, "objects");
     this.#index = join(this.#folder, "changes.jsonl");
-    this.#packs = new CheckpointPacks(join(this.#folder, "packs"), options.disk);
+    this.#packs = new CheckpointPacks(join(this.#folder, "packs"), options.disk, () => this.#seal());
   }
 
   /** For `rememberedFiles`: resolves when all of it is on disk. */
@@ -214,27 +219,51 @@ export class Checkpoints {
   /** Keeps the bytes, the same ones once, and returns their hash. */
   async keepObject(content: Uint8Array): Promise<string> {
     const hash = sha256(content);
-    const path = this.objectPath(hash);
+    const path = this.#objectPath(hash);
     if (await lstat(path).catch(() => undefined)) return hash;
-    await this.#options.disk.mkdir(this.#objects);
-    await replaceFile(this.#options.disk, path, content);
-    await this.#options.disk.syncDirectory(this.#objects);
+    const seal = await this.#seal();
+    await this.#write(path, seal?.close(content) ?? content);
     return hash;
   }
 
-  objectPath(hash: string): string {
+  /** A copy that a person can open; returns its path. */
+  async saveCopy(content: Uint8Array): Promise<string> {
+    const path = join(this.#folder, "saved", sha256(content));
+    await this.#write(path, content);
+    return path;
+  }
+
+  async #write(path: string, content: Uint8Array): Promise<void> {
+    const { disk } = this.#options;
+    await disk.mkdir(dirname(path));
+    await replaceFile(disk, path, content);
+    await disk.syncDirectory(dirname(path));
+  }
+
+  async #seal(): Promise<Seal | undefined> {
+    this.#sealing ??= this.#options.seal?.();
+    return this.#sealing;
+  }
+
+  #objectPath(hash: string): string {
     return join(this.#objects, hash);
   }
 
   /** Fails when the bytes are gone, or are not what was kept. */
   async object(hash: string): Promise<Buffer> {
     const content = /^[0-9a-f]{64}$/.test(hash)
-      ? ((await readFile(this.objectPath(hash)).catch(() => undefined)) ?? (await this.#packs.read(hash)))
+      ? ((await this.#readObject(hash)) ?? (await this.#packs.read(hash)))
       : undefined;
     if (content && sha256(content) === hash) return content;
     throw new TroupeError("storage", `The kept content ${hash.slice(0, 12)} is missing or damaged.`, {
       hint: `It should be in ${this.#objects}.`,
     });
+  }
+
+  async #readObject(hash: string): Promise<Buffer | undefined> {
+    const bytes = await readFile(this.#objectPath(hash)).catch(() => undefined);
+    const seal = await this.#seal();
+    return bytes && seal ? seal.open(bytes) : bytes;
   }
 
   /** One after the other into one pack; what is kept already is not read again. */

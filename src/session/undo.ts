@@ -113,7 +113,7 @@ async function saveCurrent(
   const place = await placeAt(path);
   try {
     if (!place.stat?.isFile()) return;
-    savedAs[path] = checkpoints.objectPath(await checkpoints.keepObject(await place.read(MAX_TREE_BYTES)));
+    savedAs[path] = await checkpoints.saveCopy(await place.read(MAX_TREE_BYTES));
   } finally {
     await place.close();
   }

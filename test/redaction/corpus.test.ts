@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { agentMemory } from "../../src/context/memory/agent-memory.ts";
+import { contentProblem } from "../../src/context/memory/content.ts";
+import { injectedMemory } from "../../src/context/memory/injected.ts";
 import { createRedactor, REDACTED } from "../../src/lib/redact.ts";
 import { numbers, plantedSecrets } from "./planted-secrets.ts";
 
@@ -71,6 +74,26 @@ describe("ordinary text", () => {
     expect(lines).toBeGreaterThan(50_000);
     expect(ours.length, ours.join("\n")).toBeLessThanOrEqual(lines / 10_000);
     expect(alarms.length, alarms.join("\n")).toBeLessThanOrEqual(lines / 5_000);
+  });
+
+  it("is remembered as it is: at most one line in ten thousand is masked or refused as a fact", () => {
+    const memory = agentMemory({
+      store: () => injectedMemory(),
+      redactor,
+      sessionId: "session-1",
+      isApproved: () => false,
+    });
+    const lines = readdirSync("src", { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".ts"))
+      .flatMap((name) => readFileSync(join("src", name), "utf8").split("\n"))
+      .map((line) => line.replaceAll("[redacted:", "[gone:").trim())
+      .filter((line) => line.length > 10);
+    const alarms = lines.filter((fact) => {
+      const given = { subject: "code", fact: fact.slice(0, 480), citations: fact, reason: fact };
+      return memory.filter(given) !== given || contentProblem(given, redactor) === "it holds a secret";
+    });
+    expect(lines.length).toBeGreaterThan(10_000);
+    expect(alarms.length, alarms.join("\n")).toBeLessThanOrEqual(lines.length / 10_000);
   });
 
   it.each([

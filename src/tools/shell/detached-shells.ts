@@ -44,7 +44,7 @@ export class DetachedShells {
     const mark = `detached-${crypto.randomUUID()}.0`;
     const { pid, log } = await startDetached({
       shellId,
-      command: request.command,
+      command: this.#cleaned(request.command),
       argv: [
         ...launcherOf(prepared),
         ...freshArguments(request.command, { guardFolder: "", limits: bashLimits(this.#options, prepared) }),
@@ -62,6 +62,12 @@ export class DetachedShells {
     });
     if (prepared.kind === "sandboxed") await prepared.handOver(pid);
     return { reply: { shellId, state: "detached", output: "", pid, log }, prepared };
+  }
+
+  /** For the file that says what runs. */
+  #cleaned(command: string): string {
+    const cleaner = this.#options.newCleaner?.();
+    return cleaner ? cleaner.push(command) + cleaner.end() : command;
   }
 
   async read({ shellId, waitMs, signal }: ShellInput, before: DetachedShell): Promise<ShellReply> {

@@ -3,6 +3,7 @@
  * soon as there is more than both can hold.
  */
 import { type Disk, nodeDisk } from "../../lib/node/disk.ts";
+import type { HeldText } from "../../lib/redact-stream.ts";
 import { sanitise } from "../../lib/text.ts";
 
 const HEAD_BYTES = 256 * 1024;
@@ -15,6 +16,8 @@ interface OutputOptions {
   /** Where the whole output goes when it is long; made only then. */
   readonly path: string;
   readonly disk?: Disk;
+  /** Takes secrets out of what goes to the file. */
+  readonly clean?: HeldText;
 }
 
 export class Output {
@@ -22,14 +25,16 @@ export class Output {
   size = 0;
   readonly #path: string;
   readonly #disk: Disk;
+  readonly #clean: HeldText | undefined;
   #head: Buffer = Buffer.alloc(0);
   /** A ring, allocated when the head is full. */
   #tail: Buffer | undefined;
   #file: SpillFile | undefined;
 
-  constructor({ path, disk = nodeDisk }: OutputOptions) {
+  constructor({ path, disk = nodeDisk, clean }: OutputOptions) {
     this.#path = path;
     this.#disk = disk;
+    this.#clean = clean;
   }
 
   /** Takes a copy. False when the disk is behind: then wait for `drained` before pushing more. */
@@ -64,7 +69,7 @@ export class Output {
     }
     const held = ended ? 0 : incompleteEnd(tail);
     const first = tidy(head.toString("utf8", 0, head.length - incompleteEnd(head)));
-    const last = tidy(tail.toString("utf8", continuationStart(tail), tail.length - held));
+    const last = tidy(fromWholeLine(tail.toString("utf8", continuationStart(tail), tail.length - held)));
     return { text: `${first}${this.#gap(lost)}${last}`, next: this.size - held };
   }
 
@@ -108,7 +113,7 @@ export class Output {
 
   /** Nothing has been dropped yet at this moment, so the file begins at the first byte. */
   #startFile(): void {
-    this.#file = new SpillFile(this.#path, this.#disk);
+    this.#file = new SpillFile(this.#path, this.#disk, this.#clean);
     this.#file.add(this.#head.subarray(0, Math.min(this.size, HEAD_BYTES)));
     if (this.size > HEAD_BYTES) this.#file.add(this.#readTail(HEAD_BYTES));
   }
@@ -122,15 +127,23 @@ class SpillFile {
   #fd: number | undefined;
   #work: Promise<void>;
   readonly #disk: Disk;
+  readonly #clean: HeldText | undefined;
+  readonly #decoder = new TextDecoder();
 
-  constructor(path: string, disk: Disk) {
+  constructor(path: string, disk: Disk, clean: HeldText | undefined) {
     this.#disk = disk;
+    this.#clean = clean;
     this.#work = this.#attempt(async () => {
       this.#fd = await disk.openExclusive(path);
     });
   }
 
   add(bytes: Uint8Array): void {
+    const clean = this.#clean;
+    this.#append(clean ? Buffer.from(clean.push(this.#decoder.decode(bytes, { stream: true }))) : bytes);
+  }
+
+  #append(bytes: Uint8Array): void {
     const fitting = bytes.subarray(0, MAX_FILE_BYTES - this.#accepted);
     if (fitting.length === 0 || this.failure !== undefined) return;
     this.#accepted += fitting.length;
@@ -150,6 +163,10 @@ class SpillFile {
   }
 
   async close(): Promise<void> {
+    if (this.#clean) {
+      const rest = this.#clean.push(this.#decoder.decode()) + this.#clean.end();
+      this.#append(Buffer.from(rest));
+    }
     await this.#work;
     const fd = this.#fd;
     this.#fd = undefined;
@@ -162,6 +179,25 @@ class SpillFile {
       this.failure = error instanceof Error ? error.message : String(error);
     });
   }
+}
+
+const BODY_LINE = /^[\s>+|"',\d.:-]{0,20}(?:[A-Za-z0-9+/=]{16,}|-{5}END [^\n]{0,60})[\s"',;}]{0,10}$/;
+/** A text without line ends loses so much of its beginning. */
+const LEAST_CUT = 4096;
+
+/**
+ * Where the beginning was left out, what follows may be the rest of a secret that nobody can tell by its shape any more:
+ * a line that is not whole, and lines of a key, go too.
+ */
+export function fromWholeLine(text: string): string {
+  const first = text.indexOf("\n");
+  if (first === -1) return text.slice(LEAST_CUT);
+  let start = first + 1;
+  for (let end = text.indexOf("\n", start); end !== -1; end = text.indexOf("\n", start)) {
+    if (!BODY_LINE.test(text.slice(start, Math.min(end, start + 200)))) break;
+    start = end + 1;
+  }
+  return text.slice(start);
 }
 
 /** Of a line that was rewritten in place only the last version counts, as on a screen; then everything harmful goes. */

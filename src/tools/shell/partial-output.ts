@@ -1,5 +1,5 @@
 /** Passes on what a command prints while it runs: at most every 100 ms, and of a flood only the newest part. */
-import { incompleteEnd, tidy } from "./output.ts";
+import { fromWholeLine, incompleteEnd, tidy } from "./output.ts";
 
 const INTERVAL_MS = 100;
 const MAX_BYTES = 16 * 1024;
@@ -41,8 +41,8 @@ export class PartialOutput {
     if (this.#pendingBytes === 0) return;
     const bytes = Buffer.concat(this.#pending);
     const held = ended ? 0 : unfinished(bytes);
-    const note = this.#dropped > 0 ? `[${this.#dropped} bytes not shown]\n` : "";
-    const text = note + tidy(bytes.toString("utf8", 0, bytes.length - held));
+    const shown = bytes.toString("utf8", 0, bytes.length - held);
+    const text = this.#dropped > 0 ? `[${this.#dropped} bytes not shown]\n${tidy(fromWholeLine(shown))}` : tidy(shown);
     this.#dropped = 0;
     this.#pending = held > 0 ? [bytes.subarray(bytes.length - held)] : [];
     this.#pendingBytes = held;

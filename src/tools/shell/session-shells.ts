@@ -219,12 +219,13 @@ class SessionShells implements Shells {
 
   #addTo(shell: Shell, { command, description = "", mode, onOutput }: ShellRequest): Command {
     this.#count++;
-    const path = join(this.#options.folder, `shell-${shell.id}-${this.#mark.slice(0, 8)}-${this.#count}.log`);
+    const { folder, newCleaner } = this.#options;
+    const path = join(folder, `shell-${shell.id}-${this.#mark.slice(0, 8)}-${this.#count}.log`);
     return shell.run({
       text: command,
       description,
       input: mode === "async",
-      output: new Output({ path, disk: this.#disk }),
+      output: new Output({ path, disk: this.#disk, ...(newCleaner && { clean: newCleaner() }) }),
       ...(onOutput && { onOutput }),
     });
   }

@@ -5,6 +5,7 @@
 import * as z from "zod";
 import type { EnvironmentAdditions } from "../../lib/node/child-environment.ts";
 import type { Disk } from "../../lib/node/disk.ts";
+import type { HeldText } from "../../lib/redact-stream.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import { type ToolContext, ToolError } from "../tool.ts";
 import type { CommandLimits } from "./limits.ts";
@@ -129,6 +130,8 @@ export interface ShellsOptions {
   gitMounts?(): Promise<readonly string[]>;
   /** Keeps what the command may destroy; the command waits for it. Undefined when there is nothing to keep. */
   beforeRun?(command: ComingCommand): Promise<KeptFiles | undefined>;
+  /** Takes secrets out of output that is kept in files, one for each. */
+  newCleaner?(): HeldText;
   /** Something people should see: no sandbox, something undone. */
   onWarning?(message: string): void;
 }
