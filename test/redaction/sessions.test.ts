@@ -123,7 +123,7 @@ const onDisk = (root: string): [string, Buffer][] => filesBelow(root).map((path)
 async function remains({ session, home, folder, heard, requests }: Stage): Promise<[string, Buffer][]> {
   await session.close();
   const runtime = createRuntime({ environment: {}, home });
-  await runtime.searchSessions("forget");
+  await runtime.past.reindex();
   await runtime.close();
   const facts = localAt(home, folder).journals.flatMap((journal) => [...journal.read().facts.values()]);
   expect(facts.length).toBeGreaterThan(0);
