@@ -34,11 +34,12 @@ export async function askModel(run: Run, turnId: string): Promise<Reply> {
   const started = run.stamp.monotonic();
   const heard = await listen(run, turnId, request);
   const { messageId, content, end } = heard;
+  const counted = countedUsage(end);
 
   await run.spent({
     turnId,
-    usage: end.usage ?? estimateUsage(run, heard),
-    estimated: end.usage === undefined,
+    usage: counted ?? estimateUsage(run, heard),
+    estimated: counted === undefined,
     durationMs: run.stamp.monotonic() - started,
     timeToFirstTokenMs: heard.firstAt === undefined ? undefined : heard.firstAt - started,
     attempts: heard.attempts,
@@ -218,6 +219,7 @@ function assistantMessage(parts: {
   calls: readonly ToolCall[];
 }): EventData<"assistant.message"> {
   const { run, turnId, heard, calls } = parts;
+  const usage = countedUsage(heard.end);
   const reasoning: Reasoning = { ...(heard.reasoning !== "" && { text: heard.reasoning }), ...heard.end.reasoning };
   return {
     messageId: heard.messageId,
@@ -230,11 +232,17 @@ function assistantMessage(parts: {
     })),
     turnId,
     model: run.model,
-    ...(heard.end.usage && { outputTokens: heard.end.usage.outputTokens }),
+    ...(usage && { outputTokens: usage.outputTokens }),
+    ...(heard.end.citations && { citations: heard.end.citations }),
     ...(reasoning.text !== undefined && { reasoningText: reasoning.text }),
     ...(reasoning.opaque !== undefined && { reasoningOpaque: reasoning.opaque }),
     ...(reasoning.wireField !== undefined && { reasoningWireField: reasoning.wireField }),
   };
+}
+
+/** Some servers report zeros where they do not count. */
+function countedUsage({ usage }: ModelEnd): Usage | undefined {
+  return usage && usage.inputTokens + usage.outputTokens > 0 ? usage : undefined;
 }
 
 /** About four characters a token; marked as an estimate wherever it is shown. */

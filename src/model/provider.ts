@@ -2,6 +2,7 @@
  * The port to every model. A provider is a wire (how to speak) at a place (base URL) with a key; the understudy, the
  * faux model and packages the user installed implement the same three lines, so nothing above can tell them apart.
  */
+import type { Citations } from "../protocol/citations.ts";
 import type { Message, Reasoning, ToolCall } from "../protocol/message.ts";
 import { ModelError } from "./model-error.ts";
 
@@ -21,6 +22,8 @@ export interface ModelRequest {
   readonly cacheKey?: string;
   /** Who asks, when it is not the main agent. No wire sends it. */
   readonly agent?: { readonly id: string; readonly name: string };
+  /** Ask for the places in documents that the reply rests on, where the wire can. */
+  readonly citations?: boolean;
   /** For this request alone, beside what the provider sends with each. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Told to whoever carries the request in the network's place. No wire sends it. */
@@ -78,6 +81,7 @@ export interface ModelEnd {
   readonly usage?: Usage;
   /** What must go back to the same wire with the next request. */
   readonly reasoning?: Reasoning;
+  readonly citations?: Citations;
   /** Present exactly when `stop` is "error". */
   readonly error?: ModelError;
 }

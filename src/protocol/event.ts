@@ -4,6 +4,7 @@
  * alone and has the prefix `troupe.`.
  */
 import * as z from "zod";
+import { Citations } from "./citations.ts";
 import { clientEvents } from "./client-events.ts";
 import { contextEvents } from "./context-events.ts";
 import { Attachment, barrier, count, ephemeral, event, JsonValue, nothing, Tokens, text } from "./define-event.ts";
@@ -169,6 +170,7 @@ export const eventDefinitions = [
         interactionId: text.exactOptional(),
         model: text.exactOptional(),
         outputTokens: count.exactOptional(),
+        citations: Citations.exactOptional(),
         reasoningText: text.exactOptional(),
         reasoningOpaque: text.exactOptional(),
         reasoningWireField: text.exactOptional(),

@@ -7,6 +7,7 @@ export interface UserMessage {
   readonly role: "user";
   readonly content: string;
   readonly images?: readonly Image[];
+  readonly documents?: readonly Document[];
 }
 
 export interface AssistantMessage {
@@ -38,6 +39,14 @@ export interface Reasoning {
   readonly text?: string;
   readonly opaque?: string;
   readonly wireField?: string;
+}
+
+/** A file that a model reads by itself, such as a PDF. */
+export interface Document {
+  readonly mimeType: string;
+  /** Base64. */
+  readonly data: string;
+  readonly title: string;
 }
 
 export interface Image {

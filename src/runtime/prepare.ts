@@ -125,6 +125,8 @@ function askedFor({ request, log, stamp, context, identity }: Draft) {
     ...(request.detachedFrom !== undefined && { detachedFrom: request.detachedFrom }),
     ...(request.streaming !== undefined && { streaming: request.streaming }),
     ...(request.replies !== undefined && { replies: request.replies }),
+    ...(request.datesPrompts && { datesPrompts: true }),
+    ...(request.citations && { citations: true }),
     ...(request.wakes !== undefined && { wakes: request.wakes }),
     ...(request.waitForAgentsMs !== undefined && { waitForAgentsMs: request.waitForAgentsMs }),
   };

@@ -58,6 +58,10 @@ export interface SessionRequest {
   readonly reasoningSummary?: SessionOptions["reasoningSummary"];
   /** How replies travel where nobody watches the words arrive; streamed unless told. */
   readonly replies?: "streamed" | "whole";
+  /** Say with each prompt when it was taken up. */
+  readonly datesPrompts?: boolean;
+  /** Ask for the places in documents that answers rest on. */
+  readonly citations?: boolean;
   /** Providers and models that the program brings, in the place of what is configured or beside it. */
   readonly providers?: GivenProviders;
   /** What is said of the session's model outranks what its provider says. */

@@ -18,6 +18,7 @@ import { endReason, hookedRun, hookedStop } from "./hooked-run.ts";
 import { type AnsweringRules, type Inbox, type Incoming, queuedMessage } from "./inbox.ts";
 import type { Introduction } from "./introduction.ts";
 import { modelName } from "./model-seat.ts";
+import { formed, shownAs } from "./prompt-form.ts";
 import { closeOpenCalls } from "./recover.ts";
 import { originOf } from "./request-origin.ts";
 import type { Expected } from "./reservations.ts";
@@ -126,7 +127,8 @@ export class Answering {
       }
       const { offer, model } = settings;
       const delivery = acceptance ? "idle" : "queued";
-      const place = { emit, hooks, offer, introduction, model: modelName(model), source, delivery, signal } as const;
+      const said = { source, delivery, signal, form: settings } as const;
+      const place = { emit, hooks, offer, introduction, model: modelName(model), ...said };
       const answer = await takeUp(message, place);
       taken = true;
       this.#begun = true;
@@ -154,7 +156,7 @@ export class Answering {
       ...settings,
       ports: { ...settings.ports, ...(rules.agents ? this.#parts.companyNaming(rules.agents) : company) },
       ...{ emit, hooks, history, broker, signal },
-      inbox: { deliver: (say: Emit) => inbox.deliver(say, (prompt) => steered(prompt, hooks, signal)) },
+      inbox: { deliver: (say: Emit) => inbox.deliver(say, (prompt) => steered(prompt, { hooks, signal, settings })) },
       source: "top_level",
       cacheKey: log.sessionId,
       limitReached: (expected: Expected) => budget.reserve(undefined, { limits }, expected),
@@ -213,11 +215,12 @@ export class Answering {
 /** What is said to a working agent is heard by the same hooks as any prompt. */
 async function steered(
   prompt: EventData<"user.message">,
-  hooks: SessionHooks | undefined,
-  signal: AbortSignal,
+  place: { hooks: SessionHooks | undefined; signal: AbortSignal; settings: RunSettings },
 ): Promise<readonly EventData<"user.message">[]> {
-  if (!promptIsHooked(hooks, false)) return [prompt];
-  const { before, prompt: heard, after, answer } = await hookPrompt(hooks, prompt, { signal });
+  const { hooks, signal, settings } = place;
+  const form = (words: string): Promise<string> => formed(words, prompt.attachments, settings);
+  if (!promptIsHooked(hooks, false)) return [await shownAs(prompt, form)];
+  const { before, prompt: heard, after, answer } = await hookPrompt(hooks, prompt, { signal, form });
   // Nobody can answer in the model's place while it works; it is told what would have been said.
   const said = answer ? [{ content: answer, source: "hook-userPromptSubmitted" }] : [];
   return [...before, heard, ...after, ...said];

@@ -1,14 +1,23 @@
 import { validCut } from "../context/compact-cut.ts";
 import { beginning, saying } from "../context/compact-message.ts";
-import type { EventData, SessionEvent } from "../protocol/event.ts";
+import type { Attachment, EventData, SessionEvent } from "../protocol/event.ts";
 import type { AssistantMessage, Message, Reasoning, ToolCall, ToolMessage } from "../protocol/message.ts";
+import { isShown } from "./attachments.ts";
 
 /** A message as the log has it: pictures are still references, read only when a request is built. */
 export interface Entry {
   readonly message: Message;
-  readonly assets: readonly { assetId: string; mimeType: string }[];
+  readonly assets: readonly Asset[];
   /** The words of whoever the agent works for; absent for what hooks, skills and notices say in the user's role. */
   readonly said?: string;
+}
+
+/** Bytes in a file of their own. */
+export interface Asset {
+  readonly assetId: string;
+  readonly mimeType: string;
+  /** What is said of it. */
+  readonly description?: string;
 }
 
 /** A call that waits for its result. */
@@ -78,11 +87,7 @@ export class Conversation {
         break;
       case "user.message": {
         const { content, transformedContent, attachments = [], source } = event.data;
-        const assets = attachments.flatMap((attachment) =>
-          attachment.type === "blob" && attachment.assetId !== undefined
-            ? [{ assetId: attachment.assetId, mimeType: attachment.mimeType }]
-            : [],
-        );
+        const assets = attachments.flatMap((attachment) => (attachment.type === "blob" ? assetOf(attachment) : []));
         const shown = transformedContent ?? content;
         // What a person typed; what others wrote says from whom it is only in the form the model saw.
         const said = source === undefined ? content || shown : shown;
@@ -163,6 +168,11 @@ export class Conversation {
   #push(message: Message, assets: Entry["assets"] = []): void {
     this.#entries.push({ message, assets });
   }
+}
+
+function assetOf({ assetId, mimeType, displayName }: Extract<Attachment, { type: "blob" }>): Asset[] {
+  if (assetId === undefined || !isShown(mimeType)) return [];
+  return [{ assetId, mimeType, ...(displayName !== undefined && { description: displayName }) }];
 }
 
 /** Sources of messages that parts of troupe say in the user's role. */

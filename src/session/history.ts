@@ -1,7 +1,8 @@
 import { messageTokens } from "../context/compact-tokens.ts";
-import type { Image, Message } from "../protocol/message.ts";
+import type { Document, Image, Message } from "../protocol/message.ts";
 import type { SessionLog } from "../store/store.ts";
-import type { Conversation, Entry } from "./conversation.ts";
+import { PDF } from "./attachments.ts";
+import type { Asset, Conversation, Entry } from "./conversation.ts";
 
 /**
  * The messages of a conversation as a model is shown them, with pictures read from their files. Messages keep their
@@ -49,7 +50,7 @@ export class History {
       if (!needsLoading(entry)) this.#add(entry.message);
       else {
         const length = this.#messages.length;
-        const message = { ...entry.message, images: await this.#load(entry.assets) };
+        const message = { ...entry.message, ...(await this.#load(entry.assets)) };
         // Meanwhile somebody else may have read on, or the conversation may have a new beginning.
         const isNext = this.#messages.length === length && this.conversation.version === version;
         if (isNext && this.#version === version) this.#add(message);
@@ -73,13 +74,17 @@ export class History {
     this.#version = version;
   }
 
-  async #load(assets: readonly { assetId: string; mimeType: string }[]): Promise<Image[]> {
+  async #load(assets: readonly Asset[]): Promise<{ images?: Image[]; documents?: Document[] }> {
     const images: Image[] = [];
-    for (const { assetId, mimeType } of assets) {
+    const documents: Document[] = [];
+    for (const { assetId, mimeType, description } of assets) {
       const bytes = await this.#assets.readAsset(assetId);
-      if (bytes) images.push({ mimeType, data: Buffer.from(bytes).toString("base64") });
+      if (!bytes) continue;
+      const data = Buffer.from(bytes).toString("base64");
+      if (mimeType === PDF) documents.push({ mimeType, data, title: description ?? "document.pdf" });
+      else images.push({ mimeType, data, ...(description !== undefined && { description }) });
     }
-    return images;
+    return { ...(images.length > 0 && { images }), ...(documents.length > 0 && { documents }) };
   }
 }
 

@@ -27,7 +27,7 @@ export function promptIsHooked(hooks: SessionHooks | undefined, isFirst: boolean
 export async function hookPrompt(
   hooks: SessionHooks,
   prompt: UserMessage,
-  options: { source?: "new" | "resume"; signal: AbortSignal },
+  options: { source?: "new" | "resume"; signal: AbortSignal; form: (words: string) => Promise<string> },
 ): Promise<HookedPrompt> {
   const { source, signal } = options;
   const typed = prompt.transformedContent ?? prompt.content;
@@ -40,6 +40,7 @@ export async function hookPrompt(
     if (said.additionalContext) after.push(fromHook("userPromptSubmitted", said.additionalContext));
     if (said.handled) answer = said.responseContent ?? "";
   }
+  shown = await options.form(shown);
   if (answer === undefined && hooks.has("userPromptTransformed")) {
     const said = await hooks.fire(
       "userPromptTransformed",

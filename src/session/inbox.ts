@@ -1,4 +1,5 @@
 import type { StopGate } from "../commands/gate.ts";
+import type { GivenAttachment } from "../protocol/define-event.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Attachment, Emit, EventData, SessionEvent } from "../protocol/event.ts";
 
@@ -41,7 +42,7 @@ export interface SendOptions {
   readonly source?: string;
   readonly answering?: AnsweringRules;
   readonly prompt: string;
-  readonly attachments?: readonly Attachment[];
+  readonly attachments?: readonly GivenAttachment[];
   readonly mode?: Incoming["mode"];
 }
 
@@ -151,9 +152,10 @@ export function userMessage(
 /** A prompt larger than this belongs in a file. */
 const MAX_MESSAGE_CHARACTERS = 16 * 1024 * 1024;
 
-export function incoming(messageId: string, options: SendOptions): Incoming {
-  const { prompt, attachments, mode = "enqueue", displayPrompt, source, answering } = options;
-  const size = prompt.length + (attachments?.length ? JSON.stringify(attachments).length : 0);
+/** A message as it came, with its attachments as they are kept. */
+export function incoming(messageId: string, options: SendOptions, attachments: readonly Attachment[]): Incoming {
+  const { prompt, mode = "enqueue", displayPrompt, source, answering } = options;
+  const size = prompt.length + (attachments.length > 0 ? JSON.stringify(attachments).length : 0);
   if (size > MAX_MESSAGE_CHARACTERS) {
     const hint = "Put it into a file and let the prompt name the file.";
     throw new TroupeError("usage", "The message is larger than 16 MiB.", { hint });
@@ -162,7 +164,7 @@ export function incoming(messageId: string, options: SendOptions): Incoming {
     messageId,
     content: prompt,
     mode,
-    ...(attachments?.length && { attachments }),
+    ...(attachments.length > 0 && { attachments }),
     ...(displayPrompt !== undefined && { displayPrompt }),
     ...(source !== undefined && { source }),
     ...(answering && { answering }),

@@ -87,6 +87,10 @@ export interface RunSettings {
   readonly compactions?: Compactions;
   /** Say the words as they arrive. */
   readonly streaming?: boolean;
+  /** Say with each prompt when it was taken up. */
+  readonly datesPrompts?: boolean;
+  /** Ask for the places in documents that an answer rests on. */
+  readonly citations?: boolean;
   /** How replies travel where nobody watches the words arrive; streamed unless told. */
   readonly replies?: "streamed" | "whole";
   readonly largeOutputBytes?: number;
@@ -202,6 +206,7 @@ function requestOf(parts: RunParts, origin: RequestOrigin): Run["request"] {
     ...(reasoningEffort !== undefined && { reasoningEffort }),
     ...(reasoningSummary !== undefined && { reasoningSummary }),
     ...(requestHeaders && { headers: requestHeaders }),
+    ...(parts.citations && { citations: true }),
   };
 }
 

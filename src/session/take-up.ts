@@ -3,6 +3,7 @@ import type { SessionHooks } from "./hooked-calls.ts";
 import { type HookedPrompt, hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
 import { type Incoming, userMessage } from "./inbox.ts";
 import type { Introduction } from "./introduction.ts";
+import { formed, type PromptForm, shownAs } from "./prompt-form.ts";
 import type { Offer } from "./start-run.ts";
 
 interface TakeUp {
@@ -15,6 +16,7 @@ interface TakeUp {
   readonly source: "new" | "resume" | undefined;
   readonly delivery: "idle" | "queued";
   readonly signal: AbortSignal;
+  readonly form: PromptForm;
 }
 
 /** Whether taking up a message may keep its sender waiting: then it is kept and accepted before. */
@@ -42,12 +44,13 @@ export async function takeUp(message: Incoming, parts: TakeUp): Promise<string |
 /** Who gives up while hooks think has still said what they said. */
 async function hooked(prompt: EventData<"user.message">, parts: TakeUp): Promise<HookedPrompt> {
   const { hooks, source, signal } = parts;
-  const plain = { before: [], prompt, after: [] };
-  if (!promptIsHooked(hooks, source !== undefined)) return plain;
+  const form = (words: string): Promise<string> => formed(words, prompt.attachments, parts.form);
+  const plain = async (): Promise<HookedPrompt> => ({ before: [], prompt: await shownAs(prompt, form), after: [] });
+  if (!promptIsHooked(hooks, source !== undefined)) return plain();
   try {
-    return await hookPrompt(hooks, prompt, { signal, ...(source && { source }) });
+    return await hookPrompt(hooks, prompt, { signal, form, ...(source && { source }) });
   } catch (error) {
-    if (signal.aborted) return plain;
+    if (signal.aborted) return plain();
     throw error;
   }
 }

@@ -1,8 +1,10 @@
 import { deferred } from "../lib/deferred.ts";
 import { stoppable } from "../lib/node/stoppable.ts";
+import type { GivenAttachment } from "../protocol/define-event.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { Emit } from "../protocol/event.ts";
+import type { Attachment, Emit } from "../protocol/event.ts";
 import type { Acceptance, Answering, Outcome } from "./answering.ts";
+import { keepAttachments } from "./attachments.ts";
 import { type Inbox, type Incoming, incoming, type Notice, type SendOptions } from "./inbox.ts";
 import { restAfter } from "./rest.ts";
 import type { SessionOptions } from "./session-options.ts";
@@ -11,7 +13,7 @@ import { Stirring } from "./stirring.ts";
 
 interface WorkingParts {
   readonly sessionId: string;
-  readonly options: Pick<SessionOptions, "stamp" | "waitForAgentsMs">;
+  readonly options: Pick<SessionOptions, "stamp" | "log" | "waitForAgentsMs">;
   readonly inbox: Inbox;
   readonly answering: Answering;
   readonly emit: Emit;
@@ -60,7 +62,8 @@ export class Working {
   async accept(options: SendOptions, settle?: (outcome: Outcome) => void): Promise<Incoming> {
     if (this.#isClosing) throw this.#closed();
     const { inbox, answering, emit } = this.#parts;
-    const message = incoming(this.#parts.options.stamp.id("message"), options);
+    const kept = options.attachments?.length ? await this.#keep(options.attachments) : [];
+    const message = incoming(this.#parts.options.stamp.id("message"), options, kept);
     void emit("pending_messages.modified", {});
     // Behind others it is kept and accepted at once: whoever sent it does not wait for their answers.
     if (this.#working || inbox.size > 0) {
@@ -80,6 +83,13 @@ export class Working {
     this.#working = this.#work({ messageId: message.messageId, accepted: accepted.resolve, refused: accepted.reject });
     await accepted.promise;
     return message;
+  }
+
+  /** Bytes are safe before the message that names them. */
+  async #keep(given: readonly GivenAttachment[]): Promise<readonly Attachment[]> {
+    const attachments = await keepAttachments(given, this.#parts.options.log);
+    if (this.#isClosing) throw this.#closed();
+    return attachments;
   }
 
   notify(notice: Notice, options: { wakes?: boolean; take?: () => boolean }): void {

@@ -1,6 +1,7 @@
 import { isObject } from "../../lib/json.ts";
 import type { Reasoning } from "../../protocol/message.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../provider.ts";
+import { CitationReader } from "./anthropic-citations.ts";
 import { limits } from "./limits.ts";
 import type { Place } from "./place.ts";
 import { countOf, type OpenCall, Reply, textOf } from "./reply.ts";
@@ -14,7 +15,7 @@ export const ANTHROPIC = "anthropic";
 
 /** A content block while it arrives. */
 type Block =
-  | { readonly type: "text"; textLength: number }
+  | { readonly type: "text"; readonly start: number; textLength: number }
   | { readonly type: "call"; readonly call: OpenCall; readonly input: unknown }
   /** Thinking goes back exactly as it came, with whatever fields it had. */
   | { readonly type: "thinking"; readonly fields: Record<string, unknown> }
@@ -27,6 +28,8 @@ export class AnthropicDecoder implements Decoder {
   readonly #blocks: Block[] = [];
   readonly #blockAt = new Map<unknown, Block>();
   readonly #usage: Record<string, unknown> = {};
+  readonly #citations = new CitationReader();
+  #textLength = 0;
   #stopReason: string | undefined;
   #isStopped = false;
 
@@ -67,6 +70,7 @@ export class AnthropicDecoder implements Decoder {
       stop: isCut ? "length" : "done",
       usage: Object.keys(this.#usage).length > 0 ? usageOf(this.#usage) : undefined,
       reasoning: this.#reasoningToKeep(),
+      citations: this.#citations.all,
     });
   }
 
@@ -109,7 +113,10 @@ export class AnthropicDecoder implements Decoder {
     if (this.#blocks.length >= limits.blocks) throw protocolError(this.#place.id, "the reply has too many blocks");
     const block = this.#newBlock(content);
     this.#blocks.push(block);
-    if (block.type === "text") this.#addText(block, textOf(content.text));
+    if (block.type === "text") {
+      this.#addText(block, textOf(content.text));
+      if (Array.isArray(content.citations)) for (const citation of content.citations) this.#citations.add(citation);
+    }
     if (block.type === "thinking") this.#reply.reasoning(textOf(content.thinking));
     return block;
   }
@@ -117,7 +124,7 @@ export class AnthropicDecoder implements Decoder {
   #newBlock(content: Fields): Block {
     switch (content.type) {
       case "text":
-        return { type: "text", textLength: 0 };
+        return { type: "text", start: this.#textLength, textLength: 0 };
       case "tool_use":
         return { type: "call", call: this.#reply.openCall(content.id, content.name), input: content.input };
       case "thinking":
@@ -130,6 +137,7 @@ export class AnthropicDecoder implements Decoder {
 
   /** A call whose arguments did not come in pieces has them in its first event. */
   #closeBlock(block: Block | undefined): void {
+    if (block?.type === "text") this.#citations.close(block.start, block.start + block.textLength);
     if (block?.type !== "call" || block.call.argumentText !== "" || !isObject(block.input)) return;
     this.#reply.argument(block.call, JSON.stringify(block.input));
   }
@@ -138,13 +146,16 @@ export class AnthropicDecoder implements Decoder {
     const block = this.#blockAt.get(index);
     if (!block) throw protocolError(this.#place.id, "a part of the reply came for a block that was never started");
     if (!isObject(delta)) return;
-    if (block.type === "text") this.#addText(block, textOf(delta.text));
-    else if (block.type === "call") this.#reply.argument(block.call, textOf(delta.partial_json));
+    if (block.type === "text") {
+      if (delta.type === "citations_delta") this.#citations.add(delta.citation);
+      else this.#addText(block, textOf(delta.text));
+    } else if (block.type === "call") this.#reply.argument(block.call, textOf(delta.partial_json));
     else if (block.type === "thinking") this.#addThinking(block.fields, delta);
   }
 
   #addText(block: Block & { type: "text" }, delta: string): void {
     block.textLength += delta.length;
+    this.#textLength += delta.length;
     this.#reply.text(delta);
   }
 

@@ -1,6 +1,6 @@
 /** The messages wire of Anthropic. */
 import { isObject } from "../../lib/json.ts";
-import type { Image, Message } from "../../protocol/message.ts";
+import type { Document, Image, Message } from "../../protocol/message.ts";
 import type { ModelRequest, Provider, ToolDefinition } from "../provider.ts";
 import { ANTHROPIC, AnthropicDecoder } from "./anthropic-reply.ts";
 import { encodeJson } from "./bounded-json.ts";
@@ -16,7 +16,8 @@ export interface AnthropicOptions {
 }
 
 export function anthropicMessages(place: Place, options: AnthropicOptions = {}): Provider {
-  const encodeMessage = remember(messageBlocks);
+  const encodeMessage = remember((message: Message) => messageBlocks(message, "plain"));
+  const encodeCited = remember((message: Message) => messageBlocks(message, "cited"));
   const encodeTools = remember(toolTexts);
   const mark = options.promptCache === false ? (block: string) => block : withCacheMarker;
   return wireProvider(place, {
@@ -24,7 +25,8 @@ export function anthropicMessages(place: Place, options: AnthropicOptions = {}):
     headers: { "anthropic-version": "2023-06-01" },
     decoder: (request) => new AnthropicDecoder(place, request),
     encode(request) {
-      const { model, system, tools, stream } = request;
+      const { model, system, tools, stream, citations } = request;
+      const messages = request.messages.map(citations ? encodeCited : encodeMessage);
       const maxTokens = request.maxOutputTokens ?? defaultMaxTokens(model);
       return objectText({
         model: encodeJson(model),
@@ -32,7 +34,7 @@ export function anthropicMessages(place: Place, options: AnthropicOptions = {}):
         ...thinkingFields(request, maxTokens, options),
         system: system.trim() === "" ? undefined : `[${mark(encodeJson({ type: "text", text: system }))}]`,
         tools: tools.length > 0 ? `[${markLast(encodeTools(tools), mark).join(",")}]` : undefined,
-        messages: `[${messageTexts(request.messages.map(encodeMessage), mark).join(",")}]`,
+        messages: `[${messageTexts(messages, mark).join(",")}]`,
         stream: stream ? "true" : undefined,
       });
     },
@@ -77,10 +79,15 @@ function withCacheMarker(block: string): string {
   return `${block.slice(0, -1)},"cache_control":{"type":"ephemeral"}}`;
 }
 
-function messageBlocks(message: Message): Blocks {
+/** Whether documents are to be cited from. */
+type Documents = "plain" | "cited";
+
+function messageBlocks(message: Message, documents: Documents): Blocks {
   if (message.role === "assistant") return { role: "assistant", results: [], rest: arrange(message, assistantPieces) };
   if (message.role === "user") {
-    return { role: "user", results: [], rest: contentBlocks(message.content, message.images).map(encodeJson) };
+    const blocks = contentBlocks(message.content, message.images);
+    const read = (message.documents ?? []).map((document) => documentBlock(document, documents));
+    return { role: "user", results: [], rest: [...read, ...blocks].map(encodeJson) };
   }
   const { toolCallId, content, isError, images = [] } = message;
   const blocks = images.length > 0 ? contentBlocks(content, images) : content;
@@ -114,6 +121,15 @@ function contentBlocks(content: string, images: readonly Image[] = []): object[]
       { type: "image", source: { type: "base64", media_type: image.mimeType, data: image.data } },
     ]),
   ];
+}
+
+function documentBlock({ mimeType, data, title }: Document, documents: Documents): object {
+  return {
+    type: "document",
+    source: { type: "base64", media_type: mimeType, data },
+    title,
+    ...(documents === "cited" && { citations: { enabled: true } }),
+  };
 }
 
 function toolTexts(tools: readonly ToolDefinition[]): string[] {

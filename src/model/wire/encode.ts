@@ -31,8 +31,8 @@ export function parametersOf({ parameters }: ToolDefinition): object {
   return { ...parameters, type: "object", properties: "properties" in parameters ? parameters.properties : {} };
 }
 
-export function dataUrl(image: Image): string {
-  return `data:${image.mimeType};base64,${image.data}`;
+export function dataUrl({ mimeType, data }: Pick<Image, "mimeType" | "data">): string {
+  return `data:${mimeType};base64,${data}`;
 }
 
 /**

@@ -1,5 +1,5 @@
 /** The chat completions wire of OpenAI, which most servers speak in some dialect. */
-import type { Image, Message } from "../../protocol/message.ts";
+import type { Document, Image, Message } from "../../protocol/message.ts";
 import type { ModelRequest, Provider, ToolDefinition } from "../provider.ts";
 import { encodeJson } from "./bounded-json.ts";
 import { dataUrl, objectText, parametersOf, remember } from "./encode.ts";
@@ -58,7 +58,7 @@ function messageList({ system, messages }: ModelRequest, encode: (message: Messa
 }
 
 function messageTexts(message: Message): MessageTexts {
-  if (message.role === "user") return { text: userText(message.content, message.images) };
+  if (message.role === "user") return { text: userText(message.content, message.images, message.documents) };
   if (message.role === "tool") {
     const { toolCallId, content, images = [] } = message;
     const text = encodeJson({ role: "tool", tool_call_id: toolCallId, content });
@@ -83,12 +83,18 @@ function messageTexts(message: Message): MessageTexts {
   return { text };
 }
 
-function userText(content: string, images: readonly Image[] = []): string {
-  if (images.length === 0) return encodeJson({ role: "user", content });
-  const parts = images.flatMap((image) => [
-    ...(image.description ? [{ type: "text", text: image.description }] : []),
-    { type: "image_url", image_url: { url: dataUrl(image) } },
-  ]);
+function userText(content: string, images: readonly Image[] = [], documents: readonly Document[] = []): string {
+  if (images.length + documents.length === 0) return encodeJson({ role: "user", content });
+  const parts = [
+    ...images.flatMap((image) => [
+      ...(image.description ? [{ type: "text", text: image.description }] : []),
+      { type: "image_url", image_url: { url: dataUrl(image) } },
+    ]),
+    ...documents.map((document) => ({
+      type: "file",
+      file: { filename: document.title, file_data: dataUrl(document) },
+    })),
+  ];
   return encodeJson({ role: "user", content: content === "" ? parts : [{ type: "text", text: content }, ...parts] });
 }
 

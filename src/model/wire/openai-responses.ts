@@ -1,5 +1,5 @@
 /** The responses wire of OpenAI. Nothing is stored there: reasoning travels with the conversation, encrypted. */
-import type { Image, Message } from "../../protocol/message.ts";
+import type { Document, Image, Message } from "../../protocol/message.ts";
 import type { ModelRequest, Provider, ToolDefinition } from "../provider.ts";
 import { encodeJson } from "./bounded-json.ts";
 import { arrange, dataUrl, objectText, type Pieces, parametersOf, remember } from "./encode.ts";
@@ -50,8 +50,12 @@ function reasoningText(request: ModelRequest, options: OpenaiResponsesOptions): 
 /** The items that a message becomes, joined. */
 function inputItems(message: Message): string {
   if (message.role === "user") {
-    const { content, images = [] } = message;
-    return encodeJson({ role: "user", content: images.length > 0 ? parts(content, images) : content });
+    const { content, images = [], documents = [] } = message;
+    const isPlain = images.length + documents.length === 0;
+    return encodeJson({
+      role: "user",
+      content: isPlain ? content : [...parts(content, images), ...documents.map(file)],
+    });
   }
   if (message.role === "tool") {
     const { toolCallId, content, images = [] } = message;
@@ -78,6 +82,12 @@ function parts(content: string, images: readonly Image[]): object[] {
     ]),
   ];
 }
+
+const file = (document: Document): object => ({
+  type: "input_file",
+  filename: document.title,
+  file_data: dataUrl(document),
+});
 
 function toolsText(tools: readonly ToolDefinition[]): string {
   const definitions = tools.map((tool) => ({

@@ -1,4 +1,5 @@
 import { isObject } from "../../lib/json.ts";
+import type { Citations } from "../../protocol/citations.ts";
 import type { Reasoning, ToolCall } from "../../protocol/message.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../provider.ts";
 import { parseBounded } from "./bounded-json.ts";
@@ -21,6 +22,7 @@ interface Finish {
   readonly stop: "done" | "length";
   readonly usage?: Usage | undefined;
   readonly reasoning?: Reasoning | undefined;
+  readonly citations?: Citations | undefined;
 }
 
 /**
@@ -105,7 +107,7 @@ export class Reply {
   }
 
   /** The last events: what is pending, the calls as a whole, and the end. */
-  finish({ stop, usage, reasoning }: Finish): readonly ModelEvent[] {
+  finish({ stop, usage, reasoning, citations }: Finish): readonly ModelEvent[] {
     this.#flush();
     const calls = this.#calls.flatMap((call) => this.#wholeCall(call, stop));
     for (const call of calls) this.#events.push({ type: "call", call });
@@ -114,6 +116,7 @@ export class Reply {
       stop: stop === "done" && calls.length > 0 ? "tools" : stop,
       ...(usage && { usage }),
       ...(reasoning && { reasoning }),
+      ...(citations && { citations }),
     });
     return this.drain();
   }

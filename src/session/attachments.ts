@@ -1,0 +1,143 @@
+/** What a user attached to a message: kept beside the log, and told to the model in words where it is no picture. */
+import { open, readdir, stat } from "node:fs/promises";
+import { basename } from "node:path";
+import { quoted } from "../lib/quoting.ts";
+import { clip } from "../lib/text.ts";
+import type { GivenAttachment } from "../protocol/define-event.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { Attachment } from "../protocol/event.ts";
+import type { SessionLog } from "../store/store.ts";
+import selectionNote from "./attached-selection.md";
+
+const MAX_BLOB_BYTES = 32 * 1024 * 1024;
+const MAX_COUNTED_BYTES = 16 * 1024 * 1024;
+const MAX_TEXT_CHARACTERS = 64 * 1024;
+
+/** As they stand in the log: each has a name, and bytes are in a file of their own. */
+export async function keepAttachments(
+  given: readonly GivenAttachment[],
+  log: Pick<SessionLog, "writeAsset">,
+): Promise<Attachment[]> {
+  const kept: Attachment[] = [];
+  for (const attachment of given) {
+    if (attachment.type === "blob" && attachment.data !== undefined) {
+      const { data, ...rest } = attachment;
+      const bytes = Buffer.from(data, "base64");
+      if (bytes.length > MAX_BLOB_BYTES) {
+        const name = attachment.displayName ?? attachment.mimeType;
+        throw new TroupeError("usage", `The attachment ${name} is larger than ${MAX_BLOB_BYTES / 1024 / 1024} MiB.`, {
+          hint: "Save it to a file and attach the file.",
+        });
+      }
+      const { assetId } = await log.writeAsset(bytes, attachment.mimeType.split("/")[1] ?? "bin");
+      kept.push({ ...rest, assetId, byteLength: bytes.length });
+    } else kept.push(named(attachment));
+  }
+  return kept;
+}
+
+function named(attachment: GivenAttachment): Attachment {
+  switch (attachment.type) {
+    case "file":
+    case "directory":
+      return { ...attachment, displayName: attachment.displayName ?? basename(attachment.path) };
+    case "selection":
+      return { ...attachment, displayName: attachment.displayName ?? basename(attachment.filePath) };
+    default:
+      return attachment;
+  }
+}
+
+/** Pictures and documents are shown to the model as they are. */
+export const isShown = (mimeType: string): boolean => mimeType.startsWith("image/") || mimeType === PDF;
+export const PDF = "application/pdf";
+
+/** The prompt as the model reads it, with what is said of the attachments around it. */
+export async function withAttachments(
+  prompt: string,
+  attachments: readonly Attachment[],
+  log: Pick<SessionLog, "readAsset">,
+): Promise<string> {
+  const before: string[] = [];
+  const files: string[] = [];
+  const references: string[] = [];
+  const after: string[] = [];
+  for (const attachment of attachments) {
+    if (attachment.type === "selection") before.push(selection(attachment));
+    else if (attachment.type === "file") files.push(`* ${attachment.path} (${await fileFacts(attachment)})`);
+    else if (attachment.type === "directory")
+      files.push(`* ${attachment.path} (${await folderFacts(attachment.path)})`);
+    else if (attachment.type === "github_reference") references.push(reference(attachment));
+    else if (!isShown(attachment.mimeType)) after.push(await blobText(attachment, log));
+  }
+  if (files.length > 0) after.push(block("tagged_files", files));
+  if (references.length > 0) after.push(block("github_references", references));
+  return [...before, prompt, ...after].join(APART);
+}
+
+/** Far enough from the prompt not to be taken for a part of it. */
+const APART = "\n\n\n\n";
+
+const block = (tag: string, lines: readonly string[]): string => [`<${tag}>`, ...lines, `</${tag}>`].join("\n");
+
+type Of<T extends Attachment["type"]> = Extract<Attachment, { type: T }>;
+
+function selection({ displayName, text, selection: { start, end } }: Of<"selection">): string {
+  const [first, last] = [start.line + 1, end.line + 1];
+  const lines = first === last ? `line ${first}` : `lines ${first}-${last}`;
+  return block("ide_selection", [selectionNote.trim(), `File: ${displayName} (${lines})`, fenced(text)]);
+}
+
+function reference({ number, title, referenceType, state, url }: Of<"github_reference">): string {
+  return `#${number} - ${quoted(title)} [${referenceType}] [${state}] (${url})`;
+}
+
+async function fileFacts({ path, lineRange }: Of<"file">): Promise<string> {
+  const lines = await countLines(path);
+  if (typeof lines === "string") return lines;
+  if (!lineRange) return `${lines} lines`;
+  const { start, end } = lineRange;
+  return `${start === end ? `line ${start}` : `lines ${start}-${end}`} of ${lines} lines`;
+}
+
+/** Or why they cannot be counted. */
+async function countLines(path: string): Promise<number | string> {
+  try {
+    await using file = await open(path);
+    const { size } = await file.stat();
+    if (size > MAX_COUNTED_BYTES) return `${size} bytes`;
+    let lines = 1;
+    for await (const chunk of file.createReadStream({ autoClose: false })) {
+      for (const byte of chunk as Buffer) if (byte === 10) lines++;
+    }
+    return lines;
+  } catch {
+    return "cannot be read";
+  }
+}
+
+async function folderFacts(path: string): Promise<string> {
+  try {
+    if (!(await stat(path)).isDirectory()) return "is no folder";
+    return `${(await readdir(path)).length} items`;
+  } catch {
+    return "cannot be read";
+  }
+}
+
+/** The fence is longer than any inside. */
+function fenced(text: string): string {
+  const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), ([run]) => run.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}\n${quoted(text)}\n${fence}`;
+}
+
+/** Text is quoted; of anything else the model hears that it is there. */
+async function blobText(attachment: Of<"blob">, log: Pick<SessionLog, "readAsset">): Promise<string> {
+  const { mimeType, displayName = "attachment", assetId, byteLength } = attachment;
+  const isText = /^text\/|[/+](?:json|xml|yaml)$/.test(mimeType);
+  const bytes = isText && assetId !== undefined ? await log.readAsset(assetId) : undefined;
+  const head = `Attached: ${displayName} (${mimeType}${byteLength === undefined ? "" : `, ${byteLength} bytes`})`;
+  if (!bytes) return `${head}: not shown`;
+  return `${head}\n${fenced(clip(Buffer.from(bytes).toString("utf8"), MAX_TEXT_CHARACTERS))}`;
+}
