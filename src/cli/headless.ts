@@ -22,7 +22,8 @@ export async function headlessCommand(given: Arguments, launcher: Launcher): Pro
   keepStdoutClean();
   const environment = { ...process.env };
   const token = takeToken();
-  const runtime = createRuntime({ environment, importModule: launcher.importModule });
+  const github = { tokenVariable: given.text("auth-token-env"), ambient: !given.has("no-auto-login") };
+  const runtime = createRuntime({ environment, importModule: launcher.importModule, github });
   const { cwd, ...defaults } = sessionRequest(given, "json");
   const server = new Server({
     runtime,

@@ -9,6 +9,7 @@ import type { CloseReason, Session } from "../session/session.ts";
 import { Clients } from "./clients.ts";
 import type { Connection } from "./connection.ts";
 import { LiveSession } from "./live-session.ts";
+import { modelRequest } from "./model-options.ts";
 import { type CreateParams, clientProfile, type ResumeParams, sessionRequest } from "./session-options.ts";
 
 export interface HubOptions {
@@ -153,7 +154,8 @@ export class Hub {
     const clients = new Clients(sessionId);
     clients.join(by.connection, clientProfile(by.params));
     const { cwd, defaults } = this.#options;
-    const request = sessionRequest(by.params, { cwd, ...defaults });
+    const models = modelRequest(by.params, { connection: by.connection, sessionId });
+    const request = { ...sessionRequest(by.params, { cwd, ...defaults }), ...models };
     const opening = make({ ...request, program: clients.program }).then(async (session) => {
       const live = new LiveSession(session, clients, { onKept: () => this.#tellAll("session.updated", live) });
       this.#live.set(sessionId, live);

@@ -4,6 +4,7 @@ import * as z from "zod";
 import { SystemMessageConfig } from "../context/sections.ts";
 import type { SessionRequest } from "../runtime/runtime.ts";
 import type { ClientProfile } from "./clients.ts";
+import { modelParams } from "./model-options.ts";
 
 const ToolDefinition = () =>
   z.object({
@@ -17,10 +18,8 @@ const ToolDefinition = () =>
   });
 
 export const createParams = () =>
-  z.object({
+  modelParams().extend({
     sessionId: z.string().optional(),
-    model: z.string().optional(),
-    reasoningEffort: z.enum(["low", "medium", "high", "xhigh", "max"]).optional(),
     workingDirectory: z.string().optional(),
     streaming: z.boolean().optional(),
     systemMessage: SystemMessageConfig.optional(),
@@ -45,15 +44,13 @@ export type ResumeParams = z.infer<ReturnType<typeof resumeParams>>;
 
 /** Options of the session itself; the rest is the client's own and changes with it. */
 export function sessionRequest(params: CreateParams, defaults: SessionRequest): SessionRequest {
-  const { model, reasoningEffort, workingDirectory, streaming = false, systemMessage } = params;
+  const { workingDirectory, streaming = false, systemMessage } = params;
   return {
     ...defaults,
     cwd: workingDirectory === undefined ? defaults.cwd : resolve(defaults.cwd, workingDirectory),
     streaming,
     // Clients decide about everything that no rule decides, reading included.
     permissions: { askReads: true, ...defaults.permissions },
-    ...(model !== undefined && { model }),
-    ...(reasoningEffort !== undefined && { reasoningEffort }),
     ...(systemMessage && { systemMessage }),
   };
 }

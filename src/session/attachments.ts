@@ -1,5 +1,5 @@
 /** What a user attached to a message: kept beside the log, and told to the model in words where it is no picture. */
-import { open, readdir, stat } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { quoted } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
@@ -103,13 +103,11 @@ async function fileFacts({ path, lineRange }: Of<"file">): Promise<string> {
 /** Or why they cannot be counted. */
 async function countLines(path: string): Promise<number | string> {
   try {
-    await using file = await open(path);
-    const { size } = await file.stat();
+    const { size } = await stat(path);
     if (size > MAX_COUNTED_BYTES) return `${size} bytes`;
+    const bytes = await readFile(path);
     let lines = 1;
-    for await (const chunk of file.createReadStream({ autoClose: false })) {
-      for (const byte of chunk as Buffer) if (byte === 10) lines++;
-    }
+    for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) lines++;
     return lines;
   } catch {
     return "cannot be read";

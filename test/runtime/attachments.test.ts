@@ -33,7 +33,7 @@ const PDF = Buffer.from("%PDF-1.4\n%%EOF\n").toString("base64");
 
 /** What the model was shown of the message, as the wire has it. */
 const shown = ({ requests }: ModelServer): unknown =>
-  (requests[0]?.body as { messages: { content: unknown }[] }).messages.at(-1)?.content;
+  (requests[0]?.body as { messages: { content: unknown }[] } | undefined)?.messages.at(-1)?.content;
 
 const send = (session: Session, ...attachments: GivenAttachment[]) =>
   session.sendAndWait({ prompt: "Look.", attachments });

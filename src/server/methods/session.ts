@@ -1,6 +1,6 @@
 /** One session: opening it, talking to it, leaving it. */
 import * as z from "zod";
-import { Attachment } from "../../protocol/define-event.ts";
+import { GivenAttachment } from "../../protocol/define-event.ts";
 import { createParams, resumeParams } from "../session-options.ts";
 import { type MethodTable, method, nothing, sessionMethod } from "./method.ts";
 
@@ -13,15 +13,17 @@ export const sessionMethods: MethodTable = {
     () => ({
       prompt: z.string(),
       displayPrompt: z.string().exactOptional(),
-      attachments: z.array(Attachment).exactOptional(),
+      attachments: z.array(GivenAttachment).exactOptional(),
+      requestHeaders: z.record(z.string(), z.string()).exactOptional(),
       mode: z.enum(["enqueue", "immediate"]).exactOptional(),
     }),
-    async ({ prompt, displayPrompt, attachments, mode }, { session }) => ({
+    async ({ prompt, displayPrompt, attachments, mode, requestHeaders: headers }, { session }) => ({
       messageId: await session.send({
         prompt,
         ...(displayPrompt !== undefined && { displayPrompt }),
         ...(attachments && { attachments }),
         ...(mode && { mode }),
+        ...(headers && { answering: { headers } }),
       }),
     }),
   ),

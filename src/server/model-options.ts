@@ -1,0 +1,53 @@
+/** What a client may say of the models of a session it opens, and what the runtime makes of it. */
+import * as z from "zod";
+import { GivenModel, GivenProvider, ModelCapabilities, NamedProvider } from "../model/given-providers.ts";
+import type { SessionRequest } from "../runtime/runtime.ts";
+import type { Connection } from "./connection.ts";
+
+export const modelParams = () =>
+  z.object({
+    model: z.string().optional(),
+    reasoningEffort: z.enum(["low", "medium", "high", "xhigh", "max"]).optional(),
+    reasoningSummary: z.enum(["none", "concise", "detailed"]).optional(),
+    modelCapabilities: ModelCapabilities.optional(),
+    provider: GivenProvider.optional(),
+    providers: z.array(NamedProvider).optional(),
+    models: z.array(GivenModel).optional(),
+    clientName: z.string().optional(),
+    gitHubToken: z.string().optional(),
+    enableCitations: z.boolean().optional(),
+  });
+type ModelParams = z.infer<ReturnType<typeof modelParams>>;
+
+export function modelRequest(
+  params: ModelParams,
+  client: { connection: Connection; sessionId: string },
+): Partial<SessionRequest> {
+  const { model, reasoningEffort, reasoningSummary, modelCapabilities, clientName, gitHubToken } = params;
+  const { provider, providers, models } = params;
+  const brings = provider !== undefined || providers !== undefined || models !== undefined;
+  return {
+    // A client that does not watch the words arrive waits for the whole reply.
+    replies: "whole",
+    datesPrompts: true,
+    ...(brings && { providers: { provider, providers, models, getToken: tokenOf(client) } }),
+    ...(model !== undefined && { model }),
+    ...(reasoningEffort !== undefined && { reasoningEffort }),
+    ...(reasoningSummary !== undefined && { reasoningSummary }),
+    ...(modelCapabilities && { modelCapabilities }),
+    ...(clientName !== undefined && { clientName }),
+    ...(gitHubToken && { githubToken: gitHubToken }),
+    ...(params.enableCitations && { citations: true }),
+  };
+}
+
+const Token = z.object({ token: z.string().min(1) });
+const TOKEN_MS = 60_000;
+
+/** Asked before each request; nothing of it is kept. */
+function tokenOf({ connection, sessionId }: { connection: Connection; sessionId: string }) {
+  return async (providerName: string): Promise<string> => {
+    const answer = await connection.ask("providerToken.getToken", { sessionId, providerName }, { timeoutMs: TOKEN_MS });
+    return Token.parse(answer).token;
+  };
+}

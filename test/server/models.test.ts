@@ -1,0 +1,75 @@
+import { approveAll } from "@github/copilot-sdk";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { says } from "../../src/testing/index.ts";
+import { type ServerStage, serverStage } from "./stage.ts";
+
+let stage: ServerStage;
+beforeAll(async () => {
+  stage = await serverStage();
+});
+afterAll(() => stage[Symbol.asyncDispose]());
+
+const last = () => stage.model.requests.at(-1);
+
+describe("models of a client's session", () => {
+  it.each([
+    ["completions", { type: "openai", wireApi: "completions" }, "/v1/chat/completions"],
+    ["responses", { type: "openai", wireApi: "responses" }, "/v1/responses"],
+    ["messages", { type: "anthropic" }, "/v1/messages"],
+  ] as const)("answer over %s, at a provider of the client's own", async (_, kind, path) => {
+    const session = await stage.client.createSession({
+      model: "mine",
+      clientName: "contract-test",
+      provider: { ...kind, baseUrl: stage.model.baseUrl, apiKey: "its-own-key", headers: { "X-Own": "yes" } },
+    });
+    stage.play(says("hello"));
+    const answer = await session.sendAndWait({ prompt: "hi", requestHeaders: { "X-Once": "1" } });
+    expect(answer?.data.content).toBe("hello");
+    expect(last()).toMatchObject({ path, body: { model: "mine" }, headers: { "x-own": "yes", "x-once": "1" } });
+    expect(last()?.headers["user-agent"]).toContain("contract-test");
+    expect(Object.keys(last()?.body ?? {})).not.toContain("stream");
+    await session.disconnect();
+  });
+
+  it("are chosen from the client's registry, with tokens that it gives for each request", async () => {
+    let count = 0;
+    const session = await stage.client.createSession({
+      model: "own/small",
+      providers: [
+        {
+          ...{ name: "own", baseUrl: stage.model.baseUrl },
+          bearerTokenProvider: async ({ providerName }) => `${providerName}-${++count}`,
+        },
+      ],
+      models: [{ id: "small", provider: "own", wireModel: "wire-small" }],
+    });
+    stage.play(says("one"), says("two"));
+    await session.sendAndWait("hi");
+    await session.sendAndWait("hi");
+    const sent = stage.model.requests.slice(-2);
+    expect(sent.map(({ headers }) => headers.authorization)).toEqual(["Bearer own-1", "Bearer own-2"]);
+    expect(sent.map(({ request }) => request?.model)).toEqual(["wire-small", "wire-small"]);
+    await session.disconnect();
+  });
+
+  it("are not both one provider and a registry", async () => {
+    const both = stage.client.createSession({
+      provider: { baseUrl: stage.model.baseUrl },
+      models: [{ id: "a", provider: "b" }],
+    });
+    await expect(both).rejects.toThrow(/not both/);
+  });
+
+  it("read what is attached, and the log has the prompt as it was typed", async () => {
+    const session = await stage.client.createSession({ onPermissionRequest: approveAll });
+    stage.play(says("seen"));
+    const path = stage.folder.at("work/a.txt");
+    await session.sendAndWait({ prompt: "Look.", attachments: [{ type: "file", path }] });
+    expect(last()?.request?.messages.at(-1)?.content).toMatch(
+      /^<current_datetime>[^<]+<\/current_datetime>\n\nLook\.\n\n\n\n<tagged_files>\n\* .*a\.txt \(3 lines\)\n<\/tagged_files>$/,
+    );
+    const [message] = (await session.getEvents()).filter((event) => event.type === "user.message");
+    expect(message?.data).toMatchObject({ content: "Look.", attachments: [{ type: "file", displayName: "a.txt" }] });
+    await session.disconnect();
+  });
+});
