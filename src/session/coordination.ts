@@ -111,8 +111,8 @@ function newTask({ id, role, task, tools, limits, displayName }: WorkerSpec) {
     prompt: task,
     mode: "sync",
     multiTurn: false,
-    // Handing in is no right: everyone who works like this can.
-    tools: tools.filter((name) => name !== "submit_result"),
+    // To look around and to hand in are no rights: everyone who works like this can.
+    tools: tools.filter((name) => name !== "submit_result" && name !== "environment_detect"),
     limits: { turns: limits.turns, durationMs: limits.durationMs },
   } as const satisfies Partial<Parameters<Registry["create"]>[0]>;
 }

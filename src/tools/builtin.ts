@@ -4,6 +4,7 @@ import { bash } from "./bash.ts";
 import { contextBoard } from "./context-board.ts";
 import { create } from "./create.ts";
 import { edit } from "./edit.ts";
+import { environmentDetectTool } from "./environment-detect.ts";
 import { exitPlanMode } from "./exit-plan-mode.ts";
 import { glob } from "./glob.ts";
 import { grep } from "./grep.ts";
@@ -20,6 +21,7 @@ import { stopAgent } from "./stop-agent.ts";
 import { stopBash } from "./stop-bash.ts";
 import { type MemoryPort, storeMemoryTool } from "./store-memory.ts";
 import type { Desk } from "./subagents/desk.ts";
+import type { Environments } from "./subagents/environment.ts";
 import { type CoordinationSettings, subagentsRunTool } from "./subagents-run.ts";
 import { submitResultTool } from "./submit-result.ts";
 import { type AgentSource, taskTool } from "./task.ts";
@@ -81,7 +83,10 @@ export const agentTools: readonly ((agents: AgentSource) => Tool)[] = [
 export const coordinationTools: readonly ((settings?: CoordinationSettings) => Tool)[] = [subagentsRunTool];
 
 /** Offered to such a worker, and to nobody else. */
-export const workerOnlyTools: readonly ((desk: Desk) => Tool)[] = [submitResultTool];
+export const workerOnlyTools: readonly ((own: { desk: Desk; environments: Environments }) => Tool)[] = [
+  ({ environments }) => environmentDetectTool(environments),
+  ({ desk }) => submitResultTool(desk),
+];
 
 /** Offered to the main agent in addition where sidekicks may write to it. */
 export const inboxTools: readonly Tool[] = [readInbox];

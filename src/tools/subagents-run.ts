@@ -7,13 +7,14 @@ import {
   type WorkerLimits,
 } from "./subagents/coordination.ts";
 import { openDesk } from "./subagents/desk.ts";
+import { Environments } from "./subagents/environment.ts";
 import { builtinRoles, type RoleDefinition } from "./subagents/roles.ts";
 import { concurrencyOf, displayNames, runRequest, type WorkerRequest } from "./subagents/run-request.ts";
 import { type DeskedWorker, runWorkers } from "./subagents/run-workers.ts";
 import type { WorkerResult } from "./subagents/submission.ts";
 import { provision } from "./subagents/tool-groups.ts";
 import { systemPrompt, taskText } from "./subagents/worker-prompt.ts";
-import { workerTools } from "./subagents/worker-tools.ts";
+import { ownTools, workerTools } from "./subagents/worker-tools.ts";
 import description from "./subagents-run.md";
 import { defineTool, type Tool, ToolError } from "./tool.ts";
 
@@ -26,6 +27,7 @@ export interface CoordinationSettings {
 export function subagentsRunTool(settings: CoordinationSettings = {}): Tool {
   const { roles = builtinRoles } = settings;
   const limits = { ...DEFAULT_LIMITS, ...settings.limits };
+  const environments = new Environments();
   return defineTool({
     name: "subagents_run",
     description,
@@ -36,7 +38,7 @@ export function subagentsRunTool(settings: CoordinationSettings = {}): Tool {
     async run({ agents, maxConcurrency }, context: CoordinationContext) {
       const { coordination, signal } = context;
       if (coordination === undefined) throw new ToolError("Coordinated subagents are not available here.");
-      const workers = desked({ agents, roles, limits, coordination, context });
+      const workers = desked({ agents, roles, limits, environments, coordination, context });
       const concurrency = Math.min(concurrencyOf(maxConcurrency), workers.length);
       const results = await runWorkers(workers, coordination, { concurrency, signal });
       return { content: JSON.stringify({ agents: results }), detailedContent: results.map(overview).join("\n") };
@@ -48,10 +50,11 @@ function desked(what: {
   readonly agents: readonly WorkerRequest[];
   readonly roles: readonly RoleDefinition[];
   readonly limits: WorkerLimits;
+  readonly environments: Environments;
   readonly coordination: Coordination;
   readonly context: CoordinationContext;
 }): DeskedWorker[] {
-  const { agents, roles, limits, coordination, context } = what;
+  const { agents, roles, limits, environments, coordination, context } = what;
   const names = displayNames(agents, roles);
   const available = coordination.tools();
   return agents.map((request, index) => {
@@ -60,9 +63,10 @@ function desked(what: {
     const displayName = names[index] ?? role.label;
     const provided = provision({ asked: request.allowedToolGroups, defaults: role.groups, available });
     const { tools } = provided;
+    const all = [...tools, ...ownTools(provided)];
     const desk = openDesk({ tools, onStep: (step) => coordination.step(request.id, step) });
     const { cwd, toolCallId: parentCallId } = context;
-    const prompt = systemPrompt({ displayName, role, cwd, platform: process.platform, tools, limits });
+    const prompt = systemPrompt({ displayName, role, cwd, tools: all, limits });
     return {
       desk,
       steps: provided.steps,
@@ -72,8 +76,8 @@ function desked(what: {
         displayName,
         systemPrompt: prompt,
         task: taskText(request),
-        tools: [...tools, "submit_result"],
-        provide: (parentTools) => workerTools(parentTools, provided, desk),
+        tools: all,
+        provide: (parentTools) => workerTools(parentTools, provided, { desk, environments }),
         limits,
         parentCallId,
       },

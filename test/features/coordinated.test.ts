@@ -1,4 +1,5 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { deferred } from "../../src/lib/deferred.ts";
@@ -58,10 +59,10 @@ describe("subagents_run in a whole session", () => {
       await session.sendAndWait({ prompt: "go" });
       const looks = ["view", "glob", "grep"];
       expect(Object.fromEntries(["s", "r", "n", "u"].map((id) => [id, toolNames(first(id))]))).toEqual({
-        s: [...looks, "bash", "skill", "submit_result"],
-        r: [...looks, "bash", "submit_result"],
+        s: [...looks, "bash", "skill", "environment_detect", "submit_result"],
+        r: [...looks, "bash", "environment_detect", "submit_result"],
         n: [...looks, "submit_result"],
-        u: [...looks, "bash", "submit_result"],
+        u: [...looks, "bash", "environment_detect", "submit_result"],
       });
       const warned = session.events.flatMap(({ agentId, type, data }) =>
         type === "troupe.subagent_step" && data.status === "warning" ? [`${agentId} ${data.stepId}`] : [],
@@ -194,7 +195,7 @@ describe("subagents_run in a whole session", () => {
     writeFileSync(bin.at("git"), `#!/bin/sh\necho $$ > ${bin.at("pid")}\nexec sleep 30\n`, { mode: 0o755 });
     const steps = [
       run([worker("a"), worker("b")]),
-      of("a", calls(["bash", { command: "git log", description: "look" }])),
+      of("a", calls(["environment_detect"]), calls(["bash", { command: "git log", description: "look" }])),
       of("b", stalls()),
     ];
     const environment = { PATH: `${bin.path}:${process.env.PATH}` };
@@ -205,7 +206,38 @@ describe("subagents_run in a whole session", () => {
       expect(await sent).toEqual({ kind: "aborted" });
       await expect.poll(() => isAlive(bin.at("pid")), { timeout: 5_000 }).toBe(false);
       expect(session.tasks?.list().map(({ status }) => status)).toEqual(["cancelled", "cancelled"]);
-      expect(requests()).toHaveLength(3);
+      expect(requests()).toHaveLength(4);
+    });
+  });
+
+  it("BLX-32 no command runs before the environment was looked at, which holds for the session and its folder", async () => {
+    const git = (command: string) => calls(["bash", { command, description: "look" }]);
+    const steps = [
+      run([worker("a")]),
+      run([worker("b")]),
+      says("ok"),
+      of("a", git("git status --short"), calls(["environment_detect"]), git("git status --short"), submits()),
+      of("b", git("git status --short"), submits()),
+    ];
+    await onStage(steps, { files: { "new.txt": "x" } }, async ({ session, folder, requests }) => {
+      execFileSync("git", ["init", "-q"], { cwd: folder });
+      await session.sendAndWait({ prompt: "go" });
+      const [refused, first, second] = resultsOf(session.events, "bash");
+      const [facts] = resultsOf(session.events, "environment_detect");
+      expect(refused).toBe("Not run: call environment_detect first, then try again.");
+      expect(JSON.parse(facts ?? "")).toEqual({
+        os: process.platform,
+        arch: process.arch,
+        defaultShell: expect.any(String),
+        availableShells: expect.arrayContaining(["sh"]),
+        pathSeparator: "/",
+        lineEnding: "LF",
+        gitAvailable: true,
+        workspaceRoot: realpathSync(folder),
+      });
+      expect(first).toContain("?? new.txt");
+      expect(second).toContain("?? new.txt");
+      expect(requests("a")[0]?.system).toContain("environment_detect before the first git command");
     });
   });
 

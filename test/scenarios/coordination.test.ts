@@ -93,7 +93,14 @@ describe("coordinated workers", () => {
     ]);
     const [main, worker] = model.requests;
     expect(worker).toMatchObject({ model: main?.model, messages: [{ role: "user", content: "look at a" }] });
-    expect(worker?.tools.map(({ name }) => name)).toEqual(["view", "glob", "grep", "skill", "submit_result"]);
+    expect(worker?.tools.map(({ name }) => name)).toEqual([
+      "view",
+      "glob",
+      "grep",
+      "skill",
+      "environment_detect",
+      "submit_result",
+    ]);
     expect(JSON.stringify(model.requests.at(-1)?.messages)).not.toMatch(/view ran|Result accepted/);
     expect(session.tasks?.view("a")).toMatchObject({ agentType: "scout", status: "completed", mode: "background" });
     expect((await session.tasks?.report("a"))?.turns.at(-1)?.response).toContain("found it");
@@ -246,7 +253,7 @@ describe("coordinated workers", () => {
     const { session, model } = stage;
     await session.sendAndWait({ prompt: "go" });
     const worker = model.requests.find(is("w"));
-    expect(worker?.tools.map(({ name }) => name)).toEqual(["view", "submit_result"]);
+    expect(worker?.tools.map(({ name }) => name)).toEqual(["view", "environment_detect", "submit_result"]);
     expect(session.tasks?.view("w")).toMatchObject({ parentId: "boss", status: "failed", reason: "limit" });
     expect(session.tasks?.usage("boss").calls).toBe(3);
     expect(checkTasks(session.events, { settled: true })).toEqual([]);

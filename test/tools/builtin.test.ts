@@ -11,6 +11,7 @@ import {
   skillTools,
   workerOnlyTools,
 } from "../../src/tools/builtin.ts";
+import { Environments } from "../../src/tools/subagents/environment.ts";
 import { call, contextFor } from "./workspace.ts";
 
 const noSkills = { list: () => [], load: () => Promise.reject(new Error("none")) };
@@ -41,7 +42,7 @@ const all = [
   ...skillTools.map((make) => make(noSkills)),
   ...delegating,
   ...[...memoryTools, ...memoryVoteTools].map((make) => make(noMemory)),
-  ...workerOnlyTools.map((make) => make(noDesk)),
+  ...workerOnlyTools.map((make) => make({ desk: noDesk, environments: new Environments() })),
 ];
 
 test("no two tools share a name, and each has tests of its own", () => {

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { coordinationTools, workerOnlyTools } from "../../src/tools/builtin.ts";
+import { environmentDetectTool } from "../../src/tools/environment-detect.ts";
 import { type CoordinationContext, DEFAULT_LIMITS } from "../../src/tools/subagents/coordination.ts";
+import { Environments } from "../../src/tools/subagents/environment.ts";
 import type { WorkerResult } from "../../src/tools/subagents/submission.ts";
 import { subagentsRunTool } from "../../src/tools/subagents-run.ts";
 import { ToolError } from "../../src/tools/tool.ts";
@@ -51,7 +53,10 @@ describe("the tool", () => {
       taken: () => undefined,
       close: () => {},
     };
-    expect(workerOnlyTools.map((make) => make(desk).name)).toEqual(["submit_result"]);
+    expect(workerOnlyTools.map((make) => make({ desk, environments: new Environments() }).name)).toEqual([
+      "environment_detect",
+      "submit_result",
+    ]);
   });
 
   it("BLX-26 BLX-33 says that only the user's explicit wish starts it, and which skill tells more", () => {
@@ -237,9 +242,9 @@ describe("what a worker is given", () => {
   };
 
   it.each([
-    ["scout", ["view", "glob", "grep", "bash", "skill", "submit_result"]],
-    ["review", ["view", "glob", "grep", "bash", "submit_result"]],
-    ["security_analyst", ["view", "glob", "grep", "bash", "submit_result"]],
+    ["scout", ["view", "glob", "grep", "bash", "skill", "environment_detect", "submit_result"]],
+    ["review", ["view", "glob", "grep", "bash", "environment_detect", "submit_result"]],
+    ["security_analyst", ["view", "glob", "grep", "bash", "environment_detect", "submit_result"]],
   ])("BLX-05 BLX-11 %s has the tools of its groups, and no way to write or to start agents", async (role, tools) => {
     expect(await names({ role })).toEqual(tools);
   });
@@ -256,11 +261,14 @@ describe("what a worker is given", () => {
   });
 
   it("never has a tool the coordinator lacks, nor one of the same name from elsewhere", async () => {
-    expect(await names({}, [echo("grep"), echo("edit")])).toEqual(["grep", "submit_result"]);
+    expect(await names({}, [echo("grep"), echo("edit")])).toEqual(["grep", "environment_detect", "submit_result"]);
     const foreign = echo("view", { from: { kind: "mcp", serverName: "s", toolName: "view" } });
     const coordination = fakeCoordination(submits, [foreign]);
     await run(coordination, { agents: [scout] });
-    expect(coordination.specs[0]?.provide([foreign]).map(({ name }) => name)).toEqual(["submit_result"]);
+    expect(coordination.specs[0]?.provide([foreign]).map(({ name }) => name)).toEqual([
+      "environment_detect",
+      "submit_result",
+    ]);
   });
 
   it("BLX-08 BLX-35 cannot call a tool outside its groups, whatever it asks for", async () => {
@@ -285,6 +293,27 @@ describe("what a worker is given", () => {
     for (const part of ["You are Scout", "You scout:", "Working folder: /work", "view, glob, grep", "8 turns"])
       expect(spec?.systemPrompt).toContain(part);
     expect(spec?.systemPrompt).not.toContain("{{");
+  });
+
+  it("BLX-32 runs no command before environment_detect, which is remembered for each folder", async () => {
+    const environments = new Environments({ PATH: "/nowhere", SHELL: "/bin/zsh" });
+    const facts = await callTool(environmentDetectTool(environments), {}, contextFor("/work"));
+    expect(JSON.parse(facts.content)).toMatchObject({
+      defaultShell: "zsh",
+      availableShells: [],
+      gitAvailable: false,
+      workspaceRoot: "/work",
+    });
+    expect([environments.has("/work"), environments.has("/other")]).toEqual([true, false]);
+    const answers: string[] = [];
+    await one(async (call) => {
+      answers.push(await call("bash", { command: "git log" }));
+      await call("environment_detect");
+      answers.push(await call("bash", { command: "git log" }));
+      await call("submit_result", done);
+    });
+    expect(answers[0]).toBe("Not run: call environment_detect first, then try again.");
+    expect(answers[1]).toContain("bash ");
   });
 
   it("BLX-36 follows a role that was configured", async () => {

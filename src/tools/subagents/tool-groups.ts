@@ -3,7 +3,7 @@ import type { WorkerStep } from "./coordination.ts";
 /** A worker that has one of these can look for itself. */
 export const WORKSPACE_TOOLS: readonly string[] = ["view", "glob", "grep"];
 
-/** What a group gives, in names of our tools. `environment` is told in the prompt and needs none. */
+/** What a group gives, in names of its coordinator's tools. What `environment` gives is the worker's own. */
 const READ_GROUPS: Readonly<Record<string, readonly string[]>> = {
   environment: [],
   workspace: WORKSPACE_TOOLS,

@@ -9,7 +9,6 @@ export function systemPrompt(worker: {
   readonly displayName: string;
   readonly role: RoleDefinition;
   readonly cwd: string;
-  readonly platform: string;
   readonly tools: readonly string[];
   readonly limits: WorkerLimits;
 }): string {
@@ -19,8 +18,8 @@ export function systemPrompt(worker: {
     displayName: line(worker.displayName),
     role: worker.role.prompt.trim(),
     cwd: line(worker.cwd, 1000),
-    platform: worker.platform,
-    tools: [...tools, "submit_result"].join(", "),
+    tools: tools.join(", "),
+    environment: tools.includes("bash") ? "- Call environment_detect before the first git command.\n" : "",
     first: looksFirst ? "- Begin with a look at the working folder: view it, or glob for its files.\n" : "",
     turns: String(worker.limits.turns),
   };

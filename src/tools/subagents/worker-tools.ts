@@ -1,15 +1,50 @@
 import * as z from "zod";
+import { environmentDetectTool } from "../environment-detect.ts";
 import { submitResultTool } from "../submit-result.ts";
 import { type Tool, ToolError } from "../tool.ts";
 import type { Desk } from "./desk.ts";
+import type { Environments } from "./environment.ts";
 import { gitSubcommands, readingGitCommand } from "./git-command.ts";
 import type { Provision } from "./tool-groups.ts";
 
-/** Exactly the tools of one worker: those it was provisioned with, narrowed to reading, and its way to hand in. */
-export function workerTools(parentTools: readonly Tool[], { tools, groups }: Provision, desk: Desk): readonly Tool[] {
-  const own = parentTools.filter(({ name, from }) => from === undefined && tools.includes(name));
-  const narrowed = own.map((tool) => (tool.name === "bash" ? gitOnly(tool, gitSubcommands(groups)) : tool));
-  return [...narrowed.map((tool) => noted(tool, desk)), submitResultTool(desk)];
+/** Its own, which nobody has to give it: they are no rights. */
+export function ownTools({ tools, groups }: Provision): readonly string[] {
+  const looks = groups.includes("environment") || tools.includes("bash");
+  return [...(looks ? ["environment_detect"] : []), "submit_result"];
+}
+
+/** Exactly the tools of one worker: those it was provisioned with, narrowed to reading, and its own. */
+export function workerTools(
+  parentTools: readonly Tool[],
+  provided: Provision,
+  { desk, environments }: { readonly desk: Desk; readonly environments: Environments },
+): readonly Tool[] {
+  const { tools, groups } = provided;
+  const given = parentTools.filter(({ name, from }) => from === undefined && tools.includes(name));
+  const narrowed = given.map((tool) =>
+    tool.name === "bash" ? afterLooking(gitOnly(tool, gitSubcommands(groups)), environments) : tool,
+  );
+  const detect = ownTools(provided).includes("environment_detect") ? [environmentDetectTool(environments)] : [];
+  return [...[...narrowed, ...detect].map((tool) => noted(tool, desk)), submitResultTool(desk)];
+}
+
+/** No command before someone has looked at where it would run. */
+function afterLooking(tool: Tool, environments: Environments): Tool {
+  return {
+    ...tool,
+    bind(rawArguments) {
+      const bound = tool.bind(rawArguments);
+      return {
+        access: bound.access,
+        async run(context) {
+          if (!environments.has(context.cwd)) {
+            throw new ToolError("Not run: call environment_detect first, then try again.", { code: "denied" });
+          }
+          return bound.run(context);
+        },
+      };
+    },
+  };
 }
 
 /** The desk hears of every call, also of one that is refused: it was tried. After the result nothing is done any more. */

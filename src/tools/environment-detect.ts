@@ -1,0 +1,17 @@
+import * as z from "zod";
+import description from "./environment-detect.md";
+import type { Environments } from "./subagents/environment.ts";
+import { defineTool, type Tool } from "./tool.ts";
+
+/** For coordinated workers: what they must know before they run commands. */
+export function environmentDetectTool(environments: Environments): Tool {
+  return defineTool({
+    name: "environment_detect",
+    description,
+    input: z.object({}),
+    readOnly: true,
+    async run(_given, { cwd }) {
+      return { content: JSON.stringify(environments.detect(cwd)) };
+    },
+  });
+}
