@@ -65,9 +65,9 @@ describe("troupe tasks", () => {
     const list = await troupe(["tasks", "list"], { cwd, home });
     expect(list).toMatchObject({ code: 0, stderr: "" });
     expect(list.stdout.split("\n").map((line) => line.replace(/\s+[\d,]+ tokens.*\d+ s {2}/, " … "))).toEqual([
-      "scout     reader  completed           1 turn … do scout",
-      "worker    runner  idle (interrupted)  0 turns … do worker",
-      "  helper  reader  idle (interrupted)  0 turns … do helper",
+      "scout     reader  completed           1 turn   0 tools … do scout",
+      "worker    runner  idle (interrupted)  0 turns  0 tools … do worker",
+      "  helper  reader  idle (interrupted)  0 turns  0 tools … do helper",
       "",
     ]);
     const json = await troupe(["tasks", "list", "--json"], { cwd, home });
