@@ -56,6 +56,13 @@ export class LiveAgents {
     }, QUIET_START_MS).unref();
   }
 
+  /** Looks for agents now. */
+  async reload(): Promise<void> {
+    if (this.#isClosed) return;
+    const { loadAgents } = await import("../catalog/agents.ts");
+    this.#take(await loadAgents(this.#workspace.agentSources));
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);

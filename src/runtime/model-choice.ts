@@ -149,7 +149,7 @@ export class ModelChoice implements ModelSeat {
   }
 
   #apply({ reasoningEffort, reasoningSummary, capabilities }: ModelChange): void {
-    if (reasoningEffort !== undefined) this.#effort = reasoningEffort;
+    if (reasoningEffort !== undefined) this.#effort = reasoningEffort ?? undefined;
     if (reasoningSummary !== undefined) this.#summary = reasoningSummary;
     if (capabilities !== undefined) this.#capabilities = capabilities;
     this.#current = undefined;

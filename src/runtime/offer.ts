@@ -42,6 +42,8 @@ export class LiveOffer implements Offer {
   readonly #parts: OfferParts;
   readonly #shelf: Tool[];
   #lead: AgentDefinition | undefined;
+  /** Of who leads since the session is open. */
+  #brought: { readonly skills: string; readonly tools: readonly Tool[] } = { skills: "", tools: [] };
   #search: ToolSearch | undefined;
   #seen: readonly Tool[] | undefined;
   #system = "";
@@ -80,16 +82,26 @@ export class LiveOffer implements Offer {
     return this.#lead;
   }
 
-  /** Another agent leads from the next message on: its prompt, and no tool it does not list. */
-  setLead(lead: AgentDefinition | undefined): void {
+  /** Who led when the session began; the servers it brought are among the session's. */
+  get firstLead(): AgentDefinition | undefined {
+    return this.#parts.lead;
+  }
+
+  /** Another agent leads from the next message on: its prompt, what it brings, and no tool it does not list. */
+  setLead(lead: AgentDefinition | undefined, brought = { skills: "", tools: [] as readonly Tool[] }): void {
     this.#lead = lead;
+    this.#brought = brought;
     this.refresh();
   }
 
   /** Before anyone chooses among them. */
   get allTools(): readonly Tool[] {
-    const { tools, mcp } = this.#parts;
-    return [...tools, ...this.#shelf, ...(mcp?.tools ?? [])];
+    const { tools, mcp, lead } = this.#parts;
+    const itsServers = lead === undefined || lead.name === this.#lead?.name ? {} : (lead.mcpServers ?? {});
+    const ofServers = (mcp?.tools ?? []).filter(
+      ({ from }) => from?.kind !== "mcp" || !Object.hasOwn(itsServers, from.serverName),
+    );
+    return [...tools, ...this.#shelf, ...ofServers, ...this.#brought.tools];
   }
 
   /** Everything the session has, for agents that are given some of it. */
@@ -113,7 +125,7 @@ export class LiveOffer implements Offer {
       else this.#search = search(tools);
     }
     const names = this.tools.filter(({ needs }) => !needs).map(({ name }) => name);
-    const extra = [prompt.extra, mcp?.instructions, mode.section()].filter(Boolean).join("\n\n");
+    const extra = [prompt.extra, mcp?.instructions, this.#brought.skills, mode.section()].filter(Boolean).join("\n\n");
     const request = {
       ...prompt,
       ...(lead && { agentPrompt: lead.prompt }),

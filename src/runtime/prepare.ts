@@ -7,6 +7,7 @@ import type { Session, SessionOptions } from "../session/session.ts";
 import { standingOf } from "../session/standing.ts";
 import type { SessionLog } from "../store/store.ts";
 import { beginDraft, type Draft, type PrepareParts } from "./draft.ts";
+import { type LeadChoice, leadChoice } from "./lead-choice.ts";
 import { LiveAgents } from "./live-agents.ts";
 import { memoryOf } from "./memory-gate.ts";
 import { checkRunner } from "./modes.ts";
@@ -61,6 +62,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const hooks = await sessionHooks(draft, { workspace, wishes: hands.wishes });
   const places = sessionPlaces(draft, { hands, rules, mcp, board });
   const company = agents && sessionCompany(draft, { agents, leading, offer, choice, places, servers, board, memory });
+  const lead = leadChoice(draft, { workspace, offer, agents, servers });
   const late: { schedules?: ScheduleRegistry; tracker?: SessionTracker } = {};
   const context = contextWatch(draft);
   for (const notice of workspace.notices) draft.listener.notice(notice);
@@ -86,7 +88,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       ...(company && { company }),
       ...(board?.consolidating && { settle: board.consolidating.settle }),
       surroundings: sessionSurroundings(draft, {
-        ...{ workspace, offer, mcp, memory, database: hands.database },
+        ...{ workspace, lead, agents, mcp, memory, database: hands.database },
         schedules: () => late.schedules,
       }),
       onFileAccess: (path, toolName) => draft.listener.fileAccess(workspace, path, toolName),
@@ -96,7 +98,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
         context.look();
       },
       ...(memory && { onEnd: () => memory.close() }),
-      onClose: () => end({ ...late, hands, agents, mcp, board }),
+      onClose: () => end({ ...late, hands, lead, agents, mcp, board }),
     },
     started(session) {
       leading.lead.announce(session);
@@ -167,15 +169,17 @@ async function end(what: {
   schedules?: ScheduleRegistry;
   tracker?: SessionTracker;
   hands: SessionHands;
+  lead: LeadChoice;
   agents: LiveAgents | undefined;
   mcp: SessionMcp | undefined;
   board: SessionBoard | undefined;
 }): Promise<void> {
-  const { schedules, tracker, hands, agents, mcp, board } = what;
+  const { schedules, tracker, hands, lead, agents, mcp, board } = what;
   schedules?.dispose();
   await inTurn([
     () => hands.shells.closeAll(),
     () => agents?.close(),
+    () => lead.close(),
     () => mcp?.close(),
     () => board?.close(),
     () => hands.database.close(),

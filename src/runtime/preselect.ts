@@ -44,8 +44,8 @@ export async function chooseLead(what: {
   const { wanted, events, workspace, isOurs = false, warn } = what;
   const before = selectedIn(events);
   const name = wanted ?? before;
-  const definition =
-    name === undefined ? undefined : leading(name, { workspace, isOurs, isAsked: wanted !== undefined });
+  const isAsked = wanted !== undefined;
+  const definition = name === undefined ? undefined : leading(name, workspace.agents, { isOurs, isAsked });
   if (!definition) {
     return {
       definition,
@@ -56,8 +56,7 @@ export async function chooseLead(what: {
   }
   const isNew = definition.name !== before;
   const skills = isNew ? await preload(definition, workspace, warn) : "";
-  const { reasoningEffort } = wishesOf(definition, workspace);
-  const effort = efforts.find((known) => known === reasoningEffort);
+  const { effort } = leadWishes(definition, workspace);
   if (isNew) tellUnused(definition, warn);
   return {
     definition,
@@ -108,11 +107,18 @@ function selectedIn(events: readonly SessionEvent[]): string | undefined {
   return last?.type === "subagent.selected" ? last.data.agentName : undefined;
 }
 
+type Known = Pick<Workspace["agents"], "agents" | "disabled">;
+
+/** The agent that is meant. Throws where there is none, or it may not lead. */
+export function leadingAgent(wanted: string, known: Known): AgentDefinition | undefined {
+  return leading(wanted, known, { isAsked: true, isOurs: false });
+}
+
 function leading(
   wanted: string,
-  { workspace, isAsked, isOurs }: { workspace: Workspace; isAsked: boolean; isOurs: boolean },
+  { agents, disabled }: Known,
+  { isAsked, isOurs }: { isAsked: boolean; isOurs: boolean },
 ): AgentDefinition | undefined {
-  const { agents, disabled } = workspace.agents;
   const found = findAgent(wanted, agents);
   if (found && (found.userInvocable || isOurs)) return found;
   if (!found && isAsked && wanted === NO_LEAD) return undefined;
@@ -134,7 +140,8 @@ function leading(
   });
 }
 
-async function preload(
+/** The skills of an agent in full; those that are missing are told. */
+export async function preload(
   definition: AgentDefinition,
   workspace: Workspace,
   warn: (message: string) => void,
@@ -155,21 +162,23 @@ function tellUnused({ name, isolation, outputSchema, limits }: AgentDefinition, 
   if (unused.length > 0) warn(`The agent ${name} leads the session, so this has no effect: ${unused.join(", ")}.`);
 }
 
-function wishesOf(definition: AgentDefinition, { settings }: Workspace) {
+/** What an agent would run on, by its file and a person's settings. */
+export function leadWishes(definition: AgentDefinition, { settings }: Workspace) {
   const own = agentSettings(definition, settings.effective.subagents?.agents ?? {});
+  const effort = own.reasoningEffort ?? definition.reasoningEffort;
   return {
     models: own.model === undefined ? definition.models : [own.model, ...definition.models],
-    reasoningEffort: own.reasoningEffort ?? definition.reasoningEffort,
+    effort: efforts.find((known) => known === effort),
   };
 }
 
 /** The first that can be used. A wish gives way, and that is said; who insists is heard. */
-async function modelOf(
+export async function modelOf(
   definition: AgentDefinition,
   how: { workspace: Workspace; resolve(name: string): Promise<SessionModel>; warn(message: string): void },
 ): Promise<SessionModel | undefined> {
   const unmet: string[] = [];
-  for (const wanted of wishesOf(definition, how.workspace).models) {
+  for (const wanted of leadWishes(definition, how.workspace).models) {
     if (wanted.trim().toLowerCase() === "inherit") break;
     try {
       return await how.resolve(wanted);

@@ -19,7 +19,8 @@ export interface ModelSeat {
 }
 
 export interface ModelChange {
-  readonly reasoningEffort?: ReasoningEffort;
+  /** Null: as the model has it. */
+  readonly reasoningEffort?: ReasoningEffort | null;
   readonly reasoningSummary?: ReasoningSummary;
   /** What is said of the model outranks what its provider says. */
   readonly capabilities?: ModelCapabilities;

@@ -1,6 +1,10 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { says } from "../../src/model/faux/faux-step.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
+import { submit } from "../../src/runtime/submit.ts";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { dataOf } from "../support/stage.ts";
 import { of, onStage, starts, toolNames } from "./stage.ts";
 
@@ -35,6 +39,94 @@ describe("the agent that leads a session", () => {
       await again.sendAndWait({ prompt: "go on" });
       expect(dataOf(again.events, "subagent.deselected")).toEqual([{}]);
       expect(requests("main").map(({ system }) => system.includes("You are poet."))).toEqual([true, false]);
+    });
+  });
+});
+
+describe("an agent chosen while the session is open", () => {
+  const server = fileURLToPath(new URL("./task-server.mjs", import.meta.url));
+  const files = {
+    "home:settings.json": JSON.stringify({ model: "alpha/large" }),
+    "home:skills/rhyme/SKILL.md": "---\nname: rhyme\ndescription: rhymes\n---\nMoon rhymes with June.\n",
+  };
+
+  it("SDK-15 SDK-20 leads as if it had been chosen at creation: prompt, tools, skills, model, effort, servers; and is let go of", async () => {
+    await using folder = await tempFolder();
+    const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
+    const bard = {
+      ...poet,
+      name: "bard",
+      prompt: "You are bard.",
+      tools: ["view", "garden-dig"],
+      skills: ["rhyme"],
+      model: "alpha/small",
+      reasoningEffort: "low",
+      mcpServers,
+    };
+    const steps = [says("one"), says("two"), says("three"), says("four")];
+    const workspace = { agents: [poet, bard] };
+    // Nobody names a model, so that agents may.
+    const options = { files, workspace, ...({ model: undefined } as object) };
+    await onStage(steps, options, async ({ session, requests, heard }) => {
+      const choice = session.settings.surroundings?.agents;
+      await session.sendAndWait({ prompt: "go" });
+      await submit(session, "/agent bard");
+      await session.sendAndWait({ prompt: "sing" });
+      await choice?.select("poet");
+      await session.sendAndWait({ prompt: "and you" });
+      await choice?.select(undefined);
+      await session.sendAndWait({ prompt: "go on" });
+      const seen = requests("main").map(({ system, model, tools }) => ({
+        who: /You are (poet|bard)\./.exec(system)?.[1],
+        rhymes: system.includes("Moon rhymes with June."),
+        model,
+        digs: tools.some(({ name }) => name === "garden-dig"),
+        views: tools.some(({ name }) => name === "view"),
+        edits: tools.some(({ name }) => name === "edit"),
+      }));
+      const plain = { who: undefined, rhymes: false, model: "large", digs: false, views: true };
+      expect(seen).toEqual([
+        { ...plain, edits: true },
+        { ...plain, who: "bard", rhymes: true, model: "small", digs: true, edits: false },
+        { ...plain, who: "poet", edits: false },
+        { ...plain, edits: true },
+      ]);
+      expect(heard.filter(({ type }) => type.startsWith("subagent.")).map(({ type, data }) => [type, data])).toEqual([
+        ["subagent.selected", { agentName: "bard", agentDisplayName: "The Poet", tools: ["view", "garden-dig"] }],
+        ["subagent.selected", { agentName: "poet", agentDisplayName: "The Poet", tools: ["view", "task"] }],
+        ["subagent.deselected", {}],
+      ]);
+      expect(dataOf(session.events, "session.model_change").slice(1)).toMatchObject([
+        { previousModel: "large", newModel: "small", reasoningEffort: "low", cause: "agent" },
+        { previousModel: "small", newModel: "large", previousReasoningEffort: "low", cause: "agent" },
+      ]);
+      expect(session.settings.reasoningEffort).toBeUndefined();
+      await expect(choice?.select("brad")).rejects.toMatchObject({ message: "Custom agent 'brad' not found." });
+      expect(choice?.selected()).toBeUndefined();
+    });
+  });
+
+  it("SDK-15 SDK-20 takes its servers with it when it goes, also where it led from the beginning, and a resumed session knows", async () => {
+    await using folder = await tempFolder();
+    const mcpServers = { garden: { command: process.execPath, args: [server, join(folder.path, "log"), "plain"] } };
+    const digger = { name: "digger", prompt: "You are digger.", mcpServers };
+    const options = { agent: "digger", workspace: { agents: [digger, poet] } };
+    await onStage([says("one"), says("two"), says("three")], options, async ({ session, requests, reopen }) => {
+      await session.sendAndWait({ prompt: "go" });
+      await submit(session, "/agent poet");
+      await session.sendAndWait({ prompt: "go on" });
+      const again = await reopen({ agent: undefined } as object);
+      await again.sendAndWait({ prompt: "still you" });
+      expect(requests("main").map(({ system }) => /You are (\w+)\./.exec(system)?.[1])).toEqual([
+        "digger",
+        "poet",
+        "poet",
+      ]);
+      expect(requests("main").map((request) => toolNames(request).includes("garden-dig"))).toEqual([
+        true,
+        false,
+        false,
+      ]);
     });
   });
 });
