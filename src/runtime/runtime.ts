@@ -121,6 +121,8 @@ export interface Runtime {
   readonly home: string;
   readonly store: Store;
   readonly models: Models;
+  /** The tools that are built in, or were given in their place. */
+  readonly tools: readonly Tool[];
   /** Identities and models of GitHub, where a program wants them. */
   readonly github: GithubDesk;
   createSession(request: SessionRequest & { readonly sessionId?: string }): Promise<Session>;
@@ -167,6 +169,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     home,
     store,
     models: known,
+    tools,
     github,
     async createSession(request) {
       if (request.name !== undefined) await requireFreeName(store, request.name);

@@ -3,6 +3,7 @@ import { autopilotTools, interactiveTools } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Draft } from "./draft.ts";
 import type { LiveAgents } from "./live-agents.ts";
+import type { LiveSkills } from "./live-skills.ts";
 import { LiveOffer } from "./offer.ts";
 import type { SessionBoard } from "./session-board.ts";
 import type { SessionLead } from "./session-lead.ts";
@@ -52,11 +53,12 @@ export async function sessionOffer(
     mcp: SessionMcp | undefined;
     memory: SessionMemory | undefined;
     board: SessionBoard | undefined;
+    skills: LiveSkills;
   },
 ): Promise<LiveOffer> {
   const { request, shared, listener } = draft;
   const { lead, workspace } = how.leading;
-  const { rules, tools, choice, mcp, memory, board } = how;
+  const { rules, tools, choice, mcp, memory, board, skills } = how;
   const offer = new LiveOffer({
     prompt: { ...promptOf(draft), ...(request.systemMessage && { config: request.systemMessage }) },
     transform: request.program?.transform,
@@ -66,7 +68,7 @@ export async function sessionOffer(
     },
     choice,
     lead: lead.definition,
-    skills: workspace.skills,
+    skills,
     instructions: workspace.instructions,
     mode: rules.mode,
     mcp,
