@@ -59,7 +59,7 @@ export const skillsMethods: MethodTable = {
   ),
 };
 
-export function surroundingsOf(session: Session) {
+export function surroundingsOf(session: Session): NonNullable<Session["settings"]["surroundings"]> {
   const { surroundings } = session.settings;
   if (!surroundings) throw new Error(`session ${session.id} was made without surroundings`);
   return surroundings;
