@@ -28,6 +28,8 @@ export interface OfferParts {
   readonly lead?: AgentDefinition | undefined;
   readonly mode: Pick<ModeParts, "current" | "section">;
   readonly skills: LiveSkills;
+  /** False: not even those that come with tools. */
+  readonly hasSkills?: boolean;
   readonly instructions: Instructions;
   readonly mcp: SessionMcp | undefined;
   readonly memory: SessionMemory | undefined;
@@ -58,7 +60,7 @@ export class LiveOffer implements Offer {
       skillShelf(() => skills.all),
       chooseTools(parts.tools, parts.choice),
     );
-    const made = skillTools.map((make) => make(shelf));
+    const made = parts.hasSkills === false ? [] : skillTools.map((make) => make(shelf));
     this.#shelf = () => (shelf.list().length > 0 ? made : []);
     this.refresh();
   }

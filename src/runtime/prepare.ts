@@ -93,7 +93,9 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
         ...{ workspace, lead, agents, mcp, memory, skills, database: hands.database },
         schedules: () => late.schedules,
       }),
-      onFileAccess: (path, toolName) => draft.listener.fileAccess(workspace, path, toolName),
+      ...(request.nestedInstructions !== false && {
+        onFileAccess: (path: string, toolName: string) => draft.listener.fileAccess(workspace, path, toolName),
+      }),
       onMessage: (messageId) => {
         hands.onMessage(messageId);
         agents?.watch();
@@ -147,13 +149,13 @@ function ruled({ context, listener }: Draft, { rules, hands }: { rules: SessionR
 }
 
 /** How what is said becomes history: without secrets, bounded, and shortened when it grows too long. */
-function kept({ log, disk, environment, listener }: Draft, { redactor, database }: SessionHands) {
+function kept({ request, log, disk, environment, listener }: Draft, { redactor, database }: SessionHands) {
   const readTodos = () => database.readTodos();
   return {
     redactor,
-    largeOutputBytes: largeOutputBytes(environment),
+    largeOutputBytes: request.largeOutputBytes ?? largeOutputBytes(environment),
     compactions: new Compactions({
-      options: compactionOptions(environment),
+      options: compactionOptions(environment, request.compaction),
       events: log.events,
       writeCheckpoint: checkpointWriter(log.directory, disk),
       standing: (key) => standingOf(key, { readTodos, tasks: listener.session?.tasks }),

@@ -14,6 +14,7 @@ import type { ModelFetch } from "../model/wire/place.ts";
 import { realPathOf } from "../permissions/resolve-path.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Limits } from "../session/budget.ts";
+import type { CompactionOptions } from "../session/compaction-options.ts";
 import type { ExternalTools } from "../session/external-tools.ts";
 import { Session, type SessionOptions } from "../session/session.ts";
 import { jsonlStore } from "../store/jsonl.ts";
@@ -93,6 +94,17 @@ export interface SessionRequest {
   readonly systemMessage?: SystemMessageConfig;
   /** Whether facts are remembered between sessions; left out, the person's settings decide. */
   readonly memory?: MemoryRequest;
+  /** Tool output beyond this many bytes goes to a file. */
+  readonly largeOutputBytes?: number;
+  /** When the conversation is summarised; what is left out is as usual. */
+  readonly compaction?: Partial<CompactionOptions>;
+  readonly toolSearch?: { readonly enabled?: boolean; readonly threshold?: number };
+  /** What holds for everybody in the organisation of the person; part of the system prompt. */
+  readonly organizationInstructions?: string;
+  /** False: what git knows of the folder is not looked at. */
+  readonly git?: boolean;
+  /** False: instructions that lie deeper in the folder are not told when the agent gets there. */
+  readonly nestedInstructions?: boolean;
   readonly program?: SessionProgram;
   /** For a session that is taken up again: what its log is told of that. */
   readonly resumed?: SessionOptions["resumed"];

@@ -11,7 +11,9 @@ import { mcpMethods } from "./mcp.ts";
 import { metadataMethods } from "./metadata.ts";
 import type { MethodTable } from "./method.ts";
 import { modeMethods } from "./mode.ts";
+import { modelTunnelMethods } from "./model-tunnel.ts";
 import { nameMethods } from "./name.ts";
+import { optionsMethods } from "./options.ts";
 import { pendingMethods } from "./pending.ts";
 import { planMethods } from "./plan.ts";
 import { remoteMethods } from "./remote.ts";
@@ -48,5 +50,7 @@ export const methods: MethodTable = {
   ...eventLogMethods,
   ...agentMethods,
   ...pendingMethods,
+  ...optionsMethods,
+  ...modelTunnelMethods,
   ...commandMethods,
 };
