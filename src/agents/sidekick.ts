@@ -18,7 +18,7 @@ export interface Sidekick {
   readonly maxSendsPerTurn: number;
 }
 
-export const sidekickShape = `a map of triggers (a list of ${sidekickEvents.join(" or ")}, or of {event, limit}), behavior (restart or persistent) and maxSendsPerTurn (1 to 10)`;
+export const sidekickShape = `an event (${sidekickEvents.join(" or ")}), or a map of triggers (a list of events, or of {event, limit}), behavior (restart or persistent) and maxSendsPerTurn (1 to 10)`;
 
 const MAX_SENDS = 10;
 const MAX_LIMIT = 1_000_000;
@@ -26,6 +26,7 @@ const KEYS: ReadonlySet<string> = new Set(["triggers", "behavior", "maxSendsPerT
 
 /** Undefined when it is not of that shape. */
 export function readSidekick(value: unknown): Sidekick | undefined {
+  if (typeof value === "string") return readSidekick({ triggers: [value.trim()] });
   if (!isObject(value)) return undefined;
   const given = Object.fromEntries(Object.entries(value).map(([key, member]) => [camel(key), member]));
   if (Object.keys(given).some((key) => !KEYS.has(key))) return undefined;

@@ -27,8 +27,8 @@ export interface AgentSources extends AgentPlaces {
   /** `subagents.agents` of the settings. */
   readonly overrides?: AgentOverrides;
   readonly excludedBuiltins?: readonly string[];
-  /** Whether there is a memory to keep in order; without it `rem-agent` is not there. */
-  readonly hasMemory?: boolean;
+  /** Of those of ours that are there only where someone wants them, the ones that are. */
+  readonly optional?: readonly string[];
   /** Asked for every MCP server that an agent of a workspace brings, and for every sidekick. Without it none is used. */
   readonly check?: (item: PinnedItem) => ItemTrust;
   readonly signal?: AbortSignal;
@@ -45,6 +45,7 @@ export interface AgentCatalog {
 }
 
 const MAX_AGENTS = 300;
+const OPTIONAL: ReadonlySet<string> = new Set([MEMORY_AGENT, "subconscious-agent", "github-context"]);
 const MAY_REPLACE_OURS: ReadonlySet<AgentSource> = new Set(["program", "user"]);
 
 /** Throws a `TroupeError` for what the host program gave; everything else becomes a notice. */
@@ -88,8 +89,8 @@ async function remoteAgents({ remote, signal }: AgentSources, note: NoteAgent): 
   return loadRemote(remote, { note, ...(signal && { signal }) });
 }
 
-function isActive(name: string, { excludedBuiltins = [], hasMemory = false }: AgentSources): boolean {
-  if (name === MEMORY_AGENT && !hasMemory) return false;
+function isActive(name: string, { excludedBuiltins = [], optional = [] }: AgentSources): boolean {
+  if (OPTIONAL.has(name) && !optional.includes(name)) return false;
   return !excludedBuiltins.some((excluded) => normaliseName(excluded) === name);
 }
 

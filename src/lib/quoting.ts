@@ -28,6 +28,7 @@ const OUR_TAGS = [
   "said_by_person",
   "said_by_agent",
   "session_checkpoint",
+  "latest_commits",
 ];
 
 /** `<` or a character that looks like it, as it begins or ends one of our tags. */

@@ -25,7 +25,10 @@ export const flagDefinitions = {
   },
   AGENTIC_MEMORY_USER_SCOPED: { default: "off", gates: "a memory service keeps facts about the user too" },
   MEMORY_IN_REPO_STORE: { default: "off", gates: "memories also go into a file of the repository" },
-  GITHUB_CONTEXT_SIDEKICK_AGENT: { default: "off", gates: "the sidekick that looks for context on its own" },
+  GITHUB_CONTEXT_SIDEKICK_AGENT: {
+    default: "off",
+    gates: "the sidekick github-context, which looks at what happened before",
+  },
 } as const satisfies Record<string, FlagDefinition>;
 
 export type Flag = keyof typeof flagDefinitions;

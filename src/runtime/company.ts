@@ -169,8 +169,11 @@ function wishesFor(definition: AgentDefinition, how: { parts: CompanyParts; sett
   return flagged && parts.workspace.flags.has(flagged.flag) ? { ...flagged.wishes, ...own } : own;
 }
 
+const FRUGAL: AgentSettings = { model: "small", reasoningEffort: "low" };
 const FLAGGED: ReadonlyMap<string, { readonly flag: Flag; readonly wishes: AgentSettings }> = new Map([
-  ["explore", { flag: "EXPLORE_SMALL_MODEL", wishes: { model: "small", reasoningEffort: "low" } }],
+  ["explore", { flag: "EXPLORE_SMALL_MODEL", wishes: FRUGAL }],
+  ["subconscious-agent", { flag: "COPILOT_SUBCONSCIOUS", wishes: FRUGAL }],
+  ["github-context", { flag: "GITHUB_CONTEXT_SIDEKICK_AGENT", wishes: FRUGAL }],
   ["rubber-duck", { flag: "RUBBER_DUCK_OTHER_FAMILY", wishes: { model: "complementary" } }],
 ]);
 

@@ -10,7 +10,7 @@ import type { TurnEnd } from "../tasks/ports.ts";
 import { boardTools } from "../tools/builtin.ts";
 import type { BoardPort } from "../tools/context-board.ts";
 import type { Tool } from "../tools/tool.ts";
-import { directBoard } from "./board-ports.ts";
+import { directBoard, readingBoard } from "./board-ports.ts";
 import { type AgentPlace, agentSystem } from "./company.ts";
 import { beginConsolidation, type Consolidation, type ConsolidationReport, reportText } from "./consolidation.ts";
 import type { Draft } from "./draft.ts";
@@ -29,6 +29,8 @@ export interface SessionBoard {
   readonly consolidating?: { readonly system: string; readonly settle: NonNullable<SessionOptions["settle"]> };
   /** The place of an agent that works for the main one, with its hold on the board. */
   equip(place: AgentPlace, agentName: string): Promise<AgentPlace>;
+  /** For those who only look. */
+  readonly readingPort: BoardPort;
   close(): Promise<void>;
 }
 
@@ -65,6 +67,7 @@ export async function sessionBoard(draft: Draft, how: BoardSession): Promise<Ses
       ...choice,
       hiddenFromMain: [...(choice.hiddenFromMain ?? []), ...boardTools.map(({ name }) => name)],
     }),
+    readingPort: readingBoard(board),
     mainPort: leader?.port ?? direct(lead.definition?.name ?? "main"),
     ...(leader && {
       consolidating: { system: systemOf(draft, how.leading, leader), settle: (outcome) => settleLead(leader, outcome) },

@@ -1,4 +1,5 @@
 import type { CompanyOptions } from "../session/company.ts";
+import { isSidekickId } from "../session/sidekicks.ts";
 import type { SessionLog } from "../store/store.ts";
 import type { AgentPlaces } from "./agent-place.ts";
 import { agentServers } from "./agent-servers.ts";
@@ -11,6 +12,7 @@ import type { SessionLead } from "./session-lead.ts";
 import type { SessionMemory } from "./session-memory.ts";
 import { promptOf } from "./session-offer.ts";
 import type { SessionServers } from "./session-servers.ts";
+import { sidekickConditions } from "./sidekick-conditions.ts";
 import { mainTools, type ToolChoice } from "./tool-choice.ts";
 
 /** The agents that may work for the main one, and what each of them is given. */
@@ -45,10 +47,13 @@ export function sessionCompany(
       request.model !== undefined && { modelOverride: ({ id }) => (hasTask(log, id) ? models.current : undefined) }),
     async placeFor(task) {
       const place = await places.placeFor(task);
+      // Who starts by itself only looks.
+      if (board && isSidekickId(task.id)) return { ...place, ports: { ...place.ports, board: board.readingPort } };
       return board?.equip(place, task.spec.agentName) ?? place;
     },
     serversFor: agentServers({ workspace, open: servers.open, warn: (message) => listener.warn("mcp", message) }),
     worktrees: context.gitRoot === undefined ? undefined : places.worktrees,
+    conditions: sidekickConditions({ board, memory, cwd: context.cwd, gitRoot: context.gitRoot }),
     warn: (message) => listener.warn("agent", message),
   });
 }

@@ -1,16 +1,18 @@
 /** What sidekicks of a session are given: less than any agent, and only where there is something to look at. */
 import type { CompanyOptions } from "../session/company.ts";
 import type { SidekickDefinition, SidekickOptions } from "../session/sidekicks.ts";
+import { contextBoardReader } from "../tools/context-board.ts";
 import { sqlStoreTool } from "../tools/sql.ts";
-import type { Tool } from "../tools/tool.ts";
+import { isReading, type Tool } from "../tools/tool.ts";
 import type { CompanyParts } from "./company.ts";
 
 /** Says whether a sidekick of ours has anything to look at, and what it should know before it does. */
 export type SidekickCondition = () => Promise<{ readonly notes: readonly string[] } | undefined>;
 
-type Parts = Pick<CompanyParts, "agents" | "sessionTools" | "mainTools" | "workspace" | "mainModel" | "warn"> & {
-  readonly conditions?: ReadonlyMap<string, SidekickCondition>;
-};
+type Parts = Pick<
+  CompanyParts,
+  "agents" | "sessionTools" | "mainTools" | "workspace" | "mainModel" | "warn" | "conditions"
+>;
 
 export function sidekickOptions(
   parts: Parts,
@@ -32,9 +34,8 @@ export function sidekickOptions(
   };
   return {
     agents: () => (isOff() ? [] : parts.agents().filter(isSidekick)),
-    consider: async ({ name, source }) =>
-      (source === "builtin" ? await conditions?.get(name)?.() : undefined) ??
-      (source === "builtin" ? undefined : { notes: [] }),
+    // Ours start where they have something to look at; those of others say themselves when to stop.
+    consider: async ({ name, source }) => (source === "builtin" ? conditions?.get(name)?.() : { notes: [] }),
     async cast(definition) {
       const { tools, model } = await lent().cast({ definition, parentTools: null, toolCallId: "" });
       return { tools: tools ?? [], model };
@@ -54,9 +55,11 @@ const isSidekick = (agent: ReturnType<CompanyParts["agents"]>[number]): agent is
 function reading(tools: readonly Tool[]): readonly Tool[] {
   return tools
     .map((tool) => READING_FORMS.get(tool.name) ?? tool)
-    .filter(({ name, readOnly, needs }) => readOnly && !needs && !NOT_THEIRS.has(name));
+    .filter((tool) => isReading(tool) && !tool.needs && !NOT_THEIRS.has(tool.name));
 }
 
-const READING_FORMS: ReadonlyMap<string, Tool> = new Map([[sqlStoreTool.name, sqlStoreTool]]);
+const READING_FORMS: ReadonlyMap<string, Tool> = new Map(
+  [sqlStoreTool, contextBoardReader].map((tool) => [tool.name, tool]),
+);
 
 const NOT_THEIRS = new Set(["list_agents", "read_agent", "read_inbox", "task_complete", "list_bash", "read_bash"]);

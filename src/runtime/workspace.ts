@@ -241,7 +241,10 @@ function agentSources(parts: Parts, plugins: readonly Plugin[]): AgentSources {
       ...(request.excludedBuiltinAgents ?? []),
       ...(flags.has("RUBBER_DUCK_AGENT") ? [] : ["rubber-duck"]),
     ],
-    hasMemory: flags.has("COPILOT_SUBCONSCIOUS"),
+    optional: [
+      ...(flags.has("COPILOT_SUBCONSCIOUS") ? ["rem-agent", "subconscious-agent"] : []),
+      ...(flags.has("GITHUB_CONTEXT_SIDEKICK_AGENT") ? ["github-context"] : []),
+    ],
     check: trust.check,
   };
 }

@@ -9,7 +9,7 @@ import type { Emit, EventData, EventType } from "../protocol/event.ts";
 import type { TurnEnd } from "../tasks/ports.ts";
 import { sidekickOnlyTools } from "../tools/builtin.ts";
 import type { InboxSender } from "../tools/inbox.ts";
-import { type Tool, ToolError } from "../tools/tool.ts";
+import { isReading, type Tool, ToolError } from "../tools/tool.ts";
 import { type Actor, type Outfit, runAgentTurn } from "./agent-run.ts";
 import { Broker } from "./broker.ts";
 import type { Limits } from "./budget.ts";
@@ -179,8 +179,8 @@ export class SidekickRun implements Life {
     const { options, definition, notes, cast } = this.#parts;
     const outfit = await options.outfit(actor, definition);
     const { system, tools } = outfit.offer;
-    const isGiven = ({ name, from, readOnly }: Tool): boolean =>
-      cast.tools.includes(name) || (from?.kind === "mcp" && readOnly);
+    const isGiven = (tool: Tool): boolean =>
+      cast.tools.includes(tool.name) || (tool.from?.kind === "mcp" && isReading(tool));
     const prelude = [outfit.prelude, ...notes].filter((text) => text !== undefined && text !== "").join("\n\n");
     return {
       ...outfit,

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { Access } from "../protocol/permission.ts";
 import description from "./context-board.md";
+import readerDescription from "./context-board-reader.md";
 import { asToolError } from "./store-memory.ts";
 import { defineTool, type ToolContext, ToolError } from "./tool.ts";
 
@@ -44,6 +45,17 @@ export const contextBoard = defineTool({
   async run(given, context) {
     const board = boardOf(context);
     return { content: await commands[given.command](given, board).catch(asToolError) };
+  },
+});
+
+/** The half of it that changes no text. */
+export const contextBoardReader = defineTool({
+  name: "context_board",
+  description: readerDescription.trim(),
+  input: input.pick({ src: true, name: true }).extend({ command: z.enum(["get_board", "get"]) }),
+  readOnly: true,
+  async run(given, context) {
+    return { content: await commands[given.command](given, boardOf(context)).catch(asToolError) };
   },
 });
 

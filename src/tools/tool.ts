@@ -89,7 +89,13 @@ export interface BoundCall {
 }
 
 type ToolOrigin =
-  | { readonly kind: "mcp"; readonly serverName: string; readonly toolName: string }
+  | {
+      readonly kind: "mcp";
+      readonly serverName: string;
+      readonly toolName: string;
+      /** Its server says that it changes nothing. */
+      readonly saysItReads?: boolean;
+    }
   /** A tool that a client program runs. */
   | { readonly kind: "custom" };
 
@@ -111,6 +117,10 @@ export interface Tool {
   /** Throws a `ToolError` when the arguments do not fit; after that `run` is fully typed. */
   bind(rawArguments: unknown): BoundCall;
 }
+
+/** Whether a call changes nothing, as far as anyone says: the word of a server counts. */
+export const isReading = ({ readOnly, from }: Pick<Tool, "readOnly" | "from">): boolean =>
+  readOnly || (from?.kind === "mcp" && from.saysItReads === true);
 
 /** Every wait has an end: a tool that says nothing of its own gets this long. */
 const DEFAULT_TIMEOUT_MS = 120_000;

@@ -192,7 +192,10 @@ describe("settings of agents", () => {
 
   it("ORC-19 rem-agent is there only where there is a memory", async () => {
     await using stage = await agentStage();
-    expect((await stage.load({ hasMemory: true })).agents.map(({ name }) => name)).toEqual([...OURS, "rem-agent"]);
+    expect((await stage.load({ optional: ["rem-agent"] })).agents.map(({ name }) => name)).toEqual([
+      ...OURS,
+      "rem-agent",
+    ]);
   });
 });
 

@@ -4,9 +4,11 @@ import { type AgentPlace, parseAgent } from "../parse-agent.ts";
 import codeReview from "./code-review.md";
 import explore from "./explore.md";
 import generalPurpose from "./general-purpose.md";
+import githubContext from "./github-context.md";
 import remAgent from "./rem-agent.md";
 import research from "./research.md";
 import rubberDuck from "./rubber-duck.md";
+import subconsciousAgent from "./subconscious-agent.md";
 import task from "./task.md";
 
 export const builtinTexts: ReadonlyMap<string, string> = new Map([
@@ -17,6 +19,8 @@ export const builtinTexts: ReadonlyMap<string, string> = new Map([
   ["code-review", codeReview],
   ["research", research],
   ["rem-agent", remAgent],
+  ["subconscious-agent", subconsciousAgent],
+  ["github-context", githubContext],
 ]);
 
 /** In their usual order, without those that are excluded; a text of ours that cannot be read is a defect. */

@@ -70,7 +70,10 @@ function mcpTool(offer: Offer): Tool {
     terminal: false,
     // Calls have a clock of their own, which stands still while a person is asked.
     timeoutMs: PERSON_TIMEOUT_MS,
-    from: { kind: "mcp", serverName: definition.server, toolName: definition.name },
+    from: {
+      ...{ kind: "mcp", serverName: definition.server, toolName: definition.name },
+      ...(definition.annotations?.readOnlyHint === true && { saysItReads: true }),
+    },
     bind: (rawArguments) => bound(offer, rawArguments),
   };
 }
