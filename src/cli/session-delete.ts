@@ -10,7 +10,7 @@ import { removeWorktree } from "../session/worktree-remove.ts";
 import { unmergedWork } from "../session/worktree-state.ts";
 
 /**
- * Removes a session with all it has put anywhere: its files, and the worktrees and branches of its agents in the
+ * Removes a session with all it has put anywhere: its files, its part of the index, and the worktrees and branches of its agents in the
  * repository. Work that was not merged is only thrown away by force; else nothing changes.
  */
 export async function deleteSession(what: Wish): Promise<void> {
@@ -18,10 +18,11 @@ export async function deleteSession(what: Wish): Promise<void> {
   const folder = join(runtime.home, "session-state", sessionId, "worktrees");
   if (existsSync(folder)) await discardAll(what, folder);
   await runtime.store.remove(sessionId);
+  await runtime.past.remove(sessionId);
 }
 
 interface Wish {
-  readonly runtime: Pick<Runtime, "store" | "home">;
+  readonly runtime: Pick<Runtime, "store" | "home" | "past">;
   readonly sessionId: string;
   readonly force: boolean;
 }

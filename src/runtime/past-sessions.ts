@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import type { Found, Refreshed, SearchQuery, SessionIndex, SessionUpdate } from "../store/index-sqlite.ts";
@@ -13,6 +14,8 @@ export interface PastSessions {
   refresh(options?: { readonly forMs?: number }): Promise<Refreshed>;
   reindex(): Promise<Refreshed>;
   update(update: SessionUpdate): Promise<void>;
+  /** Forgets a session that is gone. */
+  remove(sessionId: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -33,6 +36,9 @@ export function pastSessions({ home, store, disk }: { home: string; store: Store
     refresh: async (options) => (await open()).refresh(options),
     reindex: async () => (await open()).reindex(),
     update: async (update) => (await open()).update(update),
+    async remove(sessionId) {
+      if (existsSync(path)) await (await open()).remove([sessionId]);
+    },
     async close() {
       await (await opening?.catch(() => undefined))?.close();
       opening = undefined;

@@ -38,7 +38,8 @@ const SCHEMA = `
   PRAGMA user_version = ${VERSION};
 `;
 /** Waiting is done outside, where it does not stop everything else. What a power cut takes is read again from the logs. */
-const SETTINGS = "PRAGMA busy_timeout = 20; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
+const SETTINGS =
+  "PRAGMA busy_timeout = 20; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON";
 /** A larger file takes seconds to look through; its damage shows when it is used. */
 const CHECKED_BYTES = 4 * 1024 * 1024;
 

@@ -36,6 +36,8 @@ export interface SessionIndex {
   search(query: SearchQuery): Promise<readonly Found[]>;
   /** What a session that is open here has to add. */
   update(update: SessionUpdate): Promise<void>;
+  /** Forgets sessions that are gone, so that their words are in the file no more. */
+  remove(sessionIds: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -88,6 +90,11 @@ export function sessionIndex({ path, store, disk }: SessionIndexOptions): Sessio
       }),
     search: (query) => using((database) => searchIndex(database, query)),
     update: (update) => using((database) => new IndexWriter(database).writeAll([update])),
+    remove: (sessionIds) =>
+      using((database) => {
+        new IndexWriter(database).removeAll(sessionIds);
+        database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+      }),
     async close() {
       isClosed = true;
       const database = await opening?.catch(() => undefined);
