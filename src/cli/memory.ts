@@ -7,6 +7,7 @@ import type { Journal } from "../context/memory/journal.ts";
 import type { LocalMemory } from "../context/memory/local.ts";
 import { type Fact, type MemoryPorts, type MemoryScope, memoryScopes } from "../context/memory/memory.ts";
 import { openLocalMemory } from "../context/memory/open.ts";
+import { factsInRepository, REPOSITORY_FILE } from "../context/memory/repository-file.ts";
 import { tracesOf } from "../context/memory/traces.ts";
 import { byAge, exportFacts, importFacts } from "../context/memory/transfer.ts";
 import { workingDirectory } from "../context/working-directory.ts";
@@ -197,6 +198,7 @@ async function remove({ given, words, journals, around }: Request): Promise<void
   const wanted = requireWords(words, "remove <id> …").map((id) => find(journals, id));
   const ids = wanted.map(({ fact }) => fact.id).join(", ");
   if (given.has("purge")) await requireYes(given, around, `Purge ${ids}? This cannot be undone.`);
+  const wordings = new Set(wanted.flatMap(wordingsOf));
   for (const journal of new Set(wanted.map((one) => one.journal))) {
     const own = wanted.filter((one) => one.journal === journal).map(({ fact }) => fact.id);
     if (given.has("purge")) await journal.purge(own);
@@ -205,16 +207,20 @@ async function remove({ given, words, journals, around }: Request): Promise<void
   await around.print(
     given.has("purge") ? `Purged: ${ids}\n` : `Removed: ${ids}. It can be undone: troupe memory undo\n`,
   );
-  if (given.has("purge"))
-    await sayTraces(
-      wanted.map(({ fact }) => fact),
-      around,
-    );
+  if (given.has("purge")) await sayTraces([...wordings], around);
+}
+
+/** Also those it had before it was edited. */
+function wordingsOf({ journal, fact }: { journal: Journal; fact: Fact }): string[] {
+  return [fact, ...historyOf(fact.id, journal.read()).flatMap((entry) => entry.fact ?? [])].map((one) => one.fact);
 }
 
 /** Logs of sessions are evidence of what was done, so they are named and not rewritten. */
-async function sayTraces(facts: readonly Fact[], { stateRoot, say }: MemorySurroundings): Promise<void> {
-  const found = await Promise.all(facts.map(({ fact }) => tracesOf(fact, stateRoot)));
+async function sayTraces(words: readonly string[], { stateRoot, cwd, say }: MemorySurroundings): Promise<void> {
+  const { gitRoot } = workingDirectory(cwd);
+  if (gitRoot !== undefined && factsInRepository(gitRoot).some((fact) => words.includes(fact)))
+    say(`its words stand in ${REPOSITORY_FILE} too: take the line out there, and out of the history of the repository`);
+  const found = await Promise.all(words.map((wording) => tracesOf(wording, stateRoot)));
   const sessions = [...new Set(found.flatMap((traces) => traces.sessions))];
   for (const session of sessions) say(`its words stand in the log of a session too: troupe sessions delete ${session}`);
   if (found.some(({ isComplete }) => !isComplete)) say("there are too many sessions to look through all of them");

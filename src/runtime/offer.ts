@@ -2,6 +2,7 @@ import type { AgentDefinition } from "../agents/agent.ts";
 import type { Instructions } from "../context/instructions.ts";
 import { assemblePrompt, type SectionTransform, type SystemMessageConfig } from "../context/sections.ts";
 import { skillShelf } from "../context/skills/load-skill.ts";
+import type { Skill } from "../context/skills/skill.ts";
 import { skillsLoaded } from "../context/skills/skills.ts";
 import { type PromptRequest, promptParts, systemPrompt } from "../context/system-prompt.ts";
 import { toolsInMode } from "../session/modes.ts";
@@ -10,7 +11,6 @@ import { skillTools } from "../tools/builtin.ts";
 import type { ToolSearch } from "../tools/mcp/search.ts";
 import type { Tool } from "../tools/tool.ts";
 import { withCoreSkills } from "./core-skills.ts";
-import type { LiveSkills } from "./live-skills.ts";
 import type { ModeParts } from "./modes.ts";
 import { toolsOfLead } from "./preselect.ts";
 import type { SessionMcp } from "./session-mcp.ts";
@@ -27,9 +27,7 @@ export interface OfferParts {
   /** The agent that leads the session: nobody in it has tools beyond its. */
   readonly lead?: AgentDefinition | undefined;
   readonly mode: Pick<ModeParts, "current" | "section">;
-  readonly skills: LiveSkills;
-  /** False: not even those that come with tools. */
-  readonly hasSkills?: boolean;
+  readonly skills: readonly Skill[];
   readonly instructions: Instructions;
   readonly mcp: SessionMcp | undefined;
   readonly memory: SessionMemory | undefined;
@@ -42,7 +40,7 @@ export interface OfferParts {
 /** What the main agent of a session is told and given. It changes only when servers come, go or change their tools. */
 export class LiveOffer implements Offer {
   readonly #parts: OfferParts;
-  readonly #shelf: () => readonly Tool[];
+  readonly #shelf: Tool[];
   #lead: AgentDefinition | undefined;
   /** Of who leads since the session is open. */
   #brought: { readonly skills: string; readonly tools: readonly Tool[] } = { skills: "", tools: [] };
@@ -57,11 +55,10 @@ export class LiveOffer implements Offer {
     this.#lead = parts.lead;
     const { skills } = parts;
     const shelf = withCoreSkills(
-      skillShelf(() => skills.all),
+      skillShelf(() => skills),
       chooseTools(parts.tools, parts.choice),
     );
-    const made = parts.hasSkills === false ? [] : skillTools.map((make) => make(shelf));
-    this.#shelf = () => (shelf.list().length > 0 ? made : []);
+    this.#shelf = shelf.list().length > 0 ? skillTools.map((make) => make(shelf)) : [];
     this.refresh();
   }
 
@@ -74,7 +71,7 @@ export class LiveOffer implements Offer {
   }
 
   get skills(): NonNullable<Offer["skills"]> {
-    return skillsLoaded(this.#parts.skills.all).skills;
+    return skillsLoaded(this.#parts.skills).skills;
   }
 
   find(name: string): Tool | undefined {
@@ -104,7 +101,7 @@ export class LiveOffer implements Offer {
     const ofServers = (mcp?.tools ?? []).filter(
       ({ from }) => from?.kind !== "mcp" || !Object.hasOwn(itsServers, from.serverName),
     );
-    return [...tools, ...this.#shelf(), ...ofServers, ...this.#brought.tools];
+    return [...tools, ...this.#shelf, ...ofServers, ...this.#brought.tools];
   }
 
   /** Everything the session has, for agents that are given some of it. */

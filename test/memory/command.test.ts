@@ -1,22 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import type { Arguments } from "../../src/cli/args.ts";
 import { type MemorySurroundings, memoryCommand } from "../../src/cli/memory.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
+import { given } from "./command-line.ts";
 import { draft, KNOWN_SECRET, localAt, ports, putFile, SHAPED_SECRET, toldAt } from "./support.ts";
-
-/** The command line after parsing: words, and flags by name. */
-function given(words: string, flags: Record<string, string | true> = {}): Arguments {
-  const text = (name: string): string | undefined => (typeof flags[name] === "string" ? flags[name] : undefined);
-  return {
-    words: ["memory", ...(words.match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', ""))],
-    text,
-    list: () => [],
-    has: (name) => flags[name] === true,
-    amount: (name) => (text(name) === undefined ? undefined : Number(text(name))),
-    choice: (name, choices) => choices.find((choice) => choice === text(name)),
-  };
-}
 
 function stage(folder: TempFolder, changes: Partial<MemorySurroundings> = {}) {
   const memory = localAt(folder.at("home"), folder.at("work"));

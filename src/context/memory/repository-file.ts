@@ -13,7 +13,7 @@ import { contentProblem, pickContent, plainContent, sameness } from "./content.t
 import type { LocalMemory } from "./local.ts";
 import { type FactContent, type MemoryPorts, type MemoryStore, memoryLimits } from "./memory.ts";
 
-const REPOSITORY_FILE = join(".github", "copilot-memories.jsonl");
+export const REPOSITORY_FILE = join(".github", "copilot-memories.jsonl");
 
 /** May merge facts that say the same; what it gives is checked like anything from outside. */
 export type Optimise = (facts: readonly FactContent[]) => Promise<readonly FactContent[]>;
@@ -68,6 +68,11 @@ export function repositoryFileMemory({ root, local, ports, optimise }: Repositor
       await local.close();
     },
   };
+}
+
+/** The words of the facts in it. */
+export function factsInRepository(root: string): string[] {
+  return readRepositoryFile(root).records.map(({ fact }) => fact);
 }
 
 /** What the file says, as far as it can be understood. */

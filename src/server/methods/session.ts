@@ -14,22 +14,18 @@ export const sessionMethods: MethodTable = {
       prompt: z.string(),
       displayPrompt: z.string().exactOptional(),
       attachments: z.array(GivenAttachment).exactOptional(),
-      mode: z.enum(["enqueue", "immediate"]).exactOptional(),
-      agentMode: z.enum(["interactive", "plan", "autopilot", "shell"]).exactOptional(),
       requestHeaders: z.record(z.string(), z.string()).exactOptional(),
+      mode: z.enum(["enqueue", "immediate"]).exactOptional(),
     }),
-    async ({ prompt, displayPrompt, attachments, mode, agentMode, requestHeaders }, { session }) => {
-      if (agentMode !== undefined && agentMode !== "shell") await session.modes.set(agentMode);
-      const messageId = await session.send({
+    async ({ prompt, displayPrompt, attachments, mode, requestHeaders: headers }, { session }) => ({
+      messageId: await session.send({
         prompt,
         ...(displayPrompt !== undefined && { displayPrompt }),
         ...(attachments && { attachments }),
         ...(mode && { mode }),
-        ...(agentMode && { agentMode }),
-        ...(requestHeaders && { answering: { headers: requestHeaders } }),
-      });
-      return { messageId };
-    },
+        ...(headers && { answering: { headers } }),
+      }),
+    }),
   ),
   "session.abort": sessionMethod(nothing, (_, { session }) => {
     session.abort();
