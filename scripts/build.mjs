@@ -6,7 +6,8 @@ import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { laterPack, modulesBehind, startPack } from "./pack.mjs";
+import { derivedBodies } from "./derive.mjs";
+import { ascii, laterPack, modulesBehind, startPack } from "./pack.mjs";
 import { tryOut } from "./try-out.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -76,8 +77,10 @@ await buildCommandLine();
  */
 async function buildCommandLine() {
   const entry = "src/cli/main.ts";
-  const modules = await modulesBehind(entry, { esbuild, root, options: shared });
+  const tools = { esbuild, root, options: shared };
+  const modules = await modulesBehind(entry, tools);
   const names = [...modules.keys()];
+  for (const [name, body] of await derivedBodies(names, tools)) modules.set(name, ascii(body));
   writePacks([names]);
   const answered = await tryOut(launcher, { trace: true, calls: [] });
   const isNeeded = (name) => answered.has(name) || name.startsWith("src/model/wire/");

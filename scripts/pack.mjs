@@ -149,7 +149,7 @@ async function packageBody(name, used, { esbuild, root, options }) {
 }
 
 /** Regular expressions stay as they are written; an escape means the same in them, in strings and in templates. */
-function ascii(code) {
+export function ascii(code) {
   return code.replace(/[^\u0000-\u007f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 

@@ -15,15 +15,14 @@ export interface AgentSettings {
 
 export type AgentOverrides = Readonly<Record<string, unknown>>;
 
-const Override = z.lazy(() =>
+const overrideSchema = () =>
   z.object({
     model: z.string().min(1).exactOptional(),
     reasoningEffort: z.string().min(1).exactOptional(),
     effortLevel: z.string().min(1).exactOptional(),
     disabled: z.boolean().exactOptional(),
     autoInvoke: z.boolean().exactOptional(),
-  }),
-);
+  });
 
 /** Nothing when the settings do not speak of it, or not sensibly; `note` hears of the latter. */
 export function agentSettings(
@@ -34,7 +33,7 @@ export function agentSettings(
   const keys = keysOf(agent);
   const entry = Object.entries(overrides).find(([name]) => keys.includes(normaliseName(name)));
   if (entry === undefined) return {};
-  const parsed = Override.safeParse(entry[1]);
+  const parsed = overrideSchema().safeParse(entry[1]);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     const at = ["subagents.agents", clip(entry[0], 64), ...(issue?.path ?? []).map(String)].join(".");

@@ -47,8 +47,8 @@ const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_FOLDERS = 5_000;
 const MAX_ITEMS = 1_000;
 
-/** Lazy: where nobody trusts anything, a start should not pay for it. */
-const File = z.lazy(() =>
+/** Where nobody trusts anything, a start should not pay for it. */
+const fileSchema = () =>
   z.object({
     version: z.literal(1),
     folders: z
@@ -62,8 +62,7 @@ const File = z.lazy(() =>
         }),
       )
       .max(MAX_FOLDERS),
-  }),
-);
+  });
 
 /** Read once per start. A file that cannot be believed means that nothing is trusted, and is named in a notice. */
 export function readTrust(stateRoot: string): TrustBook {
@@ -155,7 +154,7 @@ function readBook(path: string): Book {
   if (foreign !== undefined) return refused(foreign);
   const json = parseJson(file.text);
   if (!json.ok) return refused("is damaged: it is not JSON");
-  const parsed = File.safeParse(json.value);
+  const parsed = fileSchema().safeParse(json.value);
   if (parsed.success) return { kind: "good", folders: parsed.data.folders };
   return refused(`is damaged: ${parsed.error.issues[0]?.path.join(".") || "it"} is not as expected`);
 }

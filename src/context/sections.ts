@@ -1,6 +1,6 @@
 /** The system prompt as named sections, and what a program that starts a session may do to each of them. */
-import * as z from "zod";
 import { TroupeError } from "../protocol/errors.ts";
+import type { SectionOverride, SystemMessageConfig } from "./system-message.ts";
 
 /** In the order of the prompt: what is the same everywhere stands first, so that prompt caches can share it. */
 const sectionOrder = [
@@ -28,23 +28,6 @@ export const sectionIds: readonly string[] = [GROUP_ID, ...sectionOrder];
 
 /** The text of each section; a missing or empty one is left out of the prompt. */
 export type PromptParts = Readonly<Partial<Record<SectionId, string>>>;
-
-const SectionOverride = z.object({
-  action: z.enum(["replace", "remove", "append", "prepend", "preserve", "transform"]),
-  content: z.string().exactOptional(),
-});
-type SectionOverride = z.infer<typeof SectionOverride>;
-
-export const SystemMessageConfig = z.union([
-  z.object({ mode: z.literal("replace"), content: z.string() }),
-  z.object({
-    mode: z.literal("customize"),
-    sections: z.record(z.string(), SectionOverride).exactOptional(),
-    content: z.string().exactOptional(),
-  }),
-  z.object({ mode: z.literal("append").exactOptional(), content: z.string().exactOptional() }),
-]);
-export type SystemMessageConfig = z.infer<typeof SystemMessageConfig>;
 
 /** Asks whoever configured it for the new text of sections; a section missing in the answer stays as it is. */
 export type SectionTransform = (sections: Record<string, string>) => Promise<Record<string, string>>;

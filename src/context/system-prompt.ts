@@ -3,7 +3,8 @@ import { clip } from "../lib/text.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
 import { namedTexts } from "./named-texts.ts";
 import { quoted, wrapped } from "./quoting.ts";
-import { assembleUnasked, type PromptParts, type SystemMessageConfig } from "./sections.ts";
+import { assembleUnasked, type PromptParts } from "./sections.ts";
+import type { SystemMessageConfig } from "./system-message.ts";
 import source from "./system-prompt.md";
 
 export interface PromptRequest {

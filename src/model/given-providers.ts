@@ -5,12 +5,12 @@
 import * as z from "zod";
 import { TroupeError } from "../protocol/errors.ts";
 import { limitsOf, overridden } from "./capabilities.ts";
+import { isAddress } from "./is-address.ts";
 import type { Signature } from "./key.ts";
 import { ModelError } from "./model-error.ts";
 import { defineProvider, type Provider } from "./provider.ts";
 import type { Auth, KnownModel, WireApi } from "./providers/definition.ts";
 import type { ProviderSettings, Settings } from "./settings.ts";
-import { isAddress } from "./settings-file.ts";
 
 const tokens = z.int().positive();
 

@@ -1,10 +1,11 @@
 /** A provider and model given by environment variables or flags alone, for one server that speaks a known wire. */
 import { isObject, parseJson } from "../lib/json.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import { isAddress } from "./is-address.ts";
 import { splitCommand } from "./key.ts";
 import type { WireApi } from "./providers/definition.ts";
 import { providerList } from "./providers/list.ts";
-import { type FileProvider, isAddress } from "./settings-file.ts";
+import type { FileProvider } from "./settings-file.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

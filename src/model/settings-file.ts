@@ -1,79 +1,15 @@
 /** The user's `providers.json`: what may stand in it, and an error that names file and field when something else does. */
-import * as z from "zod";
+import type * as z from "zod";
 import { isObject, jsonTroublePlace, parseJson } from "../lib/json.ts";
 import { nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { splitCommand } from "./key.ts";
 import type { KnownModel } from "./providers/definition.ts";
 import { providerList } from "./providers/list.ts";
-
-const tokens = z.number().int().positive();
-const dollars = z.number().nonnegative();
-
-const flatPrice = {
-  input: dollars,
-  output: dollars,
-  cacheRead: dollars.exactOptional(),
-  cacheWrite: dollars.exactOptional(),
-};
-const Price = z.lazy(() =>
-  z.strictObject({
-    ...flatPrice,
-    upToInputTokens: tokens.exactOptional(),
-    beyond: z.strictObject(flatPrice).exactOptional(),
-  }),
-);
-
-const modelFields = {
-  displayName: z.string().min(1).exactOptional(),
-  wireModel: z.string().min(1).exactOptional(),
-  contextWindow: tokens.exactOptional(),
-  maxOutputTokens: tokens.exactOptional(),
-  price: Price.nullable().exactOptional(),
-};
-
-const address = z
-  .string()
-  .refine(isAddress, "must be an address such as https://host/v1, without a user name or password");
-const word = z.string().trim().min(1);
-
-/** Lazy, like the others: most people have no such file, and a start should not pay for it. */
-const Provider = z.lazy(() =>
-  z.strictObject({
-    name: word.exactOptional(),
-    type: z.enum(["openai", "azure", "anthropic"]).exactOptional(),
-    wireApi: z.enum(["completions", "responses", "anthropic"]).exactOptional(),
-    baseUrl: address.exactOptional(),
-    auth: z.enum(["bearer", "x-api-key", "api-key", "none"]).exactOptional(),
-    apiKey: word.exactOptional(),
-    apiKeyVariable: word.exactOptional(),
-    apiKeyCommand: z.union([word.transform(splitCommand), z.array(word).min(1)]).exactOptional(),
-    bearerToken: word.exactOptional(),
-    apiVersion: word.exactOptional(),
-    headers: z.record(z.string(), z.string()).exactOptional(),
-    defaultModel: word.exactOptional(),
-    maxConcurrency: z.number().int().positive().exactOptional(),
-    npm: z
-      .string()
-      .regex(/^(?:@[\w.~-]+\/)?\w[\w.~-]*$/, "must be the name of a package, such as @ai-sdk/xai")
-      .exactOptional(),
-    options: z.record(z.string(), z.json()).exactOptional(),
-    models: z.record(word, z.strictObject(modelFields)).exactOptional(),
-  }),
-);
-
-const File = z.lazy(() =>
-  z.strictObject({
-    $schema: z.string().exactOptional(),
-    providers: z.record(z.string(), Provider).default({}),
-    models: z.record(word, z.strictObject({ provider: word, ...modelFields })).default({}),
-    defaultModel: word.exactOptional(),
-  }),
-);
+import { File, type ModelEntry, modelFields, Price, Provider, type ProviderEntry } from "./settings-file-schema.ts";
 
 export type FileModel = KnownModel & { readonly provider?: string };
 
-export type FileProvider = Omit<Partial<z.infer<typeof Provider>>, "models"> & {
+export type FileProvider = Omit<Partial<ProviderEntry>, "models"> & {
   readonly models?: readonly FileModel[];
 };
 
@@ -108,10 +44,7 @@ export function parseProvidersFile({ path, text }: { path: string; text: string 
   return { providers, models, ...(defaultModel === undefined ? {} : { defaultModel }) };
 }
 
-function toModel([name, entry]: [
-  string,
-  z.infer<typeof File>["models"][string] | z.infer<z.ZodObject<typeof modelFields>>,
-]): FileModel {
+function toModel([name, entry]: [string, ModelEntry]): FileModel {
   const { wireModel, price, ...rest } = entry;
   return { name, ...rest, price: price ?? null, ...(wireModel === undefined ? {} : { wireName: wireModel }) };
 }
@@ -170,20 +103,14 @@ function problem(path: string, issue: z.core.$ZodIssue | undefined): TroupeError
     return new TroupeError("configuration", `${path}: ${field}: ${issue.message}`);
   const [unknown = ""] = issue.keys;
   const known = [
-    ...Object.keys(Provider.unwrap().shape),
-    ...Object.keys(File.unwrap().shape),
+    ...Object.keys(Provider.shape),
+    ...Object.keys(File.shape),
     ...Object.keys(modelFields),
-    ...Object.keys(Price.unwrap().shape),
+    ...Object.keys(Price.shape),
   ];
   const guess = nearest(unknown, known);
   const place = issue.path.length === 0 ? unknown : `${field}.${unknown}`;
   return new TroupeError("configuration", `${path}: ${place}: there is no such setting`, {
     ...(guess === undefined ? {} : { hint: `Did you mean "${guess}"?` }),
   });
-}
-
-export function isAddress(value: string): boolean {
-  if (!URL.canParse(value)) return false;
-  const { protocol, username, password } = new URL(value);
-  return (protocol === "https:" || protocol === "http:") && username === "" && password === "";
 }

@@ -284,17 +284,11 @@ export type SessionEvent = { [T in EventType]: EventOf<T> }[EventType];
  */
 export type Emit = <T extends EventType>(type: T, data: EventData<T>) => Promise<void>;
 
-const byType = new Map<string, Definition>(eventDefinitions.map((definition) => [definition.type, definition]));
-
-export const isKnownType = (type: string): type is EventType => byType.has(type);
-export const isEphemeral = (type: EventType): boolean => byType.get(type)?.ephemeral ?? false;
-export const isBarrier = (type: EventType): boolean => byType.get(type)?.barrier ?? false;
-
 /** Checks one event from outside against the table; the message names the field that is wrong. */
 export function checkEvent(value: unknown): { ok: true; event: SessionEvent } | { ok: false; error: string } {
   const envelope = EnvelopeSchema.safeParse(value);
   if (!envelope.success) return { ok: false, error: z.prettifyError(envelope.error) };
-  const definition = byType.get(envelope.data.type);
+  const definition: Definition | undefined = eventDefinitions.find(({ type }) => type === envelope.data.type);
   if (!definition) return { ok: false, error: `unknown event type ${envelope.data.type}` };
   const data = definition.data.safeParse(envelope.data.data);
   if (!data.success) return { ok: false, error: `${envelope.data.type}: ${z.prettifyError(data.error)}` };

@@ -1,5 +1,6 @@
 /** The entry `troupe/protocol`: the contract, without the runtime. */
 export * from "./errors.ts";
 export * from "./event.ts";
+export * from "./event-kind.ts";
 export * from "./message.ts";
 export * from "./permission.ts";

@@ -1,9 +1,10 @@
 import type { AgentDefinition } from "../agents/agent.ts";
 import type { Instructions } from "../context/instructions.ts";
-import { assemblePrompt, type SectionTransform, type SystemMessageConfig } from "../context/sections.ts";
+import { assemblePrompt, type SectionTransform } from "../context/sections.ts";
 import { skillShelf } from "../context/skills/load-skill.ts";
 import type { Skill } from "../context/skills/skill.ts";
 import { skillsLoaded } from "../context/skills/skills.ts";
+import type { SystemMessageConfig } from "../context/system-message.ts";
 import { type PromptRequest, promptParts, systemPrompt } from "../context/system-prompt.ts";
 import { toolsInMode } from "../session/modes.ts";
 import type { Offer } from "../session/start-run.ts";

@@ -4,7 +4,8 @@
  */
 import { resolve } from "node:path";
 import type { SessionMode } from "../commands/command.ts";
-import type { SectionTransform, SystemMessageConfig } from "../context/sections.ts";
+import type { SectionTransform } from "../context/sections.ts";
+import type { SystemMessageConfig } from "../context/system-message.ts";
 import type { HookPoint } from "../hooks/points.ts";
 import type { Json } from "../lib/json.ts";
 import { type Disk, nodeDisk } from "../lib/node/disk.ts";

@@ -1,7 +1,7 @@
 /** What a client may say of a session it opens, and what the runtime makes of it. */
 import { resolve } from "node:path";
 import * as z from "zod";
-import { SystemMessageConfig } from "../context/sections.ts";
+import { SystemMessageConfig } from "../context/system-message.ts";
 import type { SessionRequest } from "../runtime/runtime.ts";
 import type { ClientProfile } from "./clients.ts";
 import { modelParams } from "./model-options.ts";

@@ -7,14 +7,12 @@
  */
 import { open, readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import * as z from "zod";
 import { parseJson } from "../lib/json.ts";
 import { type Disk, replaceFile, writeNewFile } from "../lib/node/disk.ts";
 import type { Seal } from "../lib/node/seal.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import { indexSchema } from "./checkpoint-schema.ts";
 import { sha256 } from "./checkpoint-tree.ts";
-
-const indexSchema = z.array(z.tuple([z.string(), z.int().min(0), z.int().min(0)]));
 
 interface Place {
   readonly pack: string;

@@ -4,17 +4,8 @@ import { type BigIntStats, constants, lstatSync, readdirSync } from "node:fs";
 import { lstat, open, readFile, readlink } from "node:fs/promises";
 import { join } from "node:path";
 import { setImmediate as breathe } from "node:timers/promises";
-import * as z from "zod";
 import { TroupeError } from "../protocol/errors.ts";
-
-export const entrySchema = z.discriminatedUnion("kind", [
-  z.object({ kind: z.literal("missing") }),
-  z.object({ kind: z.literal("file"), hash: z.string(), mode: z.number() }),
-  z.object({ kind: z.literal("link"), target: z.string() }),
-  z.object({ kind: z.literal("folder"), mode: z.number() }),
-]);
-/** What has a name in a folder. Of a file that is yet to be written only the content is known: mode -1. */
-export type Entry = z.infer<typeof entrySchema>;
+import type { Entry } from "./checkpoint-schema.ts";
 
 export interface TreeOptions {
   readonly entries?: number;

@@ -11,7 +11,6 @@
  */
 import { lstat, open, readFile, readlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import * as z from "zod";
 import { parseJson } from "../lib/json.ts";
 import { type Disk, replaceFile } from "../lib/node/disk.ts";
 import { sweepTemporaries } from "../lib/node/paths-write.ts";
@@ -20,12 +19,11 @@ import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { FileChange } from "../tools/files.ts";
 import { CheckpointPacks } from "./checkpoint-packs.ts";
+import { type Entries, type Entry, entriesSchema, type Line, lineSchema } from "./checkpoint-schema.ts";
 import {
   absent,
   contentOf,
-  type Entry,
   entryAt,
-  entrySchema,
   type Surveyed,
   sameEntry,
   sha256,
@@ -33,42 +31,6 @@ import {
   type TreeOptions,
 } from "./checkpoint-tree.ts";
 
-const lineSchema = z.discriminatedUnion("kind", [
-  z.object({
-    kind: z.literal("change"),
-    seq: z.number(),
-    time: z.string(),
-    turn: z.string(),
-    toolCallId: z.string(),
-    path: z.string(),
-    before: entrySchema,
-    after: entrySchema,
-    /** Folders made for the file, the outermost first. */
-    folders: z.array(z.string()),
-  }),
-  /** Everything below some paths, before a command that may do anything to it. */
-  z.object({
-    kind: z.literal("tree"),
-    seq: z.number(),
-    time: z.string(),
-    turn: z.string(),
-    toolCallId: z.string(),
-    entries: z.string(),
-  }),
-  /** What that command left behind, and the names of what it made. */
-  z.object({
-    kind: z.literal("settled"),
-    seq: z.number(),
-    entries: z.string(),
-    created: z.array(z.string()).default([]),
-  }),
-  z.object({ kind: z.literal("undone"), time: z.string(), seqs: z.array(z.number()) }),
-]);
-type Line = z.infer<typeof lineSchema>;
-
-/** Without an entry: someone has changed it, and nobody knows who. */
-const entriesSchema = z.array(z.object({ path: z.string(), entry: entrySchema.optional() }));
-type Entries = z.infer<typeof entriesSchema>;
 type KeptEntries = { readonly path: string; readonly entry: Entry }[];
 
 export interface KeptTree {

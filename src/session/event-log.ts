@@ -1,7 +1,8 @@
 import type { Redactor } from "../lib/redact.ts";
 import { createEventRedactor, type EventRedactor } from "../lib/redact-event.ts";
 import type { Stamp } from "../lib/stamp.ts";
-import { type EventData, type EventType, isBarrier, isEphemeral, type SessionEvent } from "../protocol/event.ts";
+import type { EventData, EventType, SessionEvent } from "../protocol/event.ts";
+import { isBarrier, isEphemeral } from "../protocol/event-kind.ts";
 import type { SessionLog } from "../store/store.ts";
 
 export type Listener = (event: SessionEvent) => void;

@@ -3,7 +3,8 @@ import type { Disk } from "../lib/node/disk.ts";
 import { PathError } from "../lib/node/paths.ts";
 import { openAsIs, type Place, removeEmptyFolders, sweepTemporaries } from "../lib/node/paths-write.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { type Entry, entryAt, MAX_TREE_BYTES, sameEntry } from "./checkpoint-tree.ts";
+import type { Entry } from "./checkpoint-schema.ts";
+import { entryAt, MAX_TREE_BYTES, sameEntry } from "./checkpoint-tree.ts";
 import type { Checkpoints, KeptChange } from "./checkpoints.ts";
 
 /** The last call that changed something, all calls of its turn, or everything from a call on. */

@@ -2,7 +2,8 @@
  * What happened, as lines a person can read: `root user.message`, `call_task_1 tool.execution_start`. The assertions
  * throw plain errors, so they work in any test runner.
  */
-import { isEphemeral, isKnownType, type SessionEvent } from "../protocol/event.ts";
+import type { SessionEvent } from "../protocol/event.ts";
+import { isEphemeral, isKnownType } from "../protocol/event-kind.ts";
 
 /** The parts of an event that a story needs. */
 export type StoryEvent = Pick<SessionEvent, "agentId" | "ephemeral"> & { readonly type: string };

@@ -20,7 +20,7 @@ export function bounded(maxCharacters: number): z.ZodString {
   });
 }
 
-export const agentId = bounded(200);
+export const agentId = () => bounded(200);
 
 export function tasksOf({ tasks }: ToolContext): Tasks {
   if (tasks === undefined) throw new ToolError("This session has no other agents.");

@@ -15,9 +15,9 @@ import type { PatchStep } from "./edit/patch.ts";
 import { applyHunks } from "./edit/patch-apply.ts";
 import { decodeText, encodeText } from "./edit/text-content.ts";
 import type { Files } from "./files.ts";
-import { defineTool, ToolError } from "./tool.ts";
+import { defineTool, fixed, ToolError } from "./tool.ts";
 
-const input = z.object({ patch: z.string().describe("The whole patch") });
+const input = fixed("apply_patch", () => z.object({ patch: z.string().describe("The whole patch") }));
 
 export const applyPatch = defineTool({
   name: "apply_patch",

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import description from "./ask-user.md";
-import { defineTool, ToolError } from "./tool.ts";
+import { defineTool, fixed, ToolError } from "./tool.ts";
 import { PERSON_TIMEOUT_MS, type UserContext } from "./user.ts";
 
 const MAX_QUESTION_CHARACTERS = 10_000;
@@ -12,11 +12,13 @@ const UNAVAILABLE =
 export const askUser = defineTool({
   name: "ask_user",
   description,
-  input: z.object({
-    question: z.string().trim().min(1).max(MAX_QUESTION_CHARACTERS).describe("The question"),
-    choices: z.array(z.string().min(1).max(500)).max(MAX_CHOICES).optional().describe("Answers to choose from"),
-    allow_freeform: z.boolean().default(true).describe("Whether other words than a choice are welcome"),
-  }),
+  input: fixed("ask_user", () =>
+    z.object({
+      question: z.string().trim().min(1).max(MAX_QUESTION_CHARACTERS).describe("The question"),
+      choices: z.array(z.string().min(1).max(500)).max(MAX_CHOICES).optional().describe("Answers to choose from"),
+      allow_freeform: z.boolean().default(true).describe("Whether other words than a choice are welcome"),
+    }),
+  ),
   readOnly: true,
   needs: "user_input",
   timeoutMs: PERSON_TIMEOUT_MS,

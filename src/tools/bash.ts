@@ -4,7 +4,7 @@ import type { Access } from "../protocol/permission.ts";
 import description from "./bash.md";
 import { replyText, wentOnText } from "./shell/reply-text.ts";
 import { partialResult, shellsOf } from "./shell/shells.ts";
-import { defineTool } from "./tool.ts";
+import { defineTool, fixed } from "./tool.ts";
 
 const DEFAULT_WAIT_SECONDS = 30;
 const MAX_WAIT_SECONDS = 600;
@@ -15,20 +15,22 @@ const TIMEOUT_MS = (MAX_WAIT_SECONDS + 10) * 1000;
 export const bash = defineTool({
   name: "bash",
   description,
-  input: z.object({
-    command: z.string().describe("For bash"),
-    description: z.string().default("").describe("What it does, in a few words"),
-    shellId: z.string().optional().describe("Keeps folder and variables"),
-    mode: z.enum(["sync", "async"]).default("sync").describe("async: goes on in the background"),
-    detach: z.boolean().optional().describe("With async: outlives the session"),
-    initial_wait: z
-      .number()
-      .min(0)
-      .max(MAX_WAIT_SECONDS)
-      .default(DEFAULT_WAIT_SECONDS)
-      .describe("Seconds until background"),
-    unsandboxed: z.boolean().optional().describe("Leave the sandbox, if a person agrees"),
-  }),
+  input: fixed("bash", () =>
+    z.object({
+      command: z.string().describe("For bash"),
+      description: z.string().default("").describe("What it does, in a few words"),
+      shellId: z.string().optional().describe("Keeps folder and variables"),
+      mode: z.enum(["sync", "async"]).default("sync").describe("async: goes on in the background"),
+      detach: z.boolean().optional().describe("With async: outlives the session"),
+      initial_wait: z
+        .number()
+        .min(0)
+        .max(MAX_WAIT_SECONDS)
+        .default(DEFAULT_WAIT_SECONDS)
+        .describe("Seconds until background"),
+      unsandboxed: z.boolean().optional().describe("Leave the sandbox, if a person agrees"),
+    }),
+  ),
   timeoutMs: TIMEOUT_MS,
   access({ command, description: what, unsandboxed }, { cwd }) {
     const intention = clip(what, MAX_INTENTION_CHARACTERS);

@@ -3,7 +3,7 @@ import type { Access } from "../protocol/permission.ts";
 import description from "./context-board.md";
 import readerDescription from "./context-board-reader.md";
 import { asToolError } from "./store-memory.ts";
-import { defineTool, type ToolContext, ToolError } from "./tool.ts";
+import { defineTool, fixed, type InputOf, type ToolContext, ToolError } from "./tool.ts";
 
 /** The board of a session, as one of its agents may use it. Failures are `TroupeError`s, worded for who asked. */
 export interface BoardPort {
@@ -27,14 +27,16 @@ interface BoardPortText {
   readonly content: string;
 }
 
-const input = z.object({
-  command: z.enum(["get_board", "get", "add", "prune"]),
-  src: z.enum(["agent", "user"]).describe("For get: who wrote the item").optional(),
-  name: z.string().max(200).describe("For get, add and prune: lower-case words joined by hyphens").optional(),
-  description: z.string().max(2000).describe("For add: what it is about, in one line").optional(),
-  context: z.string().max(40_000).describe("For add: the whole text").optional(),
-});
-type Input = z.infer<typeof input>;
+const input = fixed("context_board", () =>
+  z.object({
+    command: z.enum(["get_board", "get", "add", "prune"]),
+    src: z.enum(["agent", "user"]).describe("For get: who wrote the item").optional(),
+    name: z.string().max(200).describe("For get, add and prune: lower-case words joined by hyphens").optional(),
+    description: z.string().max(2000).describe("For add: what it is about, in one line").optional(),
+    context: z.string().max(40_000).describe("For add: the whole text").optional(),
+  }),
+);
+type Input = InputOf<typeof input>;
 
 export const contextBoard = defineTool({
   name: "context_board",
@@ -52,7 +54,12 @@ export const contextBoard = defineTool({
 export const contextBoardReader = defineTool({
   name: "context_board",
   description: readerDescription.trim(),
-  input: input.pick({ src: true, name: true }).extend({ command: z.enum(["get_board", "get"]) }),
+  input: fixed("context_board for readers", () =>
+    input
+      .build()
+      .pick({ src: true, name: true })
+      .extend({ command: z.enum(["get_board", "get"]) }),
+  ),
   readOnly: true,
   async run(given, context) {
     return { content: await commands[given.command](given, boardOf(context)).catch(asToolError) };

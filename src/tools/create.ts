@@ -2,12 +2,14 @@ import * as z from "zod";
 import description from "./create.md";
 import { accessFor, type ChangeRequest, changeFiles, refuseUnread } from "./edit/change-files.ts";
 import { encodeText } from "./edit/text-content.ts";
-import { defineTool } from "./tool.ts";
+import { defineTool, fixed, type InputOf } from "./tool.ts";
 
-const input = z.object({
-  path: z.string().describe("File to write; absolute, or relative to the working folder"),
-  file_text: z.string().describe("The whole content of the file"),
-});
+const input = fixed("create", () =>
+  z.object({
+    path: z.string().describe("File to write; absolute, or relative to the working folder"),
+    file_text: z.string().describe("The whole content of the file"),
+  }),
+);
 
 export const create = defineTool({
   name: "create",
@@ -24,7 +26,7 @@ export const create = defineTool({
   },
 });
 
-function requestOf({ path, file_text }: z.infer<typeof input>): ChangeRequest {
+function requestOf({ path, file_text }: InputOf<typeof input>): ChangeRequest {
   return {
     intention: "Create file",
     paths: [path],

@@ -3,13 +3,15 @@ import { accessFor, type ChangeRequest, changeFiles, missing, refuseStale } from
 import { replaceText } from "./edit/replace-text.ts";
 import { decodeText, encodeText } from "./edit/text-content.ts";
 import description from "./edit.md";
-import { defineTool } from "./tool.ts";
+import { defineTool, fixed, type InputOf } from "./tool.ts";
 
-const input = z.object({
-  path: z.string().describe("File to change; absolute, or relative to the working folder"),
-  old_str: z.string().describe("The text to replace"),
-  new_str: z.string().describe("The text to put there"),
-});
+const input = fixed("edit", () =>
+  z.object({
+    path: z.string().describe("File to change; absolute, or relative to the working folder"),
+    old_str: z.string().describe("The text to replace"),
+    new_str: z.string().describe("The text to put there"),
+  }),
+);
 
 export const edit = defineTool({
   name: "edit",
@@ -23,7 +25,7 @@ export const edit = defineTool({
 });
 
 /** Who never read the file may still change it: a text that fits exactly one place proves what is there. */
-function requestOf({ path, old_str, new_str }: z.infer<typeof input>): ChangeRequest {
+function requestOf({ path, old_str, new_str }: InputOf<typeof input>): ChangeRequest {
   return {
     intention: "Edit file",
     paths: [path],

@@ -1,22 +1,24 @@
 import * as z from "zod";
 import description from "./exit-plan-mode.md";
-import { defineTool, ToolError } from "./tool.ts";
+import { defineTool, fixed, ToolError } from "./tool.ts";
 import { PERSON_TIMEOUT_MS, type PlanAction, type PlanDecision, type UserContext } from "./user.ts";
 
 const MAX_SUMMARY_CHARACTERS = 20_000;
 const MAX_FEEDBACK_CHARACTERS = 20_000;
-const Action = z.enum(["exit_only", "interactive", "autopilot", "autopilot_fleet"]);
+const action = () => z.enum(["exit_only", "interactive", "autopilot", "autopilot_fleet"]);
 
 /** Offered in plan mode only. */
 export const exitPlanMode = defineTool({
   name: "exit_plan_mode",
   description,
-  input: z.object({
-    summary: z.string().trim().min(1).max(MAX_SUMMARY_CHARACTERS).describe("The plan in short"),
-    actions: z.array(Action).min(1).max(4).optional().describe("Ways to go on that the user may choose from"),
-    showFleet: z.boolean().optional().describe("Also offer to work with several agents at once"),
-    recommendedAction: Action.optional().describe("The way you would go"),
-  }),
+  input: fixed("exit_plan_mode", () =>
+    z.object({
+      summary: z.string().trim().min(1).max(MAX_SUMMARY_CHARACTERS).describe("The plan in short"),
+      actions: z.array(action()).min(1).max(4).optional().describe("Ways to go on that the user may choose from"),
+      showFleet: z.boolean().optional().describe("Also offer to work with several agents at once"),
+      recommendedAction: action().optional().describe("The way you would go"),
+    }),
+  ),
   exclusive: true,
   needs: "exit_plan_mode",
   timeoutMs: PERSON_TIMEOUT_MS,

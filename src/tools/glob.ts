@@ -6,15 +6,17 @@ import { globMatcher, splitBase } from "./glob-pattern.ts";
 import { isMissingPath } from "./path-failure.ts";
 import { type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
 import { placeFields, placesOf, readingOf, withPlace } from "./search-place.ts";
-import { defineTool, type Tool, type ToolContext, ToolError } from "./tool.ts";
+import { defineTool, fixed, type InputOf, type Tool, type ToolContext, ToolError } from "./tool.ts";
 
 const MAX_RESULTS = 1000;
 
-const input = z.object({
-  pattern: z.string().min(1).describe('Which files to find, such as "**/*.ts" or "src/**/*.{js,css}"'),
-  ...placeFields,
-});
-type Input = z.infer<typeof input>;
+const input = fixed("glob", () =>
+  z.object({
+    pattern: z.string().min(1).describe('Which files to find, such as "**/*.ts" or "src/**/*.{js,css}"'),
+    ...placeFields(),
+  }),
+);
+type Input = InputOf<typeof input>;
 
 export const glob = globTool();
 

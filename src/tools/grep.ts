@@ -4,33 +4,35 @@ import { plural } from "../lib/text.ts";
 import description from "./grep.md";
 import { type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
 import { placeFields, placesOf, readingOf, withPlace } from "./search-place.ts";
-import { defineTool, type Tool, type ToolContext, ToolError } from "./tool.ts";
+import { defineTool, fixed, type InputOf, type Tool, type ToolContext, ToolError } from "./tool.ts";
 
 const MAX_RESULT_CHARACTERS = 256 * 1024;
 const MAX_CONTEXT_LINES = 1000;
 /** Matching across lines holds the whole file in memory. */
 const MAX_MULTILINE_BYTES = 256 * 1024 * 1024;
 
-const contextLines = z.int().min(0).max(MAX_CONTEXT_LINES).optional();
+const contextLines = () => z.int().min(0).max(MAX_CONTEXT_LINES).optional();
 
-const input = z.object({
-  pattern: z.string().min(1).describe("Regular expression"),
-  ...placeFields,
-  output_mode: z
-    .enum(["content", "files_with_matches", "count"])
-    .default("files_with_matches")
-    .describe("What comes back"),
-  glob: z.string().min(1).optional().describe('Only such paths: "*.ts", "!*.test.ts"'),
-  type: z.string().min(1).optional().describe('Only this language: "ts", "py"'),
-  "-i": z.boolean().optional().describe("Ignore case"),
-  "-n": z.boolean().optional().describe("Line numbers"),
-  "-A": contextLines.describe("Lines after"),
-  "-B": contextLines.describe("Lines before"),
-  "-C": contextLines.describe("Lines around"),
-  head_limit: z.int().min(0).optional().describe("At most so many lines of output"),
-  multiline: z.boolean().optional().describe("Match across lines; a dot matches line breaks too"),
-});
-type Input = z.infer<typeof input>;
+const input = fixed("grep", () =>
+  z.object({
+    pattern: z.string().min(1).describe("Regular expression"),
+    ...placeFields(),
+    output_mode: z
+      .enum(["content", "files_with_matches", "count"])
+      .default("files_with_matches")
+      .describe("What comes back"),
+    glob: z.string().min(1).optional().describe('Only such paths: "*.ts", "!*.test.ts"'),
+    type: z.string().min(1).optional().describe('Only this language: "ts", "py"'),
+    "-i": z.boolean().optional().describe("Ignore case"),
+    "-n": z.boolean().optional().describe("Line numbers"),
+    "-A": contextLines().describe("Lines after"),
+    "-B": contextLines().describe("Lines before"),
+    "-C": contextLines().describe("Lines around"),
+    head_limit: z.int().min(0).optional().describe("At most so many lines of output"),
+    multiline: z.boolean().optional().describe("Match across lines; a dot matches line breaks too"),
+  }),
+);
+type Input = InputOf<typeof input>;
 
 export const grep = grepTool();
 

@@ -3,7 +3,7 @@ import { plural } from "../lib/text.ts";
 import { age, cost, line, reasonOf, tasksOf } from "./agent-text.ts";
 import description from "./list-agents.md";
 import type { TaskView } from "./tasks.ts";
-import { defineTool } from "./tool.ts";
+import { defineTool, fixed } from "./tool.ts";
 
 const MAX_ROWS = 100;
 const COLUMNS = [
@@ -25,10 +25,12 @@ const COLUMNS = [
 export const listAgents = defineTool({
   name: "list_agents",
   description,
-  input: z.object({
-    scope: z.enum(["siblings", "children", "all"]).optional().describe("Whose"),
-    include_completed: z.boolean().optional().describe("Ended too"),
-  }),
+  input: fixed("list_agents", () =>
+    z.object({
+      scope: z.enum(["siblings", "children", "all"]).optional().describe("Whose"),
+      include_completed: z.boolean().optional().describe("Ended too"),
+    }),
+  ),
   readOnly: true,
   async run({ scope, include_completed = false }, context) {
     const all = tasksOf(context).list({ includeEnded: true, ...(scope !== undefined && { scope }) });

@@ -2,12 +2,12 @@ import * as z from "zod";
 import description from "./list-bash.md";
 import { listText } from "./shell/reply-text.ts";
 import { shellsOf } from "./shell/shells.ts";
-import { defineTool } from "./tool.ts";
+import { defineTool, fixed } from "./tool.ts";
 
 export const listBash = defineTool({
   name: "list_bash",
   description,
-  input: z.object({}),
+  input: fixed("list_bash", () => z.object({})),
   readOnly: true,
   async run(_, context) {
     return { content: listText(shellsOf(context).list()) };

@@ -17,7 +17,7 @@ import {
 } from "./agent-text.ts";
 import description from "./read-agent.md";
 import type { McpTaskProgress, TaskReport, TaskView } from "./tasks.ts";
-import { defineTool } from "./tool.ts";
+import { defineTool, fixed } from "./tool.ts";
 
 const DEFAULT_WAIT_SECONDS = 30;
 const MAX_WAIT_SECONDS = 600;
@@ -27,12 +27,14 @@ const MAX_ERROR_CHARACTERS = 4000;
 export const readAgent = defineTool({
   name: "read_agent",
   description,
-  input: z.object({
-    agent_id: agentId.describe("Its id"),
-    wait: z.boolean().optional().describe("Until its next answer"),
-    timeout: z.number().refine(isNatural).optional().describe(`Seconds, ${DEFAULT_WAIT_SECONDS} if omitted`),
-    since_turn: z.number().refine(isNatural).optional().describe("First turn, from 0"),
-  }),
+  input: fixed("read_agent", () =>
+    z.object({
+      agent_id: agentId().describe("Its id"),
+      wait: z.boolean().optional().describe("Until its next answer"),
+      timeout: z.number().refine(isNatural).optional().describe(`Seconds, ${DEFAULT_WAIT_SECONDS} if omitted`),
+      since_turn: z.number().refine(isNatural).optional().describe("First turn, from 0"),
+    }),
+  ),
   readOnly: true,
   timeoutMs: TIMEOUT_MS,
   async run({ agent_id, wait = false, timeout, since_turn }, context) {

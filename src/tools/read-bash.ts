@@ -2,12 +2,14 @@ import * as z from "zod";
 import description from "./read-bash.md";
 import { replyText } from "./shell/reply-text.ts";
 import { delaySeconds, shellsOf, waitTimeoutMs } from "./shell/shells.ts";
-import { defineTool } from "./tool.ts";
+import { defineTool, fixed } from "./tool.ts";
 
 export const readBash = defineTool({
   name: "read_bash",
   description,
-  input: z.object({ shellId: z.string().min(1).describe("Of a bash call"), delay: delaySeconds }),
+  input: fixed("read_bash", () =>
+    z.object({ shellId: z.string().min(1).describe("Of a bash call"), delay: delaySeconds() }),
+  ),
   timeoutMs: waitTimeoutMs,
   async run({ shellId, delay }, context) {
     const reply = await shellsOf(context).read({ shellId, waitMs: delay * 1000, signal: context.signal });

@@ -3,14 +3,16 @@ import { quoted } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import type { InboxEntry } from "./inbox.ts";
 import description from "./read-inbox.md";
-import { defineTool, ToolError } from "./tool.ts";
+import { defineTool, fixed, ToolError } from "./tool.ts";
 
 const MAX_NAMED = 10;
 
 export const readInbox = defineTool({
   name: "read_inbox",
   description,
-  input: z.object({ entry_id: z.string().max(200).describe("As the notification names it") }),
+  input: fixed("read_inbox", () =>
+    z.object({ entry_id: z.string().max(200).describe("As the notification names it") }),
+  ),
   readOnly: true,
   async run({ entry_id: id }, { inbox }) {
     const entry = inbox?.get(id.trim());

@@ -6,13 +6,13 @@ import { pathFailure } from "./path-failure.ts";
 
 const MAX_PLACES = 50;
 
-export const placeFields = {
+export const placeFields = () => ({
   path: z.string().optional().describe("Where to search; absolute, or relative to the working folder (the default)"),
   paths: z
     .union([z.string(), z.array(z.string()).max(MAX_PLACES)])
     .optional()
     .describe("One or several places to search, instead of path"),
-};
+});
 
 export function placesOf(call: { path?: string | undefined; paths?: string | string[] | undefined }): string[] {
   const places = [...new Set([call.path ?? [], call.paths ?? []].flat())];

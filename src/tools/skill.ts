@@ -3,7 +3,7 @@ import { clip, nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
 import introduction from "./skill.md";
-import { defineTool, type Tool, ToolError } from "./tool.ts";
+import { defineTool, fixed, type Tool, ToolError } from "./tool.ts";
 
 /** Where the tool gets its skills from. */
 export interface SkillSource {
@@ -29,7 +29,9 @@ export function skillTool(skills: SkillSource): Tool {
   return defineTool({
     name: "skill",
     description: describe(skills.list()),
-    input: z.object({ skill: z.string().min(1).max(MAX_NAME_CHARACTERS).describe("Name of the skill") }),
+    input: fixed("skill", () =>
+      z.object({ skill: z.string().min(1).max(MAX_NAME_CHARACTERS).describe("Name of the skill") }),
+    ),
     readOnly: true,
     async run({ skill }, { signal }) {
       const { context, invoked } = await skills.load(skill, signal).catch((error: unknown) => {

@@ -4,16 +4,18 @@ import type { StatementResult } from "./database/program.ts";
 import type { DatabaseContext } from "./database/session-database.ts";
 import description from "./sql.md";
 import storeDescription from "./sql-store.md";
-import { defineTool, ToolError, type ToolResult } from "./tool.ts";
+import { defineTool, fixed, ToolError, type ToolResult } from "./tool.ts";
 
 export const sql = defineTool({
   name: "sql",
   description,
-  input: z.object({
-    query: z.string().describe("One or more SQLite statements"),
-    description: z.string().optional().describe("What it is for, in a few words"),
-    database: z.enum(["session", "session_store"]).default("session").describe("Which database"),
-  }),
+  input: fixed("sql", () =>
+    z.object({
+      query: z.string().describe("One or more SQLite statements"),
+      description: z.string().optional().describe("What it is for, in a few words"),
+      database: z.enum(["session", "session_store"]).default("session").describe("Which database"),
+    }),
+  ),
   run: ({ query, database }, context: DatabaseContext) => execute(query, database, context),
 });
 
@@ -21,10 +23,12 @@ export const sql = defineTool({
 export const sqlStoreTool = defineTool({
   name: "sql",
   description: storeDescription,
-  input: z.object({
-    query: z.string().describe("One SELECT"),
-    database: z.literal("session_store").default("session_store"),
-  }),
+  input: fixed("sql of past sessions", () =>
+    z.object({
+      query: z.string().describe("One SELECT"),
+      database: z.literal("session_store").default("session_store"),
+    }),
+  ),
   readOnly: true,
   run: ({ query, database }, context: DatabaseContext) => execute(query, database, context),
 });

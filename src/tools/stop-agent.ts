@@ -2,12 +2,12 @@ import * as z from "zod";
 import { agentId, endSentence, idMeant, namingAgents, reasonOf, remains, tasksOf } from "./agent-text.ts";
 import { header } from "./read-agent.ts";
 import description from "./stop-agent.md";
-import { defineTool } from "./tool.ts";
+import { defineTool, fixed } from "./tool.ts";
 
 export const stopAgent = defineTool({
   name: "stop_agent",
   description,
-  input: z.object({ agent_id: agentId.describe("Its id") }),
+  input: fixed("stop_agent", () => z.object({ agent_id: agentId().describe("Its id") })),
   async run({ agent_id }, context) {
     const tasks = tasksOf(context);
     const id = idMeant(agent_id, tasks);

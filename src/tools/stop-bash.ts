@@ -2,12 +2,12 @@ import * as z from "zod";
 import { replyText } from "./shell/reply-text.ts";
 import { shellsOf } from "./shell/shells.ts";
 import description from "./stop-bash.md";
-import { defineTool } from "./tool.ts";
+import { defineTool, fixed } from "./tool.ts";
 
 export const stopBash = defineTool({
   name: "stop_bash",
   description,
-  input: z.object({ shellId: z.string().min(1).describe("Of a bash call") }),
+  input: fixed("stop_bash", () => z.object({ shellId: z.string().min(1).describe("Of a bash call") })),
   async run({ shellId }, context) {
     return { content: replyText(await shellsOf(context).stop(shellId)) };
   },

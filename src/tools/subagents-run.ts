@@ -9,14 +9,14 @@ import {
 import { openDesk } from "./subagents/desk.ts";
 import { Environments } from "./subagents/environment.ts";
 import { builtinRoles, type RoleDefinition } from "./subagents/roles.ts";
-import { concurrencyOf, displayNames, runRequest, type WorkerRequest } from "./subagents/run-request.ts";
+import { concurrencyOf, displayNames, runRequest, type WorkerRequest, workersSchema } from "./subagents/run-request.ts";
 import { type DeskedWorker, runWorkers } from "./subagents/run-workers.ts";
 import type { WorkerResult } from "./subagents/submission.ts";
 import { provision } from "./subagents/tool-groups.ts";
 import { systemPrompt, taskText } from "./subagents/worker-prompt.ts";
 import { ownTools, workerTools } from "./subagents/worker-tools.ts";
 import description from "./subagents-run.md";
-import { defineTool, type Tool, ToolError } from "./tool.ts";
+import { defineTool, fixed, type Tool, ToolError } from "./tool.ts";
 
 export interface CoordinationSettings {
   readonly roles?: readonly RoleDefinition[];
@@ -31,7 +31,8 @@ export function subagentsRunTool(settings: CoordinationSettings = {}): Tool {
   return defineTool({
     name: "subagents_run",
     description,
-    input: runRequest(roles),
+    input: fixed("subagents_run", () => runRequest(roles)),
+    shown: { agents: workersSchema(roles) },
     timeoutMs: AGENT_TIMEOUT_MS,
     access: ({ agents }) =>
       agents.map(({ role, title, task }) => ({ kind: "agent", agentName: role, intention: line(title || task) })),

@@ -1,19 +1,21 @@
 import * as z from "zod";
 import description from "./task-complete.md";
-import { defineTool } from "./tool.ts";
+import { defineTool, fixed } from "./tool.ts";
 
 const MAX_SUMMARY_CHARACTERS = 20_000;
 
 export const taskComplete = defineTool({
   name: "task_complete",
   description,
-  input: z.object({
-    summary: z
-      .string()
-      .max(MAX_SUMMARY_CHARACTERS)
-      .optional()
-      .describe("What was done and how it was checked, in a few sentences for the user"),
-  }),
+  input: fixed("task_complete", () =>
+    z.object({
+      summary: z
+        .string()
+        .max(MAX_SUMMARY_CHARACTERS)
+        .optional()
+        .describe("What was done and how it was checked, in a few sentences for the user"),
+    }),
+  ),
   readOnly: true,
   exclusive: true,
   terminal: true,

@@ -4,7 +4,7 @@ import { clip, nearest } from "../lib/text.ts";
 import { AGENT_TIMEOUT_MS, answerOf, bounded, line, namesOffered, normalised, tasksOf } from "./agent-text.ts";
 import introduction from "./task.md";
 import type { TaskRequest, TaskStart } from "./tasks.ts";
-import { defineTool, type Tool, ToolError } from "./tool.ts";
+import { defineTool, fixed, type Tool, ToolError } from "./tool.ts";
 
 /** Agents the model may choose, of the moment. `id` is a second name that is accepted (that of its file). */
 export interface AgentSource {
@@ -31,23 +31,28 @@ const MAX_LIST_CHARACTERS = 3800;
 /** Any object: said with fewer words than are derived. */
 const SCHEMA = { description: "JSON schema of its answer", properties: undefined, additionalProperties: undefined };
 
+const input = fixed("task", () =>
+  z.object({
+    description: bounded(2000).describe("Aim, in 3-5 words"),
+    prompt: bounded(MAX_PROMPT_CHARACTERS).describe("Complete instructions"),
+    agent_type: bounded(200).describe("Which agent"),
+    name: bounded(200).describe("Seed of its id"),
+    mode: z.enum(["sync", "background"]).optional().describe("How"),
+    model: bounded(200).optional().describe("Override"),
+    reasoning_effort: bounded(50).optional().describe("Override"),
+    output_schema: z.looseObject({}).meta(SCHEMA).optional(),
+    isolation: z.enum(["worktree"]).optional().describe("Own work tree"),
+  }),
+);
+
 /** Its schema names the agents of the moment, so it is made anew when they change. */
 export function taskTool(source: AgentSource): Tool {
   const shown = source.agents().slice(0, MAX_AGENTS_LISTED);
   return defineTool({
     name: "task",
     description: describe(shown, source.agents().length - shown.length),
-    input: z.object({
-      description: bounded(2000).describe("Aim, in 3-5 words"),
-      prompt: bounded(MAX_PROMPT_CHARACTERS).describe("Complete instructions"),
-      agent_type: bounded(200).meta(typeSchema(shown)),
-      name: bounded(200).describe("Seed of its id"),
-      mode: z.enum(["sync", "background"]).optional().describe("How"),
-      model: bounded(200).optional().describe("Override"),
-      reasoning_effort: bounded(50).optional().describe("Override"),
-      output_schema: z.looseObject({}).meta(SCHEMA).optional(),
-      isolation: z.enum(["worktree"]).optional().describe("Own work tree"),
-    }),
+    input,
+    ...(shown.length > 0 && { shown: { agent_type: { enum: shown.map(({ name }) => name) } } }),
     timeoutMs: AGENT_TIMEOUT_MS,
     access: ({ agent_type, description }) => ({
       kind: "agent",
@@ -100,12 +105,6 @@ function fairShare(lines: readonly string[], room: number): number {
 function clippedAtWord(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) return text;
   return clip(text, maxCharacters, "").replace(/[\s,;:.-]+\S*$/, "…");
-}
-
-/** Shown as a choice; read more kindly. */
-function typeSchema(agents: readonly AgentChoice[]): { description: string; enum?: string[] } {
-  const description = "Which agent";
-  return agents.length === 0 ? { description } : { description, enum: agents.map(({ name }) => name) };
 }
 
 function agentMeant(wanted: string, source: AgentSource): string {

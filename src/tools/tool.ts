@@ -9,6 +9,7 @@ import type { Image } from "../protocol/message.ts";
 import type { Access } from "../protocol/permission.ts";
 import type { BoardPort } from "./context-board.ts";
 import type { SessionDatabase } from "./database/session-database.ts";
+import { derivedSchemas } from "./derived-schemas.ts";
 import type { Files } from "./files.ts";
 import type { InboxReader } from "./inbox.ts";
 import type { McpTasks } from "./mcp/background.ts";
@@ -128,7 +129,9 @@ const DEFAULT_TIMEOUT_MS = 120_000;
 export function defineTool<S extends z.ZodType>(definition: {
   name: string;
   description: string;
-  input: S;
+  input: S | Fixed<S>;
+  /** What is said of single arguments beyond their schema: the choices of the moment. */
+  shown?: Readonly<Record<string, object>>;
   readOnly?: boolean;
   exclusive?: boolean;
   terminal?: boolean;
@@ -137,13 +140,14 @@ export function defineTool<S extends z.ZodType>(definition: {
   access?: (input: z.infer<S>, context: ToolContext) => Access | readonly Access[] | Promise<readonly Access[]>;
   run: (input: z.infer<S>, context: ToolContext) => Promise<ToolResult>;
 }): Tool {
-  const { name, description, input } = definition;
+  const { name, description, input, shown = {} } = definition;
+  const schema = (): S => ("build" in input ? input.build() : input);
   let parameters: object | undefined;
   return {
     name,
     description,
     get parameters() {
-      parameters ??= inputSchema(input);
+      parameters ??= withShown(("build" in input && derivedSchemas.get(input.id)) || inputSchema(schema()), shown);
       return parameters;
     },
     readOnly: definition.readOnly ?? false,
@@ -152,7 +156,7 @@ export function defineTool<S extends z.ZodType>(definition: {
     timeoutMs: definition.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     ...(definition.needs && { needs: definition.needs }),
     bind(rawArguments) {
-      const parsed = input.safeParse(rawArguments);
+      const parsed = schema().safeParse(rawArguments);
       if (!parsed.success) throw new ToolError(`Bad arguments for ${name}: ${z.prettifyError(parsed.error)}`);
       return {
         access: async (context) => [(await definition.access?.(parsed.data, context)) ?? []].flat(),
@@ -160,6 +164,34 @@ export function defineTool<S extends z.ZodType>(definition: {
       };
     },
   };
+}
+
+interface Fixed<S extends z.ZodType> {
+  readonly id: string;
+  readonly build: () => S;
+}
+export type InputOf<F> = F extends Fixed<infer S> ? z.infer<S> : never;
+
+/**
+ * For a schema whose JSON form depends on nothing but this version of troupe (what varies is `shown`). The build derives
+ * that form and keeps it by the id, which no other has; the schema itself is made when the first call is checked. So a
+ * start makes none.
+ */
+export function fixed<S extends z.ZodType>(id: string, build: () => S): Fixed<S> {
+  let made: S | undefined;
+  return {
+    id,
+    build: () => {
+      made ??= build();
+      return made;
+    },
+  };
+}
+
+function withShown(parameters: object, shown: Readonly<Record<string, object>>): object {
+  const properties: Record<string, object> = "properties" in parameters ? { ...(parameters.properties as object) } : {};
+  for (const [name, more] of Object.entries(shown)) properties[name] = { ...properties[name], ...more };
+  return Object.keys(shown).length === 0 ? parameters : { ...parameters, properties };
 }
 
 /** As the caller fills it in: defaults are not required. */

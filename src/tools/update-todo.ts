@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { DatabaseContext } from "./database/session-database.ts";
-import { defineTool, ToolError } from "./tool.ts";
+import { defineTool, fixed, ToolError } from "./tool.ts";
 import description from "./update-todo.md";
 
 const MAX_LIST_CHARACTERS = 20_000;
@@ -8,9 +8,11 @@ const MAX_LIST_CHARACTERS = 20_000;
 export const updateTodo = defineTool({
   name: "update_todo",
   description,
-  input: z.object({
-    todos: z.string().max(MAX_LIST_CHARACTERS).describe("The whole list, as markdown with check boxes"),
-  }),
+  input: fixed("update_todo", () =>
+    z.object({
+      todos: z.string().max(MAX_LIST_CHARACTERS).describe("The whole list, as markdown with check boxes"),
+    }),
+  ),
   async run({ todos }, { database, signal }: DatabaseContext) {
     const items = itemsOf(todos);
     if (items.length === 0 && todos.trim() !== "") {

@@ -5,7 +5,7 @@ import { noteSeen } from "./files.ts";
 import { MAX_IMAGE_BYTES, readImage } from "./image-file.ts";
 import { pathFailure } from "./path-failure.ts";
 import { isBinary, readHead, readLines } from "./text-file.ts";
-import { defineTool, type ToolContext, ToolError, type ToolResult } from "./tool.ts";
+import { defineTool, fixed, type InputOf, type ToolContext, ToolError, type ToolResult } from "./tool.ts";
 import description from "./view.md";
 
 const LARGE_FILE_BYTES = 10 * 1024 * 1024;
@@ -13,19 +13,21 @@ const MAX_RESULT_CHARACTERS = 256 * 1024;
 const MAX_LINE_CHARACTERS = 2000;
 const MAX_LISTED_ENTRIES = 1000;
 
-const input = z.object({
-  path: z.string().describe("File or folder to look at; absolute, or relative to the working folder"),
-  view_range: z
-    .array(z.int().min(-1))
-    .length(2)
-    .optional()
-    .describe("First and last line to show, counted from 1, as [start, end]; an end of -1 means the end of the file"),
-  forceReadLargeFiles: z
-    .boolean()
-    .optional()
-    .describe("Show the beginning of a file above 10 MiB although no view_range is given"),
-});
-type Input = z.infer<typeof input>;
+const input = fixed("view", () =>
+  z.object({
+    path: z.string().describe("File or folder to look at; absolute, or relative to the working folder"),
+    view_range: z
+      .array(z.int().min(-1))
+      .length(2)
+      .optional()
+      .describe("First and last line to show, counted from 1, as [start, end]; an end of -1 means the end of the file"),
+    forceReadLargeFiles: z
+      .boolean()
+      .optional()
+      .describe("Show the beginning of a file above 10 MiB although no view_range is given"),
+  }),
+);
+type Input = InputOf<typeof input>;
 
 export const view = defineTool({
   name: "view",

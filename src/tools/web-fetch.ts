@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { clip, sanitise } from "../lib/text.ts";
-import { defineTool, ToolError, type ToolResult } from "./tool.ts";
+import { defineTool, fixed, type InputOf, ToolError, type ToolResult } from "./tool.ts";
 import { decodeContent } from "./web/decode.ts";
 import { type Fetched, fetchPage } from "./web/fetch-page.ts";
 import { readable } from "./web/readable.ts";
@@ -14,13 +14,15 @@ const MAX_LENGTH = 20_000;
 const MAX_PAGE_BYTES = 19_000;
 const MAX_ERROR_CHARACTERS = 1000;
 
-const input = z.object({
-  url: z.string().describe("Complete http or https URL"),
-  max_length: z.int().min(1).max(MAX_LENGTH).default(DEFAULT_LENGTH).describe("Most characters to return"),
-  start_index: z.int().min(0).default(0).describe("Character to begin at"),
-  raw: z.boolean().default(false).describe("Return HTML as it is"),
-});
-type Input = z.infer<typeof input>;
+const input = fixed("web_fetch", () =>
+  z.object({
+    url: z.string().describe("Complete http or https URL"),
+    max_length: z.int().min(1).max(MAX_LENGTH).default(DEFAULT_LENGTH).describe("Most characters to return"),
+    start_index: z.int().min(0).default(0).describe("Character to begin at"),
+    raw: z.boolean().default(false).describe("Return HTML as it is"),
+  }),
+);
+type Input = InputOf<typeof input>;
 
 export const webFetch = defineTool({
   name: "web_fetch",

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { agentId, bounded, idMeant, line, namingAgents, tasksOf } from "./agent-text.ts";
 import type { MessageReceipt, Tasks } from "./tasks.ts";
-import { defineTool, ToolError } from "./tool.ts";
+import { defineTool, fixed, ToolError } from "./tool.ts";
 import description from "./write-agent.md";
 
 const MAX_MESSAGE_CHARACTERS = 50_000;
@@ -10,16 +10,18 @@ const MAX_AGENTS = 50;
 export const writeAgent = defineTool({
   name: "write_agent",
   description,
-  input: z.object({
-    message: bounded(MAX_MESSAGE_CHARACTERS).describe("Text"),
-    agent_id: agentId.optional().describe("To one"),
-    agent_ids: z
-      .array(agentId)
-      .refine(({ length }) => length <= MAX_AGENTS, { error: `at most ${MAX_AGENTS} at once` })
-      .optional()
-      .describe("To several"),
-    scope: z.enum(["siblings", "children"]).optional().describe("To all"),
-  }),
+  input: fixed("write_agent", () =>
+    z.object({
+      message: bounded(MAX_MESSAGE_CHARACTERS).describe("Text"),
+      agent_id: agentId().optional().describe("To one"),
+      agent_ids: z
+        .array(agentId())
+        .refine(({ length }) => length <= MAX_AGENTS, { error: `at most ${MAX_AGENTS} at once` })
+        .optional()
+        .describe("To several"),
+      scope: z.enum(["siblings", "children"]).optional().describe("To all"),
+    }),
+  ),
   async run({ message, ...whom }, context) {
     const tasks = tasksOf(context);
     const target = targetOf(whom, tasks);

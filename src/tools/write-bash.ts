@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { Access } from "../protocol/permission.ts";
 import { replyText } from "./shell/reply-text.ts";
 import { delaySeconds, shellsOf, waitTimeoutMs } from "./shell/shells.ts";
-import { defineTool } from "./tool.ts";
+import { defineTool, fixed } from "./tool.ts";
 import description from "./write-bash.md";
 
 const MAX_INPUT_CHARACTERS = 100_000;
@@ -10,11 +10,13 @@ const MAX_INPUT_CHARACTERS = 100_000;
 export const writeBash = defineTool({
   name: "write_bash",
   description,
-  input: z.object({
-    shellId: z.string().min(1).describe("Of a bash call"),
-    input: z.string().min(1).max(MAX_INPUT_CHARACTERS).describe("Text and keys"),
-    delay: delaySeconds,
-  }),
+  input: fixed("write_bash", () =>
+    z.object({
+      shellId: z.string().min(1).describe("Of a bash call"),
+      input: z.string().min(1).max(MAX_INPUT_CHARACTERS).describe("Text and keys"),
+      delay: delaySeconds(),
+    }),
+  ),
   timeoutMs: waitTimeoutMs,
   // What is typed into a running shell runs there: it is judged like a command.
   access({ input: command, shellId }, { shells, cwd, toolCallId }) {

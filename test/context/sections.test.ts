@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { assemblePrompt, SystemMessageConfig, sectionIds } from "../../src/context/sections.ts";
+import { assemblePrompt, sectionIds } from "../../src/context/sections.ts";
+import { SystemMessageConfig } from "../../src/context/system-message.ts";
 import { type PromptRequest, promptParts, systemPrompt } from "../../src/context/system-prompt.ts";
 import { builtinTools } from "../../src/tools/builtin.ts";
 

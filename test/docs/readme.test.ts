@@ -7,7 +7,7 @@ import { isObject, parseJson } from "../../src/lib/json.ts";
 import { parseFauxScript } from "../../src/model/faux/faux-script.ts";
 import { providerList } from "../../src/model/providers/list.ts";
 import { parseProvidersFile } from "../../src/model/settings-file.ts";
-import { isKnownType } from "../../src/protocol/event.ts";
+import { isKnownType } from "../../src/protocol/event-kind.ts";
 import { methods } from "../../src/server/methods/list.ts";
 import { decodeLine } from "../../src/store/line.ts";
 import {

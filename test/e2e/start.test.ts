@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { createRuntime } from "../../src/runtime/runtime.ts";
 import { modelServer, says } from "../../src/testing/index.ts";
 import { troupe } from "../support/troupe.ts";
 
@@ -14,6 +15,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 /** What a prompt that is answered at once has no use for. Whatever is added here stays out of every start. */
 const NOT_AT_THE_START = [
+  "zod",
   "yaml",
   "unbash",
   "diff",
@@ -48,6 +50,22 @@ it("a prompt runs only the modules it uses", async () => {
   const modules = modulesRun(join(root, "coverage"));
   expect(modules).toContain("src/cli/prompt-mode.ts");
   expect(modules.filter((name) => NOT_AT_THE_START.some((rule) => fits(name, rule)))).toEqual([]);
+});
+
+it("what the build derived is what the sources say", async () => {
+  await using server = await modelServer({ steps: [says("built"), says("sources")] });
+  const environment = { TROUPE_BASE_URL: server.baseUrl, TROUPE_MODEL: "any" };
+  const home = join(root, "home");
+  await troupe(["-s", "-p", "hello"], { cwd: root, home, environment });
+  const runtime = createRuntime({ environment, home });
+  const session = await runtime.createSession({ cwd: root });
+  await session.sendAndWait({ prompt: "hello" });
+  await session.close();
+  await runtime.close();
+  const [built = [], sources = []] = server.requests.flatMap(({ request }) => (request ? [request.tools] : []));
+  expect(built.length).toBeGreaterThan(20);
+  const names = new Set(built.map(({ name }) => name));
+  expect(built).toEqual(sources.filter(({ name }) => names.has(name)));
 });
 
 function fits(name: string, rule: string | RegExp): boolean {

@@ -4,10 +4,10 @@
  */
 import type { Stamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
+import { isAddress } from "../is-address.ts";
 import type { RequestOrigin } from "../provider.ts";
 import type { ProviderSettings, Settings } from "../settings.ts";
 import { CUSTOM_PROVIDER, type Environment } from "../settings-environment.ts";
-import { isAddress } from "../settings-file.ts";
 import type { ModelFetch } from "../wire/place.ts";
 import { getJson } from "./get-json.ts";
 import { defaultOf, type GithubModel, knownModel, readModels } from "./models.ts";

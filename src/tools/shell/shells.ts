@@ -153,5 +153,5 @@ export function partialResult(context: ShellToolContext, text: string): void {
 }
 
 const MAX_DELAY_SECONDS = 300;
-export const delaySeconds = z.number().min(0).max(MAX_DELAY_SECONDS).default(1).describe("Seconds to wait");
+export const delaySeconds = () => z.number().min(0).max(MAX_DELAY_SECONDS).default(1).describe("Seconds to wait");
 export const waitTimeoutMs = (MAX_DELAY_SECONDS + 10) * 1000;

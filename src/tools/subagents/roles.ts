@@ -34,11 +34,12 @@ const MAX_CONFIGURED_ROLES = 20;
 const MAX_PROMPT_CHARACTERS = 4000;
 const ROLE_ID = /^[a-z][a-z0-9_]{0,39}$/;
 
-const RoleSettings = z.object({
-  label: z.string().trim().min(1).max(60).optional(),
-  prompt: z.string().trim().min(1).max(MAX_PROMPT_CHARACTERS),
-  groups: z.array(z.string().max(40)).max(20).optional(),
-});
+const roleSettings = () =>
+  z.object({
+    label: z.string().trim().min(1).max(60).optional(),
+    prompt: z.string().trim().min(1).max(MAX_PROMPT_CHARACTERS),
+    groups: z.array(z.string().max(40)).max(20).optional(),
+  });
 
 /**
  * The built-in roles and those of the settings, `{"<id>": {label?, prompt, groups?}}`. One with the id of a built-in role
@@ -50,9 +51,10 @@ export function rolesFrom(settings: unknown): { roles: readonly RoleDefinition[]
   const roles = new Map(builtinRoles.map((role) => [role.id, role]));
   const problems: string[] = [];
   const entries = Object.entries(settings);
+  const schema = roleSettings();
   if (entries.length > MAX_CONFIGURED_ROLES) problems.push(`only the first ${MAX_CONFIGURED_ROLES} roles are used`);
   for (const [id, value] of entries.slice(0, MAX_CONFIGURED_ROLES)) {
-    const parsed = RoleSettings.safeParse(value);
+    const parsed = schema.safeParse(value);
     if (!ROLE_ID.test(id) || UNSAFE_KEYS.has(id)) problems.push(`role ${JSON.stringify(id)}: not a valid id`);
     else if (!parsed.success) problems.push(`role ${id}: ${z.prettifyError(parsed.error)}`);
     else roles.set(id, roleOf(id, parsed.data));
@@ -62,7 +64,7 @@ export function rolesFrom(settings: unknown): { roles: readonly RoleDefinition[]
 
 const UNSAFE_KEYS: ReadonlySet<string> = new Set(["constructor", "prototype"]);
 
-function roleOf(id: string, { label, prompt, groups }: z.infer<typeof RoleSettings>): RoleDefinition {
+function roleOf(id: string, { label, prompt, groups }: z.infer<ReturnType<typeof roleSettings>>): RoleDefinition {
   const words = id.split("_").map((word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`);
   return { id, label: label ?? words.join(" "), prompt, groups: groups ?? ["environment", "workspace"] };
 }

@@ -6,22 +6,23 @@ import { GROUP_NAMES } from "./tool-groups.ts";
 const MAX_TASK_CHARACTERS = 20_000;
 const WORKER_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
-const Worker = z.object({
-  id: z.string().regex(WORKER_ID, { error: "must be 1 to 64 letters, digits, dots, hyphens or underscores" }),
-  role: z.string(),
-  task: z.string().trim().min(1).max(MAX_TASK_CHARACTERS),
-  title: z.string().max(80).optional(),
-  successCriteria: z.array(z.string().min(1).max(1000)).max(20).optional(),
-  allowedToolGroups: z.array(z.string().max(100)).max(20).optional(),
-});
+const worker = () =>
+  z.object({
+    id: z.string().regex(WORKER_ID, { error: "must be 1 to 64 letters, digits, dots, hyphens or underscores" }),
+    role: z.string(),
+    task: z.string().trim().min(1).max(MAX_TASK_CHARACTERS),
+    title: z.string().max(80).optional(),
+    successCriteria: z.array(z.string().min(1).max(1000)).max(20).optional(),
+    allowedToolGroups: z.array(z.string().max(100)).max(20).optional(),
+  });
 
-export type WorkerRequest = Readonly<z.infer<typeof Worker>>;
+export type WorkerRequest = Readonly<z.infer<ReturnType<typeof worker>>>;
 
 /** Everything is checked here, before any worker starts: a call is right as a whole or not at all. */
 export function runRequest(roles: readonly RoleDefinition[]) {
   return z
     .strictObject({
-      agents: z.array(Worker).describe(`1 to ${MAX_WORKERS} workers`).meta(workersSchema(roles)),
+      agents: z.array(worker()).describe(`1 to ${MAX_WORKERS} workers`),
       mode: z.enum(["parallel"]).optional().describe("The only one"),
       maxConcurrency: z
         .number()
@@ -68,7 +69,7 @@ export function displayNames(agents: readonly WorkerRequest[], roles: readonly R
 }
 
 /** Said by hand: the derived one would spell out every bound. */
-function workersSchema(roles: readonly RoleDefinition[]): Record<string, unknown> {
+export function workersSchema(roles: readonly RoleDefinition[]): Record<string, unknown> {
   const text = { type: "string" };
   return {
     minItems: 1,
