@@ -29,8 +29,11 @@ export function childEnvironment(
 
 /** True for names that usually hold something a child must not have. */
 export function looksSecret(name: string): boolean {
-  return SECRET_WORD.test(name) || SECRET_ENDING.test(name);
+  return !FOLDERS.has(name) && (SECRET_WORD.test(name) || SECRET_ENDING.test(name));
 }
+
+/** Where a shell is and was: no passwords, whatever they end in. */
+const FOLDERS: ReadonlySet<string> = new Set(["PWD", "OLDPWD"]);
 
 /** A value that begins like this is an exported shell function: code, not data. */
 function isUsable(value: string | undefined): value is string {
