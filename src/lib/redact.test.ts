@@ -91,7 +91,9 @@ describe("a known value", () => {
 describe("secretValuesOf", () => {
   it("takes no folder for a password, whatever its variable ends in", () => {
     const folder = "/tmp/a-folder-with-a-long-name-1a2B3c";
-    expect(secretValuesOf({ PWD: folder, OLDPWD: folder, DB_PWD: folder })).toEqual([{ name: "DB_PWD", value: folder }]);
+    expect(secretValuesOf({ PWD: folder, OLDPWD: folder, DB_PWD: folder })).toEqual([
+      { name: "DB_PWD", value: folder },
+    ]);
   });
 
   it("E01: takes values by name, by list, and passwords out of URLs", () => {

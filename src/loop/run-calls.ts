@@ -98,12 +98,16 @@ async function settle(job: { call: ToolCall; bound: Attempt<Bound>; turnId: stri
   const base = { toolCallId: call.toolCallId, turnId };
   if (!outcome.ok) {
     const error = explain(outcome.error, call.name, run);
-    await run.emit("tool.execution_complete", { ...base, success: false, error });
+    const telemetry = outcome.error instanceof ToolError ? outcome.error.telemetry : undefined;
+    const told = telemetry && { toolTelemetry: telemetry };
+    await run.emit("tool.execution_complete", { ...base, success: false, error, ...told });
     return { endsTurn: error.code === "rejected", messages: [] };
   }
   const { result, value, tool } = outcome.value;
-  const { taskComplete, skillInvoked, messages = [] } = value;
-  const ended = run.emit("tool.execution_complete", { ...base, success: true, result });
+  const { taskComplete, skillInvoked, telemetry, toolReferences, messages = [] } = value;
+  const told = telemetry && { toolTelemetry: telemetry };
+  const ended = run.emit("tool.execution_complete", { ...base, success: true, result, ...told });
+  if (toolReferences) run.showTools?.(toolReferences);
   if (skillInvoked) void run.emit("skill.invoked", skillInvoked);
   if (taskComplete) await run.emit("session.task_complete", { ...taskComplete, success: true });
   // The end of the turn is a barrier right behind this one; waiting there shares the sync.
@@ -133,6 +137,7 @@ async function guarded(job: { call: ToolCall; bound: Attempt<Bound>; run: Run })
   }
   const changed = before.arguments !== undefined;
   const call = changed ? { ...job.call, arguments: before.arguments } : job.call;
+  if (changed) void run.emit("troupe.call_changed", { toolCallId: call.toolCallId, arguments: call.arguments });
   const outcome = await attemptAsync(async () =>
     executeAndKeep(call, changed ? rebind(call, run) : required(bound), run, before),
   );
@@ -237,11 +242,12 @@ function whenAborted(signal: AbortSignal): Promise<never> {
 type CompleteData = EventData<"tool.execution_complete">;
 
 async function keep(result: ToolResult, toolName: string, run: Run): Promise<NonNullable<CompleteData["result"]>> {
-  const images = result.images?.length ? await run.keepImages(result.images) : undefined;
+  const { images = [], resources = [] } = result;
+  const binaries = images.length + resources.length > 0 ? await run.keepBinaries({ images, resources }) : undefined;
   return {
     content: await run.bound(result.content, toolName),
     ...(result.detailedContent !== undefined && { detailedContent: result.detailedContent }),
-    ...(images && { binaryResultsForLlm: images }),
+    ...(binaries && { binaryResultsForLlm: binaries }),
   };
 }
 

@@ -16,6 +16,8 @@ export interface Run {
   readonly tools: readonly Tool[];
   /** Tools that are not shown to the model and can be called all the same. */
   findTool?(name: string): Tool | undefined;
+  /** Shows the model tools that it was not shown so far. */
+  showTools?(names: readonly string[]): void;
   readonly cwd: string;
   readonly roots: readonly string[];
   readonly signal: AbortSignal;
@@ -46,7 +48,7 @@ export interface Run {
   spent(call: ModelCall): Promise<void>;
   /** Too large for the model: keeps the whole and returns what the model gets instead. */
   bound(content: string, toolName: string): Promise<string>;
-  keepImages(images: readonly Image[]): Promise<BinaryReference[]>;
+  keepBinaries(what: { images: readonly Image[]; resources: readonly Image[] }): Promise<BinaryReference[]>;
 }
 
 interface Inbox {

@@ -238,6 +238,8 @@ export const eventDefinitions = [
           })
           .exactOptional(),
         error: z.object({ message: text, code: text.exactOptional() }).exactOptional(),
+        toolTelemetry: z.record(text, JsonValue).exactOptional(),
+        isUserRequested: z.boolean().exactOptional(),
         turnId: text.exactOptional(),
         model: text.exactOptional(),
       }),

@@ -1,6 +1,6 @@
 /** Events that the wire does not know: ours alone, with the prefix `troupe.`. */
 import * as z from "zod";
-import { Attachment, barrier, count, ephemeral, event, Tokens, text } from "./define-event.ts";
+import { Attachment, barrier, count, ephemeral, event, JsonValue, Tokens, text } from "./define-event.ts";
 
 export const ownEvents = [
   /** What one model call used and cost; kept, so that totals survive a kill. `costUsd` null = price unknown. */
@@ -31,6 +31,8 @@ export const ownEvents = [
       }),
     barrier,
   ),
+  /** A hook changed what a call asks for, before it ran: the model sees the call as it was run. */
+  event("troupe.call_changed", () => z.object({ toolCallId: text, arguments: JsonValue })),
   /** A model call failed and is tried again after a wait, for those who watch. */
   event(
     "troupe.retry",

@@ -114,6 +114,9 @@ export class Conversation {
         if (message.content !== "" || message.calls.length > 0) this.#push(message);
         break;
       }
+      case "troupe.call_changed":
+        this.#changeCall(event.data);
+        break;
       case "tool.execution_start": {
         const open = this.#open.get(event.data.toolCallId);
         if (open) open.started = true;
@@ -123,7 +126,7 @@ export class Conversation {
         const { toolCallId, success, result, error } = event.data;
         if (!this.#open.delete(toolCallId)) break; // answered already: the first answer stands
         const content = result?.content ?? error?.message ?? "";
-        const assets = result?.binaryResultsForLlm ?? [];
+        const assets = result?.binaryResultsForLlm?.filter(({ type }) => type === "image") ?? [];
         this.#answer({ role: "tool", toolCallId, content, isError: !success }, assets);
         break;
       }
@@ -163,6 +166,20 @@ export class Conversation {
     while (this.#entries[place]?.message.role === "tool") place++;
     if (place < this.#entries.length) this.#version++;
     this.#entries.splice(place, 0, { message, assets });
+  }
+
+  /** The call as it was run: its answer is an answer to that. */
+  #changeCall({ toolCallId, arguments: given }: EventData<"troupe.call_changed">): void {
+    const asks = ({ message }: Entry): boolean =>
+      message.role === "assistant" && message.calls.some((call) => call.toolCallId === toolCallId);
+    const place = this.#entries.findLastIndex(asks);
+    const entry = this.#entries[place];
+    if (entry?.message.role !== "assistant") return;
+    const calls = entry.message.calls.map((call) =>
+      call.toolCallId === toolCallId ? { ...call, arguments: given } : call,
+    );
+    this.#entries[place] = { ...entry, message: { ...entry.message, calls } };
+    this.#version++;
   }
 
   #push(message: Message, assets: Entry["assets"] = []): void {

@@ -4,6 +4,7 @@ import type { Json } from "../lib/json.ts";
 import { clip } from "../lib/text.ts";
 import { INTERRUPTED } from "../loop/run-calls.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import type { Image } from "../protocol/message.ts";
 import { type Tool, ToolError, type ToolErrorCode, type ToolResult } from "../tools/tool.ts";
 
 export interface ExternalToolDefinition {
@@ -101,6 +102,8 @@ const Result = z.object({
   textResultForLlm: z.string(),
   resultType: z.enum(["success", "failure", "rejected", "denied", "timeout"]).default("success"),
   sessionLog: z.string().optional(),
+  toolTelemetry: z.record(z.string(), z.json()).optional(),
+  toolReferences: z.array(z.string()).optional(),
   binaryResultsForLlm: z
     .array(
       z.object({
@@ -124,14 +127,25 @@ function resultOf(call: { name: string; args: Json }, answer: { result?: Json; e
   if (typeof answer.result === "string") return { content: answer.result };
   const parsed = Result.safeParse(answer.result);
   if (!parsed.success) return { content: answer.result === undefined ? "" : JSON.stringify(answer.result) };
-  const { textResultForLlm: content, resultType, sessionLog, binaryResultsForLlm = [] } = parsed.data;
-  if (resultType !== "success") throw new ToolError(content, { code: resultType satisfies ToolErrorCode });
-  const images = binaryResultsForLlm
-    .filter(({ type }) => type === "image")
-    .map(({ data, mimeType, description }) => ({ data, mimeType, ...(description !== undefined && { description }) }));
+  const { textResultForLlm: content, resultType, sessionLog, toolTelemetry: telemetry, toolReferences } = parsed.data;
+  if (resultType !== "success") {
+    throw new ToolError(content, { code: resultType satisfies ToolErrorCode, ...(telemetry && { telemetry }) });
+  }
+  const binaries = (wanted: "image" | "resource"): Image[] =>
+    (parsed.data.binaryResultsForLlm ?? [])
+      .filter(({ type }) => type === wanted)
+      .map(({ data, mimeType, description }) => ({
+        data,
+        mimeType,
+        ...(description !== undefined && { description }),
+      }));
+  const [images, resources] = [binaries("image"), binaries("resource")];
   return {
     content,
     ...(sessionLog !== undefined && { detailedContent: sessionLog }),
     ...(images.length > 0 && { images }),
+    ...(resources.length > 0 && { resources }),
+    ...(telemetry && { telemetry }),
+    ...(toolReferences && { toolReferences }),
   };
 }

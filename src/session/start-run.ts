@@ -145,6 +145,9 @@ export function startRun(parts: RunParts): Run {
     },
     // A run that is limited to some tools has those and no others.
     ...(offer.find && !parts.toolLimits && { findTool: (name) => offer.find?.(name) }),
+    showTools: (names) => {
+      for (const name of names.slice(0, MAX_SHOWN)) offer.find?.(name);
+    },
     cwd: parts.cwd,
     roots: parts.roots,
     signal: parts.signal,
@@ -189,9 +192,12 @@ export function startRun(parts: RunParts): Run {
       // What goes to a file passes no event, so secrets are taken out here.
       return boundOutput({ content: parts.redactor?.text(content) ?? content, toolName, maxBytes, log });
     },
-    keepImages: (images) => keepImages(images, log),
+    keepBinaries: ({ images, resources }) => keepBinaries(images, resources, log),
   };
 }
+
+/** A search that finds more has found too much. */
+const MAX_SHOWN = 100;
 
 /** What all requests of a run have in common. */
 function requestOf(parts: RunParts, origin: RequestOrigin): Run["request"] {
@@ -261,13 +267,18 @@ function answerable(tools: readonly Tool[], broker: Broker): readonly Tool[] {
   return cannot ? tools.filter(({ needs }) => !needs || broker.canAnswer(needs)) : tools;
 }
 
-async function keepImages(images: readonly Image[], log: SessionLog): Promise<BinaryReference[]> {
+async function keepBinaries(
+  images: readonly Image[],
+  resources: readonly Image[],
+  log: SessionLog,
+): Promise<BinaryReference[]> {
   const kept: BinaryReference[] = [];
-  for (const { data, mimeType, description } of images) {
+  for (const binary of [...images, ...resources]) {
+    const { data, mimeType, description } = binary;
     const bytes = Buffer.from(data, "base64");
     const { assetId } = await log.writeAsset(bytes, mimeType.split("/")[1] ?? "bin");
     kept.push({
-      type: "image",
+      type: resources.includes(binary) ? "resource" : "image",
       assetId,
       byteLength: bytes.length,
       mimeType,

@@ -26,6 +26,12 @@ export interface ToolResult {
   /** What a person sees instead, where that differs (a diff). */
   readonly detailedContent?: string;
   readonly images?: readonly Image[];
+  /** Kept beside the log for whoever reads it; no model is shown them. */
+  readonly resources?: readonly Image[];
+  /** For whoever counts; no model is shown it. */
+  readonly telemetry?: Readonly<Record<string, Json>>;
+  /** Tools that the model is shown from now on. */
+  readonly toolReferences?: readonly string[];
   /** Said to the model in the user's role, once all results of the reply are in. */
   readonly messages?: readonly { readonly content: string; readonly source: string }[];
   /** Set by the tool that brought a skill into the conversation. */
@@ -75,10 +81,15 @@ export type ToolErrorCode = "failure" | "denied" | "rejected" | "timeout" | "int
 export class ToolError extends Error {
   override readonly name = "ToolError";
   readonly code: ToolErrorCode;
+  readonly telemetry: ToolResult["telemetry"];
 
-  constructor(message: string, options: { code?: ToolErrorCode; cause?: unknown } = {}) {
+  constructor(
+    message: string,
+    options: { code?: ToolErrorCode; cause?: unknown; telemetry?: ToolResult["telemetry"] } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = options.code ?? "failure";
+    this.telemetry = options.telemetry;
   }
 }
 

@@ -82,6 +82,11 @@ describe("LOOP-21: hooks around a call", () => {
     }));
     await staged.session.sendAndWait({ prompt: "go" });
     expect(shown(staged, 1, 2)).toBe("changed\n\nby the way");
+    // The answer is one to the call as it was run, and so is the call that the model sees.
+    expect(staged.model.requests[1]?.messages[1]).toMatchObject({ calls: [{ arguments: { text: "changed" } }] });
+    expect(dataOf(staged.session.events, "assistant.message")[0]?.toolRequests).toMatchObject([
+      { arguments: { text: "hi" } },
+    ]);
   });
 
   it("changed arguments that do not fit are an error of the call", async () => {

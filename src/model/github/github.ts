@@ -104,7 +104,7 @@ export class Github {
     const base = this.#githubUrl;
     if (base === undefined) throw new TroupeError("configuration", "COPILOT_DEBUG_GITHUB_API_URL is not set.");
     return this.#kept(this.#users, token, async () => {
-      const user = readUser(await getJson(`${base}/copilot_internal/user`, { token, headers: this.#headers() }));
+      const user = readUser(await getJson(`${base}/copilot_internal/user`, { token, headers: this.#introduction() }));
       if (!user) throw new TroupeError("configuration", "GitHub's answer does not describe a user.");
       return user;
     });
@@ -119,7 +119,7 @@ export class Github {
     if (carrying.afresh) this.#models.delete(key);
     return this.#kept(this.#models, key, async () => {
       const { fetch, origin } = carrying;
-      const answer = await getJson(`${base}/models`, { token, headers: this.#headers(), fetch, origin });
+      const answer = await getJson(`${base}/models`, { token, headers: this.#introduction(), fetch, origin });
       const models = readModels(answer);
       if (!models) throw new TroupeError("configuration", `The answer of ${base}/models is not a list of models.`);
       return models;
@@ -148,11 +148,11 @@ export class Github {
 
   /** Sent with everything; the token is added where it belongs. */
   #headers(): Record<string, string> {
-    return {
-      "user-agent": `${this.#options.userAgent} (Copilot API)`,
-      "copilot-integration-id": "troupe",
-      "x-github-api-version": "2025-05-01",
-    };
+    return { "copilot-integration-id": "troupe", "x-github-api-version": "2025-05-01" };
+  }
+
+  #introduction(): Record<string, string> {
+    return { "user-agent": this.#options.userAgent, ...this.#headers() };
   }
 
   async #apiOf(token: string): Promise<string> {
