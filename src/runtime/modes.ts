@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { SessionMode } from "../commands/command.ts";
-import { fleetPrompt } from "../commands/fleet.ts";
 import type { Policy } from "../permissions/policy.ts";
 import type { CheckResult } from "../session/autopilot.ts";
 import { afterPlan, modeSection, planPolicy } from "../session/modes.ts";
@@ -28,10 +27,11 @@ export function modeParts(what: { files: string; policy: Policy; listener: LateS
       content: () => readFile(planFile, "utf8").catch(() => ""),
       async approved(action) {
         const { mode, startsFleet } = afterPlan(action);
-        await listener.session?.modes.set(mode);
-        if (!startsFleet) return;
-        const { prompt, displayPrompt } = fleetPrompt("");
-        await listener.session?.send({ prompt, displayPrompt });
+        const { session } = listener;
+        await session?.modes.set(mode);
+        if (!session || !startsFleet) return;
+        const { fleetMessage } = await import("./submit.ts");
+        await session.send(await fleetMessage(session, ""));
       },
     },
     onMode(mode) {

@@ -149,4 +149,30 @@ describe("golden: /plan", () => {
       );
     });
   });
+
+  it("ORC-70 a fleet that a plan began is held to its todos like any other: it does not end while one is ready", async () => {
+    const sql = (query: string) => calls(["sql", { query, description: "todos" }]);
+    const steps = [
+      calls(["exit_plan_mode", { summary: "make two files", showFleet: true }]),
+      says("On it."),
+      sql("INSERT INTO todos (id, title) VALUES ('a', 'A'), ('b', 'B')"),
+      says("I think that is all."),
+      sql("UPDATE todos SET status = 'done'"),
+      completes,
+    ];
+    await onStage(steps, {}, async ({ session }) => {
+      session.attach({
+        kinds: ["exit_plan_mode"],
+        handle: async () => ({ approved: true, selectedAction: "autopilot_fleet" }),
+      });
+      expect(await submit(session, "/plan make two files")).toMatchObject({ verdict: { kind: "complete" } });
+      const told = dataOf(session.events, "user.message");
+      expect(told.map(({ content, source }) => source ?? content)).toEqual([
+        "make two files",
+        "Fleet deployed",
+        "gate-fleet",
+      ]);
+      expect(told.at(-1)?.content).toMatch(/2 todos are ready and not done: a, b\./);
+    });
+  });
 });
