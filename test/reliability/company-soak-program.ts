@@ -1,6 +1,6 @@
 /**
  * A process to be killed again and again: a session whose main agent starts, reads, writes to and stops agents at
- * random, under turn ends and new messages. `company-soak-program.mjs <root> <seed> <tasks wanted> live|rest`; with
+ * random, under turn ends, new messages and compactions. `company-soak-program.mjs <root> <seed> <tasks wanted> live|rest`; with
  * `rest` everyone comes to rest and hears what is due, and the process ends by itself; with `live` it never does.
  */
 import { existsSync, writeSync } from "node:fs";
@@ -14,6 +14,8 @@ import { openCompany } from "./company-stage.ts";
 const [, , root = "", seedText = "1", wantedText = "60", mode = "live"] = process.argv;
 const wanted = Number(wantedText);
 const random = mulberry(Number(seedText));
+const LONG = "a long piece of work";
+const SUMMARY = "<overview>\nAgents were directed.\n</overview>\n<checkpoint_title>\nDirecting\n</checkpoint_title>";
 let callCount = 0;
 let isResting = false;
 
@@ -24,6 +26,7 @@ const session = await openCompany({
   agents: ["chief", "worker", "helper"],
   tools: [],
   limits: { maxConcurrency: 12 },
+  contextWindow: 3_000,
 });
 const registry = session.tasks;
 if (!registry) throw new Error("a company has tasks");
@@ -46,15 +49,20 @@ function made(): number {
 }
 
 function play(request: ModelRequest): Moves | Promise<Moves> {
+  const last = request.messages.at(-1)?.content ?? "";
+  if (last.startsWith("Stop working now and write a summary")) return stalls(pause(random() * 20), says(SUMMARY));
   const isAgent = !request.system.includes("director");
+  // Somebody is at work whenever the process is killed.
+  if (isAgent && mode === "live" && last === LONG) return stalls(pause(60_000), says("long done"));
   const dice = random();
   const isDone = request.messages.filter(({ role }) => role === "assistant").length > 2;
+  if (!isAgent && mode === "live" && callCount === 0) return calls(task("worker", "background", LONG));
   if (!isAgent) return dice < 0.35 || isResting ? says("so far") : calls(...direct());
   const life = pause(random() * 40);
   if (dice < 0.08) return fails(400);
   if (dice < 0.14) return says("");
   if (dice < 0.3 && !isDone && made() < wanted) return stalls(life, calls(task("helper", "sync")));
-  return stalls(life, says(`done ${Math.floor(random() * 1000)}`));
+  return stalls(life, says(`done ${"and looked at one more file ".repeat(Math.floor(random() * 60))}`));
 }
 
 function direct(): WantedCall[] {
@@ -69,8 +77,8 @@ function direct(): WantedCall[] {
   return [["stop_agent", { agent_id: id }, call("stop")]];
 }
 
-function task(agentType: string, how: "sync" | "background"): WantedCall {
-  const args = { description: "work", prompt: "work", agent_type: agentType, name: agentType, mode: how };
+function task(agentType: string, how: "sync" | "background", prompt = "work"): WantedCall {
+  const args = { description: "work", prompt, agent_type: agentType, name: agentType, mode: how };
   return ["task", args, call("task")];
 }
 
@@ -79,7 +87,7 @@ function call(name: string): string {
 }
 
 function someone(): string {
-  const all = registry?.list() ?? [];
+  const all = (registry?.list() ?? []).filter(({ agentType }) => agentType !== "worker");
   return all[Math.floor(random() * all.length)]?.id ?? "nobody";
 }
 

@@ -10,6 +10,7 @@ import type { Provider } from "../../src/model/provider.ts";
 import { memoryGrants } from "../../src/permissions/grants.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { policyOf } from "../../src/runtime/policy.ts";
+import { Compactions } from "../../src/session/compaction.ts";
 import type { CompanyOptions } from "../../src/session/company.ts";
 import { Session, type SessionOptions } from "../../src/session/session.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
@@ -33,17 +34,22 @@ export interface CompanyStage {
   /** What happens before an event is stored. */
   readonly beforeStoring?: (event: SessionEvent) => Promise<void>;
   readonly more?: Partial<SessionOptions>;
+  /** Of the model, in tokens: conversations that outgrow it are summarised. */
+  readonly contextWindow?: number;
 }
 
 export const companyStore = (root: string) => jsonlStore({ root, disk: nodeDisk, stamp: systemStamp });
 
 export async function openCompany(stage: CompanyStage): Promise<Session> {
-  const { root, mode, provider, limits, more } = stage;
+  const { root, mode, provider, limits, more, contextWindow } = stage;
   const agents = stage.agents.map(definition);
   const source = { agents: () => agents };
   const tools = [...stage.tools, taskTool(source), readAgent, writeAgent, listAgents, stopAgent];
   const names = tools.map(({ name }) => name);
-  const model = { provider, providerId: "faux", model: "faux", costOf: () => 0 };
+  const model = {
+    ...{ provider, providerId: "faux", model: "faux", costOf: () => 0 },
+    ...(contextWindow !== undefined && { contextWindow }),
+  };
   const place = {
     model,
     cwd: root,
@@ -77,6 +83,7 @@ export async function openCompany(stage: CompanyStage): Promise<Session> {
     context: { cwd: root },
     grants: memoryGrants(),
     company,
+    ...(contextWindow !== undefined && { compactions: new Compactions({ events: log.events }) }),
     ...more,
   };
   return mode === "create" ? Session.create(options) : Session.resume(options);
