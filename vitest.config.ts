@@ -12,6 +12,8 @@ export default defineConfig({
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    // What is waited for comes at once on an idle machine; on a busy one a second is nothing.
+    expect: { poll: { timeout: 10_000 } },
     // Every core: most tests wait for processes, disks and sockets rather than compute.
     maxWorkers: "100%",
     // Kill loops and races on a busy machine get a second look there; what fails twice has failed.

@@ -107,6 +107,7 @@ function subagents(list: z.ZodArray<z.ZodString>) {
         turns: z.number().int().min(1).max(1000).exactOptional(),
         outputTokens: z.number().int().min(1).exactOptional(),
         seconds: z.number().positive().max(86_400).exactOptional(),
+        requestSeconds: z.number().positive().max(3600).exactOptional(),
       })
       .exactOptional(),
   });

@@ -30,10 +30,18 @@ export class LiveAgents {
     this.#workspace = workspace;
     this.#hasInbox = events.some(({ type }) => type === "troupe.inbox_entry");
     this.#listener = listener;
-    const { roles: given, workers: { seconds, ...limits } = {} } = workspace.settings.effective.subagents ?? {};
+    const { roles: given, workers = {} } = workspace.settings.effective.subagents ?? {};
+    const { seconds, requestSeconds, ...limits } = workers;
     const { roles, problems } = rolesFrom(given);
     for (const problem of problems) listener.notice(`Settings, subagents.roles: ${problem}.`);
-    this.#workers = { roles, limits: { ...limits, ...(seconds !== undefined && { durationMs: seconds * 1000 }) } };
+    this.#workers = {
+      roles,
+      limits: {
+        ...limits,
+        ...(seconds !== undefined && { durationMs: seconds * 1000 }),
+        ...(requestSeconds !== undefined && { requestMs: requestSeconds * 1000 }),
+      },
+    };
     this.#agents = workspace.agents.agents;
     this.#tools = this.#toolsFor(this.#agents);
   }

@@ -5,6 +5,7 @@
 import type { AgentDefinition } from "../agents/agent.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { LimitReached } from "../loop/run.ts";
+import { patientProvider } from "../model/patient-provider.ts";
 import type { Emit } from "../protocol/event.ts";
 import type { TurnEnd } from "../tasks/ports.ts";
 import type { Registry } from "../tasks/registry.ts";
@@ -146,7 +147,8 @@ function errandOf(parts: CoordinationParts, worker: WorkerSpec, state: WorkerSta
         outfit: async () => {
           const outfit = await parts.options.outfit(task, definitionOf(worker));
           const tools = worker.provide(parts.tools()).map((tool) => heeded(tool, state));
-          return { ...outfit, offer: { system: worker.systemPrompt, tools } };
+          const provider = patientProvider(outfit.model.provider, worker.limits.requestMs);
+          return { ...outfit, model: { ...outfit.model, provider }, offer: { system: worker.systemPrompt, tools } };
         },
         limitReached: () => limitOf(worker.limits, parts.ledger.own(task.id), state),
       });

@@ -7,6 +7,7 @@ import type { Json } from "../../src/lib/json.ts";
 import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { DEFAULT_LIMITS } from "../../src/tools/subagents/coordination.ts";
 import { of, onStage, resultsOf, type Stage, texts, toolNames } from "./stage.ts";
 
 const run = (agents: readonly object[], more: object = {}) =>
@@ -174,8 +175,11 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
-  it("BLX-19 a worker whose model does not answer is given up after the configured time, and the request with it", async () => {
-    const files = { "home:settings.json": JSON.stringify({ subagents: { workers: { seconds: 0.3 } } }) };
+  it.each([
+    ["one call of its model", { requestSeconds: 0.3 }, /error: alpha: no whole answer within 0\.3 s/],
+    ["the whole of its work", { seconds: 0.3 }, /time limit of 0\.3 s reached/],
+  ])("BLX-19 a worker that waits too long for %s is given up, and the request with it", async (_what, workers, why) => {
+    const files = { "home:settings.json": JSON.stringify({ subagents: { workers } }) };
     const hungUp = deferred<void>();
     const silent = (_request: unknown, signal: AbortSignal) => {
       signal.addEventListener("abort", () => hungUp.resolve(), { once: true });
@@ -185,8 +189,14 @@ describe("subagents_run in a whole session", () => {
     await onStage(steps, { files }, async (stage) => {
       await stage.session.sendAndWait({ prompt: "go" });
       await hungUp.promise;
-      expect(results(stage)).toMatchObject([{ status: "blocked" }, { status: "completed" }]);
+      expect(results(stage)).toMatchObject([
+        { status: "blocked", summary: expect.stringMatching(why) },
+        { status: "completed" },
+      ]);
+      // Given up, not tried again.
+      expect(stage.requests("a")).toHaveLength(1);
     });
+    expect(DEFAULT_LIMITS.requestMs).toBe(180_000);
   });
 
   it("BLX-20 stopping the turn stops all workers, and the programs they run", async () => {

@@ -45,6 +45,33 @@ describe("agents at once", () => {
     });
   });
 
+  it("ORC-10 ORC-29 unless settings say reject, a start above the cap is queued, says so, and begins by itself", async () => {
+    const done = deferred<void>();
+    const steps = [
+      starts("a", "explore", background),
+      starts("b", "explore", background),
+      starts("c", "explore", background),
+      says("three of three"),
+      ...["a", "b"].map((name) => of(name, stalls(done.promise, says("found")))),
+      of("c", says("late")),
+    ];
+    const environment = { COPILOT_SUBAGENT_MAX_CONCURRENT: "2" };
+    await onStage(steps, { environment, wakes: false }, async ({ session, requests }) => {
+      const sent = session.sendAndWait({ prompt: "go" });
+      await expect.poll(() => resultsOf(session.events, "task").length, { timeout: 5_000 }).toBe(3);
+      expect(resultsOf(session.events, "task").map((text) => text.includes("it is queued"))).toEqual([
+        false,
+        false,
+        true,
+      ]);
+      expect(session.tasks?.view("c")).toMatchObject({ status: "queued", waitingFor: "a free place" });
+      expect(requests("c")).toEqual([]);
+      done.resolve();
+      await sent;
+      await expect.poll(() => session.tasks?.view("c")?.status, { timeout: 5_000 }).toBe("idle");
+    });
+  });
+
   it("ORC-36 an idle agent gives its place to another; a message to it waits until there is one again", async () => {
     const done = deferred<void>();
     const steps = [

@@ -42,6 +42,8 @@ export interface WorkerLimits {
   readonly turns: number;
   readonly outputTokens: number;
   readonly durationMs: number;
+  /** For one call of the model. */
+  readonly requestMs: number;
 }
 
 export interface WorkerEnd {
@@ -64,7 +66,12 @@ export interface WorkerStep {
   readonly note?: string;
 }
 
-export const DEFAULT_LIMITS: WorkerLimits = { turns: 8, outputTokens: 20_000, durationMs: 30 * 60 * 1000 };
+export const DEFAULT_LIMITS: WorkerLimits = {
+  turns: 8,
+  outputTokens: 20_000,
+  durationMs: 30 * 60 * 1000,
+  requestMs: 180_000,
+};
 export const MAX_WORKERS = 5;
 export const DEFAULT_CONCURRENCY = 3;
 
