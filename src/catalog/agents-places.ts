@@ -15,6 +15,8 @@ export interface AgentPlaces {
   readonly plugins?: readonly { readonly name: string; readonly agentFolders: readonly string[] }[];
   /** Further folders that were opened to the tools, as real paths. */
   readonly addedDirectories?: readonly string[];
+  /** False: only what plugins bring. */
+  readonly discovered?: boolean;
 }
 
 export interface AgentLocation {
@@ -41,15 +43,15 @@ const MAX_FILES = 500;
 
 /** A person's own come before those of a project: a repository cannot replace a person's agent. */
 export function agentLocations(places: AgentPlaces): AgentLocation[] {
-  const own = [userFolder(places.stateRoot), join(places.home, ".claude/agents")];
+  const isDiscovered = places.discovered !== false;
+  const own = isDiscovered ? [userFolder(places.stateRoot), join(places.home, ".claude/agents")] : [];
+  const levels = isDiscovered ? levelsUpTo(places.cwd, places.gitRoot) : [];
   const workspace = places.gitRoot ?? places.cwd;
   const ofProject = (folder: string, source: AgentSource, within: string): AgentLocation[] =>
     PROJECT_FOLDERS.map((name) => ({ path: join(folder, name), source, workspace: within }));
   const all: AgentLocation[] = [
     ...own.map((path) => ({ path, source: "user" as const })),
-    ...levelsUpTo(places.cwd, places.gitRoot).flatMap((folder) =>
-      ofProject(folder, folder === places.cwd ? "project" : "inherited", workspace),
-    ),
+    ...levels.flatMap((folder) => ofProject(folder, folder === places.cwd ? "project" : "inherited", workspace)),
     ...(places.addedDirectories ?? []).flatMap((folder) => ofProject(folder, "project", folder)),
     ...(places.plugins ?? []).flatMap(({ name, agentFolders }) =>
       agentFolders.map((path) => ({ path, source: "plugin" as const, pluginName: name })),

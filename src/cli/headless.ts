@@ -20,10 +20,10 @@ export async function headlessCommand(given: Arguments, launcher: Launcher): Pro
   const level = given.choice("log-level", ["none", "error", "warning", "info", "debug", "all"]) ?? "error";
   const idleSeconds = given.amount("session-idle-timeout", "any");
   keepStdoutClean();
-  const environment = { ...process.env };
   const token = takeToken();
+  const environment = { ...process.env };
   const github = { tokenVariable: given.text("auth-token-env"), ambient: !given.has("no-auto-login") };
-  const runtime = createRuntime({ environment, importModule: launcher.importModule, github });
+  const runtime = createRuntime({ environment, github, importModule: launcher.importModule });
   const { cwd, ...defaults } = sessionRequest(given, "json");
   const server = new Server({
     runtime,

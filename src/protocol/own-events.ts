@@ -28,6 +28,7 @@ export const ownEvents = [
         displayPrompt: text.exactOptional(),
         source: text.exactOptional(),
         attachments: z.array(Attachment).exactOptional(),
+        agentMode: z.enum(["interactive", "plan", "autopilot", "shell"]).exactOptional(),
       }),
     barrier,
   ),

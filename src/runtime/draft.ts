@@ -45,7 +45,8 @@ export interface Draft extends Omit<PrepareParts, "models"> {
 }
 
 export function beginDraft(request: SessionRequest, log: SessionLog, parts: PrepareParts): Draft {
-  const context = placeOf(request.cwd);
+  const place = placeOf(request.cwd);
+  const context = request.git === false ? { cwd: place.cwd } : place;
   const listener = new LateSession();
   const models = new ModelChoice({
     models: parts.models,

@@ -2,7 +2,6 @@ import type { AgentDefinition } from "../agents/agent.ts";
 import type { Instructions } from "../context/instructions.ts";
 import { assemblePrompt, type SectionTransform } from "../context/sections.ts";
 import { skillShelf } from "../context/skills/load-skill.ts";
-import type { Skill } from "../context/skills/skill.ts";
 import { skillsLoaded } from "../context/skills/skills.ts";
 import type { SystemMessageConfig } from "../context/system-message.ts";
 import { type PromptRequest, promptParts, systemPrompt } from "../context/system-prompt.ts";
@@ -12,6 +11,7 @@ import { skillTools } from "../tools/builtin.ts";
 import type { ToolSearch } from "../tools/mcp/search.ts";
 import type { Tool } from "../tools/tool.ts";
 import { withCoreSkills } from "./core-skills.ts";
+import type { LiveSkills } from "./live-skills.ts";
 import type { ModeParts } from "./modes.ts";
 import { toolsOfLead } from "./preselect.ts";
 import type { SessionMcp } from "./session-mcp.ts";
@@ -28,7 +28,9 @@ export interface OfferParts {
   /** The agent that leads the session: nobody in it has tools beyond its. */
   readonly lead?: AgentDefinition | undefined;
   readonly mode: Pick<ModeParts, "current" | "section">;
-  readonly skills: readonly Skill[];
+  readonly skills: LiveSkills;
+  /** False: not even those that come with tools. */
+  readonly hasSkills?: boolean;
   readonly instructions: Instructions;
   readonly mcp: SessionMcp | undefined;
   readonly memory: SessionMemory | undefined;
@@ -41,7 +43,7 @@ export interface OfferParts {
 /** What the main agent of a session is told and given. It changes only when servers come, go or change their tools. */
 export class LiveOffer implements Offer {
   readonly #parts: OfferParts;
-  readonly #shelf: Tool[];
+  readonly #shelf: () => readonly Tool[];
   #lead: AgentDefinition | undefined;
   /** Of who leads since the session is open. */
   #brought: { readonly skills: string; readonly tools: readonly Tool[] } = { skills: "", tools: [] };
@@ -56,10 +58,11 @@ export class LiveOffer implements Offer {
     this.#lead = parts.lead;
     const { skills } = parts;
     const shelf = withCoreSkills(
-      skillShelf(() => skills),
+      skillShelf(() => skills.all),
       chooseTools(parts.tools, parts.choice),
     );
-    this.#shelf = shelf.list().length > 0 ? skillTools.map((make) => make(shelf)) : [];
+    const made = parts.hasSkills === false ? [] : skillTools.map((make) => make(shelf));
+    this.#shelf = () => (shelf.list().length > 0 ? made : []);
     this.refresh();
   }
 
@@ -72,7 +75,7 @@ export class LiveOffer implements Offer {
   }
 
   get skills(): NonNullable<Offer["skills"]> {
-    return skillsLoaded(this.#parts.skills).skills;
+    return skillsLoaded(this.#parts.skills.all).skills;
   }
 
   find(name: string): Tool | undefined {
@@ -102,7 +105,7 @@ export class LiveOffer implements Offer {
     const ofServers = (mcp?.tools ?? []).filter(
       ({ from }) => from?.kind !== "mcp" || !Object.hasOwn(itsServers, from.serverName),
     );
-    return [...tools, ...this.#shelf, ...ofServers, ...this.#brought.tools];
+    return [...tools, ...this.#shelf(), ...ofServers, ...this.#brought.tools];
   }
 
   /** Everything the session has, for agents that are given some of it. */

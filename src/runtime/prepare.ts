@@ -24,6 +24,7 @@ import { choiceOf, sessionOffer, sessionTools } from "./session-offer.ts";
 import { type SessionRules, sessionRules } from "./session-rules.ts";
 import { sessionSchedules } from "./session-schedules.ts";
 import { sessionServers } from "./session-servers.ts";
+import { sessionSkills } from "./session-skills.ts";
 import { sessionSurroundings } from "./session-surroundings.ts";
 import { type SessionTracker, trackSession } from "./session-tracker.ts";
 import { version } from "./version.ts";
@@ -58,7 +59,8 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   });
   const { mcp } = servers;
   const choice = choiceOf(draft, leading, board);
-  const offer = await sessionOffer(draft, { leading, rules, tools, choice, mcp, memory, board });
+  const skills = sessionSkills(draft, workspace);
+  const offer = await sessionOffer(draft, { leading, rules, tools, choice, mcp, memory, board, skills });
   const hooks = await sessionHooks(draft, { workspace, wishes: hands.wishes });
   const places = sessionPlaces(draft, { hands, rules, mcp, board });
   const company = agents && sessionCompany(draft, { agents, leading, offer, choice, places, servers, board, memory });
@@ -88,10 +90,12 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       ...(company && { company }),
       ...(board?.consolidating && { settle: board.consolidating.settle }),
       surroundings: sessionSurroundings(draft, {
-        ...{ workspace, lead, agents, mcp, memory, database: hands.database },
+        ...{ workspace, lead, agents, mcp, memory, skills, database: hands.database },
         schedules: () => late.schedules,
       }),
-      onFileAccess: (path, toolName) => draft.listener.fileAccess(workspace, path, toolName),
+      ...(request.nestedInstructions !== false && {
+        onFileAccess: (path: string, toolName: string) => draft.listener.fileAccess(workspace, path, toolName),
+      }),
       onMessage: (messageId) => {
         hands.onMessage(messageId);
         agents?.watch();
@@ -145,13 +149,13 @@ function ruled({ context, listener }: Draft, { rules, hands }: { rules: SessionR
 }
 
 /** How what is said becomes history: without secrets, bounded, and shortened when it grows too long. */
-function kept({ log, disk, environment, listener }: Draft, { redactor, database }: SessionHands) {
+function kept({ request, log, disk, environment, listener }: Draft, { redactor, database }: SessionHands) {
   const readTodos = () => database.readTodos();
   return {
     redactor,
-    largeOutputBytes: largeOutputBytes(environment),
+    largeOutputBytes: request.largeOutputBytes ?? largeOutputBytes(environment),
     compactions: new Compactions({
-      options: compactionOptions(environment),
+      options: compactionOptions(environment, request.compaction),
       events: log.events,
       writeCheckpoint: checkpointWriter(log.directory, disk),
       standing: (key) => standingOf(key, { readTodos, tasks: listener.session?.tasks }),

@@ -15,6 +15,7 @@ import type { ModelFetch } from "../model/wire/place.ts";
 import { realPathOf } from "../permissions/resolve-path.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Limits } from "../session/budget.ts";
+import type { CompactionOptions } from "../session/compaction-options.ts";
 import type { ExternalTools } from "../session/external-tools.ts";
 import { Session, type SessionOptions } from "../session/session.ts";
 import { jsonlStore } from "../store/jsonl.ts";
@@ -94,6 +95,17 @@ export interface SessionRequest {
   readonly systemMessage?: SystemMessageConfig;
   /** Whether facts are remembered between sessions; left out, the person's settings decide. */
   readonly memory?: MemoryRequest;
+  /** Tool output beyond this many bytes goes to a file. */
+  readonly largeOutputBytes?: number;
+  /** When the conversation is summarised; what is left out is as usual. */
+  readonly compaction?: Partial<CompactionOptions>;
+  readonly toolSearch?: { readonly enabled?: boolean; readonly threshold?: number };
+  /** What holds for everybody in the organisation of the person; part of the system prompt. */
+  readonly organizationInstructions?: string;
+  /** False: what git knows of the folder is not looked at. */
+  readonly git?: boolean;
+  /** False: instructions that lie deeper in the folder are not told when the agent gets there. */
+  readonly nestedInstructions?: boolean;
   readonly program?: SessionProgram;
   /** For a session that is taken up again: what its log is told of that. */
   readonly resumed?: SessionOptions["resumed"];
@@ -122,6 +134,8 @@ export interface Runtime {
   readonly home: string;
   readonly store: Store;
   readonly models: Models;
+  /** The tools that are built in, or were given in their place. */
+  readonly tools: readonly Tool[];
   /** Identities and models of GitHub, where a program wants them. */
   readonly github: GithubDesk;
   createSession(request: SessionRequest & { readonly sessionId?: string }): Promise<Session>;
@@ -168,6 +182,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     home,
     store,
     models: known,
+    tools,
     github,
     async createSession(request) {
       if (request.name !== undefined) await requireFreeName(store, request.name);

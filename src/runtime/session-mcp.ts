@@ -35,11 +35,15 @@ export interface SessionMcp {
   readonly instructions: string;
   /** Connects what must be connected to know its tools; resolves when all are there or their time is up. */
   ready(signal: AbortSignal): Promise<void>;
+  /** Takes a server out of the session, or back in. False when the session has none of this name. */
+  setEnabled(name: string, enabled: boolean): Promise<boolean>;
   close(): Promise<void>;
 }
 
 interface Known {
-  readonly server: McpServer;
+  /** Another one each time it is taken back in. */
+  server: McpServer;
+  isOff: boolean;
   definitions: readonly McpToolDefinition[];
 }
 
@@ -49,10 +53,12 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
   let opening: Promise<void> | undefined;
   let tools: readonly Tool[] = [];
 
+  const inUse = (): Known[] => [...known.values()].filter(({ isOff }) => !isOff);
+
   const refresh = async (): Promise<void> => {
     const { mcpTools } = await import("../tools/mcp/tools.ts");
     const pins = await options.pins();
-    tools = mcpTools([...known.values()], {
+    tools = mcpTools(inUse(), {
       reservedNames: options.reservedNames,
       pins: { check: (definition) => checked(pins, configOf(configs, definition), definition) },
       ...(options.beforeCall && { beforeCall: options.beforeCall }),
@@ -63,16 +69,22 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
   const open = async (): Promise<void> => {
     const [connections, pins] = await Promise.all([options.connections(), options.pins()]);
     for (const config of configs) {
-      const server = connections.use(config, {
-        roots: options.roots,
-        onStatus: (name, { status, error }) => options.onStatus(name, status, error),
-        onNotice: (name, message) => options.onNotice(`MCP server ${name}: ${message}`),
-        onToolsChanged: (name, definitions) => void learn(name, definitions),
+      known.set(config.name, {
+        server: use(connections, config),
+        isOff: false,
+        definitions: pins.definitions(config) ?? [],
       });
-      known.set(config.name, { server, definitions: pins.definitions(config) ?? [] });
     }
     await refresh();
   };
+
+  const use = (connections: McpConnections, config: McpServerConfig): McpServer =>
+    connections.use(config, {
+      roots: options.roots,
+      onStatus: (name, { status, error }) => options.onStatus(name, status, error),
+      onNotice: (name, message) => options.onNotice(`MCP server ${name}: ${message}`),
+      onToolsChanged: (name, definitions) => void learn(name, definitions),
+    });
 
   const learn = async (name: string, definitions: readonly McpToolDefinition[]): Promise<void> => {
     const entry = known.get(name);
@@ -97,15 +109,15 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
       return tools;
     },
     get servers() {
-      return [...known.values()].map(({ server }) => server);
+      return [...known.values()].map(({ server, isOff }) => (isOff ? switchedOff(server) : server));
     },
     get instructions() {
-      return instructionsOf([...known.values()].map(({ server }) => server));
+      return instructionsOf(inUse().map(({ server }) => server));
     },
     async ready(signal) {
       opening ??= open();
       await opening;
-      const strangers = [...known.values()].filter(
+      const strangers = inUse().filter(
         ({ server, definitions }) => definitions.length === 0 && server.state().status !== "failed",
       );
       if (strangers.length === 0) return;
@@ -115,12 +127,27 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
       await Promise.race([meetings, patience]);
       waited.abort();
     },
+    async setEnabled(name, enabled) {
+      opening ??= open();
+      await opening;
+      const entry = known.get(name);
+      if (!entry) return false;
+      if (entry.isOff === !enabled) return true;
+      entry.isOff = !enabled;
+      if (enabled) entry.server = use(await options.connections(), entry.server.config);
+      else await entry.server.release();
+      options.onStatus(name, enabled ? entry.server.state().status : "disabled");
+      await refresh();
+      return true;
+    },
     async close() {
       await opening?.catch(() => undefined);
-      await Promise.all([...known.values()].map(({ server }) => server.release()));
+      await Promise.all(inUse().map(({ server }) => server.release()));
     },
   };
 }
+
+const switchedOff = (server: McpServer): McpServer => ({ ...server, state: () => ({ status: "disabled" }) });
 
 function configOf(configs: readonly McpServerConfig[], definition: McpToolDefinition): McpServerConfig | undefined {
   return configs.find(({ name }) => name === definition.server);

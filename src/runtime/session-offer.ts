@@ -1,8 +1,11 @@
+import { wrapped } from "../context/quoting.ts";
 import type { PromptRequest } from "../context/system-prompt.ts";
+import { clip } from "../lib/text.ts";
 import { autopilotTools, interactiveTools } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Draft } from "./draft.ts";
 import type { LiveAgents } from "./live-agents.ts";
+import type { LiveSkills } from "./live-skills.ts";
 import { LiveOffer } from "./offer.ts";
 import type { SessionBoard } from "./session-board.ts";
 import type { SessionLead } from "./session-lead.ts";
@@ -41,6 +44,15 @@ export function choiceOf({ request }: Draft, { workspace }: SessionLead, board: 
   return board?.hidden(choice) ?? choice;
 }
 
+/** Words of the program's; it answers for them, and they are bounded like all others. */
+function organisation({ request }: Draft): Pick<PromptRequest, "extra"> {
+  const { organizationInstructions: text = "" } = request;
+  if (text.trim() === "") return {};
+  return { extra: wrapped("organization_instructions", {}, clip(text, MAX_ORGANISATION_CHARACTERS)) };
+}
+
+const MAX_ORGANISATION_CHARACTERS = 32 * 1024;
+
 /** What the main agent is told and given. */
 export async function sessionOffer(
   draft: Draft,
@@ -52,13 +64,18 @@ export async function sessionOffer(
     mcp: SessionMcp | undefined;
     memory: SessionMemory | undefined;
     board: SessionBoard | undefined;
+    skills: LiveSkills;
   },
 ): Promise<LiveOffer> {
   const { request, shared, listener } = draft;
   const { lead, workspace } = how.leading;
-  const { rules, tools, choice, mcp, memory, board } = how;
+  const { rules, tools, choice, mcp, memory, board, skills } = how;
   const offer = new LiveOffer({
-    prompt: { ...promptOf(draft), ...(request.systemMessage && { config: request.systemMessage }) },
+    prompt: {
+      ...promptOf(draft),
+      ...organisation(draft),
+      ...(request.systemMessage && { config: request.systemMessage }),
+    },
     transform: request.program?.transform,
     ...(board?.consolidating && { system: board.consolidating.system }),
     get tools() {
@@ -66,12 +83,13 @@ export async function sessionOffer(
     },
     choice,
     lead: lead.definition,
-    skills: workspace.skills,
+    skills,
+    hasSkills: request.workspace?.skills !== false,
     instructions: workspace.instructions,
     mode: rules.mode,
     mcp,
     memory,
-    search: mcp && (await shared.searchFor(workspace.settings.effective.toolSearch)),
+    search: mcp && (await shared.searchFor({ ...workspace.settings.effective.toolSearch, ...request.toolSearch })),
   });
   listener.offer = offer;
   const { program } = request;

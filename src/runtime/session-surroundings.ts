@@ -4,6 +4,7 @@ import type { SessionDatabase } from "../tools/database/session-database.ts";
 import type { Draft } from "./draft.ts";
 import type { LeadChoice } from "./lead-choice.ts";
 import type { LiveAgents } from "./live-agents.ts";
+import type { LiveSkills } from "./live-skills.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import type { SessionMemory } from "./session-memory.ts";
 import type { Workspace } from "./workspace.ts";
@@ -16,6 +17,7 @@ export function sessionSurroundings(
     lead: LeadChoice;
     agents: LiveAgents | undefined;
     mcp: SessionMcp | undefined;
+    skills: LiveSkills;
     memory: SessionMemory | undefined;
     database: SessionDatabase;
     schedules: () => ScheduleRegistry | undefined;
@@ -24,7 +26,15 @@ export function sessionSurroundings(
   const { workspace, lead, agents, mcp, memory, database, schedules } = how;
   return {
     filesFolder: draft.files,
-    skills: workspace.skills,
+    get skills() {
+      return how.skills.all;
+    },
+    setSkillEnabled: (name, enabled) => how.skills.setEnabled(name, enabled),
+    reloadSkills: () => how.skills.reload(),
+    instructions: () => workspace.instructions.files,
+    plugins: () => workspace.plugins,
+    ...(mcp && { mcp }),
+    disabledServers: () => workspace.servers.disabled.map(({ config }) => config.name),
     servers: () => (mcp ? serverEntries(mcp) : []),
     agents: lead,
     ...(agents && { reloadAgents: () => agents.reload() }),

@@ -26,6 +26,15 @@ import { type ResolvedServers, resolveServers, type ServerSources } from "../too
 export interface WorkspaceRequest {
   /** Trusts the folder for this run, as it is. */
   readonly trustFolder?: boolean;
+  /**
+   * "given": agents, skills, MCP servers, plugins and the project's hooks are those this request names; nothing is looked for
+   * in the folder or the person's own. Settings, instructions, and hooks of the person hold in any case.
+   */
+  readonly discovery?: "all" | "given";
+  /** With "given": the project's hooks all the same. */
+  readonly fileHooks?: boolean;
+  /** False: no skill, whoever names it. */
+  readonly skills?: boolean;
   readonly pluginDirectories?: readonly string[];
   readonly skillDirectories?: readonly string[];
   readonly disabledSkills?: readonly string[];
@@ -128,10 +137,12 @@ export async function openWorkspace(request: WorkspaceRequest, place: Place): Pr
         [source, ...(server === undefined ? [] : [`server ${server}`]), message].join(": "),
       ),
       ...instructions.notices,
-      ...untrustedParts(trust, root),
+      ...(isGiven(request) ? [] : untrustedParts(trust, root)),
     ],
   };
 }
+
+const isGiven = ({ discovery }: WorkspaceRequest): boolean => discovery === "given";
 
 interface Parts {
   readonly request: WorkspaceRequest;
@@ -148,7 +159,7 @@ function pluginsOf({ request, place, root, trust, settings }: Parts) {
     stateRoot: place.stateRoot,
     given: request.pluginDirectories ?? [],
     configured: settings.effective.pluginDirectories ?? [],
-    onlyGiven: place.environment.COPILOT_PLUGIN_DIR_ONLY === "true",
+    onlyGiven: isGiven(request) || place.environment.COPILOT_PLUGIN_DIR_ONLY === "true",
     workspace: root,
     check: trust.check,
   });
@@ -159,19 +170,22 @@ async function hooksOf(parts: Parts, plugins: readonly Plugin[]) {
   const { context, stateRoot, environment } = place;
   if (!mayHaveHooks(parts, plugins)) return { definitions: [], notices: [] };
   const { loadHooks } = await import("../hooks/load.ts");
-  const projectRoots =
-    settings.disabledHooks === "none" && trust.state !== "none" ? [...new Set([root, context.cwd])] : [];
+  const ofProject = !isGiven(request) || request.fileHooks === true;
+  const isUsed = ofProject && settings.disabledHooks === "none" && trust.state !== "none";
+  const projectRoots = isUsed ? [...new Set([root, context.cwd])] : [];
   const loaded = await loadHooks({
     stateRoot,
     environment,
     projectRoots,
     plugins: plugins.map(({ root: folder, dataDirectory: data }) => ({ root: folder, data, owner: "user" as const })),
     settings: [
-      ...settings.hooks.map(({ file, scope, value }) => ({
-        file,
-        scope: scope === "user" ? ("user" as const) : ("project" as const),
-        hooks: value,
-      })),
+      ...settings.hooks
+        .filter(({ scope }) => scope === "user" || ofProject)
+        .map(({ file, scope, value }) => ({
+          file,
+          scope: scope === "user" ? ("user" as const) : ("project" as const),
+          hooks: value,
+        })),
       ...(settings.disabledHooks === "all"
         ? [{ file: "settings", scope: "user" as const, disableAllHooks: true }]
         : []),
@@ -218,6 +232,7 @@ function agentSources(parts: Parts, plugins: readonly Plugin[]): AgentSources {
     stateRoot,
     home: homedir(),
     plugins,
+    discovered: !isGiven(request),
     program: request.agents ?? [],
     ...remoteSource(place),
     disabled: subagents?.disabledSubagents ?? [],
@@ -247,8 +262,9 @@ function remoteSource({ context, environment }: Place): Pick<AgentSources, "remo
   };
 }
 
-function skillsOf({ request, place, trust, settings }: Parts, plugins: readonly Plugin[]) {
+async function skillsOf({ request, place, trust, settings }: Parts, plugins: readonly Plugin[]) {
   const { context, stateRoot, environment } = place;
+  if (request.skills === false) return { skills: [], notices: [] };
   return discoverSkills({
     locations: skillLocations({
       cwd: context.cwd,
@@ -257,6 +273,7 @@ function skillsOf({ request, place, trust, settings }: Parts, plugins: readonly 
       home: homedir(),
       environment,
       plugins,
+      discovered: !isGiven(request),
       skillDirectories: [...(request.skillDirectories ?? []), ...(settings.effective.skillDirectories ?? [])],
     }),
     disabled: [...(request.disabledSkills ?? []), ...(settings.effective.disabledSkills ?? [])],
@@ -287,6 +304,7 @@ function serverSources({ request, place, root, trust, settings }: Parts, plugins
     ...(context.gitRoot !== undefined && { gitRoot: context.gitRoot }),
     environment,
     ...(trust.state !== "none" && { trust: trust.check }),
+    discovered: !isGiven(request),
     flags: request.mcpConfig ?? [],
     ...(request.mcpServers && { program: request.mcpServers }),
     plugins: plugins.map((plugin) => ({

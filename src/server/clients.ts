@@ -3,6 +3,7 @@
  * session is, and outlives every one of them: what a client brought goes when it goes, what waits for an answer stays.
  */
 import * as z from "zod";
+import { TroupeError } from "../protocol/errors.ts";
 import type { HookListener, SessionProgram } from "../runtime/runtime.ts";
 import type { Answerer } from "../session/broker.ts";
 import { type ExternalToolDefinition, ExternalTools } from "../session/external-tools.ts";
@@ -19,6 +20,8 @@ export interface ClientProfile {
   readonly requestExitPlanMode: boolean;
   /** Whether it is told the words of agents as they arrive. */
   readonly subAgentDeltas: boolean;
+  /** It is asked for tokens of its providers before each request to them. */
+  readonly givesTokens: boolean;
   /** It writes sections of the system prompt itself. */
   readonly transforms: boolean;
 }
@@ -112,6 +115,15 @@ export class Clients {
     return true;
   }
 
+  /** For one request to a provider that a client has brought; nothing of it is kept. */
+  async token(providerName: string): Promise<string> {
+    const [connection] = [...this.#clients].reverse().find(([, { profile }]) => profile.givesTokens) ?? [];
+    if (!connection) throw new TroupeError("provider", `The client that has the token of ${providerName} has left.`);
+    const params = { sessionId: this.sessionId, providerName };
+    const answer = await connection.ask("providerToken.getToken", params, { timeoutMs: TOKEN_MS });
+    return z.object({ token: z.string().min(1) }).parse(answer).token;
+  }
+
   get #all(): readonly Client[] {
     return [...this.#clients.values()];
   }
@@ -178,6 +190,7 @@ export class Clients {
 }
 
 const TRANSFORM_MS = 60_000;
+const TOKEN_MS = 60_000;
 const HookAnswer = z.object({ output: z.unknown().optional() }).nullish();
 const Sections = z.object({ sections: z.record(z.string(), z.object({ content: z.string() })) });
 const UserInput = z.object({ answer: z.string(), wasFreeform: z.boolean().default(true) });

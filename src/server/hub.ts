@@ -10,7 +10,16 @@ import { Clients } from "./clients.ts";
 import type { Connection } from "./connection.ts";
 import { LiveSession } from "./live-session.ts";
 import { modelRequest } from "./model-options.ts";
-import { type CreateParams, clientProfile, type ResumeParams, sessionRequest } from "./session-options.ts";
+import { ModelTunnel } from "./model-tunnel.ts";
+import {
+  type CreateParams,
+  clientProfile,
+  type OptionsOfSession,
+  optionsOf,
+  type ResumeParams,
+  requireServable,
+  sessionRequest,
+} from "./session-options.ts";
 
 export interface HubOptions {
   readonly runtime: Runtime;
@@ -28,6 +37,7 @@ const DETACHED_MS = 30 * 60_000;
 const LOOK_MS = 1_000;
 
 export class Hub {
+  readonly tunnel = new ModelTunnel();
   readonly #options: HubOptions;
   readonly #connections = new Set<Connection>();
   readonly #live = new Map<string, LiveSession>();
@@ -46,6 +56,7 @@ export class Hub {
   /** What it was attached to stays open, for it or another to come back to. */
   disconnect(connection: Connection): void {
     this.#connections.delete(connection);
+    this.tunnel.forget(connection);
     for (const live of this.#live.values()) live.leave(connection);
   }
 
@@ -60,6 +71,7 @@ export class Hub {
   }
 
   async create(connection: Connection, params: CreateParams): Promise<object> {
+    requireServable(params);
     const sessionId = params.sessionId ?? crypto.randomUUID();
     // A client that chooses an id twice means the same session.
     const isKept = this.#live.has(sessionId) || this.#opening.has(sessionId) || (await this.#isKept(sessionId));
@@ -72,6 +84,7 @@ export class Hub {
   }
 
   async resume(connection: Connection, params: ResumeParams): Promise<object> {
+    requireServable(params);
     const { sessionId, continuePendingWork = false } = params;
     const open = this.#live.get(sessionId) ?? (await this.#opening.get(sessionId));
     if (open) return this.#rejoin(open, connection, params);
@@ -85,17 +98,54 @@ export class Hub {
 
   /** Whoever comes to a session that others left finds its open requests, or has them ended. */
   async #rejoin(live: LiveSession, connection: Connection, params: ResumeParams): Promise<object> {
-    const { session, clients } = live;
+    const { clients } = live;
     const { continuePendingWork = false } = params;
     const sessionWasActive = clients.connections.length > 0;
     live.touch();
+    await live.reopening;
     clients.join(connection, clientProfile(params));
-    if (!sessionWasActive && !continuePendingWork && session.requests.pending().length > 0) {
-      session.abort();
-      await session.whenIdle();
+    if (!sessionWasActive && !continuePendingWork && live.session.requests.pending().length > 0) {
+      live.session.abort();
+      await live.session.whenIdle();
     }
-    if (!params.disableResume) await session.rejoined({ sessionWasActive, continuePendingWork });
+    const resumed = params.disableResume ? "silent" : ({ sessionWasActive, continuePendingWork } as const);
+    const isReopened = await this.reconfigure(live, optionsOf(params), resumed);
+    if (!isReopened && resumed !== "silent") await live.session.rejoined(resumed);
     return described(live);
+  }
+
+  /**
+   * Other options for an open session. Most of them are what it is made with, so it is made anew; that it was is told as
+   * `resumed` says. False when nothing is different. A session at work goes on as it is, and its clients are told.
+   */
+  async reconfigure(
+    live: LiveSession,
+    changes: OptionsOfSession,
+    resumed: NonNullable<SessionRequest["resumed"]> = "silent",
+  ): Promise<boolean> {
+    const options = { ...live.options, ...changes };
+    if (JSON.stringify(options) === JSON.stringify(live.options)) return false;
+    const changed = Object.keys(changes).filter(
+      (name) => JSON.stringify(Reflect.get(options, name)) !== JSON.stringify(Reflect.get(live.options, name)),
+    );
+    if (live.isBusy) {
+      const message = `The session is at work; these options of a client were not used: ${changed.join(", ")}.`;
+      live.session.warn("options", message);
+      return false;
+    }
+    const request = { ...this.#request(options, live.clients), resumed };
+    live.reopening = live.reopen(() => this.#options.runtime.resumeSession(live.id, request));
+    try {
+      await live.reopening;
+      live.options = options;
+      return true;
+    } catch (error) {
+      // It is closed and could not be made anew; what it kept is there to be resumed.
+      this.#live.delete(live.id);
+      throw error;
+    } finally {
+      live.reopening = undefined;
+    }
   }
 
   /** This client has done with the session; the last one closes it. */
@@ -155,11 +205,10 @@ export class Hub {
     if (this.#isClosing) throw new TroupeError("failed", "The server is shutting down.");
     const clients = new Clients(sessionId);
     clients.join(by.connection, clientProfile(by.params));
-    const { cwd, defaults } = this.#options;
-    const models = modelRequest(by.params, { connection: by.connection, sessionId });
-    const request = { ...sessionRequest(by.params, { cwd, ...defaults }), ...models };
-    const opening = make({ ...request, program: clients.program }).then(async (session) => {
+    const options = optionsOf(by.params);
+    const opening = make(this.#request(options, clients)).then(async (session) => {
       const live = new LiveSession(session, clients, { onKept: () => this.#tellAll("session.updated", live) });
+      live.options = options;
       this.#live.set(sessionId, live);
       // It may have gone while its session was made.
       if (by.connection.isClosed) clients.leave(by.connection);
@@ -173,6 +222,16 @@ export class Hub {
       this.#opening.delete(sessionId);
       this.#watch();
     }
+  }
+
+  #request(options: OptionsOfSession, clients: Clients): SessionRequest {
+    const { cwd, defaults } = this.#options;
+    return {
+      ...sessionRequest(options, { cwd, ...defaults }),
+      ...modelRequest(options, (providerName) => clients.token(providerName)),
+      ...(this.tunnel.isUsed && { modelFetch: this.tunnel.fetch }),
+      program: clients.program,
+    };
   }
 
   async #close(live: LiveSession, reason?: CloseReason): Promise<void> {

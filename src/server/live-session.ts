@@ -8,6 +8,7 @@ import type { Clients } from "./clients.ts";
 import type { Connection } from "./connection.ts";
 import { EventWindow } from "./event-window.ts";
 import { Interests } from "./interests.ts";
+import type { OptionsOfSession } from "./session-options.ts";
 
 export interface LiveSessionOptions {
   /** Told after every event that is kept. */
@@ -24,24 +25,51 @@ const repeatedLater: ReadonlySet<EventType> = new Set<EventType>([
 ]);
 
 export class LiveSession {
-  readonly session: Session;
+  #session: Session;
   /** What was told, for clients that ask. */
   readonly window = new EventWindow();
   readonly interests = new Interests();
   /** Of this opening: places in `window` mean nothing in another. */
   readonly openedAs = crypto.randomUUID();
   readonly clients: Clients;
-  readonly commands: ClientCommands;
+  #commands: ClientCommands;
+  /** What its clients have said of it so far. */
+  options: OptionsOfSession = {};
+  /** Set while it is made anew with other options: nothing is asked of it meanwhile. */
+  reopening: Promise<void> | undefined;
   readonly #options: LiveSessionOptions;
   #touchedAt = performance.now();
   #stopListening: (() => void) | undefined;
+  #isReopening = false;
 
   constructor(session: Session, clients: Clients, options: LiveSessionOptions) {
-    this.session = session;
+    this.#session = session;
     this.clients = clients;
-    this.commands = new ClientCommands(session, clients);
+    this.#commands = new ClientCommands(session, clients);
     this.#options = options;
     clients.serve(session);
+  }
+
+  get session(): Session {
+    return this.#session;
+  }
+
+  get commands(): ClientCommands {
+    return this.#commands;
+  }
+
+  /** The same session, closed and made anew. Its clients stay, and hear how it goes on. */
+  async reopen(make: () => Promise<Session>): Promise<void> {
+    this.#commands.close();
+    this.#isReopening = true;
+    await this.session.close().finally(() => {
+      this.#isReopening = false;
+    });
+    this.#stopListening?.();
+    this.#session = await make();
+    this.#commands = new ClientCommands(this.session, this.clients);
+    this.clients.serve(this.session);
+    await this.listen();
   }
 
   get id(): string {
@@ -67,9 +95,12 @@ export class LiveSession {
   async listen(): Promise<void> {
     let past = this.session.inherited;
     const begun = deferred<void>();
+    const known = this.window.last > 0;
     this.#stopListening = this.session.follow((event) => {
-      this.window.add(event);
-      if (past-- > 0) return;
+      const isPast = past-- > 0;
+      if (!isPast || !known) this.window.add(event);
+      // Whoever is told that a session has ended would leave one that goes on.
+      if (isPast || (this.#isReopening && event.type === "session.shutdown")) return;
       begun.resolve();
       this.touch();
       this.broadcast(event);

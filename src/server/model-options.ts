@@ -2,7 +2,6 @@
 import * as z from "zod";
 import { GivenModel, GivenProvider, ModelCapabilities, NamedProvider } from "../model/given-providers.ts";
 import type { SessionRequest } from "../runtime/runtime.ts";
-import type { Connection } from "./connection.ts";
 
 export const modelParams = () =>
   z.object({
@@ -19,9 +18,10 @@ export const modelParams = () =>
   });
 type ModelParams = z.infer<ReturnType<typeof modelParams>>;
 
+/** `getToken` is asked before each request to a provider that says so. */
 export function modelRequest(
   params: ModelParams,
-  client: { connection: Connection; sessionId: string },
+  getToken: (providerName: string) => Promise<string>,
 ): Partial<SessionRequest> {
   const { model, reasoningEffort, reasoningSummary, modelCapabilities, clientName, gitHubToken } = params;
   const { provider, providers, models } = params;
@@ -30,7 +30,7 @@ export function modelRequest(
     // A client that does not watch the words arrive waits for the whole reply.
     replies: "whole",
     datesPrompts: true,
-    ...(brings && { providers: { provider, providers, models, getToken: tokenOf(client) } }),
+    ...(brings && { providers: { provider, providers, models, getToken } }),
     ...(model !== undefined && { model }),
     ...(reasoningEffort !== undefined && { reasoningEffort }),
     ...(reasoningSummary !== undefined && { reasoningSummary }),
@@ -38,16 +38,5 @@ export function modelRequest(
     ...(clientName !== undefined && { clientName }),
     ...(gitHubToken && { githubToken: gitHubToken }),
     ...(params.enableCitations && { citations: true }),
-  };
-}
-
-const Token = z.object({ token: z.string().min(1) });
-const TOKEN_MS = 60_000;
-
-/** Asked before each request; nothing of it is kept. */
-function tokenOf({ connection, sessionId }: { connection: Connection; sessionId: string }) {
-  return async (providerName: string): Promise<string> => {
-    const answer = await connection.ask("providerToken.getToken", { sessionId, providerName }, { timeoutMs: TOKEN_MS });
-    return Token.parse(answer).token;
   };
 }

@@ -2,9 +2,12 @@
 import { resolve } from "node:path";
 import * as z from "zod";
 import { SystemMessageConfig } from "../context/system-message.ts";
+import { TroupeError } from "../protocol/errors.ts";
 import type { SessionRequest } from "../runtime/runtime.ts";
 import type { ClientProfile } from "./clients.ts";
 import { modelParams } from "./model-options.ts";
+
+const names = () => z.array(z.string()).optional();
 
 const ToolDefinition = () =>
   z.object({
@@ -17,21 +20,65 @@ const ToolDefinition = () =>
     defer: z.enum(["auto", "never"]).exactOptional(),
   });
 
+/** What belongs to the client that says it. */
+const ofClient = () => ({
+  tools: z.array(ToolDefinition()).optional(),
+  commands: z.array(z.object({ name: z.string().min(1), description: z.string().optional() })).optional(),
+  hooks: z.boolean().optional(),
+  requestPermission: z.boolean().optional(),
+  requestUserInput: z.boolean().optional(),
+  requestElicitation: z.boolean().optional(),
+  requestExitPlanMode: z.boolean().optional(),
+  includeSubAgentStreamingEvents: z.boolean().optional(),
+});
+
+/** What belongs to the session, for all its clients. */
+export const sessionOptions = () => ({
+  ...modelParams().shape,
+  streaming: z.boolean().optional(),
+  systemMessage: SystemMessageConfig.optional(),
+  workingDirectory: z.string().optional(),
+  additionalDirectories: names(),
+  availableTools: names(),
+  excludedTools: names(),
+  toolSearch: z.object({ enabled: z.boolean().optional(), deferThreshold: z.number().optional() }).optional(),
+  customAgents: z.array(z.record(z.string(), z.unknown())).optional(),
+  excludedBuiltinAgents: names(),
+  defaultAgent: z.object({ excludedTools: names() }).optional(),
+  agent: z.string().optional(),
+  mcpServers: z.record(z.string(), z.unknown()).optional(),
+  disabledMcpServers: names(),
+  skillDirectories: names(),
+  disabledSkills: names(),
+  pluginDirectories: names(),
+  instructionDirectories: names(),
+  organizationCustomInstructions: z.string().optional(),
+  skipCustomInstructions: z.boolean().optional(),
+  enableConfigDiscovery: z.boolean().optional(),
+  enableSkills: z.boolean().optional(),
+  enableFileHooks: z.boolean().optional(),
+  enableHostGitOperations: z.boolean().optional(),
+  enableOnDemandInstructionDiscovery: z.boolean().optional(),
+  infiniteSessions: z
+    .object({
+      enabled: z.boolean().optional(),
+      backgroundCompactionThreshold: z.number().optional(),
+      bufferExhaustionThreshold: z.number().optional(),
+    })
+    .optional(),
+  largeOutput: z.object({ enabled: z.boolean().optional(), maxSizeBytes: z.number().optional() }).optional(),
+  memory: z.object({ enabled: z.boolean().optional() }).optional(),
+});
+
+/** Policy that cannot be held, and places that are not ours: who asks for these is told no, not ignored. */
+const refused = () => ({
+  managedSettings: z.unknown().optional(),
+  enableManagedSettings: z.boolean().optional(),
+  cloud: z.unknown().optional(),
+});
+
 export const createParams = () =>
-  modelParams().extend({
-    sessionId: z.string().optional(),
-    workingDirectory: z.string().optional(),
-    streaming: z.boolean().optional(),
-    systemMessage: SystemMessageConfig.optional(),
-    tools: z.array(ToolDefinition()).optional(),
-    commands: z.array(z.object({ name: z.string().min(1), description: z.string().optional() })).optional(),
-    hooks: z.boolean().optional(),
-    requestPermission: z.boolean().optional(),
-    requestUserInput: z.boolean().optional(),
-    requestElicitation: z.boolean().optional(),
-    requestExitPlanMode: z.boolean().optional(),
-    includeSubAgentStreamingEvents: z.boolean().optional(),
-  });
+  z.object({ sessionId: z.string().optional(), ...ofClient(), ...sessionOptions(), ...refused() });
 export type CreateParams = z.infer<ReturnType<typeof createParams>>;
 
 export const resumeParams = () =>
@@ -42,21 +89,108 @@ export const resumeParams = () =>
   });
 export type ResumeParams = z.infer<ReturnType<typeof resumeParams>>;
 
-/** Options of the session itself; the rest is the client's own and changes with it. */
-export function sessionRequest(params: CreateParams, defaults: SessionRequest): SessionRequest {
-  const { workingDirectory, streaming = false, systemMessage } = params;
+/** The options of a session alone, those that are said; later ones replace earlier ones. */
+export type OptionsOfSession = Partial<z.infer<z.ZodObject<ReturnType<typeof sessionOptions>>>>;
+
+export function optionsOf(params: OptionsOfSession): OptionsOfSession {
+  const known = Object.keys(sessionOptions());
+  return Object.fromEntries(
+    Object.entries(params).filter(([name, value]) => value !== undefined && known.includes(name)),
+  );
+}
+
+export function requireServable({ managedSettings, enableManagedSettings, cloud }: CreateParams): void {
+  if (managedSettings !== undefined || enableManagedSettings) {
+    throw new TroupeError("usage", "Managed settings cannot be enforced here, so the session is not opened.", {
+      hint: "Put rules into troupe's own settings, or leave the option out.",
+    });
+  }
+  if (cloud !== undefined && cloud !== null) {
+    throw new TroupeError("usage", "There are no cloud sessions here.", { hint: "Leave `cloud` out." });
+  }
+}
+
+/** The contract's own limit where a client does not say. */
+const LARGE_OUTPUT_BYTES = 51_200;
+
+export function sessionRequest(options: OptionsOfSession, defaults: SessionRequest): SessionRequest {
+  const cwd = options.workingDirectory === undefined ? defaults.cwd : resolve(defaults.cwd, options.workingDirectory);
+  const { streaming = false, organizationCustomInstructions, agent } = options;
   return {
     ...defaults,
-    cwd: workingDirectory === undefined ? defaults.cwd : resolve(defaults.cwd, workingDirectory),
+    ...defined({
+      systemMessage: options.systemMessage,
+      organizationInstructions: organizationCustomInstructions,
+      agent,
+    }),
+    cwd,
     streaming,
     // Clients decide about everything that no rule decides, reading included.
     permissions: { askReads: true, ...defaults.permissions },
-    ...(systemMessage && { systemMessage }),
+    paths: pathsOf(options, { ...defaults, cwd }),
+    toolChoice: toolChoiceOf(options, defaults),
+    workspace: workspaceOf(options, { ...defaults, cwd }),
+    compaction: compactionOf(options),
+    toolSearch: defined({ enabled: options.toolSearch?.enabled, threshold: options.toolSearch?.deferThreshold }),
+    largeOutputBytes: largeOutputOf(options),
+    memory: { ...defaults.memory, ...defined({ enabled: options.memory?.enabled }) },
+    git: options.enableHostGitOperations ?? true,
+    nestedInstructions: options.enableOnDemandInstructionDiscovery ?? true,
   };
 }
 
+function pathsOf({ additionalDirectories = [] }: OptionsOfSession, { paths = [], cwd }: SessionRequest) {
+  if (paths === "all") return paths;
+  return [...paths, ...additionalDirectories.map((path) => resolve(cwd, path))];
+}
+
+function toolChoiceOf(options: OptionsOfSession, { toolChoice = {} }: SessionRequest) {
+  const { availableTools, excludedTools = [], defaultAgent } = options;
+  return {
+    ...toolChoice,
+    ...defined({ available: availableTools ?? toolChoice.available }),
+    excluded: [...(toolChoice.excluded ?? []), ...excludedTools],
+    hiddenFromMain: [...(toolChoice.hiddenFromMain ?? []), ...(defaultAgent?.excludedTools ?? [])],
+  };
+}
+
+function workspaceOf(
+  options: OptionsOfSession,
+  { workspace = {}, cwd }: SessionRequest,
+): NonNullable<SessionRequest["workspace"]> {
+  const below = (paths: readonly string[] = []): string[] => paths.map((path) => resolve(cwd, path));
+  return {
+    ...workspace,
+    discovery: options.enableConfigDiscovery ? "all" : "given",
+    skills: options.enableSkills ?? true,
+    fileHooks: options.enableFileHooks ?? false,
+    pluginDirectories: [...(workspace.pluginDirectories ?? []), ...below(options.pluginDirectories)],
+    skillDirectories: below(options.skillDirectories),
+    instructionDirectories: below(options.instructionDirectories),
+    disabledSkills: options.disabledSkills ?? [],
+    disabledMcpServers: [...(workspace.disabledMcpServers ?? []), ...(options.disabledMcpServers ?? [])],
+    excludedBuiltinAgents: options.excludedBuiltinAgents ?? [],
+    agents: options.customAgents ?? [],
+    ...defined({ mcpServers: options.mcpServers }),
+    ...(options.skipCustomInstructions && { customInstructions: false }),
+  };
+}
+
+function compactionOf({ infiniteSessions = {} }: OptionsOfSession): NonNullable<SessionRequest["compaction"]> {
+  return defined({
+    enabled: infiniteSessions.enabled,
+    backgroundThreshold: infiniteSessions.backgroundCompactionThreshold,
+    bufferThreshold: infiniteSessions.bufferExhaustionThreshold,
+  });
+}
+
+function largeOutputOf({ largeOutput = {} }: OptionsOfSession): number {
+  if (largeOutput.enabled === false) return Number.MAX_SAFE_INTEGER;
+  return largeOutput.maxSizeBytes ?? LARGE_OUTPUT_BYTES;
+}
+
 export function clientProfile(params: CreateParams): ClientProfile {
-  const { tools, commands, systemMessage } = params;
+  const { tools, commands, systemMessage, provider, providers = [] } = params;
   return {
     tools,
     commands,
@@ -65,8 +199,16 @@ export function clientProfile(params: CreateParams): ClientProfile {
     requestElicitation: params.requestElicitation ?? false,
     requestExitPlanMode: params.requestExitPlanMode ?? false,
     subAgentDeltas: params.includeSubAgentStreamingEvents ?? true,
+    givesTokens: [provider, ...providers].some((one) => one?.hasBearerTokenProvider === true),
     transforms:
       systemMessage?.mode === "customize" &&
       Object.values(systemMessage.sections ?? {}).some(({ action }) => action === "transform"),
+  };
+}
+
+/** Without the members that are undefined. */
+function defined<T extends object>(value: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
   };
 }

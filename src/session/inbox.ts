@@ -19,6 +19,8 @@ export interface Incoming {
   readonly displayPrompt?: string;
   /** Who said it, when it was not a person. */
   readonly source?: string;
+  /** The mode its sender meant it for. */
+  readonly agentMode?: NonNullable<UserMessage["agentMode"]>;
   /** For the answer to this message alone; neither outlives the process. */
   readonly answering?: AnsweringRules;
   /** Set when it is a notice that woke the agent: then there is no message of a user. */
@@ -44,6 +46,7 @@ export interface SendOptions {
   readonly prompt: string;
   readonly attachments?: readonly GivenAttachment[];
   readonly mode?: Incoming["mode"];
+  readonly agentMode?: NonNullable<UserMessage["agentMode"]>;
 }
 
 interface PendingNotice {
@@ -138,7 +141,7 @@ export function userMessage(
   message: Incoming,
   delivery: NonNullable<EventData<"user.message">["delivery"]>,
 ): EventData<"user.message"> {
-  const { content, displayPrompt, source, attachments, messageId: interactionId } = message;
+  const { content, displayPrompt, source, attachments, agentMode, messageId: interactionId } = message;
   const isShownAsIs = displayPrompt === undefined || displayPrompt === content;
   return {
     ...(isShownAsIs ? { content } : { content: displayPrompt, transformedContent: content }),
@@ -146,6 +149,7 @@ export function userMessage(
     interactionId,
     ...(source !== undefined && { source }),
     ...(attachments && { attachments: [...attachments] }),
+    ...(agentMode !== undefined && { agentMode }),
   };
 }
 
@@ -154,7 +158,7 @@ const MAX_MESSAGE_CHARACTERS = 16 * 1024 * 1024;
 
 /** A message as it came, with its attachments as they are kept. */
 export function incoming(messageId: string, options: SendOptions, attachments: readonly Attachment[]): Incoming {
-  const { prompt, mode = "enqueue", displayPrompt, source, answering } = options;
+  const { prompt, mode = "enqueue", displayPrompt, source, agentMode, answering } = options;
   const size = prompt.length + (attachments.length > 0 ? JSON.stringify(attachments).length : 0);
   if (size > MAX_MESSAGE_CHARACTERS) {
     const hint = "Put it into a file and let the prompt name the file.";
@@ -167,6 +171,7 @@ export function incoming(messageId: string, options: SendOptions, attachments: r
     ...(attachments.length > 0 && { attachments }),
     ...(displayPrompt !== undefined && { displayPrompt }),
     ...(source !== undefined && { source }),
+    ...(agentMode !== undefined && { agentMode }),
     ...(answering && { answering }),
   };
 }

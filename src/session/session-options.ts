@@ -11,11 +11,39 @@ import type { ModelSeat } from "./model-seat.ts";
 import type { ScheduleRegistry } from "./schedules.ts";
 import type { RunSettings } from "./start-run.ts";
 
+/** A server of the session, as far as surfaces look at it. */
+interface ServerPort {
+  readonly servers: readonly {
+    readonly config: {
+      readonly name: string;
+      readonly scope: string;
+      readonly pluginName?: string;
+      readonly transport: { readonly type: string };
+    };
+    state(): { readonly status: string; readonly error?: string };
+    /** Connects where it must. */
+    definitions(signal: AbortSignal): Promise<readonly { readonly name: string; readonly description: string }[]>;
+    release(): Promise<void>;
+  }[];
+  ready(signal: AbortSignal): Promise<void>;
+  setEnabled(name: string, enabled: boolean): Promise<boolean>;
+}
+
 /** What surfaces may know of a session beyond its conversation. */
 interface Surroundings {
   /** The session's own folder for files, absolute. */
   readonly filesFolder: string;
   readonly skills: readonly Skill[];
+  /** Throws a `TroupeError` when there is none of this name. */
+  setSkillEnabled(name: string, enabled: boolean): void;
+  reloadSkills(): Promise<void>;
+  /** Files whose words stand in the system prompt. */
+  instructions(): readonly { readonly path: string; readonly scope: string; readonly content: string }[];
+  plugins(): readonly { readonly name: string; readonly version?: string }[];
+  /** The session's MCP servers, where it has any. */
+  readonly mcp?: ServerPort;
+  /** Those that are configured and not used. */
+  disabledServers(): readonly string[];
   servers(): readonly {
     readonly name: string;
     readonly status: string;

@@ -15,6 +15,8 @@ export interface SkillPlaces {
   readonly skillDirectories?: readonly string[];
   /** Further folders that were opened to the tools, as real paths. */
   readonly addedDirectories?: readonly string[];
+  /** False: only what plugins and `skillDirectories` name. */
+  readonly discovered?: boolean;
   /** What troupe itself brings. */
   readonly builtin?: string;
 }
@@ -33,15 +35,16 @@ const MAX_LEVELS = 32;
 const MAX_LOCATIONS = 500;
 
 export function skillLocations(places: SkillPlaces): SkillLocation[] {
+  const isDiscovered = places.discovered !== false;
   const personal: SkillLocation[] = [
     { path: join(places.stateRoot, "skills"), source: "personal-copilot", form: "skill" },
     { path: join(places.home, ".agents/skills"), source: "personal-agents", form: "skill" },
   ];
-  const levels = levelsUpTo(places.cwd, places.gitRoot);
+  const levels = isDiscovered ? levelsUpTo(places.cwd, places.gitRoot) : [];
   const workspace = places.gitRoot ?? places.cwd;
   const all = [
     ...levels.flatMap((folder) => projectLocations(folder, { cwd: places.cwd, workspace, personal })),
-    ...personal,
+    ...(isDiscovered ? personal : []),
     ...pluginLocations(places.plugins ?? []),
     ...customLocations(places),
     ...(places.addedDirectories ?? []).flatMap(addedLocations),

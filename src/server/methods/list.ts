@@ -7,17 +7,22 @@ import { discoverMethods } from "./discover.ts";
 import { eventLogMethods } from "./event-log.ts";
 import { fleetMethods } from "./fleet.ts";
 import { keptSessionsMethods } from "./kept-sessions.ts";
+import { mcpMethods } from "./mcp.ts";
 import { metadataMethods } from "./metadata.ts";
 import type { MethodTable } from "./method.ts";
 import { modeMethods } from "./mode.ts";
+import { modelTunnelMethods } from "./model-tunnel.ts";
 import { nameMethods } from "./name.ts";
+import { optionsMethods } from "./options.ts";
 import { pendingMethods } from "./pending.ts";
 import { planMethods } from "./plan.ts";
 import { remoteMethods } from "./remote.ts";
 import { scheduleMethods } from "./schedule.ts";
 import { sessionMethods } from "./session.ts";
 import { sessionsMethods } from "./sessions.ts";
+import { skillsMethods } from "./skills.ts";
 import { tasksMethods } from "./tasks.ts";
+import { toolsMethods } from "./tools.ts";
 import { usageMethods } from "./usage.ts";
 import { userMethods } from "./user.ts";
 import { workspacesMethods } from "./workspaces.ts";
@@ -26,6 +31,9 @@ export const methods: MethodTable = {
   ...connectionMethods,
   ...sessionMethods,
   ...sessionsMethods,
+  ...toolsMethods,
+  ...skillsMethods,
+  ...mcpMethods,
   ...userMethods,
   ...remoteMethods,
   ...keptSessionsMethods,
@@ -42,5 +50,7 @@ export const methods: MethodTable = {
   ...eventLogMethods,
   ...agentMethods,
   ...pendingMethods,
+  ...optionsMethods,
+  ...modelTunnelMethods,
   ...commandMethods,
 };

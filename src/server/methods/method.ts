@@ -42,10 +42,11 @@ export function sessionMethod<S extends z.core.$ZodLooseShape>(
 ): Method {
   return {
     params: () => z.object({ ...shape(), sessionId: z.string() }),
-    run(given, call) {
+    async run(given, call) {
       const params = given as z.infer<z.ZodObject<S>> & { sessionId: string };
       const live = call.hub.require(params.sessionId);
       live.touch();
+      if (live.reopening) await live.reopening;
       return run(params, { ...call, live, session: live.session });
     },
   };

@@ -14,18 +14,22 @@ export const sessionMethods: MethodTable = {
       prompt: z.string(),
       displayPrompt: z.string().exactOptional(),
       attachments: z.array(GivenAttachment).exactOptional(),
-      requestHeaders: z.record(z.string(), z.string()).exactOptional(),
       mode: z.enum(["enqueue", "immediate"]).exactOptional(),
+      agentMode: z.enum(["interactive", "plan", "autopilot", "shell"]).exactOptional(),
+      requestHeaders: z.record(z.string(), z.string()).exactOptional(),
     }),
-    async ({ prompt, displayPrompt, attachments, mode, requestHeaders: headers }, { session }) => ({
-      messageId: await session.send({
+    async ({ prompt, displayPrompt, attachments, mode, agentMode, requestHeaders }, { session }) => {
+      if (agentMode !== undefined && agentMode !== "shell") await session.modes.set(agentMode);
+      const messageId = await session.send({
         prompt,
         ...(displayPrompt !== undefined && { displayPrompt }),
         ...(attachments && { attachments }),
         ...(mode && { mode }),
-        ...(headers && { answering: { headers } }),
-      }),
-    }),
+        ...(agentMode && { agentMode }),
+        ...(requestHeaders && { answering: { headers: requestHeaders } }),
+      });
+      return { messageId };
+    },
   ),
   "session.abort": sessionMethod(nothing, (_, { session }) => {
     session.abort();

@@ -24,6 +24,8 @@ export interface ServerSources {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Asked for every entry of the project. Without it nothing of the project is used. */
   readonly trust?: TrustCheck;
+  /** False: only what flags, the program and plugins name. */
+  readonly discovered?: boolean;
   /** Values of `--additional-mcp-config`: JSON, or `@file`; the later win over the earlier. */
   readonly flags?: readonly string[];
   /** `mcpServers` as the host program gave them; their values are meant as they stand. */
@@ -150,18 +152,22 @@ function groups(sources: ServerSources, user: Group["entries"], notices: McpNoti
     place: { scope: "flag", source: FLAG, folder: cwd } as const,
     entries: flagEntries(value),
   }));
-  const project = projectFiles(cwd, sources.gitRoot).map(({ path, folder }) => ({
+  const { discovered = true } = sources;
+  const project = (discovered ? projectFiles(cwd, sources.gitRoot) : []).map(({ path, folder }) => ({
     place: { scope: "project", source: path, folder } as const,
     entries: readMap({ source: path, notices }).entries,
   }));
-  const settings = (sources.settings ?? []).map(({ servers: entries, ...place }) => ({ place, entries }));
+  const settings = (discovered ? (sources.settings ?? []) : []).map(({ servers: entries, ...place }) => ({
+    place,
+    entries,
+  }));
   return [
     ...flags.reverse(),
     { place: { scope: "program", source: "the program", folder: cwd }, entries: sources.program ?? {} },
     ...(sources.plugins ?? []).flatMap((plugin) => pluginGroups(plugin, notices)),
     ...project,
     ...settings.filter(({ place }) => place.scope === "project"),
-    { place: { scope: "user", source: join(stateRoot, USER_FILE), folder: cwd }, entries: user },
+    { place: { scope: "user", source: join(stateRoot, USER_FILE), folder: cwd }, entries: discovered ? user : {} },
     ...settings.filter(({ place }) => place.scope === "user"),
   ];
 }

@@ -1,0 +1,94 @@
+/** The MCP servers of a session. Nothing is started before it is needed, but asking for the list is needing it. */
+import * as z from "zod";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Session } from "../../session/session.ts";
+import { type MethodTable, nothing, sessionMethod } from "./method.ts";
+import { surroundingsOf } from "./skills.ts";
+
+const byServer = () => ({ serverName: z.string() });
+
+export const mcpMethods: MethodTable = {
+  "session.mcp.list": sessionMethod(nothing, (_, { session }) => {
+    const mcp = portOf(session);
+    // Whoever looks again sees how far it has come.
+    mcp?.ready(session.end.signal).catch(() => undefined);
+    const unused = surroundingsOf(session).disabledServers();
+    return {
+      servers: [...(mcp?.servers ?? []).map(told), ...unused.map((name) => ({ name, status: "disabled" }))],
+    };
+  }),
+  "session.mcp.listTools": sessionMethod(byServer, async ({ serverName }, { session, signal }) => {
+    const server = serverOf(session, serverName);
+    if (server.state().status !== "connected") throw notConnected(serverName);
+    const tools = await server.definitions(signal);
+    return { tools: tools.map(({ name, description }) => ({ name, description })) };
+  }),
+  "session.mcp.isServerRunning": sessionMethod(byServer, ({ serverName }, { session }) => ({
+    running: serversOf(session).some(
+      (server) => server.config.name === serverName && server.state().status === "connected",
+    ),
+  })),
+  "session.mcp.enable": sessionMethod(byServer, async ({ serverName }, { session }) => {
+    await change(session, serverName, true);
+  }),
+  "session.mcp.disable": sessionMethod(byServer, async ({ serverName }, { session }) => {
+    await change(session, serverName, false);
+  }),
+  "session.mcp.stopServer": sessionMethod(byServer, async ({ serverName }, { session }) => {
+    await change(session, serverName, false);
+  }),
+  "session.mcp.reload": sessionMethod(nothing, () => {
+    throw new TroupeError("usage", "MCP config reload not available: open the session again.");
+  }),
+  "session.mcp.setEnvValueMode": sessionMethod(
+    () => ({ mode: z.enum(["direct", "indirect"]) }),
+    ({ mode }) => ({ mode }),
+  ),
+  "session.mcp.removeGitHub": sessionMethod(nothing, () => ({ removed: false })), // there is no built-in one
+  "session.mcp.cancelSamplingExecution": sessionMethod(
+    () => ({ requestId: z.string() }),
+    () => ({ cancelled: false }),
+  ),
+  "session.mcp.executeSampling": sessionMethod(
+    () => ({ requestId: z.string(), serverName: z.string() }),
+    () => ({ action: "failure", error: "This server does not run sampling requests for its clients." }),
+  ),
+  "session.mcp.headers.handlePendingHeadersRefreshRequest": sessionMethod(
+    () => ({ requestId: z.string() }),
+    () => ({ success: false }),
+  ),
+};
+
+type Port = NonNullable<ReturnType<typeof surroundingsOf>["mcp"]>;
+type Server = Port["servers"][number];
+
+const portOf = (session: Session): Port | undefined => surroundingsOf(session).mcp;
+const serversOf = (session: Session): readonly Server[] => portOf(session)?.servers ?? [];
+
+async function change(session: Session, name: string, enabled: boolean): Promise<void> {
+  const port = portOf(session);
+  if (!port) throw new TroupeError("usage", "No MCP host initialized: the session has no MCP servers.");
+  if (!(await port.setEnabled(name, enabled)))
+    throw new TroupeError("usage", `MCP server '${name}' is not configured.`);
+}
+
+function serverOf(session: Session, name: string): Server {
+  const server = serversOf(session).find(({ config }) => config.name === name);
+  if (!server) throw notConnected(name);
+  return server;
+}
+
+const notConnected = (name: string): TroupeError => new TroupeError("usage", `MCP server '${name}' is not connected.`);
+
+function told(server: Server): object {
+  const { name, scope, pluginName } = server.config;
+  const { status, error } = server.state();
+  const sources: Readonly<Record<string, string>> = { plugin: "plugin", project: "workspace" };
+  return {
+    name,
+    status,
+    source: sources[scope] ?? "user",
+    ...(pluginName !== undefined && { sourcePlugin: pluginName }),
+    ...(error !== undefined && { error }),
+  };
+}

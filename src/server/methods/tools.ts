@@ -1,0 +1,34 @@
+/** The tools there are, of the server and of a session. */
+import * as z from "zod";
+import type { Session } from "../../session/session.ts";
+import { type MethodTable, method, nothing, sessionMethod } from "./method.ts";
+
+export const toolsMethods: MethodTable = {
+  "tools.list": method(
+    () => z.object({ model: z.string().optional() }),
+    ({ model: _ }, { server }) => ({
+      tools: server.runtime.tools.map(({ name, description, parameters }) => ({ name, description, parameters })),
+    }),
+  ),
+  "session.tools.initializeAndValidate": sessionMethod(nothing, async (_, { session, signal }) => {
+    await session.settings.offer.ready?.(signal);
+    return {};
+  }),
+  // Before the first turn a session has offered nothing to anybody.
+  "session.tools.getCurrentMetadata": sessionMethod(nothing, (_, { session }) => ({
+    tools: hadTurn(session) ? session.settings.offer.tools.map(metadataOf) : null,
+  })),
+  "session.tools.updateSubagentSettings": sessionMethod(
+    () => ({ subagents: z.looseObject({}).nullable().optional() }),
+    () => ({}),
+  ),
+};
+
+const hadTurn = (session: Session): boolean => session.events.some(({ type }) => type === "assistant.turn_start");
+
+type Tool = Session["settings"]["offer"]["tools"][number];
+
+function metadataOf(tool: Tool): object {
+  const { name, description, parameters } = tool;
+  return { name, description, input_schema: parameters };
+}

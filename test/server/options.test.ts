@@ -1,0 +1,219 @@
+import {
+  approveAll,
+  type CopilotRequestContext,
+  CopilotRequestHandler,
+  type SessionConfig,
+  type SessionEvent,
+} from "@github/copilot-sdk";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { calls, says } from "../../src/testing/index.ts";
+import { type ServerStage, serverStage } from "./stage.ts";
+
+let stage: ServerStage;
+beforeAll(async () => {
+  stage = await serverStage();
+  await stage.folder.files({
+    "work/AGENTS.md": "Always rhyme.",
+    "work/.github/agents/local.agent.md": "---\nname: local\ndescription: A local agent\n---\nYou are local.",
+    "work/.github/skills/found/SKILL.md": "---\nname: found\ndescription: A skill that was found\n---\nFound.",
+    "skills/knit/SKILL.md": "---\nname: knit\ndescription: How to knit\n---\nOne right, one left.",
+    "instructions/.github/instructions/a.instructions.md": "Use metric units.",
+    "other/b.txt": "other\n",
+  });
+});
+afterAll(() => stage[Symbol.asyncDispose]());
+
+/** What the model is shown of a session with these options. */
+async function shown(config: SessionConfig, prompt = "hello") {
+  const session = await stage.client.createSession({ onPermissionRequest: approveAll, ...config });
+  stage.play(says("ok"));
+  await session.sendAndWait(prompt);
+  const last = stage.model.requests.at(-1);
+  if (!last?.request) throw new Error("the model was not asked");
+  const { system = "", tools, messages } = last.request;
+  return { session, last, system, messages, tools: tools.map(({ name }) => name), offered: tools };
+}
+
+const describedBy = (offered: readonly { name: string }[], name: string): string =>
+  JSON.stringify(offered.find((tool) => tool.name === name));
+
+describe("options of a session", () => {
+  it("choose tools by name and by where they come from, and exclusion wins", async () => {
+    const tools = [{ name: "mine", handler: () => "" }];
+    expect((await shown({ tools, availableTools: ["view", "edit"] })).tools.sort()).toEqual(["edit", "view"]);
+    expect((await shown({ tools, availableTools: ["custom:*", "builtin:view"] })).tools.sort()).toEqual([
+      "mine",
+      "view",
+    ]);
+    const some = (await shown({ tools, availableTools: ["builtin:*"], excludedTools: ["builtin:bash", "view"] })).tools;
+    expect(some).toContain("grep");
+    expect(some.filter((name) => ["bash", "view", "mine"].includes(name))).toEqual([]);
+    expect((await shown({ tools, defaultAgent: { excludedTools: ["mine"] } })).tools).not.toContain("mine");
+  });
+
+  it("decide about the system message: added to, replaced, by sections", async () => {
+    expect((await shown({ systemMessage: { content: "Speak Latin." } })).system).toMatch(/GitHub.*Speak Latin\.$/s);
+    expect((await shown({ systemMessage: { mode: "replace", content: "Only this." } })).system).toBe("Only this.");
+    const { system } = await shown({
+      systemMessage: {
+        mode: "customize",
+        sections: { environment_context: { action: "remove" } },
+        content: "At last.",
+      },
+      organizationCustomInstructions: "We never deploy on Fridays.",
+    });
+    expect(system).not.toMatch(/Current working directory:|Operating System:/);
+    expect(system).toContain("At last.");
+    expect(system).toContain("never deploy on Fridays");
+  });
+
+  it("bring agents, and let one lead", async () => {
+    const customAgents = [
+      { name: "poet", displayName: "Poet", description: "Writes verse", prompt: "You are a poet.", tools: ["view"] },
+      { name: "ghost", description: "Never called", prompt: "Boo.", infer: false },
+    ];
+    const { offered } = await shown({ customAgents, excludedBuiltinAgents: ["explore"] });
+    const task = describedBy(offered, "task");
+    expect(task).toContain('"poet"');
+    expect(task).not.toContain('"explore"');
+    expect(task).not.toContain('"ghost"');
+    const led = await shown({ customAgents, agent: "poet" });
+    expect(led.system).toContain("You are a poet.");
+    expect(led.tools).toEqual(["view"]);
+    const [selected] = (await led.session.getEvents()).filter(({ type }) => type === "subagent.selected");
+    expect(selected?.data).toEqual({ agentName: "poet", agentDisplayName: "Poet", tools: ["view"] });
+    await expect(stage.client.createSession({ customAgents, agent: "nobody" })).rejects.toThrow(
+      /Custom agent 'nobody' not found/,
+    );
+  });
+
+  it("find agents and skills of the folder only when asked to; instructions always", async () => {
+    const plain = await shown({});
+    expect(plain.system).toContain("Always rhyme.");
+    expect(describedBy(plain.offered, "task")).not.toContain('"local"');
+    expect(describedBy(plain.offered, "skill") ?? "").not.toContain("found");
+    const discovered = await shown({ enableConfigDiscovery: true });
+    expect(describedBy(discovered.offered, "task")).toContain('"local"');
+    expect(describedBy(discovered.offered, "skill")).toContain("found");
+    const silent = await shown({ skipCustomInstructions: true });
+    expect(silent.system).not.toContain("Always rhyme.");
+  });
+
+  it("bring skills and instructions from other folders", async () => {
+    const config = {
+      skillDirectories: [stage.folder.at("skills")],
+      instructionDirectories: [stage.folder.at("instructions")],
+    };
+    const given = await shown(config);
+    expect(describedBy(given.offered, "skill")).toContain("knit");
+    expect(given.system).toContain("Use metric units.");
+    expect(describedBy((await shown({ ...config, disabledSkills: ["knit"] })).offered, "skill") ?? "").not.toContain(
+      "knit",
+    );
+    expect((await shown({ ...config, enableSkills: false })).tools).not.toContain("skill");
+  });
+
+  it("say where to work, and what else may be reached", async () => {
+    const session = await stage.client.createSession({
+      workingDirectory: stage.folder.at("other"),
+      additionalDirectories: ["../work"],
+      onPermissionRequest: approveAll,
+    });
+    stage.play(calls(["view", { path: "b.txt" }], ["view", { path: stage.folder.at("work/a.txt") }]), says("seen"));
+    await session.sendAndWait("look");
+    const results = stage.model.requests
+      .at(-1)
+      ?.request?.messages.flatMap((one) => (one.role === "tool" ? [one.content] : []));
+    expect(results?.sort()).toEqual([expect.stringContaining("1. one"), expect.stringContaining("1. other")]);
+  });
+
+  it("bring a provider and models of their own, with tokens that are asked for", async () => {
+    const asked: string[] = [];
+    const { last } = await shown({
+      model: "gpt-own",
+      clientName: "options-test",
+      provider: {
+        type: "openai",
+        baseUrl: stage.model.baseUrl,
+        headers: { "x-own": "yes" },
+        bearerTokenProvider: async ({ providerName }) => {
+          asked.push(providerName);
+          return "fresh-token";
+        },
+      },
+    });
+    expect(asked).toEqual(["default"]);
+    expect(last.headers).toMatchObject({ authorization: "Bearer fresh-token", "x-own": "yes" });
+    expect(last.headers["user-agent"]).toContain("options-test");
+    expect(last.body).toMatchObject({ model: "gpt-own" });
+    expect(last.body).not.toHaveProperty("stream");
+    const session = await stage.client.createSession({
+      providers: [{ name: "mine", type: "openai", baseUrl: stage.model.baseUrl, apiKey: "k" }],
+      models: [{ id: "fast", provider: "mine", wireModel: "fast-2" }],
+      model: "mine/fast",
+    });
+    stage.play(says("ok"));
+    await session.send({ prompt: "hello", requestHeaders: { "x-turn": "1" } });
+    await expect.poll(() => stage.model.requests.at(-1)?.body).toMatchObject({ model: "fast-2" });
+    expect(stage.model.requests.at(-1)?.headers).toMatchObject({ authorization: "Bearer k", "x-turn": "1" });
+  });
+
+  it("are refused where they could not be held", async () => {
+    await expect(stage.client.createSession({ managedSettings: { permissions: {} } as never })).rejects.toThrow(
+      /cannot be enforced/,
+    );
+    await expect(stage.client.createSession({ cloud: {} })).rejects.toThrow(/no cloud sessions/);
+  });
+});
+
+describe("options on resume", () => {
+  it("replace those before, for a session that is open, and the past stays", async () => {
+    const heard: SessionEvent[] = [];
+    const session = await stage.client.createSession({ systemMessage: { content: "Speak Latin." } });
+    stage.play(says("salve"));
+    await session.sendAndWait("hello");
+    const resumed = await stage.client.resumeSession(session.sessionId, {
+      systemMessage: { content: "Speak Greek." },
+      streaming: true,
+      onEvent: (event) => heard.push(event),
+    });
+    stage.play(says("chaire"));
+    await resumed.sendAndWait("and now?");
+    const { system, messages } = stage.model.requests.at(-1)?.request ?? {};
+    expect(system).toContain("Speak Greek.");
+    expect(JSON.stringify(messages)).toContain("salve");
+    const types = heard.map(({ type }) => type);
+    expect(types).toContain("assistant.message_delta");
+    expect(types).toContain("session.resume");
+    expect(types).not.toContain("session.shutdown");
+  });
+
+  it("in empty mode nothing comes from the machine but what is asked for", async () => {
+    const client = stage.newClient({ mode: "empty" });
+    const session = await client.createSession({ availableTools: ["builtin:view"], onPermissionRequest: approveAll });
+    stage.play(says("ok"));
+    await session.sendAndWait("hello");
+    const { system = "", tools = [] } = stage.model.requests.at(-1)?.request ?? {};
+    expect(tools.map(({ name }) => name)).toEqual(["view"]);
+    expect(system).not.toMatch(/Always rhyme|Current working directory/);
+  });
+});
+
+describe("a client that carries model requests", () => {
+  it("is told each one and gives the reply, and stopping reaches it", async () => {
+    // The handler of the SDK sends them on itself, so the scripted model sees what it carried.
+    const carried: unknown[] = [];
+    class Carrier extends CopilotRequestHandler {
+      protected override sendRequest(request: Request, context: CopilotRequestContext) {
+        carried.push({ url: request.url, sessionId: context.sessionId, agentId: context.agentId });
+        return super.sendRequest(request, context);
+      }
+    }
+    const client = stage.newClient({ requestHandler: new Carrier() });
+    const session = await client.createSession({ streaming: true });
+    stage.play(says("carried"));
+    expect((await session.sendAndWait("hello"))?.data.content).toBe("carried");
+    const { sessionId } = session;
+    expect(carried).toEqual([{ url: `${stage.model.baseUrl}/chat/completions`, sessionId, agentId: sessionId }]);
+  });
+});
