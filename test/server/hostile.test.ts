@@ -139,13 +139,14 @@ describe("what a client can get wrong", () => {
     const created = await client.ask("session.create", {});
     const { sessionId } = created.result as { sessionId: string };
     const cursor = (await client.ask("session.eventLog.tail", { sessionId })).result as { cursor: string };
-    const read = { method: "session.eventLog.read", params: { sessionId, ...cursor, waitMs: 500 } };
+    const read = { method: "session.eventLog.read", params: { sessionId, ...cursor, waitMs: 20_000 } };
     client.send({ jsonrpc: "2.0", id: 1, ...read });
     client.send({ jsonrpc: "2.0", id: 1, method: "ping", params: {} });
     expect((await client.answer(null)).error).toMatchObject({ message: expect.stringContaining("under way already") });
     for (let id = 2; id <= 1001; id++) client.send({ jsonrpc: "2.0", id, ...read });
     expect((await client.answer(1001)).error).toMatchObject({ code: -32000 });
     expect((await good.ask("ping")).result).toMatchObject({ protocolVersion: 3 });
+    client.send({ jsonrpc: "2.0", method: "$/cancelRequest", params: { id: 1 } });
     expect((await client.answer(1)).result).toMatchObject({ events: [] });
     client.socket.destroy();
   });
