@@ -70,6 +70,8 @@ export const contextEvents = [
       }),
     barrier,
   ),
+  /** History was taken back to before an event. */
+  event("session.snapshot_rewind", () => z.object({ upToEventId: text, eventsRemoved: count }), ephemeral),
   /** A request was made to fit by leaving out parts of it. The conversation itself is as it was. */
   event("session.truncation", () =>
     z.object({

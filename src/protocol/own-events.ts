@@ -113,5 +113,25 @@ export const ownEvents = [
     barrier,
   ),
   /** `auto`: a title that somebody found for it; a person's name for it beats it. */
+  /**
+   * From here on the log reads as if nothing had been said from `upToEventId` on; with `restores`, as it read before
+   * that other rewind. What is out of view stays in the log. See `src/store/rewound.ts`.
+   */
+  event(
+    "troupe.rewound",
+    () =>
+      z.object({
+        upToEventId: text,
+        /** The last one that stays. */
+        lastEventId: text.exactOptional(),
+        eventsRemoved: count,
+        restores: text.exactOptional(),
+        /** The files it brings back, by the name under which `checkpoints/` has the changes. */
+        files: text.exactOptional(),
+        /** Prompts that were due or cancelled since are not scheduled again. */
+        endedSchedules: z.array(count).exactOptional(),
+      }),
+    barrier,
+  ),
   event("troupe.session_named", () => z.object({ name: text, auto: z.boolean().exactOptional() })),
 ] as const;

@@ -96,6 +96,8 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       ...(request.nestedInstructions !== false && {
         onFileAccess: (path: string, toolName: string) => draft.listener.fileAccess(workspace, path, toolName),
       }),
+      fileHistory: { checkpoints: hands.checkpoints, disk: draft.disk },
+      onRewound: (events) => late.schedules?.rewound(events),
       onMessage: (messageId) => {
         hands.onMessage(messageId);
         agents?.watch();
@@ -156,7 +158,7 @@ function kept({ request, log, disk, environment, listener }: Draft, { redactor, 
     largeOutputBytes: request.largeOutputBytes ?? largeOutputBytes(environment),
     compactions: new Compactions({
       options: compactionOptions(environment, request.compaction),
-      events: log.events,
+      events: [...log.removed, ...log.events],
       writeCheckpoint: checkpointWriter(log.directory, disk),
       standing: (key) => standingOf(key, { readTodos, tasks: listener.session?.tasks }),
     }),

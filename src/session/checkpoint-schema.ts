@@ -40,6 +40,8 @@ export const lineSchema = z.discriminatedUnion("kind", [
     created: z.array(z.string()).default([]),
   }),
   z.object({ kind: z.literal("undone"), time: z.string(), seqs: z.array(z.number()) }),
+  /** All changes of this turn were made: those of a rewind, which may be cut off between two of them. */
+  z.object({ kind: z.literal("made"), turn: z.string() }),
 ]);
 export type Line = z.infer<typeof lineSchema>;
 

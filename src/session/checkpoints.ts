@@ -9,27 +9,18 @@
  * A line is on disk before its change is made. So a change that is listed may not have happened, but none that
  * happened is missing, and taking one back twice does no harm.
  */
-import { lstat, open, readFile, readlink } from "node:fs/promises";
+import { lstat, readFile, readlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { parseJson } from "../lib/json.ts";
 import { type Disk, replaceFile } from "../lib/node/disk.ts";
 import { sweepTemporaries } from "../lib/node/paths-write.ts";
 import type { Seal } from "../lib/node/seal.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { FileChange } from "../tools/files.ts";
+import { CheckpointLines } from "./checkpoint-lines.ts";
 import { CheckpointPacks } from "./checkpoint-packs.ts";
-import { type Entries, type Entry, entriesSchema, type Line, lineSchema } from "./checkpoint-schema.ts";
-import {
-  absent,
-  contentOf,
-  entryAt,
-  type Surveyed,
-  sameEntry,
-  sha256,
-  survey,
-  type TreeOptions,
-} from "./checkpoint-tree.ts";
+import { type Entries, type Entry, entriesSchema, type Line } from "./checkpoint-schema.ts";
+import { contentOf, entryAt, type Surveyed, sameEntry, sha256, survey, type TreeOptions } from "./checkpoint-tree.ts";
 
 type KeptEntries = { readonly path: string; readonly entry: Entry }[];
 
@@ -75,28 +66,27 @@ const LAST_CHANGES = 50;
 export class Checkpoints {
   readonly #folder: string;
   readonly #objects: string;
-  readonly #index: string;
+  readonly #lines: CheckpointLines;
   readonly #packs: CheckpointPacks;
   /** Files that were kept before, by path: what has not changed since is not read again. */
   readonly #seen = new Map<string, { version: string; hash: string }>();
   readonly #options: CheckpointOptions;
   /** The one after the other: two calls side by side must not share a number or a line. */
   #last: Promise<unknown> = Promise.resolve();
-  #seq: number | undefined;
   #sealing: Promise<Seal> | undefined;
 
   constructor(options: CheckpointOptions) {
     this.#options = options;
     this.#folder = join(options.directory, "checkpoints");
     this.#objects = join(this.#folder, "objects");
-    this.#index = join(this.#folder, "changes.jsonl");
+    this.#lines = new CheckpointLines(this.#folder, options.disk);
     this.#packs = new CheckpointPacks(join(this.#folder, "packs"), options.disk, () => this.#seal());
   }
 
   /** For `rememberedFiles`: resolves when all of it is on disk. */
   keep(changes: readonly FileChange[]): Promise<void> {
     return this.#inTurn(async () => {
-      const first = await this.#nextSeq();
+      const first = await this.#lines.nextSeq();
       const lines: Line[] = [];
       for (const [index, { path, toolCallId, before, after, madeFolders }] of changes.entries()) {
         const old: Entry =
@@ -107,7 +97,7 @@ export class Checkpoints {
         const head = this.#head(first + index, toolCallId);
         lines.push({ kind: "change", ...head, path, before: old, after: next, folders: [...madeFolders] });
       }
-      await this.#append(lines);
+      await this.#lines.append(lines);
     });
   }
 
@@ -121,8 +111,8 @@ export class Checkpoints {
     const { kept, unreadable } = await this.#inTurn(() => this.#keepFound(found, end));
     const manifest = await this.keepObject(Buffer.from(JSON.stringify(kept)));
     const seq = await this.#inTurn(async () => {
-      const next = await this.#nextSeq();
-      await this.#append([{ kind: "tree", ...this.#head(next, toolCallId), entries: manifest }]);
+      const next = await this.#lines.nextSeq();
+      await this.#lines.append([{ kind: "tree", ...this.#head(next, toolCallId), entries: manifest }]);
       return next;
     });
     const versions = new Map(found.map(({ path, version }) => [path, version]));
@@ -139,14 +129,14 @@ export class Checkpoints {
       }
       const created = [...now.keys()].filter((path) => !versions.has(path)).slice(0, MAX_CREATED);
       const entries = await this.keepObject(Buffer.from(JSON.stringify(changed)));
-      await this.#inTurn(() => this.#append([{ kind: "settled", seq, entries, created }]));
+      await this.#inTurn(() => this.#lines.append([{ kind: "settled", seq, entries, created }]));
     };
     return { unreadable, settle };
   }
 
   /** What has not been taken back, the oldest first. */
   async changes(): Promise<readonly KeptChange[]> {
-    const lines = await this.#read();
+    const lines = await this.#lines.read();
     const undone = new Set(lines.flatMap((line) => (line.kind === "undone" ? line.seqs : [])));
     const changes: KeptChange[] = [];
     for (const line of lines) {
@@ -160,14 +150,14 @@ export class Checkpoints {
   /** What commands have made, of those whose changes have these numbers. */
   async createdBy(seqs: readonly number[]): Promise<readonly string[]> {
     const wanted = new Set(seqs);
-    return (await this.#read()).flatMap((line) =>
+    return (await this.#lines.read()).flatMap((line) =>
       line.kind === "settled" && wanted.has(line.seq) ? line.created : [],
     );
   }
 
   /** Takes away what writes that were killed have left beside the files they were about. Cheap; for a session's start. */
   async sweep(): Promise<void> {
-    const last = (await this.#read()).filter((line) => line.kind === "change").slice(-LAST_CHANGES);
+    const last = (await this.#lines.read()).filter((line) => line.kind === "change").slice(-LAST_CHANGES);
     for (const folder of new Set(last.map(({ path }) => dirname(path)))) {
       await sweepTemporaries(folder, this.#options.disk);
     }
@@ -175,7 +165,31 @@ export class Checkpoints {
 
   async noteUndone(seqs: readonly number[]): Promise<void> {
     const time = new Date(this.#options.stamp.now()).toISOString();
-    await this.#inTurn(() => this.#append([{ kind: "undone", time, seqs: [...new Set(seqs)] }]));
+    await this.#inTurn(() => this.#lines.append([{ kind: "undone", time, seqs: [...new Set(seqs)] }]));
+  }
+
+  /** Notes changes that are about to be made in one go, under a name of their own; the contents are kept already. */
+  async keepPlanned(
+    turn: string,
+    changes: readonly (Pick<KeptChange, "path" | "before" | "folders"> & { readonly after: Entry })[],
+  ): Promise<void> {
+    await this.#inTurn(async () => {
+      const first = await this.#lines.nextSeq();
+      const time = new Date(this.#options.stamp.now()).toISOString();
+      const head = { kind: "change", time, turn, toolCallId: turn } as const;
+      await this.#lines.append(
+        changes.map((change, index) => ({ ...head, ...change, folders: [...change.folders], seq: first + index })),
+      );
+    });
+  }
+
+  /** What was planned under this name was made, all of it. */
+  async noteMade(turn: string): Promise<void> {
+    await this.#inTurn(() => this.#lines.append([{ kind: "made", turn }]));
+  }
+
+  async isMade(turn: string): Promise<boolean> {
+    return (await this.#lines.read()).some((line) => line.kind === "made" && line.turn === turn);
   }
 
   /** Keeps the bytes, the same ones once, and returns their hash. */
@@ -286,53 +300,10 @@ export class Checkpoints {
     return { seq, time: new Date(stamp.now()).toISOString(), turn: turn?.() ?? "", toolCallId };
   }
 
-  /** Only one process writes a session, so the index is read once. */
-  async #nextSeq(): Promise<number> {
-    this.#seq ??= (await this.#read()).reduce((most, line) => Math.max(most, "seq" in line ? line.seq : 0), 0);
-    return this.#seq + 1;
-  }
-
-  /** Lines that a crash has torn are passed over; none of them was promised to anybody. */
-  async #read(): Promise<Line[]> {
-    const text = await readFile(this.#index, "utf8").catch(absent);
-    return (text ?? "").split("\n").flatMap((line) => {
-      const json = parseJson(line);
-      const parsed = json.ok ? lineSchema.safeParse(json.value) : undefined;
-      return parsed?.success ? [parsed.data] : [];
-    });
-  }
-
-  async #append(lines: readonly Line[]): Promise<void> {
-    const { disk } = this.#options;
-    await disk.mkdir(this.#folder);
-    const start = (await endsTorn(this.#index)) ? "\n" : "";
-    const fd = await disk.openAppend(this.#index);
-    try {
-      await disk.write(fd, Buffer.from(start + lines.map((line) => `${JSON.stringify(line)}\n`).join("")));
-      await disk.sync(fd);
-    } finally {
-      await disk.close(fd);
-    }
-    await disk.syncDirectory(this.#folder);
-    for (const line of lines) if ("seq" in line) this.#seq = Math.max(this.#seq ?? 0, line.seq);
-  }
-
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#last.then(work);
     this.#last = result.catch(() => undefined);
     return result;
-  }
-}
-
-async function endsTorn(path: string): Promise<boolean> {
-  const handle = await open(path, "r").catch(absent);
-  if (!handle) return false;
-  try {
-    const { size } = await handle.stat();
-    const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, Math.max(0, size - 1));
-    return size > 0 && buffer[0] !== 0x0a;
-  } finally {
-    await handle.close();
   }
 }
 

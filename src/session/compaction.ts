@@ -26,7 +26,7 @@ export class Compactions {
   readonly meter = new Meter();
   readonly options: CompactionOptions;
   readonly #parts: CompactionsParts;
-  readonly #states = new WeakMap<Conversation, ContextState>();
+  #states = new WeakMap<Conversation, ContextState>();
   readonly #running = new Set<NonNullable<ContextState["running"]>>();
   #checkpoints: number;
 
@@ -45,6 +45,12 @@ export class Compactions {
     const state = known ?? freshState();
     this.#states.set(place.history.conversation, state);
     return new AgentContext({ place, state, options: this.options, desk: this.#desk(), running: this.#running });
+  }
+
+  /** What was known of the conversations does not hold any more; what is under way is given up. */
+  async reset(): Promise<void> {
+    await this.close();
+    this.#states = new WeakMap();
   }
 
   /** Ends what is under way; nothing of it is kept. */

@@ -154,6 +154,19 @@ export class Company {
     await this.#sidekicks?.restore();
   }
 
+  /** Nobody is at work when this resolves but those who are busy for someone. */
+  async rest(): Promise<void> {
+    await this.#sidekicks?.rest();
+  }
+
+  /** The log reads otherwise now, and was folded anew: everyone is as it says. */
+  async rewound(events: readonly SessionEvent[]): Promise<void> {
+    for (const [id, conversation] of this.#conversations) await closeOpen(conversation, this.#emitOf(id));
+    await this.registry.rewound(events);
+    for (const id of this.#outfits.keys()) if (!this.registry.has(id)) await this.#release(id);
+    await this.#sidekicks?.rewound(events);
+  }
+
   /** What an agent (nobody = the main agent) with these tools may do with others. */
   portsOf(agentId: string | undefined, tools: () => readonly Tool[], named: readonly string[] = []): CompanyPorts {
     const { options, settings } = this.#parts;

@@ -18,7 +18,7 @@ export class EventLog {
   readonly #onListenerDefect: (error: unknown) => void;
   readonly #redactor: EventRedactor | undefined;
   readonly #listeners = new Set<Listener>();
-  readonly #events: SessionEvent[];
+  #events: SessionEvent[];
   /** Emitted but not yet told; `ready` when durable or ephemeral, `lost` when the write failed. */
   readonly #waiting: { event: SessionEvent; state: "pending" | "ready" | "lost" }[] = [];
   /** Being told: the first to some listeners already, the rest to none. */
@@ -141,6 +141,29 @@ export class EventLog {
     if (follower) follower.parentId = meant.parentId;
     else this.#lastId = meant.parentId;
     return true;
+  }
+
+  /**
+   * From now on the log reads as `view`, and then says so. Whoever reads it in the same moment reads one or the other;
+   * when it cannot be written, everything is as before. What is folded is up to whoever asked.
+   */
+  async rewind(view: readonly SessionEvent[], data: EventData<"troupe.rewound">): Promise<void> {
+    const before = this.#events;
+    const event = this.#stamped({ agentId: undefined, type: "troupe.rewound", data, ephemeral: false });
+    event.parentId = view.at(-1)?.id ?? null;
+    this.#events = [...view, event];
+    this.#lastId = event.id;
+    try {
+      await this.#write(event);
+    } catch (error) {
+      this.#lost = this.#lost.filter((lost) => lost !== event);
+      const since = this.#events.slice(view.length + 1);
+      const last = before.at(-1)?.id ?? null;
+      if (since[0]) since[0].parentId = last;
+      else this.#lastId = last;
+      this.#events = [...before, ...since];
+      throw error;
+    }
   }
 
   #keep(event: SessionEvent): Promise<void> {

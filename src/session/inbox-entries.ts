@@ -20,6 +20,13 @@ export class InboxEntries implements InboxReader {
   readonly #reading = new Map<string, string>();
 
   constructor(events: Iterable<SessionEvent> = []) {
+    this.refill(events);
+  }
+
+  /** The log reads like this. */
+  refill(events: Iterable<SessionEvent>): void {
+    this.#entries.clear();
+    this.#reading.clear();
     for (const event of events) this.apply(event);
   }
 

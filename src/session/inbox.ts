@@ -71,6 +71,8 @@ export class Inbox {
     for (const event of events) {
       if (event.type === "troupe.message_queued") waiting.set(event.data.messageId, event.data);
       if (event.type === "user.message" && event.data.interactionId) waiting.delete(event.data.interactionId);
+      // Nothing waits when a session is rewound: what seems to was answered in what is out of view.
+      if (event.type === "troupe.rewound") waiting.clear();
     }
     for (const message of waiting.values()) inbox.enqueue(message);
     return inbox;
@@ -79,6 +81,11 @@ export class Inbox {
   get size(): number {
     const waking = this.#notices.filter(({ wakes }) => wakes).length;
     return this.#queue.length + this.#steering.length + waking;
+  }
+
+  /** Nobody is told any more what was not told yet. */
+  forgetNotices(): void {
+    this.#notices = [];
   }
 
   enqueue(message: Incoming): void {

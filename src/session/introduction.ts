@@ -22,6 +22,13 @@ export class Introduction {
     if (event.type === "user.message" && event.data.source === undefined) this.#title ??= titleOf(event.data.content);
   }
 
+  /** Forgets what was said, to be told it anew. */
+  reset(): void {
+    this.#lastModel = undefined;
+    this.#lastSystem = undefined;
+    this.#title = undefined;
+  }
+
   /** A resumed session's title was told in its first life. */
   restored(): void {
     this.#titleTold = this.#title !== undefined;

@@ -24,6 +24,12 @@ export class ModeState {
     return this.#current;
   }
 
+  /** The log reads otherwise now. */
+  rewound(events: readonly SessionEvent[]): void {
+    this.#current = modeOf(events) ?? "interactive";
+    this.#onMode(this.#current);
+  }
+
   /** From the next model call on the agent works in this mode. */
   async set(mode: SessionMode): Promise<void> {
     const change = modeChange(this.#current, mode);

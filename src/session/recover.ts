@@ -17,8 +17,14 @@ export async function recover(what: {
   const { conversation, events, emit } = what;
   const damage = unreported(what.damage, events);
   if (damage.length > 0) await emit("troupe.log_damage", { damage });
+  await closeOpen(conversation, emit);
+}
+
+/** Every call has an answer and every turn an end. */
+export async function closeOpen(conversation: Conversation, emit: Emit): Promise<void> {
   await closeOpenCalls(conversation, emit);
-  if (conversation.openTurn !== undefined) await emit("assistant.turn_end", { turnId: conversation.openTurn });
+  const { openTurn: turnId } = conversation;
+  if (turnId !== undefined) await emit("assistant.turn_end", { turnId });
 }
 
 /** A provider rejects a history with an unanswered call, so this also runs before each message is taken up. */
@@ -33,13 +39,6 @@ export async function closeOpenCalls(conversation: Conversation, emit: Emit): Pr
       error: { message: INTERRUPTED, code: "interrupted" },
     });
   }
-}
-
-/** As `closeOpenCalls`, for whoever is not the main agent: its turn ends with its calls. */
-export async function closeOpen(conversation: Conversation, emit: Emit): Promise<void> {
-  await closeOpenCalls(conversation, emit);
-  const { openTurn: turnId } = conversation;
-  if (turnId !== undefined) await emit("assistant.turn_end", { turnId });
 }
 
 function unreported(damage: readonly Damage[], events: readonly SessionEvent[]): Damage[] {

@@ -115,6 +115,15 @@ export class ScheduleRegistry {
     for (const { id } of this.list()) await this.stop(id);
   }
 
+  /** The log reads otherwise now: what it does not hold is not sent any more, and what it holds again waits again. */
+  rewound(events: Iterable<LoggedEvent>): void {
+    const { left, lastId } = foldSchedules(events);
+    this.#lastId = Math.max(this.#lastId, lastId);
+    const wanted = new Set(left.map(({ created }) => created.id));
+    for (const id of [...this.#armed.keys()]) if (!wanted.has(id)) this.#disarm(id);
+    for (const { created, createdAt } of left) if (!this.#armed.has(created.id)) this.#arm(created, createdAt);
+  }
+
   /** With the session: nothing is sent any more. The log keeps what was scheduled. */
   dispose(): void {
     this.#isDisposed = true;
@@ -166,6 +175,7 @@ export function foldSchedules(events: Iterable<LoggedEvent>): {
   const left = new Map<number, { created: ScheduleCreated; createdAt: number }>();
   let lastId = 0;
   for (const { type, timestamp, data } of events) {
+    if (type === "troupe.rewound") for (const id of endedIn(data)) left.delete(id);
     const { id } = (data ?? {}) as Partial<ScheduleCreated>;
     const isOurs = type === "session.schedule_created" || type === "session.schedule_cancelled";
     if (!isOurs || id === undefined || !Number.isSafeInteger(id)) continue;
@@ -178,6 +188,11 @@ export function foldSchedules(events: Iterable<LoggedEvent>): {
     }
   }
   return { left: [...left.values()].slice(0, MAX_SCHEDULES), lastId };
+}
+
+function endedIn(data: unknown): readonly number[] {
+  const { endedSchedules } = (data ?? {}) as { endedSchedules?: unknown };
+  return Array.isArray(endedSchedules) ? endedSchedules : [];
 }
 
 /** The first time after now on the grid of its interval; for a one-shot its time, even when that is past. */

@@ -3,11 +3,12 @@ import type { CommandPorts } from "../commands/ports.ts";
 import type { Skill } from "../context/skills/skill.ts";
 import type { Hooks } from "../hooks/fire.ts";
 import type { GithubStatus } from "../model/github/github.ts";
-import type { Emit, EventData, WorkingDirectory } from "../protocol/event.ts";
+import type { Emit, EventData, SessionEvent, WorkingDirectory } from "../protocol/event.ts";
 import type { Outcome } from "./answering.ts";
 import type { CheckResult } from "./autopilot.ts";
 import type { CompanyOptions } from "./company.ts";
 import type { ModelSeat } from "./model-seat.ts";
+import type { FileHistory } from "./rewind-files.ts";
 import type { ScheduleRegistry } from "./schedules.ts";
 import type { RunSettings } from "./start-run.ts";
 
@@ -93,6 +94,10 @@ export interface SessionOptions extends RunSettings {
   readonly detachedFrom?: string;
   /** Has the last word on how a message ended. */
   readonly settle?: (outcome: Outcome) => Promise<Outcome>;
+  /** Where files are kept before they are changed, so that a rewind can bring them back. */
+  readonly fileHistory?: FileHistory;
+  /** Told that the log reads otherwise now. */
+  readonly onRewound?: (events: readonly SessionEvent[]) => void;
   /** Told before each message is answered, for what belongs to one message as a whole. */
   readonly onMessage?: (messageId: string) => void;
   /** Told when nothing more is answered; what it says and what it costs still reaches the log. */

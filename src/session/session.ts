@@ -11,7 +11,6 @@ import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
 import type { Registry } from "../tasks/registry.ts";
 import type { TaskRequest } from "../tools/tasks.ts";
-import { ToolError } from "../tools/tool.ts";
 import type { AgentContext } from "./agent-context.ts";
 import { Answering, type Outcome } from "./answering.ts";
 import { type Answerer, Broker } from "./broker.ts";
@@ -28,7 +27,9 @@ import { ModeState } from "./mode-state.ts";
 import { modelName, selection } from "./model-seat.ts";
 import { recover } from "./recover.ts";
 import type { SessionOptions } from "./session-options.ts";
-import { shutdownData, summarise } from "./summary.ts";
+import { SessionRewinds } from "./session-rewinds.ts";
+import { startAgent } from "./start-agent.ts";
+import { shutdownData, startData, summarise } from "./summary.ts";
 import { Working } from "./working.ts";
 
 export type { Outcome, SendOptions, SessionOptions };
@@ -63,16 +64,7 @@ export class Session {
   /** A new session. Its log begins with `session.start`. */
   static async create(options: SessionOptions): Promise<Session> {
     const session = new Session(options);
-    void session.#emit("session.start", {
-      sessionId: session.id,
-      version: 1,
-      producer: "troupe",
-      copilotVersion: options.version,
-      startTime: new Date(session.#startedAt).toISOString(),
-      ...selection(options),
-      context: options.context,
-      ...(options.detachedFrom !== undefined && { detachedFromSpawningParentSessionId: options.detachedFrom }),
-    });
+    void session.#emit("session.start", startData(options, session.#startedAt));
     if (options.name !== undefined) void session.#emit("troupe.session_named", { name: options.name });
     // So that it is the same when it is taken up again.
     if (options.mode && options.mode !== "interactive") {
@@ -91,8 +83,10 @@ export class Session {
       });
     }
     const session = new Session(options);
-    const { events, damage } = log;
-    await recover({ conversation: session.#conversation, events, damage, emit: session.#emit });
+    const { events, removed, damage } = log;
+    const said = [...removed, ...events];
+    await recover({ conversation: session.#conversation, events: said, damage, emit: session.#emit });
+    await session.rewinds.finish();
     await session.#company?.restore();
     if (options.mode) await session.modes.set(options.mode);
     const { name } = options;
@@ -106,7 +100,7 @@ export class Session {
     this.settings = options;
     this.id = options.log.sessionId;
     for (const event of options.log.events) this.#fold(event);
-    this.#budget = new Budget(options.log.events);
+    this.#budget = new Budget([...options.log.removed, ...options.log.events]); // what was spent is spent
     this.#inbox = Inbox.restored(options.log.events);
     this.#startedAt = Date.parse(options.log.events[0]?.timestamp ?? "") || options.stamp.now();
     this.#log = new EventLog({
@@ -142,11 +136,7 @@ export class Session {
       company: this.#company?.portsOf(undefined, () => options.offer.tools),
       companyNaming: (named) => this.#company?.portsOf(undefined, () => options.offer.tools, named),
       settle: options.settle ?? (async (outcome) => outcome),
-      refold: () => {
-        this.#conversation.reset();
-        this.#company?.reset();
-        for (const event of this.#log.events) this.#fold(event);
-      },
+      refold: () => this.#refold(),
       onTaken: (messageId) => {
         options.onMessage?.(messageId);
         this.#introduction.after(this.#emit);
@@ -157,11 +147,20 @@ export class Session {
       ...{ sessionId: this.id, options, inbox: this.#inbox, answering: this.#answering, emit: this.#emit },
       areAgentsBusy: () => this.#company?.isBusy ?? false,
     });
+    this.rewinds = new SessionRewinds({
+      ...{ options, log: this.#log, emit: this.#emit, conversation: this.#conversation, inbox: this.#inbox },
+      ...{ company: this.#company, working: this.#working, modes: this.modes },
+      refold: () => this.#refold(),
+      writeSummary: () => this.#writeSummary(),
+    });
   }
 
   get events(): readonly SessionEvent[] {
     return this.#log.events;
   }
+
+  /** Back to before a message, and forth again. */
+  readonly rewinds: SessionRewinds;
 
   /** Another client has come back to the session while it was open. */
   rejoined(how: Exclude<SessionOptions["resumed"], "silent">): Promise<void> {
@@ -181,7 +180,7 @@ export class Session {
 
   /** How many of the events were there before this process: a resumed session's past. */
   get inherited(): number {
-    return this.#options.log.events.length;
+    return Math.min(this.#options.log.events.length, this.#log.events.length);
   }
 
   /** Whether there is anything on disk to resume. */
@@ -219,14 +218,7 @@ export class Session {
   /** Starts an agent in the background on behalf of a person or a program; its end is told to the main agent. */
   async startAgent(request: Omit<TaskRequest, "mode" | "toolCallId">): Promise<string> {
     const tasks = this.#company?.portsOf(undefined, () => this.#options.offer.tools).tasks;
-    if (!tasks) throw new TroupeError("usage", "The agent of this session works alone.");
-    const toolCallId = this.#options.stamp.id("call");
-    const starting = tasks.start({ ...request, mode: "background", toolCallId }, this.end.signal);
-    const started = await starting.catch((error: unknown) => {
-      if (!(error instanceof ToolError)) throw error;
-      throw new TroupeError("usage", error.message, { cause: error });
-    });
-    return started.kind === "background" ? started.id : started.report.task.id;
+    return startAgent(tasks, { ...request, toolCallId: this.#options.stamp.id("call") }, this.end.signal);
   }
 
   /** What it was made of, for surfaces. */
@@ -364,6 +356,14 @@ export class Session {
       },
       onDefect: this.#options.onDefect ?? ((error) => process.emitWarning(String(error), "TroupeTaskDefect")),
     });
+  }
+
+  #refold(): void {
+    this.#introduction.reset();
+    this.#name = undefined;
+    this.#conversation.reset();
+    this.#company?.reset();
+    for (const event of this.#log.events) this.#fold(event);
   }
 
   #fold(event: SessionEvent): void {

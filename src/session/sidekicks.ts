@@ -126,9 +126,20 @@ export class Sidekicks {
     for (const { entryId, state } of this.inbox.all) if (state === "due") this.#offer(entryId);
   }
 
+  /** The log reads otherwise now. */
+  async rewound(events: Iterable<SessionEvent>): Promise<void> {
+    this.inbox.refill(events);
+    await this.restore();
+  }
+
   /** Ends those at work, without waiting long for them. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    await this.rest();
+  }
+
+  /** The same, until something triggers them again. */
+  async rest(): Promise<void> {
     this.#stopAll("interrupted");
     const done = new AbortController();
     const late = this.#parts.settings.stamp.sleep(CLOSE_MS, done.signal).catch(() => undefined);

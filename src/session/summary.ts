@@ -1,6 +1,8 @@
 import type { EventData, WorkingDirectory } from "../protocol/event.ts";
 import type { SessionSummary } from "../store/store.ts";
 import type { Budget } from "./budget.ts";
+import { selection } from "./model-seat.ts";
+import type { SessionOptions } from "./session-options.ts";
 
 /** What a session knows about itself when someone asks for a line about it. */
 export interface SessionFacts {
@@ -45,5 +47,20 @@ export function shutdownData(facts: SessionFacts & { error: string | undefined }
     modelMetrics: Object.fromEntries(
       [...budget.perModel].map(([name, { calls, usage }]) => [name, { requests: { count: calls }, usage }]),
     ),
+  };
+}
+
+/** How the log of a new session begins. */
+export function startData(options: SessionOptions, startedAt: number): EventData<"session.start"> {
+  const { log, version, context, detachedFrom } = options;
+  return {
+    sessionId: log.sessionId,
+    version: 1,
+    producer: "troupe",
+    copilotVersion: version,
+    startTime: new Date(startedAt).toISOString(),
+    ...selection(options),
+    context,
+    ...(detachedFrom !== undefined && { detachedFromSpawningParentSessionId: detachedFrom }),
   };
 }

@@ -92,6 +92,20 @@ export class Working {
     return attachments;
   }
 
+  /** Does this while nothing is answered; what comes in meanwhile waits. Undefined when something is under way. */
+  async alone<T>(work: () => Promise<T>): Promise<T | undefined> {
+    const { inbox } = this.#parts;
+    if (this.#working || this.#isClosing || inbox.size > 0) return undefined;
+    const done = deferred<void>();
+    this.#working = done.promise;
+    try {
+      return await work();
+    } finally {
+      this.#working = !this.#isClosing && inbox.size > 0 ? this.#work() : undefined;
+      done.resolve();
+    }
+  }
+
   notify(notice: Notice, options: { wakes?: boolean; take?: () => boolean }): void {
     if (this.#isClosing) return;
     this.#parts.inbox.notify(notice, options);

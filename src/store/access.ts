@@ -129,7 +129,7 @@ export const emptyLog: LogContent = {
   tail: { kind: "clean" },
 };
 
-async function readIfThere(path: string): Promise<LogContent> {
+export async function readIfThere(path: string): Promise<LogContent> {
   try {
     return await readLog(path);
   } catch (error) {

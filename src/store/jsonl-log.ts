@@ -2,12 +2,13 @@ import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { replaceFile } from "../lib/node/disk.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { emptyLog, held, LogAccess, type LogContext } from "./access.ts";
+import { emptyLog, held, LogAccess, type LogContext, readIfThere } from "./access.ts";
 import { readAsset, writeAsset, writeNumbered } from "./assets.ts";
 import { takeLock } from "./lock.ts";
 import { type LogContent, readLog } from "./read-log.ts";
 import { restoreLog } from "./repair.ts";
-import { storageError } from "./storage-error.ts";
+import { viewOf } from "./rewound.ts";
+import { failTo, storageError } from "./storage-error.ts";
 import type { Damage, SessionLog } from "./store.ts";
 import { encodeSummary } from "./summary.ts";
 import { LogWriter } from "./writer.ts";
@@ -89,7 +90,11 @@ function sessionLog(context: LogContext, opened: Opened): SessionLog {
   return {
     sessionId: context.sessionId,
     directory: context.directory,
-    events: content.events,
+    ...viewOf(content.events),
+    async everything() {
+      if (!heldBy) await writer.flush();
+      return (await readIfThere(context.log).catch(failTo("read the session log"))).events;
+    },
     damage: [...content.damage, ...opened.damage],
     heldBy,
     append: (event, { barrier }) => writer.append(event, barrier),

@@ -19,8 +19,9 @@ import { logPaths } from "./access.ts";
 import { createLog, openLog } from "./jsonl-log.ts";
 import { takeLock } from "./lock.ts";
 import { readLog } from "./read-log.ts";
+import { viewOf } from "./rewound.ts";
 import { alreadyThere, checkSessionId, isSessionId, noSuchSession } from "./session-id.ts";
-import { errorCode, storageError } from "./storage-error.ts";
+import { errorCode, failTo, storageError } from "./storage-error.ts";
 import type { SessionSummary, Store } from "./store.ts";
 import { readSummary, summariseHead } from "./summary.ts";
 import type { WriterOptions } from "./writer.ts";
@@ -56,7 +57,7 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
       const { log } = pathsOf(sessionId);
       if (!findLog(log)) throw noSuchSession(sessionId);
       const { events, damage } = await readLog(log).catch(failTo("read the session log"));
-      return { events, damage };
+      return { ...viewOf(events), damage };
     },
 
     async revision(sessionId) {
@@ -148,9 +149,3 @@ function listNames(folder: string): string[] {
     throw storageError("list the sessions", error);
   }
 }
-
-const failTo =
-  (action: string) =>
-  (error: unknown): never => {
-    throw storageError(action, error);
-  };

@@ -1,6 +1,7 @@
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { checkSize, cleanExtension, cleanName, nameAsset } from "./assets.ts";
+import { viewOf } from "./rewound.ts";
 import { alreadyThere, checkSessionId, noSuchSession } from "./session-id.ts";
 import type { SessionLog, SessionSummary, Store } from "./store.ts";
 import { summarise } from "./summary.ts";
@@ -43,7 +44,8 @@ export function memoryStore(): Store {
     return {
       sessionId,
       directory,
-      events: content,
+      ...viewOf(content),
+      everything: async () => [...((owned ?? sessions.get(sessionId))?.events ?? [])],
       damage: [],
       heldBy: undefined,
       async append(event) {
@@ -114,7 +116,7 @@ export function memoryStore(): Store {
       return { ...logOf(sessionId, content), ...refused, heldBy: { pid: process.pid } };
     },
     async read(sessionId) {
-      return { events: [...find(sessionId).events], damage: [] };
+      return { ...viewOf([...find(sessionId).events]), damage: [] };
     },
     async revision(sessionId) {
       const kept = sessions.get(checkSessionId(sessionId));

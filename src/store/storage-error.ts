@@ -33,3 +33,10 @@ const causes: Record<string, { cause: string; hint: string }> = {
   EMFILE: { cause: "too many files are open", hint: "Raise the limit of open files (ulimit -n), then try again." },
   ENFILE: { cause: "too many files are open on this machine", hint: "Close some programs, then try again." },
 };
+
+/** For `catch`: what went wrong while doing this. */
+export const failTo =
+  (action: string) =>
+  (error: unknown): never => {
+    throw storageError(action, error);
+  };

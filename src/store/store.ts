@@ -3,6 +3,7 @@
  * the order of `events`. Everything else in a session's folder can be rebuilt or done without.
  */
 import type { SessionEvent } from "../protocol/event.ts";
+import type { View } from "./rewound.ts";
 
 export interface Store {
   /** A log that does not exist yet. Nothing is on disk before its first append. */
@@ -13,7 +14,7 @@ export interface Store {
   /** Ids of all sessions, the one written last first, without reading any log. */
   ids(): Promise<readonly string[]>;
   /** The log as it is now, without its lock. While another process writes, its unfinished last line is left out. */
-  read(sessionId: string): Promise<{ readonly events: readonly SessionEvent[]; readonly damage: readonly Damage[] }>;
+  read(sessionId: string): Promise<View & { readonly damage: readonly Damage[] }>;
   /** Differs whenever the log has changed; undefined when there is no such session. Cheap. */
   revision(sessionId: string): Promise<string | undefined>;
   /** Those of all sessions of this person, in no order, without reading any log. */
@@ -26,8 +27,15 @@ export interface SessionLog {
   readonly sessionId: string;
   /** The session's own folder, for what does not belong in a line of the log. */
   readonly directory: string;
-  /** What was in the log when it was opened; events of unknown types are among them, as they were written. */
+  /**
+   * What was in the log when it was opened, as it reads after its rewinds; events of unknown types are among them, as
+   * they were written.
+   */
   readonly events: readonly SessionEvent[];
+  /** What rewinds had taken out of view by then. */
+  readonly removed: readonly SessionEvent[];
+  /** Everything that is in the log now, also what is out of view. */
+  everything(): Promise<readonly SessionEvent[]>;
   readonly damage: readonly Damage[];
   /** Set when another process is writing. `append` then fails with a storage error. */
   readonly heldBy: { readonly pid: number; readonly host?: string } | undefined;

@@ -7,6 +7,7 @@ import { isObject } from "../lib/json.ts";
 import { firstCharacters } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { decodeLine, NEWLINE } from "./line.ts";
+import { viewOf } from "./rewound.ts";
 import type { SessionSummary } from "./store.ts";
 
 export function encodeSummary(summary: SessionSummary): string {
@@ -44,7 +45,7 @@ const TITLE_CHARACTERS = 80;
 
 /** What the beginning of the log tells; turns are those that begin there. */
 export function summariseHead(path: string, sessionId: string, changed: Date): SessionSummary {
-  return summarise(readHead(path), sessionId, changed.toISOString());
+  return summarise(viewOf(readHead(path)).events, sessionId, changed.toISOString());
 }
 
 export function summarise(events: readonly SessionEvent[], sessionId: string, updatedAt: string): SessionSummary {

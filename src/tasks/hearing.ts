@@ -36,7 +36,15 @@ export class Hearing {
 
   constructor(parts: HearingParts) {
     this.#parts = parts;
-    for (const task of parts.fold.all()) if (task.notice?.state === "said") this.#said.add(task.id);
+    this.reset();
+  }
+
+  /** As the log has it now: what was owed before may be owed again, or never have been. */
+  reset(): void {
+    this.#said.clear();
+    this.#toldMessages.clear();
+    this.#quiet.clear();
+    for (const task of this.#parts.fold.all()) if (task.notice?.state === "said") this.#said.add(task.id);
   }
 
   /** From now on notices are handed out; first those that an earlier process owed, which set nothing in motion. */

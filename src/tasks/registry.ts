@@ -95,6 +95,15 @@ export class Registry {
     this.#hearing.open();
   }
 
+  /** The log reads otherwise now. Nobody is at work when that happens; those who were at work then are idle. */
+  async rewound(events: Iterable<SessionEvent>): Promise<void> {
+    this.#hearing.close();
+    this.#fold.refill(events);
+    this.#hearing.reset();
+    await this.restore();
+    this.#options.onChange();
+  }
+
   /** Resolves when the task is in the log; it runs as soon as a place is free. Throws a `TroupeError` where it may not. */
   async create(task: NewTask): Promise<{ readonly id: string; readonly queued: boolean }> {
     if (this.#isClosed) throw new TroupeError("interrupted", "The session is being closed.");
@@ -203,6 +212,10 @@ export class Registry {
   /** Whether anyone works, waits for a place, or is about to. */
   get isBusy(): boolean {
     return this.#fold.all().some((task) => this.#isBusy(task));
+  }
+
+  has(id: string): boolean {
+    return this.#fold.get(id) !== undefined;
   }
 
   /** In the order they were made, as `viewer` (nobody = the main agent, a person, a program) sees them. */

@@ -28,6 +28,14 @@ export class TaskFold {
     for (const event of events) this.apply(event);
   }
 
+  /** The log reads otherwise now. */
+  refill(events: Iterable<SessionEvent>): void {
+    this.#records.clear();
+    this.#children.clear();
+    this.#byCall.clear();
+    for (const event of events) this.apply(event);
+  }
+
   /** Removed ones are still known: an id is never used twice, and what became of it can always be read. */
   get(id: string): TaskRecord | undefined {
     return this.#records.get(id);

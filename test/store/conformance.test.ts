@@ -37,7 +37,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     await log.append(message(4), barrier);
     await log.flush();
     await log.close();
-    expect(await store.read("one")).toEqual({ events: messages(4), damage: [] });
+    expect(await store.read("one")).toEqual({ events: messages(4), removed: [], damage: [] });
   });
 
   test("keeps nothing of a session before its first append", async () => {

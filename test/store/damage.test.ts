@@ -241,5 +241,5 @@ test("separators that are line ends only to some programs stay inside their line
   await log.close();
   const text = readFileSync(join(log.directory, "events.jsonl"), "utf8");
   expect(text.split("\n")).toHaveLength(2);
-  expect(await store.read("one")).toEqual({ events: [event], damage: [] });
+  expect(await store.read("one")).toEqual({ events: [event], removed: [], damage: [] });
 });

@@ -139,7 +139,7 @@ test("appends made at once fail together, in the words of the cause", async () =
   await log.recover();
   await log.append(message(2), { barrier: true });
   await log.close();
-  expect(await store.read("one")).toEqual({ events: messages(2), damage: [] });
+  expect(await store.read("one")).toEqual({ events: messages(2), removed: [], damage: [] });
 });
 
 test("after a failed sync, what was acknowledged without one is written anew to a new file", async () => {
@@ -246,5 +246,5 @@ test("when more waits than fits, appends wait their turn and none is dropped", a
   await Promise.all(appended);
   await log.close();
   expect(synced).toBe(500);
-  expect(await store.read("one")).toEqual({ events: messages(500), damage: [] });
+  expect(await store.read("one")).toEqual({ events: messages(500), removed: [], damage: [] });
 });

@@ -79,7 +79,7 @@ test.each(kills)(
       expect(ids).toEqual(idsOf(messages(ids.length)));
       await log.append(message(ids.length + 1), { barrier: true });
       await log.close();
-      expect(await store.read("one")).toEqual({ events: messages(ids.length + 1), damage: [] });
+      expect(await store.read("one")).toEqual({ events: messages(ids.length + 1), removed: [], damage: [] });
       return true;
     });
     expect(points).toBeGreaterThan(12);

@@ -32,6 +32,8 @@ function memoryLog(kept: SessionEvent[], fate: () => Fate = () => "lives"): Sess
     sessionId: "s",
     directory: "/memory",
     events: structuredClone(kept),
+    removed: [],
+    everything: async () => structuredClone(kept),
     damage: [],
     heldBy: undefined,
     async append(event) {

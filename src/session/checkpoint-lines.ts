@@ -1,0 +1,64 @@
+/** The list of changes: `checkpoints/changes.jsonl`, one line for each, in order, only ever appended to. */
+import { open, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parseJson } from "../lib/json.ts";
+import type { Disk } from "../lib/node/disk.ts";
+import { type Line, lineSchema } from "./checkpoint-schema.ts";
+import { absent } from "./checkpoint-tree.ts";
+
+/** Whoever appends does so one after the other. */
+export class CheckpointLines {
+  readonly #folder: string;
+  readonly #index: string;
+  readonly #disk: Disk;
+  #seq: number | undefined;
+
+  constructor(folder: string, disk: Disk) {
+    this.#folder = folder;
+    this.#index = join(folder, "changes.jsonl");
+    this.#disk = disk;
+  }
+
+  /** Only one process writes a session, so the index is read once. */
+  async nextSeq(): Promise<number> {
+    this.#seq ??= (await this.read()).reduce((most, line) => Math.max(most, "seq" in line ? line.seq : 0), 0);
+    return this.#seq + 1;
+  }
+
+  /** Lines that a crash has torn are passed over; none of them was promised to anybody. */
+  async read(): Promise<Line[]> {
+    const text = await readFile(this.#index, "utf8").catch(absent);
+    return (text ?? "").split("\n").flatMap((line) => {
+      const json = parseJson(line);
+      const parsed = json.ok ? lineSchema.safeParse(json.value) : undefined;
+      return parsed?.success ? [parsed.data] : [];
+    });
+  }
+
+  async append(lines: readonly Line[]): Promise<void> {
+    const disk = this.#disk;
+    await disk.mkdir(this.#folder);
+    const start = (await endsTorn(this.#index)) ? "\n" : "";
+    const fd = await disk.openAppend(this.#index);
+    try {
+      await disk.write(fd, Buffer.from(start + lines.map((line) => `${JSON.stringify(line)}\n`).join("")));
+      await disk.sync(fd);
+    } finally {
+      await disk.close(fd);
+    }
+    await disk.syncDirectory(this.#folder);
+    for (const line of lines) if ("seq" in line) this.#seq = Math.max(this.#seq ?? 0, line.seq);
+  }
+}
+
+async function endsTorn(path: string): Promise<boolean> {
+  const handle = await open(path, "r").catch(absent);
+  if (!handle) return false;
+  try {
+    const { size } = await handle.stat();
+    const { buffer } = await handle.read(Buffer.alloc(1), 0, 1, Math.max(0, size - 1));
+    return size > 0 && buffer[0] !== 0x0a;
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,109 @@
+/** How paths are brought back to what they were: what each needs, and doing it in an order that always works. */
+import { dirname } from "node:path";
+import type { Disk } from "../lib/node/disk.ts";
+import { PathError } from "../lib/node/paths.ts";
+import { openAsIs, type Place, removeEmptyFolders, sweepTemporaries } from "../lib/node/paths-write.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { Entry } from "./checkpoint-schema.ts";
+import { entryAt, MAX_TREE_BYTES, sameEntry } from "./checkpoint-tree.ts";
+import type { Checkpoints, KeptChange } from "./checkpoints.ts";
+
+export interface PathStep {
+  readonly path: string;
+  readonly goal: Entry;
+  readonly now: Entry;
+  readonly isDone: boolean;
+  /** What is there now was left by one of the changes, so nobody loses anything. */
+  readonly isOurs: boolean;
+}
+
+/** What it takes to have everything as it was before the first of these changes. */
+export async function planSteps(changes: readonly KeptChange[]): Promise<PathStep[]> {
+  const steps: PathStep[] = [];
+  for (const [path, own] of byPath(changes)) steps.push(await planPath(path, own));
+  return steps;
+}
+
+/** Doing it again after it was cut off ends the same. */
+export async function takeSteps(
+  steps: readonly PathStep[],
+  { checkpoints, disk, folders }: { checkpoints: Checkpoints; disk: Disk; folders: readonly (readonly string[])[] },
+): Promise<void> {
+  const goals = new Map(steps.map((step) => [step.path, step]));
+  // What comes back, outermost first; what goes, innermost first.
+  const paths = [...goals.keys()].sort();
+  for (const path of [...paths].reverse()) await apply(goals.get(path), { phase: "remove", checkpoints, disk });
+  for (const path of paths) await apply(goals.get(path), { phase: "bring back", checkpoints, disk });
+  for (const made of folders) await removeEmptyFolders(made, { cwd: "/", roots: [], disk });
+  for (const folder of new Set(paths.map((path) => dirname(path)))) await sweepTemporaries(folder, disk);
+}
+
+function byPath(changes: readonly KeptChange[]): Map<string, KeptChange[]> {
+  const paths = new Map<string, KeptChange[]>();
+  for (const change of changes) {
+    const own = paths.get(change.path);
+    if (own) own.push(change);
+    else paths.set(change.path, [change]);
+  }
+  return paths;
+}
+
+async function planPath(path: string, changes: readonly KeptChange[]): Promise<PathStep> {
+  const goal: Entry = changes[0]?.before ?? { kind: "missing" };
+  const now = await entryAt(path);
+  const isDone = sameEntry(now, goal);
+  const known = changes.flatMap(({ before, after }) => (after ? [before, after] : [before]));
+  const isOurs = now.kind === "missing" || known.some((entry) => sameEntry(ignoringMode(entry), now));
+  return { path, goal, now, isDone, isOurs };
+}
+
+const ignoringMode = (entry: Entry): Entry => (entry.kind === "file" ? { ...entry, mode: -1 } : entry);
+
+/** The content of the file at the path; undefined where there is none. */
+export async function contentAt(path: string): Promise<Buffer | undefined> {
+  const place = await placeAt(path);
+  try {
+    return place.stat?.isFile() ? await place.read(MAX_TREE_BYTES) : undefined;
+  } finally {
+    await place.close();
+  }
+}
+
+async function apply(
+  step: PathStep | undefined,
+  { phase, checkpoints, disk }: { phase: "remove" | "bring back"; checkpoints: Checkpoints; disk: Disk },
+): Promise<void> {
+  if (!step) return;
+  const { path, goal, now } = step;
+  const isReplaced = goal.kind === "missing" || goal.kind !== now.kind || goal.kind === "link";
+  if (phase === "remove" && (now.kind === "missing" || !isReplaced)) return;
+  if (phase === "bring back" && goal.kind === "missing") return;
+  const place = await placeAt(path, disk);
+  try {
+    if (phase === "remove") {
+      if (place.stat) await place.remove();
+    } else if (goal.kind === "folder") {
+      await place.makeFolder(goal.mode);
+    } else if (goal.kind === "link") await place.makeLink(goal.target);
+    else if (goal.kind === "file") await place.write(await checkpoints.object(goal.hash), { mode: goal.mode });
+  } catch (error) {
+    cannotRestore(error);
+  } finally {
+    await place.close();
+  }
+}
+
+/** Paths were kept without links in them; one that leads elsewhere now would change a stranger's file. */
+async function placeAt(path: string, disk?: Disk): Promise<Place> {
+  const place = await openAsIs(path, { cwd: "/", roots: [], ...(disk && { disk }) }).catch(cannotRestore);
+  if (place.realPath === path) return place;
+  await place.close();
+  throw new TroupeError("failed", `${path} leads to ${place.realPath} now and was left alone.`, {
+    hint: "A folder in it was replaced by a symbolic link. Put the folder back, then undo again.",
+  });
+}
+
+function cannotRestore(error: unknown): never {
+  if (!(error instanceof PathError)) throw error;
+  throw new TroupeError("failed", error.message, { hint: "Mend that, then undo again: it goes on.", cause: error });
+}
