@@ -1,9 +1,10 @@
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
 import { build, type Plugin } from "esbuild";
 
 /** Makes one file of a program of this folder. */
-export async function buildProgram(entry: string, outfile: string): Promise<void> {
+export async function buildProgram(entry: string, outfile: string, how: { counted?: boolean } = {}): Promise<void> {
   await build({
     entryPoints: [entry],
     outfile,
@@ -12,18 +13,22 @@ export async function buildProgram(entry: string, outfile: string): Promise<void
     format: "esm",
     external: ["yaml"],
     loader: { ".md": "text" },
-    plugins: [native],
+    plugins: [sqlite(how.counted === true)],
   });
 }
 
-/** What cannot be bundled is loaded from where it lies. */
-const native: Plugin = {
-  name: "native",
+/** What cannot be bundled is loaded from where it lies; counted, it has a layer of ours around it. */
+const sqlite = (counted: boolean): Plugin => ({
+  name: "sqlite",
   setup(making) {
     const path = createRequire(import.meta.url).resolve("@photostructure/sqlite");
-    making.onResolve({ filter: /^@photostructure\/sqlite$/ }, () => ({ path, external: true }));
+    const layer = fileURLToPath(new URL("./counted-sqlite.ts", import.meta.url));
+    making.onResolve({ filter: /^@photostructure\/sqlite$/ }, () =>
+      counted ? { path: layer } : { path, external: true },
+    );
+    making.onResolve({ filter: /^real-sqlite$/ }, () => ({ path, external: true }));
   },
-};
+});
 
 export interface Ended {
   readonly output: string;
