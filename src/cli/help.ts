@@ -23,6 +23,8 @@ Usage:
   troupe undo [turn|--list]          take back the file changes of the last tool call, or of the whole turn
   troupe mcp list|get|add|remove|enable|disable|approve|login|logout
   troupe memory list|show|add|edit|accept|remove|export|import|undo
+  troupe board list|show|add|prune|changes|restore|consolidate
+                                     notes on this repository and branch, for agents of later sessions
   troupe trust [folder]|list|remove  show what a folder would run, and trust it
   troupe models                      which models can be used, and why not the rest
   troupe --headless --stdio          serve client programs: see docs/guides/server.md

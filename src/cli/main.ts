@@ -43,6 +43,8 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
       return (await import("./undo.ts")).undoCommand(given);
     case "memory":
       return (await import("./memory.ts")).memoryCommand(given);
+    case "board":
+      return (await import("./board.ts")).boardCommand(given, launcher);
     case "trust":
       return (await import("./trust.ts")).trustCommand(given);
     case "mcp":
@@ -113,6 +115,7 @@ function unknownCommand(given: Arguments): TroupeError {
     "trust",
     "mcp",
     "memory",
+    "board",
     "help",
   ]);
   if (close) return usage(`Unknown command "${given.words[0]}". Did you mean troupe ${close}?`);

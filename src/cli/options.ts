@@ -168,7 +168,11 @@ export const options: readonly Option[] = [
   { name: "reason", value: "text", group: "Memory", help: "for memory add and edit: why it is worth knowing" },
   { name: "expires", value: "days", group: "Memory", help: "for memory add and edit: after so many days, or never" },
   { name: "supersedes", value: "id", group: "Memory", help: "for memory add: the fact it replaces" },
-  { name: "purge", group: "Memory", help: "for memory remove: leave no trace of it" },
+  { name: "purge", group: "Memory", help: "for memory remove, board prune: leave no trace of it" },
+  { name: "description", value: "text", group: "Memory", help: "for board add: what it is about, in one line" },
+  { name: "src", value: "agent|user", group: "Memory", help: "for board: who wrote the note" },
+  { name: "repository", value: "name", group: "Memory", help: "for board: another than that of this folder" },
+  { name: "branch", value: "name", group: "Memory", help: "for board: another than the one checked out" },
 
   { name: "headless", group: "Server", help: "serve client programs (the SDK), with --stdio or on a port" },
   { name: "stdio", group: "Server", help: "with headless: over stdin and stdout" },

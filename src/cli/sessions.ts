@@ -59,12 +59,12 @@ async function listText(runtime: Runtime, given: Arguments): Promise<string> {
     return summaries.map((summary) => `${jsonLine(summary, process.stdout)}\n`).join("");
   }
   if (summaries.length === 0) return 'No sessions yet. Start one with: troupe -p "<prompt>"\n';
-  const rows = summaries.map(({ sessionId, updatedAt, turns, name, title = "", cwd }) =>
+  const rows = summaries.map(({ sessionId, updatedAt, turns, name, title = "", cwd, detachedFrom }) =>
     [
       sessionId,
       updatedAt.slice(0, 16).replace("T", " "),
       plural(turns, "turn").padEnd(9),
-      name ? `[${name}] ${title}` : title,
+      detachedFrom ? `(consolidation of ${detachedFrom})` : name ? `[${name}] ${title}` : title,
       cwd,
     ]
       .map((cell, index) => (index === 3 ? clip(sanitiseLine(cell), 60).padEnd(60) : sanitiseLine(cell)))

@@ -1,5 +1,6 @@
 /** A consolidation in a session of its own: on demand, or in the process that an ending session leaves behind. */
 import { MEMORY_AGENT } from "../agents/agent.ts";
+import { UNDERSTUDY } from "../model/catalog.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Outcome } from "../session/session.ts";
 import request from "./consolidate.md";
@@ -50,6 +51,7 @@ export async function consolidate(runtime: Runtime, options: ConsolidateOptions)
   const stop = (): void => void session.close();
   signal?.addEventListener("abort", stop, { once: true });
   try {
+    if (session.settings.model.providerId === UNDERSTUDY) throw noModel();
     const outcome = await session.sendAndWait({ prompt: CONSOLIDATION_REQUEST });
     const told = session.events.findLast((event) => event.type === "troupe.consolidation");
     return { by: session.id, outcome, report: told?.data };
@@ -57,6 +59,13 @@ export async function consolidate(runtime: Runtime, options: ConsolidateOptions)
     signal?.removeEventListener("abort", stop);
     await session.close();
   }
+}
+
+function noModel(): TroupeError {
+  const hint = "Set one up (troupe models), or name it: --model.";
+  return new TroupeError("configuration", "Consolidating takes a model that reasons; the understudy does not.", {
+    hint,
+  });
 }
 
 /** Nobody looks on: it works alone, with the one tool of its agent, and nothing of the folder is told or started. */

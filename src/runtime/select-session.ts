@@ -38,6 +38,7 @@ export async function lastSession(store: Store, here: WorkingDirectory): Promise
     return summary.cwd === here.cwd ? 1 : 0;
   };
   const [best] = summaries
+    .filter(isOfPerson)
     .map((summary) => ({ summary, score: score(summary) }))
     .sort((a, b) => b.score - a.score || b.summary.updatedAt.localeCompare(a.summary.updatedAt));
   if (!best)
@@ -48,6 +49,7 @@ export async function lastSession(store: Store, here: WorkingDirectory): Promise
 /** The last session of this folder or repository; never one of another place. */
 export async function sessionHere(store: Store, here: WorkingDirectory): Promise<string> {
   const own = (await store.list())
+    .filter(isOfPerson)
     .filter(({ cwd, gitRoot }) => cwd === here.cwd || (gitRoot !== undefined && gitRoot === here.gitRoot))
     .sort((one, other) => other.updatedAt.localeCompare(one.updatedAt));
   if (own[0]) return own[0].sessionId;
@@ -55,6 +57,9 @@ export async function sessionHere(store: Store, here: WorkingDirectory): Promise
     hint: "Name one with --session <id|name>.",
   });
 }
+
+/** What troupe started by itself is found by its id alone. */
+const isOfPerson = ({ detachedFrom }: SessionSummary): boolean => detachedFrom === undefined;
 
 /** A name that stands for two sessions stands for none. */
 export async function requireFreeName(store: Store, name: string): Promise<void> {

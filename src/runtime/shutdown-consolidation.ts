@@ -5,6 +5,7 @@
 import { spawn } from "node:child_process";
 import { MEMORY_AGENT } from "../agents/agent.ts";
 import { userMessages } from "../context/board/evidence.ts";
+import { UNDERSTUDY } from "../model/catalog.ts";
 import type { Session } from "../session/session.ts";
 import { CONSOLIDATION_REQUEST, ENGAGEMENT, PARENT_SESSION } from "./consolidate.ts";
 
@@ -36,6 +37,8 @@ export async function consolidateAtShutdown(options: ShutdownConsolidation): Pro
   };
   if (environment[PARENT_SESSION] || session.settings.detachedFrom !== undefined) return told("detached_child");
   if (userMessages(session.events) < MIN_USER_MESSAGES) return told("below_min_turns");
+  if (session.settings.model.providerId === UNDERSTUDY)
+    return told("failed", { reason: "the understudy does not reason" });
   try {
     // Events are kept in their order: once this one is on disk, so is everything the child has to read.
     await session.say("session.info", { infoType: "consolidation", message: "Consolidating in the background." });

@@ -384,6 +384,7 @@ export class Session {
       startedAt: this.#startedAt,
       now: stamp.now(),
       budget: this.#budget,
+      detachedFrom: this.#options.detachedFrom,
     };
   }
 

@@ -14,10 +14,11 @@ export interface SessionFacts {
   readonly startedAt: number;
   readonly now: number;
   readonly budget: Budget;
+  readonly detachedFrom: string | undefined;
 }
 
 export function summarise(facts: SessionFacts): SessionSummary {
-  const { sessionId, context, model, name, title, startedAt, now, budget } = facts;
+  const { sessionId, context, model, name, title, startedAt, now, budget, detachedFrom } = facts;
   const { cwd, gitRoot, repository, branch } = context;
   return {
     sessionId,
@@ -32,6 +33,7 @@ export function summarise(facts: SessionFacts): SessionSummary {
     updatedAt: new Date(now).toISOString(),
     turns: budget.session.calls,
     costUsd: budget.session.costUsd,
+    ...(detachedFrom !== undefined && { detachedFrom }),
   };
 }
 

@@ -79,6 +79,8 @@ export interface SessionSummary {
   readonly updatedAt: string;
   readonly turns: number;
   readonly costUsd?: number | null;
+  /** Set for one that was started to consolidate another; nobody goes on with it by mistake. */
+  readonly detachedFrom?: string;
 }
 
 export interface SessionRevision {

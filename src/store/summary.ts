@@ -25,6 +25,7 @@ export function encodeSummary(summary: SessionSummary): string {
     model: summary.model,
     turns: summary.turns,
     cost: summary.costUsd,
+    detached_from: summary.detachedFrom,
   };
   const present = Object.entries(fields).filter(([, value]) => value !== undefined);
   return present.map(([key, value]) => `${key}: ${JSON.stringify(value)}\n`).join("");
@@ -53,6 +54,7 @@ export function summarise(events: readonly SessionEvent[], sessionId: string, up
   const prompt = events.find((event) => event.type === "user.message")?.data.content;
   const named = events.findLast((event) => event.type === "troupe.session_named")?.data.name;
   const context = start?.context;
+  const parent = start?.detachedFromSpawningParentSessionId;
   return {
     sessionId,
     cwd: context?.cwd ?? "",
@@ -65,6 +67,7 @@ export function summarise(events: readonly SessionEvent[], sessionId: string, up
     createdAt: start?.startTime ?? events[0]?.timestamp ?? updatedAt,
     updatedAt,
     turns: events.filter((event) => event.type === "assistant.turn_start").length,
+    ...(parent !== undefined && { detachedFrom: parent }),
   };
 }
 
@@ -120,6 +123,7 @@ function toSummary(value: unknown, sessionId: string): SessionSummary | undefine
     name: "name",
     title: "title",
     model: "model",
+    detachedFrom: "detached_from",
   };
   const cwd = text("cwd");
   const createdAt = text("created_at");

@@ -22,8 +22,6 @@ export interface BoardDatabaseOptions extends Pick<BoardPorts, "disk" | "stamp">
   readonly stateRoot: string;
   /** Told of what a person should know. */
   readonly onNotice?: (message: string) => void;
-  /** Another way to open the file, for tests that cut writes short. */
-  readonly connect?: (path: string) => Promise<Connection>;
 }
 
 const MAX_WAIT_MS = 5000;
@@ -90,11 +88,12 @@ export function boardDatabase(options: BoardDatabaseOptions): BoardDatabase {
 }
 
 async function open(path: string, options: BoardDatabaseOptions): Promise<Connection> {
-  const { disk, connect = connectTo } = options;
+  const { disk } = options;
   // SQLite would give a new file whatever mode the umask says; the files beside it take after this one.
   await disk.mkdir(dirname(path));
   await disk.close(await disk.openAppend(path));
-  const connection = await connect(path);
+  const { DatabaseSync } = await import("@photostructure/sqlite");
+  const connection = new DatabaseSync(path);
   try {
     connection.exec(SETTINGS);
     if (versionOf(connection) === 0) {
@@ -111,11 +110,6 @@ async function open(path: string, options: BoardDatabaseOptions): Promise<Connec
     connection.close();
     throw error;
   }
-}
-
-async function connectTo(path: string): Promise<Connection> {
-  const { DatabaseSync } = await import("@photostructure/sqlite");
-  return new DatabaseSync(path);
 }
 
 const versionOf = (connection: Connection): number =>

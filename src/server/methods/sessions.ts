@@ -56,7 +56,7 @@ export function metadataOf(summary: SessionSummary): object {
     ...(title !== undefined && { summary: title, name: name ?? title }),
     ...(name !== undefined && { name }),
     isRemote: false,
-    isDetached: false,
+    isDetached: summary.detachedFrom !== undefined,
     context: {
       cwd,
       ...(gitRoot !== undefined && { gitRoot }),
