@@ -23,10 +23,9 @@ const sqlite = (counted: boolean): Plugin => ({
   setup(making) {
     const path = createRequire(import.meta.url).resolve("@photostructure/sqlite");
     const layer = fileURLToPath(new URL("./counted-sqlite.ts", import.meta.url));
-    making.onResolve({ filter: /^@photostructure\/sqlite$/ }, () =>
-      counted ? { path: layer } : { path, external: true },
+    making.onResolve({ filter: /^@photostructure\/sqlite$/ }, ({ importer }) =>
+      counted && importer !== layer ? { path: layer } : { path, external: true },
     );
-    making.onResolve({ filter: /^real-sqlite$/ }, () => ({ path, external: true }));
   },
 });
 

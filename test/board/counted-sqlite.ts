@@ -2,14 +2,7 @@
  * Stands in for SQLite in a program that is to be killed: the same, but with KILL_STATEMENT=n the process dies by signal 9
  * right before the nth statement that writes, with `n+` right after it. At its end it prints the statements.
  */
-// @ts-expect-error The build puts the real one here.
-import { DatabaseSync as Real } from "real-sqlite";
-
-interface Statement {
-  run(...values: unknown[]): unknown;
-  get(...values: unknown[]): unknown;
-  all(...values: unknown[]): unknown;
-}
+import { DatabaseSync as Real, type StatementSyncInstance } from "@photostructure/sqlite";
 
 const [, number = "", after = ""] = /^(\d+)(\+?)$/.exec(process.env.KILL_STATEMENT ?? "") ?? [];
 const seen: string[] = [];
@@ -23,17 +16,21 @@ function counted<T>(sql: string, run: () => T): T {
 }
 
 export class DatabaseSync extends Real {
-  exec(sql: string): void {
+  override exec(sql: string): void {
     counted(sql, () => super.exec(sql));
   }
 
-  prepare(sql: string): Statement {
-    const statement: Statement = super.prepare(sql);
-    return {
-      run: (...values) => counted(sql, () => statement.run(...values)),
-      get: (...values) => statement.get(...values),
-      all: (...values) => statement.all(...values),
-    };
+  override prepare(sql: string): StatementSyncInstance {
+    const statement = super.prepare(sql);
+    const run: StatementSyncInstance["run"] = (...values) => counted(sql, () => statement.run(...values));
+    // What else it has works on itself only.
+    return new Proxy(statement, {
+      get(_, name) {
+        if (name === "run") return run;
+        const member: unknown = Reflect.get(statement, name);
+        return typeof member === "function" ? member.bind(statement) : member;
+      },
+    });
   }
 }
 

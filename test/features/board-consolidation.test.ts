@@ -13,7 +13,8 @@ import { AGENT, fill, optionsFor, PERSON, text } from "../board/stage.ts";
 import { dataOf } from "../support/stage.ts";
 import { onStage, resultsOf, type Stage, type StageOptions, toolNames } from "./stage.ts";
 
-const environment = { COPILOT_SUBCONSCIOUS: "on" };
+/** Without the sidekick that looks at the board by itself. */
+const environment = { COPILOT_SUBCONSCIOUS: "on", SIDEKICK_AGENTS: "off" };
 const call = (given: Readonly<Record<string, string>>) => calls(["context_board", given]);
 const add = (name: string, content = `All about ${name}.`) =>
   call({ command: "add", name, description: `About ${name}`, context: content });

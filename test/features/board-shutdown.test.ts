@@ -7,7 +7,8 @@ import { consolidateAtShutdown, type ShutdownConsolidation } from "../../src/run
 import { dataOf } from "../support/stage.ts";
 import { onStage, type Stage, type StageOptions } from "./stage.ts";
 
-const environment = { COPILOT_SUBCONSCIOUS: "on" };
+/** Without the sidekick that looks at the board by itself. */
+const environment = { COPILOT_SUBCONSCIOUS: "on", SIDEKICK_AGENTS: "off" };
 
 /** In the place of troupe: writes down how it was started and what it finds, and then takes its time. */
 const RECORDER = `

@@ -12,7 +12,8 @@ import type { HttpPlay } from "../../src/testing/http-reply.ts";
 import { optionsFor, PERSON, text } from "../board/stage.ts";
 import { of, onStage, resultsOf, type Stage, starts, toolNames } from "./stage.ts";
 
-const environment = { COPILOT_SUBCONSCIOUS: "on" };
+/** Without the sidekick that looks at the board by itself. */
+const environment = { COPILOT_SUBCONSCIOUS: "on", SIDEKICK_AGENTS: "off" };
 /** An agent of the project that works with the board at once. */
 const files = {
   ".github/agents/keeper.md": "---\nname: keeper\ndescription: keeps\ntools: context_board\n---\nYou keep.\n",
