@@ -1,0 +1,146 @@
+import { resolve } from "node:path";
+import { approveAll, defineTool, type SessionEvent } from "@github/copilot-sdk";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
+import { calls, says } from "../../src/testing/index.ts";
+import { type ServerStage, serverStage } from "./stage.ts";
+
+let stage: ServerStage;
+beforeAll(async () => {
+  stage = await serverStage();
+});
+afterAll(() => stage[Symbol.asyncDispose]());
+
+const customAgents = [
+  {
+    name: "researcher",
+    displayName: "Research Agent",
+    description: "Explores codebases and answers questions using read-only tools",
+    tools: ["grep", "glob", "view", "analyze"],
+    prompt: "You are a research assistant. Do not modify any files.",
+  },
+  {
+    name: "editor",
+    displayName: "Editor Agent",
+    description: "Makes targeted code changes",
+    tools: ["view", "edit", "bash"],
+    prompt: "You are a code editor. Make minimal, surgical changes.",
+  },
+];
+
+const task = (agent: string, prompt: string) =>
+  calls(["task", { agent_type: agent, name: `the-${agent}`, description: "A part of it", prompt }]);
+
+describe("agents of a client", () => {
+  it("SDK-33 a researcher finds, an editor changes, and their parent answers", async () => {
+    const heard: SessionEvent[] = [];
+    const asked: { kind: string }[] = [];
+    const ofAgents: string[] = [];
+    const analysed: unknown[] = [];
+    const session = await stage.client.createSession({
+      customAgents,
+      tools: [
+        defineTool("analyze", {
+          description: "Deep analysis",
+          parameters: z.object({ query: z.string() }),
+          skipPermission: true,
+          handler: (given) => {
+            analysed.push(given);
+            return "line 2 is wrong";
+          },
+        }),
+      ],
+      defaultAgent: { excludedTools: ["analyze"] },
+      onPermissionRequest: ({ kind }) => {
+        asked.push({ kind });
+        return { kind: "approve-once" };
+      },
+      hooks: {
+        onPreToolUse: ({ sessionId, toolName }) => {
+          if (sessionId !== session.sessionId) ofAgents.push(toolName);
+          return undefined;
+        },
+      },
+      onEvent: (event) => heard.push(event),
+    });
+    stage.play(
+      task("researcher", "What is wrong in a.txt?"),
+      calls(["analyze", { query: "a.txt" }], ["edit", { path: "a.txt", old_str: "two", new_str: "hacked" }]),
+      says("Line 2 should be TWO."),
+      task("editor", "Make line 2 TWO."),
+      calls(["view", { path: "a.txt" }]),
+      calls(["edit", { path: "a.txt", old_str: "two", new_str: "TWO" }]),
+      says("Changed."),
+      says("It was wrong, and is right now."),
+    );
+    expect((await session.sendAndWait("Mend a.txt"))?.data.content).toBe("It was wrong, and is right now.");
+    expect(await stage.folder.read("work/a.txt")).toBe("one\nTWO\n");
+    expect(analysed).toEqual([{ query: "a.txt" }]);
+    expect(asked.map(({ kind }) => kind)).toEqual(["read", "write"]);
+    expect(ofAgents.sort()).toEqual(["analyze", "edit", "edit", "view"]);
+    const lifecycle = heard.filter(({ type }) => type.startsWith("subagent."));
+    expect(lifecycle.map(({ type, data }) => [type, Reflect.get(data, "agentName")])).toEqual([
+      ["subagent.started", "researcher"],
+      ["subagent.completed", "researcher"],
+      ["subagent.started", "editor"],
+      ["subagent.completed", "editor"],
+    ]);
+    const [requested] = heard.filter(({ type }) => type === "external_tool.requested");
+    expect(requested?.agentId).toBe(lifecycle[0]?.agentId);
+    const refused = heard.filter(
+      ({ type, data }) => type === "tool.execution_complete" && !Reflect.get(data, "success"),
+    );
+    expect(refused.map(({ data }) => Reflect.get(data, "error").message)).toEqual([
+      expect.stringContaining("does not exist"),
+    ]);
+  });
+
+  it("work in the background, and the session is idle only when all is said", async () => {
+    const session = await stage.client.createSession({ customAgents, onPermissionRequest: approveAll });
+    const seen: string[] = [];
+    session.on(({ type, agentId }) => {
+      if (type === "session.idle" || type === "assistant.message")
+        seen.push(`${type}${agentId === undefined ? "" : " of an agent"}`);
+    });
+    stage.play(
+      calls([
+        "task",
+        { agent_type: "researcher", name: "back", description: "Look", prompt: "Look.", mode: "background" },
+      ]),
+      says("I wait."),
+      says("Nothing found."),
+      says("It found nothing."),
+    );
+    await session.sendAndWait("look in the background");
+    expect(seen.at(-1)).toBe("session.idle");
+    expect(seen.filter((one) => one === "session.idle")).toHaveLength(1);
+    expect(seen).toContain("assistant.message of an agent");
+  });
+});
+
+describe("MCP servers of a client", () => {
+  it("bring tools under their name, with the client's permission", async () => {
+    const kinds: string[] = [];
+    const session = await stage.client.createSession({
+      mcpServers: {
+        helper: {
+          type: "local",
+          command: process.execPath,
+          args: [resolve("test/mcp/servers/scripted.mjs")],
+          tools: ["*"],
+        },
+      },
+      onPermissionRequest: ({ kind }) => {
+        kinds.push(kind);
+        return { kind: "approve-once" };
+      },
+    });
+    stage.play(calls(["helper-echo", { words: "hi" }]), says("It said hi."));
+    await session.sendAndWait("echo");
+    const results = stage.model.requests
+      .at(-1)
+      ?.request?.messages.flatMap((one) => (one.role === "tool" ? [one.content] : []));
+    expect(results).toEqual([expect.stringContaining("hi")]);
+    expect(kinds).toEqual(["mcp"]);
+  });
+});
