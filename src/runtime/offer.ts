@@ -43,7 +43,8 @@ export interface OfferParts {
 /** What the main agent of a session is told and given. It changes only when servers come, go or change their tools. */
 export class LiveOffer implements Offer {
   readonly #parts: OfferParts;
-  readonly #shelf: () => readonly Tool[];
+  readonly #makeShelf: () => readonly Tool[];
+  #shelf: readonly Tool[] = [];
   #lead: AgentDefinition | undefined;
   /** Of who leads since the session is open. */
   #brought: { readonly skills: string; readonly tools: readonly Tool[] } = { skills: "", tools: [] };
@@ -61,8 +62,9 @@ export class LiveOffer implements Offer {
       skillShelf(() => skills.all),
       chooseTools(parts.tools, parts.choice),
     );
-    const made = parts.hasSkills === false ? [] : skillTools.map((make) => make(shelf));
-    this.#shelf = () => (shelf.list().length > 0 ? made : []);
+    // Made anew when something changes: their description names the skills.
+    const isEmpty = (): boolean => parts.hasSkills === false || shelf.list().length === 0;
+    this.#makeShelf = () => (isEmpty() ? [] : skillTools.map((make) => make(shelf)));
     this.refresh();
   }
 
@@ -105,7 +107,7 @@ export class LiveOffer implements Offer {
     const ofServers = (mcp?.tools ?? []).filter(
       ({ from }) => from?.kind !== "mcp" || !Object.hasOwn(itsServers, from.serverName),
     );
-    return [...tools, ...this.#shelf(), ...ofServers, ...this.#brought.tools];
+    return [...tools, ...this.#shelf, ...ofServers, ...this.#brought.tools];
   }
 
   /** Everything the session has, for agents that are given some of it. */
@@ -118,6 +120,7 @@ export class LiveOffer implements Offer {
 
   /** The servers have other tools now, or the mode is another one. */
   refresh(): void {
+    this.#shelf = this.#makeShelf();
     const { choice, search, prompt, instructions, mcp, memory, mode } = this.#parts;
     const lead = this.#lead;
     // What is hidden from the main agent is there for an agent that lists it, also when that one leads.

@@ -1,7 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { approveAll, type SessionEvent } from "../../src/sdk/index.ts";
-import { calls, httpStatus, says, stalls } from "../../src/testing/index.ts";
+import * as z from "zod";
+import { AgentTree, approveAll, defineTool, type SessionEvent } from "../../src/sdk/index.ts";
+import { calls, forAgent, httpStatus, says, stalls } from "../../src/testing/index.ts";
 import { sdkStage, ways } from "./stage.ts";
+
+const weather = defineTool("weather", {
+  description: "The weather in a city.",
+  parameters: z.object({ city: z.string() }),
+  handler: ({ city }) => ({ city, degrees: city.length }),
+});
 
 describe.each(ways)("a client of %s", (way) => {
   it("SDK-31 SDK-32 SDK-35 asks, hears every event with its type, and leaves nothing behind", async () => {
@@ -28,6 +35,75 @@ describe.each(ways)("a client of %s", (way) => {
     stage.model.assertSpent();
   });
 
+  it("SDK-29 SDK-30 runs tools of the program, with checked arguments, after its permission handler agreed", async () => {
+    await using stage = await sdkStage(
+      way,
+      calls(["weather", { city: 7 }]),
+      calls(["weather", { city: "Oslo" }]),
+      says("Four degrees."),
+    );
+    await using client = await stage.client();
+    const asked: string[] = [];
+    const session = await client.createSession({
+      provider: stage.provider,
+      tools: [weather],
+      onPermissionRequest: (request) => {
+        asked.push(request.kind === "custom-tool" ? request.toolName : request.kind);
+        return { kind: "approve-once" };
+      },
+    });
+    expect((await session.sendAndWait("How warm is it in Oslo?"))?.data.content).toBe("Four degrees.");
+    expect(asked).toEqual(["weather", "weather"]);
+    const shown = JSON.stringify(stage.model.requests.at(-1)?.body);
+    expect(shown).toContain("do not fit its schema");
+    expect(shown).toContain(
+      '{\\\\\\"city\\\\\\":\\\\\\"Oslo\\\\\\",\\\\\\"degrees\\\\\\":4}'.replaceAll("\\\\\\", "\\"),
+    );
+  });
+
+  it("SDK-33 a researcher and an editor work together, and the tree of agents shows them", async () => {
+    await using stage = await sdkStage(
+      way,
+      calls([
+        "task",
+        { agent_type: "researcher", name: "look", description: "Look", prompt: "How many lines?", mode: "sync" },
+      ]),
+      forAgent("researcher", calls(["view", { path: "a.txt" }]), says("a.txt has two lines.")),
+      calls([
+        "task",
+        { agent_type: "editor", name: "mend", description: "Mend", prompt: "Make it one line.", mode: "sync" },
+      ]),
+      forAgent("editor", calls(["edit", { path: "a.txt", old_str: "one\ntwo\n", new_str: "one\n" }]), says("Done.")),
+      says("It has one line now."),
+    );
+    await using client = await stage.client();
+    const session = await client.createSession({
+      provider: stage.provider,
+      onPermissionRequest: approveAll,
+      customAgents: [
+        {
+          name: "researcher",
+          description: "Looks",
+          tools: ["grep", "glob", "view"],
+          prompt: "You are the researcher: you look.",
+        },
+        { name: "editor", description: "Changes", tools: ["view", "edit"], prompt: "You are the editor: you change." },
+      ],
+    });
+    expect((await session.sendAndWait("Make a.txt one line long."))?.data.content).toBe("It has one line now.");
+    expect(await stage.folder.read("work/a.txt")).toBe("one\n");
+    const told = session.agents.roots.map(({ name, status, lastTool }) => ({ name, status, lastTool }));
+    expect(told).toEqual([
+      { name: "researcher", status: "completed", lastTool: "view" },
+      { name: "editor", status: "completed", lastTool: "edit" },
+    ]);
+    const again = new AgentTree();
+    for (const event of await session.getEvents()) again.apply(event);
+    expect(again.roots.map(({ name, status }) => ({ name, status }))).toEqual(
+      told.map(({ name, status }) => ({ name, status })),
+    );
+  });
+
   it("waits no longer than told, is stopped by abort, and can be used after", async () => {
     await using stage = await sdkStage(way, stalls(), says("Here again."));
     await using client = await stage.client();
@@ -45,6 +121,25 @@ describe.each(ways)("a client of %s", (way) => {
     const session = await client.createSession({ provider: stage.provider });
     await expect(session.sendAndWait("Hello?")).rejects.toThrow(/401|key|authenticat/i);
     expect((await session.sendAndWait("And now?"))?.data.content).toBe("Better.");
+  });
+
+  it("asks the program at the points of its hooks", async () => {
+    await using stage = await sdkStage(way, calls(["view", { path: "a.txt" }]), says("I may not."));
+    await using client = await stage.client();
+    const seen: unknown[] = [];
+    const session = await client.createSession({
+      provider: stage.provider,
+      onPermissionRequest: approveAll,
+      hooks: {
+        onPreToolUse: (input) => {
+          seen.push(input.toolName, input.toolArgs, input.timestamp instanceof Date);
+          return { permissionDecision: "deny", permissionDecisionReason: "not today" };
+        },
+      },
+    });
+    await session.sendAndWait("Look at a.txt");
+    expect(seen).toEqual(["view", { path: "a.txt" }, true]);
+    expect(JSON.stringify(stage.model.requests.at(-1)?.body)).toContain("not today");
   });
 
   it("takes up a session again, by another client", async () => {

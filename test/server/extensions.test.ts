@@ -1,14 +1,78 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { resolve } from "node:path";
 import { approveAll } from "@github/copilot-sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { says } from "../../src/testing/index.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
 let stage: ServerStage;
 beforeAll(async () => {
   stage = await serverStage();
+  await mkdir(stage.folder.at("skills/bake"), { recursive: true });
+  await writeFile(stage.folder.at("skills/bake/SKILL.md"), skill("bake"));
 });
 afterAll(() => stage[Symbol.asyncDispose]());
 
+const skill = (name: string): string => `---\nname: ${name}\ndescription: How to ${name}\n---\nSlowly.\n`;
+
+const shownLast = (): string => JSON.stringify(stage.model.requests.at(-1)?.body);
+const offeredLast = (): string[] => (stage.model.requests.at(-1)?.request?.tools ?? []).map(({ name }) => name);
+
 describe("what a session can be given beside tools", () => {
+  it("switches skills on and off, and finds new ones", async () => {
+    const session = await stage.client.createSession({
+      onPermissionRequest: approveAll,
+      skillDirectories: [stage.folder.at("skills")],
+      disabledSkills: ["bake"],
+    });
+    const states = async () =>
+      (await session.rpc.skills.list()).skills.map(({ name, enabled }) => `${name} ${enabled ? "on" : "off"}`);
+    expect(await states()).toEqual(["bake off"]);
+    stage.play(says("Nothing."));
+    await session.sendAndWait("What can you do?");
+    expect(shownLast().includes("How to bake")).toBe(false);
+    await session.rpc.skills.enable({ name: "bake" });
+    stage.play(says("I can bake."));
+    await session.sendAndWait("And now?");
+    expect(shownLast().includes("How to bake")).toBe(true);
+    await mkdir(stage.folder.at("skills/brew"), { recursive: true });
+    await writeFile(stage.folder.at("skills/brew/SKILL.md"), skill("brew"));
+    await session.rpc.skills.reload();
+    expect(await states()).toEqual(["bake on", "brew on"]);
+    await session.rpc.skills.disable({ name: "bake" });
+    expect(await states()).toEqual(["bake off", "brew on"]);
+    await expect(session.rpc.skills.enable({ name: "fly" })).rejects.toThrow(/no skill fly/);
+    expect(await session.rpc.skills.getInvoked()).toEqual({ skills: [] });
+  });
+
+  it("connects, lists, stops and takes back MCP servers", async () => {
+    const everything = resolve("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    const session = await stage.client.createSession({
+      onPermissionRequest: approveAll,
+      mcpServers: { every: { type: "stdio", command: process.execPath, args: [everything, "stdio"], tools: ["echo"] } },
+    });
+    const status = async () =>
+      (await session.rpc.mcp.list()).servers.map((server) => `${server.name} ${server.status}`);
+    await expect.poll(status, { timeout: 20_000 }).toEqual(["every connected"]);
+    expect(await session.rpc.mcp.isServerRunning({ serverName: "every" })).toEqual({ running: true });
+    const { tools } = await session.rpc.mcp.listTools({ serverName: "every" });
+    expect(tools.map(({ name }) => name)).toContain("echo");
+    await session.rpc.mcp.stopServer({ serverName: "every" });
+    expect(await session.rpc.mcp.isServerRunning({ serverName: "every" })).toEqual({ running: false });
+    expect(await status()).toEqual(["every disabled"]);
+    await expect(session.rpc.mcp.listTools({ serverName: "every" })).rejects.toThrow(/not connected/);
+    stage.play(says("No server."));
+    await session.sendAndWait("Which tools?");
+    expect(offeredLast()).not.toContain("every-echo");
+    await session.rpc.mcp.enable({ serverName: "every" });
+    stage.play(says("A server."));
+    await session.sendAndWait("And now?");
+    expect(offeredLast()).toContain("every-echo");
+    const { tools: offered } = await session.rpc.tools.getCurrentMetadata();
+    expect(offered?.map(({ name }) => name)).toContain("every-echo");
+    await expect(session.rpc.mcp.disable({ serverName: "other" })).rejects.toThrow(/not configured/);
+  });
+
   it("says so where there is nothing", async () => {
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     expect(await session.rpc.mcp.list()).toMatchObject({ servers: [] });
