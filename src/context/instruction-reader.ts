@@ -63,6 +63,14 @@ export class InstructionReader {
     this.#options = options;
   }
 
+  /** Another one that has claimed the same so far; from then on each goes its own way. */
+  fork(): InstructionReader {
+    const fork = new InstructionReader(this.#options);
+    for (const key of this.#seen) fork.#seen.add(key);
+    for (const path of this.#claimedPaths) fork.#claimedPaths.add(path);
+    return fork;
+  }
+
   /** The text of a file, unless it is missing, empty, not text, or was claimed before. What is refused is said. */
   async read(found: FoundFile, importedBy?: string): Promise<InstructionText | undefined> {
     const shownPath = this.shown(found.path);

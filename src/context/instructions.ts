@@ -49,8 +49,12 @@ export interface Instructions {
   readonly files: readonly InstructionFile[];
   /** For the person: what was refused, cut or left out. */
   readonly notices: readonly string[];
-  readonly nested: Pick<NestedInstructions, "onFileAccess">;
+  readonly nested: Nested;
+  /** For another agent that was told `text` and has seen nothing else; `root` where it works in a tree of its own. */
+  nestedFor(root?: string): Nested;
 }
+
+type Nested = Pick<NestedInstructions, "onFileAccess">;
 
 const MAX_INSTRUCTION_BYTES = 64 * 1024;
 const MAX_REFERENCE_BYTES = 8 * 1024;
@@ -61,7 +65,8 @@ const MAX_NOTICE_CHARACTERS = 500;
 
 export async function readInstructions(request: InstructionRequest): Promise<Instructions> {
   if (request.enabled === false) {
-    return { text: "", references: [], files: [], notices: [], nested: { onFileAccess: async () => [] } };
+    const nested: Nested = { onFileAccess: async () => [] };
+    return { text: "", references: [], files: [], notices: [], nested, nestedFor: () => nested };
   }
   const notices = new Set<string>();
   const start = { isOver: false };
@@ -76,14 +81,22 @@ export async function readInstructions(request: InstructionRequest): Promise<Ins
   const levels = levelsBetween(root, cwd);
   await gatherProjects(gathering, levels);
   const { reader, texts, rules } = gathering;
-  const { text, told } = sectionOf(texts, rules, onNotice);
+  const { text, told: files } = sectionOf(texts, rules, onNotice);
   start.isOver = true;
+  const told = { reader: reader.fork(), rules, onNotice };
   return {
     text,
     references: rules.map(({ path, globs, description }) => ({ path, globs, description })),
-    files: told.map(({ path, scope, bytes, body }) => ({ path, scope, bytes, content: body })),
+    files: files.map(({ path, scope, bytes, body }) => ({ path, scope, bytes, content: body })),
     notices: [...notices],
     nested: new NestedInstructions({ reader, root, known: levels, rules, onNotice }),
+    nestedFor: (other = root) =>
+      new NestedInstructions({
+        ...told,
+        reader: told.reader.fork(),
+        root: other,
+        known: other === root ? levels : [other],
+      }),
   };
 }
 

@@ -69,6 +69,13 @@ export function companyOptions(parts: CompanyParts): CompanyOptions {
     const main = parts.mainModel();
     return name === modelReference(main) ? main : parts.models.resolve(name);
   };
+  const nested = new Map<string, ReturnType<Workspace["instructions"]["nestedFor"]>>();
+  /** What an agent comes upon is told to it once, however many turns it has. */
+  const discover = ({ id, spec }: Actor, { cwd }: Pick<AgentPlace, "cwd">, path: string) => {
+    const own = nested.get(id) ?? workspace.instructions.nestedFor(spec.worktree === undefined ? undefined : cwd);
+    nested.set(id, own);
+    return own.onFileAccess(path);
+  };
   return {
     limits,
     multiTurn: workspace.flags.has("MULTI_TURN_AGENTS"),
@@ -96,6 +103,7 @@ export function companyOptions(parts: CompanyParts): CompanyOptions {
         model,
         offer: { system: joined(agentSystem({ definition, ...parts, tools, cwd: rest.cwd }), system), tools },
         ...(prelude !== "" && { prelude }),
+        ...(definition.includeCustomInstructions && { discover: (path) => discover(task, rest, path) }),
         ...(effort !== undefined && { reasoningEffort: effort }),
       };
     },

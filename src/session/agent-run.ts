@@ -2,7 +2,7 @@
 import { quoted } from "../lib/quoting.ts";
 import { type Outcome, runLoop } from "../loop/loop.ts";
 import type { LimitReached } from "../loop/run.ts";
-import type { Emit } from "../protocol/event.ts";
+import type { Emit, EventData } from "../protocol/event.ts";
 import type { TurnEnd } from "../tasks/ports.ts";
 import type { TaskMessage, TaskRecord } from "../tasks/task-record.ts";
 import type { Broker } from "./broker.ts";
@@ -19,6 +19,8 @@ export interface Outfit extends Pick<RunSettings, "model" | "offer" | "cwd" | "r
   readonly prelude?: string;
   /** Has the last word on how a turn ended. */
   settle?(end: TurnEnd): Promise<TurnEnd>;
+  /** Instructions that are new to it now that it touches this file; left out for one that is told none. */
+  discover?(path: string): Promise<readonly { readonly path: string; readonly text: string }[]>;
   /** Lets go of what it holds: processes, servers. */
   release(): Promise<void>;
 }
@@ -72,8 +74,9 @@ export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
   const { check } = turn;
   await brief(turn, check);
   const gate = stopping(turn, check);
-  // What is found on the way is told to the main agent's own conversation, not to those that were sent out.
+  // What the main agent finds on its way is told to it alone; who was sent out finds for itself, or nothing.
   const { onFileAccess: _, ...shared } = settings;
+  const found = new Discoveries(outfit);
   const run = startRun({
     ...shared,
     ...outfit,
@@ -82,6 +85,7 @@ export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
     inbox: {
       deliver: async (say) => {
         await turn.takeNotices(say);
+        for (const notice of found.take()) await say("system.notification", notice);
         for (const message of turn.takeMessages()) await say("user.message", told(message));
       },
     },
@@ -95,10 +99,32 @@ export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
     limitReached: (expected) => turn.limitReached(expected),
     settled: () => turn.settled(),
     beforeStopping: gate.beforeStopping,
+    ...(outfit.discover && { onFileAccess: (path, toolName) => found.look(path, toolName) }),
   });
   const outcome = await runLoop(run);
   const timedOut = outcome.kind === "aborted" && deadline?.aborted === true && !signal.aborted;
   return endOf(outcome, { response: gate.rewritten() ?? lastWords(conversation), check, timedOut });
+}
+
+/** Instructions that an agent came upon, until its next model call. */
+class Discoveries {
+  readonly #outfit: Pick<Outfit, "discover">;
+  #waiting: EventData<"system.notification">[] = [];
+
+  constructor(outfit: Pick<Outfit, "discover">) {
+    this.#outfit = outfit;
+  }
+
+  async look(triggerFile: string, triggerTool: string): Promise<void> {
+    for (const { path: sourcePath, text: content } of (await this.#outfit.discover?.(triggerFile)) ?? []) {
+      const kind = { type: "instruction_discovered", sourcePath, triggerFile, triggerTool } as const;
+      this.#waiting.push({ content, kind });
+    }
+  }
+
+  take(): readonly EventData<"system.notification">[] {
+    return this.#waiting.splice(0);
+  }
 }
 
 /** The first turn begins with what the agent must know; later ones with what it was written. */
