@@ -1,4 +1,5 @@
 import { createInterface } from "node:readline";
+import { loadSettings } from "../catalog/settings.ts";
 import { readTrust } from "../catalog/trust.ts";
 import { acceptChange, daysFrom, editChange, type FactEdit, retractChange } from "../context/memory/changes.ts";
 import { requireContent } from "../context/memory/content.ts";
@@ -6,7 +7,7 @@ import { type HistoryEntry, historyOf, lastUndoable } from "../context/memory/fo
 import type { Journal } from "../context/memory/journal.ts";
 import type { LocalMemory } from "../context/memory/local.ts";
 import { type Fact, type MemoryPorts, type MemoryScope, memoryScopes } from "../context/memory/memory.ts";
-import { openLocalMemory } from "../context/memory/open.ts";
+import { openLocalMemory, parseMemorySettings } from "../context/memory/open.ts";
 import { factsInRepository, REPOSITORY_FILE } from "../context/memory/repository-file.ts";
 import { tracesOf } from "../context/memory/traces.ts";
 import { byAge, exportFacts, importFacts } from "../context/memory/transfer.ts";
@@ -47,6 +48,8 @@ export interface MemorySurroundings {
   readonly stateRoot: string;
   /** Whether a person trusts this folder: then all clones of a repository share their facts. */
   readonly isTrusted: boolean;
+  /** Where sessions keep their facts instead, when the settings say so. */
+  readonly service?: string;
   readonly ports: MemoryPorts;
   print(text: string): Promise<void>;
   say(text: string): void;
@@ -58,12 +61,15 @@ const surroundings = (): MemorySurroundings => {
   const environment = process.env;
   const home = stateRoot(environment);
   const cwd = process.cwd();
-  const folder = workingDirectory(cwd).gitRoot ?? cwd;
+  const { gitRoot } = workingDirectory(cwd);
+  const { trustedFolders = [], memory } = loadSettings({ stateRoot: home, cwd, isTrusted: () => false }).effective;
+  const { store, url } = parseMemorySettings(memory);
   return {
     environment,
     cwd,
     stateRoot: home,
-    isTrusted: readTrust(home).of(folder).state !== "none",
+    isTrusted: readTrust(home).of(gitRoot ?? cwd, { trustedFolders }).state !== "none",
+    ...(store === "service" && url !== undefined && { service: url }),
     ports: { disk: nodeDisk, stamp: systemStamp, redactor: createRedactor({ values: secretValuesOf(environment) }) },
     print: write,
     say,
@@ -79,7 +85,9 @@ export async function memoryCommand(given: Arguments, around: MemorySurroundings
   if (deciding.has(verb)) refuseToAgents(around.environment);
   const scope = given.choice("scope", memoryScopes);
   const memory = openLocalMemory(around);
-  const journals = memory.journals.filter((journal) => scope === undefined || journal.scope === scope);
+  // A session may have had the trust that this command has not: a person sees what it kept all the same.
+  const all = openLocalMemory({ ...around, isTrusted: true }).journals;
+  const journals = all.filter((journal) => scope === undefined || journal.scope === scope);
   await run({ given, words, scope, memory, journals, around });
   return exitCodes.done;
 }
@@ -112,6 +120,7 @@ async function help({ around }: Request): Promise<void> {
 }
 
 async function list({ given, journals, around }: Request): Promise<void> {
+  if (around.service) around.say(`sessions keep their facts at ${around.service}; what follows is kept here`);
   const facts = journals.flatMap((journal) => readFacts(journal, around)).sort(byAge);
   const shown = facts.filter(({ status }) => given.has("all") || status !== "retracted");
   await around.print(

@@ -44,7 +44,15 @@ export function finalLines(what: {
   const { session, outcome, verdict, silent } = what;
   const trouble = [...troubleOf(outcome), ...judgement(session, verdict, { silent })];
   const resume = outcome.kind === "done" || !session.isKept ? [] : [`to go on: troupe --resume ${session.id} -p "…"`];
-  return [...trouble, ...(silent ? [] : [usageLine(session), ...resume])];
+  return [...trouble, ...(silent ? [] : [...proposals(session), usageLine(session), ...resume])];
+}
+
+/** Facts that nobody was shown wait for a person. */
+function proposals({ events, inherited }: Session): string[] {
+  const count = events
+    .slice(inherited)
+    .filter(({ type, data }) => type === "session.info" && data.infoType === "memory").length;
+  return count === 0 ? [] : [`${plural(count, "fact")} proposed to be remembered: troupe memory list`];
 }
 
 /** Bad news is told in any case. */

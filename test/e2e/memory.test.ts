@@ -1,6 +1,8 @@
 import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { putFile, putRepository } from "../memory/support.ts";
 import { script, troupe } from "../support/troupe.ts";
 
 const stores = (fact: string) => ({
@@ -14,9 +16,11 @@ it("what a session proposed is listed, accepted, told to the next one, corrected
   await using folder = await tempFolder();
   const [cwd, home] = [folder.at("work"), folder.at("home")];
   mkdirSync(cwd);
+  const said: string[] = [];
   const run = async (...args: string[]): Promise<string> => {
     const { code, stdout, stderr } = await troupe(args, { cwd, home });
     expect([code, stderr]).toEqual([0, expect.any(String)]);
+    said.push(stderr);
     return stdout;
   };
   const ask = (steps: object[], ...flags: string[]) =>
@@ -29,6 +33,7 @@ it("what a session proposed is listed, accepted, told to the next one, corrected
 
   const flags = ["--enable-memory", "--allow-tool", "memory"];
   expect(await ask([stores(fact), { say: "ok" }], ...flags)).toContain("Kept as a proposal");
+  expect(said.at(-1)).toContain("1 fact proposed to be remembered: troupe memory list");
   const [, id = ""] = /^([\w-]+) {2}proposed/.exec(await run("memory", "list")) ?? [];
   expect(await ask([{ say: "ok" }], ...flags)).not.toContain("<memories>");
   await run("memory", "accept", id);
@@ -44,4 +49,18 @@ it("what a session proposed is listed, accepted, told to the next one, corrected
   await run("memory", "undo");
   expect(await run("memory", "export")).toBe(exported);
   expect(JSON.parse(exported)).toMatchObject({ id, fact: "Tests run with npm run test.", uses: 1 });
+});
+
+it("what a session kept under the trust of one run is listed without it, and settings that name a service are told", async () => {
+  await using folder = await tempFolder();
+  const [cwd, home] = [folder.at("work"), folder.at("home")];
+  putRepository(cwd, "https://example.com/me/thing.git");
+  const model = script(folder.at("scripts"), [stores("Use tabs."), { say: "ok" }]);
+  const flags = ["--enable-memory", "--allow-tool", "memory", "--trust-folder"];
+  await troupe(["-p", "go", "--model", model, ...flags], { cwd, home });
+  expect((await troupe(["memory", "list"], { cwd, home })).stdout).toContain("testing: Use tabs.");
+  putFile(join(home, "settings.json"), JSON.stringify({ memory: { store: "service", url: "https://memory.example" } }));
+  const { stdout, stderr } = await troupe(["memory", "list"], { cwd, home });
+  expect(stderr).toContain("sessions keep their facts at https://memory.example; what follows is kept here");
+  expect(stdout).toContain("Use tabs.");
 });
