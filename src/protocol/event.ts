@@ -85,6 +85,8 @@ export const eventDefinitions = [
         message: text,
         errorCode: text.exactOptional(),
         statusCode: count.exactOptional(),
+        /** Another model of the same provider might go on. */
+        eligibleForAutoSwitch: z.boolean().exactOptional(),
         stack: text.exactOptional(),
         url: text.exactOptional(),
       }),

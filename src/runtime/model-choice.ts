@@ -5,6 +5,7 @@
 import { overridden } from "../model/capabilities.ts";
 import type { GivenProviders, ModelCapabilities } from "../model/given-providers.ts";
 import type { ModelRow } from "../model/list-models.ts";
+import type { ModelError } from "../model/model-error.ts";
 import type { ReasoningEffort, ReasoningSummary } from "../model/provider.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Emit } from "../protocol/event.ts";
@@ -20,6 +21,11 @@ interface Parts {
   readonly capabilities?: ModelCapabilities | undefined;
   readonly emit: Emit;
 }
+
+const GITHUB = "github";
+const AUTO = "auto";
+/** Limits that another model has not; one for the whole account is none of them. */
+const ELIGIBLE = /^(?:user_weekly|user_model|integration)_rate_limited$|^rate_limited$/;
 
 /** What of a request concerns the way to its models. */
 export function ownModels(
@@ -104,6 +110,13 @@ export class ModelChoice implements ModelSeat {
       ...(this.#summary !== undefined && { reasoningSummary: this.#summary }),
       ...(cause !== undefined && { cause }),
     });
+  }
+
+  /** Only where the provider has a model that chooses for itself, and the person's own account is what is used up. */
+  insteadOf({ code = "" }: ModelError): string | undefined {
+    const { providerId } = this.current;
+    const isEligible = providerId === GITHUB && modelName(this.current) !== AUTO && ELIGIBLE.test(code);
+    return isEligible ? AUTO : undefined;
   }
 
   async change(change: ModelChange): Promise<void> {

@@ -18,6 +18,7 @@ import { endReason, hookedRun, hookedStop } from "./hooked-run.ts";
 import { type AnsweringRules, type Inbox, type Incoming, queuedMessage } from "./inbox.ts";
 import type { Introduction } from "./introduction.ts";
 import { modelName } from "./model-seat.ts";
+import { ModelSwitch } from "./model-switch.ts";
 import { formed, shownAs } from "./prompt-form.ts";
 import { closeOpenCalls } from "./recover.ts";
 import { originOf } from "./request-origin.ts";
@@ -61,6 +62,7 @@ interface AnsweringParts {
 export class Answering {
   readonly #parts: AnsweringParts;
   readonly #source: "new" | "resume";
+  readonly #switch = new ModelSwitch();
   #begun = false;
   #last: Outcome | undefined;
 
@@ -135,7 +137,7 @@ export class Answering {
       waiting?.accepted();
       this.#parts.onTaken(message.messageId);
       const outcome = await (answer === undefined ? this.#run(signal, message.answering) : this.#say(answer));
-      await conclude(outcome, emit);
+      await conclude(outcome, { emit, seat: settings.modelSeat });
       return redacted(outcome, settings.redactor);
     } catch (cause) {
       const error = cause instanceof Error ? cause : new Error(String(cause));
@@ -147,7 +149,20 @@ export class Answering {
     }
   }
 
-  #run(signal: AbortSignal, rules: AnsweringRules = {}): Promise<LoopOutcome> {
+  /** A limit of one model ends the work only where there is no other to go on with. */
+  async #run(signal: AbortSignal, rules: AnsweringRules = {}): Promise<LoopOutcome> {
+    const { settings, broker } = this.#parts;
+    for (;;) {
+      const outcome = await this.#attempt(signal, rules);
+      if (outcome.kind !== "error") return outcome;
+      const place = { seat: settings.modelSeat, broker, signal };
+      const isSwitched = await this.#switch.offer(outcome.error, place);
+      if (signal.aborted) return { kind: "aborted" };
+      if (!isSwitched) return outcome;
+    }
+  }
+
+  #attempt(signal: AbortSignal, rules: AnsweringRules): Promise<LoopOutcome> {
     const { settings, log: eventLog, emit, hooks, history, budget, inbox, broker, company } = this.#parts;
     const since = eventLog.events.length;
     const { log, limits = {} } = settings;

@@ -254,6 +254,8 @@ function completedData(kind: RequestKind, outcome: AnyOutcome, reason: string | 
       return { action: "cancel" };
     case "exit_plan_mode":
       return { approved: false };
+    case "auto_mode_switch":
+      return { response: "no" };
     case "user_input":
       return {};
   }
@@ -281,6 +283,8 @@ export interface Answers {
     readonly autoApproveEdits?: boolean;
     readonly feedback?: string;
   };
+  /** Whether to go on with a model that the provider chooses, where a limit is reached. */
+  auto_mode_switch: { readonly response: "yes" | "yes_always" | "no" };
 }
 
 /** What is said of requests, in the shape of the wire. */

@@ -1,8 +1,12 @@
 import type { Outcome } from "../loop/loop.ts";
 import type { Emit } from "../protocol/event.ts";
+import type { ModelSeat } from "./model-seat.ts";
 
 /** How a run that did not simply finish is told, right before the session is idle. */
-export async function conclude(outcome: Outcome, emit: Emit): Promise<void> {
+export async function conclude(
+  outcome: Outcome,
+  { emit, seat }: { emit: Emit; seat: ModelSeat | undefined },
+): Promise<void> {
   switch (outcome.kind) {
     case "done":
       return;
@@ -17,6 +21,7 @@ export async function conclude(outcome: Outcome, emit: Emit): Promise<void> {
         message: hint ? `${message}. ${hint}` : message,
         ...(code !== undefined && { errorCode: code }),
         ...(statusCode !== undefined && { statusCode }),
+        ...(seat?.insteadOf(outcome.error) !== undefined && { eligibleForAutoSwitch: true }),
       });
     }
   }

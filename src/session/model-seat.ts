@@ -1,5 +1,6 @@
 import type { GivenProviders, ModelCapabilities } from "../model/given-providers.ts";
 import type { ModelRow } from "../model/list-models.ts";
+import type { ModelError } from "../model/model-error.ts";
 import type { ReasoningEffort, ReasoningSummary } from "../model/provider.ts";
 import type { RunSettings, SessionModel } from "./start-run.ts";
 
@@ -12,6 +13,8 @@ export interface ModelSeat {
   list(): Promise<readonly ModelRow[]>;
   /** From the next message on; said as `session.model_change`. Rejects, and changes nothing, when there is no such model. */
   select(name: string, change?: ModelChange): Promise<void>;
+  /** The model to offer where this one cannot go on; undefined where there is none, or nothing is gained by it. */
+  insteadOf(error: ModelError): string | undefined;
   /** The same model, used otherwise. */
   change(change: ModelChange): Promise<void>;
   /** Providers and models join; returns the models. Rejects, and changes nothing, when they do not fit together. */

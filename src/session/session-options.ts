@@ -7,7 +7,6 @@ import type { Emit, EventData, SessionEvent, WorkingDirectory } from "../protoco
 import type { Outcome } from "./answering.ts";
 import type { CheckResult } from "./autopilot.ts";
 import type { CompanyOptions } from "./company.ts";
-import type { ModelSeat } from "./model-seat.ts";
 import type { FileHistory } from "./rewind-files.ts";
 import type { ScheduleRegistry } from "./schedules.ts";
 import type { RunSettings } from "./start-run.ts";
@@ -82,8 +81,6 @@ export interface SessionOptions extends RunSettings {
   readonly surroundings?: Surroundings;
   /** Who it is on GitHub, where a program wants to know. */
   readonly identity?: { status(): Promise<GithubStatus> };
-  /** The model it has and could have. */
-  readonly modelSeat?: ModelSeat;
   /** What to begin with, unless the log says otherwise. */
   readonly mode?: SessionMode;
   /** Told the mode at the start and whenever it changes. */

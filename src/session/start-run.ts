@@ -23,6 +23,7 @@ import { expectedCall } from "./expected-call.ts";
 import type { History } from "./history.ts";
 import { hookedCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
+import type { ModelSeat } from "./model-seat.ts";
 import { type Permitter, permitter } from "./permit.ts";
 import { reportUsage } from "./report-usage.ts";
 import { originOf } from "./request-origin.ts";
@@ -82,6 +83,8 @@ export interface RunSettings {
   readonly refuses?: (question: PermissionQuestion) => string | undefined;
   /** The plan of plan mode, for whoever reviews it. */
   readonly plan?: PlanPort;
+  /** The model it has and could have. */
+  readonly modelSeat?: ModelSeat;
   readonly limits?: Limits;
   /** Keeps conversations within their models' windows; without it they grow until a provider refuses. */
   readonly compactions?: Compactions;

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createRuntime, type Runtime, type RuntimeOptions, type SessionRequest } from "../../src/runtime/runtime.ts";
 import type { Session } from "../../src/session/session.ts";
-import { type HttpStep, type ModelServer, modelServer, says, tempFolder } from "../../src/testing/index.ts";
+import { type HttpStep, httpStatus, type ModelServer, modelServer, says, tempFolder } from "../../src/testing/index.ts";
+import { dataOf } from "../support/stage.ts";
 
 /** As much of GitHub as there is to ask: who has which token. */
 async function github(users: Record<string, object>) {
@@ -219,5 +220,71 @@ describe("models of GitHub", () => {
       const again = await runtime.resumeSession(session.id, { cwd: session.settings.cwd });
       expect(again.settings.model).toMatchObject({ providerId: "github", model: "second" });
       await again.close();
+    }));
+});
+
+describe("an account that is used up for a model", () => {
+  const body = JSON.stringify({ error: { code: "user_weekly_rate_limited", message: "used up" } });
+  const limited = httpStatus(429, { body, headers: { "retry-after": "1" } });
+  const environment = { PROGRAM_TOKEN: ALICE };
+
+  it("goes on with what GitHub chooses, if the person says so", () =>
+    scene({ steps: [limited, says("hi")], environment }, async ({ open, models }) => {
+      const session = await open();
+      const asked: unknown[] = [];
+      session.attach({
+        kinds: ["auto_mode_switch"],
+        handle: async (request) => {
+          asked.push(request);
+          return { response: "yes" as const };
+        },
+      });
+      expect(await session.sendAndWait({ prompt: "hello" })).toEqual({ kind: "done", answer: "hi" });
+      expect(asked).toMatchObject([{ errorCode: "user_weekly_rate_limited", retryAfterSeconds: 1 }]);
+      const sent = models.requests.filter(({ request }) => request);
+      expect(sent.map(({ request }) => request?.model)).toEqual(["first", "auto"]);
+      expect(dataOf(session.events, "session.model_change").at(-1)).toEqual({
+        ...{ newModel: "auto", previousModel: "first", cause: "rate_limit_auto_switch" },
+      });
+      expect(dataOf(session.events, "user.message")).toHaveLength(1);
+    }));
+
+  it.each([
+    ["nobody can be asked", undefined],
+    ["the person says no", { response: "no" as const }],
+  ])("is an error, at once, where %s", (_, answer) =>
+    scene({ steps: [limited], environment }, async ({ open, models }) => {
+      const session = await open();
+      if (answer) session.attach({ kinds: ["auto_mode_switch"], handle: async () => answer });
+      expect(await session.sendAndWait({ prompt: "hello" })).toMatchObject({ kind: "error" });
+      expect(models.requests.filter(({ request }) => request)).toHaveLength(1);
+      expect(dataOf(session.events, "session.error")).toMatchObject([
+        { errorCode: "user_weekly_rate_limited", eligibleForAutoSwitch: true, statusCode: 429 },
+      ]);
+    }),
+  );
+
+  it("asks once where the answer is for always", () =>
+    scene({ steps: [limited, says("one"), limited, says("two")], environment }, async ({ open }) => {
+      const session = await open();
+      let asked = 0;
+      session.attach({
+        kinds: ["auto_mode_switch"],
+        handle: async () => {
+          asked++;
+          return { response: "yes_always" as const };
+        },
+      });
+      await session.sendAndWait({ prompt: "hello" });
+      await session.settings.modelSeat?.select("second");
+      expect(await session.sendAndWait({ prompt: "hello" })).toEqual({ kind: "done", answer: "two" });
+      expect(asked).toBe(1);
+    }));
+
+  it("is nobody's but GitHub's: another provider's limit is an error", () =>
+    scene({ steps: [limited], environment }, async ({ open, models }) => {
+      const session = await open({ model: "m", providers: { provider: { baseUrl: models.baseUrl } } });
+      session.attach({ kinds: ["auto_mode_switch"], handle: async () => ({ response: "yes" as const }) });
+      expect(await session.sendAndWait({ prompt: "hello" })).toMatchObject({ kind: "error" });
     }));
 });

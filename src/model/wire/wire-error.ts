@@ -46,8 +46,14 @@ export function httpError(place: Place, refusal: Refusal): ModelError {
     hint: hintFor(kind, place, status),
     ...optional("code", complaint.code && presentable(complaint.code, refusal.secrets)),
     ...optional("retryAfterMs", retryAfter(refusal, place.stamp?.now() ?? Date.now())),
-    ...optional("retryable", { true: true, false: false }[refusal.header("x-should-retry") ?? ""]),
+    ...optional("retryable", retryable(refusal, complaint)),
   });
+}
+
+/** The provider's own word first; an account that is used up for days is not asked again in a second. */
+function retryable({ header }: Refusal, { codes }: Complaint): boolean | undefined {
+  const said = { true: true, false: false }[header("x-should-retry") ?? ""];
+  return said ?? (codes.some((code) => /^user_\w+_rate_limited$/.test(code)) ? false : undefined);
 }
 
 /** An error that came inside a reply that began as a success. */
