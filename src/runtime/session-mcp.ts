@@ -3,12 +3,10 @@
  * starting it; a server nobody has met yet is connected with the first message, for a bounded time. A server that is
  * not there costs its own tools and a notice.
  */
-import type { Json } from "../lib/json.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { McpConnections, McpServer } from "../tools/mcp/connections.ts";
 import type { McpPins } from "../tools/mcp/pins.ts";
 import type { McpServerConfig, McpStatus, McpToolDefinition } from "../tools/mcp/server.ts";
-import type { McpCallInfo } from "../tools/mcp/tools.ts";
 import type { Tool } from "../tools/tool.ts";
 
 /** A session that waits for its servers waits no longer than this; what comes later is there with the next message. */
@@ -21,7 +19,6 @@ export interface SessionMcpOptions {
   readonly reservedNames: Iterable<string>;
   readonly connections: () => Promise<McpConnections>;
   readonly pins: () => Promise<McpPins>;
-  beforeCall?(call: McpCallInfo): Promise<Readonly<Record<string, Json>> | null | undefined>;
   onStatus(serverName: string, status: McpStatus, error?: string): void;
   onNotice(message: string): void;
   /** The tools are not what they were. */
@@ -61,7 +58,6 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
     tools = mcpTools(inUse(), {
       reservedNames: options.reservedNames,
       pins: { check: (definition) => checked(pins, configOf(configs, definition), definition) },
-      ...(options.beforeCall && { beforeCall: options.beforeCall }),
     });
     options.onChange();
   };

@@ -3,6 +3,7 @@ import type { HookInput, HookInputs, HookOutput, HookPoint } from "../hooks/poin
 import type { Json } from "../lib/json.ts";
 import type { AroundCalls, BeforeCall } from "../loop/run.ts";
 import type { Emit } from "../protocol/event.ts";
+import type { ToolPorts } from "../tools/tool.ts";
 import type { PermissionRequest } from "./broker.ts";
 import type { Opinion } from "./permit.ts";
 
@@ -22,6 +23,14 @@ export function sessionHooks(hooks: Hooks, place: { sessionId: string; cwd: stri
         ...(signal && { signal }),
         ...(emit && { emit }),
       }),
+  };
+}
+
+/** What hooks send along with a call to an MCP server. */
+export function hookedMcpCalls(hooks: SessionHooks | undefined): Pick<ToolPorts, "beforeMcpCall"> {
+  if (!hooks?.has("preMcpToolCall")) return {};
+  return {
+    beforeMcpCall: async (call, signal) => (await hooks.fire("preMcpToolCall", call, signal)).metaToUse,
   };
 }
 

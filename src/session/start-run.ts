@@ -21,7 +21,7 @@ import type { Compactions } from "./compaction.ts";
 import { Meter } from "./context-usage.ts";
 import { expectedCall } from "./expected-call.ts";
 import type { History } from "./history.ts";
-import { hookedCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
+import { hookedCalls, hookedMcpCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
 import type { ModelSeat } from "./model-seat.ts";
 import { type Permitter, permitter } from "./permit.ts";
@@ -171,6 +171,7 @@ export function startRun(parts: RunParts): Run {
       ...parts.ports,
       user: brokerUser(parts.broker, parts.plan ?? { content: async () => "" }),
       external: externalCalls(parts),
+      ...hookedMcpCalls(parts.hooks),
     },
     usageInfo: () => {
       const usage = context?.usage() ?? meter.measure({ model, offer: shown, history });

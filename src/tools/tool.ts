@@ -53,6 +53,16 @@ export interface ToolPorts {
   readonly mcpTasks?: McpTasks;
   readonly board?: BoardPort;
   readonly external?: RunExternal;
+  /** What to send along as `_meta` with a call to an MCP server; null and undefined send nothing. */
+  beforeMcpCall?(
+    call: {
+      readonly serverName: string;
+      readonly toolName: string;
+      readonly arguments: Record<string, Json>;
+      readonly toolCallId: string;
+    },
+    signal: AbortSignal,
+  ): Promise<Readonly<Record<string, unknown>> | null | undefined>;
   readonly inbox?: InboxReader;
 }
 

@@ -116,13 +116,17 @@ describe("an MCP tool", () => {
   it("sends along what the hook gives as _meta, but for what belongs to the protocol", async () => {
     const server = mcp.use(scripted("good", { argument: "meta", name: "meta" }));
     const seen: unknown[] = [];
-    const [tool] = await toolsOf(server, {
-      beforeCall: async (call) => {
-        seen.push(call);
-        return { trace: "abc", progressToken: "mine", "io.modelcontextprotocol/x": 1 };
+    const [tool] = await toolsOf(server);
+    const { content } = await run(
+      tool,
+      { words: "" },
+      {
+        beforeMcpCall: async (call) => {
+          seen.push(call);
+          return { trace: "abc", progressToken: "mine", "io.modelcontextprotocol/x": 1 };
+        },
       },
-    });
-    const { content } = await run(tool, { words: "" });
+    );
     expect(JSON.parse(content.slice(content.indexOf("{")))).toEqual({
       trace: "abc",
       progressToken: expect.any(Number),
@@ -157,16 +161,15 @@ describe("a definition that changes", () => {
 
   it("is not called when it changes between the look at it and the call (F02)", async () => {
     const server = mcp.use(scripted("changing", { name: "sudden" }));
-    const [tool] = await toolsOf(server, {
-      // Another call makes the server change meanwhile.
-      beforeCall: async ({ toolCallId }) => {
-        const [definition] = await server.definitions(new AbortController().signal);
-        if (definition && toolCallId === "call-1")
-          await server.call({ definition, arguments: {}, signal: new AbortController().signal });
-        return undefined;
-      },
-    });
-    await expect(run(tool)).rejects.toThrow(/has changed its tool echo at this moment, so it was not called/);
+    const [tool] = await toolsOf(server);
+    // Another call makes the server change meanwhile.
+    const beforeMcpCall = async (): Promise<undefined> => {
+      const [definition] = await server.definitions(new AbortController().signal);
+      if (definition) await server.call({ definition, arguments: {}, signal: new AbortController().signal });
+    };
+    await expect(run(tool, {}, { beforeMcpCall })).rejects.toThrow(
+      /has changed its tool echo at this moment, so it was not called/,
+    );
   });
 
   it("is found out too when the tools were offered from memory, without connecting", async () => {

@@ -119,14 +119,14 @@ describe("agents of a client", () => {
 });
 
 describe("MCP servers of a client", () => {
-  it("bring tools under their name, with the client's permission", async () => {
+  it("bring tools under their name, with the client's permission, and hooks send something along", async () => {
     const kinds: string[] = [];
     const session = await stage.client.createSession({
       mcpServers: {
         helper: {
           type: "local",
           command: process.execPath,
-          args: [resolve("test/mcp/servers/scripted.mjs")],
+          args: [resolve("test/mcp/servers/scripted.mjs"), "good", "meta"],
           tools: ["*"],
         },
       },
@@ -134,13 +134,14 @@ describe("MCP servers of a client", () => {
         kinds.push(kind);
         return { kind: "approve-once" };
       },
+      hooks: { onPreMcpToolCall: ({ serverName, toolName }) => ({ metaToUse: { from: `${serverName}/${toolName}` } }) },
     });
     stage.play(calls(["helper-echo", { words: "hi" }]), says("It said hi."));
     await session.sendAndWait("echo");
     const results = stage.model.requests
       .at(-1)
       ?.request?.messages.flatMap((one) => (one.role === "tool" ? [one.content] : []));
-    expect(results).toEqual([expect.stringContaining("hi")]);
+    expect(results).toEqual([expect.stringMatching(/"from":"helper\/echo"/)]);
     expect(kinds).toEqual(["mcp"]);
   });
 });

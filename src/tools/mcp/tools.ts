@@ -18,12 +18,10 @@ export interface McpToolsOptions {
   readonly reservedNames: Iterable<string>;
   /** Whether the definition is the one that was approved. */
   readonly pins?: { check(definition: McpToolDefinition): PinVerdict | Promise<PinVerdict> };
-  /** What to send along as `_meta`; null and undefined send nothing. */
-  beforeCall?(call: McpCallInfo): Promise<Readonly<Record<string, unknown>> | null | undefined>;
   onTask?(call: McpCallInfo, status: McpTaskStatus): void;
 }
 
-export interface McpCallInfo {
+interface McpCallInfo {
   readonly serverName: string;
   readonly toolName: string;
   readonly arguments: Record<string, Json>;
@@ -103,7 +101,7 @@ async function run(offer: Offer, given: Record<string, Json>, context: ToolConte
   const { signal, toolCallId } = context;
   const definition = await currentDefinition(offer, signal);
   const info = { serverName: definition.server, toolName: definition.name, arguments: given, toolCallId };
-  const meta = await options.beforeCall?.(info);
+  const meta = await context.beforeMcpCall?.(info, signal);
   signal.throwIfAborted();
   const work: McpWork = async (io) => {
     const result = await server.call({
