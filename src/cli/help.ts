@@ -20,6 +20,8 @@ Usage:
                                      the agents of a session: what became of them, and how to go on
   troupe agents list|show|new|check  who can be given work here
   troupe inbox list|show             what sidekicks left for the main agent
+  troupe rewind [--to <n>] [--files] the conversation, and the files if wanted, as before message n; --restore
+  troupe fork [--at <n>]             a new session with the conversation of the last one
   troupe undo [turn|--list]          take back the file changes of the last tool call, or of the whole turn
   troupe mcp list|get|add|remove|enable|disable|approve|login|logout
   troupe memory list|show|add|edit|accept|remove|export|import|undo

@@ -39,6 +39,10 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
       return (await import("./search.ts")).searchCommand(given, given.words.slice(1));
     case "models":
       return (await import("./models.ts")).modelsCommand(given, launcher);
+    case "rewind":
+      return (await import("./rewind.ts")).rewindCommand(given);
+    case "fork":
+      return (await import("./rewind.ts")).forkCommand(given);
     case "undo":
       return (await import("./undo.ts")).undoCommand(given);
     case "memory":
@@ -112,6 +116,8 @@ function unknownCommand(given: Arguments): TroupeError {
     "agents",
     "models",
     "undo",
+    "rewind",
+    "fork",
     "trust",
     "mcp",
     "memory",

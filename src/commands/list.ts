@@ -7,6 +7,7 @@ import { compact } from "./compact.ts";
 import { context } from "./context.ts";
 import { every } from "./every.ts";
 import { fleet } from "./fleet.ts";
+import { fork } from "./fork.ts";
 import { helpCommand } from "./help.ts";
 import { mcp } from "./mcp.ts";
 import { model } from "./model.ts";
@@ -15,6 +16,7 @@ import { plan } from "./plan.ts";
 import { rename } from "./rename.ts";
 import { research } from "./research.ts";
 import { review } from "./review.ts";
+import { rewind } from "./rewind.ts";
 import { schedules } from "./schedules.ts";
 import { skills } from "./skills.ts";
 import { subconscious } from "./subconscious.ts";
@@ -43,6 +45,8 @@ const others: readonly Command[] = [
   permissions,
   addDir,
   undo,
+  rewind,
+  fork,
   rename,
 ];
 

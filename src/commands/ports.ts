@@ -16,6 +16,7 @@ export interface CommandPorts {
   undo(): Promise<string>;
   rename(name: string): Promise<void>;
   readonly context: ContextPort;
+  readonly history: HistoryPort;
 }
 
 interface ContextPort {
@@ -23,6 +24,14 @@ interface ContextPort {
   compact(focus: string): Promise<string>;
   /** What fills the window of the model. */
   report(): Promise<string>;
+}
+
+/** Each returns what was done, or is there, for people. Messages are counted from 1. */
+interface HistoryPort {
+  list(): Promise<string>;
+  rewind(number: number, wish: { readonly files: boolean }): Promise<string>;
+  restore(wish: { readonly files: boolean }): Promise<string>;
+  fork(number: number | undefined): Promise<string>;
 }
 
 export type PortName = keyof CommandPorts;

@@ -3,7 +3,6 @@ import { defineCommand } from "./command.ts";
 
 export const undo = defineCommand({
   name: "undo",
-  aliases: ["rewind"],
   summary: "Take back what the last message changed in files",
   needs: ["undo"],
   async run(argumentText, { undo: takeBack }) {

@@ -22,6 +22,7 @@ import { jsonlStore } from "../store/jsonl.ts";
 import type { SessionLog, Store } from "../store/store.ts";
 import { builtinTools } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";
+import type { Forked, ForkRequest } from "./fork-session.ts";
 import { stateRoot } from "./home.ts";
 import { type GithubDesk, type GithubWish, githubDesk } from "./identity.ts";
 import type { MemoryRequest } from "./memory-gate.ts";
@@ -140,6 +141,8 @@ export interface Runtime {
   readonly github: GithubDesk;
   createSession(request: SessionRequest & { readonly sessionId?: string }): Promise<Session>;
   resumeSession(sessionId: string, request: SessionRequest): Promise<Session>;
+  /** A new session with the conversation of another, up to a place; the other may be at work. */
+  forkSession(request: ForkRequest): Promise<Forked>;
   /** From now on this text is taken out of everything that sessions write or show. */
   addSecret(value: string): void;
   /** Undoes what the sandbox had to put into folders. Sessions are closed before. */
@@ -192,6 +195,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     async resumeSession(sessionId, request) {
       const log = await store.open(sessionId);
       return withLog(log, () => open(log, request, { resume: true }));
+    },
+    async forkSession(request) {
+      const { forkSession } = await import("./fork-session.ts");
+      return forkSession(request, { home, store, stamp });
     },
     addSecret: (value) => shared.addSecret(value, "client"),
     past,

@@ -41,6 +41,12 @@ export function sessionSurroundings(
     schedules,
     memories: () => memory?.count ?? 0,
     ...(workspace.flags.has("COPILOT_SUBCONSCIOUS") && { board: { isTrustedForRun: workspace.trust.state === "run" } }),
+    async fork(toEventId) {
+      const { forkSession } = await import("./fork-session.ts");
+      const { session } = draft.listener;
+      const wish = { ...(toEventId !== undefined && { toEventId }), ...(session && { session }) };
+      return forkSession({ sessionId: draft.log.sessionId, ...wish }, draft);
+    },
     readTodos: () => database.readTodos(),
     readDependencies: () => database.readDependencies(),
   };

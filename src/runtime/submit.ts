@@ -20,6 +20,7 @@ import {
 import { stopOf } from "../session/run-facts.ts";
 import type { ScheduleRegistry } from "../session/schedules.ts";
 import type { Outcome, SendOptions, Session } from "../session/session.ts";
+import { historyPort } from "./history-port.ts";
 
 export type Submitted =
   /** A command has answered by itself. */
@@ -261,6 +262,7 @@ function contextOf(session: Session): CommandContext {
       },
     },
     ...contextPort(session),
+    ...historyPort(session),
     rename: (name) => session.say("troupe.session_named", { name }),
   };
 }

@@ -59,6 +59,8 @@ interface Surroundings {
   memories?(): number;
   /** Where there is a context board that can be consolidated; whether its folder is trusted for this run only. */
   readonly board?: { readonly isTrustedForRun: boolean };
+  /** A new session from this one, up to an event or whole. */
+  fork?(toEventId: string | undefined): Promise<{ readonly sessionId: string; readonly name?: string }>;
   readTodos(): Promise<readonly { readonly id: string; readonly status: string }[]>;
   readDependencies(): Promise<readonly { readonly todoId: string; readonly dependsOn: string }[]>;
 }

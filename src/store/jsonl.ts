@@ -88,6 +88,13 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
       return newestFirst(folder).map(({ sessionId }) => sessionId);
     },
 
+    async fork(sessionId, fork) {
+      if (!findLog(pathsOf(sessionId).log)) throw noSuchSession(sessionId);
+      if (statSync(pathsOf(fork.sessionId).directory, { throwIfNoEntry: false })) throw alreadyThere(fork.sessionId);
+      const { forkFolder } = await import("./fork-folder.ts");
+      await forkFolder({ disk: context.disk, folder, from: sessionId, fork }).catch(failTo("fork the session"));
+    },
+
     async remove(sessionId) {
       const { directory } = pathsOf(sessionId);
       if (!statSync(directory, { throwIfNoEntry: false })) throw noSuchSession(sessionId);

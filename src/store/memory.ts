@@ -137,6 +137,15 @@ export function memoryStore(): Store {
     async ids() {
       return newestFirst().map(([sessionId]) => sessionId);
     },
+    async fork(sessionId, fork) {
+      const kept = find(sessionId);
+      if (sessions.has(checkSessionId(fork.sessionId))) throw alreadyThere(fork.sessionId);
+      const { summary, events } = fork;
+      sessions.set(fork.sessionId, {
+        ...{ ...emptySession(), summary, assets: new Map(kept.assets), files: new Map(kept.files) },
+        ...{ events: structuredClone([...events]), changes: 1, changed: ++clock },
+      });
+    },
     async remove(sessionId) {
       if (find(sessionId).isHeld) throw heldError(sessionId);
       sessions.delete(sessionId);

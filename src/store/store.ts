@@ -3,6 +3,7 @@
  * the order of `events`. Everything else in a session's folder can be rebuilt or done without.
  */
 import type { SessionEvent } from "../protocol/event.ts";
+import type { SessionFork } from "./fork-folder.ts";
 import type { View } from "./rewound.ts";
 
 export interface Store {
@@ -19,6 +20,8 @@ export interface Store {
   revision(sessionId: string): Promise<string | undefined>;
   /** Those of all sessions of this person, in no order, without reading any log. */
   revisions(): Promise<readonly SessionRevision[]>;
+  /** Makes a session of its own from another, all of it at once. The other may be at work. */
+  fork(sessionId: string, fork: SessionFork): Promise<void>;
   /** Deletes the session and all its files; fails while another process writes it. */
   remove(sessionId: string): Promise<void>;
 }

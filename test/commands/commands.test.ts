@@ -214,18 +214,32 @@ describe("answers", () => {
     ["/permissions reset", "Forgot 2 approvals of this session."],
     ["/add-dir other", "Agents may reach /real/other now."],
     ["/undo", "1 file is as it was."],
+    ["/rewind", "1  first"],
+    ["/rewind 2", "rewound to 2"],
+    ["/rewind 2 files", "rewound to 2 with files"],
+    ["/rewind restore", "restored"],
+    ["/rewind restore files", "restored with files"],
+    ["/fork", "forked at the end"],
+    ["/fork 3", "forked at 3"],
     ["/rename  the   parser ", "This session is called the parser now."],
     ["/help fleet", "/fleet [task]: Divide the work into todos and let several agents do them side by side"],
   ])("%s", async (input, expected) => {
     expect(await text(input)).toBe(expected);
   });
 
-  it.each(["/add-dir", "/rename", `/rename ${"x".repeat(101)}`, "/undo 3", "/permissions all", "/help fleeet"])(
-    "%s is refused with what to do",
-    async (input) => {
-      await expect(typed(input)).rejects.toThrow(
-        expect.objectContaining({ kind: "usage", hint: expect.stringMatching(/.{10}/) }),
-      );
-    },
-  );
+  it.each([
+    "/add-dir",
+    "/rename",
+    `/rename ${"x".repeat(101)}`,
+    "/undo 3",
+    "/rewind x",
+    "/rewind 1 all",
+    "/fork x",
+    "/permissions all",
+    "/help fleeet",
+  ])("%s is refused with what to do", async (input) => {
+    await expect(typed(input)).rejects.toThrow(
+      expect.objectContaining({ kind: "usage", hint: expect.stringMatching(/.{10}/) }),
+    );
+  });
 });

@@ -24,7 +24,7 @@ describe("what a person typed", () => {
     ["/review", "command review []"],
     ["  /Review  the last commit \n", "command review [the last commit]"],
     ["/review\nfirst line\nsecond line", "command review [first line\nsecond line]"],
-    ["/rewind", "command undo []"],
+    ["/rewind", "command rewind []"],
     ["/add-dir ../x", "command add-dir [../x]"],
     ["/release-notes v2", "skill Release Notes [v2]"],
     ["/kit:lint.all src", "skill kit:lint.all [src]"],

@@ -60,6 +60,12 @@ export function stage(more: Partial<CommandContext> = {}): Stage {
     usage: () => ({ turns: 3, inputTokens: 12_000, outputTokens: 345, costUsd: null, durationMs: 65_000 }),
     addDirectory: async (path) => `/real/${path}`,
     undo: async () => "1 file is as it was.",
+    history: {
+      list: async () => "1  first",
+      rewind: async (number, { files }) => `rewound to ${number}${files ? " with files" : ""}`,
+      restore: async ({ files }) => `restored${files ? " with files" : ""}`,
+      fork: async (number) => `forked at ${number ?? "the end"}`,
+    },
     rename: async (name) => ask(`rename ${name}`),
     ...more,
   };

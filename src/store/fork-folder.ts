@@ -1,0 +1,128 @@
+/**
+ * A second session from what the first one holds. Its folder is built out of sight and appears in one step, so there is
+ * never half of one. Contents that nobody changes are shared by a second name where the file system can.
+ */
+import { createReadStream, readdirSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { type Disk, writeNewFile } from "../lib/node/disk.ts";
+import type { SessionEvent } from "../protocol/event.ts";
+import { logPaths } from "./access.ts";
+import { encodeLine, type Link, noRecord } from "./line.ts";
+import { errorCode } from "./storage-error.ts";
+import type { SessionSummary } from "./store.ts";
+import { encodeSummary } from "./summary.ts";
+
+export interface SessionFork {
+  readonly sessionId: string;
+  /** From the first on; each is written with the place of the new session where it names that of the old one. */
+  readonly events: readonly SessionEvent[];
+  readonly summary: SessionSummary;
+  readonly copies: readonly ForkCopy[];
+}
+
+/** A file of the old folder that the new one has too. */
+export interface ForkCopy {
+  /** Relative to the folder of the session. */
+  readonly path: string;
+  /** `shared`: nobody ever changes it. `database`: copied as a whole that holds together. */
+  readonly kind: "own" | "shared" | "database";
+  /** What the new one has in its place. */
+  readonly content?: string;
+}
+
+const BUILDING = ".forking-";
+/** What a process that died was building, this old, is nobody's. */
+const STALE_MS = 60 * 60 * 1000;
+
+export async function forkFolder(what: {
+  readonly disk: Disk;
+  /** Of all sessions. */
+  readonly folder: string;
+  readonly from: string;
+  readonly fork: SessionFork;
+}): Promise<void> {
+  const { disk, folder, from, fork } = what;
+  const source = join(folder, from);
+  const target = join(folder, fork.sessionId);
+  const building = join(folder, `${BUILDING}${crypto.randomUUID()}`);
+  await sweep(folder, disk);
+  await disk.mkdir(building);
+  try {
+    const folders = new Set([building]);
+    for (const copy of fork.copies) {
+      const place = join(building, copy.path);
+      for (let above = dirname(place); !folders.has(above); above = dirname(above)) folders.add(above);
+      await disk.mkdir(dirname(place));
+      await copyFile(disk, { ...copy, from: join(source, copy.path), to: place });
+    }
+    const { log, summary } = logPaths(folder, fork.sessionId);
+    const inBuilding = (path: string): string => join(building, path.slice(target.length + 1));
+    await writeNewFile(disk, inBuilding(summary), [Buffer.from(encodeSummary(fork.summary))]);
+    await writeNewFile(disk, inBuilding(log), lines(fork.events, { source, target }));
+    for (const made of folders) await disk.syncDirectory(made);
+    await disk.rename(building, target);
+    await disk.syncDirectory(folder);
+  } catch (error) {
+    await disk.remove(building).catch(() => undefined);
+    throw error;
+  }
+}
+
+const PIECE_BYTES = 1024 * 1024;
+
+function* lines(
+  events: readonly SessionEvent[],
+  { source, target }: { source: string; target: string },
+): Generator<Buffer> {
+  const [old, own] = [source, target].map((path) => JSON.stringify(path).slice(1, -1)) as [string, string];
+  let last: Link = noRecord;
+  let pieces: Buffer[] = [];
+  let bytes = 0;
+  for (const event of events) {
+    const moved = JSON.parse(JSON.stringify(event).replaceAll(old, own)) as SessionEvent;
+    const line = encodeLine(moved, last);
+    last = line.link;
+    pieces.push(line.bytes);
+    bytes += line.bytes.length;
+    if (bytes < PIECE_BYTES) continue;
+    yield Buffer.concat(pieces);
+    pieces = [];
+    bytes = 0;
+  }
+  yield Buffer.concat(pieces);
+}
+
+async function copyFile(disk: Disk, copy: ForkCopy & { readonly from: string; readonly to: string }): Promise<void> {
+  const { kind, content, from, to } = copy;
+  if (content !== undefined) return writeNewFile(disk, to, [Buffer.from(content)]);
+  try {
+    if (kind === "shared") return await disk.link(from, to);
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return undefined;
+  }
+  if (kind === "database") return copyDatabase(disk, from, to);
+  const stream = createReadStream(from, { highWaterMark: PIECE_BYTES });
+  // What was deleted since it was listed is not missed by the old session either.
+  return writeNewFile(disk, to, stream as AsyncIterable<Buffer>).catch((error: unknown) => {
+    if (errorCode(error) !== "ENOENT") throw error;
+  });
+}
+
+/** Somebody may be writing it. */
+async function copyDatabase(disk: Disk, from: string, to: string): Promise<void> {
+  const { DatabaseSync } = await import("@photostructure/sqlite");
+  await disk.close(await disk.openAppend(to)); // SQLite would give it whatever mode the umask says
+  const database = new DatabaseSync(from, { readOnly: true, timeout: 2000 });
+  try {
+    database.exec(`VACUUM INTO '${to.replaceAll("'", "''")}'`);
+  } finally {
+    database.close();
+  }
+}
+
+async function sweep(folder: string, disk: Disk): Promise<void> {
+  for (const name of readdirSync(folder).filter((one) => one.startsWith(BUILDING))) {
+    const found = statSync(join(folder, name), { throwIfNoEntry: false });
+    if (found && Date.now() - found.mtimeMs > STALE_MS) await disk.remove(join(folder, name)).catch(() => undefined);
+  }
+}
