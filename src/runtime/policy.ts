@@ -2,7 +2,7 @@ import type { SettingsRule } from "../catalog/settings.ts";
 import { linkedPlaces } from "../permissions/linked-places.ts";
 import type { Policy } from "../permissions/policy.ts";
 import { isThere, realPathOf } from "../permissions/resolve-path.ts";
-import { parseRules, parseUrlRule, type Rule, RuleError, type RuleNames } from "../permissions/rules.ts";
+import { parseRule, parseRules, parseUrlRule, type Rule, RuleError, type RuleNames } from "../permissions/rules.ts";
 import { TroupeError } from "../protocol/errors.ts";
 
 /** What a person allows and denies for one run, as the flags say it. */
@@ -85,6 +85,21 @@ export function policyOf(request: PermissionRequest, place: PolicyPlace, written
     resolvePath: realPathOf,
     isThere,
   };
+}
+
+/** A rule of a client program: `{kind, argument}` is what people write as `kind(argument)`. */
+export function clientRule(
+  rule: { readonly kind: string; readonly argument: string | null },
+  effect: "allow" | "deny",
+  servers: readonly string[],
+): Rule {
+  const kind = rule.kind === "commands" ? "shell" : rule.kind;
+  const text = rule.argument === null ? kind : `${kind}(${rule.argument})`;
+  const [parsed] = usable(() => [
+    parseRule(text, { effect, source: { name: "the client" } }, { ...builtinNames, servers }),
+  ]);
+  if (!parsed) throw new TroupeError("usage", `The rule ${text} means nothing.`);
+  return parsed;
 }
 
 function writtenRules({ rules, notice }: WrittenRules, names: RuleNames): Rule[] {

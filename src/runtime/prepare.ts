@@ -90,7 +90,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       ...(company && { company }),
       ...(board?.consolidating && { settle: board.consolidating.settle }),
       surroundings: sessionSurroundings(draft, {
-        ...{ workspace, lead, agents, mcp, memory, skills, database: hands.database },
+        ...{ workspace, lead, agents, mcp, memory, skills, rules, database: hands.database },
         schedules: () => late.schedules,
       }),
       ...(request.nestedInstructions !== false && {

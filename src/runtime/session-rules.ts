@@ -6,6 +6,7 @@ import { locationKey } from "../permissions/location.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Draft } from "./draft.ts";
 import type { LateSession } from "./late-session.ts";
+import { LiveRules } from "./live-rules.ts";
 import { type ModeParts, modeParts } from "./modes.ts";
 import { type PermissionRequest, policyOf } from "./policy.ts";
 import type { Workspace } from "./workspace.ts";
@@ -16,6 +17,8 @@ export interface SessionRules {
   readonly permissions: PermissionRequest;
   /** Folders the tools may touch; empty = no limit. */
   readonly roots: readonly string[];
+  /** Changed by clients while the session is open. */
+  readonly live: LiveRules;
   readonly grants: Grants;
   /** With the policy: it is narrower in some modes. */
   readonly mode: Required<ModeParts>;
@@ -30,15 +33,18 @@ export function sessionRules(draft: Draft, workspace: Workspace): SessionRules {
   const permissions = withoutBypass(asked, settings, listener);
   const added = request.paths === "all" ? [] : (request.paths ?? []).map(realFolder);
   const roots = permissions.allPaths ? [] : [context.cwd, ...added, ...granted, files];
+  const servers = serverNames(workspace);
   const policy = policyOf(
     permissions,
     {
       ...{ roots, stateRoot: home, writable: [files], workspace: [workspace.root, context.cwd, ...added] },
-      servers: serverNames(workspace),
+      servers,
     },
     { rules: settings.rules, notice: listener.notice },
   );
-  return { permissions, roots, grants, mode: modeParts({ files, policy, listener }) };
+  const mayAllowAll = settings.effective.permissions?.disableBypassPermissionsMode === undefined;
+  const live = new LiveRules(policy, { cwd: context.cwd, servers, mayAllowAll });
+  return { permissions, roots: live.roots, live, grants, mode: modeParts({ files, policy: live.policy, listener }) };
 }
 
 /** A person may have ruled out for themselves that everything is allowed at once. */

@@ -5,8 +5,10 @@ import type { Draft } from "./draft.ts";
 import type { LeadChoice } from "./lead-choice.ts";
 import type { LiveAgents } from "./live-agents.ts";
 import type { LiveSkills } from "./live-skills.ts";
+import { permissionDesk } from "./permission-desk.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import type { SessionMemory } from "./session-memory.ts";
+import type { SessionRules } from "./session-rules.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** What surfaces may know of a session beyond its conversation, and change in it. */
@@ -18,6 +20,7 @@ export function sessionSurroundings(
     agents: LiveAgents | undefined;
     mcp: SessionMcp | undefined;
     skills: LiveSkills;
+    rules: SessionRules;
     memory: SessionMemory | undefined;
     database: SessionDatabase;
     schedules: () => ScheduleRegistry | undefined;
@@ -33,6 +36,7 @@ export function sessionSurroundings(
     reloadSkills: () => how.skills.reload(),
     instructions: () => workspace.instructions.files,
     plugins: () => workspace.plugins,
+    permissions: permissionDesk(draft, how.rules),
     ...(mcp && { mcp }),
     disabledServers: () => workspace.servers.disabled.map(({ config }) => config.name),
     servers: () => (mcp ? serverEntries(mcp) : []),

@@ -4,6 +4,7 @@ import type { EventType, SessionEvent } from "../protocol/event.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
 import type { CloseReason, Session } from "../session/session.ts";
 import { ClientCommands } from "./client-commands.ts";
+import { ClientShell } from "./client-shell.ts";
 import type { Clients } from "./clients.ts";
 import type { Connection } from "./connection.ts";
 import { EventWindow } from "./event-window.ts";
@@ -29,6 +30,8 @@ export class LiveSession {
   /** What was told, for clients that ask. */
   readonly window = new EventWindow();
   readonly interests = new Interests();
+  /** Commands that people run beside the agent. */
+  readonly shell = new ClientShell(() => this.#session);
   /** Of this opening: places in `window` mean nothing in another. */
   readonly openedAs = crypto.randomUUID();
   readonly clients: Clients;

@@ -106,7 +106,13 @@ export function planPolicy(policy: Policy, planFile: string): PlanPolicy {
     target: { kind: "write", path: planFile },
   };
   return {
-    policy: { ...policy, rules: [...policy.rules, plan] },
+    policy: {
+      ...policy,
+      // Clients may change the rules while the session is open.
+      get rules() {
+        return [...policy.rules, plan];
+      },
+    },
     refuses: (question) => refusedWhilePlanning(question, policy, planFile),
   };
 }

@@ -11,6 +11,32 @@ import type { FileHistory } from "./rewind-files.ts";
 import type { ScheduleRegistry } from "./schedules.ts";
 import type { RunSettings } from "./start-run.ts";
 
+type ClientRule = { readonly kind: string; readonly argument: string | null };
+
+/** The rules of the session, for its clients. A denial always wins, and what settings rule out stays out. */
+interface PermissionPort {
+  readonly rules: {
+    readonly roots: readonly string[];
+    readonly primary: string;
+    readonly allowsAll: boolean;
+    setAllowAll(enabled: boolean): boolean;
+    setAllUrls(enabled: boolean): boolean;
+    setReads(how: "asked" | "allowed"): void;
+    replaceRules(rules: { readonly approved: readonly ClientRule[]; readonly denied: readonly ClientRule[] }): void;
+    addRules(rules: readonly ClientRule[]): void;
+    removeRules(rules: readonly ClientRule[] | "all"): void;
+    addFolder(path: string): void;
+    setPrimary(path: string): void;
+    isWithin(path: string, where: "allowed" | "workspace"): boolean;
+  };
+  resetApprovals(): void;
+  locate(folder: string): { readonly locationKey: string; readonly locationType: "repo" | "dir" };
+  applyLocation(folder: string): readonly ClientRule[];
+  approveInLocation(key: string, approval: unknown): Promise<void>;
+  isTrusted(folder: string): boolean;
+  trust(folder: string): Promise<void>;
+}
+
 /** A server of the session, as far as surfaces look at it. */
 interface ServerPort {
   readonly servers: readonly {
@@ -42,6 +68,8 @@ interface Surroundings {
   plugins(): readonly { readonly name: string; readonly version?: string }[];
   /** The session's MCP servers, where it has any. */
   readonly mcp?: ServerPort;
+  /** What a client may see and change of what is permitted. */
+  readonly permissions: PermissionPort;
   /** Those that are configured and not used. */
   disabledServers(): readonly string[];
   servers(): readonly {

@@ -15,11 +15,13 @@ import { modelTunnelMethods } from "./model-tunnel.ts";
 import { nameMethods } from "./name.ts";
 import { optionsMethods } from "./options.ts";
 import { pendingMethods } from "./pending.ts";
+import { permissionsMethods } from "./permissions.ts";
 import { planMethods } from "./plan.ts";
 import { remoteMethods } from "./remote.ts";
 import { scheduleMethods } from "./schedule.ts";
 import { sessionMethods } from "./session.ts";
 import { sessionsMethods } from "./sessions.ts";
+import { shellMethods } from "./shell.ts";
 import { skillsMethods } from "./skills.ts";
 import { tasksMethods } from "./tasks.ts";
 import { toolsMethods } from "./tools.ts";
@@ -31,6 +33,8 @@ export const methods: MethodTable = {
   ...connectionMethods,
   ...sessionMethods,
   ...sessionsMethods,
+  ...shellMethods,
+  ...permissionsMethods,
   ...toolsMethods,
   ...skillsMethods,
   ...mcpMethods,

@@ -1,0 +1,112 @@
+/**
+ * Commands that a person or a program runs through a session's server. Nobody is asked, since whoever asks is who would be
+ * asked; they are contained as the agent's own commands are, and end with the session.
+ */
+import { TroupeError } from "../protocol/errors.ts";
+import type { Session } from "../session/session.ts";
+
+type Shells = NonNullable<Session["settings"]["ports"]["shells"]>;
+
+export interface UserCommandResult {
+  readonly toolCallId: string;
+  readonly success: boolean;
+  readonly output: string;
+  readonly exitCode?: number | null;
+  readonly error?: string;
+}
+
+/** A command of a person's may take this long before it is stopped. */
+const MAX_MS = 60 * 60_000;
+const MAX_OUTPUT_CHARACTERS = 100_000;
+
+export class ClientShell {
+  readonly #session: () => Session;
+  readonly #requested = new Map<string, AbortController>();
+
+  constructor(session: () => Session) {
+    this.#session = session;
+  }
+
+  /** Starts it and returns at once; `onExit` is told its code. */
+  async exec(
+    request: { readonly command: string; readonly cwd?: string; readonly timeoutMs?: number },
+    onExit: (processId: string, exitCode: number | null) => void,
+  ): Promise<string> {
+    const { settings, end } = this.#session();
+    const shells = this.#shells();
+    const { shellId } = await shells.run({
+      ...this.#place(request.cwd),
+      command: request.command,
+      mode: "async",
+      waitMs: 0,
+      signal: end.signal,
+    });
+    const until = settings.stamp.now() + Math.min(request.timeoutMs ?? MAX_MS, MAX_MS);
+    void this.#follow(shellId, until).then((exitCode) => onExit(shellId, exitCode));
+    return shellId;
+  }
+
+  async kill(processId: string): Promise<boolean> {
+    const known = this.#shells()
+      .list()
+      .find(({ shellId }) => shellId === processId);
+    if (known?.state !== "running") return false;
+    await this.#shells().stop(processId);
+    return true;
+  }
+
+  /** To its end; `cancel` with the same id stops it. */
+  async run(requestId: string, command: string): Promise<UserCommandResult> {
+    const { settings, end } = this.#session();
+    const toolCallId = settings.stamp.id("call");
+    if (this.#requested.has(requestId))
+      throw new TroupeError("usage", `A command with the id ${requestId} is running.`);
+    const stop = new AbortController();
+    this.#requested.set(requestId, stop);
+    try {
+      const reply = await this.#shells().run({
+        ...this.#place(undefined),
+        ...{ command, toolCallId, mode: "sync", waitMs: MAX_MS },
+        signal: AbortSignal.any([stop.signal, end.signal]),
+      });
+      const output = (settings.redactor?.text(reply.output) ?? reply.output).slice(-MAX_OUTPUT_CHARACTERS);
+      const exitCode = reply.state === "exited" ? reply.exitCode : null;
+      return { toolCallId, success: exitCode === 0, output, exitCode };
+    } catch (error) {
+      if (!stop.signal.aborted) throw error;
+      return { toolCallId, success: false, output: "", error: "The command was cancelled." };
+    } finally {
+      this.#requested.delete(requestId);
+    }
+  }
+
+  cancel(requestId: string): boolean {
+    const stop = this.#requested.get(requestId);
+    stop?.abort();
+    return stop !== undefined;
+  }
+
+  #place(cwd: string | undefined) {
+    const { settings } = this.#session();
+    return { cwd: cwd ?? settings.cwd, roots: settings.roots, description: "run by a person" };
+  }
+
+  #shells(): Shells {
+    const { shells } = this.#session().settings.ports;
+    if (!shells) throw new TroupeError("usage", "This session runs no commands.");
+    return shells;
+  }
+
+  async #follow(shellId: string, until: number): Promise<number | null> {
+    const { stamp } = this.#session().settings;
+    for (;;) {
+      const { end } = this.#session();
+      const reply = await this.#shells()
+        .read({ shellId, waitMs: 1_000, signal: end.signal })
+        .catch(() => undefined);
+      if (reply?.state === "exited") return reply.exitCode;
+      if (!reply || reply.state !== "running" || end.signal.aborted) return null;
+      if (stamp.now() > until) await this.#shells().stop(shellId);
+    }
+  }
+}

@@ -1,0 +1,121 @@
+import { existsSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { calls, says } from "../../src/testing/index.ts";
+import { type ServerStage, serverStage } from "./stage.ts";
+
+let stage: ServerStage;
+beforeAll(async () => {
+  stage = await serverStage();
+});
+afterAll(() => stage[Symbol.asyncDispose]());
+
+/** A session whose client notes what it is asked and refuses it. */
+async function refusing() {
+  const asked: string[] = [];
+  const session = await stage.client.createSession({
+    onPermissionRequest: (request) => {
+      asked.push(request.kind);
+      return { kind: "reject" };
+    },
+  });
+  return { session, asked };
+}
+const write = (path: string) => calls(["create", { path, file_text: "x" }]);
+
+describe("permissions, as a client decides", () => {
+  it("asks nobody while everything is allowed, and asks again after", async () => {
+    const { session, asked } = await refusing();
+    expect(await session.rpc.permissions.setApproveAll({ enabled: true })).toEqual({ success: true });
+    stage.play(write("free.txt"), says("Written."));
+    await session.sendAndWait("Write free.txt");
+    expect(existsSync(stage.folder.at("work/free.txt"))).toBe(true);
+    expect(asked).toEqual([]);
+    await session.rpc.permissions.setApproveAll({ enabled: false });
+    stage.play(write("asked.txt"));
+    await session.sendAndWait("Write asked.txt");
+    expect(existsSync(stage.folder.at("work/asked.txt"))).toBe(false);
+    expect(asked).toEqual(["write"]);
+  });
+
+  it("lets a denial win over everything, whoever allows", async () => {
+    const { session, asked } = await refusing();
+    await session.rpc.permissions.configure({
+      approveAllToolPermissionRequests: true,
+      rules: { approved: [{ kind: "write", argument: null }], denied: [{ kind: "write", argument: "secret.txt" }] },
+    });
+    stage.play(write("secret.txt"), write("plain.txt"), says("Done what I may."));
+    await session.sendAndWait("Write both");
+    expect(existsSync(stage.folder.at("work/secret.txt"))).toBe(false);
+    expect(existsSync(stage.folder.at("work/plain.txt"))).toBe(true);
+    expect(asked).toEqual([]);
+    const rule = { kind: "commands", argument: "echo" };
+    expect(await session.rpc.permissions.modifyRules({ scope: "session", add: [rule] })).toEqual({ success: true });
+    stage.play(write("secret.txt"), says("Still not."));
+    await session.rpc.permissions.modifyRules({ scope: "session", removeAll: true });
+    await session.sendAndWait("Try again");
+    expect(existsSync(stage.folder.at("work/secret.txt"))).toBe(false);
+    await expect(
+      session.rpc.permissions.modifyRules({ scope: "session", add: [{ kind: "nonsense", argument: null }] }),
+    ).rejects.toThrow(/nonsense/);
+  });
+
+  it("opens one more folder to the tools, and no other", async () => {
+    await mkdir(stage.folder.at("more"), { recursive: true });
+    await mkdir(stage.folder.at("other"), { recursive: true });
+    const { session } = await refusing();
+    await session.rpc.permissions.setApproveAll({ enabled: true });
+    const more = stage.folder.at("more");
+    const within = (path: string) => session.rpc.permissions.paths.isPathWithinAllowedDirectories({ path });
+    expect(await within(join(more, "a.txt"))).toEqual({ allowed: false });
+    expect(await session.rpc.permissions.paths.add({ path: more })).toEqual({ success: true });
+    expect(await within(join(more, "a.txt"))).toEqual({ allowed: true });
+    stage.play(write(join(more, "a.txt")), write(stage.folder.at("other/a.txt")), says("One of two."));
+    await session.sendAndWait("Write both");
+    expect(existsSync(join(more, "a.txt"))).toBe(true);
+    expect(existsSync(stage.folder.at("other/a.txt"))).toBe(false);
+    const { primary, directories } = await session.rpc.permissions.paths.list();
+    expect(primary).toBe(stage.folder.at("work"));
+    expect(directories).toContain(more);
+    await session.rpc.permissions.paths.updatePrimary({ path: more });
+    expect(await session.rpc.permissions.paths.isPathWithinWorkspace({ path: join(more, "b") })).toEqual({
+      allowed: true,
+    });
+  });
+
+  it("keeps approvals of a place and trust in a folder", async () => {
+    const { session } = await refusing();
+    const { rpc } = session;
+    const folder = stage.folder.at("work");
+    const { locationKey, locationType } = await rpc.permissions.locations.resolve({ workingDirectory: folder });
+    expect({ locationKey, locationType }).toEqual({ locationKey: folder, locationType: "dir" });
+    await rpc.permissions.locations.addToolApproval({
+      locationKey,
+      approval: { kind: "commands", commandIdentifiers: ["make"] },
+    });
+    const applied = await rpc.permissions.locations.apply({ workingDirectory: folder });
+    expect(applied.appliedRules).toEqual([{ kind: "shell", argument: "make" }]);
+    expect(await rpc.permissions.folderTrust.isTrusted({ path: folder })).toEqual({ trusted: false });
+    await rpc.permissions.folderTrust.addTrusted({ path: folder });
+    expect(await rpc.permissions.folderTrust.isTrusted({ path: folder })).toEqual({ trusted: true });
+  });
+
+  it("runs a person's own commands without asking, and stops them", async () => {
+    const { session, asked } = await refusing();
+    const { rpc } = session;
+    const ran = await rpc.shell.executeUserRequested({ requestId: "one", command: "echo hello" });
+    expect(ran).toMatchObject({ success: true, exitCode: 0 });
+    expect(ran.output).toContain("hello");
+    expect(await rpc.shell.cancelUserRequested({ requestId: "nobody" })).toEqual({ cancelled: false });
+    const sleeping = rpc.shell.executeUserRequested({ requestId: "two", command: "sleep 60" });
+    await expect
+      .poll(() => rpc.shell.cancelUserRequested({ requestId: "two" }), { timeout: 5_000 })
+      .toEqual({ cancelled: true });
+    expect(await sleeping).toMatchObject({ success: false });
+    const { processId } = await rpc.shell.exec({ command: "sleep 60" });
+    expect(await rpc.shell.kill({ processId })).toEqual({ killed: true });
+    expect(await rpc.shell.kill({ processId })).toEqual({ killed: false });
+    expect(asked).toEqual([]);
+  });
+});
