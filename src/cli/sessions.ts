@@ -2,6 +2,7 @@ import { clip, plural, sanitise, sanitiseLine } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { findSession } from "../runtime/select-session.ts";
+import { isSidekickId } from "../session/sidekicks.ts";
 import { type Arguments, usage } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { jsonLine, write } from "./output.ts";
@@ -76,6 +77,7 @@ async function listText(runtime: Runtime, given: Arguments): Promise<string> {
 /** The conversation as a person reads it. */
 function showText(events: readonly SessionEvent[]): string {
   return events
+    .filter(({ agentId }) => !isSidekickId(agentId))
     .flatMap((event): string[] => {
       switch (event.type) {
         case "session.start":

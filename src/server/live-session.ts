@@ -3,6 +3,7 @@ import { deferred } from "../lib/deferred.ts";
 import type { EventType, SessionEvent } from "../protocol/event.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
 import type { CloseReason, Session } from "../session/session.ts";
+import { isSidekickId } from "../session/sidekicks.ts";
 import { ClientCommands } from "./client-commands.ts";
 import { ClientShell } from "./client-shell.ts";
 import type { Clients } from "./clients.ts";
@@ -149,6 +150,8 @@ export class LiveSession {
   }
 
   broadcast(event: SessionEvent): void {
+    // Clients take the last answer they hear for the answer to their message; a sidekick answers nobody.
+    if (event.type === "assistant.message" && isSidekickId(event.agentId)) return;
     const isPart = repeatedLater.has(event.type);
     const connections = this.clients.listeners(isPart && event.agentId !== undefined);
     if (connections.length === 0) return;
