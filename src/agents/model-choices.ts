@@ -11,12 +11,9 @@ const MAX_DESCRIPTION_CHARACTERS = 300;
 const MAX_CHARACTERS_IN_ALL = 4096;
 const MIN_DESCRIPTION_CHARACTERS = 20;
 
-/**
- * All names are there, whatever becomes of the descriptions: when together they are too long, the longest are cut first.
- * A sidekick starts by itself and is not chosen.
- */
+/** All names are there, whatever becomes of the descriptions: when together they are too long, the longest are cut first. */
 export function modelChoices(agents: readonly AgentDefinition[]): ModelChoice[] {
-  const chosen = agents.filter(({ infer, sidekick }) => infer && sidekick === undefined);
+  const chosen = agents.filter(({ infer }) => infer);
   const cap = fittingCap(chosen.map(({ description }) => description.length));
   return chosen.map(({ name, description }) => ({
     name,

@@ -112,8 +112,9 @@ function definitionOf(fields: AgentFields, place: AgentPlace, note: Note): Made 
       modelPolicy: fields.modelPolicy ?? "preferred",
       ...(fields.reasoningEffort !== undefined && { reasoningEffort: fields.reasoningEffort.toLowerCase() }),
       skills: splitList(fields.skills ?? []),
-      userInvocable: fields.userInvocable ?? true,
-      infer: (fields.infer ?? true) && !fields.disableModelInvocation,
+      // One that starts by itself is chosen by nobody.
+      userInvocable: (fields.userInvocable ?? true) && !fields.sidekick,
+      infer: (fields.infer ?? true) && !fields.disableModelInvocation && !fields.sidekick,
       includeCustomInstructions: fields.includeCustomInstructions ?? false,
       promptParts: fields.promptParts ?? promptParts,
       ...(fields.limits && { limits: fields.limits }),

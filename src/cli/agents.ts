@@ -123,11 +123,17 @@ function detailsOf(agent: AgentDefinition, isOff: boolean): string {
           .join(", "),
     ],
     ["works in", agent.isolation && "a worktree of its own"],
-    ["chosen by", [agent.userInvocable && "people", agent.infer && "models"].filter(Boolean).join(", ") || "programs"],
+    ["starts", agent.sidekick && `by itself: ${agent.sidekick.triggers.map(({ event }) => event).join(", ")}`],
+    ["chosen by", agent.sidekick ? "nobody" : choosers(agent).join(", ") || "programs"],
   ];
   const lines = facts.flatMap(([key, value]) => (value === undefined ? [] : [`${key.padEnd(12)} ${value}`]));
   return `${lines.join("\n")}\n\n${agent.prompt}\n`;
 }
+
+const choosers = ({ userInvocable, infer }: AgentDefinition): string[] => [
+  ...(userInvocable ? ["people"] : []),
+  ...(infer ? ["models"] : []),
+];
 
 async function create({ given, names, around }: Call): Promise<ExitCode> {
   const [name, ...more] = names;

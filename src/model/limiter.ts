@@ -94,13 +94,15 @@ export class Limiter {
   join(priority?: "low"): Seat {
     const seat = ++this.#lastSeat;
     let left = false;
-    this.#seats++;
+    // Who lets all others pass makes nobody part of a crowd.
+    const weight = priority === "low" ? 0 : 1;
+    this.#seats += weight;
     return {
       enter: (signal, onWait) => this.#enter({ seat, yields: priority === "low" }, signal, onWait),
       leave: () => {
         if (left) return;
         left = true;
-        this.#seats--;
+        this.#seats -= weight;
         this.#pump();
       },
     };

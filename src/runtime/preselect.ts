@@ -125,8 +125,9 @@ function leading(
   const name = clip(wanted, 80);
   const kept = isAsked ? "" : ` It led this session; to go on without it: --agent ${NO_LEAD}.`;
   if (found) {
-    throw new TroupeError("usage", `The agent '${name}' cannot be chosen: its file says user-invocable: false.`, {
-      hint: `Models can start it.${kept}`,
+    const why = found.sidekick ? "it is a sidekick" : "its file says user-invocable: false";
+    throw new TroupeError("usage", `The agent '${name}' cannot be chosen: ${why}.`, {
+      hint: `${found.sidekick ? "It starts by itself." : "Models can start it."}${kept}`,
     });
   }
   if (findAgent(wanted, disabled)) {

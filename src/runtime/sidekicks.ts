@@ -33,7 +33,11 @@ export function sidekickOptions(
     return made;
   };
   return {
-    agents: () => (isOff() ? [] : parts.agents().filter(isSidekick)),
+    agents() {
+      const all = isOff() ? [] : parts.agents().filter(isSidekick);
+      if (all.length > MAX_SIDEKICKS) warn(`Only ${MAX_SIDEKICKS} of ${all.length} sidekicks start.`);
+      return all.slice(0, MAX_SIDEKICKS);
+    },
     // Ours start where they have something to look at; those of others say themselves when to stop.
     consider: async ({ name, source }) => (source === "builtin" ? conditions?.get(name)?.() : { notes: [] }),
     async cast(definition) {
@@ -44,6 +48,9 @@ export function sidekickOptions(
     warn,
   };
 }
+
+/** So many of them at most, whoever brings them: each costs a run for each message. */
+const MAX_SIDEKICKS = 8;
 
 /** The stand-in understands no such work. */
 const UNDERSTUDY = "understudy";

@@ -69,8 +69,7 @@ export function agentTasks(what: AgentTasksParts): Tasks {
 async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortSignal): Promise<TaskStart> {
   const { agentId, registry, options } = what;
   const definition = findAgent(request.agentType, options.agents());
-  const mayStart =
-    (definition?.infer === true && !definition.sidekick) || what.named?.includes(definition?.name ?? "") === true;
+  const mayStart = definition?.infer === true || what.named?.includes(definition?.name ?? "") === true;
   if (!definition || !mayStart) throw unknownAgent(request.agentType, options);
   const parent = agentId === undefined ? undefined : registry.get(agentId);
   const isolation = request.isolation ?? definition.isolation;

@@ -122,9 +122,9 @@ export class Company {
   }
 
   #engage(options: SidekickOptions): Sidekicks {
-    const { settings, log, budget, hooks, onNotice, onDefect } = this.#parts;
+    const { settings, log, budget, hooks, onNotice } = this.#parts;
     return new Sidekicks({
-      ...{ options, settings, log, budget, hooks, onDefect },
+      ...{ options, settings, log, budget, hooks },
       onNotice: (notice, take) => onNotice(notice, { take, wakes: false }),
     });
   }

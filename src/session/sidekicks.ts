@@ -42,7 +42,6 @@ export interface SidekickParts {
   readonly hooks: Hooks | undefined;
   /** For the main agent to read with whatever it reads next; never wakes it. */
   onNotice(notice: Notice, take: () => boolean): void;
-  onDefect(error: unknown): void;
 }
 
 /** What happened, for who looks into it. */
@@ -58,8 +57,6 @@ type EndReason = EventData<"troupe.sidekick_ended">["reason"];
 /** Whether this is the id of a sidekick's run: no task has such a sign in its id. */
 export const isSidekickId = (agentId: string | undefined): boolean => agentId?.includes("#") ?? false;
 
-/** So many of them at most, whoever brings them. */
-const MAX_SIDEKICKS = 8;
 /** How long closing waits for those at work, which were told to stop. */
 const CLOSE_MS = 3_000;
 
@@ -155,7 +152,7 @@ export class Sidekicks {
     if (event.type === "abort") this.#stopAll("stopped");
     const news = newsIn(event);
     if (!news) return;
-    for (const definition of this.#parts.options.agents().slice(0, MAX_SIDEKICKS)) this.#hear(definition, news);
+    for (const definition of this.#parts.options.agents()) this.#hear(definition, news);
   }
 
   #hear(definition: SidekickDefinition, news: News): void {

@@ -92,6 +92,38 @@ describe("a file of an agent", () => {
     });
   });
 
+  it("is a sidekick by the event that starts it, and then nobody chooses it", async () => {
+    const usual = { behavior: "restart", maxSendsPerTurn: 1 };
+    expect(await agentOf("sidekick: user.message\n")).toMatchObject({
+      sidekick: { triggers: [{ event: "user.message" }], ...usual },
+      userInvocable: false,
+      infer: false,
+    });
+    const both = "sidekick: { triggers: [user.message, { event: session.context_changed, limit: 2 }] }\n";
+    expect((await agentOf(both)).sidekick).toEqual({
+      triggers: [{ event: "user.message" }, { event: "session.context_changed", limit: 2 }],
+      ...usual,
+    });
+  });
+
+  it.each([
+    "turn.end",
+    "{}",
+    "{ triggers: [] }",
+    "{ triggers: [user.message, user.message] }",
+    "{ triggers: [{ event: user.message, limit: 0 }] }",
+    "{ triggers: [{ event: user.message, when: now }] }",
+    "{ triggers: [user.message], behavior: often }",
+    "{ triggers: [user.message], maxSendsPerTurn: 11 }",
+    "{ triggers: [user.message], sends: 1 }",
+  ])("is no sidekick by %s: that costs the file, and what would do is said", async (block) => {
+    expect(await parse(`description: d\nsidekick: ${block}\n`)).toEqual({
+      ok: false,
+      line: 3,
+      message: expect.stringMatching(/^sidekick: this must be an event \(user\.message or session\.context_changed\)/),
+    });
+  });
+
   it("ORC-23 with an unknown field is used, and the field is named with its line", async () => {
     const parsed = await parse("description: d\ncolor: red\ntemperature: 0.2\n");
     expect(parsed).toMatchObject({ ok: true, warnings: [{ line: 4, message: "temperature is no field of an agent" }] });

@@ -5,7 +5,7 @@ import { calls, fails, says, stalls } from "../../src/model/faux/faux-step.ts";
 import type { Session } from "../../src/session/session.ts";
 import { checkSidekicks } from "../support/sidekick-checker.ts";
 import { begun, beside, ends, entries, isOf, ofType, sends, sidekickFile, until } from "./sidekick-stage.ts";
-import { beginning, golden, onStage, resultsOf, type Stage, texts, toolNames, turn } from "./stage.ts";
+import { beginning, golden, of, onStage, resultsOf, type Stage, starts, texts, toolNames, turn } from "./stage.ts";
 
 const scout = { "home:agents/scout.md": sidekickFile("scout", ["tools: [view, grep]"]) };
 const never = new Promise<void>(() => undefined);
@@ -151,6 +151,21 @@ describe("when a sidekick starts", () => {
     });
   });
 
+  it("at most eight start, and that the rest does not is said once", async () => {
+    const names = Array.from({ length: 9 }, (_, index) => `scout-${index + 1}`);
+    const files = Object.fromEntries(names.map((name) => [`home:agents/${name}.md`, sidekickFile(name)]));
+    const steps = [says("1"), says("2"), ...names.slice(0, 8).map((name) => beside(name, says("a"), says("b")))];
+    await onStage(steps, { files }, async ({ session }) => {
+      for (const [index, prompt] of ["one", "two"].entries()) {
+        await session.sendAndWait({ prompt });
+        await until(() => ends(session).length === 8 * (index + 1));
+      }
+      expect(new Set(begun(session).map(({ name }) => name))).toEqual(new Set(names.slice(0, 8)));
+      const warnings = ofType(session.events, "session.warning").map(({ message }) => message);
+      expect(warnings).toEqual(["Only 8 of 9 sidekicks start."]);
+    });
+  });
+
   it("is told of another branch", async () => {
     const block = "{ triggers: [session.context_changed] }";
     const files = {
@@ -289,7 +304,7 @@ describe("beside the work", () => {
       const outcome = await session.sendAndWait({ prompt: "look" });
       expect(outcome).toEqual({ kind: "done", answer: "the answer" });
       await until(() => shownTo("scout", stage).length === 1);
-      expect(heard.filter(({ type }) => type === "session.idle")).toHaveLength(1);
+      await until(() => heard.some(({ type }) => type === "session.idle"));
       expect(session.isPending).toBe(false);
       expect(session.tasks?.list()).toEqual([]);
       expect(ends(session)).toEqual([]);
@@ -383,6 +398,17 @@ describe("the inbox", () => {
       expect(ofType(third.events, "system.notification")).toHaveLength(1);
       await third.close();
       expect(checkSidekicks(third.events)).toEqual([]);
+    });
+  });
+
+  it("is the main agent's alone: those that work for it neither read it nor write to it", async () => {
+    const steps = [starts("a", "general-purpose"), says("ok"), of("a", says("done")), beside("scout", says("nothing"))];
+    await onStage(steps, { files: scout }, async (stage) => {
+      await stage.session.sendAndWait({ prompt: "go" });
+      expect(toolNames(stage.first("a")).filter((name) => name.endsWith("_inbox"))).toEqual([]);
+      expect(toolNames(shownToMain(stage)[0] ?? fail()).filter((name) => name.endsWith("_inbox"))).toEqual([
+        "read_inbox",
+      ]);
     });
   });
 
