@@ -3,7 +3,10 @@ import { once } from "node:events";
 import { expect, onTestFinished, test } from "vitest";
 import type { MemoryStore } from "../../src/context/memory/memory.ts";
 import { serviceMemory } from "../../src/context/memory/service.ts";
+import { says } from "../../src/model/faux/faux-step.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { input, memoryPart, person, repository, settings, stores, votes } from "../features/memory-stage.ts";
+import { onStage, resultsOf } from "../features/stage.ts";
 import { accepted, draft, ports } from "./support.ts";
 
 async function startServer(file: string): Promise<{ url: string; process: ChildProcess }> {
@@ -51,4 +54,39 @@ test("the reference server keeps the contract: proposals wait for a person, and 
   await expect(memory.vote(vote)).rejects.toThrow("This was said already");
   await expect(at("me/thing", "wrong").store(draft("Nobody."))).rejects.toThrow("does not know who you are");
   expect(await folder.read("memories.json")).toContain("Use tabs.");
+});
+
+test("sessions keep facts there for each other: what a person says yes to at once, the rest once it is accepted", async () => {
+  await using folder = await tempFolder();
+  const { url } = await startServer(folder.at("memories.json"));
+  const options = {
+    memory: { enabled: true },
+    permissions: {},
+    workspace: { trustFolder: true },
+    environment: { TEAM_MEMORY_TOKEN: "agents" },
+    files: {
+      ...repository(),
+      ...settings({ store: "service", url, tokenVariable: "TEAM_MEMORY_TOKEN", userScope: true }),
+    },
+  };
+  await onStage([stores(), votes(), says("ok")], options, async ({ session }) => {
+    person(session);
+    await session.sendAndWait({ prompt: "go" });
+    expect(resultsOf(session.events, "store_memory")).toEqual([expect.stringMatching(/^Remembered \(/)]);
+    expect(resultsOf(session.events, "vote_memory")).toEqual(["Your upvote is counted."]);
+    expect(JSON.stringify(session.events)).not.toContain("Bearer agents");
+  });
+  const rule = { permissions: { allTools: true } };
+  await onStage([stores({ fact: "Use tabs." }), says("ok")], { ...options, ...rule }, async ({ session, first }) => {
+    await session.sendAndWait({ prompt: "go" });
+    expect(memoryPart(first("main"))).toContain(input.fact);
+    expect(first("main").tools.find(({ name }) => name === "store_memory")?.description).toContain(
+      "This memory is shared",
+    );
+    expect(resultsOf(session.events, "store_memory")).toEqual([expect.stringMatching(/^Kept as a proposal/)]);
+  });
+  await onStage([says("ok")], options, async ({ session, first }) => {
+    await session.sendAndWait({ prompt: "go" });
+    expect(memoryPart(first("main"))).not.toContain("Use tabs.");
+  });
 });
