@@ -6,8 +6,8 @@ import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { derivedBodies } from "./derive.mjs";
-import { ascii, laterPack, modulesBehind, startPack } from "./pack.mjs";
+import { derivedModules, puttingDerived, toolSchemas } from "./derive.mjs";
+import { laterPack, modulesBehind, startPack } from "./pack.mjs";
 import { tryOut } from "./try-out.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -38,8 +38,12 @@ const shared = {
 rmSync(join(root, "dist"), { recursive: true, force: true });
 mkdirSync(join(root, "dist"), { recursive: true });
 
+const tools = { esbuild, root, options: shared };
+const derived = await derivedModules(tools);
+
 await esbuild.build({
   ...shared,
+  plugins: [puttingDerived(derived, root)],
   entryPoints: {
     index: "src/runtime/index.ts",
     protocol: "src/protocol/index.ts",
@@ -77,10 +81,11 @@ await buildCommandLine();
  */
 async function buildCommandLine() {
   const entry = "src/cli/main.ts";
-  const tools = { esbuild, root, options: shared };
-  const modules = await modulesBehind(entry, tools);
+  const schemas = JSON.stringify(await toolSchemas(tools));
+  const bodies = new Map([["src/tools/derived-schemas.ts", `exports.derivedSchemas=new Map(${schemas});`]]);
+  for (const [name, exports] of derived) bodies.set(name, `Object.assign(exports,${JSON.stringify(exports)});`);
+  const modules = await modulesBehind(entry, { ...tools, bodies });
   const names = [...modules.keys()];
-  for (const [name, body] of await derivedBodies(names, tools)) modules.set(name, ascii(body));
   writePacks([names]);
   const answered = await tryOut(launcher, { trace: true, calls: [] });
   const isNeeded = (name) => answered.has(name) || name.startsWith("src/model/wire/");

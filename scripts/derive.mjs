@@ -1,28 +1,25 @@
 // What the build works out once, so that a start need not: the JSON schemas of built-in tools, and modules of plain data.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 
-const SCHEMAS = "src/tools/derived-schemas.ts";
-
-/** Bodies for modules that are replaced by what they come to, by their name: `*.derived.ts` and the schemas of tools. */
-export async function derivedBodies(names, tools) {
-  const bodies = new Map([[SCHEMAS, `exports.derivedSchemas=new Map(${JSON.stringify(await toolSchemas(tools))});`]]);
-  for (const name of names.filter((each) => each.endsWith(".derived.ts"))) {
-    const exports = Object.entries(await evaluated(name, tools));
-    for (const [each, value] of exports) {
-      if (!isDeepStrictEqual(JSON.parse(JSON.stringify(value)), value))
-        throw new Error(`${name}: ${each} is no plain data`);
-    }
-    bodies.set(name, exports.map(([each, value]) => `exports.${each}=${JSON.stringify(value)};`).join(""));
+/** What modules named `*.derived.ts` come to: their exports, by the name of the module. They must be plain data. */
+export async function derivedModules(tools) {
+  const files = readdirSync(join(tools.root, "src"), { recursive: true, encoding: "utf8" });
+  const names = files.filter((file) => file.endsWith(".derived.ts")).map((file) => `src/${file.replaceAll("\\", "/")}`);
+  const found = new Map();
+  for (const name of names) {
+    const exports = await evaluated(name, tools);
+    if (!isDeepStrictEqual(JSON.parse(JSON.stringify(exports)), exports)) throw new Error(`${name} is no plain data`);
+    found.set(name, exports);
   }
-  return bodies;
+  return found;
 }
 
-/** Entries of a map from the id of a `fixed` input to its schema. */
-async function toolSchemas(tools) {
+/** Entries of a map from the id of a `fixed` input to its JSON schema. */
+export async function toolSchemas(tools) {
   let asked;
   globalThis[RECORDER] = {
     get(id) {
@@ -62,6 +59,22 @@ function made(make) {
   return undefined;
 }
 
+/** For esbuild: puts what they come to in the place of such modules. */
+export function puttingDerived(derived, root) {
+  return {
+    name: "derived",
+    setup: (build) =>
+      build.onLoad({ filter: /\.derived\.ts$/ }, ({ path }) => {
+        const [, exports] = [...derived].find(([name]) => join(root, name) === path) ?? [];
+        return {
+          contents: Object.entries(exports)
+            .map(([each, value]) => `export const ${each} = ${JSON.stringify(value)};`)
+            .join("\n"),
+        };
+      }),
+  };
+}
+
 async function evaluated(name, { esbuild, options, plugins = [] }) {
   const folder = mkdtempSync(join(tmpdir(), "troupe-derive-"));
   try {
@@ -70,6 +83,7 @@ async function evaluated(name, { esbuild, options, plugins = [] }) {
       entryPoints: [name],
       plugins,
       format: "esm",
+      banner: { js: `import{createRequire as $from}from"node:module";const require=$from(import.meta.url);` },
       write: false,
     });
     const file = join(folder, "module.mjs");

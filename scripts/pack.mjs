@@ -7,8 +7,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Every module behind the entry as the body of a function of `exports`: ours by path, packages by name. */
-export async function modulesBehind(entry, { esbuild, root, options }) {
+/**
+ * Every module behind the entry as the body of a function of `exports`: ours by path, packages by name. `bodies` are
+ * given for some.
+ */
+export async function modulesBehind(entry, { esbuild, root, options, bodies = new Map() }) {
   const { metafile } = await esbuild.build({
     ...options,
     entryPoints: [entry],
@@ -26,7 +29,8 @@ export async function modulesBehind(entry, { esbuild, root, options }) {
     const source = readFileSync(join(root, name), "utf8");
     const ours = new Map(imports.filter(({ external }) => !external).map(({ original, path }) => [original, path]));
     const context = { name, ours, packages, external: options.external };
-    modules.set(name, name.endsWith(".md") ? textBody(source) : await codeBody(source, { esbuild, options, context }));
+    const body = name.endsWith(".md") ? textBody(source) : bodies.get(name);
+    modules.set(name, body ?? (await codeBody(source, { esbuild, options, context })));
   }
   for (const [name, used] of packages)
     modules.set(name, await packageBody(name, [...used], { esbuild, root, options }));
@@ -35,12 +39,15 @@ export async function modulesBehind(entry, { esbuild, root, options }) {
 
 /** The first pack: runs the entry and returns its exports. `later` are packs that are asked, in order, for the rest. */
 export function startPack(modules, { names, entry, later }) {
-  return `(function(require,open,$url){"use strict";const $link=(${link})(require,open,$url,${JSON.stringify(later)});const{__export,__toESM,$use,$names}=$link;$link.define(${definitions(modules, names)});return $use(${JSON.stringify(entry)})\n})`;
+  return `(function(require,open,$url){"use strict";const $link=(${link})(require,open,$url,${JSON.stringify(later)});${SCOPE};$link.define(${definitions(modules, names)});return $use(${JSON.stringify(entry)})\n})`;
 }
 
 export function laterPack(modules, names) {
-  return `(function(require,$url,$link){"use strict";const{__export,__toESM,$use,$names}=$link;return ${definitions(modules, names)}\n})`;
+  return `(function(require,$url,$link){"use strict";${SCOPE};return ${definitions(modules, names)}\n})`;
 }
+
+/** What modules see beside their own. */
+const SCOPE = "const{__export,__toESM,$use,$names,$uuid,$now}=$link";
 
 function definitions(modules, names) {
   const bodies = names.map((name) => `${JSON.stringify(name)}:function(exports){${modules.get(name)}\n}`);
@@ -72,7 +79,13 @@ function link(require, open, $url, later) {
     for (const each of names) Object.defineProperty(namespace, each, { get: () => $use(name)[each] });
     return namespace;
   };
-  const $link = { __export, __toESM, $use, $names, define: (all) => Object.assign(definitions, all) };
+  const $link = {
+    ...{ __export, __toESM, $use, $names },
+    define: (all) => Object.assign(definitions, all),
+    // To name the web's objects for these loads parts of Node that cost a start 2 ms.
+    $uuid: () => require("node:crypto").randomUUID(),
+    $now: () => process.uptime() * 1000,
+  };
   return $link;
 }
 
@@ -92,9 +105,12 @@ async function codeBody(source, { esbuild, options, context }) {
   const body = lazy.replace(/__toESM\(require\("([^"]+)"\)\)/g, (_, specifier) => located(specifier, ["*"], context));
   const odd = /\brequire\("\..*|__reExport.*|__copyProps.*|\bmodule\.exports.*/.exec(body);
   if (odd) throw misfit(context, odd[0]);
-  const { code: small } = await esbuild.transform(body, { minifySyntax: true, minifyWhitespace: true });
+  const cheap = body.replace(/(?<![\w$.])(?:crypto\.randomUUID|performance\.now)\b/g, (name) => CHEAP[name]);
+  const { code: small } = await esbuild.transform(cheap, { minifySyntax: true, minifyWhitespace: true });
   return small;
 }
+
+const CHEAP = { "crypto.randomUUID": "$uuid", "performance.now": "$now" };
 
 /** Leaves out esbuild's helpers, which the packs share, and its note on names for Node. */
 function withoutPreamble(code, context) {
@@ -149,7 +165,7 @@ async function packageBody(name, used, { esbuild, root, options }) {
 }
 
 /** Regular expressions stay as they are written; an escape means the same in them, in strings and in templates. */
-export function ascii(code) {
+function ascii(code) {
   return code.replace(/[^\u0000-\u007f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 

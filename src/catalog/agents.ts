@@ -3,12 +3,12 @@
  * our own. The first to bring a name has it. A repository replaces neither a person's agent nor one of ours.
  */
 import { type AgentDefinition, type AgentSource, MEMORY_AGENT } from "../agents/agent.ts";
+import { builtinAgents } from "../agents/builtin/parsed.derived.ts";
 import { keysOf, normaliseName } from "../agents/names.ts";
 import { agentFromObject } from "../agents/parse-agent.ts";
 import type { ItemTrust, PinnedItem } from "../lib/pinned-item.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
-import { agentFrontmatter } from "./agents-frontmatter.ts";
 import { type AgentNotice, agentNotices, type NoteAgent } from "./agents-notice.ts";
 import { type AgentPlaces, agentFiles, agentLocations } from "./agents-places.ts";
 import { readAgentFiles } from "./agents-read.ts";
@@ -54,11 +54,10 @@ export async function loadAgents(sources: AgentSources): Promise<AgentCatalog> {
   const fromProgram = programAgents(sources.program ?? [], note);
   const remote = remoteAgents(sources, note);
   const fromFiles = await readAgentFiles(agentFiles(agentLocations(sources), note), note);
-  const { builtinAgents, builtinTexts } = await import("../agents/builtin/builtin.ts");
-  const ours = new Set([...builtinTexts.keys()].filter((name) => isActive(name, sources)));
+  const ours = new Set(builtinAgents.map(({ id }) => id).filter((name) => isActive(name, sources)));
   const custom = merged([...fromProgram, ...fromFiles, ...(await remote)], ours, note);
   const taken = new Set(custom.flatMap(keysOf));
-  const builtin = await builtinAgents((name) => ours.has(name) && !taken.has(name), agentFrontmatter);
+  const builtin = builtinAgents.filter(({ id }) => ours.has(id) && !taken.has(id));
   const isOff = switchedOff(sources, note);
   const agents: AgentDefinition[] = [];
   const disabled: AgentDefinition[] = [];

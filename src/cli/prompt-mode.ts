@@ -189,7 +189,7 @@ async function openSession(runtime: Runtime, given: Arguments, request: SessionR
 async function readPrompt(given: Arguments, silent: boolean): Promise<Prompt> {
   const prompt = given.text("prompt");
   const patient = given.words.includes("-") || prompt === undefined;
-  const piped = await readPiped(process.stdin, patient);
+  const piped = await readPiped({ patient });
   if (piped.kind === "silent" && !silent) {
     say("nothing was piped in within 3 s, going on without (add - to wait for it)");
   }

@@ -14,8 +14,9 @@ export type Piped =
  * What was piped in. `patient` waits for the end however long it takes; otherwise a pipe that stays silent for three
  * seconds counts as not used.
  */
-export async function readPiped(stdin: NodeJS.ReadStream, patient: boolean): Promise<Piped> {
+export async function readPiped({ patient }: { patient: boolean }): Promise<Piped> {
   if (!isPiped()) return { kind: "none" };
+  const { stdin } = process; // to name it makes a stream
   const chunks: Buffer[] = [];
   let size = 0;
   const silent = await new Promise<boolean>((resolve, reject) => {

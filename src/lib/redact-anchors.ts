@@ -23,21 +23,28 @@ const TOLD_APART = "abcdefghijklmnopqrstuvwxyz0123456789_-./:~=$+%@!#&*()[]{} \\
 export function createAnchorSet(anchors: readonly string[]): AnchorSet {
   const classes = characterClasses();
   const table = new Uint8Array(2 ** TABLE_BITS);
-  const byGram = new Map<number, number[]>();
+  const byGram = new Beginnings();
+  const byThree = new Beginnings();
   let beginnings: ReadonlySet<string> | undefined;
-  for (const [index, anchor] of anchors.entries()) {
-    for (const gram of gramsOf(anchor, classes)) {
-      const known = byGram.get(gram);
-      if (known) known.push(index);
-      else byGram.set(gram, [index]);
+  for (let index = 0; index < anchors.length; index++) {
+    const anchor = anchors[index] ?? "";
+    const gram = gramOf(anchor, classes);
+    if (anchor.length >= GRAM) {
+      byGram.add(gram, index);
       table[placeOf(gram)] = 1;
+      continue;
     }
+    // Whatever may follow it.
+    byThree.add(gram, index);
+    for (let kind = 0; kind < CLASSES; kind++) table[placeOf(gram | kind)] = 1;
   }
 
   return {
     scan(text, onHit) {
       const report = (gram: number, start: number): void => {
-        for (const anchor of byGram.get(gram) ?? []) if (start >= 0) onHit(anchor, start);
+        if (start < 0) return;
+        byGram.each(gram, start, onHit);
+        byThree.each(gram & ~(CLASSES - 1), start, onHit);
       };
       const length = text.length;
       let gram = 0;
@@ -72,10 +79,32 @@ function characterClasses(): Uint8Array {
   return classes;
 }
 
-/** The first four characters as a number; with three, whatever may follow them. */
-function gramsOf(anchor: string, classes: Uint8Array): number[] {
-  const kindAt = (at: number): number => classes[anchor.charCodeAt(at) & 0xff] ?? 0;
-  const first = ((((kindAt(0) << CLASS_BITS) | kindAt(1)) << CLASS_BITS) | kindAt(2)) << CLASS_BITS;
-  if (anchor.length >= GRAM) return [first | kindAt(GRAM - 1)];
-  return Array.from({ length: CLASSES }, (_, kind) => first | kind);
+/** The first four characters as a number; with three, nothing for the fourth. */
+function gramOf(anchor: string, classes: Uint8Array): number {
+  let gram = 0;
+  for (let at = 0; at < GRAM; at++) {
+    const kind = at < anchor.length ? (classes[anchor.charCodeAt(at) & 0xff] ?? 0) : 0;
+    gram = (gram << CLASS_BITS) | kind;
+  }
+  return gram;
+}
+
+/** Which anchors begin with a number. Nearly always one does, so lists are kept for the others only: a start makes this. */
+class Beginnings {
+  readonly #one = new Map<number, number>();
+  readonly #more = new Map<number, number[]>();
+
+  add(gram: number, anchor: number): void {
+    const more = this.#more.get(gram);
+    if (more) more.push(anchor);
+    else if (this.#one.has(gram)) this.#more.set(gram, [anchor]);
+    else this.#one.set(gram, anchor);
+  }
+
+  each(gram: number, start: number, onHit: (anchor: number, start: number) => void): void {
+    const one = this.#one.get(gram);
+    if (one === undefined) return;
+    onHit(one, start);
+    for (const anchor of this.#more.get(gram) ?? []) onHit(anchor, start);
+  }
 }

@@ -89,20 +89,20 @@ function createFinder(
   values: readonly { name: string; needles: readonly Needle[] }[],
   patterns: readonly SecretPattern[],
 ): Finder {
-  const checks = new Map<string, Check[]>();
-  const register = (anchor: string, check: Check): void => {
+  const checks = new Map<string, readonly Check[]>();
+  /** The list is shared by all anchors that lead to nothing else. */
+  const register = (anchor: string, alone: readonly Check[]): void => {
     const known = checks.get(anchor);
-    if (known) known.push(check);
-    else checks.set(anchor, [check]);
+    checks.set(anchor, known ? [...known, ...alone] : alone);
   };
   for (const { name, needles } of values) {
-    for (const needle of needles) register(needle.text.slice(0, ANCHOR_LENGTH), { kind: "value", needle, name });
+    for (const needle of needles) register(needle.text.slice(0, ANCHOR_LENGTH), [{ kind: "value", needle, name }]);
   }
   for (const [index, pattern] of patterns.entries()) {
-    for (const anchor of pattern.anchors) register(anchor, { kind: "pattern", pattern, name: pattern.id, index });
+    const alone: readonly Check[] = [{ kind: "pattern", pattern, name: pattern.id, index }];
+    for (const anchor of pattern.anchors) register(anchor, alone);
   }
   const anchors = [...checks.keys()];
-  const folded = anchors.map((anchor) => anchor.replace(/[A-Z]/g, (letter) => letter.toLowerCase()));
   const lists = [...checks.values()];
   const anchorSet = createAnchorSet(anchors);
   // What a pattern has judged once in a text it does not judge again from a later beginning.
@@ -113,7 +113,7 @@ function createFinder(
       const found: Stretch[] = [];
       judged.fill(0);
       anchorSet.scan(text, (index, start) => {
-        const anchor = folded[index] ?? "";
+        const anchor = anchors[index] ?? "";
         if (!isThere(anchor, text, start)) return;
         if (start + anchor.length > text.length) return onOpen?.(start);
         for (const check of lists[index] ?? []) {
@@ -129,15 +129,15 @@ function createFinder(
   };
 }
 
-/** Whether the anchor, in lower case, stands there as far as the text goes. */
+/** Whether the anchor stands there, as far as the text goes, whatever the case of its letters. */
 function isThere(anchor: string, text: string, start: number): boolean {
   const end = Math.min(anchor.length, text.length - start);
-  for (let at = 0; at < end; at++) {
-    const code = text.charCodeAt(start + at);
-    if (anchor.charCodeAt(at) !== (code >= 0x41 && code <= 0x5a ? code + 0x20 : code)) return false;
-  }
+  for (let at = 0; at < end; at++)
+    if (small(anchor.charCodeAt(at)) !== small(text.charCodeAt(start + at))) return false;
   return true;
 }
+
+const small = (code: number): number => (code >= 0x41 && code <= 0x5a ? code + 0x20 : code);
 
 interface Place {
   readonly text: string;

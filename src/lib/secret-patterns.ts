@@ -176,24 +176,43 @@ const needsStart =
 export const shapePatterns: readonly SecretPattern[] = [...tokens.map(tokenPattern), ...shapes.map(shapePattern)];
 
 function tokenPattern([id, prefix, body, least]: TokenRow): SecretPattern {
-  const begin = `${needsStart.test(prefix) ? START : ""}${escaped(prefix)}`;
-  return {
+  const begin = (): string => `${needsStart.test(prefix) ? START : ""}${escaped(prefix)}`;
+  return withExpressions({
     id,
     anchors: [prefix],
-    match: new RegExp(`${begin}${body}{${least},${MAX_LENGTH}}`, "y"),
-    open: new RegExp(`${begin}${body}{0,${MAX_LENGTH}}$`, "y"),
+    match: () => `${begin()}${body}{${least},${MAX_LENGTH}}`,
+    open: () => `${begin()}${body}{0,${MAX_LENGTH}}$`,
     accept: (secret) => isVaried(secret.slice(prefix.length)),
-  };
+  });
 }
 
 function shapePattern([id, anchors, match]: (typeof shapes)[number]): SecretPattern {
   const nearby = id === "aws-secret-key" ? "[^]{0,144}" : id === "jwt" ? "[\\w.-]{0,13100}" : "[\\w.:/+=~%-]{0,300}";
-  return {
+  return withExpressions({
     id,
     anchors,
-    match: new RegExp(match, "y"),
-    open: new RegExp(`${nearby}$`, "y"),
+    match: () => match,
+    open: () => `${nearby}$`,
     accept: (secret, lead) => isVaried(secret.slice(lead === "" ? 4 : 0)),
+  });
+}
+
+/** Most are never asked: each is made when its anchor is met. */
+function withExpressions(
+  row: Omit<SecretPattern, "match" | "open"> & { match(): string; open(): string },
+): SecretPattern {
+  let match: RegExp | undefined;
+  let open: RegExp | undefined;
+  return {
+    ...row,
+    get match() {
+      match ??= new RegExp(row.match(), "y");
+      return match;
+    },
+    get open() {
+      open ??= new RegExp(row.open(), "y");
+      return open;
+    },
   };
 }
 

@@ -1,12 +1,12 @@
 import { readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { builtinAgents, builtinTexts } from "../../src/agents/builtin/builtin.ts";
+import { builtinAgents as all } from "../../src/agents/builtin/parsed.derived.ts";
+import { builtinTexts } from "../../src/agents/builtin/texts.ts";
 import { effectiveTools } from "../../src/agents/effective-tools.ts";
 import { modelChoices } from "../../src/agents/model-choices.ts";
 import { plainFrontmatter } from "../../src/context/skills/frontmatter-fast.ts";
 import { builtinTools } from "../../src/tools/builtin.ts";
 
-const all = await builtinAgents(() => true);
 const find = (name: string) => all.find((agent) => agent.name === name) ?? expect.fail(`no agent ${name}`);
 const SESSION = [...builtinTools.map(({ name }) => name), "task", "web_search", "context_board", "github-search_code"];
 const toolsOf = (name: string) => effectiveTools(find(name), SESSION).tools;

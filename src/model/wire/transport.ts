@@ -2,8 +2,8 @@
  * How bytes reach a place. Node's own HTTP client is the ordinary way: `fetch` costs a start 40 ms, half of the CPU of
  * a turn and 20 MB more. A `fetch` given with the place (a client program that tunnels model traffic) takes its place.
  */
-import * as http from "node:http";
-import * as https from "node:https";
+import { Agent, type IncomingMessage, request as requestPlainly } from "node:http";
+import { request as requestSecurely, Agent as SecureAgent } from "node:https";
 import type { Socket } from "node:net";
 import type { RequestOrigin } from "../provider.ts";
 import type { Place } from "./place.ts";
@@ -49,8 +49,8 @@ function sendByFetch(fetch: NonNullable<Place["fetch"]>): Send {
 }
 
 function sendByNode(secure: boolean): Send {
-  const agent = secure ? new https.Agent({ keepAlive: true }) : new http.Agent({ keepAlive: true });
-  const request = secure ? https.request : http.request;
+  const agent = secure ? new SecureAgent({ keepAlive: true }) : new Agent({ keepAlive: true });
+  const request = secure ? requestSecurely : requestPlainly;
   const send = (sending: Sending, again: boolean): Promise<Answer> =>
     new Promise((resolve, reject) => {
       const { url, headers, body, signal } = sending;
@@ -84,7 +84,7 @@ function limitConnecting(socket: Socket, secure: boolean): void {
   socket.once("close", () => clearTimeout(timer));
 }
 
-function answerOf(incoming: http.IncomingMessage): Answer {
+function answerOf(incoming: IncomingMessage): Answer {
   const chunks: AsyncIterator<Uint8Array> = incoming[Symbol.asyncIterator]();
   incoming.on("error", () => undefined); // whoever reads hears of it
   return {
