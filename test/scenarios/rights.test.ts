@@ -39,6 +39,8 @@ const plans = fc.record({
   /** The one that is started, the one it starts, and so on. */
   chain: fc.array(link, { minLength: 1, maxLength: 3 }),
   workers: fc.boolean(),
+  /** One that a program starts, beside those of the model. */
+  program: fc.option(fc.integer({ min: 0, max: 2 })),
   /** What the session loses before agents are woken. */
   lost: fc.subarray(pool),
   restarts: fc.boolean(),
@@ -223,7 +225,7 @@ describe("rights", () => {
 });
 
 /** Plays a plan: a chain of agents, workers, a session that loses tools, agents woken after that, a restart between. */
-async function checkRights({ agents, chain, workers, lost, restarts }: Plan): Promise<void> {
+async function checkRights({ agents, chain, workers, program, lost, restarts }: Plan): Promise<void> {
   const definitions = agents.map((more, index) => agent(`a${index}`, more));
   const gone = new Set<string>();
   const shown: Shown[] = [];
@@ -247,6 +249,16 @@ async function checkRights({ agents, chain, workers, lost, restarts }: Plan): Pr
   const options = { agents: definitions, tools: pool.map(named), has, store };
   let stage: Stage = await company([step], options);
   await stage.session.sendAndWait({ prompt: "go" });
+  if (program !== null) {
+    await stage.session.startAgent({
+      agentType: `a${program}`,
+      prompt: "p",
+      name: "n1 of a program",
+      description: "d",
+    });
+    await stage.session.tasks?.waitForAll(5_000);
+    await stage.session.whenIdle();
+  }
   if (restarts) {
     await stage.session.close();
     stage = await company([step], { ...options, resume: "session-1" });
