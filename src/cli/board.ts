@@ -83,18 +83,20 @@ async function help(): Promise<undefined> {
   await write(HELP);
 }
 
-async function list({ given, board, boards, words }: Request): Promise<undefined> {
+async function list({ given, board, boards, former, words }: Request): Promise<undefined> {
   if (words.length > 0) throw usage(`troupe board list takes no words, so what is "${words.join(" ")}"?`);
+  const isJson = given.has("json");
   if (given.has("all")) {
     const all = await boards();
-    return write(given.has("json") ? all.map(line).join("") : allBoards(all)).then(() => undefined);
+    await write(isJson ? all.map(line).join("") : allBoards(all));
+    return;
   }
   const entries = await board.list();
   await write(
-    given.has("json")
-      ? entries.map((entry) => line({ ...board.key, ...entry })).join("")
-      : boardList(board.key, entries),
+    isJson ? entries.map((entry) => line({ ...board.key, ...entry })).join("") : boardList(board.key, entries),
   );
+  const before = await former();
+  if (before) say(`there are notes from before this folder was trusted: --repository '${before.repository}'`);
 }
 
 async function show(request: Request): Promise<undefined> {

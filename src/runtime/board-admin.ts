@@ -14,6 +14,8 @@ import { stateRoot } from "./home.ts";
 export interface BoardAdministration {
   readonly board: Board;
   boards(): ReturnType<typeof listBoards>;
+  /** The board this folder had before it was trusted, where something still stands on it. */
+  former(): Promise<BoardKey | undefined>;
   close(): Promise<void>;
 }
 
@@ -32,7 +34,17 @@ export function openBoardAdministration(options: {
     redactor: createRedactor({ values: secretValuesOf(environment) }),
     key: { ...boardKey(cwd, { isTrusted: isTrusted(cwd, home, trustFolder) }), ...options.key },
   });
-  return { board, boards: () => listBoards(database), close: () => board.close() };
+  const boards = () => listBoards(database);
+  return {
+    board,
+    boards,
+    async former() {
+      const { repository, branch } = boardKey(cwd, { isTrusted: false });
+      if (options.key?.repository !== undefined || repository === board.key.repository) return undefined;
+      return (await boards()).find((one) => one.repository === repository && one.branch === branch);
+    },
+    close: () => board.close(),
+  };
 }
 
 /** As a session would find it. */

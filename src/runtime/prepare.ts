@@ -92,6 +92,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       surroundings: sessionSurroundings(draft, {
         ...{ workspace, lead, agents, mcp, memory, skills, rules, database: hands.database },
         schedules: () => late.schedules,
+        tracker: () => late.tracker,
       }),
       ...(request.nestedInstructions !== false && {
         onFileAccess: (path: string, toolName: string) => draft.listener.fileAccess(workspace, path, toolName),

@@ -9,6 +9,7 @@ import { permissionDesk } from "./permission-desk.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import type { SessionMemory } from "./session-memory.ts";
 import type { SessionRules } from "./session-rules.ts";
+import type { SessionTracker } from "./session-tracker.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** What surfaces may know of a session beyond its conversation, and change in it. */
@@ -24,6 +25,7 @@ export function sessionSurroundings(
     memory: SessionMemory | undefined;
     database: SessionDatabase;
     schedules: () => ScheduleRegistry | undefined;
+    tracker: () => SessionTracker | undefined;
   },
 ): NonNullable<SessionOptions["surroundings"]> {
   const { workspace, lead, agents, mcp, memory, database, schedules } = how;
@@ -44,7 +46,12 @@ export function sessionSurroundings(
     ...(agents && { reloadAgents: () => agents.reload() }),
     schedules,
     memories: () => memory?.count ?? 0,
-    ...(workspace.flags.has("COPILOT_SUBCONSCIOUS") && { board: { isTrustedForRun: workspace.trust.state === "run" } }),
+    ...(workspace.flags.has("COPILOT_SUBCONSCIOUS") && {
+      board: {
+        isTrustedForRun: workspace.trust.state === "run",
+        flush: async () => how.tracker()?.flush(),
+      },
+    }),
     async fork(toEventId) {
       const { forkSession } = await import("./fork-session.ts");
       const { session } = draft.listener;

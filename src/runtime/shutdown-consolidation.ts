@@ -26,11 +26,14 @@ export type ShutdownOutcome = "off" | "spawned" | "below_min_turns" | "detached_
 const MIN_USER_MESSAGES = 3;
 /** A process that cannot be started says so at once. */
 const START_MS = 2000;
+/** The child reads the log; the store is for everyone else, and nobody waits for it any longer. */
+const FLUSH_MS = 1000;
 
 /** Gates in this order: the flag, not from such a process itself, and enough was said. Never rejects. */
 export async function consolidateAtShutdown(options: ShutdownConsolidation): Promise<ShutdownOutcome> {
   const { session, environment } = options;
-  if (!session.settings.surroundings?.board) return "off";
+  const { board } = session.settings.surroundings ?? {};
+  if (!board) return "off";
   const told = async (outcome: Exclude<ShutdownOutcome, "off">, more: { pid?: number; reason?: string } = {}) => {
     await session.say("troupe.shutdown_consolidation", { outcome, ...more }).catch(() => undefined);
     return outcome;
@@ -42,6 +45,7 @@ export async function consolidateAtShutdown(options: ShutdownConsolidation): Pro
   try {
     // Events are kept in their order: once this one is on disk, so is everything the child has to read.
     await session.say("session.info", { infoType: "consolidation", message: "Consolidating in the background." });
+    await within(FLUSH_MS, board.flush());
     return await told("spawned", { pid: await start(options) });
   } catch (error) {
     return told("failed", { reason: error instanceof Error ? error.message : String(error) });
@@ -85,4 +89,14 @@ function start(options: ShutdownConsolidation): Promise<number> {
       resolve(child.pid ?? 0);
     });
   });
+}
+
+/** Whatever becomes of it, no longer than this. */
+async function within(milliseconds: number, work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds);
+  });
+  await Promise.race([work.catch(() => undefined), late]);
+  clearTimeout(timer);
 }

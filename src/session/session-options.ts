@@ -85,8 +85,13 @@ interface Surroundings {
   readonly schedules?: () => ScheduleRegistry | undefined;
   /** How many facts are remembered of this place; 0 where there is no memory. */
   memories?(): number;
-  /** Where there is a context board that can be consolidated; whether its folder is trusted for this run only. */
-  readonly board?: { readonly isTrustedForRun: boolean };
+  /** Where there is a context board that can be consolidated. */
+  readonly board?: {
+    /** Its folder is trusted for this run only. */
+    readonly isTrustedForRun: boolean;
+    /** All that was said so far is in the session store when this resolves. */
+    flush(): Promise<void>;
+  };
   /** A new session from this one, up to an event or whole. */
   fork?(toEventId: string | undefined): Promise<{ readonly sessionId: string; readonly name?: string }>;
   readTodos(): Promise<readonly { readonly id: string; readonly status: string }[]>;

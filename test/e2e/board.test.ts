@@ -1,5 +1,6 @@
 /** The context board through the built program: in a person's hands, and in those of a process nobody waits for. */
-import { existsSync, mkdirSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -94,6 +95,20 @@ describe("troupe board", () => {
     }
   });
 
+  it("says where the notes are that a folder had before it was trusted", async () => {
+    const home = newHome();
+    const own = join(folder.path, "clone");
+    mkdirSync(join(own, ".git"), { recursive: true });
+    writeFileSync(join(own, ".git", "HEAD"), "ref: refs/heads/main\n");
+    writeFileSync(join(own, ".git", "config"), '[remote "origin"]\n\turl = https://example.com/house/garden.git\n');
+    const at = (...args: string[]) => troupe(["board", ...args], { cwd: own, home });
+    await at("add", "style", "Tabs.");
+    const listed = await at("list", "--trust-folder");
+    expect(listed.stdout).toBe("example.com/house/garden, branch main: 0 of 25 items\n");
+    const [, name = ""] = /--repository '([^']+)'/.exec(listed.stderr) ?? [];
+    expect((await at("list", "--trust-folder", "--repository", name)).stdout).toContain("style");
+  });
+
   it("is not changed from inside a command of an agent", async () => {
     const home = newHome();
     const inside = await troupe(["board", "add", "x", "y"], { cwd, home, environment: { TROUPE_SHELL: "1" } });
@@ -170,6 +185,47 @@ describe("what an ending session leaves behind", () => {
     expect(dataOf(events, "troupe.shutdown_consolidation")).toEqual([]);
     expect(await store.ids()).toHaveLength(2);
     expect(existsSync(join(home, "board.db"))).toBe(true);
+  });
+});
+
+describe("ending", () => {
+  it("MEM-42 does not wait: the program is gone while the process it left behind is still asleep", async () => {
+    const home = newHome();
+    const talk = script(
+      folder.path,
+      ["one", "two", "three"].map((say) => ({ say })),
+    );
+    const surface = join(folder.path, "surface.mjs");
+    const sleeper = join(folder.path, "sleeper.cjs");
+    writeFileSync(sleeper, "setTimeout(() => undefined, 30_000);");
+    writeFileSync(
+      surface,
+      `import { consolidateAtShutdown, createRuntime } from ${JSON.stringify(resolve("dist/lib/index.js"))};
+       const runtime = createRuntime({ environment: process.env });
+       const session = await runtime.createSession({ cwd: process.cwd(), model: process.argv[2] });
+       for (const prompt of ["a", "b", "c"]) await session.sendAndWait({ prompt });
+       const program = [process.execPath, process.argv[3]];
+       const outcome = await consolidateAtShutdown({ session, environment: process.env, program });
+       await session.close();
+       await runtime.close();
+       const { pid } = session.events.findLast(({ type }) => type === "troupe.shutdown_consolidation").data;
+       console.log(JSON.stringify({ outcome, pid }));`,
+    );
+    const environment = { HOME: home, TROUPE_HOME: home, COPILOT_SUBCONSCIOUS: "on", TROUPE_NO_DISCOVERY: "1" };
+    const ended = spawnSync(process.execPath, [surface, talk, sleeper], {
+      cwd,
+      env: { PATH: process.env.PATH, ...environment },
+      encoding: "utf8",
+      timeout: 20_000,
+    });
+    expect([ended.status, ended.signal, ended.stderr]).toEqual([0, null, ""]);
+    const { outcome, pid } = JSON.parse(ended.stdout) as { outcome: string; pid: number };
+    try {
+      expect(outcome).toBe("spawned");
+      expect(process.kill(pid, 0)).toBe(true);
+    } finally {
+      process.kill(pid, "SIGKILL");
+    }
   });
 });
 

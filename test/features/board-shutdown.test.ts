@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
@@ -16,7 +17,10 @@ const RECORDER = `
   const [, , out, sessions, ...args] = process.argv;
   const { TROUPE_DETACHED_PARENT_SESSION_ID: parent, TROUPE_ENGAGEMENT_ID: engagement, COPILOT_SUBCONSCIOUS: flag } = process.env;
   const log = readFileSync(sessions + "/" + parent + "/events.jsonl", "utf8");
-  const started = { args, parent, engagement, flag, cwd: process.cwd(), log, pid: process.pid, tty: process.stdout.isTTY };
+  const { DatabaseSync } = require(${JSON.stringify(createRequire(import.meta.url).resolve("@photostructure/sqlite"))});
+  const store = new DatabaseSync(sessions + "/../session-store.db", { readOnly: true });
+  const turns = store.prepare("SELECT user_message FROM turns WHERE session_id = ? ORDER BY turn_index").all(parent);
+  const started = { turns: turns.map((turn) => turn.user_message), args, parent, engagement, flag, cwd: process.cwd(), log, pid: process.pid, tty: process.stdout.isTTY };
   writeFileSync(out + ".tmp", JSON.stringify(started));
   renameSync(out + ".tmp", out);
   setTimeout(() => {}, 20_000);
@@ -29,6 +33,7 @@ interface Recorded {
   readonly flag: string;
   readonly cwd: string;
   readonly log: string;
+  readonly turns: string[];
   readonly pid: number;
 }
 
@@ -77,6 +82,8 @@ describe("when an interactive session ends", () => {
         expect(dataOf(session.events, "troupe.shutdown_consolidation")).toEqual([
           { outcome: "spawned", pid: recorded?.pid },
         ]);
+        // The session store had the last turn before the child was there.
+        expect(recorded?.turns).toEqual(["question 1", "question 2", "question 3"]);
       },
       { model: "alpha/large" },
     );

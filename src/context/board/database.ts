@@ -167,7 +167,7 @@ function troubleOf(error: unknown): "damaged" | "busy" | "storage" | "other" {
   const message = error instanceof Error ? error.message : "";
   if (/malformed|not a database|corrupt|no such (table|column)/i.test(message)) return "damaged";
   if (/locked|busy/i.test(message)) return "busy";
-  return /disk|readonly|read-only|unable to open|EACCES|ENOSPC|EROFS|EPERM|ENOTDIR/i.test(message)
+  return /disk|readonly|read-only|unable to open|EACCES|ENOSPC|EROFS|EPERM|ENOTDIR|EISDIR/i.test(message)
     ? "storage"
     : "other";
 }
