@@ -207,6 +207,34 @@ describe("what a sidekick may", () => {
     });
   });
 
+  it("has what the session has at most: tools that are left out, rules that deny and hooks that refuse are so for it too", async () => {
+    const look = calls(["view", { path: "a.txt" }]);
+    const steps = [says("ok"), beside("scout", look, says("done"))];
+    const options = {
+      files: { ...scout, "a.txt": "secret" },
+      toolChoice: { excluded: ["grep"] },
+      permissions: { allTools: true, denyTools: ["read(a.txt)"] },
+    };
+    await onStage(steps, options, async (stage) => {
+      await stage.session.sendAndWait({ prompt: "look" });
+      await until(() => ends(stage.session).length === 1);
+      expect(toolNames(shownTo("scout", stage)[0] ?? fail())).toEqual(["view", "send_inbox"]);
+      expect(resultsOf(stage.session.events, "view")[0]).toMatch(/denied|not allowed|rule/i);
+      expect(resultsOf(stage.session.events, "view")[0]).not.toContain("secret");
+    });
+    const refuses = JSON.stringify({ permissionDecision: "deny", permissionDecisionReason: "not today" });
+    const hooks = { preToolUse: [{ type: "command", bash: `cat > /dev/null; echo '${refuses}'` }] };
+    const files = {
+      ...{ ...scout, "a.txt": "secret" },
+      "home:hooks/hooks.json": JSON.stringify({ version: 1, hooks }),
+    };
+    await onStage([says("ok"), beside("scout", look, says("done"))], { files }, async ({ session }) => {
+      await session.sendAndWait({ prompt: "look" });
+      await until(() => ends(session).length === 1);
+      expect(resultsOf(session.events, "view")[0]).toContain("not today");
+    });
+  });
+
   it("MEM-49 sends so often for one message and no more", async () => {
     const twice = calls(
       ["send_inbox", { summary: "first", content: "1" }],
