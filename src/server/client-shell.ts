@@ -105,7 +105,7 @@ export class ClientShell {
         .read({ shellId, waitMs: 1_000, signal: end.signal })
         .catch(() => undefined);
       if (reply?.state === "exited") return reply.exitCode;
-      if (!reply || reply.state !== "running" || end.signal.aborted) return null;
+      if (reply?.state !== "running" || end.signal.aborted) return null;
       if (stamp.now() > until) await this.#shells().stop(shellId);
     }
   }

@@ -29,6 +29,7 @@ export class EventWindow {
   }
 
   add(event: SessionEvent): void {
+    if (event.type === "session.snapshot_rewind") this.#rewind(event.data.upToEventId);
     this.#entries.push({ number: ++this.#last, event });
     if (event.ephemeral && ++this.#ephemeral > MAX_EPHEMERAL) this.#forget();
     for (const wake of this.#waiters) wake();
@@ -67,6 +68,14 @@ export class EventWindow {
       signal.addEventListener("abort", done, { once: true });
       this.#waiters.add(done);
     });
+  }
+
+  /** What was taken back is not told any more; what was only told goes with it. */
+  #rewind(eventId: string): void {
+    const from = this.#entries.findIndex(({ event }) => event.id === eventId);
+    if (from === -1) return;
+    this.#entries = this.#entries.slice(0, from);
+    this.#ephemeral = this.#entries.filter(({ event }) => event.ephemeral).length;
   }
 
   #forget(): void {

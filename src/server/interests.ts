@@ -12,9 +12,9 @@ export class Interests {
     return handle;
   }
 
-  /** Can be done again. */
-  release(handle: string): void {
-    this.#held.delete(handle);
+  /** Can be done again; false when there was nothing to release. */
+  release(handle: string): boolean {
+    return this.#held.delete(handle);
   }
 
   /** Those of a client that has gone. */

@@ -6,6 +6,7 @@ import { connectionMethods } from "./connection.ts";
 import { discoverMethods } from "./discover.ts";
 import { eventLogMethods } from "./event-log.ts";
 import { fleetMethods } from "./fleet.ts";
+import { historyMethods } from "./history.ts";
 import { keptSessionsMethods } from "./kept-sessions.ts";
 import { mcpMethods } from "./mcp.ts";
 import { metadataMethods } from "./metadata.ts";
@@ -15,6 +16,7 @@ import { modelTunnelMethods } from "./model-tunnel.ts";
 import { nameMethods } from "./name.ts";
 import { optionsMethods } from "./options.ts";
 import { pendingMethods } from "./pending.ts";
+import { peripheralMethods } from "./peripheral.ts";
 import { permissionsMethods } from "./permissions.ts";
 import { planMethods } from "./plan.ts";
 import { remoteMethods } from "./remote.ts";
@@ -33,6 +35,8 @@ export const methods: MethodTable = {
   ...connectionMethods,
   ...sessionMethods,
   ...sessionsMethods,
+  ...peripheralMethods,
+  ...historyMethods,
   ...shellMethods,
   ...permissionsMethods,
   ...toolsMethods,

@@ -1,0 +1,60 @@
+/** Parts of the contract that belong to other hosts: each says that it is not here, in a form its callers handle. */
+import * as z from "zod";
+import { TroupeError } from "../../protocol/errors.ts";
+import { type MethodTable, method, nothing, sessionMethod } from "./method.ts";
+
+const anything = () => z.looseObject({});
+const loose = () => ({});
+
+const refuse = (what: string) => () => {
+  throw new TroupeError("usage", what);
+};
+const noExtensions = refuse("Extensions not available on this server.");
+const noCanvas = refuse("Canvases are not available on this server.");
+const noFactories = refuse("Factories are not available on this server.");
+const noApps = refuse("MCP Apps need the capability mcp-apps, which this server does not offer.");
+
+export const peripheralMethods: MethodTable = {
+  "session.extensions.list": sessionMethod(nothing, () => ({ extensions: [] })),
+  "session.extensions.enable": sessionMethod(loose, noExtensions),
+  "session.extensions.disable": sessionMethod(loose, noExtensions),
+  "session.extensions.reload": sessionMethod(nothing, noExtensions),
+  "session.extensions.sendAttachmentsToMessage": sessionMethod(
+    loose,
+    refuse("Only an extension can send attachments to a message, and this client is none."),
+  ),
+  "session.canvas.list": sessionMethod(nothing, () => ({ canvases: [] })),
+  "session.canvas.listOpen": sessionMethod(nothing, () => ({ openCanvases: [] })),
+  "session.canvas.open": sessionMethod(loose, noCanvas),
+  "session.canvas.close": sessionMethod(loose, noCanvas),
+  "session.canvas.action.invoke": sessionMethod(loose, noCanvas),
+  "session.factory.run": sessionMethod(loose, noFactories),
+  "session.factory.listRuns": sessionMethod(loose, () => ({ runs: [] })),
+  "session.mcp.apps.listTools": sessionMethod(loose, noApps),
+  "session.mcp.apps.callTool": sessionMethod(loose, noApps),
+  "session.mcp.apps.readResource": sessionMethod(loose, noApps),
+  "session.telemetry.getEngagementId": sessionMethod(nothing, () => ({})),
+  "session.telemetry.setFeatureOverrides": sessionMethod(
+    () => ({ features: z.record(z.string(), z.unknown()) }),
+    () => undefined, // nothing is measured, so nothing is overridden
+  ),
+  "session.ui.registerDirectAutoModeSwitchHandler": sessionMethod(nothing, (_, { live, connection }) => ({
+    handle: live.interests.register("auto_mode_switch.requested", connection),
+  })),
+  "session.ui.unregisterDirectAutoModeSwitchHandler": sessionMethod(
+    () => ({ handle: z.string() }),
+    ({ handle }, { live }) => ({ unregistered: live.interests.release(handle) }),
+  ),
+  "session.ui.handlePendingSessionLimitsExhausted": sessionMethod(
+    () => ({ requestId: z.string() }),
+    () => ({ success: false }),
+  ),
+  "session.remote.notifySteerableChanged": sessionMethod(
+    () => ({ remoteSteerable: z.boolean() }),
+    async ({ remoteSteerable }, { session }) => {
+      await session.say("session.remote_steerable_changed", { remoteSteerable });
+      return {};
+    },
+  ),
+  "plugins.builtin.set": method(anything, () => undefined),
+};

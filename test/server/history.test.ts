@@ -1,0 +1,81 @@
+import { readFile } from "node:fs/promises";
+import { approveAll } from "@github/copilot-sdk";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { calls, says } from "../../src/testing/index.ts";
+import { type ServerStage, serverStage } from "./stage.ts";
+
+let stage: ServerStage;
+beforeAll(async () => {
+  stage = await serverStage();
+});
+afterAll(() => stage[Symbol.asyncDispose]());
+
+const open = () => stage.client.createSession({ onPermissionRequest: approveAll });
+
+describe("the history of a session over the contract", () => {
+  it("is taken back to before a message, with the files of that answer", async () => {
+    const session = await open();
+    stage.play(says("Hello."));
+    await session.sendAndWait("Hi");
+    stage.play(calls(["edit", { path: "a.txt", old_str: "one", new_str: "ONE" }]), says("Shouted."));
+    await session.sendAndWait("Shout");
+    const { points } = await session.rpc.history.listRewindPoints();
+    expect(points.map(({ userMessage, fileCount }) => `${userMessage} ${fileCount}`)).toEqual(["Hi 1", "Shout 1"]);
+    const eventId = points[1]?.eventId ?? "";
+    expect(await session.rpc.history.previewRewind({ eventId })).toMatchObject({
+      available: true,
+      files: [{ changeType: "modified" }],
+    });
+    const rewound = await session.rpc.history.rewind({ eventId, mode: "conversation-and-files" });
+    expect(rewound.outcome).toBe("success");
+    expect(rewound.restoredFiles).toHaveLength(1);
+    expect(await readFile(stage.folder.at("work/a.txt"), "utf8")).toBe("one\ntwo\n");
+    const said = (await session.getEvents()).flatMap((event) =>
+      event.type === "user.message" ? [event.data.content] : [],
+    );
+    expect(said).toEqual(["Hi"]);
+    const read = await session.rpc.eventLog.read({ max: 1000, types: ["user.message"] });
+    expect(read.events).toHaveLength(1);
+    await expect(session.rpc.history.truncate({ eventId: "no-such-event" })).rejects.toThrow(/no-such-event/);
+    stage.play(says("Quietly."));
+    await session.sendAndWait("And now?");
+    expect(JSON.stringify(stage.model.requests.at(-1)?.body)).not.toContain("Shout");
+  });
+
+  it("is gone on with in a fork, up to a place", async () => {
+    const session = await open();
+    stage.play(says("One."), says("Two."));
+    await session.sendAndWait("Alpha");
+    await session.sendAndWait("Omega");
+    const second = (await session.getEvents()).filter(({ type }) => type === "user.message")[1]?.id ?? "";
+    const fork = await stage.client.rpc.sessions.fork({ sessionId: session.sessionId, toEventId: second });
+    expect(fork.sessionId).not.toBe(session.sessionId);
+    const other = await stage.client.resumeSession(fork.sessionId, { onPermissionRequest: approveAll });
+    stage.play(says("Another two."));
+    await other.sendAndWait("Something else");
+    const shown = JSON.stringify(stage.model.requests.at(-1)?.body);
+    expect([shown.includes("Alpha"), shown.includes("Omega")]).toEqual([true, false]);
+    await expect(
+      stage.client.rpc.sessions.fork({ sessionId: session.sessionId, toEventId: "no-such-event" }),
+    ).rejects.toThrow(/event no-such-event not found/i);
+  });
+
+  it("is compacted at a wish, and tells what came of it", async () => {
+    const session = await open();
+    stage.play(says("One."), says("Two."));
+    await session.sendAndWait("First");
+    await session.sendAndWait("Second");
+    expect(await session.rpc.history.summarizeForHandoff()).toEqual({ summary: "" });
+    stage.play(says("<overview>We counted to two.</overview><checkpoint_title>Counting</checkpoint_title>"));
+    const compacted = await session.rpc.history.compact({});
+    expect(compacted.success).toBe(true);
+    expect(compacted.messagesRemoved).toBeGreaterThan(0);
+    expect((await session.rpc.history.summarizeForHandoff()).summary).toContain("We counted to two.");
+    const { checkpoints } = await session.rpc.workspaces.listCheckpoints();
+    expect(checkpoints).toHaveLength(1);
+    const { content } = await session.rpc.workspaces.readCheckpoint({ number: checkpoints[0]?.number ?? 0 });
+    expect(content).toContain("We counted to two.");
+    expect(await session.rpc.history.cancelBackgroundCompaction()).toEqual({ cancelled: false });
+    expect(await session.rpc.history.abortManualCompaction()).toEqual({ aborted: false });
+  });
+});
