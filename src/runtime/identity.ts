@@ -16,6 +16,7 @@ export interface GithubWish {
 
 export interface SessionIdentity {
   status(): Promise<GithubStatus>;
+  endpoint(): ReturnType<Github["endpoint"]>;
   /** What is configured, with the models that GitHub has for this identity. */
   settingsWith(known: Settings, fetch: ModelFetch | undefined): Promise<Settings>;
 }
@@ -53,6 +54,7 @@ export function githubDesk(what: {
       if (token) await admitted(github, token);
       return {
         status: () => github.status(signIn),
+        endpoint: () => github.endpoint(signIn.token),
         settingsWith: (known, fetch) => github.settingsWith(known, signIn.token, { fetch }),
       };
     },

@@ -18,6 +18,7 @@ export interface ClientProfile {
   readonly requestUserInput: boolean;
   readonly requestElicitation: boolean;
   readonly requestExitPlanMode: boolean;
+  readonly requestAutoModeSwitch: boolean;
   /** Whether it is told the words of agents as they arrive. */
   readonly subAgentDeltas: boolean;
   /** It is asked for tokens of its providers before each request to them. */
@@ -145,6 +146,7 @@ export class Clients {
     const answerers = [
       ...(profile.requestUserInput ? [userInputOf(connection, this.sessionId)] : []),
       ...(profile.requestExitPlanMode ? [planReviewOf(connection, this.sessionId)] : []),
+      ...(profile.requestAutoModeSwitch ? [modelSwitchOf(connection, this.sessionId)] : []),
       ...(profile.requestElicitation ? [{ kinds: ["elicitation"] } as const] : []),
     ];
     return answerers.map((answerer) => session.attach(answerer));
@@ -221,6 +223,21 @@ function planReviewOf(connection: Connection, sessionId: string): Answerer {
       const { summary, planContent, actions, recommendedAction } = request;
       const params = { sessionId, summary, planContent, actions, recommendedAction };
       return PlanReview.parse(await connection.ask("exitPlanMode.request", params, { signal }));
+    },
+  };
+}
+
+const ModelSwitchAnswer = z.object({ response: z.enum(["yes", "yes_always", "no"]) });
+
+function modelSwitchOf(connection: Connection, sessionId: string): Answerer {
+  return {
+    kinds: ["auto_mode_switch"],
+    async handle(request, signal) {
+      if (request.kind !== "auto_mode_switch") return undefined;
+      const { errorCode, retryAfterSeconds } = request;
+      const params = { sessionId, ...(errorCode !== undefined && { errorCode }) };
+      const asked = { ...params, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
+      return ModelSwitchAnswer.parse(await connection.ask("autoModeSwitch.request", asked, { signal }));
     },
   };
 }

@@ -24,7 +24,9 @@ export class Dispatcher {
     if (!method) throw new RpcError(rpcCodes.methodNotFound, `Unhandled method ${name}`);
     const schema = this.#schemas.get(name) ?? method.params();
     this.#schemas.set(name, schema);
-    const checked = schema.safeParse(params ?? {});
+    // Some clients put the one object into a list, also where there is none.
+    const given = Array.isArray(params) && params.length <= 1 ? params[0] : params;
+    const checked = schema.safeParse(given ?? {});
     if (checked.success) return { method, params: checked.data };
     throw new RpcError(rpcCodes.invalidParams, `Invalid params for ${name}: ${wrongParts(checked.error)}`);
   }

@@ -1,5 +1,6 @@
 /** A session that is open in this server, and how its clients hear of it. */
 import { deferred } from "../lib/deferred.ts";
+import type { GithubStatus } from "../model/github/github.ts";
 import type { EventType, SessionEvent } from "../protocol/event.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
 import type { CloseReason, Session } from "../session/session.ts";
@@ -39,6 +40,8 @@ export class LiveSession {
   #commands: ClientCommands;
   /** What its clients have said of it so far. */
   options: OptionsOfSession = {};
+  /** Who a client says the session is on GitHub, where it does not leave that to us. */
+  identity: GithubStatus | undefined;
   /** Set while it is made anew with other options: nothing is asked of it meanwhile. */
   reopening: Promise<void> | undefined;
   readonly #options: LiveSessionOptions;

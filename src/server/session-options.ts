@@ -29,6 +29,7 @@ const ofClient = () => ({
   requestUserInput: z.boolean().optional(),
   requestElicitation: z.boolean().optional(),
   requestExitPlanMode: z.boolean().optional(),
+  requestAutoModeSwitch: z.boolean().optional(),
   includeSubAgentStreamingEvents: z.boolean().optional(),
 });
 
@@ -198,6 +199,7 @@ export function clientProfile(params: CreateParams): ClientProfile {
     requestUserInput: params.requestUserInput ?? false,
     requestElicitation: params.requestElicitation ?? false,
     requestExitPlanMode: params.requestExitPlanMode ?? false,
+    requestAutoModeSwitch: params.requestAutoModeSwitch ?? false,
     subAgentDeltas: params.includeSubAgentStreamingEvents ?? true,
     givesTokens: [provider, ...providers].some((one) => one?.hasBearerTokenProvider === true),
     transforms:

@@ -2,7 +2,7 @@ import type { SessionMode } from "../commands/command.ts";
 import type { CommandPorts } from "../commands/ports.ts";
 import type { Skill } from "../context/skills/skill.ts";
 import type { Hooks } from "../hooks/fire.ts";
-import type { GithubStatus } from "../model/github/github.ts";
+import type { Github, GithubStatus } from "../model/github/github.ts";
 import type { Emit, EventData, SessionEvent, WorkingDirectory } from "../protocol/event.ts";
 import type { Outcome } from "./answering.ts";
 import type { CheckResult } from "./autopilot.ts";
@@ -115,7 +115,11 @@ export interface SessionOptions extends RunSettings {
   readonly hooks?: (emit: Emit) => Hooks;
   readonly surroundings?: Surroundings;
   /** Who it is on GitHub, where a program wants to know. */
-  readonly identity?: { status(): Promise<GithubStatus> };
+  readonly identity?: {
+    status(): Promise<GithubStatus>;
+    /** Where its models are, with the token: not for everyone. */
+    endpoint(): ReturnType<Github["endpoint"]>;
+  };
   /** What to begin with, unless the log says otherwise. */
   readonly mode?: SessionMode;
   /** Told the mode at the start and whenever it changes. */

@@ -72,4 +72,29 @@ describe("models of a client's session", () => {
     expect(message?.data).toMatchObject({ content: "Look.", attachments: [{ type: "file", displayName: "a.txt" }] });
     await session.disconnect();
   });
+
+  it("can be changed while the session is open, and providers can join", async () => {
+    const session = await stage.client.createSession({ reasoningEffort: "low" });
+    const { model, provider } = session.rpc;
+    expect(await model.getCurrent()).toEqual({ modelId: "faux-model", reasoningEffort: "low" });
+    const added = await provider.add({
+      providers: [{ name: "late", baseUrl: stage.model.baseUrl, apiKey: "late-key" }],
+      models: [{ id: "one", provider: "late", name: "The one", wireModel: "wire-one" }],
+    });
+    expect(added.models).toMatchObject([{ id: "late/one", name: "The one" }]);
+    expect((await model.list()).list).toContainEqual(expect.objectContaining({ id: "late/one" }));
+    expect(await model.switchTo({ modelId: "late/one", reasoningEffort: "high" })).toEqual({ modelId: "late/one" });
+    expect(await model.getCurrent()).toEqual({ modelId: "late/one", reasoningEffort: "high" });
+    stage.play(says("hello"));
+    await session.sendAndWait("hi");
+    expect(last()).toMatchObject({ body: { model: "wire-one" }, headers: { authorization: "Bearer late-key" } });
+    expect(await model.setReasoningEffort({ reasoningEffort: "medium" })).toEqual({ reasoningEffort: "medium" });
+    await expect(provider.getEndpoint({})).rejects.toThrow(/not shown to clients/);
+    const changes = (await session.getEvents()).filter((event) => event.type === "session.model_change");
+    expect(changes.map(({ data }) => data)).toMatchObject([
+      { newModel: "late/one", previousModel: "faux-model", reasoningEffort: "high" },
+      { newModel: "late/one", previousReasoningEffort: "high", reasoningEffort: "medium" },
+    ]);
+    await session.disconnect();
+  });
 });

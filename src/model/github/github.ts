@@ -28,14 +28,23 @@ export interface GithubOptions {
 
 export interface SignIn {
   readonly token: string;
-  /** The program gave it, or it lay in the environment. */
-  readonly authType: "token" | "env";
+  readonly authType: AuthType;
+}
+
+/** The program gave a token, it lay in the environment, or somebody signed in; others are a client's own word. */
+export type AuthType = "token" | "env" | "user" | "hmac" | "gh-cli" | "api-key" | "copilot-api-token";
+
+/** Somebody who signed in while the process runs; kept in memory only. */
+export interface Account {
+  readonly host: string;
+  readonly login: string;
+  readonly token: string;
 }
 
 export interface GithubStatus {
   readonly isAuthenticated: boolean;
   readonly statusMessage: string;
-  readonly authType?: SignIn["authType"];
+  readonly authType?: AuthType;
   readonly host?: string;
   readonly login?: string;
   readonly plan?: string;
@@ -57,6 +66,7 @@ export class Github {
   /** Where models are, when it is not left to the person's account. */
   readonly #apiUrl: string | undefined;
   readonly #users = new Map<string, Kept<GithubUser>>();
+  #accounts: readonly Account[] = [];
   readonly #models = new Map<string, Kept<readonly GithubModel[]>>();
 
   constructor(options: GithubOptions) {
@@ -75,9 +85,36 @@ export class Github {
     const { environment, tokenVariable, ambient } = this.#options;
     const given = tokenVariable === undefined ? undefined : environment[tokenVariable]?.trim();
     if (given) return { token: given, authType: "token" };
+    const account = this.#accounts.at(-1);
+    if (account) return { token: account.token, authType: "user" };
     if (ambient === false) return undefined;
     const found = AMBIENT.map((name) => environment[name]?.trim()).find(Boolean);
     return found ? { token: found, authType: "env" } : undefined;
+  }
+
+  get accounts(): readonly Account[] {
+    return this.#accounts;
+  }
+
+  /** Rejects when the token is refused; nobody is signed in then. */
+  async signIn({ host, token }: Omit<Account, "login">): Promise<void> {
+    const { login } = await this.user(token);
+    this.#accounts = [...this.#accounts.filter((known) => known.login !== login), { host, login, token }];
+  }
+
+  /** Whoever has this name, or who signed in last. True when others are left. */
+  signOut(login = this.#accounts.at(-1)?.login): boolean {
+    this.#accounts = this.#accounts.filter((known) => known.login !== login);
+    return this.#accounts.length > 0;
+  }
+
+  /** Where this person's models are, and what goes with each request. */
+  async endpoint(token: string): Promise<{ baseUrl: string; token: string; headers: Record<string, string> }> {
+    return {
+      baseUrl: await this.#apiOf(token),
+      token,
+      headers: sentWithAll(`${this.#options.userAgent} (Copilot API)`),
+    };
   }
 
   /** Never rejects: what is wrong is the message. */
@@ -104,7 +141,9 @@ export class Github {
     const base = this.#githubUrl;
     if (base === undefined) throw new TroupeError("configuration", "COPILOT_DEBUG_GITHUB_API_URL is not set.");
     return this.#kept(this.#users, token, async () => {
-      const user = readUser(await getJson(`${base}/copilot_internal/user`, { token, headers: this.#introduction() }));
+      const user = readUser(
+        await getJson(`${base}/copilot_internal/user`, { token, headers: sentWithAll(this.#options.userAgent) }),
+      );
       if (!user) throw new TroupeError("configuration", "GitHub's answer does not describe a user.");
       return user;
     });
@@ -119,7 +158,12 @@ export class Github {
     if (carrying.afresh) this.#models.delete(key);
     return this.#kept(this.#models, key, async () => {
       const { fetch, origin } = carrying;
-      const answer = await getJson(`${base}/models`, { token, headers: this.#introduction(), fetch, origin });
+      const answer = await getJson(`${base}/models`, {
+        token,
+        headers: sentWithAll(this.#options.userAgent),
+        fetch,
+        origin,
+      });
       const models = readModels(answer);
       if (!models) throw new TroupeError("configuration", `The answer of ${base}/models is not a list of models.`);
       return models;
@@ -133,7 +177,7 @@ export class Github {
     const provider: ProviderSettings = {
       ...{ id: GITHUB, name: "GitHub", wire: "completions", baseUrl, auth: "bearer" },
       key: { type: "value", value: token },
-      headers: this.#headers(),
+      headers: sentWithAll(),
       listsModels: false,
       models: models.map(knownModel),
       configured: true,
@@ -144,15 +188,6 @@ export class Github {
     const others = known.providers.filter(({ id }) => id !== GITHUB);
     if (isChosen) return { ...known, providers: [...others, provider] };
     return { ...known, providers: [provider, ...others], namesGoTo: GITHUB };
-  }
-
-  /** Sent with everything; the token is added where it belongs. */
-  #headers(): Record<string, string> {
-    return { "copilot-integration-id": "troupe", "x-github-api-version": "2025-05-01" };
-  }
-
-  #introduction(): Record<string, string> {
-    return { "user-agent": this.#options.userAgent, ...this.#headers() };
   }
 
   async #apiOf(token: string): Promise<string> {
@@ -184,6 +219,15 @@ export class Github {
 interface Kept<T> {
   readonly value: Promise<T>;
   readonly until: number;
+}
+
+/** The token is added where it belongs. */
+function sentWithAll(userAgent?: string): Record<string, string> {
+  return {
+    ...(userAgent !== undefined && { "User-Agent": userAgent }),
+    "Copilot-Integration-Id": "troupe",
+    "X-GitHub-Api-Version": "2025-05-01",
+  };
 }
 
 /** The first that is set. */

@@ -1,5 +1,6 @@
 /** Every method of the server. A resource is a file; a new one is a line here. */
 
+import { accountMethods } from "./account.ts";
 import { agentMethods } from "./agent.ts";
 import { commandMethods } from "./commands.ts";
 import { connectionMethods } from "./connection.ts";
@@ -12,6 +13,7 @@ import { mcpMethods } from "./mcp.ts";
 import { metadataMethods } from "./metadata.ts";
 import type { MethodTable } from "./method.ts";
 import { modeMethods } from "./mode.ts";
+import { modelMethods } from "./model.ts";
 import { modelTunnelMethods } from "./model-tunnel.ts";
 import { nameMethods } from "./name.ts";
 import { optionsMethods } from "./options.ts";
@@ -60,5 +62,7 @@ export const methods: MethodTable = {
   ...pendingMethods,
   ...optionsMethods,
   ...modelTunnelMethods,
+  ...modelMethods,
+  ...accountMethods,
   ...commandMethods,
 };
