@@ -34,6 +34,7 @@ export const ownEvents = [
   ),
   /** A hook changed what a call asks for, before it ran: the model sees the call as it was run. */
   event("troupe.call_changed", () => z.object({ toolCallId: text, arguments: JsonValue })),
+  event("troupe.message_withdrawn", () => z.object({ messageId: text }), barrier),
   /** A model call failed and is tried again after a wait, for those who watch. */
   event(
     "troupe.retry",

@@ -3,9 +3,10 @@
  * or answer from what the session knows; in autopilot the agent is sent on until the work is done.
  */
 import { existsSync } from "node:fs";
-import type { CommandContext, CommandResult, Gate, PromptResult } from "../commands/command.ts";
+import type { Command, CommandContext, CommandResult, Gate, PromptResult, SessionMode } from "../commands/command.ts";
 import type { StopGate } from "../commands/gate.ts";
 import type { TaskEntry } from "../commands/ports.ts";
+import { deferred } from "../lib/deferred.ts";
 import { plural } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
@@ -39,13 +40,18 @@ export interface SubmitOptions extends AutopilotOptions {
 export async function submit(session: Session, text: string, options: SubmitOptions = {}): Promise<Submitted> {
   const { withData = (prompt) => prompt, isTyped = true } = options;
   if (!isTyped || !text.trimStart().startsWith("/")) return answer(session, { prompt: withData(text) }, options);
+  const result = await commandResult(session, text);
+  if (!result) return answer(session, { prompt: withData(text) }, options);
+  return carryOut(session, result, options);
+}
+
+/** Undefined for an ordinary prompt. */
+async function commandResult(session: Session, text: string): Promise<CommandResult | undefined> {
   const [{ runCommand }, { builtinCommands }] = await Promise.all([
     import("../commands/parse-command.ts"),
     import("../commands/list.ts"),
   ]);
-  const result = await runCommand(text, contextOf(session), { commands: builtinCommands, isPath: existsSync });
-  if (!result) return answer(session, { prompt: withData(text) }, options);
-  return carryOut(session, result, options);
+  return runCommand(text, contextOf(session), { commands: builtinCommands, isPath: existsSync });
 }
 
 async function carryOut(session: Session, result: CommandResult, options: SubmitOptions): Promise<Submitted> {
@@ -62,6 +68,57 @@ async function carryOut(session: Session, result: CommandResult, options: Submit
     case "skill":
       return answer(session, await skillPrompt(session, result, withData), options);
   }
+}
+
+/** What a command comes to, for a surface that sends prompts itself. */
+export type Invoked =
+  | { readonly kind: "said"; readonly text: string }
+  | { readonly kind: "prompt"; readonly send: SendOptions; readonly mode?: SessionMode };
+
+/** Throws a `TroupeError` for what is no command here. */
+export async function invokeCommand(session: Session, text: string): Promise<Invoked> {
+  const result = await commandResult(session, text);
+  const asIs = (prompt: string): string => prompt;
+  switch (result?.kind) {
+    case undefined:
+      throw new TroupeError("usage", `${text.trim().split(/\s/, 1)[0]} is no command here.`);
+    case "completed":
+      return { kind: "said", text: result.text };
+    case "mode":
+      await session.modes.set(result.mode);
+      return { kind: "said", text: result.text };
+    case "prompt":
+      return { kind: "prompt", send: await promptOf(session, result, asIs), ...(result.mode && { mode: result.mode }) };
+    case "skill":
+      return { kind: "prompt", send: await skillPrompt(session, result, asIs) };
+  }
+}
+
+/** The commands that a person could type now. */
+export async function offeredCommands(session: Session): Promise<readonly Command[]> {
+  const [{ builtinCommands }, { isOffered }] = await Promise.all([
+    import("../commands/list.ts"),
+    import("../commands/command.ts"),
+  ]);
+  const context = contextOf(session);
+  return builtinCommands.filter((command) => isOffered(command, context));
+}
+
+const inFlight = new WeakSet<Session>();
+
+/** Resolves with the id of the message once it is accepted. In autopilot the agent is then sent on until the verdict. */
+export async function sendOn(session: Session, send: SendOptions): Promise<string> {
+  // What is said to an agent on its way is steering or waits; one flight at a time decides when to go on.
+  if (inFlight.has(session)) return session.send(send);
+  inFlight.add(session);
+  const accepted = deferred<string>();
+  answer(session, send, {}, accepted.resolve)
+    .catch((error: unknown) => {
+      accepted.reject(error);
+      if (!(error instanceof TroupeError)) session.warn("autopilot", `The autopilot has stopped: ${String(error)}`);
+    })
+    .finally(() => inFlight.delete(session));
+  return accepted.promise;
 }
 
 /** A message that has a fleet do the work; it counts as done when its todos are. */
@@ -120,7 +177,12 @@ async function skillPrompt(
 }
 
 /** Sends it, and in autopilot goes on until the verdict. */
-async function answer(session: Session, send: SendOptions, options: AutopilotOptions): Promise<Submitted> {
+async function answer(
+  session: Session,
+  send: SendOptions,
+  options: AutopilotOptions,
+  accepted?: (messageId: string) => void,
+): Promise<Submitted> {
   const heard: SessionEvent[] = [];
   const stopListening = session.subscribe((event) => {
     if (!event.type.endsWith("_delta")) heard.push(event);
@@ -128,7 +190,7 @@ async function answer(session: Session, send: SendOptions, options: AutopilotOpt
   try {
     const isOnAutopilot = (): boolean => session.modes.current === "autopilot";
     const beganOnAutopilot = isOnAutopilot();
-    let outcome = await session.sendAndWait(send);
+    let outcome = await session.sendAndWait(send, accepted);
     if (!beganOnAutopilot && !isOnAutopilot()) {
       const { check } = options;
       if (check === undefined || outcome.kind !== "done") return { kind: "answered", outcome };

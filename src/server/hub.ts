@@ -163,6 +163,11 @@ export class Hub {
     await this.#close(live, { pending: "Session suspended" });
   }
 
+  /** Ends it for all its clients; what it kept stays. */
+  async shutDown(live: LiveSession, reason: CloseReason): Promise<void> {
+    await this.#close(live, reason);
+  }
+
   async delete(sessionId: string): Promise<{ success: boolean; error?: string }> {
     const live = this.#live.get(sessionId);
     const isKept = await this.#isKept(sessionId);

@@ -52,9 +52,13 @@ export class LiveSession {
   constructor(session: Session, clients: Clients, options: LiveSessionOptions) {
     this.#session = session;
     this.clients = clients;
-    this.#commands = new ClientCommands(session, clients);
+    this.#commands = this.#newCommands(session, clients);
     this.#options = options;
     clients.serve(session);
+  }
+
+  #newCommands(session: Session, clients: Clients): ClientCommands {
+    return new ClientCommands(session, clients, () => this.interests.has("command.queued"));
   }
 
   get session(): Session {
@@ -74,7 +78,7 @@ export class LiveSession {
     });
     this.#stopListening?.();
     this.#session = await make();
-    this.#commands = new ClientCommands(this.session, this.clients);
+    this.#commands = this.#newCommands(this.session, this.clients);
     this.clients.serve(this.session);
     await this.listen();
   }

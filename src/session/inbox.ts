@@ -73,6 +73,7 @@ export class Inbox {
       if (event.type === "user.message" && event.data.interactionId) waiting.delete(event.data.interactionId);
       // Nothing waits when a session is rewound: what seems to was answered in what is out of view.
       if (event.type === "troupe.rewound") waiting.clear();
+      if (event.type === "troupe.message_withdrawn") waiting.delete(event.data.messageId);
     }
     for (const message of waiting.values()) inbox.enqueue(message);
     return inbox;
@@ -81,6 +82,18 @@ export class Inbox {
   get size(): number {
     const waking = this.#notices.filter(({ wakes }) => wakes).length;
     return this.#queue.length + this.#steering.length + waking;
+  }
+
+  /** Messages of people that wait for their turn, and those that a working agent will read next. */
+  get waiting(): { readonly queued: readonly Incoming[]; readonly steering: readonly Incoming[] } {
+    return { queued: [...this.#queue], steering: [...this.#steering] };
+  }
+
+  /** False when it does not wait for its turn, or no longer. */
+  withdraw(messageId: string): boolean {
+    const place = this.#queue.findIndex((message) => message.messageId === messageId);
+    if (place >= 0) this.#queue.splice(place, 1);
+    return place >= 0;
   }
 
   /** Nobody is told any more what was not told yet. */

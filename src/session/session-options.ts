@@ -98,6 +98,12 @@ interface Surroundings {
   readDependencies(): Promise<readonly { readonly todoId: string; readonly dependsOn: string }[]>;
 }
 
+/** Why a session is closed: by an error, and what is told of requests that nobody has answered. */
+export interface CloseReason {
+  readonly error?: string;
+  readonly pending?: string;
+}
+
 /** Everything a session is made of. */
 export interface SessionOptions extends RunSettings {
   readonly version: string;

@@ -26,19 +26,13 @@ import { Introduction } from "./introduction.ts";
 import { ModeState } from "./mode-state.ts";
 import { modelName, selection } from "./model-seat.ts";
 import { recover } from "./recover.ts";
-import type { SessionOptions } from "./session-options.ts";
+import type { CloseReason, SessionOptions } from "./session-options.ts";
 import { SessionRewinds } from "./session-rewinds.ts";
 import { startAgent } from "./start-agent.ts";
 import { shutdownData, startData, summarise } from "./summary.ts";
 import { Working } from "./working.ts";
 
-export type { Outcome, SendOptions, SessionOptions };
-
-/** Why a session is closed: by an error, and what is told of requests that nobody has answered. */
-export interface CloseReason {
-  readonly error?: string;
-  readonly pending?: string;
-}
+export type { CloseReason, Outcome, SendOptions, SessionOptions };
 
 export class Session {
   readonly id: string;
@@ -278,10 +272,16 @@ export class Session {
     return (await this.#working.accept(options)).messageId;
   }
 
+  /** Messages that wait, to be shown or taken back. */
+  get queue(): Pick<Working, "waiting" | "withdraw"> {
+    return this.#working;
+  }
+
   /** As `send`, then waits until the session is idle and tells what became of this message. */
-  async sendAndWait(options: SendOptions): Promise<Outcome> {
+  async sendAndWait(options: SendOptions, accepted?: (messageId: string) => void): Promise<Outcome> {
     const settled = deferred<Outcome>();
-    await this.#working.accept(options, settled.resolve);
+    const { messageId } = await this.#working.accept(options, settled.resolve);
+    accepted?.(messageId);
     const outcome = await settled.promise;
     await this.#working.whenIdle();
     return outcome;

@@ -38,6 +38,20 @@ export class Working {
     return this.#working !== undefined;
   }
 
+  get waiting(): Inbox["waiting"] {
+    return this.#parts.inbox.waiting;
+  }
+
+  /** Takes back a message that waits for its turn; whoever waits for its answer hears that there is none. */
+  async withdraw(messageId: string): Promise<boolean> {
+    const { inbox, emit } = this.#parts;
+    if (!inbox.withdraw(messageId)) return false;
+    this.#settling.settle([messageId]);
+    void emit("pending_messages.modified", {});
+    await emit("troupe.message_withdrawn", { messageId });
+    return true;
+  }
+
   /** Resolves when nothing is under way. */
   async whenIdle(): Promise<void> {
     await this.#working;

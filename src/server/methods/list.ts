@@ -21,6 +21,7 @@ import { pendingMethods } from "./pending.ts";
 import { peripheralMethods } from "./peripheral.ts";
 import { permissionsMethods } from "./permissions.ts";
 import { planMethods } from "./plan.ts";
+import { queueMethods } from "./queue.ts";
 import { remoteMethods } from "./remote.ts";
 import { scheduleMethods } from "./schedule.ts";
 import { sessionMethods } from "./session.ts";
@@ -60,6 +61,7 @@ export const methods: MethodTable = {
   ...eventLogMethods,
   ...agentMethods,
   ...pendingMethods,
+  ...queueMethods,
   ...optionsMethods,
   ...modelTunnelMethods,
   ...modelMethods,

@@ -80,6 +80,15 @@ export const pendingMethods: MethodTable = {
       return { success: session.requests.answer("sampling", id, answer) === "accepted" };
     },
   ),
+  // Nothing here asks these; whoever answers is told that nobody waits.
+  "session.ui.handlePendingAutoModeSwitch": sessionMethod(
+    () => ({ requestId, response: z.enum(["yes", "yes_always", "no"]) }),
+    () => ({ success: false }),
+  ),
+  "session.ui.handlePendingSessionLimitsExhausted": sessionMethod(
+    () => ({ requestId, response: z.object({ action: z.enum(["add", "set", "unset", "cancel"]) }).loose() }),
+    () => ({ success: false }),
+  ),
   "session.ui.handlePendingExitPlanMode": sessionMethod(
     () => ({
       requestId,

@@ -1,6 +1,7 @@
 /** One session: opening it, talking to it, leaving it. */
 import * as z from "zod";
 import { GivenAttachment } from "../../protocol/define-event.ts";
+import { sendOn } from "../../runtime/submit.ts";
 import { createParams, resumeParams } from "../session-options.ts";
 import { type MethodTable, method, nothing, sessionMethod } from "./method.ts";
 
@@ -20,7 +21,7 @@ export const sessionMethods: MethodTable = {
     }),
     async ({ prompt, displayPrompt, attachments, mode, agentMode, requestHeaders }, { session }) => {
       if (agentMode !== undefined && agentMode !== "shell") await session.modes.set(agentMode);
-      const messageId = await session.send({
+      const messageId = await sendOn(session, {
         prompt,
         ...(displayPrompt !== undefined && { displayPrompt }),
         ...(attachments && { attachments }),
@@ -40,6 +41,12 @@ export const sessionMethods: MethodTable = {
     await hub.leave(connection, params.sessionId);
     return { success: true };
   }),
+  "session.shutdown": sessionMethod(
+    () => ({ type: z.enum(["routine", "error"]).default("routine"), reason: z.string().optional() }),
+    async ({ type, reason = "" }, { hub, live }) => {
+      await hub.shutDown(live, type === "error" ? { error: reason } : {});
+    },
+  ),
   "session.suspend": sessionMethod(nothing, async (_, { hub, live }) => {
     await hub.suspend(live);
   }),
