@@ -111,7 +111,10 @@ export class Clients {
     this.#clients.delete(connection);
     for (const detach of client.detach) detach();
     const gone = this.#tools.withdraw(connection.id);
-    if (gone.length > 0) this.#session?.notify(goneNotice(gone), { wakes: false });
+    for (const name of gone) {
+      // Not worth a word when somebody has brought it back by then.
+      this.#session?.notify(goneNotice(name), { wakes: false, take: () => !this.#tools.has(name) });
+    }
     this.#tellChanges();
     return true;
   }
@@ -242,8 +245,7 @@ function modelSwitchOf(connection: Connection, sessionId: string): Answerer {
   };
 }
 
-function goneNotice(names: readonly string[]): Parameters<Session["notify"]>[0] {
-  const list = names.join(", ");
-  const content = `<tools_changed_notice>\nTools no longer available: ${list}\n\nThe program that ran them has left. Go on without them.\n</tools_changed_notice>`;
+function goneNotice(name: string): Parameters<Session["notify"]>[0] {
+  const content = `<tools_changed_notice>\nTools no longer available: ${name}\n\nThe program that ran it has left. Go on without it.\n</tools_changed_notice>`;
   return { content, kind: { type: "unclassified" } };
 }

@@ -36,6 +36,10 @@ export class ExternalTools {
     this.onChange();
   }
 
+  has(name: string): boolean {
+    return [...this.#offered.values()].some((tools) => tools.some((tool) => tool.name === name));
+  }
+
   /** The names of what is gone. */
   withdraw(client: string): readonly string[] {
     const gone = this.#offered.get(client) ?? [];

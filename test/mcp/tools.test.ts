@@ -90,6 +90,10 @@ describe("an MCP tool", () => {
     });
   });
 
+  it("of a program's own is shown as it is", async () => {
+    expect(await callFirst(mcp.use(scripted("kinds", { scope: "program" })))).toMatch(/^words <!-- hidden -->/);
+  });
+
   it("filters what its entry asks for; a project cannot turn the filter off", async () => {
     const text = async (overrides: object): Promise<string> => callFirst(mcp.use(scripted("kinds", overrides)));
     expect(await text({ filterMapping: "markdown" })).toContain("words  [image: pixel] <U+200B>end");

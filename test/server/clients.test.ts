@@ -120,6 +120,28 @@ describe("several clients on one session", () => {
     expect(shown).toContain("Tools no longer available: borrowed");
   });
 
+  it("say nothing of a tool that is back before anyone could miss it", async () => {
+    const first = await stage.client.createSession({});
+    const tools = [{ name: "borrowed", skipPermission: true, handler: () => "lent" }];
+    const guest = another();
+    await guest.resumeSession(first.sessionId, { tools });
+    await guest.forceStop();
+    await expect
+      .poll(() =>
+        another()
+          .resumeSession(first.sessionId, { tools })
+          .then(
+            () => true,
+            () => false,
+          ),
+      )
+      .toBe(true);
+    stage.play(says("hello"));
+    await first.sendAndWait("hello");
+    expect(offered()).toContain("borrowed");
+    expect(JSON.stringify(stage.model.requests.at(-1)?.request?.messages)).not.toContain("no longer available");
+  });
+
   it("replay what they missed without a gap and nothing twice", async () => {
     const first = await stage.client.createSession({ onPermissionRequest: approveAll });
     stage.play(calls(["view", { path: "a.txt" }]), calls(["view", { path: "a.txt" }]), says("done"));
