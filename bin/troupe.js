@@ -55,10 +55,15 @@ function pack(name, caches) {
       // No cache for this Node: it only costs time.
     }
     const script = new Script(source, { filename: file, cachedData });
-    const isKept = cachedData ? !script.cachedDataRejected : process.env.TROUPE_WRITE_CODE_CACHE !== "1";
-    caches.push({ script, cacheFile, isKept });
+    caches.push({ script, cacheFile, isKept: cachedData ? !script.cachedDataRejected : !fillsCache() });
     return script.runInThisContext();
   };
+}
+
+/** Any other command would leave a cache without what a prompt needs, and code that counts what runs is other code. */
+function fillsCache() {
+  if (process.env.NODE_V8_COVERAGE) return false;
+  return process.argv.some((word) => word === "-p" || word === "--prompt" || word.startsWith("--prompt="));
 }
 
 function writeCache(file, data) {

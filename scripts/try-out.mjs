@@ -18,7 +18,7 @@ export async function tryOut(launcher, { calls, trace }) {
     TROUPE_HOME: join(folder, "home"),
     TROUPE_BASE_URL: `http://127.0.0.1:${server.address().port}/v1`,
     TROUPE_MODEL: "warm",
-    ...(trace ? { NODE_V8_COVERAGE: coverage } : { TROUPE_WRITE_CODE_CACHE: "1" }),
+    ...(trace && { NODE_V8_COVERAGE: coverage }),
   };
   try {
     const child = spawn(process.execPath, [launcher, "-s", "--allow-all-tools", "-p", "warm"], {

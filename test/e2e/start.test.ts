@@ -1,6 +1,8 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import { modelServer, says } from "../../src/testing/index.ts";
@@ -50,6 +52,33 @@ it("a prompt runs only the modules it uses", async () => {
   const modules = modulesRun(join(root, "coverage"));
   expect(modules).toContain("src/cli/prompt-mode.ts");
   expect(modules.filter((name) => NOT_AT_THE_START.some((rule) => fits(name, rule)))).toEqual([]);
+});
+
+it("a Node that finds no code cache writes one with its first prompt, and uses it", async () => {
+  await using server = await modelServer({ handler: () => says("ready") });
+  const folder = join(root, "package");
+  const built = readdirSync("dist/cli").filter((name) => name.endsWith(".cjs"));
+  for (const part of ["bin", "package.json", ...built.map((name) => `dist/cli/${name}`)]) {
+    cpSync(part, join(folder, part), { recursive: true });
+  }
+  symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
+  const packs = join(folder, "dist/cli");
+  const caches = () => readdirSync(packs).filter((name) => !name.endsWith(".cjs"));
+  const run = (...args: string[]) => {
+    const running = promisify(execFile)(process.execPath, [join(folder, "bin/troupe.js"), ...args], {
+      cwd: root,
+      env: { HOME: root, TROUPE_HOME: join(root, "home"), TROUPE_BASE_URL: server.baseUrl, TROUPE_MODEL: "any" },
+    });
+    running.child.stdin?.end();
+    return running;
+  };
+  await run("sessions");
+  expect(caches()).toEqual([]);
+  expect((await run("-s", "-p", "hello")).stdout).toBe("ready\n");
+  expect(caches()).toContain(`start.${process.version}-${process.arch}.cache`);
+  const written = caches().map((name) => statSync(join(packs, name)).mtimeMs);
+  expect((await run("-s", "-p", "hello")).stdout).toBe("ready\n");
+  expect(caches().map((name) => statSync(join(packs, name)).mtimeMs)).toEqual(written);
 });
 
 it("what the build derived is what the sources say", async () => {
