@@ -34,12 +34,15 @@ const BinaryReference = z.object({
 });
 export type BinaryReference = z.infer<typeof BinaryReference>;
 
-const WorkingDirectory = z.object({
+export const WorkingDirectory = z.object({
   cwd: text,
   gitRoot: text.exactOptional(),
   repository: text.exactOptional(),
+  repositoryHost: text.exactOptional(),
+  hostType: z.enum(["github", "ado"]).exactOptional(),
   branch: text.exactOptional(),
   headCommit: text.exactOptional(),
+  baseCommit: text.exactOptional(),
 });
 export type WorkingDirectory = z.infer<typeof WorkingDirectory>;
 

@@ -38,6 +38,8 @@ export class LiveSession {
   readonly openedAs = crypto.randomUUID();
   readonly clients: Clients;
   #commands: ClientCommands;
+  /** What a client that shows apps of MCP servers says of itself. */
+  appsContext: Readonly<Record<string, unknown>> = {};
   /** What its clients have said of it so far. */
   options: OptionsOfSession = {};
   /** Who a client says the session is on GitHub, where it does not leave that to us. */

@@ -57,6 +57,19 @@ describe("what a session can be given beside tools", () => {
     expect(await session.rpc.mcp.isServerRunning({ serverName: "every" })).toEqual({ running: true });
     const { tools } = await session.rpc.mcp.listTools({ serverName: "every" });
     expect(tools.map(({ name }) => name)).toContain("echo");
+    const login = (serverName: string) => session.rpc.mcp.oauth.login({ serverName });
+    await expect(login("every")).rejects.toThrow(/'every' is not a remote server/);
+    await expect(login("other")).rejects.toThrow(/'other' is not configured/);
+    const { apps } = session.rpc.mcp;
+    expect(await apps.diagnose({ serverName: "every" })).toMatchObject({
+      capability: { sessionHasMcpApps: false },
+      server: { connected: true, toolCount: tools.length, toolsWithUiMeta: 0 },
+    });
+    expect(await apps.getHostContext()).toEqual({ context: {} });
+    await apps.setHostContext({ context: { theme: "dark", locale: "en-GB" } });
+    expect(await apps.getHostContext()).toEqual({ context: { theme: "dark", locale: "en-GB" } });
+    await expect(apps.setHostContext({ context: { locale: "x".repeat(70_000) } })).rejects.toThrow(/at most/);
+    await expect(apps.listTools({ serverName: "every", originServerName: "every" })).rejects.toThrow(/mcp-apps/);
     await session.rpc.mcp.stopServer({ serverName: "every" });
     expect(await session.rpc.mcp.isServerRunning({ serverName: "every" })).toEqual({ running: false });
     expect(await status()).toEqual(["every disabled"]);
@@ -77,6 +90,7 @@ describe("what a session can be given beside tools", () => {
     const session = await stage.client.createSession({ onPermissionRequest: approveAll });
     expect(await session.rpc.mcp.list()).toMatchObject({ servers: [] });
     await expect(session.rpc.mcp.enable({ serverName: "x" })).rejects.toThrow(/No MCP host initialized/);
+    await expect(session.rpc.mcp.oauth.login({ serverName: "x" })).rejects.toThrow(/MCP host is not available/);
     expect(await session.rpc.tools.getCurrentMetadata()).toEqual({ tools: null });
     expect((await stage.client.rpc.tools.list({})).tools.map(({ name }) => name)).toContain("view");
     expect(await session.rpc.instructions.getSources()).toEqual({ sources: [] });

@@ -10,12 +10,14 @@ import { fleetMethods } from "./fleet.ts";
 import { historyMethods } from "./history.ts";
 import { keptSessionsMethods } from "./kept-sessions.ts";
 import { mcpMethods } from "./mcp.ts";
+import { mcpAppsMethods } from "./mcp-apps.ts";
 import { metadataMethods } from "./metadata.ts";
 import type { MethodTable } from "./method.ts";
 import { modeMethods } from "./mode.ts";
 import { modelMethods } from "./model.ts";
 import { modelTunnelMethods } from "./model-tunnel.ts";
 import { nameMethods } from "./name.ts";
+import { openMethods } from "./open.ts";
 import { optionsMethods } from "./options.ts";
 import { pendingMethods } from "./pending.ts";
 import { peripheralMethods } from "./peripheral.ts";
@@ -38,6 +40,7 @@ export const methods: MethodTable = {
   ...connectionMethods,
   ...sessionMethods,
   ...sessionsMethods,
+  ...openMethods,
   ...peripheralMethods,
   ...historyMethods,
   ...shellMethods,
@@ -45,6 +48,7 @@ export const methods: MethodTable = {
   ...toolsMethods,
   ...skillsMethods,
   ...mcpMethods,
+  ...mcpAppsMethods,
   ...userMethods,
   ...remoteMethods,
   ...keptSessionsMethods,

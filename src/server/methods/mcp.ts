@@ -53,6 +53,23 @@ export const mcpMethods: MethodTable = {
     () => ({ requestId: z.string(), serverName: z.string() }),
     () => ({ action: "failure", error: "This server does not run sampling requests for its clients." }),
   ),
+  "session.mcp.oauth.login": sessionMethod(
+    () => ({ serverName: z.string() }),
+    async ({ serverName }, { session, signal }) => {
+      const port = portOf(session);
+      if (!port) throw new TroupeError("usage", "MCP host is not available: the session has no MCP servers.");
+      const server = port.servers.find(({ config }) => config.name === serverName);
+      if (!server) throw new TroupeError("usage", `MCP server '${serverName}' is not configured.`);
+      if (server.config.transport.type === "stdio") {
+        throw new TroupeError(
+          "usage",
+          `MCP server '${serverName}' is not a remote server: there is nowhere to sign in.`,
+        );
+      }
+      await server.definitions(signal); // whoever has to be asked for a token is asked on the way
+      return {};
+    },
+  ),
   "session.mcp.headers.handlePendingHeadersRefreshRequest": sessionMethod(
     () => ({ requestId: z.string() }),
     () => ({ success: false }),
@@ -63,7 +80,7 @@ type Port = NonNullable<ReturnType<typeof surroundingsOf>["mcp"]>;
 type Server = Port["servers"][number];
 
 const portOf = (session: Session): Port | undefined => surroundingsOf(session).mcp;
-const serversOf = (session: Session): readonly Server[] => portOf(session)?.servers ?? [];
+export const serversOf = (session: Session): readonly Server[] => portOf(session)?.servers ?? [];
 
 async function change(session: Session, name: string, enabled: boolean): Promise<void> {
   const port = portOf(session);

@@ -1,5 +1,9 @@
 /** What a session is at this moment: where, on which model, how full, how busy. */
+import { realpath, stat } from "node:fs/promises";
+import { resolve } from "node:path";
 import * as z from "zod";
+import { TroupeError } from "../../protocol/errors.ts";
+import { WorkingDirectory } from "../../protocol/event.ts";
 import type { Session } from "../../session/session.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 import { workspaceOf } from "./workspaces.ts";
@@ -34,6 +38,25 @@ export const metadataMethods: MethodTable = {
       return { totalTokens: report?.totalTokens ?? 0, messages };
     },
   ),
+  "session.metadata.setWorkingDirectory": sessionMethod(
+    () => ({ workingDirectory: z.string().min(1) }),
+    async ({ workingDirectory }, { hub, live, session }) => {
+      const folder = resolve(session.settings.cwd, workingDirectory);
+      if (!(await isFolder(folder))) throw new TroupeError("usage", `${folder} is not a folder.`);
+      if (live.isBusy) throw new TroupeError("failed", "The session is at work: stop it before it goes elsewhere.");
+      await hub.reconfigure(live, { workingDirectory: folder });
+      return { workingDirectory: live.session.settings.cwd };
+    },
+  ),
+  "session.metadata.recordContextChange": sessionMethod(
+    () => ({ context: WorkingDirectory }),
+    async ({ context }, { session }) => {
+      // Where the session works is its own to say.
+      const { cwd } = session.settings;
+      if ((await realOr(context.cwd)) === (await realOr(cwd))) await session.say("session.context_changed", context);
+      return {};
+    },
+  ),
   "session.metadata.recomputeContextTokens": sessionMethod(
     () => ({ modelId: z.string() }),
     async (_, { session }) => {
@@ -46,6 +69,13 @@ export const metadataMethods: MethodTable = {
     },
   ),
 };
+
+const realOr = (path: string): Promise<string> => realpath(path).catch(() => path);
+const isFolder = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (entry) => entry.isDirectory(),
+    () => false,
+  );
 
 function snapshotOf(session: Session): object {
   const { settings } = session;

@@ -1,6 +1,7 @@
 /** Parts of the contract that belong to other hosts: each says that it is not here, in a form its callers handle. */
 import * as z from "zod";
 import { TroupeError } from "../../protocol/errors.ts";
+import { askAside } from "../../session/aside.ts";
 import { type MethodTable, method, nothing, sessionMethod } from "./method.ts";
 
 const anything = () => z.looseObject({});
@@ -12,7 +13,6 @@ const refuse = (what: string) => () => {
 const noExtensions = refuse("Extensions not available on this server.");
 const noCanvas = refuse("Canvases are not available on this server.");
 const noFactories = refuse("Factories are not available on this server.");
-const noApps = refuse("MCP Apps need the capability mcp-apps, which this server does not offer.");
 
 export const peripheralMethods: MethodTable = {
   "session.extensions.list": sessionMethod(nothing, () => ({ extensions: [] })),
@@ -30,13 +30,14 @@ export const peripheralMethods: MethodTable = {
   "session.canvas.action.invoke": sessionMethod(loose, noCanvas),
   "session.factory.run": sessionMethod(loose, noFactories),
   "session.factory.listRuns": sessionMethod(loose, () => ({ runs: [] })),
-  "session.mcp.apps.listTools": sessionMethod(loose, noApps),
-  "session.mcp.apps.callTool": sessionMethod(loose, noApps),
-  "session.mcp.apps.readResource": sessionMethod(loose, noApps),
   "session.telemetry.getEngagementId": sessionMethod(nothing, () => ({})),
   "session.telemetry.setFeatureOverrides": sessionMethod(
     () => ({ features: z.record(z.string(), z.unknown()) }),
     () => undefined, // nothing is measured, so nothing is overridden
+  ),
+  "session.ui.ephemeralQuery": sessionMethod(
+    () => ({ question: z.string().min(1) }),
+    async ({ question }, { session, signal }) => ({ answer: await askAside(session, question, signal) }),
   ),
   "session.ui.registerDirectAutoModeSwitchHandler": sessionMethod(nothing, (_, { live, connection }) => ({
     handle: live.interests.register("auto_mode_switch.requested", connection),

@@ -40,7 +40,7 @@ export const remoteMethods: MethodTable = {
   "agentRegistry.spawn": method(anything, () => {
     throw new TroupeError("usage", "agentRegistry.spawn is not enabled on this server.");
   }),
-  "session.lsp.initialize": sessionMethod(anything, () => undefined),
+  "session.lsp.initialize": sessionMethod(nothing, () => undefined),
   "session.completions.getTriggerCharacters": sessionMethod(nothing, () => ({ triggerCharacters: [] })),
   "session.completions.request": sessionMethod(
     () => ({ text: z.string(), offset: z.number() }),

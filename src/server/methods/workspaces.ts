@@ -4,6 +4,7 @@ import { join } from "node:path";
 import * as z from "zod";
 import type { Session } from "../../session/session.ts";
 import { filesFolderOf, listSessionFiles, readSessionFile, writeSessionFile } from "../session-files.ts";
+import { workspaceDiff } from "../workspace-diff.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 
 export const workspacesMethods: MethodTable = {
@@ -34,6 +35,10 @@ export const workspacesMethods: MethodTable = {
       const found = (await checkpointsOf(session)).find((checkpoint) => checkpoint.number === number);
       return { content: found ? await readFile(join(checkpointFolder(session), found.filename), "utf8") : null };
     },
+  ),
+  "session.workspaces.diff": sessionMethod(
+    () => ({ mode: z.enum(["unstaged", "branch", "session"]), ignoreWhitespace: z.boolean().default(false) }),
+    (wish, { session, signal }) => workspaceDiff(session.settings.cwd, { ...wish, signal }),
   ),
   "session.workspaces.saveLargePaste": sessionMethod(
     () => ({ content: z.string() }),
