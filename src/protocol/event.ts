@@ -46,6 +46,7 @@ export const WorkingDirectory = z.object({
 });
 export type WorkingDirectory = z.infer<typeof WorkingDirectory>;
 
+const SessionLimits = z.object({ maxAiCredits: count.exactOptional() });
 const Summary = z.enum(["none", "concise", "detailed"]);
 
 /** Everything that can happen in a session. */
@@ -60,6 +61,7 @@ export const eventDefinitions = [
       selectedModel: text.exactOptional(),
       reasoningEffort: text.exactOptional(),
       reasoningSummary: Summary.exactOptional(),
+      sessionLimits: SessionLimits.exactOptional(),
       context: WorkingDirectory.exactOptional(),
       detachedFromSpawningParentSessionId: text.exactOptional(),
     }),
@@ -72,6 +74,7 @@ export const eventDefinitions = [
       selectedModel: text.exactOptional(),
       reasoningEffort: text.exactOptional(),
       reasoningSummary: Summary.exactOptional(),
+      sessionLimits: SessionLimits.exactOptional(),
       context: WorkingDirectory.exactOptional(),
       alreadyInUse: z.boolean().exactOptional(),
       continuePendingWork: z.boolean().exactOptional(),

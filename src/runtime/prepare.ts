@@ -136,6 +136,7 @@ function askedFor({ request, log, stamp, context, identity }: Draft) {
     ...(request.replies !== undefined && { replies: request.replies }),
     ...(request.datesPrompts && { datesPrompts: true }),
     ...(request.citations && { citations: true }),
+    ...(request.credits !== undefined && { credits: request.credits }),
     ...(request.wakes !== undefined && { wakes: request.wakes }),
     ...(request.waitForAgentsMs !== undefined && { waitForAgentsMs: request.waitForAgentsMs }),
   };

@@ -61,6 +61,8 @@ export interface SessionRequest {
   readonly reasoningSummary?: SessionOptions["reasoningSummary"];
   /** How replies travel where nobody watches the words arrive; streamed unless told. */
   readonly replies?: "streamed" | "whole";
+  /** What it may cost, in AI credits of a cent each: told to the agent, and held where the model's price is known. */
+  readonly credits?: number;
   /** Say with each prompt when it was taken up. */
   readonly datesPrompts?: boolean;
   /** Ask for the places in documents that answers rest on. */

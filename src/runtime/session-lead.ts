@@ -2,6 +2,9 @@ import { MEMORY_AGENT } from "../agents/agent.ts";
 import { noUsage } from "../model/provider.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Limits } from "../session/budget.ts";
+import { USD_PER_CREDIT } from "../session/credits.ts";
+import { modelName } from "../session/model-seat.ts";
+import type { SessionModel } from "../session/start-run.ts";
 import type { Draft } from "./draft.ts";
 import { chooseLead, type Lead, limitsOfLead } from "./preselect.ts";
 import { openWorkspace, type Workspace } from "./workspace.ts";
@@ -35,11 +38,24 @@ export async function sessionLead(draft: Draft): Promise<SessionLead> {
   const usual = isOfEnvironment || request.providers?.provider ? undefined : effective.model;
   const model =
     (isChosen ? undefined : await lead.model((name) => models.resolve(name))) ?? named ?? (await models.resolve(usual));
-  const limits = limitsOfLead(lead.definition, request.limits);
+  const limits = limitsOfLead(lead.definition, limitsOf(draft, model));
   if (limits?.costUsd !== undefined && model.costOf(noUsage) === null) throw priceUnknown(model.model);
   const effort = request.reasoningEffort ?? lead.reasoningEffort ?? effective.effortLevel;
   models.begin(model, { effort, summary: request.reasoningSummary });
   return { lead, workspace: lead.workspace, limits };
+}
+
+/** Credits are money; where nobody knows what a model costs the agent is told of them, and more cannot be done. */
+function limitsOf({ request, listener }: Draft, model: SessionModel): Limits | undefined {
+  const { limits, credits } = request;
+  if (credits === undefined) return limits;
+  if (model.costOf(noUsage) === null) {
+    const message = `The price of ${modelName(model)} is not known, so the limit of ${credits} AI credits is told to the agent and cannot be kept.`;
+    listener.warn("limits", message);
+    return limits;
+  }
+  const costUsd = Math.min(limits?.costUsd ?? Number.POSITIVE_INFINITY, credits * USD_PER_CREDIT);
+  return { ...limits, costUsd };
 }
 
 /** Who names a model for this process means it: before what a resumed session had, and what settings say. */

@@ -15,6 +15,7 @@ export const modelParams = () =>
     clientName: z.string().optional(),
     gitHubToken: z.string().optional(),
     enableCitations: z.boolean().optional(),
+    sessionLimits: z.object({ maxAiCredits: z.number().nonnegative().optional() }).nullish(),
   });
 type ModelParams = z.infer<ReturnType<typeof modelParams>>;
 
@@ -25,6 +26,7 @@ export function modelRequest(
 ): Partial<SessionRequest> {
   const { model, reasoningEffort, reasoningSummary, modelCapabilities, clientName, gitHubToken } = params;
   const { provider, providers, models } = params;
+  const credits = params.sessionLimits?.maxAiCredits;
   const brings = provider !== undefined || providers !== undefined || models !== undefined;
   return {
     // A client that does not watch the words arrive waits for the whole reply.
@@ -38,5 +40,6 @@ export function modelRequest(
     ...(clientName !== undefined && { clientName }),
     ...(gitHubToken && { githubToken: gitHubToken }),
     ...(params.enableCitations && { citations: true }),
+    ...(credits !== undefined && { credits }),
   };
 }

@@ -9,6 +9,7 @@ import type { Budget } from "./budget.ts";
 import type { CompanyPorts } from "./company.ts";
 import { conclude } from "./conclude.ts";
 import type { Conversation } from "./conversation.ts";
+import { creditsStatus } from "./credits.ts";
 import type { EventLog } from "./event-log.ts";
 import { gatedStop } from "./gated-stop.ts";
 import type { History } from "./history.ts";
@@ -129,7 +130,9 @@ export class Answering {
       }
       const { offer, model } = settings;
       const delivery = acceptance ? "idle" : "queued";
-      const said = { source, delivery, signal, form: settings } as const;
+      const { credits } = settings;
+      const status = credits === undefined ? undefined : creditsStatus(credits, this.#parts.budget);
+      const said = { source, delivery, signal, form: settings, status } as const;
       const place = { emit, hooks, offer, introduction, model: modelName(model), ...said };
       const answer = await takeUp(message, place);
       taken = true;

@@ -193,7 +193,7 @@ function assetOf({ assetId, mimeType, displayName }: Extract<Attachment, { type:
 }
 
 /** Sources of messages that parts of troupe say in the user's role. */
-const NOBODY_SAID = /^(?:hook-|gate-|skill-|agent-skills$|output-schema$|autopilot$|system$)/;
+const NOBODY_SAID = /^(?:hook-|gate-|skill-|agent-skills$|output-schema$|autopilot$|session-limits$|system$)/;
 
 type Compacted = Pick<EventData<"session.compaction_complete">, "messagesRemoved" | "summaryContent" | "tokenLimit">;
 

@@ -34,18 +34,20 @@ export interface ModelChange {
 /** What a session calls its model. */
 export const modelName = ({ id, model }: Pick<SessionModel, "id" | "model">): string => id ?? model;
 
-/** What a session says of its model when it begins. */
-export function selection(settings: Pick<RunSettings, "model" | "reasoningEffort" | "reasoningSummary">): {
+/** What a session says of its model and its limits when it begins. */
+export function selection(settings: Pick<RunSettings, "model" | "reasoningEffort" | "reasoningSummary" | "credits">): {
   selectedModel?: string;
   reasoningEffort?: string;
   reasoningSummary?: ReasoningSummary;
+  sessionLimits?: { maxAiCredits: number };
 } {
-  const { model, reasoningEffort, reasoningSummary } = settings;
+  const { model, reasoningEffort, reasoningSummary, credits } = settings;
   const name = modelName(model);
   return {
     ...(name !== "" && { selectedModel: name }),
     ...(reasoningEffort !== undefined && { reasoningEffort }),
     ...(reasoningSummary !== undefined && { reasoningSummary }),
+    ...(credits !== undefined && { sessionLimits: { maxAiCredits: credits } }),
   };
 }
 

@@ -86,6 +86,8 @@ export interface RunSettings {
   /** The model it has and could have. */
   readonly modelSeat?: ModelSeat;
   readonly limits?: Limits;
+  /** What the session may cost, as its agent is told. Held by `limits`. */
+  readonly credits?: number;
   /** Keeps conversations within their models' windows; without it they grow until a provider refuses. */
   readonly compactions?: Compactions;
   /** Say the words as they arrive. */

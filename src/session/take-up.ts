@@ -17,6 +17,8 @@ interface TakeUp {
   readonly delivery: "idle" | "queued";
   readonly signal: AbortSignal;
   readonly form: PromptForm;
+  /** Said behind the prompt: what is left to the session. */
+  readonly status: EventData<"user.message"> | undefined;
 }
 
 /** Whether taking up a message may keep its sender waiting: then it is kept and accepted before. */
@@ -38,6 +40,7 @@ export async function takeUp(message: Incoming, parts: TakeUp): Promise<string |
   for (const context of said.before) void emit("user.message", context);
   await emit("user.message", said.prompt);
   for (const context of said.after) await emit("user.message", context);
+  if (parts.status) await emit("user.message", parts.status);
   return said.answer;
 }
 

@@ -460,3 +460,27 @@ describe("requests of a session", () => {
       expect(deltas.length).toBeGreaterThan(1);
     }));
 });
+
+describe("AI credits of a session", () => {
+  it("are told with each prompt and end the work where the price is known", () =>
+    scene([], async ({ open }) => {
+      const session = await open({ model: "understudy", credits: 30 });
+      expect(session.settings.limits).toEqual({ costUsd: 0.3 });
+      expect(dataOf(session.events, "session.start")[0]?.sessionLimits).toEqual({ maxAiCredits: 30 });
+    }));
+
+  it("are told behind the prompt, and that they cannot be kept, where it is not", () =>
+    scene([says("hi")], async ({ server, open }) => {
+      const session = await open({ model: "m", credits: 30, providers: { provider: { baseUrl: server.baseUrl } } });
+      await answer(session);
+      const messages = server.requests[0]?.request?.messages ?? [];
+      expect(messages.map(({ content }) => content)).toEqual([
+        "hello",
+        expect.stringMatching(
+          /^<session_limits_status>\nRemaining session limits: 30 AI credits\. .+\n<\/session_limits_status>$/,
+        ),
+      ]);
+      expect(dataOf(session.events, "session.warning")).toMatchObject([{ warningType: "limits" }]);
+      expect(session.title).toBe("hello");
+    }));
+});
