@@ -41,7 +41,7 @@ export function saying(text: string): string {
 }
 
 const AROUND = /<(?=[\s/]*(?:summary|user_message)\b)/gi;
-const OUR_TAGS = /<(?=[\s/]*(?:summary|user_message|todos|agents|plan|focus)\b)/gi;
+const OUR_TAGS = /<(?=[\s/]*(?:summary|user_message|todos|agents|plan|skills|focus)\b)/gi;
 
 /** Text of others, in which none of the tags around it begins or ends. */
 export function fenced(text: string): string {

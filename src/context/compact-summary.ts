@@ -8,6 +8,8 @@ export interface Standing {
   readonly todos?: string;
   readonly agents?: string;
   readonly plan?: string;
+  /** The one used last as it is, and where the others are. */
+  readonly skills?: string;
 }
 
 export interface Summary {
@@ -55,7 +57,7 @@ function fairShare(lengths: readonly number[], room: number): number {
 }
 
 function standingBlocks(standing: Standing): string[] {
-  return (["plan", "todos", "agents"] as const).flatMap((name) => {
+  return (["plan", "todos", "agents", "skills"] as const).flatMap((name) => {
     const text = standing[name]?.trim() ?? "";
     return text === "" ? [] : [`<${name}>\n${fenced(clip(text, MAX_STANDING_CHARACTERS))}\n</${name}>`];
   });

@@ -1,3 +1,5 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { checkpointWriter } from "../context/compact-checkpoint.ts";
 import { Compactions } from "../session/compaction.ts";
 import { compactionOptions } from "../session/compaction-options.ts";
@@ -153,8 +155,10 @@ function ruled({ context, listener }: Draft, { rules, hands }: { rules: SessionR
 }
 
 /** How what is said becomes history: without secrets, bounded, and shortened when it grows too long. */
-function kept({ request, log, disk, environment, listener }: Draft, { redactor, database }: SessionHands) {
+function kept(draft: Draft, { redactor, database }: SessionHands) {
+  const { request, log, disk, environment, listener } = draft;
   const readTodos = () => database.readTodos();
+  const readPlan = () => readFile(join(draft.files, "plan.md"), "utf8");
   return {
     redactor,
     largeOutputBytes: request.largeOutputBytes ?? largeOutputBytes(environment),
@@ -162,7 +166,10 @@ function kept({ request, log, disk, environment, listener }: Draft, { redactor, 
       options: compactionOptions(environment, request.compaction),
       events: [...log.removed, ...log.events],
       writeCheckpoint: checkpointWriter(log.directory, disk),
-      standing: (key) => standingOf(key, { readTodos, tasks: listener.session?.tasks }),
+      standing: (key) => {
+        const { tasks, events = [] } = listener.session ?? {};
+        return standingOf(key, { readTodos, readPlan, tasks, events });
+      },
     }),
   };
 }

@@ -72,7 +72,9 @@ export async function forkedFiles(directory: string, events: readonly SessionEve
     else if (top !== "checkpoints") continue;
     else if (second === "objects" || second === "packs") copies.push({ path, kind: "shared" });
     else if (number !== undefined && Number(number) <= lastCheckpoint) copies.push({ path, kind: "own" });
-    else if (second === "changes.jsonl")
+    else if (second === "index.md") {
+      copies.push({ path, kind: "own", content: await indexUpTo(join(directory, path), lastCheckpoint) });
+    } else if (second === "changes.jsonl")
       copies.push({ path, kind: "own", content: await changesOf(join(directory, path), events) });
   }
   return copies;
@@ -104,4 +106,10 @@ async function changesOf(path: string, events: readonly SessionEvent[]): Promise
     return true;
   });
   return lines.map((line) => `${line}\n`).join("");
+}
+
+/** The rows of checkpoints up to this one; what is no row stays. */
+async function indexUpTo(path: string, lastCheckpoint: number): Promise<string> {
+  const lines = (await readFile(path, "utf8").catch(() => "")).split("\n");
+  return lines.filter((line) => Number(/^\| (\d+) \|/.exec(line)?.[1] ?? 0) <= lastCheckpoint).join("\n");
 }

@@ -45,9 +45,10 @@ describe("fork", () => {
       const folder = folderOf(stage, fork.sessionId);
       expect(readFileSync(join(folder, "files", "plan.md"), "utf8")).toBe("# The plan");
       expect(dataOf(events, "session.compaction_complete").map(({ checkpointPath }) => checkpointPath)).toEqual([
-        join(folder, "checkpoints", "001.md"),
+        join(folder, "checkpoints", "001-making.md"),
       ]);
-      expect(existsSync(join(folder, "checkpoints", "001.md"))).toBe(true);
+      expect(existsSync(join(folder, "checkpoints", "001-making.md"))).toBe(true);
+      expect(readFileSync(join(folder, "checkpoints", "index.md"), "utf8")).toContain("| 1 | Making | [001-making.md]");
       expect(readFileSync(join(folder, "events.jsonl"), "utf8")).not.toContain(folderOf(stage, session.id));
 
       const second = await runtime.resumeSession(fork.sessionId, { cwd: stage.folder, model: "alpha/large" });

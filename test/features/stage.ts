@@ -35,6 +35,8 @@ export interface StageOptions extends Partial<Omit<SessionRequest, "cwd">> {
   /** Files by path, in the working folder, in the state root after `home:`. */
   readonly files?: Readonly<Record<string, string>>;
   readonly environment?: Readonly<Record<string, string>>;
+  /** How many tokens the models take; 200,000 unless told. */
+  readonly window?: number;
 }
 
 export async function onStage(
@@ -42,12 +44,12 @@ export async function onStage(
   options: StageOptions,
   work: (stage: Stage) => Promise<void>,
 ): Promise<void> {
-  const { files = {}, environment = {}, ...request } = options;
+  const { files = {}, environment = {}, window = 200_000, ...request } = options;
   await using root = await tempFolder();
   await using server = await modelServer({ steps, models: ["large", "small"] });
   const [folder, home] = [join(root.path, "work"), join(root.path, "home")];
   mkdirSync(folder);
-  place(home, "providers.json", JSON.stringify(providers(server.baseUrl)));
+  place(home, "providers.json", JSON.stringify(providers(server.baseUrl, window)));
   for (const [path, text] of Object.entries(files)) {
     if (path.startsWith("home:")) place(home, path.slice("home:".length), text);
     else place(folder, path, text);
@@ -117,9 +119,9 @@ function whose({ messages }: ModelRequest): string {
   return /@([\w-]+)/.exec(first)?.[1] ?? "main";
 }
 
-function providers(baseUrl: string): object {
+function providers(baseUrl: string, contextWindow: number): object {
   const price = { input: 1, output: 5 };
-  const model = (more: object = {}) => ({ contextWindow: 200_000, price, ...more });
+  const model = (more: object = {}) => ({ contextWindow, price, ...more });
   return {
     providers: {
       alpha: {

@@ -182,8 +182,8 @@ describe("what a compaction leaves", () => {
     const ends = dataOf(session.events, "session.compaction_complete");
     expect(ends.length).toBeGreaterThanOrEqual(2);
     expect(ends.map(({ checkpointNumber }) => checkpointNumber)).toEqual(ends.map((_, index) => index + 1));
-    expect(ends[0]?.checkpointPath).toBe(join(folder.path, "checkpoints", "001.md"));
-    expect(readFileSync(join(folder.path, "checkpoints", "001.md"), "utf8")).toMatch(
+    expect(ends[0]?.checkpointPath).toBe(join(folder.path, "checkpoints", "001-reading-big-files.md"));
+    expect(readFileSync(join(folder.path, "checkpoints", "001-reading-big-files.md"), "utf8")).toMatch(
       /^# Reading big files\n\n<overview>/,
     );
     const live = new Conversation();
@@ -218,7 +218,7 @@ describe("what a compaction leaves", () => {
     await session.sendAndWait({ prompt: "go" });
     expect(dataOf(session.events, "session.compaction_complete")).toMatchObject([{ success: true }]);
     expect(JSON.stringify(session.events)).not.toContain(secret);
-    expect(readFileSync(join(folder.path, "checkpoints", "001.md"), "utf8")).not.toContain(secret);
+    expect(readFileSync(join(folder.path, "checkpoints", "001-reading-big-files.md"), "utf8")).not.toContain(secret);
     expect(JSON.stringify(model.requests.at(-1))).not.toContain(secret);
   });
 

@@ -43,8 +43,7 @@ export const historyMethods: MethodTable = {
   "session.history.rewind": sessionMethod(
     () => ({ ...byEvent(), mode: z.enum(["conversation", "conversation-and-files"]) }),
     async ({ eventId, mode }, { session }) => {
-      const end = await session.rewinds.rewind(eventId, { files: mode === "conversation-and-files" });
-      return { ...end, skippedFiles: end.skippedFiles.map((path) => ({ path, reason: "user-modified" })) };
+      return session.rewinds.rewind(eventId, { files: mode === "conversation-and-files" });
     },
   ),
   "sessions.fork": method(

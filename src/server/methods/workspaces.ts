@@ -75,7 +75,11 @@ const checkpointFolder = (session: Session): string => join(session.settings.log
 async function checkpointsOf(session: Session): Promise<{ number: number; title: string; filename: string }[]> {
   const folder = checkpointFolder(session);
   const names = await readdir(folder).catch(() => []);
-  const numbered = names.filter((name) => /^\d+.*\.md$/.test(name)).sort();
+  // Those of summaries that were taken back are kept, and not listed.
+  const inView = new Set(
+    session.events.flatMap(({ type, data }) => (type === "session.compaction_complete" ? [data.checkpointNumber] : [])),
+  );
+  const numbered = names.filter((name) => /^\d+.*\.md$/.test(name) && inView.has(Number.parseInt(name, 10))).sort();
   return Promise.all(
     numbered.map(async (filename) => {
       const [head = ""] = (await readFile(join(folder, filename), "utf8")).split("\n", 1);
