@@ -49,7 +49,21 @@ const mayImport: Record<string, readonly string[]> = {
   ],
   server: ["runtime", "session", "context", "model", "protocol", "lib"],
   sdk: ["protocol", "lib"],
-  cli: ["server", "runtime", "session", "agents", "commands", "catalog", "context", "model", "protocol", "lib"],
+  acp: ["sdk", "protocol", "lib"],
+  cli: [
+    "acp",
+    "sdk",
+    "server",
+    "runtime",
+    "session",
+    "agents",
+    "commands",
+    "catalog",
+    "context",
+    "model",
+    "protocol",
+    "lib",
+  ],
   testing: ["model", "store", "protocol", "lib"],
 };
 

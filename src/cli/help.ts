@@ -30,6 +30,7 @@ Usage:
   troupe trust [folder]|list|remove  show what a folder would run, and trust it
   troupe models                      which models can be used, and why not the rest
   troupe --headless --stdio          serve client programs: see docs/guides/server.md
+  troupe --acp                       serve an editor: see docs/guides/editors.md
 ${flags.join("\n")}
 
 Examples:

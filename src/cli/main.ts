@@ -29,6 +29,7 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
   if (given.has("help")) return print(helpText(version));
   if (given.has("version")) return print(`${version}\n`);
   enterFolder(given);
+  if (given.has("acp")) return (await import("./acp.ts")).acpCommand(given, launcher);
   if (given.has("headless")) return (await import("./headless.ts")).headlessCommand(given, launcher);
 
   const [word] = given.words;

@@ -185,6 +185,11 @@ export const options: readonly Option[] = [
   { name: "branch", value: "name", group: "Memory", help: "for board: another than the one checked out" },
 
   { name: "headless", group: "Server", help: "serve client programs (the SDK), with --stdio or on a port" },
+  {
+    name: "acp",
+    group: "Server",
+    help: "serve an editor that speaks the Agent Client Protocol, over stdin and stdout",
+  },
   { name: "stdio", group: "Server", help: "with headless: over stdin and stdout" },
   {
     name: "port",

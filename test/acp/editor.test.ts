@@ -1,0 +1,150 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { resolve } from "node:path";
+import { Readable, Writable } from "node:stream";
+import {
+  client,
+  methods,
+  ndJsonStream,
+  type RequestPermissionRequest,
+  type SessionNotification,
+} from "@agentclientprotocol/sdk";
+import { describe, expect, it } from "vitest";
+import { calls, type HttpStep, modelServer, says, tempFolder } from "../../src/testing/index.ts";
+
+interface Editor {
+  readonly updates: SessionNotification["update"][];
+  readonly asked: RequestPermissionRequest[];
+  /** Which of the offered answers is given. */
+  answer: string;
+}
+
+/** The published client of the protocol, and the built program as its agent. */
+async function withEditor(
+  steps: readonly HttpStep[],
+  work: (
+    editor: Editor,
+    request: (method: string, params: object) => Promise<never>,
+    place: { cwd: string; state: string; notify: (method: string, params: object) => Promise<void> },
+  ) => Promise<void>,
+): Promise<void> {
+  const folder = await tempFolder({ "work/a.txt": "one\ntwo\n" });
+  await using model = await modelServer({ steps });
+  const env = {
+    PATH: process.env.PATH,
+    HOME: folder.at("home"),
+    TROUPE_HOME: folder.at("state"),
+    TROUPE_NO_DISCOVERY: "1",
+    TROUPE_BASE_URL: model.baseUrl,
+    TROUPE_MODEL: "faux-model",
+  };
+  const child: ChildProcessByStdio<Writable, Readable, null> = spawn(
+    process.execPath,
+    [resolve("bin/troupe.js"), "--acp"],
+    { cwd: folder.at("work"), env, stdio: ["pipe", "pipe", "inherit"] },
+  );
+  const ended = new Promise<number | null>((done) => child.once("close", done));
+  const editor: Editor = { updates: [], asked: [], answer: "once" };
+  const app = client({ name: "test-editor" })
+    .onNotification(methods.client.session.update, (context) => void editor.updates.push(context.params.update))
+    .onRequest(methods.client.session.requestPermission, (context) => {
+      editor.asked.push(context.params);
+      return { outcome: { outcome: "selected", optionId: editor.answer } };
+    });
+  const stream = ndJsonStream(
+    Writable.toWeb(child.stdin) as WritableStream<Uint8Array>,
+    Readable.toWeb(child.stdout) as unknown as ReadableStream<Uint8Array>,
+  );
+  await app.connectWith(stream, async (context) => {
+    const request = (method: string, params: object) =>
+      context.request(method as never, params as never) as Promise<never>;
+    const notify = (method: string, params: object) =>
+      context.notify(method as never, params as never) as Promise<void>;
+    await work(editor, request, { cwd: folder.at("work"), state: folder.at("state"), notify });
+  });
+  child.stdin.end();
+  expect(await ended).toBe(0);
+  await folder.remove();
+}
+
+const said = (editor: Editor): string =>
+  editor.updates
+    .flatMap((update) =>
+      update.sessionUpdate === "agent_message_chunk" && update.content.type === "text" ? [update.content.text] : [],
+    )
+    .join("");
+
+describe("an editor over the Agent Client Protocol", () => {
+  it("opens a session, prompts it, sees words and calls, and decides", async () => {
+    const steps = [
+      calls(["create", { path: "b.txt", file_text: "new\n" }]),
+      says("Written."),
+      calls(["create", { path: "c.txt", file_text: "new\n" }]),
+      says("Not written."),
+    ];
+    await withEditor(steps, async (editor, request, { cwd }) => {
+      const hello: { protocolVersion: number } = await request("initialize", {
+        protocolVersion: 1,
+        clientCapabilities: {},
+      });
+      expect(hello.protocolVersion).toBe(1);
+      const { sessionId }: { sessionId: string } = await request("session/new", { cwd, mcpServers: [] });
+      const prompt = (text: string) => request("session/prompt", { sessionId, prompt: [{ type: "text", text }] });
+      expect(await prompt("Write b.txt")).toEqual({ stopReason: "end_turn" });
+      expect(said(editor)).toBe("Written.");
+      expect(editor.asked).toMatchObject([{ toolCall: { kind: "edit", title: expect.stringContaining("b.txt") } }]);
+      const states = editor.updates.flatMap((update) =>
+        update.sessionUpdate === "tool_call" || update.sessionUpdate === "tool_call_update" ? [update.status] : [],
+      );
+      expect(states).toEqual(["in_progress", "completed"]);
+      editor.answer = "reject";
+      await prompt("Write c.txt");
+      const { existsSync } = await import("node:fs");
+      expect([existsSync(`${cwd}/b.txt`), existsSync(`${cwd}/c.txt`)]).toEqual([true, false]);
+    });
+  });
+
+  it("MEM-23 is asked about what would be remembered, with the kind of the request", async () => {
+    const fact = {
+      subject: "testing",
+      fact: "Tests run with npm test.",
+      citations: "package.json",
+      reason: "It says so.",
+    };
+    await withEditor([calls(["store_memory", fact]), says("Kept.")], async (editor, request, { cwd }) => {
+      await request("initialize", { protocolVersion: 1, clientCapabilities: {} });
+      const { sessionId }: { sessionId: string } = await request("session/new", { cwd, mcpServers: [] });
+      await request("session/prompt", { sessionId, prompt: [{ type: "text", text: "Remember how tests run." }] });
+      expect(editor.asked).toMatchObject([
+        {
+          toolCall: { title: "Remember: Tests run with npm test.", rawInput: { kind: "memory", fact: fact.fact } },
+          _meta: { "troupe/permission": "memory" },
+        },
+      ]);
+      expect(said(editor)).toBe("Kept.");
+    });
+  });
+
+  it("loads a session again with what was said, and switches its mode", async () => {
+    await withEditor([says("Noted: 42.")], async (editor, request, { cwd }) => {
+      await request("initialize", { protocolVersion: 1, clientCapabilities: {} });
+      const { sessionId }: { sessionId: string } = await request("session/new", { cwd, mcpServers: [] });
+      await request("session/prompt", { sessionId, prompt: [{ type: "text", text: "Remember 42." }] });
+      editor.updates.length = 0;
+      const { modes }: { modes: { currentModeId: string } } = await request("session/load", {
+        sessionId,
+        cwd,
+        mcpServers: [],
+      });
+      expect(modes.currentModeId).toBe("interactive");
+      expect(editor.updates.map(({ sessionUpdate }) => sessionUpdate)).toEqual([
+        "user_message_chunk",
+        "agent_message_chunk",
+      ]);
+      await request("session/set_mode", { sessionId, modeId: "plan" });
+      expect(editor.updates.at(-1)).toEqual({ sessionUpdate: "current_mode_update", currentModeId: "plan" });
+      await expect(
+        request("session/prompt", { sessionId: "nobody", prompt: [{ type: "text", text: "x" }] }),
+      ).rejects.toThrow(/no session nobody/);
+    });
+  });
+});
