@@ -97,7 +97,7 @@ function commandLine(peer, prompt) {
   return peer === "floor" ? [floorAgent, prompt] : [launcher, "-p", prompt, "--allow-all", "--silent"];
 }
 
-function environmentOf({ peer, stage, wire, port }) {
+export function environmentOf({ peer, stage, wire, port }) {
   const base = `http://127.0.0.1:${port}/v1`;
   if (peer === "floor") return { FLOOR_BASE_URL: base, FLOOR_WIRE: wire };
   return {

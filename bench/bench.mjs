@@ -3,10 +3,12 @@ import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { agentScenarios, runAgent } from "./agent-scenarios.mjs";
+import { contractScenarios } from "./contract-scenarios.mjs";
 import { help, readOptions } from "./options.mjs";
 import { pastScenarios } from "./past-scenarios.mjs";
 import { figureTable, judge, machineLine, missed } from "./report.mjs";
 import { endChildren, startMock } from "./run-child.mjs";
+import { startServer } from "./serve.mjs";
 import { describeMachine, makeStage } from "./stage.mjs";
 import { storeScenarios } from "./store-scenarios.mjs";
 
@@ -62,6 +64,11 @@ async function measure(options, stage) {
     await attempt(scenario, async () => scenario.figures(await samplesOf({ scenario, stage, mock, options })));
     if (options.profile) await attempt(scenario, () => profile({ scenario, stage, mock, options }));
   }
+  for (const scenario of contractScenarios.filter(wanted)) {
+    const serve = (more) => startServer({ stage, mock, ...more });
+    await attempt(scenario, () => scenario.figures({ serve, stage, full: options.full }));
+    if (options.profile) await attempt(scenario, () => profileServer({ scenario, serve, stage, options }));
+  }
   mock.stop();
   for (const scenario of [...storeScenarios, ...pastScenarios].filter(wanted)) {
     await attempt(scenario, () => scenario.figures({ stage, full: options.full }));
@@ -84,17 +91,22 @@ async function samplesOf({ scenario, stage, mock, options }) {
 }
 
 async function profile({ scenario, stage, mock, options }) {
+  const nodeArguments = profiling(scenario, options);
+  await runAgent({ scenario, peer: "troupe", stage, mock, wire: options.wire, nodeArguments });
+  return [];
+}
+
+async function profileServer({ scenario, serve, stage, options }) {
+  const nodeArguments = profiling(scenario, options);
+  await scenario.figures({ serve: (more) => serve({ ...more, nodeArguments }), stage, full: false });
+  return [];
+}
+
+function profiling(scenario, options) {
   mkdirSync(results, { recursive: true });
   const name = `${scenario.name}-${options.wire}.cpuprofile`;
-  const nodeArguments = [
-    "--cpu-prof",
-    "--cpu-prof-interval=200",
-    `--cpu-prof-dir=${results}`,
-    `--cpu-prof-name=${name}`,
-  ];
-  await runAgent({ scenario, peer: "troupe", stage, mock, wire: options.wire, nodeArguments });
   say(options, `${scenario.name}: profile in ${join("bench", "results", name)}`);
-  return [];
+  return ["--cpu-prof", "--cpu-prof-interval=200", `--cpu-prof-dir=${results}`, `--cpu-prof-name=${name}`];
 }
 
 function print({ options, machine, figures, failures }) {

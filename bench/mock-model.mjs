@@ -3,6 +3,8 @@
 //
 //   [[bench:turns:N]]       N calls of `view`, one after the other, then "done"
 //   [[bench:text:BYTES]]    one text of that many bytes, in deltas of 32
+//   [[bench:drip:N]]        N short deltas, one each millisecond, each with the moment it was sent (`@<ns>;`);
+//                           text and thoughts in turns, for pieces of one kind that arrive together become one event
 //   [[bench:company:N]]     N calls of `task` at once, then "done"; each agent reads a file, see company.mjs
 //
 // Runs as a child process with an IPC channel: `{ port }` when it listens; `"take"` is answered with the requests
@@ -13,6 +15,7 @@ import { decideCompany } from "./company.mjs";
 import { wires } from "./wires.mjs";
 
 const DELTA_BYTES = 32;
+const DRIP_MS = 1;
 const WRITE_BYTES = 16 * 1024;
 const folder = process.argv[2];
 const longAnswers = new Map();
@@ -58,7 +61,8 @@ async function answer({ request, response, arrivedAt, raw }) {
     lastEnd = now();
     note({ arrivedAt, endedAt: lastEnd, gapMs, turn: results.length, bytes: raw.length });
   });
-  if (step.bytes === undefined) response.end([...wires[name].stream(reply)].join(""));
+  if (step.drips !== undefined) await drip(response, wires[name].stream({ ...reply, deltas: moments(step.drips) }));
+  else if (step.bytes === undefined) response.end([...wires[name].stream(reply)].join(""));
   else await sendLong(response, longAnswer(name, step.bytes));
 }
 
@@ -69,6 +73,7 @@ function decide(prompt, results) {
   if (company) return company;
   const [kind, amount] = marker.split(":");
   if (kind === "text") return { bytes: Number(amount) };
+  if (kind === "drip") return { drips: Number(amount) };
   const turn = results.length;
   // A tool that failed would make a fast turn of no worth.
   if (turn > 0 && !results[turn - 1].includes(fileMark(turn - 1))) {
@@ -112,6 +117,27 @@ async function sendLong(response, blocks) {
   for (const block of blocks) {
     if (response.destroyed) return;
     if (!response.write(block)) await drained(response);
+  }
+  response.end();
+}
+
+/** Each is made when it is taken, so it says when it went out. */
+function* moments(count) {
+  for (let sent = 0; sent < count; sent++) {
+    const text = `@${process.hrtime.bigint()}; and the band plays on, word by word,\n`;
+    yield sent % 2 === 0 ? { thought: text } : text;
+  }
+}
+
+/** A timer that was late is made up for. */
+async function drip(response, events) {
+  const from = now();
+  for (let sent = 0; !response.destroyed; sent++) {
+    const earlyMs = from + sent * DRIP_MS - now();
+    if (earlyMs > 0) await new Promise((resolve) => setTimeout(resolve, earlyMs));
+    const { value, done } = events.next();
+    if (done) break;
+    response.write(value);
   }
   response.end();
 }

@@ -1,6 +1,9 @@
 import { parseArgs } from "node:util";
 
-export const scenarioNames = ["version", "start", "turns", "stream", "company", "resume", "append", "past", "long"];
+export const scenarioNames = [
+  ...["version", "start", "turns", "stream", "company", "resume", "append", "past", "long"],
+  ...["events", "clients", "sessions"],
+];
 const wireNames = ["completions", "responses", "anthropic"];
 
 export const help = `Usage: npm run bench -- [options]
@@ -11,7 +14,7 @@ on the loopback, and compares the figures with their targets. Exit code 1 when a
   --reps <n>      repetitions of each scenario (default 7)
   --only <names>  only these scenarios: ${scenarioNames.join(", ")} (comma separated)
   --wire <name>   ${wireNames.join(", ")} (default completions)
-  --full          the long forms of resume, append, past and long
+  --full          the long forms of resume, append, past, long and the contract (events, clients, sessions)
   --json          figures as JSON on stdout
   --profile       also write a CPU profile of troupe per scenario into bench/results/
   --help          this text

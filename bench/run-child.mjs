@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 
 const probe = fileURLToPath(new URL("./usage-probe.cjs", import.meta.url));
 const TIMEOUT_MS = 120_000;
+const STOP_MS = 10_000;
 const running = new Set();
 
 /** Ends what is still running, for when the bench itself is ended. */
@@ -45,6 +46,32 @@ export async function runChild({ argv, environment, cwd, scratch, measure = fals
     output: () => readFileSync(files.out, "utf8"),
     complaint: lastWords(readFileSync(files.err, "utf8")),
     ...(measure && code === 0 && JSON.parse(readFileSync(files.usage, "utf8"))),
+  };
+}
+
+/** Starts `node <argv>` with pipes, to be spoken to. `stop` ends it, by force when it does not end by itself. */
+export function startChild({ argv, environment, cwd, scratch }) {
+  const child = spawn(process.execPath, argv, {
+    cwd,
+    env: { ...cleanEnvironment(scratch), ...environment },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  let said = "";
+  child.stderr.setEncoding("utf8").on("data", (chunk) => {
+    said = (said + chunk).slice(-4000);
+  });
+  child.stdin.on("error", () => {}); // told by `ended`
+  const ended = ending(child);
+  ended.catch(() => {}); // whoever waits for it hears
+  return {
+    child,
+    ended,
+    complaint: () => lastWords(said),
+    async stop(signal) {
+      if (signal) child.kill(signal);
+      const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
+      await ended.finally(() => clearTimeout(timer));
+    },
   };
 }
 

@@ -1,5 +1,6 @@
 // The three wires the mock model speaks: how a request is read, and how an answer is streamed.
-// An answer is `{ id, model, calls: [{ name, arguments }] }` or `{ id, model, deltas }` (pieces of text).
+// An answer is `{ id, model, calls: [{ name, arguments }] }` or `{ id, model, deltas }` (pieces of text; chat
+// completions alone also play `{ thought }`).
 
 /** What the mock must know of a request: the prompt, and the texts of the tool results so far. */
 export const wires = {
@@ -18,7 +19,9 @@ export const wires = {
       for (const [index, call] of (calls ?? []).entries()) {
         yield chunk({ tool_calls: [{ index, id: `call_${id}_${index}`, type: "function", function: call }] });
       }
-      for (const content of deltas ?? []) yield chunk({ content });
+      for (const delta of deltas ?? []) {
+        yield chunk(typeof delta === "string" ? { content: delta } : { reasoning_content: delta.thought });
+      }
       yield chunk({}, calls ? "tool_calls" : "stop");
       yield data({ ...head, choices: [], usage: { prompt_tokens: 1000, completion_tokens: 20, total_tokens: 1020 } });
       yield "data: [DONE]\n\n";
