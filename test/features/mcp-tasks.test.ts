@@ -33,9 +33,15 @@ describe("MCP tools that must run as tasks, in a whole session", () => {
       await session.sendAndWait({ prompt: "go" });
       const about = { taskId: "t", updatedAt: expect.any(Number) };
       expect(seen).toContainEqual({ ...about, status: "working", message: "3 of 7 metres" });
-      expect(seen).toContainEqual({ ...about, status: "working", message: "metres", progress: 4, total: 7 });
-      expect(seen).toContainEqual(expect.objectContaining({ warning: "1 of its answers got lost", total: 7 }));
-      expect(resultsOf(session.events, "read_agent")[0]).toMatch(/server: working \d\/7/);
+      expect(seen).toContainEqual({
+        ...about,
+        status: "working",
+        message: expect.stringContaining("metres"),
+        progress: expect.any(Number),
+        total: 7,
+      });
+      expect(seen).toContainEqual(expect.objectContaining({ warning: "1 of its answers got lost" }));
+      expect(resultsOf(session.events, "read_agent")[0]).toMatch(/server: working \d+\/7/);
     });
   });
 

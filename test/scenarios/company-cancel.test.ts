@@ -73,7 +73,7 @@ beforeAll(async () => {
 afterAll(() => folder[Symbol.asyncDispose]());
 
 describe("what must die dies within 2 s, processes included, and everything else lives", () => {
-  it.concurrent.each(cells)("$verb: $state, $depth deep", { timeout: 20_000 }, async ({ verb, state, depth }) => {
+  it.concurrent.each(cells)("$verb: $state, $depth deep", { timeout: 120_000 }, async ({ verb, state, depth }) => {
     const mark = `6${cells.findIndex((cell) => cell.verb === verb && cell.state === state && cell.depth === depth)}`;
     const { cell, close, isPending } = await enter({ state, depth, mark });
     const { registry, trees, asked } = cell;
@@ -105,7 +105,8 @@ describe("what must die dies within 2 s, processes included, and everything else
 
 /** Until nothing of it is left. */
 async function untilNone(remaining: () => readonly string[]): Promise<void> {
-  const end = performance.now() + 8_000;
+  // What is measured has a bound of its own; a busy machine may take its time until there is something to measure.
+  const end = performance.now() + 60_000;
   for (let left = remaining(); left.length > 0; left = remaining()) {
     if (performance.now() > end) throw new Error(`in vain: ${left.join(", ")}`);
     await new Promise((resolve) => setTimeout(resolve, 15));
@@ -227,8 +228,18 @@ function sleeping(mark: string, tree: Tree): Moves {
 
 /** Whether the machine has a process that sleeps for this tree. */
 function isRunning(mark: string, tree: Tree): boolean {
-  const wanted = `sleep\0${sleepOf(mark, tree)}\0`;
-  return readdirSync("/proc").some((name) => /^\d+$/.test(name) && commandLine(name) === wanted);
+  return sleepers().has(`sleep\0${sleepOf(mark, tree)}\0`);
+}
+
+const LOOK_MS = 40;
+let looked: { readonly at: number; readonly lines: ReadonlySet<string> } = { at: 0, lines: new Set() };
+
+/** To look at every process costs more than what is tested: all cells look together, and not always. */
+function sleepers(): ReadonlySet<string> {
+  if (performance.now() - looked.at < LOOK_MS) return looked.lines;
+  const lines = readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) ? [commandLine(name)] : []));
+  looked = { at: performance.now(), lines: new Set(lines.filter((line) => line.startsWith("sleep\0"))) };
+  return looked.lines;
 }
 
 function commandLine(processId: string): string {

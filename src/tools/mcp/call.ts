@@ -109,13 +109,14 @@ async function asTask({ client, config, tasks }: CallPlace, under: Under, totalM
 
 const statusTold = ({ call, clock }: Under) => {
   let shownAt = Number.NEGATIVE_INFINITY;
-  let last: McpTaskStatus["status"] | undefined;
+  let last = "";
   return (status: McpTaskStatus): void => {
     clock.touch();
     // A change is told at once; how far it is only now and then.
-    if (status.status === last && performance.now() - shownAt < PROGRESS_EVERY_MS) return;
+    const state = `${status.status} ${status.warning ?? ""}`;
+    if (state === last && performance.now() - shownAt < PROGRESS_EVERY_MS) return;
     shownAt = performance.now();
-    last = status.status;
+    last = state;
     call.onTask?.(status);
     if (status.statusMessage !== undefined) call.onProgress?.(status.statusMessage);
   };
