@@ -118,8 +118,10 @@ async function resume(cwd, sessionId) {
 
 /** A model whose window fills as often as is wanted, tools and system prompt included. */
 async function settle({ baseUrl }, { turns, compactions }) {
-  const fixed = 7_000;
-  const contextWindow = Math.round(((turns / compactions) * (RESULT_CHARACTERS / 4 + 40)) / 0.62 + fixed / 0.8);
+  const fixed = 4_750;
+  const ofTurn = RESULT_CHARACTERS / 4 + 20;
+  // Compacted at 80 %, when about a third of the turns stays: the first time takes longest, so it comes early enough.
+  const contextWindow = Math.round((1.2 * (turns / compactions) * ofTurn + fixed) / 0.8);
   const bench = { type: "openai", baseUrl, auth: "none", models: { long: { contextWindow } } };
   mkdirSync(home, { recursive: true });
   writeFileSync(join(home, "providers.json"), JSON.stringify({ providers: { bench } }));
