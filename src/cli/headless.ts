@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { fstatSync } from "node:fs";
 import { join } from "node:path";
 import { nodeDisk, replaceFile } from "../lib/node/disk.ts";
 import { createRuntime } from "../runtime/runtime.ts";
@@ -44,7 +45,8 @@ export async function headlessCommand(given: Arguments, launcher: Launcher): Pro
       const listening = await serveTcp(server, { port: port ?? 0, token: secret });
       if (secret !== undefined && token === undefined) await tellToken(runtime.home, listening.port, secret);
       await write(`troupe server listening on port ${listening.port}\n`);
-      await Promise.race([listening.ended, interrupted]);
+      const owned = token !== undefined && isPipe(1);
+      await Promise.race([listening.ended, interrupted, ...(owned ? [whenLeftAlone(server)] : [])]);
       listening.close();
     }
   } finally {
@@ -57,6 +59,30 @@ function portOf(given: Arguments): number | undefined {
   const port = given.amount("port", "whole");
   if (port !== undefined && port > 65_535) throw usage(`--port needs a number up to 65535, not "${port}".`);
   return port;
+}
+
+/**
+ * A program that starts a server with a token and reads its stdout owns it. When it is gone, without having been able to stop
+ * the server, and no other client is there either, the server ends.
+ */
+async function whenLeftAlone(server: Server): Promise<void> {
+  const { ppid } = process;
+  await new Promise<void>((resolve) => {
+    let looks = 0;
+    const timer = setInterval(() => {
+      looks = process.ppid !== ppid && !server.hasClients ? looks + 1 : 0;
+      if (looks < 2) return;
+      clearInterval(timer);
+      resolve();
+    }, ORPHAN_LOOK_MS);
+  });
+}
+
+const ORPHAN_LOOK_MS = 1_500;
+
+function isPipe(descriptor: number): boolean {
+  const file = fstatSync(descriptor);
+  return file.isFIFO() || file.isSocket();
 }
 
 /** Whatever prints by itself prints for people. */

@@ -23,6 +23,7 @@ import type { SessionLog, Store } from "../store/store.ts";
 import { builtinTools } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Forked, ForkRequest } from "./fork-session.ts";
+import { type HandOver, handOver, openInTurn } from "./hand-over.ts";
 import { stateRoot } from "./home.ts";
 import { type GithubDesk, type GithubWish, githubDesk } from "./identity.ts";
 import type { MemoryRequest } from "./memory-gate.ts";
@@ -112,6 +113,8 @@ export interface SessionRequest {
   readonly program?: SessionProgram;
   /** For a session that is taken up again: what its log is told of that. */
   readonly resumed?: SessionOptions["resumed"];
+  /** How long a process that holds the session and does nothing with it may take to let go of it. */
+  readonly patienceMs?: number;
   /** The session whose learnings this one puts on the context board; only then may `rem-agent` lead. */
   readonly detachedFrom?: string;
 }
@@ -143,6 +146,8 @@ export interface Runtime {
   readonly github: GithubDesk;
   createSession(request: SessionRequest & { readonly sessionId?: string }): Promise<Session>;
   resumeSession(sessionId: string, request: SessionRequest): Promise<Session>;
+  /** For a process that holds sessions it does nothing with. */
+  readonly handOver: HandOver;
   /** A new session with the conversation of another, up to a place; the other may be at work. */
   forkSession(request: ForkRequest): Promise<Forked>;
   /** From now on this text is taken out of everything that sessions write or show. */
@@ -195,13 +200,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       return withLog(log, () => open(log, request, { resume: false }));
     },
     async resumeSession(sessionId, request) {
-      const log = await store.open(sessionId);
+      const log = await openInTurn(sessionId, request.patienceMs ?? 0, { store, disk, stamp });
       return withLog(log, () => open(log, request, { resume: true }));
     },
     async forkSession(request) {
       const { forkSession } = await import("./fork-session.ts");
       return forkSession(request, { home, store, stamp });
     },
+    handOver: handOver(disk),
     addSecret: (value) => shared.addSecret(value, "client"),
     past,
     async close() {

@@ -105,6 +105,11 @@ export class Connection {
     this.#write(frame);
   }
 
+  /** Something to know that is out of date soon: who is behind does without it, unless it `mustArrive`. */
+  hint(frame: Uint8Array, { mustArrive }: { readonly mustArrive: boolean }): void {
+    if (mustArrive || this.#output.writableLength <= this.#limits.slowBytes) this.#write(frame);
+  }
+
   /** `why` is said to people; without it the client left by itself. */
   close(why?: string): void {
     if (this.#isClosed) return;

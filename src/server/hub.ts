@@ -4,6 +4,7 @@
  */
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
+import { encodeFrame } from "../protocol/rpc/frame.ts";
 import type { Runtime, SessionRequest } from "../runtime/runtime.ts";
 import type { CloseReason, Session } from "../session/session.ts";
 import { Clients } from "./clients.ts";
@@ -34,7 +35,9 @@ type LifecycleType = "session.created" | "session.updated" | "session.deleted";
 
 /** A session without clients is kept in memory this long, for them to come back to. */
 const DETACHED_MS = 30 * 60_000;
-const LOOK_MS = 1_000;
+const LOOK_MS = 500;
+/** How long another process may take to let go of a session it does nothing with. */
+const PATIENCE_MS = 5_000;
 
 export class Hub {
   readonly tunnel = new ModelTunnel();
@@ -91,7 +94,7 @@ export class Hub {
     if (!(await this.#isKept(sessionId))) throw notFound(sessionId);
     const resumed = params.disableResume ? "silent" : { sessionWasActive: false, continuePendingWork };
     const live = await this.#open(sessionId, { connection, params }, (request) =>
-      this.#options.runtime.resumeSession(sessionId, { ...request, resumed }),
+      this.#options.runtime.resumeSession(sessionId, { ...request, resumed, patienceMs: PATIENCE_MS }),
     );
     return described(live);
   }
@@ -103,6 +106,7 @@ export class Hub {
     const sessionWasActive = clients.connections.length > 0;
     live.touch();
     await live.reopening;
+    if (live.isParked) await this.takeBack(live);
     clients.join(connection, clientProfile(params));
     if (!sessionWasActive && !continuePendingWork && live.session.requests.pending().length > 0) {
       live.session.abort();
@@ -133,19 +137,30 @@ export class Hub {
       live.session.warn("options", message);
       return false;
     }
-    const request = { ...this.#request(options, live.clients), resumed };
-    live.reopening = live.reopen(() => this.#options.runtime.resumeSession(live.id, request));
-    try {
-      await live.reopening;
-      live.options = options;
-      return true;
-    } catch (error) {
+    await this.#reopen(live, options, resumed).catch((error: unknown) => {
       // It is closed and could not be made anew; what it kept is there to be resumed.
       this.#live.delete(live.id);
       throw error;
-    } finally {
+    });
+    live.options = options;
+    return true;
+  }
+
+  /** From the process that has it now, if it lets go. */
+  async takeBack(live: LiveSession): Promise<void> {
+    await (live.reopening ?? this.#reopen(live, live.options, "silent"));
+  }
+
+  async #reopen(
+    live: LiveSession,
+    options: OptionsOfSession,
+    resumed: NonNullable<SessionRequest["resumed"]>,
+  ): Promise<void> {
+    const request = { ...this.#request(options, live.clients), resumed, patienceMs: PATIENCE_MS };
+    live.reopening = live.reopen(() => this.#options.runtime.resumeSession(live.id, request));
+    await live.reopening.finally(() => {
       live.reopening = undefined;
-    }
+    });
   }
 
   /** This client has done with the session; the last one closes it. */
@@ -246,10 +261,10 @@ export class Hub {
 
   #tellAll(type: LifecycleType, live: LiveSession | { readonly id: string }): void {
     const metadata = "session" in live ? lifecycleMetadata(live.session.events, live.session.title) : undefined;
-    for (const connection of this.#connections) {
-      if (!connection.isAdmitted) continue;
-      connection.notify("session.lifecycle", { type, sessionId: live.id, ...(metadata && { metadata }) });
-    }
+    const params = { type, sessionId: live.id, ...(metadata && { metadata }) };
+    const frame = encodeFrame({ jsonrpc: "2.0", method: "session.lifecycle", params });
+    for (const connection of this.#connections)
+      if (connection.isAdmitted) connection.hint(frame, { mustArrive: type !== "session.updated" });
   }
 
   /** Looks after sessions that nobody uses, while there are any. */
@@ -259,12 +274,27 @@ export class Hub {
     this.#look.unref();
   }
 
+  #isAskedFor(live: LiveSession): boolean {
+    if (live.isParked || live.reopening) return false;
+    return this.#options.runtime.handOver.isAskedFor(live.session.settings.log);
+  }
+
+  /** What is at work here stays here. */
+  async #letGo(live: LiveSession): Promise<void> {
+    const { handOver } = this.#options.runtime;
+    const { log } = live.session.settings;
+    if (live.isBusy) return handOver.refuse(log);
+    await live.park();
+    await handOver.answered(log);
+  }
+
   #closeUnused(): void {
     const now = performance.now();
     for (const live of [...this.#live.values()]) {
       const isAttached = live.clients.connections.length > 0;
       const limit = this.#options.idleMs ?? (isAttached ? Number.POSITIVE_INFINITY : DETACHED_MS);
       if (now - live.touchedAt > limit && !live.isBusy) void this.#close(live);
+      else if (this.#isAskedFor(live)) void this.#letGo(live);
     }
     if (this.#live.size > 0) return;
     clearInterval(this.#look);

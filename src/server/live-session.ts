@@ -50,6 +50,9 @@ export class LiveSession {
   #touchedAt = performance.now();
   #stopListening: (() => void) | undefined;
   #isReopening = false;
+  #isParked = false;
+  /** How many kept events clients have heard, or could have. */
+  #known = 0;
 
   constructor(session: Session, clients: Clients, options: LiveSessionOptions) {
     this.#session = session;
@@ -71,15 +74,31 @@ export class LiveSession {
     return this.#commands;
   }
 
-  /** The same session, closed and made anew. Its clients stay, and hear how it goes on. */
-  async reopen(make: () => Promise<Session>): Promise<void> {
+  /** True while another process has it; the next request takes it back. */
+  get isParked(): boolean {
+    return this.#isParked;
+  }
+
+  /** Lets another process have it. Its clients stay. */
+  async park(): Promise<void> {
+    this.#isParked = true;
+    await this.#closeQuietly();
+  }
+
+  async #closeQuietly(): Promise<void> {
     this.#commands.close();
     this.#isReopening = true;
     await this.session.close().finally(() => {
       this.#isReopening = false;
     });
     this.#stopListening?.();
+  }
+
+  /** The same session, closed and made anew. Its clients stay, and hear how it goes on. */
+  async reopen(make: () => Promise<Session>): Promise<void> {
+    await this.#closeQuietly();
     this.#session = await make();
+    this.#isParked = false;
     this.#commands = this.#newCommands(this.session, this.clients);
     this.clients.serve(this.session);
     await this.listen();
@@ -106,14 +125,17 @@ export class LiveSession {
 
   /** From its first event in this process on, whoever is attached is told everything. Resolves after that first one. */
   async listen(): Promise<void> {
-    let past = this.session.inherited;
+    const isFirst = this.window.last === 0;
+    const known = isFirst ? this.session.inherited : this.#known;
+    let place = 0;
     const begun = deferred<void>();
-    const known = this.window.last > 0;
     this.#stopListening = this.session.follow((event) => {
-      const isPast = past-- > 0;
-      if (!isPast || !known) this.window.add(event);
+      if (!event.ephemeral) place++;
+      const isKnown = !event.ephemeral && place <= known;
+      if (isFirst || !isKnown) this.window.add(event);
+      this.#known = Math.max(this.#known, place);
       // Whoever is told that a session has ended would leave one that goes on.
-      if (isPast || (this.#isReopening && event.type === "session.shutdown")) return;
+      if (isKnown || (this.#isReopening && event.type === "session.shutdown")) return;
       begun.resolve();
       this.touch();
       this.broadcast(event);

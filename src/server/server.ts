@@ -49,6 +49,10 @@ export class Server implements ServerParts {
     return this.#shutDown !== undefined;
   }
 
+  get hasClients(): boolean {
+    return this.#hub.connections.size > 0;
+  }
+
   /** Undefined when there are too many. */
   accept(streams: { input: Readable; output: Writable; token?: string }): Connection | undefined {
     if (this.#hub.connections.size >= MAX_CONNECTIONS) return undefined;

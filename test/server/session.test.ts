@@ -1,3 +1,6 @@
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import { approveAll, CopilotClient, RuntimeConnection, type SessionEvent } from "@github/copilot-sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { calls, says } from "../../src/testing/index.ts";
@@ -73,6 +76,31 @@ describe("a session over the contract", () => {
     await expect(other.resumeSession("no-such-session", {})).rejects.toThrow("Session not found: no-such-session");
   });
 
+  it("goes from one process to another and back while both have it open, and neither misses anything", async () => {
+    const heard: SessionEvent[] = [];
+    const session = await stage.client.createSession({ onEvent: (event) => heard.push(event) });
+    stage.play(says("one"));
+    await session.sendAndWait("first");
+    const other = await stage.newClient().resumeSession(session.sessionId, {});
+    stage.play(says("two"));
+    await other.sendAndWait("second");
+    stage.play(says("three"));
+    expect((await session.sendAndWait("third"))?.data.content).toBe("three");
+    const prompts = (await session.getEvents()).flatMap((event) =>
+      event.type === "user.message" ? [event.data.content] : [],
+    );
+    expect(prompts).toEqual(["first", "second", "third"]);
+    expect(heard.flatMap((event) => (event.type === "user.message" ? [event.data.content] : []))).toEqual(prompts);
+    expect(new Set(heard.map(({ id }) => id)).size).toBe(heard.length);
+    const busy = calls(["bash", { command: "sleep 30" }]);
+    stage.play(busy);
+    const asked = new Promise((resolve) => session.on("permission.requested", resolve));
+    await session.send("work");
+    await asked;
+    await expect(stage.newClient().resumeSession(session.sessionId, {})).rejects.toThrow(/is in use by process/);
+    await session.abort();
+  });
+
   it("lists, describes and deletes what was kept, and tells every client", async () => {
     const told: string[] = [];
     const stop = stage.client.onLifecycle(({ type, sessionId }) => told.push(`${type} ${sessionId}`));
@@ -124,6 +152,27 @@ describe("a server", () => {
     await expect(client.setForegroundSessionId("x")).rejects.toThrow("Not running in TUI+server mode");
     expect(await client.stop()).toEqual([]);
   });
+
+  it.runIf(process.env.TROUPE_SLOW)(
+    "ends when the program that started it is gone, and no client is left",
+    async () => {
+      const program = `
+      import { CopilotClient, RuntimeConnection } from "@github/copilot-sdk";
+      const client = new CopilotClient({ connection: RuntimeConnection.forTcp({ path: ${JSON.stringify(resolve("bin/troupe.js"))} }) });
+      await client.start();
+      console.log(client.cliProcess.pid);
+      setInterval(() => undefined, 1000);`;
+      const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
+        env: { ...stage.environment(), TROUPE_HOME: stage.folder.at("home") },
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      const pid = Number(await new Promise<Buffer>((heard) => child.stdout.once("data", heard)));
+      expect(() => process.kill(pid, 0)).not.toThrow();
+      child.kill("SIGKILL");
+      const isThere = (): boolean => existsSync(`/proc/${pid}`);
+      await expect.poll(isThere, { timeout: 15_000, interval: 200 }).toBe(false);
+    },
+  );
 
   it("says which flag it does not know", async () => {
     const client = stage.newClient({ args: ["--nonexistent-flag-for-testing"] });

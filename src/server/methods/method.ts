@@ -36,7 +36,7 @@ export function method<S extends z.ZodType>(params: () => S, run: (params: z.inf
 }
 
 /** A method of one session: `sessionId` is among its params, and the session must be open in this server. */
-export function sessionMethod<S extends z.core.$ZodLooseShape>(
+export function sessionMethod<S extends Readonly<Record<string, z.ZodType>>>(
   shape: () => S,
   run: (params: z.infer<z.ZodObject<S>>, call: SessionCall) => unknown,
 ): Method {
@@ -47,6 +47,7 @@ export function sessionMethod<S extends z.core.$ZodLooseShape>(
       const live = call.hub.require(params.sessionId);
       live.touch();
       if (live.reopening) await live.reopening;
+      if (live.isParked) await call.hub.takeBack(live);
       return run(params, { ...call, live, session: live.session });
     },
   };
