@@ -30,7 +30,11 @@ export function findParts(root: string, manifest: Manifest, complain: (problem: 
     return files.map((path) => ({ kind: "file", path }));
   };
   return {
-    skillFolders: folders(manifest.skills, "skills"),
+    // A plugin can be one skill itself.
+    skillFolders: [
+      ...(manifest.skills === undefined && "path" in locate(root, "SKILL.md", "file") ? [root] : []),
+      ...folders(manifest.skills, "skills"),
+    ],
     agentFolders: folders(manifest.agents, "agents"),
     commandFolders: folders(manifest.commands, "commands"),
     hooks: parts(manifest.hooks, ["hooks.json", "hooks/hooks.json"]),

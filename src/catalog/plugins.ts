@@ -10,6 +10,7 @@ import { isInside } from "../lib/node/paths.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { isPluginName, type Manifest, readManifest } from "./plugin-manifest.ts";
 import { findParts, isEmpty, type PluginParts } from "./plugin-parts.ts";
+import { disabledPluginFolders, INSTALLED_PLUGINS } from "./plugin-registry.ts";
 
 export interface Plugin extends PluginParts {
   readonly name: string;
@@ -51,7 +52,6 @@ export interface PluginPlaces {
 const MAX_PLUGINS = 100;
 const MAX_ENTRIES = 1000;
 const MAX_PINNED_FILES = 500;
-const INSTALLED = "installed-plugins";
 
 export async function loadPlugins(
   places: PluginPlaces,
@@ -101,17 +101,16 @@ function pluginFolders(places: PluginPlaces): PluginFolder[] {
     paths.filter((path) => path !== "" && !path.includes("\0")).map((path) => ({ path: resolve(cwd, path), source }));
   const flags = named(given, "flag");
   if (places.onlyGiven) return flags;
-  return [...flags, ...named(configured, "settings"), ...installedFolders(join(stateRoot, INSTALLED))];
+  return [...flags, ...named(configured, "settings"), ...installedFolders(stateRoot)];
 }
 
 /** A plugin lies in the folder itself, or one level deeper in the folder of where it came from. */
-function installedFolders(folder: string): PluginFolder[] {
-  const found: PluginFolder[] = [];
-  for (const path of foldersIn(folder)) {
-    const isPlugin = readManifest(path) !== undefined;
-    found.push(...(isPlugin ? [path] : foldersIn(path)).map((one) => ({ path: one, source: "installed" as const })));
-  }
-  return found;
+function installedFolders(stateRoot: string): PluginFolder[] {
+  const found = foldersIn(join(stateRoot, INSTALLED_PLUGINS)).flatMap((path) =>
+    readManifest(path) === undefined ? foldersIn(path) : [path],
+  );
+  const disabled = found.length > 0 ? disabledPluginFolders(stateRoot) : new Set();
+  return found.filter((path) => !disabled.has(path)).map((path) => ({ path, source: "installed" }));
 }
 
 /** Links are not followed: what is installed lies there. */

@@ -72,6 +72,7 @@ function wrapDisk(inner: Disk, around: Around): Disk {
     truncate: plain("truncate", inner.truncate),
     rename: plain("rename", inner.rename),
     link: plain("link", inner.link),
+    makeRunnable: plain("makeRunnable", inner.makeRunnable),
     unlink: plain("unlink", inner.unlink),
     remove: plain("remove", inner.remove),
     close: plain("close", inner.close),

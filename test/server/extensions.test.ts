@@ -84,6 +84,14 @@ describe("what a session can be given beside tools", () => {
     const { tools: offered } = await session.rpc.tools.getCurrentMetadata();
     expect(offered?.map(({ name }) => name)).toContain("every-echo");
     await expect(session.rpc.mcp.disable({ serverName: "other" })).rejects.toThrow(/not configured/);
+    await session.disconnect();
+    // Its tools are remembered, and whoever asks for the list wants it connected all the same.
+    const next = await stage.client.createSession({
+      onPermissionRequest: approveAll,
+      mcpServers: { every: { type: "stdio", command: process.execPath, args: [everything, "stdio"], tools: ["echo"] } },
+    });
+    const again = async () => (await next.rpc.mcp.list()).servers.map((server) => `${server.name} ${server.status}`);
+    await expect.poll(again, { timeout: 20_000 }).toEqual(["every connected"]);
   });
 
   it("says so where there is nothing", async () => {

@@ -23,6 +23,8 @@ export interface Disk {
   rename(from: string, to: string): Promise<void>;
   /** A second name for a file. Fails with EEXIST when `to` is there already, so that exactly one of many succeeds. */
   link(from: string, to: string): Promise<void>;
+  /** Its owner may run the file from now on. */
+  makeRunnable(path: string): Promise<void>;
   unlink(path: string): Promise<void>;
   remove(path: string): Promise<void>;
   close(fd: number): Promise<void>;
@@ -49,6 +51,7 @@ export const nodeDisk: Disk = {
   truncate: (path, length) => fs.promises.truncate(path, length),
   rename: (from, to) => fs.promises.rename(from, to),
   link: (from, to) => fs.promises.link(from, to),
+  makeRunnable: (path) => fs.promises.chmod(path, DIRECTORY_MODE),
   unlink: (path) => fs.promises.unlink(path),
   remove: (path) => fs.promises.rm(path, { recursive: true, force: true }),
   close: (fd) => done((callback) => fs.close(fd, callback)),

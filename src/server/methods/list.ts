@@ -23,6 +23,7 @@ import { pendingMethods } from "./pending.ts";
 import { peripheralMethods } from "./peripheral.ts";
 import { permissionsMethods } from "./permissions.ts";
 import { planMethods } from "./plan.ts";
+import { pluginsMethods } from "./plugins.ts";
 import { queueMethods } from "./queue.ts";
 import { remoteMethods } from "./remote.ts";
 import { scheduleMethods } from "./schedule.ts";
@@ -50,6 +51,7 @@ export const methods: MethodTable = {
   ...mcpMethods,
   ...mcpAppsMethods,
   ...userMethods,
+  ...pluginsMethods,
   ...remoteMethods,
   ...keptSessionsMethods,
   ...discoverMethods,

@@ -10,8 +10,11 @@ const byServer = () => ({ serverName: z.string() });
 export const mcpMethods: MethodTable = {
   "session.mcp.list": sessionMethod(nothing, (_, { session }) => {
     const mcp = portOf(session);
-    // Whoever looks again sees how far it has come.
-    mcp?.ready(session.end.signal).catch(() => undefined);
+    // Whoever looks again sees how far it has come; also of one whose tools are known from before.
+    mcp
+      ?.ready(session.end.signal)
+      .then(() => Promise.allSettled(mcp.servers.filter(isPending).map((one) => one.definitions(session.end.signal))))
+      .catch(() => undefined);
     const unused = surroundingsOf(session).disabledServers();
     return {
       servers: [...(mcp?.servers ?? []).map(told), ...unused.map((name) => ({ name, status: "disabled" }))],
@@ -79,6 +82,7 @@ export const mcpMethods: MethodTable = {
 type Port = NonNullable<ReturnType<typeof surroundingsOf>["mcp"]>;
 type Server = Port["servers"][number];
 
+const isPending = (server: Server): boolean => server.state().status === "pending";
 const portOf = (session: Session): Port | undefined => surroundingsOf(session).mcp;
 export const serversOf = (session: Session): readonly Server[] => portOf(session)?.servers ?? [];
 

@@ -1,0 +1,104 @@
+/** Plugins and marketplaces of the person, from folders of this machine. */
+import { resolve } from "node:path";
+import * as z from "zod";
+import { type InstalledPlugin, PluginsAdmin } from "../../runtime/plugins-admin.ts";
+import { type Call, type MethodTable, method, noParams } from "./method.ts";
+
+const names = () => z.object({ names: z.array(z.string()).max(1_000) });
+const from = () => z.object({ source: z.string().min(1), workingDirectory: z.string().optional() });
+
+const adminOf = ({ server }: Call): PluginsAdmin => new PluginsAdmin(server.runtime.home);
+const folderOf = ({ server }: Call, given: string | undefined): string => resolve(server.options.cwd, given ?? ".");
+
+export const pluginsMethods: MethodTable = {
+  "plugins.list": method(noParams, (_, call) => ({ plugins: adminOf(call).list().map(told) })),
+  "plugins.install": method(from, async ({ source, workingDirectory }, call) => {
+    const { plugin, skills } = await adminOf(call).install(source, folderOf(call, workingDirectory));
+    return {
+      plugin: told(plugin),
+      skillsInstalled: skills,
+      ...(plugin.marketplace === "" && { deprecationWarning: DIRECT }),
+    };
+  }),
+  "plugins.uninstall": method(
+    () => z.object({ name: z.string(), directSourceId: z.string().nullish() }),
+    ({ name, directSourceId }, call) => adminOf(call).uninstall(name, directSourceId ?? undefined),
+  ),
+  "plugins.update": method(
+    () => z.object({ name: z.string() }),
+    async ({ name }, call) => {
+      const { skills, ...versions } = await adminOf(call).update(name);
+      return { ...versions, skillsInstalled: skills };
+    },
+  ),
+  "plugins.updateAll": method(noParams, async (_, call) => ({ results: await updateAll(adminOf(call)) })),
+  "plugins.enable": method(names, ({ names: given }, call) => adminOf(call).setEnabled(given, true)),
+  "plugins.disable": method(names, ({ names: given }, call) => adminOf(call).setEnabled(given, false)),
+  "plugins.marketplaces.list": method(noParams, (_, call) => ({ marketplaces: adminOf(call).marketplaces() })),
+  "plugins.marketplaces.add": method(from, async ({ source, workingDirectory }, call) => ({
+    name: await adminOf(call).addMarketplace(source, folderOf(call, workingDirectory)),
+  })),
+  "plugins.marketplaces.remove": method(
+    () => z.object({ name: z.string(), force: z.boolean().default(false) }),
+    ({ name, force }, call) => adminOf(call).removeMarketplace(name, force),
+  ),
+  "plugins.marketplaces.browse": method(
+    () => z.object({ name: z.string() }),
+    ({ name }, call) => ({
+      plugins: adminOf(call)
+        .browse(name)
+        .plugins.map(({ name: one, description }) => ({
+          name: one,
+          ...(description !== undefined && { description }),
+        })),
+    }),
+  ),
+  "plugins.marketplaces.refresh": method(
+    () => z.object({ name: z.string().optional() }),
+    ({ name }, call) => ({ results: refreshed(adminOf(call), name) }),
+  ),
+};
+
+const DIRECT =
+  "Installing a plugin straight from its folder is deprecated in this contract: put it into a marketplace, and install it from there.";
+
+function told({ name, marketplace, directSourceId, version, enabled }: InstalledPlugin): object {
+  return {
+    ...{ name, marketplace, enabled },
+    ...(directSourceId !== undefined && { directSourceId }),
+    ...(version !== undefined && { version }),
+  };
+}
+
+/** What cannot be updated stays as it is, and the others go on. */
+async function updateAll(admin: PluginsAdmin): Promise<object[]> {
+  const results: object[] = [];
+  for (const { name, marketplace, directSourceId } of admin.list()) {
+    const which = marketplace === "" ? name : `${name}@${marketplace}`;
+    try {
+      const { skills, ...versions } = await admin.update(which, directSourceId);
+      results.push({ name, marketplace, success: true, ...versions, skillsInstalled: skills });
+    } catch (error) {
+      results.push({
+        name,
+        marketplace,
+        success: false,
+        error: error instanceof Error ? error.message : String(error),
+      });
+    }
+  }
+  return results;
+}
+
+/** They are read anew whenever they are asked for; here it is said which of them can be. */
+function refreshed(admin: PluginsAdmin, wanted: string | undefined): object[] {
+  const all = wanted === undefined ? admin.marketplaces().map(({ name }) => name) : [wanted];
+  return all.map((name) => {
+    try {
+      admin.browse(name);
+      return { name, success: true };
+    } catch (error) {
+      return { name, success: false, error: error instanceof Error ? error.message : String(error) };
+    }
+  });
+}
