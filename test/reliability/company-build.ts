@@ -17,7 +17,10 @@ export async function buildProgram(entry: string, outfile: string, defect?: Defe
     bundle: true,
     platform: "node",
     format: "esm",
-    external: ["yaml"],
+    // What the build works out beforehand is worked out here when the program starts.
+    banner: {
+      js: 'import { createRequire as requiring } from "node:module"; const require = requiring(import.meta.url);',
+    },
     loader: { ".md": "text" },
     plugins: defect ? [seeded(defect)] : [],
   });
