@@ -71,6 +71,23 @@ export async function readLog(
   }
 }
 
+/** The same for a log that is in memory already. */
+export function parseLog(bytes: Buffer, maxLine = MAX_LINE_BYTES): LogContent {
+  const collect = collector();
+  let start = 0;
+  for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, start)) {
+    if (end - start > maxLine) collect.tooLong(start, end - start, maxLine);
+    else collect.line({ bytes, start, end, offset: start });
+    start = end + 1;
+  }
+  const isTooLong = bytes.length - start > maxLine;
+  return isTooLong
+    ? collect.finish(nothing, bytes.length, start)
+    : collect.finish(bytes.subarray(start), start, undefined);
+}
+
+const nothing = Buffer.alloc(0);
+
 /** A line without its newline, somewhere in a buffer and at `offset` of the file. */
 interface Piece {
   readonly bytes: Buffer;

@@ -3,6 +3,7 @@
  * the order of `events`. Everything else in a session's folder can be rebuilt or done without.
  */
 import type { SessionEvent } from "../protocol/event.ts";
+import type { SqliteProvider } from "../protocol/session-fs.ts";
 import type { SessionFork } from "./fork-folder.ts";
 import type { View } from "./rewound.ts";
 
@@ -28,8 +29,10 @@ export interface Store {
 
 export interface SessionLog {
   readonly sessionId: string;
-  /** The session's own folder, for what does not belong in a line of the log. */
+  /** The session's own folder on this machine, for what does not belong in a line of the log. */
   readonly directory: string;
+  /** Set when a client keeps the session: `directory` then has only what is of use on this machine. */
+  readonly elsewhere?: Elsewhere;
   /**
    * What was in the log when it was opened, as it reads after its rewinds; events of unknown types are among them, as
    * they were written.
@@ -65,6 +68,24 @@ export interface SessionLog {
   writeSummary(summary: SessionSummary): Promise<void>;
   /** Writes what is left, then lets go of the lock. Later appends fail. */
   close(): Promise<void>;
+}
+
+/** The files of a session that a client keeps. Paths are relative to `directory`, with slashes. */
+export interface Elsewhere {
+  /** As the client names it. */
+  readonly directory: string;
+  /** A path of a file as the client names it. */
+  nameOf(path: string): string;
+  /** Undefined when there is no such file. */
+  read(path: string): Promise<string | undefined>;
+  /** Whole or not at all; makes folders as needed. */
+  write(path: string, content: string): Promise<void>;
+  remove(path: string): Promise<void>;
+  /** All files below a folder, by paths relative to it; how many are told is bounded. */
+  list(folder: string): Promise<readonly string[]>;
+  /** Where tools on this machine find what `SessionLog.writeFile` has kept. */
+  copyOf(path: string): string | undefined;
+  readonly sqlite: SqliteProvider | undefined;
 }
 
 export interface SessionSummary {

@@ -34,11 +34,15 @@ export function encodeSummary(summary: SessionSummary): string {
 /** Undefined when the file is missing or cannot be used. */
 export async function readSummary(path: string, sessionId: string): Promise<SessionSummary | undefined> {
   try {
-    const text = readFileSync(path, "utf8");
-    return toSummary(parseOwn(text) ?? (await parseYaml(text)), sessionId);
+    return await parseSummary(readFileSync(path, "utf8"), sessionId);
   } catch {
     return undefined;
   }
+}
+
+/** Undefined or an error when the text cannot be used. */
+export async function parseSummary(text: string, sessionId: string): Promise<SessionSummary | undefined> {
+  return toSummary(parseOwn(text) ?? (await parseYaml(text)), sessionId);
 }
 
 const HEAD_BYTES = 64 * 1024;

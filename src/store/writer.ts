@@ -7,7 +7,7 @@ import type { Position } from "./repair.ts";
 import { storageError } from "./storage-error.ts";
 
 export interface WriterOptions {
-  readonly disk: Disk;
+  readonly disk: Pick<Disk, "write" | "sync" | "close">;
   readonly stamp: Stamp;
   /** Where the log ends now. */
   readonly position: Position;

@@ -2,11 +2,13 @@ import { describe, expect, test } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import type { SessionSummary, Store } from "../../src/store/store.ts";
-import { message, messages, realStore, temporaryFolder } from "./support.ts";
+import { memoryProvider } from "./memory-provider.ts";
+import { elsewhere, message, messages, realStore, temporaryFolder } from "./support.ts";
 
 const stores: Record<string, () => Store> = {
   "files on disk": () => realStore(temporaryFolder()),
   memory: memoryStore,
+  "files of a client": () => elsewhere(memoryProvider()),
 };
 const barrier = { barrier: true };
 
@@ -183,7 +185,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     const second = await log.writeAsset(Uint8Array.from(data), ".jpg");
     expect(second).toEqual(first);
     expect(first.assetId).toMatch(/^sha256:[0-9a-f]{64}$/);
-    expect(first.path).toMatch(/files\/[0-9a-f]{64}\.png$/);
+    expect(first.path).toMatch(/(files|assets)\/[0-9a-f]{64}\.png$/);
     expect(Array.from((await log.readAsset(first.assetId)) ?? [])).toEqual(Array.from(data));
     expect(await log.readAsset("sha256:../../etc/passwd")).toBeUndefined();
     await log.append(message(1), barrier);
@@ -194,7 +196,9 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     const store = makeStore();
     const log = await store.create("one");
     const paths = [await log.writeFile("out put.txt", "a"), await log.writeFile("../../x", "b")];
-    expect(paths.map((path) => path.slice(log.directory.length))).toEqual(["/files/1-out_put.txt", "/files/2-_.._x"]);
+    const folder = log.elsewhere ? `${log.elsewhere.directory}/temp` : `${log.directory}/files`;
+    expect(paths).toEqual([`${folder}/1-out_put.txt`, `${folder}/2-_.._x`]);
+    expect(await Promise.all(paths.map((path) => log.readFile(path)))).toEqual(["a", "b"]);
     await log.close();
   });
 

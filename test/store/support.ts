@@ -5,6 +5,8 @@ import { onTestFinished } from "vitest";
 import { type Disk, nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
+import type { FileProvider } from "../../src/protocol/session-fs.ts";
+import { elsewhereStore } from "../../src/store/elsewhere.ts";
 import { type JsonlStoreOptions, jsonlStore } from "../../src/store/jsonl.ts";
 import { encodeLine, type Link, noRecord } from "../../src/store/line.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -20,6 +22,11 @@ export const hastyDisk: Disk = { ...nodeDisk, sync: async () => {}, syncDirector
 
 export function realStore(root: string, more: Partial<JsonlStoreOptions> = {}): Store {
   return jsonlStore({ root, disk: nodeDisk, stamp: systemStamp, ...more });
+}
+
+/** Sessions that a client keeps; what is of use here only goes to a temporary folder. */
+export function elsewhere(provider: FileProvider): Store {
+  return elsewhereStore({ provider, folder: temporaryFolder(), disk: hastyDisk, stamp: systemStamp });
 }
 
 /** The n-th message of a session. */
