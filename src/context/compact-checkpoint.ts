@@ -4,8 +4,8 @@
  *   checkpoints/001-reading-big-files.md   a summary, under its title
  *               index.md                   all of them, as a table
  */
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readdir, readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { type Disk, nodeDisk, replaceFile } from "../lib/node/disk.ts";
 import { sanitiseLine } from "../lib/text.ts";
 
@@ -17,20 +17,48 @@ interface Checkpoint {
 
 export type WriteCheckpoint = (checkpoint: Checkpoint) => Promise<string>;
 
+/** The files of a session, wherever they are kept, by paths relative to its folder. */
+interface SessionFiles {
+  /** The path by which others know the file. */
+  nameOf(path: string): string;
+  read(path: string): Promise<string | undefined>;
+  /** Whole or not at all. */
+  write(path: string, content: string): Promise<void>;
+  remove(path: string): Promise<void>;
+  list(folder: string): Promise<readonly string[]>;
+}
+
+const FOLDER = "checkpoints";
 const FILE = /^(\d{3,})(?:-[a-z0-9-]*)?\.md$/;
 
-/** Writes whole files only. One that a killed process left under the same number is replaced. */
 export function checkpointWriter(directory: string, disk: Disk = nodeDisk): WriteCheckpoint {
+  return checkpointWriterTo(filesOf(directory, disk));
+}
+
+/** Writes whole files only. One that a killed process left under the same number is replaced. */
+export function checkpointWriterTo(files: SessionFiles): WriteCheckpoint {
   return async ({ number, title, content }) => {
-    const folder = join(directory, "checkpoints");
     const name = checkpointName(number, title);
-    await disk.mkdir(folder);
-    await replaceFile(disk, join(folder, name), `# ${sanitiseLine(title)}\n\n${content}\n`);
-    for (const other of checkpointFiles(folder)) {
-      if (other.number === number && other.name !== name) await disk.unlink(join(folder, other.name));
+    await files.write(`${FOLDER}/${name}`, `# ${sanitiseLine(title)}\n\n${content}\n`);
+    for (const other of await checkpointFiles(files)) {
+      if (other.number === number && other.name !== name) await files.remove(`${FOLDER}/${other.name}`);
     }
-    await replaceFile(disk, join(folder, "index.md"), indexOf(folder));
-    return join(folder, name);
+    await files.write(`${FOLDER}/index.md`, await indexOf(files));
+    return files.nameOf(`${FOLDER}/${name}`);
+  };
+}
+
+function filesOf(directory: string, disk: Disk): SessionFiles {
+  const nameOf = (path: string): string => join(directory, path);
+  return {
+    nameOf,
+    read: (path) => readFile(nameOf(path), "utf8"),
+    async write(path, content) {
+      await disk.mkdir(dirname(nameOf(path)));
+      await replaceFile(disk, nameOf(path), content);
+    },
+    remove: (path) => disk.unlink(nameOf(path)),
+    list: (folder) => readdir(nameOf(folder)),
   };
 }
 
@@ -46,18 +74,19 @@ function checkpointName(number: number, title: string): string {
 
 const MAX_SLUG = 40;
 
-function checkpointFiles(folder: string): { name: string; number: number }[] {
-  const names = readdirSync(folder).flatMap((name) => {
+async function checkpointFiles(files: SessionFiles): Promise<{ name: string; number: number }[]> {
+  const names = (await files.list(FOLDER)).flatMap((name) => {
     const number = FILE.exec(name)?.[1];
     return number === undefined ? [] : [{ name, number: Number(number) }];
   });
   return names.sort((one, other) => one.number - other.number);
 }
 
-function indexOf(folder: string): string {
-  const rows = checkpointFiles(folder).map(({ name, number }) => {
-    const [head = ""] = readFileSync(join(folder, name), "utf8").split("\n", 1);
-    return `| ${number} | ${head.replace(/^#\s*/, "").replaceAll("|", "\\|")} | [${name}](${name}) |`;
-  });
+async function indexOf(files: SessionFiles): Promise<string> {
+  const rows: string[] = [];
+  for (const { name, number } of await checkpointFiles(files)) {
+    const [head = ""] = ((await files.read(`${FOLDER}/${name}`)) ?? "").split("\n", 1);
+    rows.push(`| ${number} | ${head.replace(/^#\s*/, "").replaceAll("|", "\\|")} | [${name}](${name}) |`);
+  }
   return ["# Checkpoints", "", "| number | title | file |", "| --- | --- | --- |", ...rows, ""].join("\n");
 }

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { checkpointWriter } from "../context/compact-checkpoint.ts";
+import { checkpointWriter, checkpointWriterTo } from "../context/compact-checkpoint.ts";
 import { Compactions } from "../session/compaction.ts";
 import { compactionOptions } from "../session/compaction-options.ts";
 import { inTurn } from "../session/in-turn.ts";
@@ -18,6 +18,7 @@ import type { SessionRequest } from "./runtime.ts";
 import type { SessionBoard } from "./session-board.ts";
 import { sessionCompany } from "./session-company.ts";
 import { contextWatch } from "./session-context.ts";
+import { type FileCarrier, fileCarrier } from "./session-elsewhere.ts";
 import { type SessionHands, sessionHands, sessionPlaces } from "./session-hands.ts";
 import { sessionHooks } from "./session-hooks.ts";
 import { type SessionLead, sessionLead } from "./session-lead.ts";
@@ -69,6 +70,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const lead = leadChoice(draft, { workspace, offer, agents, servers });
   const late: { schedules?: ScheduleRegistry; tracker?: SessionTracker } = {};
   const context = contextWatch(draft);
+  const carrier = await fileCarrier(log, draft.disk);
   for (const notice of workspace.notices) draft.listener.notice(notice);
   return {
     options: {
@@ -107,14 +109,16 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
         context.look();
       },
       ...(memory && { onEnd: () => memory.close() }),
-      onClose: () => end({ ...late, hands, lead, agents, mcp, board }),
+      onClose: () => end({ ...late, hands, lead, agents, mcp, board, carrier }),
     },
     started(session) {
       leading.lead.announce(session);
       draft.listener.listen(session);
       if (memory) session.subscribe((event) => memory.hear(event));
       late.schedules = sessionSchedules(session);
-      late.tracker = trackSession(session, draft);
+      // Sessions of clients are not in the index of those that are kept here.
+      if (!log.elsewhere) late.tracker = trackSession(session, draft);
+      carrier?.listen(session);
       hands.shells.onFinished(() => draft.listener.commandsEnded(hands.shells));
     },
   };
@@ -165,7 +169,7 @@ function kept(draft: Draft, { redactor, database }: SessionHands) {
     compactions: new Compactions({
       options: compactionOptions(environment, request.compaction),
       events: [...log.removed, ...log.events],
-      writeCheckpoint: checkpointWriter(log.directory, disk),
+      writeCheckpoint: log.elsewhere ? checkpointWriterTo(log.elsewhere) : checkpointWriter(log.directory, disk),
       standing: (key) => {
         const { tasks, events = [] } = listener.session ?? {};
         return standingOf(key, { readTodos, readPlan, tasks, events });
@@ -188,8 +192,9 @@ async function end(what: {
   agents: LiveAgents | undefined;
   mcp: SessionMcp | undefined;
   board: SessionBoard | undefined;
+  carrier: FileCarrier | undefined;
 }): Promise<void> {
-  const { schedules, tracker, hands, lead, agents, mcp, board } = what;
+  const { schedules, tracker, hands, lead, agents, mcp, board, carrier } = what;
   schedules?.dispose();
   await inTurn([
     () => hands.shells.closeAll(),
@@ -199,5 +204,6 @@ async function end(what: {
     () => board?.close(),
     () => hands.database.close(),
     () => tracker?.close(),
+    () => carrier?.carry(),
   ]);
 }

@@ -2,7 +2,7 @@
  * The only place that puts parts together: stores, providers, tools and prompts become sessions here. Every surface
  * starts with `createRuntime`.
  */
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import type { SessionMode } from "../commands/command.ts";
 import type { SectionTransform } from "../context/sections.ts";
 import type { SystemMessageConfig } from "../context/system-message.ts";
@@ -14,6 +14,7 @@ import type { GivenProviders, ModelCapabilities } from "../model/given-providers
 import type { ModelFetch } from "../model/wire/place.ts";
 import { realPathOf } from "../permissions/resolve-path.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import type { FileProvider } from "../protocol/session-fs.ts";
 import type { Limits } from "../session/budget.ts";
 import type { CompactionOptions } from "../session/compaction-options.ts";
 import type { ExternalTools } from "../session/external-tools.ts";
@@ -28,6 +29,7 @@ import { stateRoot } from "./home.ts";
 import { type GithubDesk, type GithubWish, githubDesk } from "./identity.ts";
 import type { MemoryRequest } from "./memory-gate.ts";
 import { type Models, models } from "./models.ts";
+import { movableStore } from "./movable-store.ts";
 import { type PastSessions, pastSessions } from "./past-sessions.ts";
 import type { PermissionRequest } from "./policy.ts";
 import { prepareSession } from "./prepare.ts";
@@ -150,6 +152,8 @@ export interface Runtime {
   readonly handOver: HandOver;
   /** A new session with the conversation of another, up to a place; the other may be at work. */
   forkSession(request: ForkRequest): Promise<Forked>;
+  /** From now on sessions are kept by a client; none may be open. What was kept here before stays, out of sight. */
+  keepSessionsWith(provider: FileProvider): Promise<void>;
   /** From now on this text is taken out of everything that sessions write or show. */
   addSecret(value: string): void;
   /** Undoes what the sandbox had to put into folders. Sessions are closed before. */
@@ -162,8 +166,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const { environment, disk = nodeDisk, stamp = systemStamp, tools = builtinTools } = options;
   // As it really lies: what protects it, and what lets tools reach a session's own files, compares real paths.
   const home = realPathOf(resolve(options.home ?? stateRoot(environment)), "/");
-  const store = jsonlStore({ root: home, disk, stamp });
-  const past = pastSessions({ home, store, disk });
+  const local = jsonlStore({ root: home, disk, stamp });
+  const { store, moveTo } = movableStore(local);
+  const past = pastSessions({ home, store: local, disk });
   const shared = processParts({ environment, home, disk });
   const known = models({
     environment,
@@ -208,6 +213,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       return forkSession(request, { home, store, stamp });
     },
     handOver: handOver(disk),
+    async keepSessionsWith(provider) {
+      const { elsewhereStore } = await import("../store/elsewhere.ts");
+      moveTo(elsewhereStore({ provider, folder: join(home, "session-state"), disk, stamp }));
+    },
     addSecret: (value) => shared.addSecret(value, "client"),
     past,
     async close() {

@@ -4,7 +4,13 @@ import type { Redactor } from "../lib/redact.ts";
 import { secretValuesOf } from "../lib/redact-values.ts";
 import { Checkpoints } from "../session/checkpoints.ts";
 import { commandCheckpoints } from "../session/command-checkpoints.ts";
-import { type SessionDatabase, sessionDatabase } from "../tools/database/session-database.ts";
+import type { SessionLog } from "../store/store.ts";
+import { providedDatabase } from "../tools/database/provided-database.ts";
+import {
+  type SessionDatabase,
+  type SessionDatabaseOptions,
+  sessionDatabase,
+} from "../tools/database/session-database.ts";
 import type { Shells } from "../tools/shell/shells.ts";
 import type { ToolPorts } from "../tools/tool.ts";
 import { allowsLocalhost } from "../tools/web/web-access.ts";
@@ -43,8 +49,7 @@ export function sessionHands(draft: Draft, how: { workspace: Workspace; rules: S
     turn: () => turn,
     seal: undoSeal({ home, disk }),
   });
-  const database = sessionDatabase({
-    path: join(log.directory, "session.db"),
+  const database = databaseOf(log, {
     past: draft.past,
     disk,
     redact: (text) => redactor.text(text),
@@ -58,6 +63,14 @@ export function sessionHands(draft: Draft, how: { workspace: Workspace; rules: S
       turn = messageId;
     },
   };
+}
+
+function databaseOf(
+  { directory, elsewhere, sessionId }: SessionLog,
+  options: Omit<SessionDatabaseOptions, "path">,
+): SessionDatabase {
+  const local = sessionDatabase({ ...options, path: join(directory, "session.db") });
+  return elsewhere?.sqlite ? providedDatabase({ ...options, sessionId, sqlite: elsewhere.sqlite, local }) : local;
 }
 
 /** Where the main agent and those that work for it have their hands; web, servers and database are the same for all. */

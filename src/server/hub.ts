@@ -12,6 +12,8 @@ import type { Connection } from "./connection.ts";
 import { LiveSession } from "./live-session.ts";
 import { modelRequest } from "./model-options.ts";
 import { ModelTunnel } from "./model-tunnel.ts";
+import { folderOf } from "./session-files.ts";
+import { type KeptPlace, SessionKeeper } from "./session-keeper.ts";
 import {
   type CreateParams,
   clientProfile,
@@ -41,6 +43,8 @@ const PATIENCE_MS = 5_000;
 
 export class Hub {
   readonly tunnel = new ModelTunnel();
+  /** The client that keeps the sessions, where one does. */
+  readonly keeper = new SessionKeeper();
   readonly #options: HubOptions;
   readonly #connections = new Set<Connection>();
   readonly #live = new Map<string, LiveSession>();
@@ -61,6 +65,8 @@ export class Hub {
     this.#connections.delete(connection);
     this.tunnel.forget(connection);
     for (const live of this.#live.values()) live.leave(connection);
+    // What nobody keeps any more cannot go on. The last words of its sessions are for those who are still there.
+    if (this.keeper.forget(connection)) void this.#closeAll();
   }
 
   get connections(): ReadonlySet<Connection> {
@@ -210,6 +216,22 @@ export class Hub {
     this.#isClosing = true;
     clearInterval(this.#look);
     await Promise.allSettled(this.#opening.values());
+    await this.#closeAll();
+  }
+
+  /** From now on a client keeps the sessions of this server; it must be asked for before there are any. */
+  async keepWith(connection: Connection, place: KeptPlace): Promise<void> {
+    if (this.#live.size > 0 || this.#opening.size > 0) {
+      throw new TroupeError(
+        "usage",
+        "Sessions are open already; a client that keeps them must say so before the first.",
+      );
+    }
+    this.keeper.hold(connection, place);
+    await this.#options.runtime.keepSessionsWith(this.keeper.provider(place));
+  }
+
+  async #closeAll(): Promise<void> {
     await Promise.allSettled([...this.#live.values()].map((live) => this.#close(live)));
   }
 
@@ -245,7 +267,8 @@ export class Hub {
   }
 
   #request(options: OptionsOfSession, clients: Clients): SessionRequest {
-    const { cwd, defaults } = this.#options;
+    const { cwd: own, defaults } = this.#options;
+    const cwd = this.keeper.initialCwd ?? own;
     return {
       ...sessionRequest(options, { cwd, ...defaults }),
       ...modelRequest(options, (providerName) => clients.token(providerName)),
@@ -305,7 +328,7 @@ export class Hub {
 function described({ session, clients }: LiveSession): object {
   return {
     sessionId: session.id,
-    workspacePath: session.settings.log.directory,
+    workspacePath: folderOf(session),
     capabilities: { ui: { elicitation: clients.canElicit, mcpApps: false } },
   };
 }

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import type { Redactor } from "../lib/redact.ts";
 import { type Outcome as LoopOutcome, runLoop } from "../loop/loop.ts";
 import { TroupeError } from "../protocol/errors.ts";
@@ -26,6 +25,7 @@ import { originOf } from "./request-origin.ts";
 import type { Expected } from "./reservations.ts";
 import { type RunSettings, startRun } from "./start-run.ts";
 import { takesTime, takeUp } from "./take-up.ts";
+import { transcriptOf } from "./transcript.ts";
 
 export type Outcome = LoopOutcome | { readonly kind: "failed"; readonly error: Error };
 
@@ -169,7 +169,7 @@ export class Answering {
     const { settings, log: eventLog, emit, hooks, history, budget, inbox, broker, company } = this.#parts;
     const since = eventLog.events.length;
     const { log, limits = {} } = settings;
-    const transcriptPath = join(log.directory, "events.jsonl");
+    const transcriptPath = transcriptOf(log);
     const parts = {
       ...settings,
       ports: { ...settings.ports, ...(rules.agents ? this.#parts.companyNaming(rules.agents) : company) },

@@ -1,5 +1,4 @@
 /** One compaction: the hook, the model call, the checkpoint, and the event that makes it so. Nothing changes before it. */
-import { join } from "node:path";
 import type { WriteCheckpoint } from "../context/compact-checkpoint.ts";
 import { summaryCharacters } from "../context/compact-message.ts";
 import { summaryRequest } from "../context/compact-request.ts";
@@ -11,6 +10,7 @@ import type { Message } from "../protocol/message.ts";
 import type { CompactionPlace } from "./agent-context.ts";
 import { outputRoom, type SummaryReply, summarise } from "./compaction-reply.ts";
 import type { ContextUsage, Meter } from "./context-usage.ts";
+import { transcriptOf } from "./transcript.ts";
 
 export interface CompactionWish {
   readonly trigger: CompactionTrigger;
@@ -83,7 +83,7 @@ function requestOf(messages: readonly Message[], factor: number, { usage, focus 
 async function tellHooks({ hooks, log, emit }: CompactionPlace, { trigger, focus, signal }: CompactionWish) {
   if (!hooks?.has("preCompact")) return;
   const input = {
-    transcriptPath: join(log.directory, "events.jsonl"),
+    transcriptPath: transcriptOf(log),
     trigger: trigger === "manual" ? ("manual" as const) : ("auto" as const),
     customInstructions: focus ?? "",
   };

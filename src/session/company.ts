@@ -3,7 +3,6 @@
  * here they get what they work with and are run. An agent is a run of the same loop in the same log; whatever it may do
  * is a part of what whoever started it may do.
  */
-import { join } from "node:path";
 import type { AgentDefinition } from "../agents/agent.ts";
 import { findAgent } from "../agents/names.ts";
 import type { Hooks } from "../hooks/fire.ts";
@@ -29,6 +28,7 @@ import { closeOpen } from "./recover.ts";
 import type { Expected } from "./reservations.ts";
 import { isSidekickId, type SidekickOptions, Sidekicks } from "./sidekicks.ts";
 import type { RunSettings } from "./start-run.ts";
+import { transcriptOf } from "./transcript.ts";
 
 /** What the runtime knows about agents. */
 export interface CompanyOptions {
@@ -241,7 +241,7 @@ export class Company {
       broker,
       hooks: hooks && sessionHooks(hooks, place, emit),
       signal: io.signal,
-      transcriptPath: join(settings.log.directory, "events.jsonl"),
+      transcriptPath: transcriptOf(settings.log),
       check: await checkOf(task),
       takeMessages: () => this.registry.takeMessages(task.id),
       takeNotices: (say) => this.#tellNotices(task.id, say),

@@ -1,5 +1,4 @@
 /** A sidekick at work: the loop that every agent runs, with less of everything, and its one way to say something. */
-import { join } from "node:path";
 import { filledIn } from "../commands/lines.ts";
 import { stoppable } from "../lib/node/stoppable.ts";
 import { quoted } from "../lib/quoting.ts";
@@ -21,6 +20,7 @@ import messageText from "./sidekick-brief.md";
 import movedText from "./sidekick-moved.md";
 import rulesText from "./sidekick-rules.md";
 import type { News, SidekickDefinition, SidekickParts } from "./sidekicks.ts";
+import { transcriptOf } from "./transcript.ts";
 
 type EndReason = EventData<"troupe.sidekick_ended">["reason"];
 
@@ -122,7 +122,7 @@ export class SidekickRun implements Life {
         hooks:
           hooks && sessionHooks(hooks, { sessionId: `${settings.log.sessionId}/${actor.id}`, cwd: outfit.cwd }, emit),
         signal: this.#stop.signal,
-        transcriptPath: join(settings.log.directory, "events.jsonl"),
+        transcriptPath: transcriptOf(settings.log),
         priority: "low",
         takeMessages: () => [],
         takeNotices: async (say) => {

@@ -85,7 +85,7 @@ export function elsewhereFiles(context: ElsewhereContext): ElsewhereFiles {
       const number = (await highest) + ++count;
       const path = `${LARGE_OUTPUTS}/${number}-${cleanName(name)}`;
       await write(path, content);
-      const copy = join(directory, "files", path.slice(LARGE_OUTPUTS.length + 1));
+      const copy = join(directory, "files", path);
       await disk.mkdir(dirname(copy));
       await replaceFile(disk, copy, content);
       copies.set(nameOf(path), copy);

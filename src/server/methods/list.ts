@@ -28,6 +28,7 @@ import { queueMethods } from "./queue.ts";
 import { remoteMethods } from "./remote.ts";
 import { scheduleMethods } from "./schedule.ts";
 import { sessionMethods } from "./session.ts";
+import { sessionFsMethods } from "./session-fs.ts";
 import { sessionsMethods } from "./sessions.ts";
 import { shellMethods } from "./shell.ts";
 import { skillsMethods } from "./skills.ts";
@@ -73,4 +74,5 @@ export const methods: MethodTable = {
   ...modelMethods,
   ...accountMethods,
   ...commandMethods,
+  ...sessionFsMethods,
 };

@@ -5,6 +5,7 @@ import * as z from "zod";
 import { TroupeError } from "../../protocol/errors.ts";
 import { WorkingDirectory } from "../../protocol/event.ts";
 import type { Session } from "../../session/session.ts";
+import { folderOf } from "../session-files.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 import { workspaceOf } from "./workspaces.ts";
 
@@ -87,7 +88,7 @@ function snapshotOf(session: Session): object {
     modifiedTime: last?.timestamp ?? now,
     isRemote: false,
     alreadyInUse: false,
-    workspacePath: settings.log.directory,
+    workspacePath: folderOf(session),
     ...(session.name !== undefined && { initialName: session.name }),
     ...(session.title !== undefined && { summary: session.title }),
     workingDirectory: settings.cwd,

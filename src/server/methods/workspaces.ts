@@ -1,16 +1,21 @@
 /** The folder a session keeps beside its log: files, checkpoints, what was pasted. */
-import { readdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
 import * as z from "zod";
 import type { Session } from "../../session/session.ts";
-import { filesFolderOf, listSessionFiles, readSessionFile, writeSessionFile } from "../session-files.ts";
+import {
+  folderOf,
+  listCheckpoints,
+  listSessionFiles,
+  readSessionFile,
+  sessionFilePath,
+  writeSessionFile,
+} from "../session-files.ts";
 import { workspaceDiff } from "../workspace-diff.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 
 export const workspacesMethods: MethodTable = {
   "session.workspaces.getWorkspace": sessionMethod(nothing, (_, { session }) => ({
     workspace: workspaceOf(session),
-    path: session.settings.log.directory,
+    path: folderOf(session),
   })),
   "session.workspaces.listFiles": sessionMethod(nothing, async (_, { session }) => ({
     files: await listSessionFiles(session),
@@ -27,13 +32,13 @@ export const workspacesMethods: MethodTable = {
     },
   ),
   "session.workspaces.listCheckpoints": sessionMethod(nothing, async (_, { session }) => ({
-    checkpoints: await checkpointsOf(session),
+    checkpoints: (await listCheckpoints(session)).map(({ content: _, ...checkpoint }) => checkpoint),
   })),
   "session.workspaces.readCheckpoint": sessionMethod(
     () => ({ number: z.number().int() }),
     async ({ number }, { session }) => {
-      const found = (await checkpointsOf(session)).find((checkpoint) => checkpoint.number === number);
-      return { content: found ? await readFile(join(checkpointFolder(session), found.filename), "utf8") : null };
+      const found = (await listCheckpoints(session)).find((checkpoint) => checkpoint.number === number);
+      return { content: found?.content ?? null };
     },
   ),
   "session.workspaces.diff": sessionMethod(
@@ -45,7 +50,7 @@ export const workspacesMethods: MethodTable = {
     async ({ content }, { session }) => {
       const filename = `paste-${Date.now()}-${crypto.randomUUID().slice(0, 8)}.txt`;
       await writeSessionFile(session, filename, content);
-      const filePath = join(filesFolderOf(session), filename);
+      const filePath = sessionFilePath(session, filename);
       return { saved: { filePath, filename, sizeBytes: Buffer.byteLength(content) } };
     },
   ),
@@ -68,22 +73,4 @@ export function workspaceOf(session: Session): object {
     ...(first && { created_at: first.timestamp }),
     ...(last && { updated_at: last.timestamp }),
   };
-}
-
-const checkpointFolder = (session: Session): string => join(session.settings.log.directory, "checkpoints");
-
-async function checkpointsOf(session: Session): Promise<{ number: number; title: string; filename: string }[]> {
-  const folder = checkpointFolder(session);
-  const names = await readdir(folder).catch(() => []);
-  // Those of summaries that were taken back are kept, and not listed.
-  const inView = new Set(
-    session.events.flatMap(({ type, data }) => (type === "session.compaction_complete" ? [data.checkpointNumber] : [])),
-  );
-  const numbered = names.filter((name) => /^\d+.*\.md$/.test(name) && inView.has(Number.parseInt(name, 10))).sort();
-  return Promise.all(
-    numbered.map(async (filename) => {
-      const [head = ""] = (await readFile(join(folder, filename), "utf8")).split("\n", 1);
-      return { number: Number.parseInt(filename, 10), title: head.replace(/^#\s*/, ""), filename };
-    }),
-  );
 }

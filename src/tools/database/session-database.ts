@@ -70,7 +70,7 @@ const MAX_STATEMENTS = 200;
 const MAX_WAITING = 100;
 const MIB = 1024 * 1024;
 
-const LIMITS: DatabaseRequest["limits"] = {
+export const LIMITS: DatabaseRequest["limits"] = {
   rows: 200,
   characters: 16_000,
   valueCharacters: 4000,
@@ -81,14 +81,14 @@ const LIMITS: DatabaseRequest["limits"] = {
 };
 
 /** For what troupe itself reads. */
-const OWN_LIMITS: DatabaseRequest["limits"] = {
+export const OWN_LIMITS: DatabaseRequest["limits"] = {
   ...LIMITS,
   rows: 1000,
   characters: 2 * MIB,
   valueCharacters: 256 * 1024,
 };
 
-const SCHEMA = `
+export const SCHEMA = `
   CREATE TABLE IF NOT EXISTS todos (
     id TEXT PRIMARY KEY, title TEXT NOT NULL, description TEXT, status TEXT DEFAULT 'pending',
     created_at TEXT DEFAULT (datetime('now')), updated_at TEXT DEFAULT (datetime('now')));
@@ -186,7 +186,7 @@ export function sessionDatabase(options: SessionDatabaseOptions): SessionDatabas
 type Answered = Extract<DatabaseReply, { ok: true }>;
 
 /** The same text is redacted the same way each time, so what was stored is found again by what the model writes. */
-function statementsOf(sql: string, redact: (text: string) => string): DatabaseRequest["statements"] {
+export function statementsOf(sql: string, redact: (text: string) => string): DatabaseRequest["statements"] {
   if (sql.length > MAX_QUERY_CHARACTERS)
     throw new ToolError(`The query is longer than ${MAX_QUERY_CHARACTERS} characters.`);
   const statements = splitStatements(withQuoted(sql, redact));

@@ -28,6 +28,11 @@ export function verbOf(statement: string): string {
   return "";
 }
 
+/** All words of a statement that are neither quoted nor remarked, in capitals. */
+export function wordsOf(statement: string): string[] {
+  return [...tokensOf(statement)].filter(({ text }) => text !== ";").map(({ text }) => text.toUpperCase());
+}
+
 /**
  * The same statements with what is quoted, strings and names, and what is remarked put through `change`. Nothing that
  * comes out of it can end its quotes.
