@@ -65,8 +65,7 @@ export class Hub {
     this.#connections.delete(connection);
     this.tunnel.forget(connection);
     for (const live of this.#live.values()) live.leave(connection);
-    // What nobody keeps any more cannot go on. The last words of its sessions are for those who are still there.
-    if (this.keeper.forget(connection)) void this.#closeAll();
+    if (this.keeper.forget(connection)) void this.#closeUnkept();
   }
 
   get connections(): ReadonlySet<Connection> {
@@ -229,6 +228,14 @@ export class Hub {
     }
     this.keeper.hold(connection, place);
     await this.#options.runtime.keepSessionsWith(this.keeper.provider(place));
+  }
+
+  /** What nobody keeps any more cannot go on. */
+  async #closeUnkept(): Promise<void> {
+    const message =
+      "The client that keeps this session has left. The session is closed; resume it when the client is back.";
+    for (const live of this.#live.values()) void live.log(message, { level: "error", ephemeral: true });
+    await this.#closeAll();
   }
 
   async #closeAll(): Promise<void> {

@@ -67,8 +67,9 @@ export async function serverStage(choice: ClientChoice = {}): Promise<ServerStag
 }
 
 /** Another client of the server that `first` has started on a port. */
-export function joining(first: CopilotClient): CopilotClient {
+export function joining(first: CopilotClient, options: CopilotClientOptions = {}): CopilotClient {
   const port = Reflect.get(first, "runtimePort");
   const connectionToken = Reflect.get(first, "effectiveConnectionToken");
-  return new CopilotClient({ connection: RuntimeConnection.forUri(`localhost:${port}`, { connectionToken }) });
+  const connection = RuntimeConnection.forUri(`localhost:${port}`, { connectionToken });
+  return new CopilotClient({ ...options, connection });
 }
