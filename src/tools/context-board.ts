@@ -29,7 +29,7 @@ interface BoardPortText {
 
 const input = fixed("context_board", () =>
   z.object({
-    command: z.enum(["get_board", "get", "add", "prune"]),
+    command: z.enum(["get_board", "get", "add", "prune"]).describe("What to do"),
     src: z.enum(["agent", "user"]).describe("For get: who wrote the item").optional(),
     name: z.string().max(200).describe("For get, add and prune: lower-case words joined by hyphens").optional(),
     description: z.string().max(2000).describe("For add: what it is about, in one line").optional(),

@@ -3,11 +3,14 @@ import { expect, test } from "vitest";
 import {
   agentTools,
   autopilotTools,
+  boardTools,
   builtinTools,
   coordinationTools,
+  inboxTools,
   interactiveTools,
   memoryTools,
   memoryVoteTools,
+  sidekickOnlyTools,
   skillTools,
   workerOnlyTools,
 } from "../../src/tools/builtin.ts";
@@ -31,6 +34,10 @@ const noDesk = {
   close: () => {},
   taken: () => undefined,
 };
+const noInbox: Parameters<(typeof sidekickOnlyTools)[number]>[0] = {
+  maxSends: 1,
+  send: () => Promise.reject(new Error("none")),
+};
 const delegating = [
   ...agentTools.map((make) => make({ agents: () => [] })),
   ...coordinationTools.map((make) => make()),
@@ -41,6 +48,9 @@ const all = [
   ...interactiveTools,
   ...skillTools.map((make) => make(noSkills)),
   ...delegating,
+  ...boardTools,
+  ...inboxTools,
+  ...sidekickOnlyTools.map((make) => make(noInbox)),
   ...[...memoryTools, ...memoryVoteTools].map((make) => make(noMemory)),
   ...workerOnlyTools.map((make) => make({ desk: noDesk, environments: new Environments() })),
 ];
