@@ -11,9 +11,8 @@ export async function buildProgram(entry: string, outfile: string, how: { counte
     bundle: true,
     platform: "node",
     format: "esm",
-    external: ["yaml"],
     loader: { ".md": "text" },
-    plugins: [sqlite(how.counted === true)],
+    plugins: [sqlite(how.counted === true), yaml],
   });
 }
 
@@ -28,6 +27,15 @@ const sqlite = (counted: boolean): Plugin => ({
     );
   },
 });
+
+/** A package that requires at run time; loaded from where it lies too. */
+const yaml: Plugin = {
+  name: "yaml",
+  setup(making) {
+    const path = createRequire(import.meta.url).resolve("yaml");
+    making.onResolve({ filter: /^yaml$/ }, () => ({ path, external: true }));
+  },
+};
 
 export interface Ended {
   readonly output: string;
