@@ -56,6 +56,9 @@ export async function askModel(run: Run, turnId: string): Promise<Reply> {
   if (calls.length === 0) warnIfUnfinished(run, end.stop, content);
   if (content !== "" || calls.length > 0 || end.stop !== "aborted") {
     const message = assistantMessage({ run, turnId, heard, calls });
+    if (heard.reasoning !== "") {
+      void run.emit("assistant.reasoning", { reasoningId: messageId, content: heard.reasoning });
+    }
     const written = run.emit("assistant.message", message);
     if (calls.length === 0) await written; // otherwise what follows it is awaited, and comes after it
   }

@@ -166,7 +166,8 @@ export const eventDefinitions = [
     ephemeral,
   ),
   event("assistant.streaming_delta", () => z.object({ totalResponseSizeBytes: count }), ephemeral),
-  event("assistant.reasoning", () => z.object({ reasoningId: text, content: text })),
+  /** Kept with the message it led to. */
+  event("assistant.reasoning", () => z.object({ reasoningId: text, content: text }), ephemeral),
   event(
     "assistant.message",
     () =>

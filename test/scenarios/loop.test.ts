@@ -260,10 +260,12 @@ describe("LOOP-22: streaming", () => {
     expect(session.events.some(({ type }) => type.endsWith("_delta"))).toBe(false);
   });
 
-  it("says none when streaming is off", async () => {
-    const { session, heard } = await stage([says("Hello world", { chunkSize: 3 })]);
+  it("says none when streaming is off, and what the model thought as a whole", async () => {
+    const { session, heard } = await stage([thinks("hm", says("Hello world", { chunkSize: 3 }))]);
     await session.sendAndWait({ prompt: "go" });
     expect(heard.filter(({ type }) => type.endsWith("_delta"))).toEqual([]);
+    expect(dataOf(heard, "assistant.reasoning")).toMatchObject([{ content: "hm" }]);
+    expectOrder(heard, ["assistant.reasoning", "assistant.message"]);
   });
 });
 
