@@ -231,6 +231,10 @@ export const eventDefinitions = [
       }),
     barrier,
   ),
+  /** A person ran it: what follows with the same id is no answer to the model. */
+  event("tool.user_requested", () =>
+    z.object({ toolCallId: text, toolName: text, arguments: JsonValue.exactOptional() }),
+  ),
   event("tool.execution_partial_result", () => z.object({ toolCallId: text, partialOutput: text }), ephemeral),
   event("tool.execution_progress", () => z.object({ toolCallId: text, progressMessage: text }), ephemeral),
   event(

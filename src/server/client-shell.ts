@@ -1,6 +1,7 @@
 /**
  * Commands that a person or a program runs through a session's server. Nobody is asked, since whoever asks is who would be
- * asked; they are contained as the agent's own commands are, and end with the session.
+ * asked. What a person typed runs as if they had typed it elsewhere; what a program starts is contained like the agent's own
+ * commands. Both end with the session.
  */
 import { TroupeError } from "../protocol/errors.ts";
 import type { Session } from "../session/session.ts";
@@ -18,6 +19,9 @@ export interface UserCommandResult {
 /** A command of a person's may take this long before it is stopped. */
 const MAX_MS = 60 * 60_000;
 const MAX_OUTPUT_CHARACTERS = 100_000;
+
+const withCode = (output: string, exitCode: number | null): string =>
+  `${output.trimEnd()}\n<${exitCode === null ? "stopped" : `exited with exit code ${exitCode}`}>`;
 
 export class ClientShell {
   readonly #session: () => Session;
@@ -63,21 +67,32 @@ export class ClientShell {
       throw new TroupeError("usage", `A command with the id ${requestId} is running.`);
     const stop = new AbortController();
     this.#requested.set(requestId, stop);
+    const about = { toolCallId, toolName: "bash", arguments: { command } };
+    void this.#session().say("tool.user_requested", about);
+    void this.#session().say("tool.execution_start", about);
     try {
       const reply = await this.#shells().run({
         ...this.#place(undefined),
-        ...{ command, toolCallId, mode: "sync", waitMs: MAX_MS },
+        ...{ command, toolCallId, mode: "sync", waitMs: MAX_MS, unsandboxed: true },
         signal: AbortSignal.any([stop.signal, end.signal]),
       });
       const output = (settings.redactor?.text(reply.output) ?? reply.output).slice(-MAX_OUTPUT_CHARACTERS);
       const exitCode = reply.state === "exited" ? reply.exitCode : null;
+      await this.#ended(toolCallId, { success: exitCode === 0, content: withCode(output, exitCode) });
       return { toolCallId, success: exitCode === 0, output, exitCode };
     } catch (error) {
+      const why = stop.signal.aborted ? "The command was cancelled." : String(error);
+      await this.#ended(toolCallId, { success: false, content: why });
       if (!stop.signal.aborted) throw error;
-      return { toolCallId, success: false, output: "", error: "The command was cancelled." };
+      return { toolCallId, success: false, output: "", error: why };
     } finally {
       this.#requested.delete(requestId);
     }
+  }
+
+  async #ended(toolCallId: string, { success, content }: { success: boolean; content: string }): Promise<void> {
+    const outcome = success ? { result: { content } } : { error: { message: content, code: "failure" } };
+    await this.#session().say("tool.execution_complete", { toolCallId, success, isUserRequested: true, ...outcome });
   }
 
   cancel(requestId: string): boolean {

@@ -107,6 +107,15 @@ describe("permissions, as a client decides", () => {
     const ran = await rpc.shell.executeUserRequested({ requestId: "one", command: "echo hello" });
     expect(ran).toMatchObject({ success: true, exitCode: 0 });
     expect(ran.output).toContain("hello");
+    const told = (await session.getEvents()).filter((event) => event.type.startsWith("tool."));
+    expect(told.map(({ type, data }) => ({ type, data }))).toMatchObject([
+      { type: "tool.user_requested", data: { toolCallId: ran.toolCallId, arguments: { command: "echo hello" } } },
+      { type: "tool.execution_start", data: { toolCallId: ran.toolCallId } },
+      {
+        type: "tool.execution_complete",
+        data: { isUserRequested: true, success: true, result: { content: "hello\n<exited with exit code 0>" } },
+      },
+    ]);
     expect(await rpc.shell.cancelUserRequested({ requestId: "nobody" })).toEqual({ cancelled: false });
     const sleeping = rpc.shell.executeUserRequested({ requestId: "two", command: "sleep 60" });
     await expect
