@@ -27,6 +27,8 @@ export interface OfferParts {
   readonly choice: ToolChoice;
   /** The agent that leads the session: nobody in it has tools beyond its. */
   readonly lead?: AgentDefinition | undefined;
+  /** Its skills in full. */
+  readonly leadSkills?: string;
   readonly mode: Pick<ModeParts, "current" | "section">;
   readonly skills: LiveSkills;
   /** False: not even those that come with tools. */
@@ -46,8 +48,8 @@ export class LiveOffer implements Offer {
   readonly #makeShelf: () => readonly Tool[];
   #shelf: readonly Tool[] = [];
   #lead: AgentDefinition | undefined;
-  /** Of who leads since the session is open. */
-  #brought: { readonly skills: string; readonly tools: readonly Tool[] } = { skills: "", tools: [] };
+  /** Of who leads: its skills in full, and the tools it came with since the session is open. */
+  #brought: { readonly skills: string; readonly tools: readonly Tool[] };
   #search: ToolSearch | undefined;
   #seen: readonly Tool[] | undefined;
   #system = "";
@@ -57,6 +59,7 @@ export class LiveOffer implements Offer {
   constructor(parts: OfferParts) {
     this.#parts = parts;
     this.#lead = parts.lead;
+    this.#brought = { skills: parts.leadSkills ?? "", tools: [] };
     const { skills } = parts;
     const shelf = withCoreSkills(
       skillShelf(() => skills.all),

@@ -22,10 +22,12 @@ export interface Lead {
   readonly definition: AgentDefinition | undefined;
   /** With the servers of the agent. */
   readonly workspace: Workspace;
+  /** The agent's skills in full, for its prompt. */
+  readonly skills: string;
   readonly reasoningEffort?: NonNullable<SessionOptions["reasoningEffort"]>;
   /** The agent's model, if it can be had; throws where the agent insists. */
   model(resolve: (name: string) => Promise<SessionModel>): Promise<SessionModel | undefined>;
-  /** What a reader of the log and the model must know of a choice that is new. */
+  /** What a reader of the log must know of a choice that is new. */
   announce(session: Session): void;
 }
 
@@ -50,17 +52,19 @@ export async function chooseLead(what: {
     return {
       definition,
       workspace,
+      skills: "",
       model: async () => undefined,
       announce: (session) => void (before !== undefined && session.say("subagent.deselected", {})),
     };
   }
   const isNew = definition.name !== before;
-  const skills = isNew ? await preload(definition, workspace, warn) : "";
+  const skills = await preload(definition, workspace, isNew ? warn : () => undefined);
   const { effort } = leadWishes(definition, workspace);
   if (isNew) tellUnused(definition, warn);
   return {
     definition,
     workspace: withServersOf(definition, workspace),
+    skills,
     ...(effort !== undefined && { reasoningEffort: effort }),
     // A session that goes on with the same agent goes on with the model it had.
     model: async (resolve) =>
@@ -69,7 +73,6 @@ export async function chooseLead(what: {
       if (!isNew) return;
       const { name: agentName, displayName: agentDisplayName, tools } = definition;
       void session.say("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
-      if (skills !== "") void session.say("user.message", { content: skills, source: "agent-skills" });
     },
   };
 }

@@ -83,6 +83,7 @@ export async function sessionOffer(
     },
     choice,
     lead: lead.definition,
+    leadSkills: lead.skills,
     skills,
     hasSkills: request.workspace?.skills !== false,
     instructions: workspace.instructions,

@@ -115,15 +115,15 @@ describe("--agent", () => {
       expect(JSON.stringify(led.first.messages)).not.toContain("BOWLINE");
     }));
 
-  it("SDK-10 SDK-12 tells its skills in full before the prompt, without a skill tool, and names those that are not there", () =>
+  it("SDK-10 SDK-12 tells its skills in full with its prompt, without a skill tool, and names those that are not there", () =>
     withPlace(async (place) => {
       place.write("project/.troupe/agents/lead.md", agent("tools: [view]\nskills: [knots, sails]"));
       place.write("home/skills/knots/SKILL.md", "---\nname: knots\ndescription: Knots.\n---\n\nTIE A BOWLINE.\n");
       const { first, events } = await lead(place, { agent: "lead" });
       expect(toolsOf(first)).toEqual(["view"]);
-      expect(first.messages.map(({ role }) => role)).toEqual(["user", "user"]);
-      expect(JSON.stringify(first.messages[0])).toContain("TIE A BOWLINE.");
-      expect(JSON.stringify(first.messages[1])).toContain("hello");
+      expect(first.messages.map(({ role }) => role)).toEqual(["user"]);
+      expect(first.system).toContain("TIE A BOWLINE.");
+      expect(JSON.stringify(first.messages)).toContain("hello");
       const warnings = events.flatMap((event) => (event.type === "session.warning" ? [event.data.message] : []));
       expect(warnings).toEqual([expect.stringContaining("names the skill sails")]);
     }));
