@@ -200,15 +200,19 @@ async function start({ program, args, overrides, options }: GitRequest): Promise
       clearTimeout(timer);
       signal?.removeEventListener("abort", onAbort);
       const end = stopped === undefined ? { code } : { code: null, stopped };
-      done({ ...end, stdout: stdout(), stderr: stderr() + trouble });
+      done({ ...end, stdout: stdout.text(), stderr: stderr.text() + trouble });
     };
     child.once("error", (error) => finish(null, error.message));
     child.once("close", (code) => finish(code));
+    // Whoever inherited the pipes may hold them for ever. What git wrote is in them, and on a busy machine still unread.
+    const letGo = (before: number): void => {
+      const now = stdout.size() + stderr.size();
+      if (now > before && stopped === undefined) return void setImmediate(letGo, now);
+      child.stdout.destroy();
+      child.stderr.destroy();
+    };
     child.once("exit", () => {
-      setTimeout(() => {
-        child.stdout.destroy();
-        child.stderr.destroy();
-      }, CLOSE_WAIT_MS).unref();
+      setTimeout(() => setImmediate(letGo, -1), CLOSE_WAIT_MS).unref();
     });
   });
 }
@@ -242,7 +246,11 @@ function gitEnvironment(overrides: readonly Override[]): Record<string, string> 
 }
 
 /** Keeps the first bytes; says so when there are more. */
-function collect(stream: NodeJS.ReadableStream, maxBytes: number, onTooMuch: () => void): () => string {
+function collect(
+  stream: NodeJS.ReadableStream,
+  maxBytes: number,
+  onTooMuch: () => void,
+): { text(): string /** Of everything that came. */; size(): number } {
   const chunks: Buffer[] = [];
   let room = maxBytes;
   stream.on("data", (chunk: Buffer) => {
@@ -251,7 +259,7 @@ function collect(stream: NodeJS.ReadableStream, maxBytes: number, onTooMuch: () 
     if (room < 0) onTooMuch();
   });
   stream.on("error", () => undefined); // a pipe that breaks has said all it had to say
-  return () => Buffer.concat(chunks).toString("utf8");
+  return { text: () => Buffer.concat(chunks).toString("utf8"), size: () => maxBytes - room };
 }
 
 function killGroup(child: ChildProcess): void {
