@@ -7,6 +7,7 @@ import { statSync } from "node:fs";
 import { realpath } from "node:fs/promises";
 import { basename, isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
+import { withFileLock } from "../lib/node/file-lock.ts";
 import { type GitPlace, gitAt, preparedPlace } from "../lib/node/git-write.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { findRepository, git, NOBODY, personOf, type Repository } from "./worktree-git.ts";
@@ -68,7 +69,7 @@ export async function createWorktree(request: WorktreeRequest): Promise<Worktree
   await refuseTaken(making, signal);
   await writeRecord(disk, folder, making);
   try {
-    const ready = await checkOut(making, { repository, signal });
+    const ready = await checkOut(making, { repository, request });
     await writeRecord(disk, folder, ready);
     return describe(ready);
   } catch (error) {
@@ -165,15 +166,21 @@ async function withUncommitted(
   }
 }
 
+const MAX_ADD_WAIT_MS = 120_000;
+
 /** In two steps: only in the new worktree can be known which programs its configuration names. */
 async function checkOut(
   making: WorktreeRecord,
-  { repository, signal }: { repository: Repository; signal: AbortSignal | undefined },
+  { repository, request }: { repository: Repository; request: WorktreeRequest },
 ): Promise<WorktreeRecord> {
   const { root, branch, base } = making;
+  const { signal, disk, folder } = request;
   const to = "make a worktree";
   const add = ["worktree", "add", "--quiet", "--no-checkout", "--no-track", "-b", branch, root, base];
-  await git(repository.main, add, { to, signal });
+  // One at a time: git reads the notes of all worktrees, and fails over one that is being written.
+  const path = join(folder, ".state", "add");
+  const lock = { path, disk, Failure: TroupeError, maxWaitMs: MAX_ADD_WAIT_MS };
+  await withFileLock(lock, () => git(repository.main, add, { to, signal }));
   const gitDir = await ownGitDir(repository, root);
   const ready: WorktreeRecord = { ...making, state: "ready", gitDir, cwd: resolve(root, repository.prefix) };
   const place = await preparedPlace({ gitDir, workTree: root });
