@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "@photostructure/sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Board, BoardRow } from "../../src/context/board/board.ts";
 import { openBoard } from "../../src/context/board/open.ts";
@@ -191,6 +192,10 @@ describe("a consolidation killed by signal 9", () => {
   }, async () => {
     // Right after its commit all of the change is in the log of writes, and nothing of it elsewhere.
     const left = newHome();
+    // What was there before is in the file itself: what is cut off below is of this change alone.
+    const seeded = new DatabaseSync(join(left, "board.db"));
+    seeded.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    seeded.close();
     await act("consolidate", left, { KILL_STATEMENT: `${commit}+` });
     const whole = readFileSync(join(left, "board.db-wal"));
     expect(whole.length).toBeGreaterThan(4096 * 3);
