@@ -1,4 +1,5 @@
 import { fileURLToPath } from "node:url";
+import { quoted, quotedLine } from "../lib/quoting.ts";
 import type { Attachment, SessionEvent } from "../protocol/event.ts";
 import type { Peer } from "../protocol/rpc/peer.ts";
 import type { Client } from "../sdk/client.ts";
@@ -128,7 +129,7 @@ function messageOf(blocks: readonly Block[]): { prompt: string; attachments: Att
       const file = fileOf(block.uri, block.name);
       if (file) attachments.push(file);
       else texts.push(block.uri);
-    } else texts.push(`<resource uri="${block.resource.uri}">\n${block.resource.text ?? ""}\n</resource>`);
+    } else texts.push(`Quoted from ${quotedLine(block.resource.uri)}:\n\n${quoted(block.resource.text ?? "")}`);
   }
   return { prompt: texts.join("\n\n"), attachments };
 }
