@@ -5,6 +5,7 @@
  */
 import { existsSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { deferred } from "../../src/lib/deferred.ts";
 import { fauxModel } from "../../src/model/faux/faux-model.ts";
 import { otherwise } from "../../src/model/faux/faux-plan.ts";
 import { calls, fails, type Moves, says, stalls, type WantedCall } from "../../src/model/faux/faux-step.ts";
@@ -15,9 +16,15 @@ const [, , root = "", seedText = "1", wantedText = "60", mode = "live"] = proces
 const wanted = Number(wantedText);
 const random = mulberry(Number(seedText));
 const LONG = "a long piece of work";
+const MUTE = "say nothing";
+const DOOMED = "break";
 const SUMMARY = "<overview>\nAgents were directed.\n</overview>\n<checkpoint_title>\nDirecting\n</checkpoint_title>";
+const HOLD = "hold still";
+const held = deferred<void>();
 let callCount = 0;
 let isResting = false;
+/** What happens for certain, whatever the dice say: one step for each call of the director, in the last life. */
+const certain = mode === "rest" ? [ends, writes, stops] : [];
 
 const session = await openCompany({
   root,
@@ -30,7 +37,7 @@ const session = await openCompany({
 });
 const registry = session.tasks;
 if (!registry) throw new Error("a company has tasks");
-writeSync(1, "ready\n");
+if (mode === "rest") writeSync(1, "ready\n");
 for (let message = 0; mode === "live" || made() < wanted; message++) {
   // A new message while others are answered, and now and then the end of a turn: neither ends what works behind it.
   const sent = session.sendAndWait({ prompt: `go ${message}`, mode: random() < 0.3 ? "immediate" : "enqueue" });
@@ -39,7 +46,10 @@ for (let message = 0; mode === "live" || made() < wanted; message++) {
   if (random() < 0.1) await registry.cancel(someone());
   if (random() < 0.5) await Promise.race([sent, pause(300)]);
 }
-if (mode === "rest") await comeToRest();
+if (mode === "rest") {
+  await cutShort();
+  await comeToRest();
+}
 await session.close();
 writeSync(1, "finished\n");
 process.exit(0);
@@ -53,16 +63,47 @@ function play(request: ModelRequest): Moves | Promise<Moves> {
   if (last.startsWith("Stop working now and write a summary")) return stalls(pause(random() * 20), says(SUMMARY));
   const isAgent = !request.system.includes("director");
   // Somebody is at work whenever the process is killed.
-  if (isAgent && mode === "live" && last === LONG) return stalls(pause(60_000), says("long done"));
+  if (isAgent && last === LONG) {
+    if (mode === "live") writeSync(1, "ready\n");
+    return stalls(pause(60_000), says("long done"));
+  }
+  if (isAgent && last === MUTE) return says("");
+  if (isAgent && last === DOOMED) return fails(400);
+  if (!isAgent && last === HOLD) {
+    held.resolve();
+    return stalls(pause(60_000), says("held"));
+  }
   const dice = random();
   const isDone = request.messages.filter(({ role }) => role === "assistant").length > 2;
   if (!isAgent && mode === "live" && callCount === 0) return calls(task("worker", "background", LONG));
+  const next = isAgent ? undefined : certain.shift();
+  if (next) return calls(...next());
   if (!isAgent) return dice < 0.35 || isResting ? says("so far") : calls(...direct());
   const life = pause(random() * 40);
   if (dice < 0.08) return fails(400);
   if (dice < 0.14) return says("");
   if (dice < 0.3 && !isDone && made() < wanted) return stalls(life, calls(task("helper", "sync")));
   return stalls(life, says(`done ${"and looked at one more file ".repeat(Math.floor(random() * 60))}`));
+}
+
+function ends(): WantedCall[] {
+  return [MUTE, DOOMED, LONG].map((prompt) => task("worker", "background", prompt));
+}
+
+/** To the one that still works: the newest. */
+function writes(): WantedCall[] {
+  return [["write_agent", { agent_id: newest(), message: "and then?" }, call("write")]];
+}
+
+function stops(): WantedCall[] {
+  return [["stop_agent", { agent_id: newest() }, call("stop")]];
+}
+
+function newest(): string {
+  const atWork = (registry?.list() ?? []).filter(
+    ({ status, agentType }) => status === "running" && agentType === "worker",
+  );
+  return atWork.at(-1)?.id ?? "nobody";
 }
 
 function direct(): WantedCall[] {
@@ -89,6 +130,15 @@ function call(name: string): string {
 function someone(): string {
   const all = (registry?.list() ?? []).filter(({ agentType }) => agentType !== "worker");
   return all[Math.floor(random() * all.length)]?.id ?? "nobody";
+}
+
+/** The end of a turn in the middle of an answer. */
+async function cutShort(): Promise<void> {
+  await session.whenIdle();
+  const sent = session.sendAndWait({ prompt: HOLD });
+  await held.promise;
+  session.abort();
+  await sent;
 }
 
 /** Waits for everyone, and lets everyone hear what is due, agents included. */

@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { expectPaired } from "../../src/testing/story.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
@@ -16,10 +16,10 @@ const killWithinMs = slow ? 3_000 : 700;
 const settled = { settled: true, maxConcurrency: 12 } as const;
 let folder: Awaited<ReturnType<typeof tempFolder>>;
 
-beforeAll(async () => {
+beforeEach(async () => {
   folder = await tempFolder();
 });
-afterAll(() => folder[Symbol.asyncDispose]());
+afterEach(() => folder[Symbol.asyncDispose]());
 
 /** Lives, dies and lives again until everyone may come to rest. */
 async function lives() {
