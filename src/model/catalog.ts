@@ -188,7 +188,8 @@ async function open(
   dependencies: CatalogDependencies,
 ): Promise<ResolvedModel> {
   const wireName = model.wireName ?? model.name;
-  const place = model.wire === undefined ? provider : { ...provider, wire: model.wire };
+  const { wire = provider.wire, sockets = provider.sockets ?? false } = model;
+  const place = { ...provider, wire, sockets };
   const displayName = model.displayName ?? model.name;
   return {
     provider: withNearestName(await connect(place, wireName, dependencies), () => namesOf(provider, dependencies)),

@@ -4,11 +4,14 @@ import { keyReader, signedHeaders } from "./key.ts";
 import type { Provider } from "./provider.ts";
 import type { ProviderSettings } from "./settings.ts";
 import type { Bounds, ModelFetch, Place } from "./wire/place.ts";
+import type { OpenSocket } from "./wire/socket.ts";
 
 export interface CatalogDependencies {
   readonly stamp?: Stamp;
   /** What reaches the network in its place. */
   readonly fetch?: ModelFetch;
+  /** Opens WebSockets in the network's place, for providers and models that take them. */
+  readonly openSocket?: OpenSocket;
   /** How we introduce ourselves to places. */
   readonly userAgent?: string;
   readonly bounds?: Partial<Bounds>;
@@ -65,7 +68,7 @@ function told(
 }
 
 function placeOf(provider: ProviderSettings, model: string, dependencies: CatalogDependencies): Place {
-  const { stamp, fetch, bounds } = dependencies;
+  const { stamp, fetch, openSocket, bounds } = dependencies;
   return {
     id: provider.id,
     headers: signedHeaders(introduced(provider, dependencies), stamp, (key) => dependencies.onKey?.(key, provider.id)),
@@ -73,6 +76,7 @@ function placeOf(provider: ProviderSettings, model: string, dependencies: Catalo
     ...(provider.keyHint === undefined ? {} : { keyHint: provider.keyHint }),
     ...(stamp === undefined ? {} : { stamp }),
     ...(fetch === undefined ? {} : { fetch }),
+    ...(openSocket && provider.sockets && provider.wire === "responses" ? { openSocket } : {}),
     ...(bounds === undefined ? {} : { bounds }),
   };
 }

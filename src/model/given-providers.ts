@@ -17,6 +17,8 @@ const tokens = z.int().positive();
 const place = {
   type: z.enum(["openai", "azure", "anthropic"]).optional(),
   wireApi: z.enum(["completions", "responses"]).optional(),
+  /** How the responses wire travels, where the client that carries the requests opens WebSockets. */
+  transport: z.enum(["http", "websockets"]).optional(),
   baseUrl: z.string().max(2048),
   apiKey: z.string().optional(),
   /** Wins over `apiKey`. */
@@ -182,6 +184,7 @@ function settingsOf(id: string, given: GivenProvider | NamedProvider, { getToken
     id,
     name: new URL(baseUrl).host,
     wire: wireOf(given),
+    sockets: given.transport === "websockets",
     baseUrl: baseUrl.replace(/\/+$/, ""),
     ...signIn(id, given, getToken),
     headers,

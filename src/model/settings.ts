@@ -40,6 +40,8 @@ export interface ProviderSettings {
   readonly name: string;
   readonly wire: WireApi;
   readonly baseUrl: string;
+  /** It takes WebSockets on the responses wire. */
+  readonly sockets?: boolean;
   readonly auth: Auth;
   readonly key: Key;
   readonly headers: Readonly<Record<string, string>>;

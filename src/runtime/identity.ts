@@ -1,8 +1,7 @@
 /** Who a session is on GitHub, for programs that want to know; without their wish there is nobody to ask. */
 import type { Stamp } from "../lib/stamp.ts";
-import type { Github, GithubStatus, SignIn } from "../model/github/github.ts";
+import type { Carrying, Github, GithubStatus, SignIn } from "../model/github/github.ts";
 import type { Settings } from "../model/settings.ts";
-import type { ModelFetch } from "../model/wire/place.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { version } from "./version.ts";
 
@@ -18,7 +17,7 @@ export interface SessionIdentity {
   status(): Promise<GithubStatus>;
   endpoint(): ReturnType<Github["endpoint"]>;
   /** What is configured, with the models that GitHub has for this identity. */
-  settingsWith(known: Settings, fetch: ModelFetch | undefined): Promise<Settings>;
+  settingsWith(known: Settings, carrying: Carrying): Promise<Settings>;
 }
 
 export interface GithubDesk {
@@ -55,7 +54,7 @@ export function githubDesk(what: {
       return {
         status: () => github.status(signIn),
         endpoint: () => github.endpoint(signIn.token),
-        settingsWith: (known, fetch) => github.settingsWith(known, signIn.token, { fetch }),
+        settingsWith: (known, carrying) => github.settingsWith(known, signIn.token, carrying),
       };
     },
   };

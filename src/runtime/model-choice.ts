@@ -32,8 +32,8 @@ export function ownModels(
   request: SessionRequest,
   { lastModel, identity }: { lastModel: string | undefined; identity: OwnModels["identity"] },
 ): OwnModels {
-  const { providers, clientName, modelFetch: fetch, model = lastModel } = request;
-  return { ...providers, model, clientName, fetch, identity };
+  const { providers, clientName, modelFetch: fetch, modelSocket: openSocket, model = lastModel } = request;
+  return { ...providers, model, clientName, fetch, openSocket, githubSockets: request.githubSockets, identity };
 }
 
 export class ModelChoice implements ModelSeat {

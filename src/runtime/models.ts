@@ -10,6 +10,7 @@ import { costOf } from "../model/prices.ts";
 import { withRetry } from "../model/retry.ts";
 import { readSettings, registryPath, type Settings, type TextFile } from "../model/settings.ts";
 import type { ModelFetch } from "../model/wire/place.ts";
+import type { OpenSocket } from "../model/wire/socket.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionModel } from "../session/start-run.ts";
 import type { SessionIdentity } from "./identity.ts";
@@ -34,6 +35,10 @@ export interface OwnModels extends GivenProviders {
   readonly clientName?: string | undefined;
   /** What reaches the network in its place, for everything that concerns this session's models. */
   readonly fetch?: ModelFetch | undefined;
+  /** And what opens WebSockets. */
+  readonly openSocket?: OpenSocket | undefined;
+  /** False: models of GitHub are not spoken to over WebSockets. */
+  readonly githubSockets?: boolean | undefined;
   /** Who it is on GitHub, if anybody: their models are among its own. */
   readonly identity?: Pick<SessionIdentity, "settingsWith"> | undefined;
 }
@@ -90,7 +95,7 @@ interface Place {
 }
 
 function ownPlace(own: OwnModels, place: Place, stamp: Stamp): Place {
-  const { clientName, fetch, model } = own;
+  const { clientName, fetch, openSocket, model } = own;
   const { provider, providers, models: given, identity } = own;
   const brings = [provider, providers, given, identity].some((part) => part !== undefined);
   const introduction = clientName === undefined ? "" : headerText(clientName);
@@ -105,6 +110,7 @@ function ownPlace(own: OwnModels, place: Place, stamp: Stamp): Place {
       ...place.dependencies,
       ...(introduction !== "" && { userAgent: `${introduction} ${place.dependencies.userAgent ?? ""}`.trim() }),
       ...(fetch && { fetch }),
+      ...(openSocket && { openSocket }),
     },
     isNameless: own.provider !== undefined && model === undefined && own.provider.modelId === undefined,
     // Its keys and its network are its own, so are limits and failures met with them.
@@ -115,7 +121,8 @@ function ownPlace(own: OwnModels, place: Place, stamp: Stamp): Place {
 async function settingsOf(own: OwnModels, place: Place, model: string | undefined): Promise<Settings> {
   const configured = await place.settings();
   // One provider for everything leaves nothing to ask GitHub for.
-  const known = own.provider ? configured : ((await own.identity?.settingsWith(configured, own.fetch)) ?? configured);
+  const carrying = { fetch: own.fetch, sockets: own.githubSockets };
+  const known = own.provider ? configured : ((await own.identity?.settingsWith(configured, carrying)) ?? configured);
   const { settingsWith } = await import("../model/given-providers.ts");
   return settingsWith(known, own, model);
 }

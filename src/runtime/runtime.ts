@@ -12,6 +12,7 @@ import { type Disk, nodeDisk } from "../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../lib/stamp.ts";
 import type { GivenProviders, ModelCapabilities } from "../model/given-providers.ts";
 import type { ModelFetch } from "../model/wire/place.ts";
+import type { OpenSocket } from "../model/wire/socket.ts";
 import { realPathOf } from "../permissions/resolve-path.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { FileProvider } from "../protocol/session-fs.ts";
@@ -78,6 +79,10 @@ export interface SessionRequest {
   readonly clientName?: string;
   /** Reaches the network in its place, for everything that concerns this session's models. */
   readonly modelFetch?: ModelFetch;
+  /** And opens WebSockets there. */
+  readonly modelSocket?: OpenSocket;
+  /** False: models of GitHub are not spoken to over WebSockets. */
+  readonly githubSockets?: boolean;
   /** The session's own identity on GitHub; refused when it is not good. */
   readonly githubToken?: string;
   /** Folders beside `cwd` that tools may reach, or "all". */

@@ -279,7 +279,7 @@ export class Hub {
     return {
       ...sessionRequest(options, { cwd, ...defaults }),
       ...modelRequest(options, (providerName) => clients.token(providerName)),
-      ...(this.tunnel.isUsed && { modelFetch: this.tunnel.fetch }),
+      ...(this.tunnel.isUsed && { modelFetch: this.tunnel.fetch, modelSocket: this.tunnel.openSocket }),
       program: clients.program,
     };
   }
@@ -287,6 +287,7 @@ export class Hub {
   async #close(live: LiveSession, reason?: CloseReason): Promise<void> {
     this.#live.delete(live.id);
     await live.close(reason);
+    this.tunnel.release(live.id);
   }
 
   #tellAll(type: LifecycleType, live: LiveSession | { readonly id: string }): void {

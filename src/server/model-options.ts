@@ -14,6 +14,7 @@ export const modelParams = () =>
     models: z.array(GivenModel).optional(),
     clientName: z.string().optional(),
     gitHubToken: z.string().optional(),
+    capi: z.object({ enableWebSocketResponses: z.boolean().optional() }).optional(),
     enableCitations: z.boolean().optional(),
     sessionLimits: z.object({ maxAiCredits: z.number().nonnegative().optional() }).nullish(),
   });
@@ -39,6 +40,7 @@ export function modelRequest(
     ...(modelCapabilities && { modelCapabilities }),
     ...(clientName !== undefined && { clientName }),
     ...(gitHubToken && { githubToken: gitHubToken }),
+    ...(params.capi?.enableWebSocketResponses === false && { githubSockets: false }),
     ...(params.enableCitations && { citations: true }),
     ...(credits !== undefined && { credits }),
   };

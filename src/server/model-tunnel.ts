@@ -2,35 +2,26 @@
  * Model requests that a client carries: it is told each request, and tells the reply piece by piece. One client of the process
  * does this for all; while it is away such requests fail, because nobody else was asked to reach the network.
  */
-import { type Deferred, deferred } from "../lib/deferred.ts";
+import type { RequestOrigin } from "../model/provider.ts";
 import type { ModelFetch } from "../model/wire/place.ts";
+import type { OpenSocket } from "../model/wire/socket.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import { type Carried, CarriedRequest, type ResponseHead, type ResponsePart } from "./carried-request.ts";
+import { CarriedSocket } from "./carried-socket.ts";
 import type { Connection } from "./connection.ts";
 
-interface Carried {
-  readonly head: Deferred<Response>;
-  readonly body: WritableStreamDefaultWriter<Uint8Array>;
-  readonly stream: ReadableStream<Uint8Array>;
-  status: number | undefined;
-}
-
-export interface ResponseHead {
-  readonly status: number;
-  readonly statusText?: string | undefined;
-  readonly headers: Readonly<Record<string, readonly string[]>>;
-}
-
-export interface ResponsePart {
-  readonly data: string;
-  readonly binary?: boolean | undefined;
-  readonly end?: boolean | undefined;
-  readonly error?: { readonly message: string } | undefined;
-}
-
-/** Replies that have no body. */
-const BODILESS = new Set([204, 205, 304]);
 /** A client that takes longer to take a request than this will not take it. */
 const TAKE_MS = 30_000;
+/** Nor will one that has opened no WebSocket by then. */
+const OPEN_MS = 30_000;
+
+interface Head {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: RequestInit["headers"];
+  readonly transport: "http" | "websocket";
+  readonly origin: RequestOrigin | undefined;
+}
 
 export class ModelTunnel {
   #holder: Connection | undefined;
@@ -51,32 +42,31 @@ export class ModelTunnel {
   forget(connection: Connection): void {
     if (this.#holder !== connection) return;
     this.#holder = undefined;
-    for (const [requestId] of this.#carried)
-      this.#fail(requestId, new TypeError("The client that carried it has left."));
+    for (const [requestId] of this.#carried) this.#fail(requestId, new TypeError(GONE));
+  }
+
+  /** The session is closed: its WebSockets are of no more use. */
+  release(sessionId: string): void {
+    for (const one of [...this.#carried.values()]) {
+      if (one instanceof CarriedSocket && one.sessionId === sessionId) one.close("done");
+    }
   }
 
   readonly fetch: ModelFetch = async (url, init) => {
-    const holder = this.#holder;
-    if (!holder) throw new TypeError("The client that carries model requests has left.");
+    const holder = this.#presentHolder();
     const requestId = crypto.randomUUID();
-    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
-    const carried: Carried = { head: deferred(), body: writable.getWriter(), stream: readable, status: undefined };
+    const carried = new CarriedRequest();
     this.#carried.set(requestId, carried);
-    const { signal } = init;
+    const { signal, origin, method = "GET", headers } = init;
     const cancel = (): void => {
       if (!this.#carried.has(requestId)) return;
-      void holder
-        .ask("llmInference.httpRequestChunk", { requestId, data: "", end: true, cancel: true })
-        .catch(() => undefined);
+      this.#cancel(holder, requestId);
       this.#fail(requestId, signal?.reason);
     };
     signal?.addEventListener("abort", cancel, { once: true });
     try {
       signal?.throwIfAborted();
-      const { agentId, parentAgentId, interactionType, sessionId } = init.origin ?? {};
-      const whose = { sessionId, agentId, parentAgentId, interactionType };
-      const head = { requestId, method: init.method ?? "GET", url, headers: headersOf(init.headers), ...whose };
-      await holder.ask("llmInference.httpRequestStart", head, { timeoutMs: TAKE_MS });
+      await this.#start(holder, requestId, { method, url, headers, transport: "http", origin });
       const data = typeof init.body === "string" ? init.body : "";
       await holder.ask("llmInference.httpRequestChunk", { requestId, data, end: true }, { timeoutMs: TAKE_MS });
       return await carried.head.promise;
@@ -86,45 +76,80 @@ export class ModelTunnel {
     }
   };
 
+  readonly openSocket: OpenSocket = async (url, { headers, signal, origin }) => {
+    const holder = this.#presentHolder();
+    const requestId = crypto.randomUUID();
+    const socket = new CarriedSocket(origin?.sessionId, {
+      async send(data) {
+        await holder.ask("llmInference.httpRequestChunk", { requestId, data, end: false }, { timeoutMs: TAKE_MS });
+      },
+      close: (how) => {
+        this.#carried.delete(requestId);
+        if (how === "cancelled") this.#cancel(holder, requestId);
+        else
+          void holder.ask("llmInference.httpRequestChunk", { requestId, data: "", end: true }).catch(() => undefined);
+      },
+    });
+    this.#carried.set(requestId, socket);
+    const giveUp = (): void => socket.close("cancelled");
+    const timer = setTimeout(giveUp, OPEN_MS);
+    signal.addEventListener("abort", giveUp, { once: true });
+    try {
+      signal.throwIfAborted();
+      await this.#start(holder, requestId, { method: "GET", url, headers, transport: "websocket", origin });
+      await socket.opened;
+      return socket;
+    } catch (error) {
+      this.#fail(requestId, error);
+      throw error;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", giveUp);
+    }
+  };
+
   /** False when nobody waits for it. */
-  begin(requestId: string, { status, statusText = "", headers }: ResponseHead): boolean {
-    const carried = this.#carried.get(requestId);
-    if (!carried || carried.status !== undefined) return false;
-    carried.status = status;
-    const all = Object.entries(headers).flatMap(([name, values]) =>
-      values.map((value): [string, string] => [name, value]),
-    );
-    const body = BODILESS.has(status) ? null : carried.stream;
-    carried.head.resolve(new Response(body, { status, statusText, headers: all }));
-    return true;
+  begin(requestId: string, head: ResponseHead): boolean {
+    return this.#carried.get(requestId)?.begin(head) ?? false;
   }
 
   /** Resolves when there is room for more; false when nobody waits for it. */
-  async add(requestId: string, { data, binary, end, error }: ResponsePart): Promise<boolean> {
+  async add(requestId: string, part: ResponsePart): Promise<boolean> {
     const carried = this.#carried.get(requestId);
     if (!carried) return false;
-    if (error) {
-      this.#fail(requestId, new TypeError(error.message));
-      return true;
-    }
-    // Who reads no more has cancelled; that is not the client's trouble.
-    if (data !== "") await carried.body.write(Buffer.from(data, binary ? "base64" : "utf8")).catch(() => undefined);
-    if (end) {
-      this.#carried.delete(requestId);
-      await carried.body.close().catch(() => undefined);
+    if (part.error) this.#fail(requestId, new TypeError(part.error.message));
+    else {
+      await carried.add(part);
+      if (part.end) this.#carried.delete(requestId);
     }
     return true;
+  }
+
+  #presentHolder(): Connection {
+    if (!this.#holder) throw new TypeError(GONE);
+    return this.#holder;
+  }
+
+  async #start(holder: Connection, requestId: string, { origin, headers, ...head }: Head): Promise<void> {
+    const { agentId, parentAgentId, interactionType, sessionId } = origin ?? {};
+    const whose = { sessionId, agentId, parentAgentId, interactionType };
+    const params = { requestId, ...head, headers: headersOf(headers), ...whose };
+    await holder.ask("llmInference.httpRequestStart", params, { timeoutMs: TAKE_MS });
+  }
+
+  #cancel(holder: Connection, requestId: string): void {
+    const params = { requestId, data: "", end: true, cancel: true };
+    void holder.ask("llmInference.httpRequestChunk", params, { timeoutMs: TAKE_MS }).catch(() => undefined);
   }
 
   #fail(requestId: string, reason: unknown): void {
     const carried = this.#carried.get(requestId);
-    if (!carried) return;
     this.#carried.delete(requestId);
-    carried.head.reject(reason);
-    carried.head.promise.catch(() => undefined);
-    void carried.body.abort(reason).catch(() => undefined);
+    carried?.fail(reason);
   }
 }
+
+const GONE = "The client that carries model requests has left.";
 
 function headersOf(given: RequestInit["headers"]): Record<string, string[]> {
   const all: Record<string, string[]> = {};

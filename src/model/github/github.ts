@@ -54,6 +54,8 @@ export interface GithubStatus {
 export interface Carrying {
   readonly fetch?: ModelFetch | undefined;
   readonly origin?: RequestOrigin | undefined;
+  /** False: models are not spoken to over WebSockets. */
+  readonly sockets?: boolean | undefined;
 }
 
 const KEPT_MS = 30 * 60_000;
@@ -174,12 +176,13 @@ export class Github {
   async settingsWith(known: Settings, token: string, carrying: Carrying): Promise<Settings> {
     const [baseUrl, models] = await Promise.all([this.#apiOf(token), this.models(token, carrying)]);
     const usual = defaultOf(models);
+    const isSocketless = carrying.sockets === false || isOn(this.#options.environment[SOCKETLESS]);
     const provider: ProviderSettings = {
       ...{ id: GITHUB, name: "GitHub", wire: "completions", baseUrl, auth: "bearer" },
       key: { type: "value", value: token },
       headers: sentWithAll(),
       listsModels: false,
-      models: models.map(knownModel),
+      models: models.map((model) => ({ ...knownModel(model), ...(isSocketless && { sockets: false }) })),
       configured: true,
       keyHint: "Check the GitHub token.",
       ...(usual !== undefined && { defaultModel: usual }),
@@ -229,6 +232,10 @@ function sentWithAll(userAgent?: string): Record<string, string> {
     "X-GitHub-Api-Version": "2025-05-01",
   };
 }
+
+const SOCKETLESS = "COPILOT_CLI_DISABLE_WEBSOCKET_RESPONSES";
+
+const isOn = (value: string | undefined): boolean => /^(?:1|true|yes|on)$/i.test(value?.trim() ?? "");
 
 /** The first that is set. */
 const AMBIENT = ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"] as const;

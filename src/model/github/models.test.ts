@@ -1,4 +1,6 @@
 import { expect, it } from "vitest";
+import { systemStamp } from "../../lib/stamp.ts";
+import { Github } from "./github.ts";
 import { defaultOf, knownModel, readModels } from "./models.ts";
 
 const list = {
@@ -34,8 +36,23 @@ it("a list of models is read as far as it can be spoken to", () => {
       maxOutputTokens: 100,
       vision: false,
       wire: "responses",
+      sockets: true,
     },
     { name: "two", id: "two", price: null, contextWindow: 5000 },
   ]);
   expect(readModels({ error: "no" })).toBeUndefined();
+});
+
+it.each([
+  ["they are offered", {}, {}, true],
+  ["the session says no", {}, { sockets: false }, false],
+  ["the environment says no", { COPILOT_CLI_DISABLE_WEBSOCKET_RESPONSES: "true" }, {}, false],
+])("WebSockets are used as the model and the program say: %s", async (_, environment, carrying, sockets) => {
+  const github = new Github({
+    environment: { COPILOT_API_URL: "http://127.0.0.1:1", ...environment },
+    ...{ stamp: systemStamp, userAgent: "test" },
+  });
+  const fetch = async (): Promise<Response> => Response.json(list);
+  const settings = await github.settingsWith({ providers: [], discovery: false }, "token", { fetch, ...carrying });
+  expect(settings.providers[0]?.models.find(({ name }) => name === "one")?.sockets).toBe(sockets);
 });

@@ -59,13 +59,18 @@ export function knownModel({ id, name, capabilities, supported_endpoints: endpoi
     ...(output !== undefined && { maxOutputTokens: output }),
     ...(supports.vision !== undefined && { vision: supports.vision }),
     ...(wire && { wire }),
+    ...(endpoints?.includes(RESPONSES_SOCKET) && { sockets: true }),
   };
 }
+
+/** How a model says that it takes WebSockets. */
+const RESPONSES_SOCKET = "ws:/responses";
 
 const paths: readonly (readonly [string, WireApi])[] = [
   ["/chat/completions", "completions"],
   ["/responses", "responses"],
   ["/v1/messages", "anthropic"],
+  [RESPONSES_SOCKET, "responses"],
 ];
 
 /** Where a model says how it is spoken to; most do not. */

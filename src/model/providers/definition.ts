@@ -52,5 +52,7 @@ export interface KnownModel {
   readonly vision?: boolean;
   /** How it is spoken to, when not like the others of its provider. */
   readonly wire?: WireApi;
+  /** It takes WebSockets on the responses wire. */
+  readonly sockets?: boolean;
   readonly price: Price | null;
 }

@@ -1,5 +1,6 @@
 import type { Stamp } from "../../lib/stamp.ts";
 import type { RequestOrigin } from "../provider.ts";
+import type { OpenSocket } from "./socket.ts";
 
 /** The network as a client program may stand in for it: what `fetch` does, and told whose request it is. */
 export type ModelFetch = (url: string, init: ModelFetchInit) => Promise<Response>;
@@ -20,6 +21,8 @@ export interface Place {
   readonly query?: string;
   /** Another way to reach the network (a client program that tunnels model traffic). */
   readonly fetch?: ModelFetch;
+  /** Requests go over WebSockets where one can be opened; for the responses wire alone. */
+  readonly openSocket?: OpenSocket;
   readonly bounds?: Partial<Bounds>;
   readonly stamp?: Stamp;
   /** What to tell a user whose key was refused, such as "Set OPENAI_API_KEY". */

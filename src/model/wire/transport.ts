@@ -7,8 +7,9 @@ import { request as requestSecurely, Agent as SecureAgent } from "node:https";
 import type { Socket } from "node:net";
 import type { RequestOrigin } from "../provider.ts";
 import type { Place } from "./place.ts";
+import { sendBySocket } from "./socket-transport.ts";
 
-interface Sending {
+export interface Sending {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -31,7 +32,8 @@ export type Send = (sending: Sending) => Promise<Answer>;
 
 /** One for the life of a provider: it keeps connections for the next call. */
 export function transport(place: Place): Send {
-  return place.fetch ? sendByFetch(place.fetch) : sendByNode(new URL(place.baseUrl).protocol === "https:");
+  const send = place.fetch ? sendByFetch(place.fetch) : sendByNode(new URL(place.baseUrl).protocol === "https:");
+  return place.openSocket ? sendBySocket(place.openSocket, send) : send;
 }
 
 function sendByFetch(fetch: NonNullable<Place["fetch"]>): Send {

@@ -13,7 +13,8 @@ export const modelTunnelMethods: MethodTable = {
     () =>
       z.object({
         requestId,
-        status: z.int().min(200).max(599),
+        /** 101: the WebSocket is open. */
+        status: z.int().min(101).max(599),
         statusText: z.string().optional(),
         headers: z.record(z.string(), z.array(z.string())).default({}),
       }),

@@ -66,8 +66,8 @@ export const modelMethods: MethodTable = {
       }
       const { provider } = live.options;
       if (provider) {
-        const { type = "openai", wireApi = "completions", baseUrl, apiKey, headers = {} } = provider;
-        const wire = type === "anthropic" ? {} : { wireApi };
+        const { type = "openai", wireApi = "completions", transport, baseUrl, apiKey, headers = {} } = provider;
+        const wire = type === "anthropic" ? {} : { wireApi, ...(transport && { transport }) };
         return { type, ...wire, baseUrl, ...(apiKey !== undefined && { apiKey }), headers };
       }
       const endpoint = await session.settings.identity?.endpoint();
