@@ -104,6 +104,25 @@ export function namelessModel(): { provider: Provider; providerId: string; model
   return { provider, providerId: WHOLE_SESSION, model: "" };
 }
 
+/** Stands in for a model of a place that does not say now which it has; who speaks to it is told why. */
+export function absentModel(why: Error, wanted = ""): { provider: Provider; providerId: string; model: string } {
+  const provider = defineProvider({
+    id: WHOLE_SESSION,
+    // biome-ignore lint/correctness/useYield: it has nothing to say
+    async *stream() {
+      throw new ModelError(`The models cannot be listed: ${why.message}.`, {
+        kind: "server",
+        provider: WHOLE_SESSION,
+        // The list was asked for just before.
+        retryable: false,
+        hint: "Try again later, or name a provider with the session.",
+        cause: why,
+      });
+    },
+  });
+  return { provider, providerId: WHOLE_SESSION, model: wanted };
+}
+
 /** What is configured, with what the session brings in front of it or in its place. Throws what to put right. */
 export function settingsWith(known: Settings, given: GivenProviders, sessionModel: string | undefined): Settings {
   const { provider, providers = [], models = [] } = given;

@@ -84,8 +84,20 @@ export class ModelChoice implements ModelSeat {
     const key = wanted ?? "";
     const known = this.#resolved.get(key) ?? this.#models.resolve(wanted);
     this.#resolved.set(key, known);
-    known.catch(() => this.#resolved.delete(key));
+    known.then(
+      ({ absent }) => absent && this.#resolved.delete(key),
+      () => this.#resolved.delete(key),
+    );
     return known;
+  }
+
+  async ready(): Promise<void> {
+    const chosen = this.#chosen;
+    if (!chosen?.absent) return;
+    const found = await this.resolve(chosen.absent.wanted).catch(() => undefined);
+    if (!found || this.#chosen !== chosen) return;
+    this.#chosen = found;
+    this.#current = undefined;
   }
 
   list(): Promise<readonly ModelRow[]> {

@@ -71,7 +71,8 @@ export function models(options: {
   const modelsOf = (place: Place): Models => ({
     async resolve(wanted) {
       if (wanted?.startsWith(FAUX)) return faux(wanted.slice(FAUX.length));
-      const settings = await place.settings();
+      const settings = await settingsOrWhy(place);
+      if (settings instanceof TroupeError) return absent(settings, wanted);
       if (wanted === undefined && place.isNameless) return nameless();
       return place.guarded(await resolveModel(settings, wanted, place.dependencies));
     },
@@ -104,6 +105,9 @@ function ownPlace(own: OwnModels, place: Place, stamp: Stamp): Place {
   return {
     settings() {
       settings ??= brings ? settingsOf(own, place, model) : place.settings();
+      settings.catch(() => {
+        settings = undefined;
+      });
       return settings;
     },
     dependencies: {
@@ -149,6 +153,22 @@ function guard(stamp: Stamp): (model: ResolvedModel) => NamedModel {
       costOf: (usage) => costOf(usage, price),
     };
   };
+}
+
+/** What passes is no reason to open no session: who has the models is asked again with the next message. */
+async function settingsOrWhy(place: Place): Promise<Settings | TroupeError> {
+  try {
+    return await place.settings();
+  } catch (cause) {
+    if (cause instanceof TroupeError && cause.kind === "provider") return cause;
+    throw cause;
+  }
+}
+
+async function absent(why: TroupeError, wanted: string | undefined): Promise<NamedModel> {
+  const { absentModel } = await import("../model/given-providers.ts");
+  const label = wanted ?? "a model not known yet";
+  return { ...absentModel(why, wanted), label, absent: { why: why.message, wanted }, costOf: () => null };
 }
 
 /** A session may be opened before anyone knows its model; to speak needs one. */

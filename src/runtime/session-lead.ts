@@ -38,6 +38,9 @@ export async function sessionLead(draft: Draft): Promise<SessionLead> {
   const usual = isOfEnvironment || request.providers?.provider ? undefined : effective.model;
   const model =
     (isChosen ? undefined : await lead.model((name) => models.resolve(name))) ?? named ?? (await models.resolve(usual));
+  if (model.absent) {
+    listener.warn("model", `${model.absent.why}. The models are asked for again with the next message.`);
+  }
   const limits = limitsOfLead(lead.definition, limitsOf(draft, model));
   if (limits?.costUsd !== undefined && model.costOf(noUsage) === null) throw priceUnknown(model.model);
   const effort = request.reasoningEffort ?? lead.reasoningEffort ?? effective.effortLevel;

@@ -128,6 +128,7 @@ export class Answering {
         waiting.accepted();
         waiting = undefined;
       }
+      await settings.modelSeat?.ready();
       const { offer, model } = settings;
       const delivery = acceptance ? "idle" : "queued";
       const { credits } = settings;

@@ -9,6 +9,8 @@ export interface ModelSeat {
   readonly current: SessionModel;
   readonly reasoningEffort: ReasoningEffort | undefined;
   readonly reasoningSummary: ReasoningSummary | undefined;
+  /** Before a message is taken up: a model that could not be found when the session began is looked for. Never rejects. */
+  ready(): Promise<void>;
   /** All there is to choose from. */
   list(): Promise<readonly ModelRow[]>;
   /** From the next message on; said as `session.model_change`. Rejects, and changes nothing, when there is no such model. */

@@ -42,6 +42,8 @@ export interface SessionModel {
   readonly maxOutputTokens?: number;
   /** False: it takes no pictures. */
   readonly vision?: boolean;
+  /** It only stands for a model, whose place does not say now what it has. */
+  readonly absent?: { readonly why: string; readonly wanted: string | undefined };
   /** Null when the price is not known. */
   costOf(usage: Usage): number | null;
 }

@@ -76,6 +76,24 @@ describe("an identity on GitHub", () => {
       expect([asked, models.requests]).toEqual([[], []]);
     }));
 
+  it("opens a session while the list of models is out of order, and finds the model with a later message", () =>
+    scene({ steps: [says("hello")], environment: { PROGRAM_TOKEN: ALICE } }, async ({ open, models }) => {
+      let outOfOrder = true;
+      const session = await open({
+        modelFetch: (url, init) => (outOfOrder ? Promise.resolve(new Response("", { status: 503 })) : fetch(url, init)),
+      });
+      const warned = dataOf(session.events, "session.warning").map(({ message }) => message);
+      expect(warned).toEqual([
+        expect.stringMatching(/\/models answered 503.* asked for again with the next message\.$/),
+      ]);
+      const refused = await session.sendAndWait({ prompt: "hi" });
+      expect(refused).toMatchObject({ kind: "error", error: { message: expect.stringContaining("answered 503") } });
+      outOfOrder = false;
+      expect(await session.sendAndWait({ prompt: "hi" })).toMatchObject({ kind: "done", answer: "hello" });
+      expect(session.settings.model.model).toBe("first");
+      expect(models.requests.at(-1)).toMatchObject({ path: "/chat/completions" });
+    }));
+
   it("is asked for nowhere while nobody says where GitHub is", () =>
     scene(
       { environment: { COPILOT_API_URL: "", COPILOT_DEBUG_GITHUB_API_URL: "", GH_TOKEN: ALICE } },

@@ -14,7 +14,10 @@ export interface GetOptions {
 const WITHIN_MS = 30_000;
 const MAX_CHARACTERS = 16 * 1024 * 1024;
 
-/** One signed GET. Whatever is not a JSON answer is an error that names the address and the status. */
+/**
+ * One signed GET. Whatever is not a JSON answer is an error that names the address and the status; of the kind
+ * `provider` where the same may well succeed later.
+ */
 export async function getJson(url: string, options: GetOptions): Promise<unknown> {
   const { token, headers, fetch = globalThis.fetch, origin } = options;
   const signal = AbortSignal.timeout(WITHIN_MS);
@@ -41,13 +44,14 @@ function refused(url: string, status: number, text: string): TroupeError {
   const said = parsed.ok && parsed.value && typeof parsed.value === "object" && "message" in parsed.value;
   const why = said ? clip(sanitise(String((parsed.value as { message: unknown }).message)), 200) : "no reason given";
   const name = status === 401 ? "401 Unauthorized" : String(status);
-  return new TroupeError("configuration", `${place(url)} answered ${name}: ${why}`, {
+  const isPassing = status >= 500 || status === 429;
+  return new TroupeError(isPassing ? "provider" : "configuration", `${place(url)} answered ${name}: ${why}`, {
     ...(status === 401 && { hint: "Check the GitHub token." }),
   });
 }
 
 function failed(url: string, why: string, cause?: unknown): TroupeError {
-  return new TroupeError("configuration", `${place(url)} could not be asked: ${why}`, { cause });
+  return new TroupeError("provider", `${place(url)} could not be asked: ${why}`, { cause });
 }
 
 const place = (url: string): string => (URL.canParse(url) ? `${new URL(url).host}${new URL(url).pathname}` : url);
