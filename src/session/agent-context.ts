@@ -58,12 +58,13 @@ export interface ContextState {
   replaced: Replacements;
 }
 
-/** Of the share at which a summary is begun: as much of the newest turns is not summarised. */
+/** Of the room a conversation has before a summary is begun: as much of the newest turns is not summarised. */
 const TAIL_SHARE = 0.25;
 const LAST_TURN_SHARE = 0.5;
-/** What cannot win this much of it is not worth a call. */
+/** What cannot win this much of the share at which a summary is begun is not worth a call. */
 const WORTH_SHARE = 0.1;
-const MIN_MESSAGES = { auto: 4, manual: 2 };
+/** By itself from the second message of the user on. */
+const MIN_MESSAGES = { auto: 3, manual: 2 };
 const FULL = 0.95;
 const SHORTENED_TO = 0.75;
 const REST_CALLS = 4;
@@ -157,11 +158,11 @@ export class AgentContext {
   ): Promise<CompactionEnd> {
     const { state } = this.#parts;
     const { focus, trigger = "manual", signal } = wish;
-    if (state.running?.kind === "blocking") return { success: false, error: "A compaction is under way already." };
+    if (state.running?.kind === "blocking") return refused("A compaction is under way already.");
     await this.cancelBackground();
     const { messagesLength } = await this.#measure();
     if (messagesLength < MIN_MESSAGES.manual || this.#cut("all") < 1) {
-      return { success: false, error: "There is too little in the conversation to summarise." };
+      return refused("There is too little in the conversation to summarise.");
     }
     return this.#compact({ trigger, kind: "blocking", focus, extent: "all", ...(signal && { signal }) });
   }
@@ -187,7 +188,7 @@ export class AgentContext {
     const { place, state, running } = this.#parts;
     const expected = this.#expected();
     const reached = how.limits === "none" ? undefined : place.limitReached(expected);
-    if (reached) return { success: false, error: reached.message };
+    if (reached) return refused(reached.message);
     // The agent's own calls go on beside it and set aside for both.
     if (how.kind === "background") {
       place.settled();
@@ -235,15 +236,16 @@ export class AgentContext {
     const { place, desk, options } = this.#parts;
     const { history, model } = place;
     const { conversation, sizes } = history;
-    const limit = this.usage().tokenLimit / desk.meter.factor(model);
-    const isAll = extent === "all";
+    const { tokenLimit, systemTokens, toolDefinitionsTokens } = this.usage();
+    const begins = tokenLimit * options.backgroundThreshold - systemTokens - toolDefinitionsTokens;
+    const room = extent === "all" ? 0 : Math.max(0, begins) / desk.meter.factor(model);
     const open = new Set(conversation.openCalls.map(({ call }) => call.toolCallId));
     return chooseCut(
       conversation.entries.map(({ message }) => message),
       sizes,
       {
-        tailTokens: isAll ? 0 : limit * options.backgroundThreshold * TAIL_SHARE,
-        lastTurnTokens: isAll ? 0 : limit * options.backgroundThreshold * LAST_TURN_SHARE,
+        tailTokens: room * TAIL_SHARE,
+        lastTurnTokens: room * LAST_TURN_SHARE,
         isOpen: (toolCallId) => open.has(toolCallId),
       },
     );
@@ -316,6 +318,8 @@ interface Attempt {
   readonly limits?: "none";
   readonly signal?: AbortSignal;
 }
+
+const refused = (error: string): CompactionEnd => ({ success: false, error, started: false });
 
 const fullness = ({ currentTokens, tokenLimit }: ContextUsage): number => currentTokens / tokenLimit;
 

@@ -26,7 +26,12 @@ export type CompactionEnd =
       Required<EventData<"session.compaction_complete">>,
       "messagesRemoved" | "tokensRemoved" | "summaryContent" | "checkpointNumber"
     >)
-  | { readonly success: false; readonly error: string };
+  | {
+      readonly success: false;
+      readonly error: string;
+      /** It was begun and said to have failed; otherwise nothing happened. */
+      readonly started: boolean;
+    };
 
 /** What all compactions of a session share. */
 export interface CompactionDesk {
@@ -52,7 +57,7 @@ export async function compactOnce(
   const reply = await summarise(place, requestOf(messages, desk.meter.factor(model), wish), wish.signal);
   const failed = async (error: string): Promise<CompactionEnd> => {
     await emit("session.compaction_complete", { ...endFacts(place, wish, reply), success: false, error });
-    return { success: false, error };
+    return { success: false, error, started: true };
   };
   if (wish.signal.aborted) return failed("It was cancelled.");
   if (!reply.ok) return failed(reply.error);

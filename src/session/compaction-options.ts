@@ -38,5 +38,5 @@ export function compactionOptions(
 
 function fraction(given: number | string | undefined): number | undefined {
   const value = given === undefined || given === "" ? Number.NaN : Number(given);
-  return value > 0 && value <= 1 ? value : undefined;
+  return value >= 0 && value <= 1 ? value : undefined;
 }

@@ -15,7 +15,7 @@ export async function boundOutput(what: {
   if (content.length * 3 <= maxBytes) return content;
   const bytes = Buffer.byteLength(content);
   if (bytes <= maxBytes) return content;
-  const path = await log.writeFile(`${toolName}-output.txt`, content);
+  const path = await log.writeFile(fileName(toolName), content);
   const copy = log.elsewhere?.copyOf(path);
   return [
     `Output too large to read at once (${(bytes / 1024).toFixed(1)} KB). Saved to: ${path}`,
@@ -24,4 +24,12 @@ export async function boundOutput(what: {
     `Preview (first ${PREVIEW_CHARACTERS} chars):`,
     firstCharacters(content, PREVIEW_CHARACTERS),
   ].join("\n");
+}
+
+const MAX_NAME_CHARACTERS = 40;
+
+/** The store puts a number before it. Clients know these files by the form of their names. */
+function fileName(toolName: string): string {
+  const letters = toolName.toLowerCase().replace(/[^a-z0-9]/g, "");
+  return `copilot-tool-output-${letters.slice(0, MAX_NAME_CHARACTERS) || "tool"}.txt`;
 }

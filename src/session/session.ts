@@ -331,13 +331,13 @@ export class Session {
   }
 
   async #lastWords(reason: CloseReason | undefined): Promise<void> {
-    if (!this.#log.events.some(({ type }) => type === "user.message")) return;
+    const isSpokenTo = this.#log.events.some(({ type }) => type === "user.message");
     await this.#log.repair();
     // A disk that failed for a moment gets a second chance for the last words.
     await this.#emit("session.shutdown", shutdownData({ ...this.#facts(), error: reason?.error })).catch(() =>
       this.#log.repair(),
     );
-    await this.#writeSummary().catch(() => undefined); // lists fall back to the log
+    if (isSpokenTo) await this.#writeSummary().catch(() => undefined); // lists fall back to the log
   }
 
   #engage(options: CompanyOptions, hooks: Hooks | undefined): Company {

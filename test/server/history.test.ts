@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
-import { approveAll } from "@github/copilot-sdk";
+import { approveAll, type SessionEvent } from "@github/copilot-sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { calls, says } from "../../src/testing/index.ts";
+import { calls, httpStatus, says } from "../../src/testing/index.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
 let stage: ServerStage;
@@ -77,5 +77,56 @@ describe("the history of a session over the contract", () => {
     expect(content).toContain("We counted to two.");
     expect(await session.rpc.history.cancelBackgroundCompaction()).toEqual({ cancelled: false });
     expect(await session.rpc.history.abortManualCompaction()).toEqual({ aborted: false });
+  });
+
+  it("is compacted by itself from the second message on, where the thresholds of the session are low", async () => {
+    const heard: SessionEvent[] = [];
+    const session = await stage.client.createSession({
+      onPermissionRequest: approveAll,
+      infiniteSessions: { backgroundCompactionThreshold: 0.005, bufferExhaustionThreshold: 0.01 },
+      onEvent: (event) => heard.push(event),
+    });
+    stage.play(says("Once upon a time. ".repeat(40)));
+    await session.sendAndWait("A story");
+    expect(heard.filter(({ type }) => type.startsWith("session.compaction"))).toEqual([]);
+    stage.play(says("<overview>A story was told.</overview><checkpoint_title>Story</checkpoint_title>"), says("More."));
+    await session.sendAndWait("Go on");
+    const told = heard.flatMap((event) =>
+      event.type === "session.compaction_start" || event.type === "session.compaction_complete" ? [event] : [],
+    );
+    expect(told).toMatchObject([
+      { type: "session.compaction_start", data: { trigger: "threshold", conversationTokens: expect.any(Number) } },
+      {
+        type: "session.compaction_complete",
+        data: {
+          success: true,
+          checkpointNumber: 1,
+          summaryContent: expect.stringMatching(/<overview>[\s\S]*<history>[\s\S]*<checkpoint_title>/),
+          compactionTokensUsed: { inputTokens: expect.any(Number) },
+        },
+      },
+    ]);
+    const shown = JSON.stringify(stage.model.requests.at(-1)?.body);
+    expect([shown.includes("Once upon"), shown.includes("A story was told."), shown.includes("Go on")]).toEqual([
+      false,
+      true,
+      true,
+    ]);
+  });
+
+  it("stays as it is when a compaction at a wish fails, and the answer says so", async () => {
+    const session = await open();
+    await expect(session.rpc.history.compact({})).rejects.toThrow(/nothing to compact|too little/i);
+    stage.play(says("One."));
+    await session.sendAndWait("First");
+    stage.play(httpStatus(400, { body: "no summaries here" }));
+    const failed = await session.rpc.history.compact({ trigger: "model_switch" });
+    expect(failed).toMatchObject({ success: false, messagesRemoved: 0, tokensRemoved: 0 });
+    expect(failed).toMatchObject({ error: expect.stringContaining("no summaries here") });
+    const end = (await session.getEvents()).findLast(({ type }) => type === "session.compaction_complete");
+    expect(end?.data).toMatchObject({ success: false, trigger: "model_switch" });
+    stage.play(says("Two."));
+    await session.sendAndWait("Second");
+    expect(JSON.stringify(stage.model.requests.at(-1)?.body)).toContain("First");
   });
 });

@@ -154,6 +154,7 @@ describe("sessions that a client keeps", () => {
     stage.play(calls(["grep", { pattern: "the end", path: copy, output_mode: "content" }]), says("done"));
     await session.sendAndWait("look");
     const name = [...kept.keys()].find((one) => one.startsWith(`${session.sessionId}:/kept/state/temp/`)) ?? "";
+    expect(name).toMatch(/\/\d+-copilot-tool-output-[a-z0-9]+\.txt$/);
     expect(kept.get(name)).toContain("the end");
     expect(toolResult()).toContain("the end");
     await session.disconnect();

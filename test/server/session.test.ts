@@ -126,6 +126,24 @@ describe("a session over the contract", () => {
     expect(told.at(-1)).toBe(`session.deleted ${session.sessionId}`);
   });
 
+  it("says how it ended when it is shut down, also when nobody has spoken in it", async () => {
+    for (const [type, reason] of [
+      ["routine", "enough"],
+      ["error", "out of order"],
+    ] as const) {
+      const heard: SessionEvent[] = [];
+      const session = await stage.client.createSession({
+        onPermissionRequest: approveAll,
+        onEvent: (event) => heard.push(event),
+      });
+      await session.rpc.shutdown({ type, reason });
+      await expect.poll(() => types(heard).at(-1)).toBe("session.shutdown");
+      const end = heard.at(-1)?.data;
+      expect(end).toMatchObject({ shutdownType: type, ...(type === "error" && { errorReason: reason }) });
+      await expect(session.send("late")).rejects.toThrow(/Session not found/);
+    }
+  });
+
   it("writes a client's own lines, kept or not", async () => {
     const session = await stage.client.createSession({});
     const heard: SessionEvent[] = [];

@@ -331,7 +331,7 @@ test("results too large to show are read from where they were saved", async () =
   await writeFile(join(at.cwd, "README.md"), "# Large\n\nMany files.\n");
   const { answer, turns } = await play(at, OVERVIEW);
   expect(answer).toContain("Folders (901 files;");
-  expect(turns.flat().some((call) => call.includes("glob-output.txt"))).toBe(true);
+  expect(turns.flat().some((call) => call.includes("tool-output-glob.txt"))).toBe(true);
 });
 
 function toolThat(name: string, answer: (input: Record<string, unknown>) => string | ToolError): Tool {

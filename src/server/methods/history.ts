@@ -9,13 +9,21 @@ const byEvent = () => ({ eventId: z.string().min(1) });
 export const historyMethods: MethodTable = {
   "session.history.compact": sessionMethod(
     () => ({ customInstructions: z.string().optional(), trigger: z.enum(["manual", "model_switch"]).optional() }),
-    async ({ customInstructions }, { session, signal }) => {
+    async ({ customInstructions, trigger }, { session, signal }) => {
       const { context } = session;
       if (!context) throw new TroupeError("usage", "There is nothing to compact yet.");
-      const end = await context.compact({ ...(customInstructions && { focus: customInstructions }), signal });
-      if (!end.success) throw new TroupeError("failed", end.error);
+      const end = await context.compact({
+        ...(customInstructions && { focus: customInstructions }),
+        ...(trigger && { trigger }),
+        signal,
+      });
+      const contextWindow = context.usage();
+      if (!end.success) {
+        if (!end.started) throw new TroupeError("failed", end.error);
+        return { success: false, messagesRemoved: 0, tokensRemoved: 0, error: end.error, contextWindow };
+      }
       const { messagesRemoved, tokensRemoved, summaryContent } = end;
-      return { success: true, messagesRemoved, tokensRemoved, summaryContent, contextWindow: context.usage() };
+      return { success: true, messagesRemoved, tokensRemoved, summaryContent, contextWindow };
     },
   ),
   "session.history.cancelBackgroundCompaction": sessionMethod(nothing, async (_, { session }) => ({
