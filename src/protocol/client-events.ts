@@ -18,7 +18,11 @@ export const clientEvents = [
     () =>
       z.object({
         ui: z
-          .object({ elicitation: z.boolean().exactOptional(), mcpApps: z.boolean().exactOptional() })
+          .object({
+            elicitation: z.boolean().exactOptional(),
+            mcpApps: z.boolean().exactOptional(),
+            canvases: z.boolean().exactOptional(),
+          })
           .exactOptional(),
       }),
     ephemeral,

@@ -4,6 +4,7 @@
  * alone and has the prefix `troupe.`.
  */
 import * as z from "zod";
+import { canvasEvents } from "./canvas-events.ts";
 import { Citations } from "./citations.ts";
 import { clientEvents } from "./client-events.ts";
 import { contextEvents } from "./context-events.ts";
@@ -265,6 +266,7 @@ export const eventDefinitions = [
   ),
 
   ...clientEvents,
+  ...canvasEvents,
   ...contextEvents,
   ...extensionEvents,
   ...requestEvents,

@@ -6,8 +6,10 @@ import * as z from "zod";
 import { TroupeError } from "../protocol/errors.ts";
 import type { HookListener, SessionProgram } from "../runtime/runtime.ts";
 import type { Answerer } from "../session/broker.ts";
+import { canvasTools } from "../session/canvas-tools.ts";
 import { type ExternalToolDefinition, ExternalTools } from "../session/external-tools.ts";
 import type { Session } from "../session/session.ts";
+import { type CanvasDeclaration, Canvases, type CanvasProvider, type OpenCanvas } from "./canvases.ts";
 import type { Connection } from "./connection.ts";
 
 /** What a client says of itself when it opens a session; what is left out stays as it was. */
@@ -25,6 +27,13 @@ export interface ClientProfile {
   readonly givesTokens: boolean;
   /** It writes sections of the system prompt itself. */
   readonly transforms: boolean;
+  readonly canvases?: readonly CanvasDeclaration[] | undefined;
+  /** The lasting name under which it brings canvases. */
+  readonly canvasProvider?: CanvasProvider | undefined;
+  /** It shows canvases to a person, so the agent may open them. */
+  readonly rendersCanvases: boolean;
+  /** What it says was open when it last saw the session. */
+  readonly openCanvases?: readonly OpenCanvas[] | undefined;
 }
 
 export interface ClientCommand {
@@ -41,13 +50,15 @@ interface Client {
 
 export class Clients {
   readonly sessionId: string;
+  readonly canvases: Canvases;
   readonly #tools = new ExternalTools();
   readonly #clients = new Map<Connection, Client>();
   #session: Session | undefined;
-  #told: { commands: string; elicitation: boolean } = { commands: "[]", elicitation: false };
+  #told: Told = { commands: "[]", elicitation: false, canvases: false };
 
   constructor(sessionId: string) {
     this.sessionId = sessionId;
+    this.canvases = new Canvases({ sessionId, isRendered: () => this.rendersCanvases });
   }
 
   /** What the session is made with. */
@@ -85,11 +96,16 @@ export class Clients {
     return this.#all.some(({ profile }) => profile.requestElicitation);
   }
 
+  get rendersCanvases(): boolean {
+    return this.#all.some(({ profile }) => profile.rendersCanvases);
+  }
+
   /** From here on the session has whatever its clients bring. What waits for an answer may always wait. */
   serve(session: Session): void {
     this.#session = session;
     session.attach({ kinds: ["permission", "external_tool"] });
     for (const [connection, client] of this.#clients) client.detach = this.#answerFor(connection, client.profile);
+    this.canvases.serve(session);
     this.#told = this.#state();
   }
 
@@ -98,9 +114,12 @@ export class Clients {
     const known = this.#clients.get(connection);
     if (profile.tools) this.#tools.offer(connection.id, profile.tools);
     for (const detach of known?.detach ?? []) detach();
-    const merged = { ...profile, commands: profile.commands ?? known?.profile.commands };
+    const { commands = known?.profile.commands, canvases, canvasProvider, openCanvases = [] } = profile;
+    const merged = { ...profile, commands };
     const listener = known?.listener ?? this.#listener(connection);
     this.#clients.set(connection, { profile: merged, listener, detach: this.#answerFor(connection, merged) });
+    if (canvases) this.canvases.declare(connection, canvases, canvasProvider);
+    this.canvases.remember(openCanvases);
     this.#tellChanges();
   }
 
@@ -110,6 +129,7 @@ export class Clients {
     if (!client) return false;
     this.#clients.delete(connection);
     for (const detach of client.detach) detach();
+    this.canvases.withdraw(connection);
     const gone = this.#tools.withdraw(connection.id);
     for (const name of gone) {
       // Not worth a word when somebody has brought it back by then.
@@ -173,11 +193,24 @@ export class Clients {
     }
   }
 
-  #state(): { commands: string; elicitation: boolean } {
-    return { commands: JSON.stringify(this.commands), elicitation: this.canElicit };
+  #state(): Told {
+    const { commands, canElicit: elicitation, rendersCanvases: canvases } = this;
+    return { commands: JSON.stringify(commands), elicitation, canvases };
+  }
+
+  /** The agent's tools for canvases are there while someone has canvases and someone shows them. */
+  #canvasTools(): ReturnType<typeof canvasTools> {
+    const { canvases } = this;
+    if (!this.rendersCanvases || canvases.declared.length === 0) return [];
+    return canvasTools({
+      list: () => ({ canvases: canvases.declared, open: canvases.open }),
+      open: (wish, signal) => canvases.show(wish, signal),
+      act: (wish, signal) => canvases.act(wish, signal),
+    });
   }
 
   #tellChanges(): void {
+    this.#tools.stand(this.#canvasTools());
     if (!this.#session) return;
     const [before, now] = [this.#told, this.#state()];
     this.#told = now;
@@ -188,10 +221,18 @@ export class Clients {
       }));
       void this.#session.say("commands.changed", { commands });
     }
-    if (now.elicitation !== before.elicitation) {
-      void this.#session.say("capabilities.changed", { ui: { elicitation: now.elicitation } });
+    if (now.elicitation !== before.elicitation || now.canvases !== before.canvases) {
+      const { elicitation, canvases } = now;
+      void this.#session.say("capabilities.changed", { ui: { elicitation, ...(canvases && { canvases }) } });
     }
   }
+}
+
+/** What of the clients others are told. */
+interface Told {
+  readonly commands: string;
+  readonly elicitation: boolean;
+  readonly canvases: boolean;
 }
 
 const TRANSFORM_MS = 60_000;

@@ -337,7 +337,10 @@ function described({ session, clients }: LiveSession): object {
   return {
     sessionId: session.id,
     workspacePath: folderOf(session),
-    capabilities: { ui: { elicitation: clients.canElicit, mcpApps: false } },
+    capabilities: {
+      ui: { elicitation: clients.canElicit, mcpApps: false, ...(clients.rendersCanvases && { canvases: true }) },
+    },
+    ...(clients.canvases.open.length > 0 && { openCanvases: clients.canvases.open }),
   };
 }
 

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import * as z from "zod";
 import { SystemMessageConfig } from "../context/system-message.ts";
+import { OpenCanvas } from "../protocol/canvas-events.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionRequest } from "../runtime/runtime.ts";
 import type { ClientProfile } from "./clients.ts";
@@ -20,6 +21,25 @@ const ToolDefinition = () =>
     defer: z.enum(["auto", "never"]).exactOptional(),
   });
 
+const CanvasDeclaration = () =>
+  z.object({
+    id: z.string().min(1).max(200),
+    displayName: z.string().max(1000),
+    description: z.string().max(10_000),
+    icon: z.string().max(4096).exactOptional(),
+    inputSchema: z.json().exactOptional(),
+    actions: z
+      .array(
+        z.object({
+          name: z.string().min(1).max(200),
+          description: z.string().max(10_000).exactOptional(),
+          inputSchema: z.json().exactOptional(),
+        }),
+      )
+      .max(100)
+      .exactOptional(),
+  });
+
 /** What belongs to the client that says it. */
 const ofClient = () => ({
   tools: z.array(ToolDefinition()).optional(),
@@ -31,6 +51,10 @@ const ofClient = () => ({
   requestExitPlanMode: z.boolean().optional(),
   requestAutoModeSwitch: z.boolean().optional(),
   includeSubAgentStreamingEvents: z.boolean().optional(),
+  canvases: z.array(CanvasDeclaration()).max(100).optional(),
+  requestCanvasRenderer: z.boolean().optional(),
+  canvasProvider: z.object({ id: z.string().min(1).max(200), name: z.string().max(1000).optional() }).optional(),
+  extensionInfo: z.object({ source: z.string().min(1).max(100), name: z.string().min(1).max(100) }).optional(),
 });
 
 /** What belongs to the session, for all its clients. */
@@ -87,6 +111,7 @@ export const resumeParams = () =>
     sessionId: z.string(),
     disableResume: z.boolean().optional(),
     continuePendingWork: z.boolean().optional(),
+    openCanvases: z.array(OpenCanvas).max(100).optional(),
   });
 export type ResumeParams = z.infer<ReturnType<typeof resumeParams>>;
 
@@ -190,11 +215,17 @@ function largeOutputOf({ largeOutput = {} }: OptionsOfSession): number {
   return largeOutput.maxSizeBytes ?? LARGE_OUTPUT_BYTES;
 }
 
-export function clientProfile(params: CreateParams): ClientProfile {
-  const { tools, commands, systemMessage, provider, providers = [] } = params;
+export function clientProfile(params: CreateParams | ResumeParams): ClientProfile {
+  const { tools, commands, canvases, canvasProvider, extensionInfo, systemMessage, provider, providers = [] } = params;
   return {
     tools,
     commands,
+    canvases,
+    canvasProvider:
+      canvasProvider ??
+      (extensionInfo && { id: `${extensionInfo.source}:${extensionInfo.name}`, name: extensionInfo.name }),
+    rendersCanvases: params.requestCanvasRenderer ?? false,
+    openCanvases: "openCanvases" in params ? params.openCanvases : undefined,
     hooks: params.hooks ?? false,
     requestUserInput: params.requestUserInput ?? false,
     requestElicitation: params.requestElicitation ?? false,

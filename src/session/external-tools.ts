@@ -26,6 +26,7 @@ export interface ExternalToolDefinition {
  */
 export class ExternalTools {
   readonly #offered = new Map<string, readonly Tool[]>();
+  #standing: readonly Tool[] = [];
   /** Told when there are others. */
   onChange: () => void = () => undefined;
 
@@ -33,6 +34,13 @@ export class ExternalTools {
   offer(client: string, definitions: readonly ExternalToolDefinition[]): void {
     for (const { name } of definitions) this.#requireFree(client, name);
     this.#offered.set(client, definitions.map(externalTool));
+    this.onChange();
+  }
+
+  /** Tools of our own that are there because of what clients can do; a client's tool of the same name takes its place. */
+  stand(tools: readonly Tool[]): void {
+    if (tools.length + this.#standing.length === 0) return;
+    this.#standing = tools;
     this.onChange();
   }
 
@@ -50,10 +58,11 @@ export class ExternalTools {
 
   /** Those and what is built in, as far as it is not replaced. */
   among(builtin: readonly Tool[]): readonly Tool[] {
-    if (this.#offered.size === 0) return builtin;
+    const own = [...builtin, ...this.#standing];
+    if (this.#offered.size === 0) return own;
     const external = [...this.#offered.values()].flat();
     const names = new Set(external.map(({ name }) => name));
-    return [...builtin.filter(({ name }) => !names.has(name)), ...external];
+    return [...own.filter(({ name }) => !names.has(name)), ...external];
   }
 
   #requireFree(client: string, name: string): void {

@@ -2,6 +2,7 @@
 
 import { accountMethods } from "./account.ts";
 import { agentMethods } from "./agent.ts";
+import { canvasMethods } from "./canvas.ts";
 import { commandMethods } from "./commands.ts";
 import { connectionMethods } from "./connection.ts";
 import { discoverMethods } from "./discover.ts";
@@ -44,6 +45,7 @@ export const methods: MethodTable = {
   ...sessionsMethods,
   ...openMethods,
   ...peripheralMethods,
+  ...canvasMethods,
   ...historyMethods,
   ...shellMethods,
   ...permissionsMethods,

@@ -11,7 +11,6 @@ const refuse = (what: string) => () => {
   throw new TroupeError("usage", what);
 };
 const noExtensions = refuse("Extensions not available on this server.");
-const noCanvas = refuse("Canvases are not available on this server.");
 const noFactories = refuse("Factories are not available on this server.");
 
 export const peripheralMethods: MethodTable = {
@@ -23,11 +22,6 @@ export const peripheralMethods: MethodTable = {
     loose,
     refuse("Only an extension can send attachments to a message, and this client is none."),
   ),
-  "session.canvas.list": sessionMethod(nothing, () => ({ canvases: [] })),
-  "session.canvas.listOpen": sessionMethod(nothing, () => ({ openCanvases: [] })),
-  "session.canvas.open": sessionMethod(loose, noCanvas),
-  "session.canvas.close": sessionMethod(loose, noCanvas),
-  "session.canvas.action.invoke": sessionMethod(loose, noCanvas),
   "session.factory.run": sessionMethod(loose, noFactories),
   "session.factory.listRuns": sessionMethod(loose, () => ({ runs: [] })),
   "session.telemetry.getEngagementId": sessionMethod(nothing, () => ({})),
