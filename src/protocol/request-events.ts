@@ -171,6 +171,13 @@ export const requestEvents = [
           })
           .exactOptional(),
         resourceMetadata: text.exactOptional(),
+        staticClientConfig: z
+          .object({
+            clientId: text,
+            grantType: z.literal("client_credentials").exactOptional(),
+            publicClient: z.boolean().exactOptional(),
+          })
+          .exactOptional(),
       }),
     ephemeral,
   ),

@@ -8,6 +8,7 @@ import type { McpConnections, McpServer } from "../tools/mcp/connections.ts";
 import type { McpPins } from "../tools/mcp/pins.ts";
 import type { McpServerConfig, McpStatus, McpToolDefinition } from "../tools/mcp/server.ts";
 import type { Tool } from "../tools/tool.ts";
+import type { SessionTokens } from "./session-tokens.ts";
 
 /** A session that waits for its servers waits no longer than this; what comes later is there with the next message. */
 const PATIENCE_MS = 15_000;
@@ -19,6 +20,7 @@ export interface SessionMcpOptions {
   readonly reservedNames: Iterable<string>;
   readonly connections: () => Promise<McpConnections>;
   readonly pins: () => Promise<McpPins>;
+  readonly tokens: SessionTokens;
   onStatus(serverName: string, status: McpStatus, error?: string): void;
   onNotice(message: string): void;
   /** The tools are not what they were. */
@@ -30,6 +32,10 @@ export interface SessionMcp {
   readonly servers: readonly McpServer[];
   /** What connected servers say about their use. */
   readonly instructions: string;
+  /** Nothing is connected by this; resolves when `servers` has them all. */
+  opened(): Promise<void>;
+  /** Whoever was asked for a token of the server and brought none may be asked again. All servers unless named. */
+  askAgain(serverName?: string): void;
   /** Connects what must be connected to know its tools; resolves when all are there or their time is up. */
   ready(signal: AbortSignal): Promise<void>;
   /** Takes a server out of the session, or back in. False when the session has none of this name. */
@@ -74,9 +80,15 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
     await refresh();
   };
 
+  const opened = (): Promise<void> => {
+    opening ??= open();
+    return opening;
+  };
+
   const use = (connections: McpConnections, config: McpServerConfig): McpServer =>
     connections.use(config, {
       roots: options.roots,
+      tokens: options.tokens,
       onStatus: (name, { status, error }) => options.onStatus(name, status, error),
       onNotice: (name, message) => options.onNotice(`MCP server ${name}: ${message}`),
       onToolsChanged: (name, definitions) => void learn(name, definitions),
@@ -110,11 +122,13 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
     get instructions() {
       return instructionsOf(inUse().map(({ server }) => server));
     },
+    opened,
+    askAgain: (serverName) => options.tokens.askAgain(serverName),
     async ready(signal) {
-      opening ??= open();
-      await opening;
+      await opened();
       const strangers = inUse().filter(
-        ({ server, definitions }) => definitions.length === 0 && server.state().status !== "failed",
+        ({ server, definitions }) =>
+          definitions.length === 0 && server.state().status !== "failed" && !options.tokens.hasDeclined(server.config),
       );
       if (strangers.length === 0) return;
       const meetings = Promise.all(strangers.map((entry) => meet(entry, signal)));
@@ -124,12 +138,12 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
       waited.abort();
     },
     async setEnabled(name, enabled) {
-      opening ??= open();
-      await opening;
+      await opened();
       const entry = known.get(name);
       if (!entry) return false;
       if (entry.isOff === !enabled) return true;
       entry.isOff = !enabled;
+      options.tokens.askAgain(name);
       if (enabled) entry.server = use(await options.connections(), entry.server.config);
       else await entry.server.release();
       options.onStatus(name, enabled ? entry.server.state().status : "disabled");

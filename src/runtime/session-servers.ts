@@ -1,6 +1,7 @@
 import type { McpServerConfig } from "../tools/mcp/server.ts";
 import type { Draft } from "./draft.ts";
 import { type SessionMcp, sessionMcp } from "./session-mcp.ts";
+import { sessionTokens } from "./session-tokens.ts";
 
 /** The MCP servers of a session, and how agents of it open some of their own. None is started here. */
 export interface SessionServers {
@@ -16,13 +17,16 @@ export function sessionServers(
   return { open, mcp: what.configs.length === 0 ? undefined : open(what.configs, what.reservedNames) };
 }
 
-function opener({ stamp, shared, listener }: Draft, roots: readonly string[]): SessionServers["open"] {
+function opener(draft: Draft, roots: readonly string[]): SessionServers["open"] {
+  const { stamp, shared, listener } = draft;
+  const tokens = sessionTokens(draft);
   return (configs, reservedNames) =>
     sessionMcp({
       configs,
       roots: roots.slice(0, 1),
       stamp,
       reservedNames,
+      tokens,
       connections: () => shared.connections(),
       pins: () => shared.pins((message) => listener.notice(message)),
       onStatus: (serverName, status, error) =>

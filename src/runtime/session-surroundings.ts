@@ -6,6 +6,7 @@ import type { LeadChoice } from "./lead-choice.ts";
 import type { LiveAgents } from "./live-agents.ts";
 import type { LiveSkills } from "./live-skills.ts";
 import { permissionDesk } from "./permission-desk.ts";
+import { serverPort } from "./server-port.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import type { SessionMemory } from "./session-memory.ts";
 import type { SessionRules } from "./session-rules.ts";
@@ -39,7 +40,7 @@ export function sessionSurroundings(
     instructions: () => workspace.instructions.files,
     plugins: () => workspace.plugins,
     permissions: permissionDesk(draft, how.rules),
-    ...(mcp && { mcp }),
+    ...(mcp && { mcp: serverPort(mcp) }),
     disabledServers: () => workspace.servers.disabled.map(({ config }) => config.name),
     servers: () => (mcp ? serverEntries(mcp) : []),
     agents: lead,

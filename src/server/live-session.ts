@@ -31,7 +31,7 @@ export class LiveSession {
   #session: Session;
   /** What was told, for clients that ask. */
   readonly window = new EventWindow();
-  readonly interests = new Interests();
+  readonly interests = new Interests(() => this.#attend());
   /** Commands that people run beside the agent. */
   readonly shell = new ClientShell(() => this.#session);
   /** Of this opening: places in `window` mean nothing in another. */
@@ -49,6 +49,8 @@ export class LiveSession {
   readonly #options: LiveSessionOptions;
   #touchedAt = performance.now();
   #stopListening: (() => void) | undefined;
+  /** Set while a client brings tokens for MCP servers: how to say that none does any longer. */
+  #withoutTokens: (() => void) | undefined;
   #isReopening = false;
   #isParked = false;
   /** How many kept events clients have heard, or could have. */
@@ -101,7 +103,19 @@ export class LiveSession {
     this.#isParked = false;
     this.#commands = this.#newCommands(this.session, this.clients);
     this.clients.serve(this.session);
+    this.#withoutTokens = undefined;
+    this.#attend();
     await this.listen();
+  }
+
+  /** Tokens for MCP servers are asked for where a client wants to hear of it. */
+  #attend(): void {
+    const isWanted = this.interests.has("mcp.oauth_required");
+    if (isWanted) this.#withoutTokens ??= this.#session.attach({ kinds: ["mcp_oauth"] });
+    else {
+      this.#withoutTokens?.();
+      this.#withoutTokens = undefined;
+    }
   }
 
   get id(): string {
@@ -164,9 +178,8 @@ export class LiveSession {
     const message = session.settings.redactor?.text(given) ?? given;
     const type = `session.${options.level}` as const;
     if (options.ephemeral) {
-      const data = { [`${options.level}Type`]: "notification", message };
-      const event = { id: crypto.randomUUID(), timestamp: new Date().toISOString(), ephemeral: true, type, data };
-      this.broadcast({ ...event, parentId: session.events.at(-1)?.id ?? null } as SessionEvent);
+      const event = this.#passing(type, { [`${options.level}Type`]: "notification", message });
+      this.broadcast(event);
       return event.id;
     }
     const said =
@@ -189,6 +202,21 @@ export class LiveSession {
     const frame = encodeFrame({ jsonrpc: "2.0", method: "session.event", params: { sessionId: this.id, event } });
     const about = { sessionId: this.id, isRepeatedLater: isPart };
     for (const connection of connections) connection.tell(frame, about);
+  }
+
+  /** An event for one client alone: what the others have been told before. */
+  tell(connection: Connection, type: EventType, data: object): void {
+    const params = { sessionId: this.id, event: this.#passing(type, data) };
+    connection.tell(encodeFrame({ jsonrpc: "2.0", method: "session.event", params }), {
+      sessionId: this.id,
+      isRepeatedLater: false,
+    });
+  }
+
+  /** An event that is not the session's own, and is kept nowhere. */
+  #passing(type: EventType, data: object): SessionEvent {
+    const event = { id: crypto.randomUUID(), timestamp: new Date().toISOString(), ephemeral: true, type, data };
+    return { ...event, parentId: this.session.events.at(-1)?.id ?? null } as SessionEvent;
   }
 
   /** Closes it in memory; what it kept stays. Clients hear its last words. */

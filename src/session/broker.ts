@@ -1,6 +1,6 @@
 /**
  * One place for everything that waits for someone outside: a permission, an answer, a form, a tool that a client runs,
- * a plan to approve. Whoever can answer attaches for the kinds it knows; a request is announced, the first answer wins,
+ * a plan to approve, a token. Whoever can answer attaches for the kinds it knows; a request is announced, the first answer wins,
  * and its end is announced too, whatever it is. With nobody there a request ends at once, and with everybody gone soon
  * after: nothing waits for ever, and nothing stays pending when the broker closes.
  */
@@ -145,13 +145,14 @@ export class Broker {
     signal?.addEventListener("abort", cancel, { once: true });
     this.#pending.set(requestId, entry);
     try {
-      await announce(emit, `${kind}.requested`, { ...data, requestId });
+      const [asked, done] = eventsOf(kind);
+      await announce(emit, asked, { ...data, requestId });
       entry.isAnnounced = true;
       void this.#endAfter(entry, timeoutMs, entry.ended.signal);
       for (const answerer of this.#presentFor(kind)) this.#hand(entry, answerer);
       this.#checkHope(entry);
       const outcome = await entry.end.promise;
-      await announce(emit, `${kind}.completed`, { requestId, ...completedData(kind, outcome, this.#closedFor) });
+      await announce(emit, done, { requestId, ...completedData(kind, outcome, this.#closedFor) });
       return outcome;
     } finally {
       signal?.removeEventListener("abort", cancel);
@@ -238,13 +239,21 @@ function availableOr<A>(outcome: A | "unavailable" | "cancelled", signal: AbortS
   return outcome === "cancelled" ? "unavailable" : outcome;
 }
 
+/** What is told when it is asked, and when it has ended. */
+function eventsOf(kind: RequestKind): [asked: keyof BrokerEvents, done: keyof BrokerEvents] {
+  if (kind === "mcp_oauth") return ["mcp.oauth_required", "mcp.oauth_completed"];
+  return [`${kind}.requested`, `${kind}.completed`];
+}
+
 /** The names of an event and of its data belong together because both come from the kind. */
-function announce(emit: Emit, type: string, data: object): Promise<void> {
-  return emit(type as keyof BrokerEvents, data as BrokerEvents[keyof BrokerEvents]);
+function announce(emit: Emit, type: keyof BrokerEvents, data: object): Promise<void> {
+  return emit(type, data as BrokerEvents[keyof BrokerEvents]);
 }
 
 function completedData(kind: RequestKind, outcome: AnyOutcome, reason: string | undefined): object {
   if (kind === "sampling" || kind === "external_tool") return {};
+  // What was brought is for the one who asked: nobody is told a token.
+  if (kind === "mcp_oauth") return { outcome: typeof outcome === "object" && isToken(outcome) ? "token" : "cancelled" };
   if (typeof outcome === "object") return kind === "permission" ? { result: outcome } : outcome;
   switch (kind) {
     case "permission":
@@ -261,10 +270,12 @@ function completedData(kind: RequestKind, outcome: AnyOutcome, reason: string | 
   }
 }
 
+const isToken = (answer: AnyAnswer): boolean => "kind" in answer && answer.kind === "token";
+
 const COULD_NOT_ASK = "denied-no-approval-rule-and-could-not-request-from-user";
 
 export type RequestKind = keyof Answers;
-export type RequestData<K extends RequestKind> = Omit<BrokerEvents[`${K}.requested`], "requestId">;
+export type RequestData<K extends RequestKind> = Omit<BrokerEvents[AskedAs<K>], "requestId">;
 export type AnyRequest = {
   [K in RequestKind]: { readonly kind: K; readonly requestId: string } & RequestData<K>;
 }[RequestKind];
@@ -285,10 +296,19 @@ export interface Answers {
   };
   /** Whether to go on with a model that the provider chooses, where a limit is reached. */
   auto_mode_switch: { readonly response: "yes" | "yes_always" | "no" };
+  mcp_oauth:
+    | { readonly kind: "token"; readonly accessToken: string; readonly tokenType?: string; readonly expiresIn?: number }
+    | { readonly kind: "cancelled" };
 }
 
 /** What is said of requests, in the shape of the wire. */
-type BrokerEvents = { [T in `${RequestKind}.requested` | `${RequestKind}.completed`]: EventData<T> };
+type BrokerEvents = { [T in AskedAs<RequestKind> | EndedAs<RequestKind>]: EventData<T> };
+type AskedAs<K extends RequestKind> = K extends "mcp_oauth"
+  ? "mcp.oauth_required"
+  : `${Exclude<K, "mcp_oauth">}.requested`;
+type EndedAs<K extends RequestKind> = K extends "mcp_oauth"
+  ? "mcp.oauth_completed"
+  : `${Exclude<K, "mcp_oauth">}.completed`;
 
 export type PermissionRequest = EventData<"permission.requested">["permissionRequest"];
 type PermissionResult = EventData<"permission.completed">["result"];

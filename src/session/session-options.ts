@@ -9,6 +9,7 @@ import type { CheckResult } from "./autopilot.ts";
 import type { CompanyOptions } from "./company.ts";
 import type { FileHistory } from "./rewind-files.ts";
 import type { ScheduleRegistry } from "./schedules.ts";
+import type { ServerPort } from "./server-port.ts";
 import type { RunSettings } from "./start-run.ts";
 
 type ClientRule = { readonly kind: string; readonly argument: string | null };
@@ -35,24 +36,6 @@ interface PermissionPort {
   approveInLocation(key: string, approval: unknown): Promise<void>;
   isTrusted(folder: string): boolean;
   trust(folder: string): Promise<void>;
-}
-
-/** A server of the session, as far as surfaces look at it. */
-interface ServerPort {
-  readonly servers: readonly {
-    readonly config: {
-      readonly name: string;
-      readonly scope: string;
-      readonly pluginName?: string;
-      readonly transport: { readonly type: string };
-    };
-    state(): { readonly status: string; readonly error?: string };
-    /** Connects where it must. */
-    definitions(signal: AbortSignal): Promise<readonly { readonly name: string; readonly description: string }[]>;
-    release(): Promise<void>;
-  }[];
-  ready(signal: AbortSignal): Promise<void>;
-  setEnabled(name: string, enabled: boolean): Promise<boolean>;
 }
 
 /** What surfaces may know of a session beyond its conversation. */

@@ -9,6 +9,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { guardedFetch } from "../../src/tools/mcp/guarded-fetch.ts";
 import { dialAddresses, httpPlace } from "../../src/tools/mcp/http-place.ts";
+import type { TokenSource } from "../../src/tools/mcp/oauth-host.ts";
 import type { McpServerConfig } from "../../src/tools/mcp/server.ts";
 import { callFirst, never, remoteConfig, run, stage, toolsOf } from "./stage.ts";
 
@@ -155,17 +156,16 @@ describe("remote MCP servers", () => {
     const url = await listen((request, response) =>
       request.headers.authorization === "Bearer t" ? inner(request, response) : void response.writeHead(401).end(),
     );
-    await using own = stage({
-      wrapFetch: (_config, fetch, whileAsking) => async (target, init) => {
-        const refused = await fetch(target, init);
-        if (refused.status !== 401) return refused;
-        await whileAsking(() => new Promise((resolve) => setTimeout(resolve, 500)));
-        const headers = new Headers(init?.headers);
-        headers.set("authorization", "Bearer t");
-        return fetch(target, { ...init, headers });
+    await using own = stage({});
+    const tokens: TokenSource = {
+      owner: "session",
+      canAsk: () => true,
+      async request() {
+        await new Promise((resolve) => setTimeout(resolve, 1500));
+        return { kind: "token", accessToken: "t" };
       },
-    });
-    expect(await callFirst(own.use(remoteConfig(url, { timeoutMs: 300 })))).toMatch(/fine$/);
+    };
+    expect(await callFirst(own.use(remoteConfig(url, { timeoutMs: 1000 }), { tokens }))).toMatch(/fine$/);
   });
 
   it("that cannot be reached fail with the reason", async () => {

@@ -1,8 +1,10 @@
 /** Events for clients that ask instead of listening, page by page, waiting for what is still to come. */
 import * as z from "zod";
 import type { SessionEvent } from "../../protocol/event.ts";
+import type { Connection } from "../connection.ts";
 import type { LiveSession } from "../live-session.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
+import { surroundingsOf } from "./skills.ts";
 
 const MAX_PAGE = 1_000;
 const MAX_WAIT_MS = 60_000;
@@ -41,7 +43,10 @@ export const eventLogMethods: MethodTable = {
   "session.eventLog.tail": sessionMethod(nothing, (_, { live }) => ({ cursor: cursorOf(live, live.window.last) })),
   "session.eventLog.registerInterest": sessionMethod(
     () => ({ eventType: z.string() }),
-    ({ eventType }, { live, connection }) => ({ handle: live.interests.register(eventType, connection) }),
+    ({ eventType }, { live, connection }) => {
+      if (eventType === "mcp.oauth_required") askForTokens(live, connection);
+      return { handle: live.interests.register(eventType, connection) };
+    },
   ),
   "session.eventLog.releaseInterest": sessionMethod(
     () => ({ handle: z.string() }),
@@ -51,6 +56,16 @@ export const eventLogMethods: MethodTable = {
     },
   ),
 };
+
+/** Whoever brings tokens is asked for those that somebody waits for, and for those that others did not have. */
+function askForTokens(live: LiveSession, connection: Connection): void {
+  const { session } = live;
+  for (const request of session.requests.pending("mcp_oauth")) {
+    const { kind: _, ...data } = request;
+    live.tell(connection, "mcp.oauth_required", data);
+  }
+  surroundingsOf(session).mcp?.askAgain();
+}
 
 const cursorOf = (live: LiveSession, number: number): string => `${live.openedAs}|${number}`;
 

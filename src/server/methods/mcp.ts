@@ -8,8 +8,9 @@ import { surroundingsOf } from "./skills.ts";
 const byServer = () => ({ serverName: z.string() });
 
 export const mcpMethods: MethodTable = {
-  "session.mcp.list": sessionMethod(nothing, (_, { session }) => {
+  "session.mcp.list": sessionMethod(nothing, async (_, { session }) => {
     const mcp = portOf(session);
+    await mcp?.opened();
     // Whoever looks again sees how far it has come; also of one whose tools are known from before.
     mcp
       ?.ready(session.end.signal)
@@ -57,10 +58,11 @@ export const mcpMethods: MethodTable = {
     () => ({ action: "failure", error: "This server does not run sampling requests for its clients." }),
   ),
   "session.mcp.oauth.login": sessionMethod(
-    () => ({ serverName: z.string() }),
-    async ({ serverName }, { session, signal }) => {
+    () => ({ serverName: z.string(), forceReauth: z.boolean().optional() }),
+    async ({ serverName, forceReauth }, { session, signal }) => {
       const port = portOf(session);
       if (!port) throw new TroupeError("usage", "MCP host is not available: the session has no MCP servers.");
+      await port.opened();
       const server = port.servers.find(({ config }) => config.name === serverName);
       if (!server) throw new TroupeError("usage", `MCP server '${serverName}' is not configured.`);
       if (server.config.transport.type === "stdio") {
@@ -69,6 +71,8 @@ export const mcpMethods: MethodTable = {
           `MCP server '${serverName}' is not a remote server: there is nowhere to sign in.`,
         );
       }
+      port.askAgain(serverName);
+      if (forceReauth) await server.reconnect();
       await server.definitions(signal); // whoever has to be asked for a token is asked on the way
       return {};
     },

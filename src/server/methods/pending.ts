@@ -8,6 +8,17 @@ import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 const requestId = z.string();
 const JsonValue: z.ZodType<Json> = z.json();
 
+const TokenAnswer = () =>
+  z.discriminatedUnion("kind", [
+    z.object({
+      kind: z.literal("token"),
+      accessToken: z.string().min(1),
+      tokenType: z.string().exactOptional(),
+      expiresIn: z.number().exactOptional(),
+    }),
+    z.object({ kind: z.literal("cancelled") }),
+  ]);
+
 export const pendingMethods: MethodTable = {
   "session.tools.handlePendingToolCall": sessionMethod(
     () => ({ requestId, result: JsonValue.optional(), error: z.string().optional() }),
@@ -79,6 +90,12 @@ export const pendingMethods: MethodTable = {
           : ({ action: "success", result: response } as const);
       return { success: session.requests.answer("sampling", id, answer) === "accepted" };
     },
+  ),
+  "session.mcp.oauth.handlePendingRequest": sessionMethod(
+    () => ({ requestId, result: TokenAnswer() }),
+    ({ requestId: id, result }, { session }) => ({
+      success: session.requests.answer("mcp_oauth", id, result) === "accepted",
+    }),
   ),
   // Nothing here asks these; whoever answers is told that nobody waits.
   "session.ui.handlePendingAutoModeSwitch": sessionMethod(

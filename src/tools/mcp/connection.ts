@@ -11,7 +11,8 @@ import { cleanLine, cleanText } from "./bounds.ts";
 import { callTool, type McpCall } from "./call.ts";
 import { type CallClock, CallTimeout, callClock } from "./call-clock.ts";
 import { type Listing, listTools } from "./definitions.ts";
-import { type OpenBase, OpenError, type Opened, openConnection } from "./open.ts";
+import type { HeldToken, TokenSource } from "./oauth-host.ts";
+import { type OpenBase, OpenError, type Opened, openConnection, type WhileAsking } from "./open.ts";
 import type { AskingCall, McpAnswerers } from "./requests.ts";
 import type { McpServerConfig, McpStatus, McpToolDefinition } from "./server.ts";
 
@@ -25,6 +26,8 @@ export interface McpServerState {
 export interface McpUser extends McpAnswerers {
   /** Folders the server is told about, absolute. */
   readonly roots?: readonly string[];
+  /** Who brings tokens for remote servers, where the program that hosts the session may. */
+  readonly tokens?: TokenSource;
   onStatus?(serverName: string, state: McpServerState): void;
   onToolsChanged?(serverName: string, definitions: readonly McpToolDefinition[]): void;
   /** Something a person should read: a slow start, tools left out. */
@@ -44,9 +47,11 @@ export interface ConnectionOptions {
   readonly config: McpServerConfig;
   readonly base: OpenBase;
   readonly limits: ConnectionLimits;
-  /** Runs the work when a place among those who connect is free. */
-  inTurn<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>;
+  readonly inTurn: InTurn;
 }
+
+/** Runs the work when a place among those who connect is free; the work can give it up for a while. */
+export type InTurn = <T>(work: (stepAside: WhileAsking) => Promise<T>, signal: AbortSignal) => Promise<T>;
 
 interface Live extends Opened {
   listing: Listing;
@@ -67,7 +72,8 @@ export class Connection {
   readonly #options: ConnectionOptions;
   readonly #calls = new Set<AskingCall>();
   readonly #stop = new AbortController();
-  #connecting: CallClock | undefined;
+  #connecting: { readonly clock: CallClock; readonly stepAside: WhileAsking } | undefined;
+  #token: HeldToken = {};
   #state: McpServerState = { status: "pending" };
   #live: Live | undefined;
   #opening: Promise<Live> | undefined;
@@ -141,11 +147,12 @@ export class Connection {
     }
   }
 
-  /** Ends the connection and forgets its failures; the next use connects anew. */
+  /** Ends the connection and forgets its failures and its token; the next use connects anew. */
   async reconnect(): Promise<void> {
     const { reason } = this.#stop.signal;
     if (reason !== undefined) return;
     this.#starts = [];
+    this.#token = {};
     await this.#opening?.catch(() => undefined);
     await this.#drop(this.#live);
     this.#say({ status: "pending" });
@@ -162,12 +169,12 @@ export class Connection {
     const { inTurn, limits, config } = this.#options;
     await this.#waitForRestart();
     const { signal } = this.#stop;
-    return inTurn(async () => {
+    return inTurn(async (stepAside) => {
       this.#starts.push(performance.now());
       this.#say({ status: "pending" });
       const slow = setTimeout(() => this.#notice(`needs more than ${limits.slowMs / 1000} s to start.`), limits.slowMs);
       const clock = callClock({ silenceMs: config.timeoutMs, totalMs: config.timeoutMs });
-      this.#connecting = clock;
+      this.#connecting = { clock, stepAside };
       try {
         return await this.#connect(AbortSignal.any([signal, clock.signal]));
       } catch (error) {
@@ -182,6 +189,7 @@ export class Connection {
 
   async #connect(signal: AbortSignal): Promise<Live> {
     const { config, base } = this.#options;
+    const source = this.#tokenSource();
     const opened = await openConnection({
       config,
       base,
@@ -194,6 +202,9 @@ export class Connection {
       isLegacy: this.#isLegacy,
       signal,
       whileAsking: (work) => this.#whileAsking(work),
+      ...(source && {
+        tokens: { held: this.#token, requestToken: (wanted) => source.request(wanted, this.#stop.signal) },
+      }),
       onToolsChanged: () => this.#changed(),
       onLog: (level, text) => this.#tell((user) => user.onLog?.(config.name, level, text)),
       onWarning: (message) => this.#notice(message),
@@ -283,7 +294,14 @@ export class Connection {
   #needsSignIn(): ToolError {
     const message = "asks for a sign-in";
     this.#say({ status: "needs-auth", error: message });
-    return this.#error(`${message}. Only a person can do that: troupe mcp login ${this.#options.config.name}`);
+    const advice = this.#tokenSource()
+      ? "The program that runs this session was asked for a token, and none that it brought is good."
+      : `Only a person can do that: troupe mcp login ${this.#options.config.name}`;
+    return this.#error(`${message}. ${advice}`);
+  }
+
+  #tokenSource(): TokenSource | undefined {
+    return this.#users().find(({ tokens }) => tokens?.canAsk())?.tokens;
   }
 
   #lost(live: Live): void {
@@ -313,8 +331,11 @@ export class Connection {
   /** A remote server may make any of them wait for a sign-in. */
   #whileAsking<T>(work: () => Promise<T>): Promise<T> {
     const pauses = [...this.#calls].map(({ whileAsking }) => whileAsking);
-    const { pauseFor } = this.#connecting ?? {};
-    return [...pauses, ...(pauseFor ? [pauseFor] : [])].reduce((inner, pause) => () => pause(inner), work)();
+    const { clock, stepAside } = this.#connecting ?? {};
+    return [...pauses, ...(clock && stepAside ? [clock.pauseFor, stepAside] : [])].reduce(
+      (inner, pause) => () => pause(inner),
+      work,
+    )();
   }
 
   #offers(what: "elicit" | "sample"): boolean {

@@ -6,7 +6,7 @@ import type { CallToolResult } from "@modelcontextprotocol/client";
 import type { PrepareProgram } from "../../lib/node/program.ts";
 import { ToolError } from "../tool.ts";
 import type { McpCall } from "./call.ts";
-import { Connection, type ConnectionLimits, type McpServerState, type McpUser } from "./connection.ts";
+import { Connection, type ConnectionLimits, type InTurn, type McpServerState, type McpUser } from "./connection.ts";
 import type { OpenBase } from "./open.ts";
 import { listResources, type McpResource, type McpResourceText, readResource } from "./resource-access.ts";
 import type { McpServerConfig, McpToolDefinition } from "./server.ts";
@@ -21,7 +21,6 @@ export interface McpConnectionsOptions {
   readonly prepare?: PrepareProgram;
   readonly allowPrivateHosts?: readonly string[];
   readonly authProvider?: NonNullable<OpenBase["authProvider"]>;
-  readonly wrapFetch?: NonNullable<OpenBase["wrapFetch"]>;
   readonly limits?: Partial<ConnectionLimits & { readonly connectAtOnce: number }>;
 }
 
@@ -39,7 +38,7 @@ export interface McpServer {
   call(call: McpCall): Promise<CallToolResult>;
   listResources(signal: AbortSignal): Promise<readonly McpResource[]>;
   readResource(uri: string, signal: AbortSignal): Promise<McpResourceText>;
-  /** Ends the connection, for everyone, and forgets its failures. */
+  /** Ends the connection, for everyone, and forgets its failures and the token that was brought for it. */
   reconnect(): Promise<void>;
   /** When the last user has left, the server is ended; resolves then. */
   release(): Promise<void>;
@@ -52,7 +51,7 @@ export class McpConnections {
   readonly #limits: ConnectionLimits;
   readonly #connections = new Map<string, Connection>();
   readonly #closing = new Set<Promise<void>>();
-  readonly #inTurn: <T>(work: () => Promise<T>, signal: AbortSignal) => Promise<T>;
+  readonly #inTurn: InTurn;
   #watchdog: ReturnType<OpenBase["watchdog"]> | undefined;
   #isClosed = false;
 
@@ -128,7 +127,9 @@ export class McpConnections {
 function sharingKey(config: McpServerConfig, user: McpUser): string {
   const offers = [user.elicit !== undefined, user.sample !== undefined];
   const { transport, tools, timeoutMs, name, scope, sandbox } = config;
-  return JSON.stringify([name, scope, transport, tools, timeoutMs, sandbox ?? "", offers, user.roots ?? []]);
+  // The token of one is not for the calls of another.
+  const owner = transport.type === "stdio" ? "" : (user.tokens?.owner ?? "");
+  return JSON.stringify([name, scope, transport, tools, timeoutMs, sandbox ?? "", offers, user.roots ?? [], owner]);
 }
 
 async function startWatchdog(mark: string): ReturnType<OpenBase["watchdog"]> {
@@ -137,20 +138,29 @@ async function startWatchdog(mark: string): ReturnType<OpenBase["watchdog"]> {
   return watchdog.startWatchdog({ mark, folder: `/dev/null/${mark}` });
 }
 
-/** At most so many at once, the others in the order they came. */
-function turns(most: number): <T>(work: () => Promise<T>, signal: AbortSignal) => Promise<T> {
+/** At most so many at once, the others in the order they came. Who waits for a person steps aside meanwhile. */
+function turns(most: number): InTurn {
   const waiting: (() => void)[] = [];
   let busy = 0;
-  return async (work, signal) => {
+  const enter = async (): Promise<void> => {
     if (busy >= most) await new Promise<void>((resolve) => waiting.push(resolve));
     else busy++;
+  };
+  const leave = (): void => {
+    const next = waiting.shift();
+    if (next === undefined) busy--;
+    else next();
+  };
+  return async (work, signal) => {
+    await enter();
     try {
       signal.throwIfAborted();
-      return await work();
+      return await work(async (aside) => {
+        leave();
+        return aside().finally(enter);
+      });
     } finally {
-      const next = waiting.shift();
-      if (next === undefined) busy--;
-      else next();
+      leave();
     }
   };
 }

@@ -9,6 +9,7 @@ import { cleanText } from "./bounds.ts";
 import { LIBRARY_MS } from "./call-clock.ts";
 import { guardedFetch } from "./guarded-fetch.ts";
 import { httpPlace } from "./http-place.ts";
+import type { HostTokens } from "./oauth-host.ts";
 import { answerRequests, capabilitiesFor, type RequestsOptions } from "./requests.ts";
 import type { McpServerConfig, McpStdioTransport } from "./server.ts";
 import { StdioTransport } from "./stdio-transport.ts";
@@ -16,7 +17,7 @@ import { TaskMessages } from "./task-messages.ts";
 
 type McpAuthProvider = AuthProvider | OAuthClientProvider;
 
-type WhileAsking = <T>(work: () => Promise<T>) => Promise<T>;
+export type WhileAsking = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** What all connections of a process share. */
 export interface OpenBase {
@@ -28,8 +29,6 @@ export interface OpenBase {
   /** Private hosts that the user allows whatever entry names them. */
   readonly allowPrivateHosts?: readonly string[];
   authProvider?(config: McpServerConfig): McpAuthProvider | undefined | Promise<McpAuthProvider | undefined>;
-  /** Puts itself around every request to a remote server. While it waits for a person, nothing else is out of time. */
-  wrapFetch?(config: McpServerConfig, fetch: FetchLike, whileAsking: WhileAsking): FetchLike;
   watchdog(): Promise<Watchdog>;
   /** Marks the processes of one server. */
   newMark(): string;
@@ -44,6 +43,8 @@ export interface OpenRequest {
   /** Ends the attempt, also when it takes too long. */
   readonly signal: AbortSignal;
   readonly whileAsking: WhileAsking;
+  /** Set where the host program brings tokens; what a person signed in to is not used then. */
+  readonly tokens?: Pick<HostTokens, "held" | "requestToken">;
   onToolsChanged(): void;
   onLog(level: string, text: string): void;
   onWarning(message: string): void;
@@ -204,16 +205,17 @@ async function processCarrier({ config, base, onWarning }: OpenRequest, stdio: M
   };
 }
 
-async function httpCarrier({ config, base, whileAsking }: OpenRequest, type: "http" | "sse"): Promise<Carrier> {
+async function httpCarrier(request: OpenRequest, type: "http" | "sse"): Promise<Carrier> {
+  const { config, base, tokens } = request;
   const place = httpPlace(config, base.allowPrivateHosts);
   let failure = "";
   const guarded = await guardedFetch(place, (reason) => {
     failure = reason;
     void carrier.close();
   });
-  const authProvider = await base.authProvider?.(config);
+  const authProvider = tokens ? undefined : await base.authProvider?.(config);
   const library = await import("@modelcontextprotocol/client");
-  const fetch = base.wrapFetch?.(config, guarded.fetch, whileAsking) ?? guarded.fetch;
+  const fetch = tokens ? await authorised(request, tokens, guarded.fetch) : guarded.fetch;
   const options = { fetch, ...(authProvider && { authProvider }) };
   const transport =
     type === "http"
@@ -230,6 +232,20 @@ async function httpCarrier({ config, base, whileAsking }: OpenRequest, type: "ht
     },
   };
   return carrier;
+}
+
+/** While the host signs somebody in, nothing else is out of time. */
+async function authorised(
+  { config, whileAsking }: OpenRequest,
+  { held, requestToken }: NonNullable<OpenRequest["tokens"]>,
+  fetch: FetchLike,
+): Promise<FetchLike> {
+  const { hostAuthorisedFetch } = await import("./oauth-host.ts");
+  return hostAuthorisedFetch({
+    ...{ config, fetch },
+    ...(held && { held }),
+    requestToken: (wanted) => whileAsking(() => requestToken(wanted)),
+  });
 }
 
 /** Tells a server that keeps a session for us that it need not; it has a moment to hear it. */

@@ -1,0 +1,35 @@
+import { TroupeError } from "../protocol/errors.ts";
+import type { ServerPort } from "../session/server-port.ts";
+import type { McpServer } from "../tools/mcp/connections.ts";
+import { ToolError } from "../tools/tool.ts";
+import type { SessionMcp } from "./session-mcp.ts";
+
+/** The MCP servers of a session for surfaces: what goes wrong is said to people, not to a model. */
+export function serverPort(mcp: SessionMcp): ServerPort {
+  return {
+    get servers() {
+      return mcp.servers.map(seatOf);
+    },
+    opened: () => mcp.opened(),
+    ready: (signal) => mcp.ready(signal),
+    setEnabled: (name, enabled) => mcp.setEnabled(name, enabled),
+    askAgain: (serverName) => mcp.askAgain(serverName),
+  };
+}
+
+function seatOf(server: McpServer): ServerPort["servers"][number] {
+  return {
+    config: server.config,
+    state: () => server.state(),
+    definitions: (signal) => worded(server.definitions(signal)),
+    reconnect: () => server.reconnect(),
+  };
+}
+
+async function worded<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (cause) {
+    throw cause instanceof ToolError ? new TroupeError("failed", cause.message, { cause }) : cause;
+  }
+}
