@@ -16,8 +16,8 @@ export async function formed(
   attachments: EventData<"user.message">["attachments"],
   { stamp, log, datesPrompts }: PromptForm,
 ): Promise<string> {
-  const dated = datesPrompts ? `<current_datetime>${date(stamp)}</current_datetime>\n\n${words}` : words;
-  return attachments?.length ? withAttachments(dated, attachments, log) : dated;
+  const shown = attachments?.length ? await withAttachments(words, attachments, log) : words;
+  return datesPrompts ? `<current_datetime>${date(stamp)}</current_datetime>\n\n${shown}` : shown;
 }
 
 const date = (stamp: Stamp): string => new Date(stamp.now()).toISOString();

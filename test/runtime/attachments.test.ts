@@ -242,3 +242,13 @@ it("a prompt says when it was taken up where that is wanted, and the log has the
     expect(dataOf(session.events, "user.message")[0]?.content).toBe("Look.");
     expect(session.title).toBe("Look.");
   }));
+
+it("a prompt says when it was taken up before anything that is attached", () =>
+  scene({ request: { datesPrompts: true } }, async ({ session, server }) => {
+    const start = { line: 0, character: 0 };
+    const selection = { start, end: start };
+    await send(session, { type: "selection", filePath: "/work/a.ts", text: "one", selection });
+    expect(shown(server)).toMatch(
+      /^<current_datetime>[^<]+<\/current_datetime>\n\n<ide_selection>[^<]+<\/ide_selection>\n\n\n\nLook\.$/,
+    );
+  }));
