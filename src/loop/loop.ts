@@ -5,12 +5,13 @@
  */
 import type { ModelError } from "../model/model-error.ts";
 import { askModel } from "./ask-model.ts";
-import type { LimitReached, Run } from "./run.ts";
-import { runCalls } from "./run-calls.ts";
+import type { LeftTurn, LimitReached, Run } from "./run.ts";
+import { continueCalls, runCalls } from "./run-calls.ts";
 
 export type Outcome =
   | { readonly kind: "done"; readonly answer: string }
-  | { readonly kind: "aborted" }
+  /** `left`: calls of it wait on, and can be gone on with when the session is taken up again. */
+  | { readonly kind: "aborted"; readonly left?: true }
   | { readonly kind: "error"; readonly error: ModelError }
   | { readonly kind: "limit"; readonly reached: LimitReached };
 
@@ -27,6 +28,7 @@ export async function runLoop(run: Run): Promise<Outcome> {
     const turnId = run.nextTurnId();
     const reply = await askModel(run, turnId);
     const next = await runCalls(reply, run);
+    if (next === "left") return { kind: "aborted", left: true };
     await lastEnd; // a turn reaches the disk while the model thinks about the next, but never falls further behind
     lastEnd = run.emit("assistant.turn_end", { turnId, model: run.model });
     if (next === "ask again" && !run.signal.aborted) continue;
@@ -36,4 +38,14 @@ export async function runLoop(run: Run): Promise<Outcome> {
     if (reply.error) return { kind: "error", error: reply.error };
     if ((await run.beforeStopping()) === "stop") return { kind: "done", answer: reply.content };
   }
+}
+
+/** As `runLoop`, from the calls on that an earlier life of the session was left with. */
+export async function continueLoop(turn: LeftTurn, run: Run): Promise<Outcome> {
+  const next = await continueCalls(turn, run);
+  if (next === "left") return { kind: "aborted", left: true };
+  await run.emit("assistant.turn_end", { turnId: turn.turnId, model: run.model });
+  if (run.signal.aborted) return { kind: "aborted" };
+  if (next === "ask again" || (await run.beforeStopping()) === "continue") return runLoop(run);
+  return { kind: "done", answer: turn.content };
 }

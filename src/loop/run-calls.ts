@@ -11,7 +11,7 @@ import {
   type ToolResult,
 } from "../tools/tool.ts";
 import type { Reply } from "./ask-model.ts";
-import type { BeforeCall, CallEnd, Run } from "./run.ts";
+import type { BeforeCall, CallEnd, LeftTurn, Run } from "./run.ts";
 
 /** What the model reads for a call that was cut off, now or in an earlier life of the session. */
 export const INTERRUPTED = "The execution of this tool, or a previous tool was interrupted.";
@@ -20,9 +20,9 @@ export const INTERRUPTED = "The execution of this tool, or a previous tool was i
  * Runs the calls of one reply: side by side, unless one of them asks to be alone. All starts are said before the
  * first end, and are on disk before anything with effects runs.
  */
-export async function runCalls(reply: Reply, run: Run): Promise<"ask again" | "stop"> {
+export async function runCalls(reply: Reply, run: Run): Promise<Next> {
   const { turnId } = reply;
-  const jobs = reply.calls.map((call) => ({ call, bound: attempt(() => bind(call, reply, run)) }));
+  const jobs: readonly Job[] = reply.calls.map((call) => ({ call, bound: attempt(() => bind(call, reply, run)) }));
   const starts = jobs.map(({ call }) =>
     run.emit("tool.execution_start", {
       toolCallId: call.toolCallId,
@@ -35,7 +35,31 @@ export async function runCalls(reply: Reply, run: Run): Promise<"ask again" | "s
   const harmless = jobs.every(({ bound }) => !bound.ok || bound.value.tool.readOnly);
   if (!harmless) await Promise.all(starts);
 
-  const settleOne = ({ call, bound }: (typeof jobs)[number]) => settle({ call, bound, turnId, run });
+  return settleAll(jobs, turnId, run);
+}
+
+/** Goes on with calls that were begun before: who had a say before them has had it, and is not asked again. */
+export function continueCalls({ turnId, calls }: LeftTurn, run: Run): Promise<Next> {
+  const jobs = calls.map(({ call, tool, ask }): Job => {
+    const bindAgain = (): Bound =>
+      tool ? { tool, call: tool.bind(call.arguments) } : bind(call, { stop: "tools" }, run);
+    return { call, bound: attempt(bindAgain), before: { kind: "go", ...(ask !== undefined && { ask }) } };
+  });
+  return settleAll(jobs, turnId, run);
+}
+
+/** "left": some of the calls wait for someone outside, and go on doing so when this process is gone. */
+type Next = "ask again" | "stop" | "left";
+
+interface Job {
+  readonly call: ToolCall;
+  readonly bound: Attempt<Bound>;
+  /** What came of those who have a say before it, where they have been asked. */
+  readonly before?: Before;
+}
+
+async function settleAll(jobs: readonly Job[], turnId: string, run: Run): Promise<Next> {
+  const settleOne = (job: Job) => settle({ ...job, turnId, run });
   const alone = jobs.some(({ bound }) => bound.ok && bound.value.tool.exclusive);
   const ends: Settled[] = [];
   if (alone) for (const job of jobs) ends.push(await settleOne(job));
@@ -43,11 +67,13 @@ export async function runCalls(reply: Reply, run: Run): Promise<"ask again" | "s
 
   // Wires want all results of a reply before anything else is said.
   for (const { messages } of ends) for (const message of messages) await run.emit("user.message", { ...message });
+  if (ends.some(({ isLeft }) => isLeft)) return "left";
   return jobs.length === 0 || ends.some(({ endsTurn }) => endsTurn) ? "stop" : "ask again";
 }
 
 interface Settled {
   readonly endsTurn: boolean;
+  readonly isLeft?: boolean;
   readonly messages: NonNullable<ToolResult["messages"]>;
 }
 
@@ -91,10 +117,12 @@ async function allOf<T>(work: readonly Promise<T>[]): Promise<T[]> {
   });
 }
 
-/** Every start gets its end: a provider rejects a history with an unanswered call. */
-async function settle(job: { call: ToolCall; bound: Attempt<Bound>; turnId: string; run: Run }): Promise<Settled> {
+/** Every start gets its end, now or when the session is taken up again: a provider rejects an unanswered call. */
+async function settle(job: Job & { turnId: string; run: Run }): Promise<Settled> {
   const { call, turnId, run } = job;
   const outcome = await attemptAsync(() => guarded(job));
+  if (!outcome.ok && run.outside?.isLeft(call.toolCallId)) return { endsTurn: true, isLeft: true, messages: [] };
+  run.outside?.forget(call.toolCallId);
   const base = { toolCallId: call.toolCallId, turnId };
   if (!outcome.ok) {
     const error = explain(outcome.error, call.name, run);
@@ -123,12 +151,12 @@ interface Ended {
 }
 
 /** The call with everybody who has a say around it. Without them, just the call. */
-async function guarded(job: { call: ToolCall; bound: Attempt<Bound>; run: Run }): Promise<Ended> {
+async function guarded(job: Job & { run: Run }): Promise<Ended> {
   const { run, bound } = job;
   const { around } = run;
-  if (!around) return executeAndKeep(job.call, required(bound), run);
+  if (!around) return executeAndKeep(job.call, required(bound), run, job.before);
   run.signal.throwIfAborted();
-  const before = await around.before(job.call, run.signal);
+  const before = job.before ?? (await around.before(job.call, run.signal));
   run.signal.throwIfAborted();
   if (before.kind === "deny") throw new ToolError(before.message, { code: "denied" });
   if (before.kind === "answer") {

@@ -38,6 +38,13 @@ export interface Run {
   readonly around?: AroundCalls;
   /** What tools reach beyond the call itself: files, and whatever later parts bring. */
   readonly ports: ToolPorts;
+  /** Calls that wait for someone outside; absent where none can outlive its process. */
+  readonly outside?: {
+    /** It stays open when the session closes: whoever takes that up may go on with it. */
+    isLeft(toolCallId: string): boolean;
+    /** It has ended: what an earlier process asked for it is over. */
+    forget(toolCallId: string): void;
+  };
   /** How full the context is, for those who watch. */
   usageInfo(): EventData<"session.usage_info">;
   /** First place to attach: before each model call. Says why not, when a limit is used up. */
@@ -49,6 +56,23 @@ export interface Run {
   /** Too large for the model: keeps the whole and returns what the model gets instead. */
   bound(content: string, toolName: string): Promise<string>;
   keepBinaries(what: { images: readonly Image[]; resources: readonly Image[] }): Promise<BinaryReference[]>;
+}
+
+/** A turn that an earlier life of the session left while calls of it waited for someone outside. */
+export interface LeftTurn {
+  readonly turnId: string;
+  /** What the model said with these calls. */
+  readonly content: string;
+  readonly calls: readonly LeftCall[];
+}
+
+/** Its start is in the log, and nothing of it has run here. */
+export interface LeftCall {
+  readonly call: ToolCall;
+  /** Where what is offered now does not say it. */
+  readonly tool?: Tool;
+  /** A hook wanted a person to look at it; what they are told. */
+  readonly ask?: string;
 }
 
 interface Inbox {

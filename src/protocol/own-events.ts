@@ -34,6 +34,10 @@ export const ownEvents = [
   ),
   /** A hook changed what a call asks for, before it ran: the model sees the call as it was run. */
   event("troupe.call_changed", () => z.object({ toolCallId: text, arguments: JsonValue })),
+  /** A call waits for the answer to a question that is told to clients and not kept: how to find it again. */
+  event("troupe.question", () =>
+    z.object({ requestId: text, kind: z.enum(["user_input", "exit_plan_mode"]), toolCallId: text }),
+  ),
   event("troupe.message_withdrawn", () => z.object({ messageId: text }), barrier),
   /** A model call failed and is tried again after a wait, for those who watch. */
   event(

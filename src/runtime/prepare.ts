@@ -137,6 +137,7 @@ function askedFor({ request, log, stamp, context, identity }: Draft) {
     ...(identity && { identity }),
     ...(request.name !== undefined && { name: request.name }),
     ...(request.resumed && { resumed: request.resumed }),
+    ...(request.continuesPending && { continuesPending: true }),
     ...(request.detachedFrom !== undefined && { detachedFrom: request.detachedFrom }),
     ...(request.streaming !== undefined && { streaming: request.streaming }),
     ...(request.replies !== undefined && { replies: request.replies }),

@@ -120,6 +120,8 @@ export interface SessionRequest {
   readonly program?: SessionProgram;
   /** For a session that is taken up again: what its log is told of that. */
   readonly resumed?: SessionOptions["resumed"];
+  /** Calls that waited for someone outside when the session was left are gone on with, by `Session.goOn`. */
+  readonly continuesPending?: boolean;
   /** How long a process that holds the session and does nothing with it may take to let go of it. */
   readonly patienceMs?: number;
   /** The session whose learnings this one puts on the context board; only then may `rem-agent` lead. */

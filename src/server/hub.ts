@@ -99,8 +99,12 @@ export class Hub {
     if (!(await this.#isKept(sessionId))) throw notFound(sessionId);
     const resumed = params.disableResume ? "silent" : { sessionWasActive: false, continuePendingWork };
     const live = await this.#open(sessionId, { connection, params }, (request) =>
-      this.#options.runtime.resumeSession(sessionId, { ...request, resumed, patienceMs: PATIENCE_MS }),
+      this.#options.runtime.resumeSession(sessionId, {
+        ...{ ...request, resumed, patienceMs: PATIENCE_MS },
+        continuesPending: continuePendingWork,
+      }),
     );
+    live.session.goOn();
     return described(live);
   }
 
@@ -120,6 +124,7 @@ export class Hub {
     const resumed = params.disableResume ? "silent" : ({ sessionWasActive, continuePendingWork } as const);
     const isReopened = await this.reconfigure(live, optionsOf(params), resumed);
     if (!isReopened && resumed !== "silent") await live.session.rejoined(resumed);
+    if (!sessionWasActive && continuePendingWork) live.session.requests.remind();
     return described(live);
   }
 
@@ -286,7 +291,7 @@ export class Hub {
 
   async #close(live: LiveSession, reason?: CloseReason): Promise<void> {
     this.#live.delete(live.id);
-    await live.close(reason);
+    await live.close({ leavesPending: true, ...reason });
     this.tunnel.release(live.id);
   }
 

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { TroupeError } from "../protocol/errors.ts";
 import { PermissionResult } from "../protocol/request-events.ts";
-import type { PermissionRequest } from "../session/broker.ts";
+import type { PermissionRequest } from "../session/requests.ts";
 
 type Result = z.infer<typeof PermissionResult>;
 type Approval = Extract<Result, { kind: "approved-for-session" }>["approval"];

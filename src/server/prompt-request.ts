@@ -1,4 +1,4 @@
-import type { PermissionRequest } from "../session/broker.ts";
+import type { PermissionRequest } from "../session/requests.ts";
 
 /** A permission as it is put to a person: for a command its programs in place of what was found in it. */
 export function promptRequest(request: PermissionRequest): object {

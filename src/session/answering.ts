@@ -1,5 +1,6 @@
 import type { Redactor } from "../lib/redact.ts";
-import { type Outcome as LoopOutcome, runLoop } from "../loop/loop.ts";
+import { continueLoop, type Outcome as LoopOutcome, runLoop } from "../loop/loop.ts";
+import type { LeftTurn } from "../loop/run.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, EventData } from "../protocol/event.ts";
 import type { AgentContext } from "./agent-context.ts";
@@ -24,7 +25,7 @@ import { closeOpenCalls } from "./recover.ts";
 import { originOf } from "./request-origin.ts";
 import type { Expected } from "./reservations.ts";
 import { type RunSettings, startRun } from "./start-run.ts";
-import { takesTime, takeUp } from "./take-up.ts";
+import { takesTime, takeUp, untilAborted } from "./take-up.ts";
 import { transcriptOf } from "./transcript.ts";
 
 export type Outcome = LoopOutcome | { readonly kind: "failed"; readonly error: Error };
@@ -80,6 +81,27 @@ export class Answering {
   async answer(message: Incoming, signal: AbortSignal, acceptance?: Acceptance): Promise<Outcome> {
     this.#last = await this.#parts.settle(await this.#answer(message, signal, acceptance));
     return this.#last;
+  }
+
+  /** Goes on with a turn that an earlier process left. */
+  async goOn(turn: LeftTurn, signal: AbortSignal): Promise<Outcome> {
+    this.#last = await this.#parts.settle(await this.#goOn(turn, signal));
+    return this.#last;
+  }
+
+  async #goOn(turn: LeftTurn, signal: AbortSignal): Promise<Outcome> {
+    const { settings, emit, introduction } = this.#parts;
+    try {
+      await this.#parts.log.repair();
+      const { offer, model } = settings;
+      await untilAborted(offer.ready?.(signal), signal);
+      introduction.before(emit, { model: modelName(model), offer });
+      const outcome = await this.#run(signal, {}, turn);
+      await conclude(outcome, { emit, seat: settings.modelSeat });
+      return redacted(outcome, settings.redactor);
+    } catch (cause) {
+      return this.#failed(cause);
+    }
   }
 
   /** What the main agent is shown, and how full its window is. */
@@ -144,20 +166,24 @@ export class Answering {
       await conclude(outcome, { emit, seat: settings.modelSeat });
       return redacted(outcome, settings.redactor);
     } catch (cause) {
-      const error = cause instanceof Error ? cause : new Error(String(cause));
-      if (!taken) this.#refuse(message, waiting, error);
-      const errorType = error instanceof TroupeError && error.kind === "storage" ? "persistence" : "internal";
-      const stack = error.stack === undefined ? {} : { stack: error.stack };
-      log.announce("session.error", { errorType, message: error.message, ...stack });
-      return redacted({ kind: "failed", error }, settings.redactor);
+      return this.#failed(cause, taken ? undefined : (error) => this.#refuse(message, waiting, error));
     }
   }
 
+  #failed(cause: unknown, refuse?: (error: Error) => void): Outcome {
+    const error = cause instanceof Error ? cause : new Error(String(cause));
+    refuse?.(error);
+    const errorType = error instanceof TroupeError && error.kind === "storage" ? "persistence" : "internal";
+    const stack = error.stack === undefined ? {} : { stack: error.stack };
+    this.#parts.log.announce("session.error", { errorType, message: error.message, ...stack });
+    return redacted({ kind: "failed", error }, this.#parts.settings.redactor);
+  }
+
   /** A limit of one model ends the work only where there is no other to go on with. */
-  async #run(signal: AbortSignal, rules: AnsweringRules = {}): Promise<LoopOutcome> {
+  async #run(signal: AbortSignal, rules: AnsweringRules = {}, left?: LeftTurn): Promise<LoopOutcome> {
     const { settings, broker } = this.#parts;
-    for (;;) {
-      const outcome = await this.#attempt(signal, rules);
+    for (let turn = left; ; turn = undefined) {
+      const outcome = await this.#attempt(signal, rules, turn);
       if (outcome.kind !== "error") return outcome;
       const place = { seat: settings.modelSeat, broker, signal };
       const isSwitched = await this.#switch.offer(outcome.error, place);
@@ -166,7 +192,7 @@ export class Answering {
     }
   }
 
-  #attempt(signal: AbortSignal, rules: AnsweringRules): Promise<LoopOutcome> {
+  #attempt(signal: AbortSignal, rules: AnsweringRules, left: LeftTurn | undefined): Promise<LoopOutcome> {
     const { settings, log: eventLog, emit, hooks, history, budget, inbox, broker, company } = this.#parts;
     const since = eventLog.events.length;
     const { log, limits = {} } = settings;
@@ -180,6 +206,8 @@ export class Answering {
       cacheKey: log.sessionId,
       limitReached: (expected: Expected) => budget.reserve(undefined, { limits }, expected),
       settled: () => budget.settle(undefined),
+      outside: broker,
+      ...(left && { turnsBefore: Number(left.turnId) + 1 || 1 }),
       toolLimits: rules.tools,
       requestHeaders: rules.headers,
     } as const;
@@ -187,7 +215,13 @@ export class Answering {
     const { gate } = rules;
     const events = () => eventLog.events.slice(since);
     const beforeStopping = gate ? gatedStop({ gate: gate.ask, name: gate.name, events, emit, otherwise }) : otherwise;
-    const run = () => runLoop(startRun({ ...parts, beforeStopping }));
+    let turn = left;
+    const run = (): Promise<LoopOutcome> => {
+      const started = startRun({ ...parts, beforeStopping });
+      const unfinished = turn;
+      turn = undefined;
+      return unfinished ? continueLoop(unfinished, started) : runLoop(started);
+    };
     return hookedRun(run, { hooks, emit, signal })
       .catch((error: unknown): LoopOutcome => {
         // A hook that was asked when the person gave up ends like everything else then.

@@ -5,10 +5,23 @@
  * after: nothing waits for ever, and nothing stays pending when the broker closes.
  */
 import { type Deferred, deferred } from "../lib/deferred.ts";
-import type { Json } from "../lib/json.ts";
+import { redactEventData } from "../lib/redact-event.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { Emit, EventData } from "../protocol/event.ts";
-import type { PlanAction, User } from "../tools/user.ts";
+import type { EventLog } from "./event-log.ts";
+import { isSameRequest, type LeftRequest, toolCallOf, waitsForLater } from "./left-requests.ts";
+import {
+  type Answers,
+  type AnyAnswer,
+  type AnyOutcome,
+  type AnyRequest,
+  announce,
+  completedData,
+  eventsOf,
+  type RequestData,
+  type RequestKind,
+} from "./requests.ts";
+import type { RunSettings } from "./start-run.ts";
 
 /** What came of a request. "unavailable": nobody answered; "cancelled": the one who asked gave up, or the session ended. */
 export type Outcome<K extends RequestKind> = Answers[K] | "unavailable" | "cancelled";
@@ -30,6 +43,10 @@ export interface BrokerOptions {
   readonly stamp: Stamp;
   /** How long a request outlives the last one who could answer it. */
   readonly graceMs?: number;
+  /** Tells clients of a request again that is in the log already. */
+  readonly remind?: (data: EventData<"permission.requested">) => void;
+  /** A request as the log would have it. */
+  readonly redact?: (data: object) => object;
 }
 
 export interface RequestOptions {
@@ -37,6 +54,8 @@ export interface RequestOptions {
   readonly emit?: Emit;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
+  /** The call that waits for it, where the request itself does not say. */
+  readonly toolCallId?: string;
 }
 
 const GRACE_MS = 30_000;
@@ -45,7 +64,9 @@ const MAX_PENDING = 1000;
 const MAX_REMEMBERED = 1000;
 
 interface Entry {
-  readonly request: AnyRequest;
+  request: AnyRequest;
+  /** The call of the main agent that waits for it. */
+  readonly toolCallId: string | undefined;
   readonly end: Deferred<AnyOutcome>;
   /** Stops timers and handlers once the request has ended. */
   readonly ended: AbortController;
@@ -62,6 +83,9 @@ export class Broker {
   readonly #running = new Set<Promise<unknown>>();
   /** How the latest requests ended, for those who answer too late. */
   readonly #past = new Map<string, Acceptance>();
+  /** Asked by an earlier life of the session, and not asked again so far. */
+  readonly #adopted = new Map<Entry, LeftRequest>();
+  readonly #left = new Set<string>();
   #isClosed = false;
   #closedFor: string | undefined;
 
@@ -73,8 +97,9 @@ export class Broker {
   request<K extends RequestKind>(kind: K, data: RequestData<K>, options: RequestOptions = {}): Promise<Outcome<K>> {
     if (options.signal?.aborted) return Promise.resolve("cancelled");
     const isFutile = this.#isClosed || this.#pending.size >= MAX_PENDING || !this.canAnswer(kind);
-    if (isFutile) return Promise.resolve("unavailable");
-    const running = this.#run(kind, data, options);
+    const adopted = this.#takeAdopted(kind, data, options);
+    if (isFutile && !adopted) return Promise.resolve("unavailable");
+    const running = adopted ? this.#goOn(adopted, data, options) : this.#run(kind, data, options);
     const settled = running.catch(() => undefined).finally(() => this.#running.delete(settled));
     this.#running.add(settled);
     // What was answered has been checked against the kind in `answer`.
@@ -120,6 +145,37 @@ export class Broker {
     };
   }
 
+  /** What an earlier life of the session asked waits again under its old id, and can be answered from now on. */
+  adopt(requests: readonly LeftRequest[]): void {
+    for (const left of requests) {
+      const request = { ...left.data, kind: left.kind, requestId: left.requestId } as AnyRequest;
+      const entry = newEntry(request, left.toolCallId);
+      this.#adopted.set(entry, left);
+      if (left.answer) entry.end.resolve(left.answer);
+      else this.#pending.set(left.requestId, entry);
+    }
+  }
+
+  /** A call has ended: what was adopted for it and not asked again is over. */
+  forget(toolCallId: string): void {
+    for (const [entry, left] of this.#adopted) if (entry.toolCallId === toolCallId) this.#drop(entry, left);
+  }
+
+  /** Tells clients of the permissions again that wait for them. */
+  remind(): void {
+    for (const { request, isAnnounced } of this.#pending.values()) if (isAnnounced) this.#remindOf(request);
+  }
+
+  /** From here on the calls that wait for someone are left as they are, for a later life of the session. */
+  leave(): void {
+    for (const { request, toolCallId } of this.#pending.values())
+      if (toolCallId !== undefined && waitsForLater(request.kind)) this.#left.add(toolCallId);
+  }
+
+  isLeft(toolCallId: string): boolean {
+    return this.#left.has(toolCallId);
+  }
+
   /** Cancels what is pending; resolves when every end has been announced. `reason` is told with it. */
   async close(reason?: string): Promise<void> {
     this.#isClosed = true;
@@ -129,35 +185,82 @@ export class Broker {
   }
 
   async #run(kind: RequestKind, data: object, options: RequestOptions): Promise<AnyOutcome> {
+    const { emit = this.#options.emit } = options;
+    const requestId = this.newRequestId();
+    const toolCallId = emit === this.#options.emit ? toolCallOf(data, options) : undefined;
+    const entry = newEntry({ ...data, kind, requestId } as AnyRequest, toolCallId);
+    this.#pending.set(requestId, entry);
+    return this.#until(entry, options, async () => {
+      const isQuestion = kind === "user_input" || kind === "exit_plan_mode";
+      if (isQuestion && toolCallId !== undefined) void emit("troupe.question", { requestId, kind, toolCallId });
+      await announce(emit, eventsOf(kind)[0], { ...data, requestId });
+    });
+  }
+
+  /** Asked once more: its answer may be there already. Tools of clients run where they ran; the rest is told again. */
+  async #goOn({ entry, left }: Adopted, data: object, options: RequestOptions): Promise<AnyOutcome> {
+    if (left.answer) return left.answer;
+    const { kind, requestId } = left;
+    entry.request = { ...data, kind, requestId } as AnyRequest;
+    return this.#until(entry, options, async () => {
+      if (!this.#pending.has(requestId)) return;
+      if (kind === "permission") this.#remindOf(entry.request);
+      else if (kind !== "external_tool")
+        await announce(this.#options.emit, `${kind}.requested`, { ...data, requestId });
+    });
+  }
+
+  async #until(entry: Entry, options: RequestOptions, tell: () => Promise<void>): Promise<AnyOutcome> {
     const { timeoutMs = TIMEOUT_MS, signal, emit = this.#options.emit } = options;
-    const { stamp } = this.#options;
-    const requestId = stamp.id("request");
-    const request = { ...data, kind, requestId } as AnyRequest;
-    const entry: Entry = {
-      request,
-      end: deferred(),
-      ended: new AbortController(),
-      declined: new Set(),
-      isAnnounced: false,
-      grace: undefined,
-    };
+    const { kind, requestId } = entry.request;
     const cancel = (): void => void this.#end(entry, "cancelled");
     signal?.addEventListener("abort", cancel, { once: true });
-    this.#pending.set(requestId, entry);
     try {
-      const [asked, done] = eventsOf(kind);
-      await announce(emit, asked, { ...data, requestId });
+      await tell();
       entry.isAnnounced = true;
       void this.#endAfter(entry, timeoutMs, entry.ended.signal);
-      for (const answerer of this.#presentFor(kind)) this.#hand(entry, answerer);
-      this.#checkHope(entry);
+      if (this.#pending.has(requestId)) {
+        for (const answerer of this.#presentFor(kind)) this.#hand(entry, answerer);
+        this.#checkHope(entry);
+      }
       const outcome = await entry.end.promise;
-      await announce(emit, done, { requestId, ...completedData(kind, outcome, this.#closedFor) });
+      await announce(emit, eventsOf(kind)[1], { requestId, ...completedData(kind, outcome, this.#closedFor) });
       return outcome;
     } finally {
       signal?.removeEventListener("abort", cancel);
       this.#end(entry, "cancelled");
     }
+  }
+
+  /** What the same call asked before and asks again; whatever it asks otherwise now takes the place of that. */
+  #takeAdopted(kind: RequestKind, data: object, options: RequestOptions): Adopted | undefined {
+    if (this.#adopted.size === 0 || (options.emit ?? this.#options.emit) !== this.#options.emit) return undefined;
+    const toolCallId = toolCallOf(data, options);
+    const asked = this.#options.redact?.(data) ?? data;
+    for (const [entry, left] of this.#adopted) {
+      if (left.kind !== kind || left.toolCallId !== toolCallId) continue;
+      const sameness = isSameRequest(left, asked);
+      if (sameness === "same") {
+        this.#adopted.delete(entry);
+        return { entry, left };
+      }
+      if (sameness === "changed") this.#drop(entry, left);
+    }
+    return undefined;
+  }
+
+  #drop(entry: Entry, { kind, requestId, answer }: LeftRequest): void {
+    this.#adopted.delete(entry);
+    if (answer) return;
+    this.#end(entry, "cancelled");
+    const why = "It is not asked any more";
+    void announce(this.#options.emit, `${kind}.completed`, { requestId, ...completedData(kind, "cancelled", why) });
+  }
+
+  #remindOf(request: AnyRequest): void {
+    if (request.kind !== "permission") return;
+    const { kind: _, ...data } = request;
+    this.#options.remind?.(data);
   }
 
   /** False when it has ended before. */
@@ -211,104 +314,25 @@ export class Broker {
   }
 }
 
-/** The plan of plan mode: its text, and what an approval leads to. */
-export interface PlanPort {
-  content(): Promise<string>;
-  approved?(action: PlanAction): Promise<void>;
+/** The broker of a session; what it asks is kept and told by its log. */
+export function newBroker(
+  log: EventLog,
+  { stamp, redactor }: Pick<RunSettings, "stamp" | "redactor">,
+  emit: Emit,
+): Broker {
+  return new Broker({
+    ...{ emit, stamp },
+    remind: (data) => log.announce("permission.requested", data),
+    ...(redactor && { redact: (data: object) => redactEventData(redactor, "permission.requested", data) }),
+  });
 }
 
-/** The person, as the tools see one. */
-export function brokerUser(broker: Broker, plan: PlanPort): User {
-  return {
-    async ask({ question, choices, allowFreeform, toolCallId }, signal) {
-      const data = { question, allowFreeform, toolCallId, ...(choices && { choices: [...choices] }) };
-      return availableOr(await broker.request("user_input", data, { signal }), signal);
-    },
-    async reviewPlan({ summary, actions, recommendedAction }, signal) {
-      const data = { summary, actions: [...actions], recommendedAction, planContent: await plan.content() };
-      const decision = availableOr(await broker.request("exit_plan_mode", data, { signal }), signal);
-      if (decision !== "unavailable" && decision.approved)
-        await plan.approved?.(decision.selectedAction ?? "interactive");
-      return decision;
-    },
-  };
+interface Adopted {
+  readonly entry: Entry;
+  readonly left: LeftRequest;
 }
 
-function availableOr<A>(outcome: A | "unavailable" | "cancelled", signal: AbortSignal): A | "unavailable" {
-  signal.throwIfAborted();
-  return outcome === "cancelled" ? "unavailable" : outcome;
+function newEntry(request: AnyRequest, toolCallId: string | undefined): Entry {
+  const nobody = { declined: new Set<Answerer>(), isAnnounced: false, grace: undefined };
+  return { request, toolCallId, end: deferred(), ended: new AbortController(), ...nobody };
 }
-
-/** What is told when it is asked, and when it has ended. */
-function eventsOf(kind: RequestKind): [asked: keyof BrokerEvents, done: keyof BrokerEvents] {
-  if (kind === "mcp_oauth") return ["mcp.oauth_required", "mcp.oauth_completed"];
-  return [`${kind}.requested`, `${kind}.completed`];
-}
-
-/** The names of an event and of its data belong together because both come from the kind. */
-function announce(emit: Emit, type: keyof BrokerEvents, data: object): Promise<void> {
-  return emit(type, data as BrokerEvents[keyof BrokerEvents]);
-}
-
-function completedData(kind: RequestKind, outcome: AnyOutcome, reason: string | undefined): object {
-  if (kind === "sampling" || kind === "external_tool") return {};
-  // What was brought is for the one who asked: nobody is told a token.
-  if (kind === "mcp_oauth") return { outcome: typeof outcome === "object" && isToken(outcome) ? "token" : "cancelled" };
-  if (typeof outcome === "object") return kind === "permission" ? { result: outcome } : outcome;
-  switch (kind) {
-    case "permission":
-      if (outcome !== "cancelled") return { result: { kind: COULD_NOT_ASK } };
-      return { result: { kind: "cancelled", ...(reason !== undefined && { reason }) } };
-    case "elicitation":
-      return { action: "cancel" };
-    case "exit_plan_mode":
-      return { approved: false };
-    case "auto_mode_switch":
-      return { response: "no" };
-    case "user_input":
-      return {};
-  }
-}
-
-const isToken = (answer: AnyAnswer): boolean => "kind" in answer && answer.kind === "token";
-
-const COULD_NOT_ASK = "denied-no-approval-rule-and-could-not-request-from-user";
-
-export type RequestKind = keyof Answers;
-export type RequestData<K extends RequestKind> = Omit<BrokerEvents[AskedAs<K>], "requestId">;
-export type AnyRequest = {
-  [K in RequestKind]: { readonly kind: K; readonly requestId: string } & RequestData<K>;
-}[RequestKind];
-type AnyAnswer = Answers[RequestKind];
-type AnyOutcome = AnyAnswer | "unavailable" | "cancelled";
-
-export interface Answers {
-  permission: PermissionResult;
-  user_input: { readonly answer: string; readonly wasFreeform: boolean };
-  elicitation: { readonly action: "accept" | "decline" | "cancel"; readonly content?: Record<string, Json> };
-  sampling: { readonly action: "success" | "failure" | "cancelled"; readonly result?: Json; readonly error?: string };
-  external_tool: { readonly result?: Json; readonly error?: string };
-  exit_plan_mode: {
-    readonly approved: boolean;
-    readonly selectedAction?: PlanAction;
-    readonly autoApproveEdits?: boolean;
-    readonly feedback?: string;
-  };
-  /** Whether to go on with a model that the provider chooses, where a limit is reached. */
-  auto_mode_switch: { readonly response: "yes" | "yes_always" | "no" };
-  mcp_oauth:
-    | { readonly kind: "token"; readonly accessToken: string; readonly tokenType?: string; readonly expiresIn?: number }
-    | { readonly kind: "cancelled" };
-}
-
-/** What is said of requests, in the shape of the wire. */
-type BrokerEvents = { [T in AskedAs<RequestKind> | EndedAs<RequestKind>]: EventData<T> };
-type AskedAs<K extends RequestKind> = K extends "mcp_oauth"
-  ? "mcp.oauth_required"
-  : `${Exclude<K, "mcp_oauth">}.requested`;
-type EndedAs<K extends RequestKind> = K extends "mcp_oauth"
-  ? "mcp.oauth_completed"
-  : `${Exclude<K, "mcp_oauth">}.completed`;
-
-export type PermissionRequest = EventData<"permission.requested">["permissionRequest"];
-type PermissionResult = EventData<"permission.completed">["result"];

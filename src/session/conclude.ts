@@ -11,6 +11,7 @@ export async function conclude(
     case "done":
       return;
     case "aborted":
+      if (outcome.left) return; // nobody gave it up
       return emit("abort", { reason: "user_initiated" });
     case "limit":
       return emit("troupe.limit_reached", outcome.reached);

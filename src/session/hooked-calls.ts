@@ -4,8 +4,8 @@ import type { Json } from "../lib/json.ts";
 import type { AroundCalls, BeforeCall } from "../loop/run.ts";
 import type { Emit } from "../protocol/event.ts";
 import type { ToolPorts } from "../tools/tool.ts";
-import type { PermissionRequest } from "./broker.ts";
 import type { Opinion } from "./permit.ts";
+import type { PermissionRequest } from "./requests.ts";
 
 /** The hooks of a session, already told which session and folder it is. */
 export interface SessionHooks {

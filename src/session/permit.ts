@@ -9,7 +9,8 @@ import { questionFor } from "../permissions/question.ts";
 import { permissionRequest } from "../permissions/request.ts";
 import type { Emit, EventData } from "../protocol/event.ts";
 import { ToolError } from "../tools/tool.ts";
-import type { Broker, PermissionRequest } from "./broker.ts";
+import type { Broker } from "./broker.ts";
+import type { PermissionRequest } from "./requests.ts";
 
 export interface Permitter {
   readonly policy: Policy;

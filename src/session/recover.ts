@@ -1,23 +1,44 @@
+import type { LeftTurn } from "../loop/run.ts";
 import { INTERRUPTED } from "../loop/run-calls.ts";
+import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
-import type { Damage } from "../store/store.ts";
+import type { Damage, SessionLog } from "../store/store.ts";
+import type { Broker } from "./broker.ts";
 import type { Conversation } from "./conversation.ts";
+import { leftWork } from "./left-work.ts";
+
+/** Another process may have it. */
+export function requireFree({ sessionId, heldBy }: Pick<SessionLog, "sessionId" | "heldBy">): void {
+  if (!heldBy) return;
+  throw new TroupeError("storage", `Session ${sessionId} is in use by process ${heldBy.pid}.`, {
+    hint: "End that process first, or start a new session.",
+  });
+}
 
 /**
  * Brings a log that another process left behind into a state the next turn can build on: damage is named once, every
  * call without an answer gets one, an open turn is closed. Nothing is run again. Killed half-way and done again, the
- * result is the same.
+ * result is the same. With `pending`, calls that wait for someone outside stay open: returns the turn to go on with.
  */
 export async function recover(what: {
   conversation: Conversation;
   events: readonly SessionEvent[];
   damage: readonly Damage[];
   emit: Emit;
-}): Promise<void> {
-  const { conversation, events, emit } = what;
+  pending?: { readonly broker: Broker; readonly events: readonly SessionEvent[] } | undefined;
+}): Promise<LeftTurn | undefined> {
+  const { conversation, events, emit, pending } = what;
   const damage = unreported(what.damage, events);
   if (damage.length > 0) await emit("troupe.log_damage", { damage });
-  await closeOpen(conversation, emit);
+  const left = pending && leftWork(pending.events, conversation);
+  if (!left) {
+    await closeOpen(conversation, emit);
+    return undefined;
+  }
+  const waiting = new Set(left.turn.calls.map(({ call }) => call.toolCallId));
+  await closeOpenCalls(conversation, emit, (toolCallId) => !waiting.has(toolCallId));
+  pending.broker.adopt(left.requests);
+  return left.turn;
 }
 
 /** Every call has an answer and every turn an end. */
@@ -28,9 +49,14 @@ export async function closeOpen(conversation: Conversation, emit: Emit): Promise
 }
 
 /** A provider rejects a history with an unanswered call, so this also runs before each message is taken up. */
-export async function closeOpenCalls(conversation: Conversation, emit: Emit): Promise<void> {
+export async function closeOpenCalls(
+  conversation: Conversation,
+  emit: Emit,
+  isMeant: (toolCallId: string) => boolean = () => true,
+): Promise<void> {
   for (const { call, started } of conversation.openCalls) {
     const { toolCallId, name: toolName } = call;
+    if (!isMeant(toolCallId)) continue;
     // Every end has its start, also where the process died between the reply and the first tool.
     if (!started) void emit("tool.execution_start", { toolCallId, toolName, arguments: call.arguments });
     await emit("tool.execution_complete", {

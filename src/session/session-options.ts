@@ -85,6 +85,8 @@ interface Surroundings {
 export interface CloseReason {
   readonly error?: string;
   readonly pending?: string;
+  /** Calls that wait for someone outside can be gone on with when the session is taken up again. */
+  readonly leavesPending?: boolean;
 }
 
 /** Everything a session is made of. */
@@ -94,6 +96,8 @@ export interface SessionOptions extends RunSettings {
   readonly name?: string;
   /** What is told of a session that is taken up again beside that it is; "silent": nothing is. */
   readonly resumed?: Pick<EventData<"session.resume">, "continuePendingWork" | "sessionWasActive"> | "silent";
+  /** Calls that wait for someone outside are gone on with by `Session.goOn`; otherwise they have been interrupted. */
+  readonly continuesPending?: boolean;
   /** The agents that may work for the main one. */
   readonly company?: CompanyOptions;
   /** How long an agent that is done waits for those in the background before the session counts as idle. */

@@ -7,13 +7,12 @@
 import type { Hooks } from "../hooks/fire.ts";
 import { deferred } from "../lib/deferred.ts";
 import { stoppable } from "../lib/node/stoppable.ts";
-import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
 import type { Registry } from "../tasks/registry.ts";
 import type { TaskRequest } from "../tools/tasks.ts";
 import type { AgentContext } from "./agent-context.ts";
 import { Answering, type Outcome } from "./answering.ts";
-import { type Answerer, Broker } from "./broker.ts";
+import { type Answerer, type Broker, newBroker } from "./broker.ts";
 import { Budget } from "./budget.ts";
 import { Company, type CompanyOptions } from "./company.ts";
 import { Conversation } from "./conversation.ts";
@@ -25,7 +24,7 @@ import { Inbox, type Notice, type SendOptions } from "./inbox.ts";
 import { Introduction } from "./introduction.ts";
 import { ModeState } from "./mode-state.ts";
 import { modelName, selection } from "./model-seat.ts";
-import { recover } from "./recover.ts";
+import { recover, requireFree } from "./recover.ts";
 import type { CloseReason, SessionOptions } from "./session-options.ts";
 import { SessionRewinds } from "./session-rewinds.ts";
 import { startAgent } from "./start-agent.ts";
@@ -70,16 +69,13 @@ export class Session {
 
   /** Takes up a session that was left, by whatever means it ended. */
   static async resume(options: SessionOptions): Promise<Session> {
-    const { log } = options;
-    if (log.heldBy) {
-      throw new TroupeError("storage", `Session ${log.sessionId} is in use by process ${log.heldBy.pid}.`, {
-        hint: "End that process first, or start a new session.",
-      });
-    }
+    requireFree(options.log);
     const session = new Session(options);
-    const { events, removed, damage } = log;
+    const { events, removed, damage } = options.log;
     const said = [...removed, ...events];
-    await recover({ conversation: session.#conversation, events: said, damage, emit: session.#emit });
+    const pending = options.continuesPending ? { broker: session.#broker, events } : undefined;
+    const parts = { conversation: session.#conversation, emit: session.#emit, pending };
+    session.#working.left = await recover({ ...parts, events: said, damage });
     await session.rewinds.finish();
     await session.#company?.restore();
     if (options.mode) await session.modes.set(options.mode);
@@ -112,7 +108,7 @@ export class Session {
     this.#emit = (type, data) => this.#log.emit(undefined, type, data);
     const { mode, onMode } = options;
     this.modes = new ModeState({ events: options.log.events, mode, onMode, emit: this.#emit });
-    this.#broker = new Broker({ emit: this.#emit, stamp: options.stamp });
+    this.#broker = newBroker(this.#log, options, this.#emit);
     const place = { sessionId: this.id, cwd: options.cwd };
     const hooks = options.hooks?.(this.#emit);
     this.#company = options.company && this.#engage(options.company, hooks);
@@ -242,7 +238,7 @@ export class Session {
   }
 
   /** What waits for someone outside, for those who answer it or ask more. */
-  get requests(): Pick<Broker, "answer" | "pending" | "request" | "canAnswer"> {
+  get requests(): Pick<Broker, "answer" | "pending" | "request" | "canAnswer" | "remind"> {
     return this.#broker;
   }
 
@@ -297,6 +293,11 @@ export class Session {
     this.#working.abort();
   }
 
+  /** Goes on with what an earlier process left, where that was asked for. */
+  goOn(): void {
+    this.#working.goOn();
+  }
+
   /** Resolves when nothing is under way. */
   async whenIdle(): Promise<void> {
     await this.#working.whenIdle();
@@ -313,6 +314,7 @@ export class Session {
 
   async #close(reason: CloseReason | undefined): Promise<void> {
     this.#working.refuse();
+    if (reason?.leavesPending) this.#broker.leave();
     this.abort();
     this.end.abort();
     await this.#broker.close(reason?.pending);

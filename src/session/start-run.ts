@@ -15,7 +15,8 @@ import type { BinaryReference, Emit, EventData } from "../protocol/event.ts";
 import type { Image } from "../protocol/message.ts";
 import type { SessionLog } from "../store/store.ts";
 import type { RunExternal, Tool, ToolPorts } from "../tools/tool.ts";
-import { type Broker, brokerUser, type PlanPort } from "./broker.ts";
+import type { Broker } from "./broker.ts";
+import { brokerUser, type PlanPort } from "./broker-user.ts";
 import type { Limits } from "./budget.ts";
 import type { Compactions } from "./compaction.ts";
 import { Meter } from "./context-usage.ts";
@@ -126,6 +127,9 @@ interface RunParts extends RunSettings {
   /** The call has ended, and what it used is counted. */
   settled(): void;
   readonly beforeStopping: Run["beforeStopping"];
+  readonly outside?: NonNullable<Run["outside"]>;
+  /** How many turns the answer has had before this run. */
+  readonly turnsBefore?: number;
   /** Only these tools, for this run. */
   readonly toolLimits?: readonly string[] | undefined;
 }
@@ -140,7 +144,7 @@ export function startRun(parts: RunParts): Run {
   const context = parts.compactions?.of({ ...parts, shown, origin });
   const seen = model.vision === false ? imageRemover() : undefined;
   const meter = parts.compactions?.meter ?? new Meter();
-  let turns = 0;
+  let turns = parts.turnsBefore ?? 0;
   return {
     provider: context?.provider ?? model.provider,
     model: model.model,
@@ -171,6 +175,7 @@ export function startRun(parts: RunParts): Run {
     },
     permit: permitter({ ...parts, ...(opinion && { opinion }), refuses: refusals(parts) }),
     ...(around && { around }),
+    ...(parts.outside && { outside: parts.outside }),
     ports: {
       ...parts.ports,
       user: brokerUser(parts.broker, parts.plan ?? { content: async () => "" }),

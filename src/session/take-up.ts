@@ -58,7 +58,7 @@ async function hooked(prompt: EventData<"user.message">, parts: TakeUp): Promise
   }
 }
 
-async function untilAborted(work: Promise<void> | undefined, signal: AbortSignal): Promise<void> {
+export async function untilAborted(work: Promise<void> | undefined, signal: AbortSignal): Promise<void> {
   if (!work) return;
   try {
     await work;

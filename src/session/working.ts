@@ -1,5 +1,6 @@
 import { deferred } from "../lib/deferred.ts";
 import { stoppable } from "../lib/node/stoppable.ts";
+import type { LeftTurn } from "../loop/run.ts";
 import type { GivenAttachment } from "../protocol/define-event.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Attachment, Emit } from "../protocol/event.ts";
@@ -29,6 +30,8 @@ export class Working {
   #working: Promise<void> | undefined;
   #abort = stoppable();
   #isClosing = false;
+  /** What an earlier process left, to be gone on with. */
+  left: LeftTurn | undefined;
 
   constructor(parts: WorkingParts) {
     this.#parts = parts;
@@ -80,7 +83,7 @@ export class Working {
     const message = incoming(this.#parts.options.stamp.id("message"), options, kept);
     void emit("pending_messages.modified", {});
     // Behind others it is kept and accepted at once: whoever sent it does not wait for their answers.
-    if (this.#working || inbox.size > 0) {
+    if (this.#working || this.left || inbox.size > 0) {
       await answering.keepQueued(message);
       this.#settling.wait(message.messageId, settle);
       if (message.mode === "immediate") inbox.steer(message);
@@ -109,7 +112,7 @@ export class Working {
   /** Does this while nothing is answered; what comes in meanwhile waits. Undefined when something is under way. */
   async alone<T>(work: () => Promise<T>): Promise<T | undefined> {
     const { inbox } = this.#parts;
-    if (this.#working || this.#isClosing || inbox.size > 0) return undefined;
+    if (this.#working || this.left || this.#isClosing || inbox.size > 0) return undefined;
     const done = deferred<void>();
     this.#working = done.promise;
     try {
@@ -127,6 +130,11 @@ export class Working {
     this.#stirring.stir();
   }
 
+  /** Goes on with what was left, if anything was, before any message is answered. */
+  goOn(): void {
+    if (this.left && !this.#isClosing) this.#working ??= this.#work();
+  }
+
   /** Answers message after message until none waits. Never rejects: what goes wrong is an outcome and an event. */
   async #work(first?: Acceptance): Promise<void> {
     const { inbox, answering, emit } = this.#parts;
@@ -134,6 +142,12 @@ export class Working {
     /** Messages whose answer may go on: what agents in the background find is told in later turns. */
     const open: string[] = [];
     const settleOpen = (): void => this.#settling.settle(open.splice(0), outcome);
+    const { left } = this;
+    this.left = undefined;
+    if (left) {
+      this.#abort = stoppable();
+      outcome = await answering.goOn(left, this.#abort.signal);
+    }
     do {
       for (let next = this.#next(); next; next = this.#next()) {
         if (!next.notice) settleOpen();

@@ -22,11 +22,11 @@ export const exitPlanMode = defineTool({
   exclusive: true,
   needs: "exit_plan_mode",
   timeoutMs: PERSON_TIMEOUT_MS,
-  async run({ summary, actions, showFleet, recommendedAction }, { user, signal }: UserContext) {
+  async run({ summary, actions, showFleet, recommendedAction }, { user, signal, toolCallId }: UserContext) {
     const offered = offeredActions(actions, showFleet ?? false);
     const recommended = offered.find((action) => action === recommendedAction) ?? offered[0];
-    const decision =
-      (await user?.reviewPlan({ summary, actions: offered, recommendedAction: recommended }, signal)) ?? "unavailable";
+    const proposal = { summary, actions: offered, recommendedAction: recommended, toolCallId };
+    const decision = (await user?.reviewPlan(proposal, signal)) ?? "unavailable";
     if (decision === "unavailable") throw new ToolError(UNAVAILABLE);
     return { content: decision.approved ? approvedText(decision) : rejectedText(decision) };
   },

@@ -20,6 +20,7 @@ export interface PlanProposal {
   readonly summary: string;
   readonly actions: readonly PlanAction[];
   readonly recommendedAction: PlanAction;
+  readonly toolCallId: string;
 }
 
 export interface PlanDecision {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Emit } from "../../src/protocol/event.ts";
-import { type Answerer, Broker, brokerUser } from "../../src/session/broker.ts";
+import { type Answerer, Broker } from "../../src/session/broker.ts";
+import { brokerUser } from "../../src/session/broker-user.ts";
 import { virtualClock } from "../../src/testing/faux-stamp.ts";
 
 interface Stage {
@@ -264,11 +265,18 @@ test("tools reach the person through it", async () => {
     handle: async ({ kind }) => (kind === "user_input" ? { answer: "a", wasFreeform: false } : { approved: true }),
   });
   expect(await user.ask(question, signal)).toEqual({ answer: "a", wasFreeform: false });
-  const proposal = { summary: "s", actions: ["interactive"], recommendedAction: "interactive" } as const;
+  const proposal = {
+    summary: "s",
+    actions: ["interactive"],
+    recommendedAction: "interactive",
+    toolCallId: "p",
+  } as const;
   expect(await user.reviewPlan(proposal, signal)).toEqual({ approved: true });
   expect(events.map(({ data }) => data)).toEqual([
+    { requestId: "request-1", kind: "user_input", toolCallId: "c1" },
     { question: "Which?", choices: ["a", "b"], allowFreeform: false, toolCallId: "c1", requestId: "request-1" },
     { requestId: "request-1", answer: "a", wasFreeform: false },
+    { requestId: "request-2", kind: "exit_plan_mode", toolCallId: "p" },
     {
       summary: "s",
       actions: ["interactive"],

@@ -20,7 +20,12 @@ test("an approved plan ends plan mode and says how to go on", async () => {
   const content = await contentOf(exitPlanMode, { summary: "- do it" }, context);
   expect(content).toMatch(/^Plan approved! Exited plan mode\.\n\nCarry out the plan/);
   expect(proposals).toEqual([
-    { summary: "- do it", actions: ["interactive", "autopilot", "exit_only"], recommendedAction: "interactive" },
+    {
+      summary: "- do it",
+      actions: ["interactive", "autopilot", "exit_only"],
+      recommendedAction: "interactive",
+      toolCallId: "call_1",
+    },
   ]);
 });
 
@@ -46,11 +51,13 @@ test("the offered ways are the model's, without doubles, and the recommended one
     summary: "s",
     actions: ["exit_only", "interactive"],
     recommendedAction: "interactive",
+    toolCallId: "call_1",
   });
   expect(await proposed({ actions: ["exit_only"], recommendedAction: "autopilot" })).toEqual({
     summary: "s",
     actions: ["exit_only"],
     recommendedAction: "exit_only",
+    toolCallId: "call_1",
   });
   expect((await proposed({ showFleet: true, recommendedAction: "autopilot_fleet" }))?.recommendedAction).toBe(
     "autopilot_fleet",

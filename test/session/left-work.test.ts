@@ -1,0 +1,87 @@
+import { expect, test } from "vitest";
+import type { SessionEvent } from "../../src/protocol/event.ts";
+import { Conversation } from "../../src/session/conversation.ts";
+import { leftWork } from "../../src/session/left-work.ts";
+
+const toolCallId = "call_1";
+const started = (toolName: string, given: object, agentId?: string) =>
+  [
+    ["assistant.turn_start", { turnId: "3" }, agentId],
+    [
+      "assistant.message",
+      { messageId: "m", content: "so", toolRequests: [{ toolCallId, name: toolName, arguments: given }] },
+      agentId,
+    ],
+    ["tool.execution_start", { toolCallId, toolName, arguments: given }, agentId],
+  ] as const;
+const asked = (requestId: string, permissionRequest: object, more: object = {}) =>
+  ["permission.requested", { requestId, permissionRequest: { toolCallId, ...permissionRequest }, ...more }] as const;
+const decided = (requestId: string, kind: string) => ["permission.completed", { requestId, result: { kind } }] as const;
+const read = { kind: "read", path: "/a", intention: "look" };
+const write = { kind: "write", fileName: "/a", diff: "", intention: "edit", canOfferSessionApproval: true };
+
+type Said = readonly [string, object, (string | undefined)?];
+
+function left(...said: readonly Said[]) {
+  const events = said.map(
+    ([type, data, agentId], index) =>
+      ({ id: `e${index}`, timestamp: "", parentId: null, type, data, ...(agentId && { agentId }) }) as SessionEvent,
+  );
+  const conversation = new Conversation();
+  for (const event of events) if (event.agentId === undefined) conversation.apply(event);
+  return leftWork(events, conversation);
+}
+
+test("what was approved for a call is not asked again, what nobody decided is", () => {
+  const work = left(
+    ...started("edit", { path: "/a" }),
+    asked("r1", read),
+    decided("r1", "approved"),
+    asked("r2", write),
+  );
+  expect(work?.turn).toEqual({
+    turnId: "3",
+    content: "so",
+    calls: [{ call: { toolCallId, name: "edit", arguments: { path: "/a" } } }],
+  });
+  expect(work?.requests).toMatchObject([{ requestId: "r1", answer: { kind: "approved" } }, { requestId: "r2" }]);
+  expect(work?.requests[1]).not.toHaveProperty("answer");
+});
+
+test("one that the end of a process cancelled waits, one that was decided since does not", () => {
+  const begun = [...started("edit", {}), asked("r1", write), decided("r1", "cancelled")];
+  expect(left(...begun)?.requests).toMatchObject([{ requestId: "r1", kind: "permission" }]);
+  expect(left(...begun, decided("r1", "approved"))).toBeUndefined();
+});
+
+test("a person who is to look at a call for a hook is still to look at it", () => {
+  const hook = { kind: "hook", toolName: "edit", hookMessage: "Is that wise?" };
+  expect(left(...started("edit", {}), asked("r1", hook))?.turn.calls).toMatchObject([{ ask: "Is that wise?" }]);
+});
+
+test("a call is gone on with as a hook has changed it", () => {
+  const changed = ["troupe.call_changed", { toolCallId, arguments: { path: "/b" } }] as const;
+  const work = left(...started("edit", { path: "/a" }), changed, asked("r1", write));
+  expect(work?.turn.calls[0]?.call.arguments).toEqual({ path: "/b" });
+});
+
+test("a tool of a client that was permitted and never reached it is asked for", () => {
+  const permitted = ["troupe.permission", { toolCallId, toolName: "mine", kind: "custom-tool", decision: "allowed" }];
+  const work = left(...started("mine", {}), permitted as unknown as Said);
+  expect(work?.requests).toEqual([]);
+  expect(work?.turn.calls[0]?.tool?.name).toBe("mine");
+});
+
+test.each([
+  ["may have begun", [...started("bash", {})]],
+  ["was permitted", [...started("bash", {}), asked("r1", write), decided("r1", "approved")]],
+  ["a hook decided", [...started("bash", {}), asked("r1", write, { resolvedByHook: true })]],
+  ["is another agent's", [...started("bash", {}, "agent"), asked("r1", write)]],
+  ["had a secret in it", [...started("bash", { command: "use [redacted:KEY]" }), asked("r1", write)]],
+  [
+    "has ended",
+    [...started("bash", {}), asked("r1", write), ["tool.execution_complete", { toolCallId, success: true }]],
+  ],
+] as readonly (readonly [string, readonly Said[]])[])("a call that %s is not gone on with", (_, said) => {
+  expect(left(...said)).toBeUndefined();
+});
