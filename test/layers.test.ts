@@ -15,6 +15,7 @@ const mayImport: Record<string, readonly string[]> = {
   agents: ["protocol", "lib"],
   commands: ["protocol", "lib"],
   catalog: ["agents", "hooks", "context", "tools", "protocol", "lib"],
+  telemetry: ["protocol", "lib"],
   loop: ["model", "tools", "protocol", "lib"],
   tasks: ["tools", "protocol", "lib"],
   session: [
@@ -41,6 +42,7 @@ const mayImport: Record<string, readonly string[]> = {
     "context",
     "permissions",
     "hooks",
+    "telemetry",
     "tools",
     "model",
     "store",

@@ -47,6 +47,9 @@ Rules: shell, write, read or url, alone or with an argument: --allow-tool write 
 
 Commands run in a sandbox where bubblewrap works; TROUPE_SANDBOX=required refuses to run them without, off does without.
 
+Traces and metrics (OpenTelemetry) are told where OTEL_EXPORTER_OTLP_ENDPOINT or TROUPE_OTEL_FILE_EXPORTER_PATH says;
+see docs/guides/telemetry.md.
+
 Optional features, each on or off by a variable of its name or by enabledFeatureFlags in your settings:
 ${optional()}
 

@@ -152,6 +152,8 @@ export const requestEvents = [
       toolName: text,
       arguments: JsonValue.exactOptional(),
       workingDirectory: text.exactOptional(),
+      traceparent: text.exactOptional(),
+      tracestate: text.exactOptional(),
     }),
   ),
   event("external_tool.completed", () => z.object({ requestId: text }), ephemeral),

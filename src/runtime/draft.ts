@@ -13,6 +13,7 @@ import type { Models } from "./models.ts";
 import type { PastSessions } from "./past-sessions.ts";
 import type { ProcessParts } from "./process-parts.ts";
 import type { SessionRequest } from "./runtime.ts";
+import type { SessionTracing } from "./telemetry.ts";
 
 export interface PrepareParts {
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -29,6 +30,7 @@ export interface PrepareParts {
   readonly lastModel: string | undefined;
   /** Who it is on GitHub, if anybody. */
   readonly identity: SessionIdentity | undefined;
+  readonly tracing?: SessionTracing | undefined;
 }
 
 /** A session in the making: what was asked for, where, and from what. Each step of `prepare.ts` is given it. */

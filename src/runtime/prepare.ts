@@ -109,11 +109,12 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
         context.look();
       },
       ...(memory && { onEnd: () => memory.close() }),
-      onClose: () => end({ ...late, hands, lead, agents, mcp, board, carrier }),
+      onClose: () => end({ ...late, hands, lead, agents, mcp, board, carrier }).finally(() => draft.tracing?.ended()),
     },
     started(session) {
       leading.lead.announce(session);
       draft.listener.listen(session);
+      draft.tracing?.started(session);
       if (memory) session.subscribe((event) => memory.hear(event));
       late.schedules = sessionSchedules(session);
       // Sessions of clients are not in the index of those that are kept here.
@@ -130,11 +131,12 @@ async function boardOf(draft: Draft, leading: SessionLead, { redactor }: Session
   return (await import("./session-board.ts")).sessionBoard(draft, { leading, redactor });
 }
 
-function askedFor({ request, log, stamp, context, identity }: Draft) {
+function askedFor({ request, log, stamp, context, identity, tracing }: Draft) {
   return {
     ...{ version, log, stamp, context, cwd: context.cwd },
     ...(request.mode && { mode: request.mode }),
     ...(identity && { identity }),
+    ...(tracing && { tracing: tracing.port }),
     ...(request.name !== undefined && { name: request.name }),
     ...(request.resumed && { resumed: request.resumed }),
     ...(request.continuesPending && { continuesPending: true }),

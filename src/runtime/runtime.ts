@@ -36,6 +36,7 @@ import type { PermissionRequest } from "./policy.ts";
 import { prepareSession } from "./prepare.ts";
 import { processParts } from "./process-parts.ts";
 import { requireFreeName } from "./select-session.ts";
+import { telemetryDesk } from "./telemetry.ts";
 import type { ToolChoice } from "./tool-choice.ts";
 import { version } from "./version.ts";
 import type { WorkspaceRequest } from "./workspace.ts";
@@ -163,6 +164,8 @@ export interface Runtime {
   keepSessionsWith(provider: FileProvider): Promise<void>;
   /** From now on this text is taken out of everything that sessions write or show. */
   addSecret(value: string): void;
+  /** Sessions were closed, and the process may be ended any moment: what is told of them elsewhere is told now. */
+  flush(): Promise<void>;
   /** Undoes what the sandbox had to put into folders. Sessions are closed before. */
   close(): Promise<void>;
   /** What all sessions said and did, for search. */
@@ -177,6 +180,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const { store, moveTo } = movableStore(local);
   const past = pastSessions({ home, store: local, disk });
   const shared = processParts({ environment, home, disk });
+  const telemetry = telemetryDesk({ environment, disk, stamp, addSecret: shared.addSecret });
   const known = models({
     environment,
     home,
@@ -193,7 +197,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     const identity = await github.identityOf(request.githubToken);
     const isThere = async (id: string) => (id === "github" ? identity !== undefined : known.hasProvider(id));
     const lastModel = resume && request.model === undefined ? await lastModelOf(log, request, isThere) : undefined;
-    const parts = { environment, home, disk, stamp, models: known, tools, shared, store, past, lastModel, identity };
+    const tracing = await telemetry.of(log.sessionId);
+    const own = { models: known, tools, shared, store, past, lastModel, identity, tracing };
+    const parts = { environment, home, disk, stamp, ...own };
     const { options: prepared, started } = await prepareSession(request, log, parts);
     const session = await (resume ? Session.resume(prepared) : Session.create(prepared));
     started(session);
@@ -226,8 +232,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     addSecret: (value) => shared.addSecret(value, "client"),
     past,
+    flush: () => telemetry.flush(),
     async close() {
       await past.close();
+      await telemetry.close();
       await shared.close();
     },
   };

@@ -22,6 +22,7 @@ import {
   type ResumeParams,
   requireServable,
   sessionRequest,
+  traceOf,
 } from "./session-options.ts";
 
 export interface HubOptions {
@@ -117,6 +118,7 @@ export class Hub {
     await live.reopening;
     if (live.isParked) await this.takeBack(live);
     clients.join(connection, clientProfile(params));
+    live.trace = traceOf(params);
     if (!sessionWasActive && !continuePendingWork && live.session.requests.pending().length > 0) {
       live.session.abort();
       await live.session.whenIdle();
@@ -263,6 +265,7 @@ export class Hub {
     const opening = make(this.#request(options, clients)).then(async (session) => {
       const live = new LiveSession(session, clients, { onKept: () => this.#tellAll("session.updated", live) });
       live.options = options;
+      live.trace = traceOf(by.params);
       this.#live.set(sessionId, live);
       // It may have gone while its session was made.
       if (by.connection.isClosed) clients.leave(by.connection);

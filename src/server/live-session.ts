@@ -1,5 +1,6 @@
 /** A session that is open in this server, and how its clients hear of it. */
 import { deferred } from "../lib/deferred.ts";
+import type { TraceContext } from "../lib/trace-context.ts";
 import type { GithubStatus } from "../model/github/github.ts";
 import type { EventType, SessionEvent } from "../protocol/event.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
@@ -42,6 +43,8 @@ export class LiveSession {
   appsContext: Readonly<Record<string, unknown>> = {};
   /** What its clients have said of it so far. */
   options: OptionsOfSession = {};
+  /** The trace in which it was last opened, for messages that come with none. */
+  trace: TraceContext | undefined;
   /** Who a client says the session is on GitHub, where it does not leave that to us. */
   identity: GithubStatus | undefined;
   /** Set while it is made anew with other options: nothing is asked of it meanwhile. */

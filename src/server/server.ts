@@ -71,7 +71,8 @@ export class Server implements ServerParts {
   }
 
   shutDown(): Promise<void> {
-    this.#shutDown ??= this.#hub.close();
+    // Whoever asked for it may end us as soon as it is answered.
+    this.#shutDown ??= this.#hub.close().then(() => this.runtime.flush());
     return this.#shutDown;
   }
 

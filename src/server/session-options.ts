@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import * as z from "zod";
 import { SystemMessageConfig } from "../context/system-message.ts";
+import type { TraceContext } from "../lib/trace-context.ts";
 import { OpenCanvas } from "../protocol/canvas-events.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionRequest } from "../runtime/runtime.ts";
@@ -102,8 +103,22 @@ const refused = () => ({
   cloud: z.unknown().optional(),
 });
 
+/** The trace that a client works in, with what it asks for. */
+export const traceParams = () => ({ traceparent: z.string().optional(), tracestate: z.string().optional() });
+
+export function traceOf(params: z.infer<z.ZodObject<ReturnType<typeof traceParams>>>): TraceContext | undefined {
+  const { traceparent, tracestate } = params;
+  return traceparent === undefined ? undefined : { traceparent, ...(tracestate !== undefined && { tracestate }) };
+}
+
 export const createParams = () =>
-  z.object({ sessionId: z.string().optional(), ...ofClient(), ...sessionOptions(), ...refused() });
+  z.object({
+    sessionId: z.string().optional(),
+    ...ofClient(),
+    ...sessionOptions(),
+    ...refused(),
+    ...traceParams(),
+  });
 export type CreateParams = z.infer<ReturnType<typeof createParams>>;
 
 export const resumeParams = () =>

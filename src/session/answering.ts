@@ -155,6 +155,7 @@ export class Answering {
       const delivery = acceptance ? "idle" : "queued";
       const { credits } = settings;
       const status = credits === undefined ? undefined : creditsStatus(credits, this.#parts.budget);
+      if (message.answering?.trace) settings.tracing?.expect(message.messageId, message.answering.trace);
       const said = { source, delivery, signal, form: settings, status } as const;
       const place = { emit, hooks, offer, introduction, model: modelName(model), ...said };
       const answer = await takeUp(message, place);
@@ -210,6 +211,7 @@ export class Answering {
       ...(left && { turnsBefore: Number(left.turnId) + 1 || 1 }),
       toolLimits: rules.tools,
       requestHeaders: rules.headers,
+      trace: rules.trace,
     } as const;
     const otherwise = hookedStop({ hooks, emit, signal, transcriptPath });
     const { gate } = rules;

@@ -1,4 +1,5 @@
 import type { StopGate } from "../commands/gate.ts";
+import type { TraceContext } from "../lib/trace-context.ts";
 import type { GivenAttachment } from "../protocol/define-event.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Attachment, Emit, EventData, SessionEvent } from "../protocol/event.ts";
@@ -35,6 +36,8 @@ export interface AnsweringRules {
   readonly agents?: readonly string[];
   /** Sent with each request to the model of the main agent. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** The trace that its sender works in. */
+  readonly trace?: TraceContext;
   /** Asked before the agent stops. */
   readonly gate?: { readonly name: string; readonly ask: StopGate };
 }

@@ -1,5 +1,6 @@
 import type { Redactor } from "../lib/redact.ts";
 import type { Stamp } from "../lib/stamp.ts";
+import { readTraceContext, type TraceContext } from "../lib/trace-context.ts";
 import type { LimitReached, Run } from "../loop/run.ts";
 import type {
   ModelRequest,
@@ -63,6 +64,14 @@ export interface Offer {
   readonly isQuick?: boolean;
 }
 
+/** Whoever traces what happens: contexts come in with messages and go out with calls. */
+export interface Tracing {
+  /** The answer to this message belongs to a trace of its sender's. */
+  expect(messageId: string, context: TraceContext): void;
+  /** What whoever runs the call elsewhere is told, so that what it does there belongs to the call. */
+  ofCall(toolCallId: string, agentId: string | undefined): TraceContext | undefined;
+}
+
 /** What a session is given once and every run of it uses. */
 export interface RunSettings {
   readonly log: SessionLog;
@@ -104,6 +113,7 @@ export interface RunSettings {
   readonly largeOutputBytes?: number;
   readonly reasoningEffort?: ReasoningEffort | undefined;
   readonly reasoningSummary?: ReasoningSummary | undefined;
+  readonly tracing?: Tracing;
 }
 
 /** What belongs to one run, of the main agent or of any other. */
@@ -119,6 +129,8 @@ interface RunParts extends RunSettings {
   readonly cacheKey: string;
   /** Whose run it is; absent for the main agent. */
   readonly agent?: NonNullable<ModelRequest["agent"]> & { readonly parentId?: string | undefined };
+  /** The trace that the sender of the message works in. */
+  readonly trace?: TraceContext | undefined;
   /** Sent with each model request of this run. */
   readonly requestHeaders?: Readonly<Record<string, string>> | undefined;
   readonly priority?: NonNullable<ModelRequest["priority"]>;
@@ -233,9 +245,15 @@ export const isStreamed = ({ streaming, replies }: Pick<RunSettings, "streaming"
   streaming === true || replies !== "whole";
 
 /** Calls that client programs run, told as those of the agent that makes them. */
-function externalCalls({ broker, emit, log, cwd: workingDirectory }: RunParts): RunExternal {
+function externalCalls(parts: RunParts): RunExternal {
+  const { broker, emit, log, cwd: workingDirectory, tracing, trace, agent } = parts;
   const { sessionId } = log;
-  return (call, signal) => broker.request("external_tool", { ...call, sessionId, workingDirectory }, { signal, emit });
+  return (call, signal) => {
+    // Where nobody traces, a client that does still finds its own trace.
+    const own = trace && readTraceContext(trace) ? trace : undefined;
+    const context = tracing?.ofCall(call.toolCallId, agent?.id) ?? own;
+    return broker.request("external_tool", { ...call, sessionId, workingDirectory, ...context }, { signal, emit });
+  };
 }
 
 /** What the model is told and given, as of now. */

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { GivenAttachment } from "../../protocol/define-event.ts";
 import { sendOn } from "../../runtime/submit.ts";
-import { createParams, resumeParams } from "../session-options.ts";
+import { createParams, resumeParams, traceOf, traceParams } from "../session-options.ts";
 import { type MethodTable, method, nothing, sessionMethod } from "./method.ts";
 
 const sessionId = (): z.ZodObject<{ sessionId: z.ZodString }> => z.object({ sessionId: z.string() });
@@ -18,8 +18,10 @@ export const sessionMethods: MethodTable = {
       mode: z.enum(["enqueue", "immediate"]).exactOptional(),
       agentMode: z.enum(["interactive", "plan", "autopilot", "shell"]).exactOptional(),
       requestHeaders: z.record(z.string(), z.string()).exactOptional(),
+      ...traceParams(),
     }),
-    async ({ prompt, displayPrompt, attachments, mode, agentMode, requestHeaders }, { session }) => {
+    async ({ prompt, displayPrompt, attachments, mode, agentMode, requestHeaders, ...rest }, { session, live }) => {
+      const trace = traceOf(rest) ?? live.trace;
       if (agentMode !== undefined && agentMode !== "shell") await session.modes.set(agentMode);
       const messageId = await sendOn(session, {
         prompt,
@@ -27,7 +29,7 @@ export const sessionMethods: MethodTable = {
         ...(attachments && { attachments }),
         ...(mode && { mode }),
         ...(agentMode && { agentMode }),
-        ...(requestHeaders && { answering: { headers: requestHeaders } }),
+        answering: { ...(requestHeaders && { headers: requestHeaders }), ...(trace && { trace }) },
       });
       return { messageId };
     },

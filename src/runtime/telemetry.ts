@@ -1,0 +1,103 @@
+/** Whether this process tells of its sessions by OpenTelemetry; where nobody asked for it, nothing of it is loaded. */
+import type { Disk } from "../lib/node/disk.ts";
+import type { Stamp } from "../lib/stamp.ts";
+import type { Session } from "../session/session.ts";
+import type { Tracing } from "../session/start-run.ts";
+import { isTelemetryWanted, telemetrySettings } from "../telemetry/settings.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
+import { version } from "./version.ts";
+
+interface DeskParts {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly disk: Disk;
+  readonly stamp: Stamp;
+  addSecret(value: string, name: string): void;
+}
+
+/** How one session is traced. */
+export interface SessionTracing {
+  readonly port: Tracing;
+  started(session: Session): void;
+  ended(): void;
+}
+
+export interface TelemetryDesk {
+  /** Undefined where nobody asked, and where what was asked for cannot be done; the first session says so. */
+  of(sessionId: string): Promise<SessionTracing | undefined>;
+  /** What is known of sessions that have ended is told, or its time is up. */
+  flush(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Headers carry keys; what is shorter is no key, and would be found everywhere. */
+const SHORTEST_KEY = 8;
+/** At the end receivers get this long, once. */
+const LAST_MS = 2_000;
+const AFTER_THAT_MS = 100;
+
+export function telemetryDesk(parts: DeskParts): TelemetryDesk {
+  const { environment, stamp } = parts;
+  const isWanted = isTelemetryWanted(environment);
+  const open = new Set<Session>();
+  /** What nobody has heard yet. */
+  const troubles: string[] = [];
+  let telemetry: Promise<Telemetry | undefined> | undefined;
+  let lastMs = LAST_MS;
+
+  const onTrouble = (message: string): void => {
+    const [session] = open;
+    if (session) session.warn("telemetry", message);
+    else if (telemetry === undefined) troubles.push(message);
+    else process.emitWarning(message, "TroupeTelemetry");
+  };
+  const load = async (): Promise<Telemetry | undefined> => {
+    const settings = telemetrySettings(environment, process.cwd());
+    if ("refused" in settings) {
+      troubles.push(`There is no telemetry: ${settings.refused}.`);
+      return undefined;
+    }
+    for (const value of Object.values(settings.otlp?.headers ?? {})) {
+      if (value.length >= SHORTEST_KEY) parts.addSecret(value, "telemetry");
+    }
+    const { Telemetry: Loaded } = await import("../telemetry/telemetry.ts");
+    return new Loaded({ settings, version, disk: parts.disk, stamp, onTrouble });
+  };
+
+  return {
+    async of(sessionId) {
+      if (!isWanted) return undefined;
+      telemetry ??= load();
+      const loaded = await telemetry;
+      const trace = loaded?.traceOf(sessionId);
+      let session: Session | undefined;
+      return {
+        port: trace ?? { expect: () => undefined, ofCall: () => undefined },
+        started(made) {
+          session = made;
+          open.add(made);
+          for (const message of troubles.splice(0)) made.warn("telemetry", message);
+          if (trace) loaded?.follow(made, trace);
+        },
+        ended() {
+          if (session) open.delete(session);
+          if (trace) loaded?.ended(trace);
+        },
+      };
+    },
+    async flush() {
+      const end = new AbortController();
+      const loaded = await telemetry;
+      const late = stamp.sleep(LAST_MS, end.signal).then(
+        () => {
+          lastMs = AFTER_THAT_MS;
+        },
+        () => undefined,
+      );
+      await Promise.race([loaded?.flush(), late]);
+      end.abort();
+    },
+    async close() {
+      await (await telemetry)?.close(lastMs);
+    },
+  };
+}

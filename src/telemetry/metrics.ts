@@ -1,0 +1,132 @@
+/** What is counted and measured, summed up in the process, so that telling it costs the same however much happens. */
+import type { Attributes } from "./span.ts";
+
+interface Instrument {
+  readonly name: string;
+  readonly unit: string;
+  readonly description: string;
+  /** Upper bounds of the buckets; left out for what is only counted. */
+  readonly bounds?: readonly number[];
+}
+
+const SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+const LONG_SECONDS = [...SECONDS, 163.84, 327.68, 655.36, 1310.72];
+const TOKENS = Array.from({ length: 14 }, (_, power) => 4 ** power);
+const TURNS = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+/** Names of the GenAI conventions where they have one, and those that clients of the contract know for the rest. */
+const instruments = {
+  operationDuration: {
+    name: "gen_ai.client.operation.duration",
+    unit: "s",
+    description: "How long a call of a model took.",
+    bounds: SECONDS,
+  },
+  tokenUsage: {
+    name: "gen_ai.client.token.usage",
+    unit: "{token}",
+    description: "Tokens that a call of a model used.",
+    bounds: TOKENS,
+  },
+  timeToFirstChunk: {
+    name: "gen_ai.client.operation.time_to_first_chunk",
+    unit: "s",
+    description: "How long the first part of a reply took.",
+    bounds: SECONDS,
+  },
+  workflowDuration: {
+    name: "gen_ai.workflow.duration",
+    unit: "s",
+    description: "How long the answer to a message took, with all agents that were waited for.",
+    bounds: LONG_SECONDS,
+  },
+  toolCalls: { name: "github.copilot.tool.call.count", unit: "{call}", description: "Calls of tools." },
+  toolDuration: {
+    name: "github.copilot.tool.call.duration",
+    unit: "s",
+    description: "How long a call of a tool took.",
+    bounds: LONG_SECONDS,
+  },
+  turns: {
+    name: "github.copilot.agent.turn.count",
+    unit: "{turn}",
+    description: "Model calls that an agent made for one message.",
+    bounds: TURNS,
+  },
+} as const satisfies Record<string, Instrument>;
+
+export type InstrumentName = keyof typeof instruments;
+
+export interface Point {
+  readonly attributes: Attributes;
+  count: number;
+  sum: number;
+  min: number;
+  max: number;
+  /** One more than there are bounds. */
+  readonly buckets: number[];
+}
+
+export interface Metric {
+  readonly instrument: Instrument;
+  /** Everything since `start`, not since the last time. */
+  readonly start: number;
+  readonly time: number;
+  readonly points: readonly Point[];
+}
+
+/** Names of models and tools are few; whoever makes up more shares one point. */
+const MAX_POINTS = 1_000;
+const OVERFLOW: Attributes = { "otel.metric.overflow": true };
+
+export class Meter {
+  readonly #start: number;
+  readonly #points = new Map<InstrumentName, Map<string, Point>>();
+  #isChanged = false;
+
+  constructor(start: number) {
+    this.#start = start;
+  }
+
+  record(name: InstrumentName, value: number, attributes: Attributes): void {
+    if (!Number.isFinite(value)) return;
+    this.#isChanged = true;
+    const point = this.#pointOf(name, attributes);
+    point.count++;
+    point.sum += value;
+    point.min = Math.min(point.min, value);
+    point.max = Math.max(point.max, value);
+    const instrument: Instrument = instruments[name];
+    const place = instrument.bounds?.findIndex((bound) => value <= bound) ?? -1;
+    const bucket = place < 0 ? point.buckets.length - 1 : place;
+    point.buckets[bucket] = (point.buckets[bucket] ?? 0) + 1;
+  }
+
+  /** Undefined when nothing was added since it was last asked. */
+  take(time: number): readonly Metric[] | undefined {
+    if (!this.#isChanged) return undefined;
+    this.#isChanged = false;
+    return [...this.#points].map(([name, points]) => ({
+      instrument: instruments[name],
+      start: this.#start,
+      time,
+      points: [...points.values()].map((point) => ({ ...point, buckets: [...point.buckets] })),
+    }));
+  }
+
+  #pointOf(name: InstrumentName, attributes: Attributes): Point {
+    const points = this.#points.get(name) ?? new Map<string, Point>();
+    this.#points.set(name, points);
+    const isFull = points.size >= MAX_POINTS && !points.has(JSON.stringify(attributes));
+    const kept = isFull ? OVERFLOW : attributes;
+    const key = JSON.stringify(kept);
+    let point = points.get(key);
+    if (!point) {
+      const instrument: Instrument = instruments[name];
+      const buckets = Array.from({ length: (instrument.bounds?.length ?? 0) + 1 }, () => 0);
+      point = { attributes: kept, count: 0, sum: 0, min: Infinity, max: -Infinity, buckets };
+      points.set(key, point);
+    }
+    return point;
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * What waits to be told to one receiver. It never keeps anyone waiting and never grows beyond its bounds: what does not
+ * fit, and what a receiver would not take, is dropped, counted, and said once.
+ */
+import { untilAborted } from "../lib/until-aborted.ts";
+import type { Metric } from "./metrics.ts";
+import { type Span, sizeOf } from "./span.ts";
+
+export interface Exporter {
+  /** For people. */
+  readonly name: string;
+  /** Rejects when it could not be told; what was tried again by then is up to it. */
+  spans(spans: readonly Span[], signal: AbortSignal): Promise<void>;
+  metrics(metrics: readonly Metric[], signal: AbortSignal): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface OutboxOptions {
+  readonly exporter: Exporter;
+  readonly delayMs: number;
+  /** Something was lost; told once. */
+  onTrouble(message: string): void;
+}
+
+const MAX_SPANS = 2_048;
+const MAX_CHARACTERS = 8 * 1024 * 1024;
+const BATCH = 512;
+
+export class Outbox {
+  readonly #options: OutboxOptions;
+  readonly #stop = new AbortController();
+  #waiting: Span[] = [];
+  #size = 0;
+  #metrics: readonly Metric[] | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #sending: Promise<void> = Promise.resolve();
+  #dropped = 0;
+  #isTroubled = false;
+
+  constructor(options: OutboxOptions) {
+    this.#options = options;
+  }
+
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  add(span: Span): void {
+    const size = sizeOf(span);
+    if (this.#waiting.length >= MAX_SPANS || this.#size + size > MAX_CHARACTERS) {
+      this.#drop(1, "more happens than can be sent");
+      return;
+    }
+    this.#waiting.push(span);
+    this.#size += size;
+    if (this.#waiting.length >= BATCH) void this.flush();
+    else this.#timer ??= setTimeout(() => void this.flush(), this.#options.delayMs).unref();
+  }
+
+  /** Newer ones say everything that older ones said. */
+  measure(metrics: readonly Metric[]): void {
+    this.#metrics = metrics;
+  }
+
+  /** Resolves when all that waits now was told or given up. Never rejects. */
+  flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#sending = this.#sending.then(() => this.#send());
+    return this.#sending;
+  }
+
+  /** The last chance: what is not told by then is lost. */
+  async close(withinMs: number): Promise<void> {
+    const timer = setTimeout(() => this.#stop.abort(), withinMs);
+    await this.flush();
+    clearTimeout(timer);
+    await this.#options.exporter.close().catch(() => undefined);
+  }
+
+  async #send(): Promise<void> {
+    const { exporter } = this.#options;
+    const { signal } = this.#stop;
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, BATCH);
+      for (const span of batch) this.#size -= sizeOf(span);
+      await this.#tell(batch.length, () => exporter.spans(batch, signal));
+    }
+    const metrics = this.#metrics;
+    this.#metrics = undefined;
+    if (metrics) await this.#tell(0, () => exporter.metrics(metrics, signal));
+  }
+
+  async #tell(count: number, work: () => Promise<void>): Promise<void> {
+    const { signal } = this.#stop;
+    const late = (): string => "the process ended before it was taken";
+    const problem = signal.aborted ? late() : await untilAborted(work().then(undefined, messageOf), signal, late);
+    if (typeof problem === "string") this.#drop(count, problem);
+  }
+
+  #drop(count: number, why: string): void {
+    this.#dropped += count;
+    if (this.#isTroubled) return;
+    this.#isTroubled = true;
+    this.#options.onTrouble(`Telemetry to ${this.#options.exporter.name} is being lost: ${why}.`);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,264 @@
+/**
+ * Follows the events of one session and makes spans of them: a run of an agent is `invoke_agent`, below it each model
+ * call is `chat` and each call of a tool `execute_tool`; the run of a subagent lies below the call that started it. It
+ * only listens: what it does not understand it leaves out, and nothing waits for it.
+ */
+import { readTraceContext, type SpanContext, type TraceContext, writeTraceContext } from "../lib/trace-context.ts";
+import type { EventOf, EventType, SessionEvent } from "../protocol/event.ts";
+import { AgentTrace, failing, seconds, type TracePorts } from "./agent-trace.ts";
+import { clippedText, noticeSaid, toolSaid, userSaid } from "./content.ts";
+import { type Attributes, childOf } from "./span.ts";
+
+interface OpenCall {
+  readonly context: SpanContext;
+  readonly parentSpanId: string | undefined;
+  /** Set when it has begun. */
+  started?: EventOf<"tool.execution_start">;
+}
+
+const MAIN_NAME = "troupe";
+/** Of what lives as long as the session the oldest are forgotten. */
+const MAX_REMEMBERED = 10_000;
+
+export class SessionTrace {
+  readonly #ports: TracePorts;
+  readonly #main: AgentTrace;
+  readonly #agents = new Map<string, AgentTrace>();
+  readonly #calls = new Map<string, OpenCall>();
+  /** Where the runs of a task belong: below the call that started it. */
+  readonly #parents = new Map<string, SpanContext>();
+  readonly #expected = new Map<string, SpanContext>();
+
+  constructor(ports: TracePorts) {
+    this.#ports = ports;
+    this.#main = new AgentTrace(ports, { id: undefined, name: MAIN_NAME });
+  }
+
+  /** The answer to this message belongs to a trace of the client's. */
+  expect(messageId: string, given: TraceContext): void {
+    const context = readTraceContext(given);
+    if (context) remember(this.#expected, messageId, context);
+  }
+
+  /** For whoever runs a call of a tool elsewhere, also before its start was told. */
+  ofCall(toolCallId: string, agentId: string | undefined): TraceContext | undefined {
+    if (!this.#agentOf(agentId).context) return undefined;
+    return writeTraceContext(this.#callOf(toolCallId, agentId).context);
+  }
+
+  hear(event: SessionEvent): void {
+    const handler = handlers[event.type] as ((trace: Hearing, event: SessionEvent) => void) | undefined;
+    if (handler) handler(this.#hearing(event), event);
+  }
+
+  /** What has no end by now has none to come. */
+  close(time: number): void {
+    for (const agent of this.#agents.values()) agent.end(time);
+    this.#main.end(time);
+    this.#agents.clear();
+    this.#calls.clear();
+  }
+
+  #hearing(event: SessionEvent): Hearing {
+    const { agentId } = event;
+    return {
+      time: Date.parse(event.timestamp),
+      agent: this.#agentOf(agentId),
+      main: this.#main,
+      isMain: agentId === undefined,
+      captureContent: this.#ports.captureContent,
+      takeExpected: (messageId) => {
+        const context = this.#expected.get(messageId);
+        this.#expected.delete(messageId);
+        return context;
+      },
+      parentOf: (id) => this.#parents.get(id),
+      created: ({ taskId, parentId, toolCallId }) => {
+        const context = this.#calls.get(keyOf(toolCallId, parentId))?.context ?? this.#agentOf(parentId).context;
+        if (context) remember(this.#parents, taskId, context);
+      },
+      forget: () => agentId !== undefined && this.#agents.delete(agentId),
+      callStarted: (start) => {
+        this.#callOf(start.data.toolCallId, agentId).started = start;
+      },
+      callEnded: (end) => this.#callEnded(end),
+      closeAll: (time) => this.close(time),
+    };
+  }
+
+  #agentOf(agentId: string | undefined): AgentTrace {
+    if (agentId === undefined) return this.#main;
+    const known = this.#agents.get(agentId);
+    if (known) return known;
+    const agent = new AgentTrace(this.#ports, { id: agentId, name: agentId });
+    remember(this.#agents, agentId, agent);
+    return agent;
+  }
+
+  #callOf(toolCallId: string, agentId: string | undefined): OpenCall {
+    const key = keyOf(toolCallId, agentId);
+    const known = this.#calls.get(key);
+    if (known) return known;
+    const parent = this.#agentOf(agentId).context;
+    const call: OpenCall = { context: childOf(parent, this.#ports.newId), parentSpanId: parent?.spanId };
+    remember(this.#calls, key, call);
+    return call;
+  }
+
+  #callEnded(event: EventOf<"tool.execution_complete">): void {
+    const { data, agentId } = event;
+    const key = keyOf(data.toolCallId, agentId);
+    const call = this.#calls.get(key);
+    this.#calls.delete(key);
+    if (!call?.started) return;
+    const { toolName, arguments: given, mcpServerName } = call.started.data;
+    const [start, end] = [Date.parse(call.started.timestamp), Date.parse(event.timestamp)];
+    const error = data.success ? undefined : (data.error?.code ?? "error");
+    const about = { "gen_ai.tool.name": toolName, ...(mcpServerName && { "mcp.server.name": mcpServerName }) };
+    const { meter, captureContent, sessionId } = this.#ports;
+    meter.record("toolCalls", 1, { "gen_ai.tool.name": toolName, success: data.success });
+    meter.record("toolDuration", seconds(end - start), failing({ "gen_ai.tool.name": toolName }, error));
+    const attributes: Attributes = {
+      "gen_ai.operation.name": "execute_tool",
+      "gen_ai.conversation.id": sessionId,
+      "gen_ai.agent.name": this.#agentOf(agentId).name,
+      ...about,
+      "gen_ai.tool.type": "function",
+      "gen_ai.tool.call.id": data.toolCallId,
+      ...(captureContent && {
+        "gen_ai.tool.call.arguments": clippedText(JSON.stringify(given ?? {})),
+        "gen_ai.tool.call.result": clippedText(data.result?.content ?? data.error?.message ?? ""),
+      }),
+    };
+    const { context, parentSpanId } = call;
+    const span = { name: `execute_tool ${toolName}`, kind: "internal", context, parentSpanId } as const;
+    this.#ports.emit({ ...span, start, end, attributes: failing(attributes, error), events: [], error });
+  }
+}
+
+/** What a handler may use: the agent whose event it is, and the session around it. */
+interface Hearing {
+  readonly time: number;
+  readonly agent: AgentTrace;
+  readonly main: AgentTrace;
+  readonly isMain: boolean;
+  readonly captureContent: boolean;
+  takeExpected(messageId: string): SpanContext | undefined;
+  parentOf(taskId: string): SpanContext | undefined;
+  created(task: EventOf<"troupe.task_created">["data"]): void;
+  forget(): void;
+  callStarted(event: EventOf<"tool.execution_start">): void;
+  callEnded(event: EventOf<"tool.execution_complete">): void;
+  closeAll(time: number): void;
+}
+
+type Handlers = { readonly [T in EventType]?: (hearing: Hearing, event: EventOf<T>) => void };
+
+const handlers: Handlers = {
+  "user.message": ({ agent, isMain, time, takeExpected }, { data }) => {
+    // A message to one who works, and what hooks say, belong to what is under way.
+    if (isMain && (data.delivery === "idle" || data.delivery === "queued")) {
+      agent.begin(time, takeExpected(data.interactionId ?? ""));
+    }
+    agent.told(userSaid(data));
+  },
+  "system.notification": ({ agent, isMain, time }, { data }) => {
+    // It woke the agent: what it does now goes on from what it did.
+    if (isMain && !agent.context) agent.begin(time, agent.lastContext);
+    agent.told(noticeSaid(data.content));
+  },
+  "system.message": ({ agent }, { data }) => agent.instructed(data.content),
+  "assistant.turn_start": ({ agent, time, main }) => {
+    if (!agent.context) agent.begin(time, agent.lastContext ?? main.context);
+  },
+  "assistant.usage": ({ agent }, { data }) => agent.timed(data),
+  "troupe.usage": ({ agent, time }, { data }) => agent.called(data, time),
+  "assistant.message": ({ agent }, { data }) => agent.answered(data),
+  "model.call_failure": ({ agent, time }, { data }) => agent.failed(data, time),
+  "tool.execution_start": ({ callStarted }, event) => callStarted(event),
+  "tool.execution_complete": ({ agent, callEnded }, event) => {
+    callEnded(event);
+    if (!event.data.isUserRequested) agent.told(toolSaid(event.data));
+  },
+  "assistant.idle": ({ agent, time }) => agent.end(time),
+  "session.error": ({ agent }, { data }) => agent.fail(data.errorType),
+
+  "troupe.task_created": ({ created }, { data }) => created(data),
+  "subagent.selected": ({ main }, { data }) => {
+    main.name = data.agentName;
+  },
+  "subagent.deselected": ({ main }) => {
+    main.name = MAIN_NAME;
+  },
+  "subagent.started": ({ agent, time, parentOf, main }, { agentId, data }) => {
+    if (agentId === undefined) return;
+    agent.name = data.agentName;
+    agent.begin(time, parentOf(agentId) ?? main.context);
+  },
+  "subagent.completed": ({ agent, time, forget }) => {
+    agent.end(time);
+    forget();
+  },
+  "subagent.failed": ({ agent, time, forget }) => {
+    agent.fail("failed");
+    agent.end(time);
+    forget();
+  },
+  "troupe.sidekick_triggered": ({ agent, isMain, time, main }, { data }) => {
+    if (isMain) return;
+    agent.name = data.name;
+    agent.begin(time, main.context ?? main.lastContext);
+  },
+  "troupe.sidekick_ended": ({ agent, isMain, time, forget }, { data }) => {
+    if (isMain) return;
+    if (data.reason === "error") agent.fail("error");
+    agent.end(time);
+    forget();
+  },
+
+  "hook.start": ({ agent, time }, { data }) => agent.note("github.copilot.hook.start", time, hookAttributes(data)),
+  "hook.end": ({ agent, time }, { data }) => {
+    const name = data.success ? "github.copilot.hook.end" : "github.copilot.hook.error";
+    agent.note(name, time, hookAttributes(data));
+  },
+  "skill.invoked": ({ agent, time }, { data }) =>
+    agent.note("github.copilot.skill.invoked", time, { "github.copilot.skill.name": data.name }),
+  "session.truncation": ({ agent, time }, { data }) =>
+    agent.note("github.copilot.session.truncation", time, {
+      "github.copilot.tokens_removed": data.tokensRemovedDuringTruncation,
+      "github.copilot.messages_removed": data.messagesRemovedDuringTruncation,
+    }),
+  "session.compaction_start": ({ agent, time }, { data }) =>
+    agent.note("github.copilot.session.compaction_start", time, { ...(data.trigger && { trigger: data.trigger }) }),
+  "session.compaction_complete": ({ agent, time }, { data }) =>
+    agent.note("github.copilot.session.compaction_complete", time, {
+      success: data.success,
+      ...(data.tokensRemoved !== undefined && { "github.copilot.tokens_removed": data.tokensRemoved }),
+      ...(data.messagesRemoved !== undefined && { "github.copilot.messages_removed": data.messagesRemoved }),
+    }),
+  "troupe.limit_reached": ({ agent, time }, { data }) =>
+    agent.note("troupe.limit_reached", time, {
+      limit: data.limit,
+      allowed: { double: data.allowed },
+      used: { double: data.used },
+    }),
+  abort: ({ agent, time }, { data }) => agent.note("github.copilot.abort", time, { reason: data.reason }),
+  "session.shutdown": ({ main, time, closeAll }, { data }) => {
+    main.note("github.copilot.session.shutdown", time, { shutdown_type: data.shutdownType });
+    closeAll(time);
+  },
+};
+
+function hookAttributes(data: { readonly hookType: string; readonly hookInvocationId: string }): Attributes {
+  return { "github.copilot.hook.type": data.hookType, "github.copilot.hook.invocation_id": data.hookInvocationId };
+}
+
+const keyOf = (toolCallId: string, agentId: string | undefined): string => `${agentId ?? ""}/${toolCallId}`;
+
+function remember<V>(map: Map<string, V>, key: string, value: V): void {
+  map.set(key, value);
+  for (const oldest of map.keys()) {
+    if (map.size <= MAX_REMEMBERED) break;
+    map.delete(oldest);
+  }
+}
