@@ -25,6 +25,8 @@ export interface ClientProfile {
   readonly subAgentDeltas: boolean;
   /** It is asked for tokens of its providers before each request to them. */
   readonly givesTokens: boolean;
+  /** It is told figures of this session. */
+  readonly wantsTelemetry: boolean;
   /** It writes sections of the system prompt itself. */
   readonly transforms: boolean;
   readonly canvases?: readonly CanvasDeclaration[] | undefined;
@@ -79,6 +81,10 @@ export class Clients {
     const entries = [...this.#clients];
     const meant = isAgentDelta ? entries.filter(([, { profile }]) => profile.subAgentDeltas) : entries;
     return meant.map(([connection]) => connection);
+  }
+
+  wantsTelemetry(connection: Connection): boolean {
+    return this.#clients.get(connection)?.profile.wantsTelemetry ?? false;
   }
 
   get commands(): readonly ClientCommand[] {

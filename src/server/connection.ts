@@ -53,6 +53,8 @@ export class Connection {
   readonly #leftOut = new Map<string, number>();
   /** False until a client that needs a token has shown it. */
   isAdmitted: boolean;
+  /** It asked to be told figures of every session. */
+  wantsTelemetry = false;
 
   constructor(options: ConnectionOptions) {
     this.id = options.id;

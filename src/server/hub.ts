@@ -263,7 +263,10 @@ export class Hub {
     clients.join(by.connection, clientProfile(by.params));
     const options = optionsOf(by.params);
     const opening = make(this.#request(options, clients)).then(async (session) => {
-      const live = new LiveSession(session, clients, { onKept: () => this.#tellAll("session.updated", live) });
+      const live = new LiveSession(session, clients, {
+        onKept: () => this.#tellAll("session.updated", live),
+        onTold: (event) => this.#tellTelemetry(live, event),
+      });
       live.options = options;
       live.trace = traceOf(by.params);
       this.#live.set(sessionId, live);
@@ -304,6 +307,17 @@ export class Hub {
     const frame = encodeFrame({ jsonrpc: "2.0", method: "session.lifecycle", params });
     for (const connection of this.#connections)
       if (connection.isAdmitted) connection.hint(frame, { mustArrive: type !== "session.updated" });
+  }
+
+  /** Figures go to whoever asked for them; a session with a provider of its own, or that says no, has none. */
+  #tellTelemetry(live: LiveSession, event: SessionEvent): void {
+    const { clients, session, options } = live;
+    if (options.enableSessionTelemetry === false || options.provider !== undefined) return;
+    const wanting = [...this.#connections].filter(
+      (one) => one.isAdmitted && (one.wantsTelemetry || clients.wantsTelemetry(one)),
+    );
+    const frame = wanting.length > 0 ? live.telemetry.frame(event, session) : undefined;
+    if (frame) for (const connection of wanting) connection.hint(frame, { mustArrive: false });
   }
 
   /** Looks after sessions that nobody uses, while there are any. */

@@ -11,12 +11,15 @@ import { ClientShell } from "./client-shell.ts";
 import type { Clients } from "./clients.ts";
 import type { Connection } from "./connection.ts";
 import { EventWindow } from "./event-window.ts";
+import { GithubTelemetry } from "./github-telemetry.ts";
 import { Interests } from "./interests.ts";
 import type { OptionsOfSession } from "./session-options.ts";
 
 export interface LiveSessionOptions {
   /** Told after every event that is kept. */
   onKept(live: LiveSession): void;
+  /** Told of every event that its clients are told of. */
+  onTold(event: SessionEvent): void;
 }
 
 /** Parts of what comes whole later. */
@@ -33,6 +36,7 @@ export class LiveSession {
   /** What was told, for clients that ask. */
   readonly window = new EventWindow();
   readonly interests = new Interests(() => this.#attend());
+  readonly telemetry = new GithubTelemetry();
   /** Commands that people run beside the agent. */
   readonly shell = new ClientShell(() => this.#session);
   /** Of this opening: places in `window` mean nothing in another. */
@@ -156,6 +160,7 @@ export class LiveSession {
       begun.resolve();
       this.touch();
       this.broadcast(event);
+      this.#options.onTold(event);
       if (!event.ephemeral) this.#options.onKept(this);
     });
     if (this.session.settings.resumed !== "silent") await begun.promise;

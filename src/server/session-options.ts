@@ -52,6 +52,7 @@ const ofClient = () => ({
   requestExitPlanMode: z.boolean().optional(),
   requestAutoModeSwitch: z.boolean().optional(),
   includeSubAgentStreamingEvents: z.boolean().optional(),
+  enableGitHubTelemetryForwarding: z.boolean().optional(),
   canvases: z.array(CanvasDeclaration()).max(100).optional(),
   requestCanvasRenderer: z.boolean().optional(),
   canvasProvider: z.object({ id: z.string().min(1).max(200), name: z.string().max(1000).optional() }).optional(),
@@ -62,6 +63,7 @@ const ofClient = () => ({
 export const sessionOptions = () => ({
   ...modelParams().shape,
   streaming: z.boolean().optional(),
+  enableSessionTelemetry: z.boolean().optional(),
   systemMessage: SystemMessageConfig.optional(),
   workingDirectory: z.string().optional(),
   additionalDirectories: names(),
@@ -239,6 +241,7 @@ export function clientProfile(params: CreateParams | ResumeParams): ClientProfil
     canvasProvider:
       canvasProvider ??
       (extensionInfo && { id: `${extensionInfo.source}:${extensionInfo.name}`, name: extensionInfo.name }),
+    wantsTelemetry: params.enableGitHubTelemetryForwarding ?? false,
     rendersCanvases: params.requestCanvasRenderer ?? false,
     openCanvases: "openCanvases" in params ? params.openCanvases : undefined,
     hooks: params.hooks ?? false,

@@ -10,12 +10,13 @@ const PROTOCOL_VERSION = 3;
 
 export const connectionMethods: MethodTable = {
   connect: method(
-    () => z.object({ token: z.string().optional() }),
-    ({ token }, { connection }) => {
+    () => z.object({ token: z.string().optional(), enableGitHubTelemetryForwarding: z.boolean().optional() }),
+    ({ token, enableGitHubTelemetryForwarding: wantsTelemetry = false }, { connection }) => {
       if (connection.token !== undefined && !isSame(token ?? "", connection.token)) {
         throw new RpcError(rpcCodes.refused, "AUTHENTICATION_FAILED: the connection token is missing or wrong.");
       }
       connection.admit();
+      connection.wantsTelemetry = wantsTelemetry;
       return { ok: true, protocolVersion: PROTOCOL_VERSION, version };
     },
   ),
