@@ -16,6 +16,8 @@ export interface GithubWish {
 export interface SessionIdentity {
   status(): Promise<GithubStatus>;
   endpoint(): ReturnType<Github["endpoint"]>;
+  /** Where their MCP server is; undefined where they may have none. */
+  serverPlace(): ReturnType<Github["serverPlace"]>;
   /** What is configured, with the models that GitHub has for this identity. */
   settingsWith(known: Settings, carrying: Carrying): Promise<Settings>;
 }
@@ -54,6 +56,7 @@ export function githubDesk(what: {
       return {
         status: () => github.status(signIn),
         endpoint: () => github.endpoint(signIn.token),
+        serverPlace: () => github.serverPlace(signIn.token),
         settingsWith: (known, carrying) => github.settingsWith(known, signIn.token, carrying),
       };
     },

@@ -25,6 +25,7 @@ import type { SessionLog, Store } from "../store/store.ts";
 import { builtinTools } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Forked, ForkRequest } from "./fork-session.ts";
+import type { GithubToolsWish } from "./github-server.ts";
 import { type HandOver, handOver, openInTurn } from "./hand-over.ts";
 import { stateRoot } from "./home.ts";
 import { type GithubDesk, type GithubWish, githubDesk } from "./identity.ts";
@@ -86,6 +87,8 @@ export interface SessionRequest {
   readonly githubSockets?: boolean;
   /** The session's own identity on GitHub; refused when it is not good. */
   readonly githubToken?: string;
+  /** The MCP server of GitHub is used, where the session is somebody there. */
+  readonly githubTools?: GithubToolsWish;
   /** Folders beside `cwd` that tools may reach, or "all". */
   readonly paths?: readonly string[] | "all";
   readonly toolChoice?: ToolChoice;

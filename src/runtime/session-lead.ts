@@ -6,6 +6,7 @@ import { USD_PER_CREDIT } from "../session/credits.ts";
 import { modelName } from "../session/model-seat.ts";
 import type { SessionModel } from "../session/start-run.ts";
 import type { Draft } from "./draft.ts";
+import { githubServer } from "./github-server.ts";
 import { chooseLead, type Lead, limitsOfLead } from "./preselect.ts";
 import { openWorkspace, type Workspace } from "./workspace.ts";
 
@@ -23,7 +24,12 @@ export async function sessionLead(draft: Draft): Promise<SessionLead> {
   const wanted = request.model ?? (isOfEnvironment ? undefined : draft.lastModel);
   const [named, opened] = await Promise.all([
     wanted === undefined ? undefined : models.resolve(wanted),
-    openWorkspace(request.workspace ?? {}, { context, stateRoot: home, environment, onNotice: listener.notice }),
+    githubServer(draft).then((builtinServers) =>
+      openWorkspace(
+        { ...request.workspace, builtinServers },
+        { context, stateRoot: home, environment, onNotice: listener.notice },
+      ),
+    ),
   ]);
   const lead = await chooseLead({
     wanted: request.agent,

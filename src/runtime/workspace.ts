@@ -44,6 +44,8 @@ export interface WorkspaceRequest {
   readonly mcpConfig?: readonly string[];
   /** Servers that the embedding program gives. */
   readonly mcpServers?: Readonly<Record<string, unknown>>;
+  /** Servers that come with who the session is; anybody's of the same name is used instead. */
+  readonly builtinServers?: Readonly<Record<string, unknown>>;
   readonly disabledMcpServers?: readonly string[];
   /** Agents of the embedding program. */
   readonly agents?: readonly unknown[];
@@ -307,6 +309,7 @@ function serverSources({ request, place, root, trust, settings }: Parts, plugins
     discovered: !isGiven(request),
     flags: request.mcpConfig ?? [],
     ...(request.mcpServers && { program: request.mcpServers }),
+    ...(request.builtinServers && { builtin: request.builtinServers }),
     plugins: plugins.map((plugin) => ({
       name: plugin.name,
       folder: plugin.root,

@@ -76,6 +76,14 @@ export const sessionOptions = () => ({
   agent: z.string().optional(),
   mcpServers: z.record(z.string(), z.unknown()).optional(),
   disabledMcpServers: names(),
+  githubMcpToolConfig: z
+    .object({
+      enableAllTools: z.boolean().optional(),
+      additionalToolsets: names(),
+      additionalTools: names(),
+      enableInsidersMode: z.boolean().optional(),
+    })
+    .optional(),
   skillDirectories: names(),
   disabledSkills: names(),
   pluginDirectories: names(),
@@ -173,6 +181,7 @@ export function sessionRequest(options: OptionsOfSession, defaults: SessionReque
     paths: pathsOf(options, { ...defaults, cwd }),
     toolChoice: toolChoiceOf(options, defaults),
     workspace: workspaceOf(options, { ...defaults, cwd }),
+    ...(options.enableConfigDiscovery && { githubTools: options.githubMcpToolConfig ?? {} }),
     compaction: compactionOf(options),
     toolSearch: defined({ enabled: options.toolSearch?.enabled, threshold: options.toolSearch?.deferThreshold }),
     largeOutputBytes: largeOutputOf(options),

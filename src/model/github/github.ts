@@ -119,6 +119,12 @@ export class Github {
     };
   }
 
+  /** Where this person's MCP server is; undefined where their organisation allows none. */
+  async serverPlace(token: string): Promise<Awaited<ReturnType<Github["endpoint"]>> | undefined> {
+    const isAllowed = this.#githubUrl === undefined || (await this.user(token)).isMcpEnabled;
+    return isAllowed ? { ...(await this.endpoint(token)), headers: sentWithAll(this.#options.userAgent) } : undefined;
+  }
+
   /** Never rejects: what is wrong is the message. */
   async status(signIn: SignIn | undefined = this.ambient): Promise<GithubStatus> {
     if (!signIn) return { isAuthenticated: false, statusMessage: "Not authenticated" };

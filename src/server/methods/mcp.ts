@@ -48,7 +48,12 @@ export const mcpMethods: MethodTable = {
     () => ({ mode: z.enum(["direct", "indirect"]) }),
     ({ mode }) => ({ mode }),
   ),
-  "session.mcp.removeGitHub": sessionMethod(nothing, () => ({ removed: false })), // there is no built-in one
+  "session.mcp.removeGitHub": sessionMethod(nothing, async (_, { session }) => {
+    const port = portOf(session);
+    await port?.opened();
+    const builtin = port?.servers.find((server) => server.config.scope === "builtin" && !isOff(server));
+    return { removed: builtin !== undefined && (await port?.setEnabled(builtin.config.name, false)) === true };
+  }),
   "session.mcp.cancelSamplingExecution": sessionMethod(
     () => ({ requestId: z.string() }),
     () => ({ cancelled: false }),
@@ -86,6 +91,7 @@ export const mcpMethods: MethodTable = {
 type Port = NonNullable<ReturnType<typeof surroundingsOf>["mcp"]>;
 type Server = Port["servers"][number];
 
+const isOff = (server: Server): boolean => server.state().status === "disabled";
 const isPending = (server: Server): boolean => server.state().status === "pending";
 const portOf = (session: Session): Port | undefined => surroundingsOf(session).mcp;
 export const serversOf = (session: Session): readonly Server[] => portOf(session)?.servers ?? [];
@@ -108,7 +114,7 @@ const notConnected = (name: string): TroupeError => new TroupeError("usage", `MC
 function told(server: Server): object {
   const { name, scope, pluginName } = server.config;
   const { status, error } = server.state();
-  const sources: Readonly<Record<string, string>> = { plugin: "plugin", project: "workspace" };
+  const sources: Readonly<Record<string, string>> = { plugin: "plugin", project: "workspace", builtin: "builtin" };
   return {
     name,
     status,

@@ -30,6 +30,8 @@ export interface ServerSources {
   readonly flags?: readonly string[];
   /** `mcpServers` as the host program gave them; their values are meant as they stand. */
   readonly program?: Readonly<Record<string, unknown>>;
+  /** What comes with who the session is; the weakest of all. */
+  readonly builtin?: Readonly<Record<string, unknown>>;
   /** Of plugins that may be used; the earlier win. */
   readonly plugins?: readonly PluginServers[];
   /** `mcpServers` of settings files; those of a project are its servers like any other. The earlier win. */
@@ -102,7 +104,8 @@ export function resolveServers(sources: ServerSources): ResolvedServers {
       if (reason !== "disabled") notices.push(distrusted(config, reason, item));
       continue;
     }
-    const filled = config.scope === "program" ? config : fillIn(config, variablesFor(config, sources));
+    const isAsMeant = config.scope === "program" || config.scope === "builtin";
+    const filled = isAsMeant ? config : fillIn(config, variablesFor(config, sources));
     if ("message" in filled) report(filled, config.scope, notices);
     else if (servers.size >= MAX_SERVERS) report({ source, server: name, message: TOO_MANY }, config.scope, notices);
     else {
@@ -169,6 +172,7 @@ function groups(sources: ServerSources, user: Group["entries"], notices: McpNoti
     ...settings.filter(({ place }) => place.scope === "project"),
     { place: { scope: "user", source: join(stateRoot, USER_FILE), folder: cwd }, entries: discovered ? user : {} },
     ...settings.filter(({ place }) => place.scope === "user"),
+    { place: { scope: "builtin", source: "built in", folder: cwd }, entries: sources.builtin ?? {} },
   ];
 }
 

@@ -30,7 +30,7 @@ const PRIVATE_NAME = /^[^.]+$|\.(internal|intranet|local|lan|corp|home|private|h
 export function httpPlace(config: McpServerConfig, allowPrivateHosts: readonly string[] = []): HttpPlace {
   if (config.transport.type === "stdio") throw new PlaceError("it is not a remote server");
   const url = urlOf(config.transport);
-  const mayNamePrivate = config.scope === "user" || config.scope === "flag" || config.scope === "program";
+  const mayNamePrivate = config.scope !== "project" && config.scope !== "plugin";
   const host = hostOf(url);
   const named = mayNamePrivate && (parseAddress(host) !== undefined || isLocalName(host) || PRIVATE_NAME.test(host));
   const privateHosts = new Set([...allowPrivateHosts.map((name) => name.toLowerCase()), ...(named ? [host] : [])]);

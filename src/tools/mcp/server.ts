@@ -4,7 +4,7 @@
  */
 
 /** Where an entry was found; the earlier win over the later. */
-export type McpScope = "flag" | "program" | "plugin" | "project" | "user";
+export type McpScope = "flag" | "program" | "plugin" | "project" | "user" | "builtin";
 
 export interface McpStdioTransport {
   readonly type: "stdio";
