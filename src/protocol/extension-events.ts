@@ -13,6 +13,11 @@ const SkillSource = z.enum([
 ]);
 const McpStatus = z.enum(["connected", "failed", "needs-auth", "pending", "disabled", "stopped", "not_configured"]);
 
+const ToolInterface = z.object({
+  resourceUri: text.exactOptional(),
+  visibility: z.array(z.enum(["model", "app"])).exactOptional(),
+});
+
 /** Why the agent is told something nobody typed. */
 const NotificationKind = z.discriminatedUnion("type", [
   z.object({
@@ -130,6 +135,21 @@ export const extensionEvents = [
   event(
     "session.mcp_server_status_changed",
     () => z.object({ serverName: text, status: McpStatus, error: text.exactOptional() }),
+    ephemeral,
+  ),
+  event(
+    "mcp_app.tool_call_complete",
+    () =>
+      z.object({
+        serverName: text,
+        toolName: text,
+        arguments: z.record(text, JsonValue).exactOptional(),
+        success: z.boolean(),
+        durationMs: count,
+        result: z.record(text, JsonValue).exactOptional(),
+        error: z.object({ message: text }).exactOptional(),
+        toolMeta: z.object({ ui: ToolInterface.exactOptional() }).exactOptional(),
+      }),
     ephemeral,
   ),
   event("mcp.tools.list_changed", () => z.object({ serverName: text }), ephemeral),

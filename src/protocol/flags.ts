@@ -14,6 +14,7 @@ interface FlagDefinition {
 export const flagDefinitions = {
   MULTI_TURN_AGENTS: { default: "on", gates: "agents in the background stay after an answer and take messages" },
   MCP_TASKS: { default: "on", gates: "calls that MCP servers take only as tasks go on in the background" },
+  MCP_APPS: { default: "on", gates: "clients that show apps of MCP servers are given them" },
   RUBBER_DUCK_AGENT: { default: "on", gates: "the built-in agent rubber-duck" },
   RUBBER_DUCK_OTHER_FAMILY: { default: "off", gates: "rubber-duck thinks on a model of another provider" },
   EXPLORE_SMALL_MODEL: { default: "off", gates: "explore runs on the cheapest model, with low effort" },

@@ -55,6 +55,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const memory = await memoryOf(draft, { leading, redactor: hands.redactor });
   const tools = sessionTools(draft, { agents, board, memory });
   const servers = sessionServers(draft, {
+    workspace,
     // Whoever only tidies the board needs no programs.
     configs: request.detachedFrom === undefined ? workspace.servers.servers : [],
     roots: rules.roots,

@@ -121,6 +121,8 @@ export interface SessionRequest {
   readonly git?: boolean;
   /** False: instructions that lie deeper in the folder are not told when the agent gets there. */
   readonly nestedInstructions?: boolean;
+  /** The program shows apps of MCP servers, and they are told so. */
+  readonly mcpApps?: boolean;
   readonly program?: SessionProgram;
   /** For a session that is taken up again: what its log is told of that. */
   readonly resumed?: SessionOptions["resumed"];

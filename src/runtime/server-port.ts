@@ -5,8 +5,9 @@ import { ToolError } from "../tools/tool.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 
 /** The MCP servers of a session for surfaces: what goes wrong is said to people, not to a model. */
-export function serverPort(mcp: SessionMcp): ServerPort {
+export function serverPort(mcp: SessionMcp, apps: ServerPort["apps"]): ServerPort {
   return {
+    apps,
     get servers() {
       return mcp.servers.map(seatOf);
     },
@@ -26,7 +27,8 @@ function seatOf(server: McpServer): ServerPort["servers"][number] {
   };
 }
 
-async function worded<T>(work: Promise<T>): Promise<T> {
+/** For what a server does when somebody other than a model asks. */
+export async function worded<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (cause) {

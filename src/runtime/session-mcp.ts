@@ -21,6 +21,8 @@ export interface SessionMcpOptions {
   readonly connections: () => Promise<McpConnections>;
   readonly pins: () => Promise<McpPins>;
   readonly tokens: SessionTokens;
+  /** The program of the session shows apps of servers. */
+  readonly apps: boolean;
   onStatus(serverName: string, status: McpStatus, error?: string): void;
   onNotice(message: string): void;
   /** The tools are not what they were. */
@@ -89,6 +91,7 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
     connections.use(config, {
       roots: options.roots,
       tokens: options.tokens,
+      apps: options.apps,
       onStatus: (name, { status, error }) => options.onStatus(name, status, error),
       onNotice: (name, message) => options.onNotice(`MCP server ${name}: ${message}`),
       onToolsChanged: (name, definitions) => void learn(name, definitions),

@@ -2,6 +2,7 @@ import type { McpServerConfig } from "../tools/mcp/server.ts";
 import type { Draft } from "./draft.ts";
 import { type SessionMcp, sessionMcp } from "./session-mcp.ts";
 import { sessionTokens } from "./session-tokens.ts";
+import type { Workspace } from "./workspace.ts";
 
 /** The MCP servers of a session, and how agents of it open some of their own. None is started here. */
 export interface SessionServers {
@@ -11,13 +12,25 @@ export interface SessionServers {
 
 export function sessionServers(
   draft: Draft,
-  what: { configs: readonly McpServerConfig[]; roots: readonly string[]; reservedNames: readonly string[] },
+  what: {
+    workspace: Workspace;
+    configs: readonly McpServerConfig[];
+    roots: readonly string[];
+    reservedNames: readonly string[];
+  },
 ): SessionServers {
-  const open = opener(draft, what.roots);
+  const open = opener(draft, what);
   return { open, mcp: what.configs.length === 0 ? undefined : open(what.configs, what.reservedNames) };
 }
 
-function opener(draft: Draft, roots: readonly string[]): SessionServers["open"] {
+/** Whether its program shows apps of servers, and may. */
+export const showsApps = ({ request }: Draft, { flags }: Workspace): boolean =>
+  request.mcpApps === true && flags.has("MCP_APPS");
+
+function opener(
+  draft: Draft,
+  { workspace, roots }: { workspace: Workspace; roots: readonly string[] },
+): SessionServers["open"] {
   const { stamp, shared, listener } = draft;
   const tokens = sessionTokens(draft);
   return (configs, reservedNames) =>
@@ -27,6 +40,7 @@ function opener(draft: Draft, roots: readonly string[]): SessionServers["open"] 
       stamp,
       reservedNames,
       tokens,
+      apps: showsApps(draft, workspace),
       connections: () => shared.connections(),
       pins: () => shared.pins((message) => listener.notice(message)),
       onStatus: (serverName, status, error) =>

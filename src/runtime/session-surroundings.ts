@@ -5,11 +5,13 @@ import type { Draft } from "./draft.ts";
 import type { LeadChoice } from "./lead-choice.ts";
 import type { LiveAgents } from "./live-agents.ts";
 import type { LiveSkills } from "./live-skills.ts";
+import { mcpApps } from "./mcp-apps.ts";
 import { permissionDesk } from "./permission-desk.ts";
 import { serverPort } from "./server-port.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import type { SessionMemory } from "./session-memory.ts";
 import type { SessionRules } from "./session-rules.ts";
+import { showsApps } from "./session-servers.ts";
 import type { SessionTracker } from "./session-tracker.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -40,7 +42,9 @@ export function sessionSurroundings(
     instructions: () => workspace.instructions.files,
     plugins: () => workspace.plugins,
     permissions: permissionDesk(draft, how.rules),
-    ...(mcp && { mcp: serverPort(mcp) }),
+    mayShowApps: workspace.flags.has("MCP_APPS"),
+    showsApps: showsApps(draft, workspace),
+    ...(mcp && { mcp: serverPort(mcp, mcpApps(draft, { mcp, rules: how.rules })) }),
     disabledServers: () => workspace.servers.disabled.map(({ config }) => config.name),
     servers: () => (mcp ? serverEntries(mcp) : []),
     agents: lead,

@@ -360,7 +360,11 @@ function described({ session, clients }: LiveSession): object {
     sessionId: session.id,
     workspacePath: folderOf(session),
     capabilities: {
-      ui: { elicitation: clients.canElicit, mcpApps: false, ...(clients.rendersCanvases && { canvases: true }) },
+      ui: {
+        elicitation: clients.canElicit,
+        mcpApps: session.settings.surroundings?.showsApps ?? false,
+        ...(clients.rendersCanvases && { canvases: true }),
+      },
     },
     ...(clients.canvases.open.length > 0 && { openCanvases: clients.canvases.open }),
   };

@@ -84,6 +84,7 @@ export const sessionOptions = () => ({
       enableInsidersMode: z.boolean().optional(),
     })
     .optional(),
+  requestMcpApps: z.boolean().optional(),
   skillDirectories: names(),
   disabledSkills: names(),
   pluginDirectories: names(),
@@ -186,6 +187,7 @@ export function sessionRequest(options: OptionsOfSession, defaults: SessionReque
     toolSearch: defined({ enabled: options.toolSearch?.enabled, threshold: options.toolSearch?.deferThreshold }),
     largeOutputBytes: largeOutputOf(options),
     memory: { ...defaults.memory, ...defined({ enabled: options.memory?.enabled }) },
+    mcpApps: options.requestMcpApps ?? false,
     git: options.enableHostGitOperations ?? true,
     nestedInstructions: options.enableOnDemandInstructionDiscovery ?? true,
   };

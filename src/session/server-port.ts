@@ -1,3 +1,5 @@
+import type { Json } from "../lib/json.ts";
+
 /** The MCP servers of a session, as far as surfaces look at them. */
 export interface ServerPort {
   readonly servers: readonly ServerSeat[];
@@ -8,6 +10,23 @@ export interface ServerPort {
   setEnabled(name: string, enabled: boolean): Promise<boolean>;
   /** Who was asked for a token of the server and brought none may be asked again. All servers unless named. */
   askAgain(serverName?: string): void;
+  readonly apps: AppsPort;
+}
+
+/** For clients that show apps of servers. What goes wrong is a `TroupeError`. */
+interface AppsPort {
+  /** The tools of a server that its apps may call. */
+  tools(serverName: string, signal: AbortSignal): Promise<readonly object[]>;
+  /** Calls one for an app, as a person does who clicks in it; a rule that denies the tool holds. */
+  call(call: AppCall, signal: AbortSignal): Promise<object>;
+  /** What a server gives to be shown, such as the page of an app. */
+  read(serverName: string, uri: string, signal: AbortSignal): Promise<readonly object[]>;
+}
+
+export interface AppCall {
+  readonly serverName: string;
+  readonly toolName: string;
+  readonly arguments: Readonly<Record<string, Json>>;
 }
 
 interface ServerSeat {
@@ -19,7 +38,14 @@ interface ServerSeat {
   };
   state(): { readonly status: string; readonly error?: string };
   /** Connects where it must. */
-  definitions(signal: AbortSignal): Promise<readonly { readonly name: string; readonly description: string }[]>;
+  definitions(signal: AbortSignal): Promise<readonly ListedTool[]>;
   /** Ends the connection and forgets its failures and its token; the next use connects anew. */
   reconnect(): Promise<void>;
+}
+
+interface ListedTool {
+  readonly name: string;
+  readonly description: string;
+  /** What can be shown of it, and for whom it is. */
+  readonly ui?: { readonly resourceUri?: string; readonly visibility?: readonly ("model" | "app")[] };
 }

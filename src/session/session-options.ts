@@ -51,6 +51,9 @@ interface Surroundings {
   plugins(): readonly { readonly name: string; readonly version?: string }[];
   /** The session's MCP servers, where it has any. */
   readonly mcp?: ServerPort;
+  /** Whether apps of MCP servers may be shown, and whether its program shows them. */
+  readonly mayShowApps: boolean;
+  readonly showsApps: boolean;
   /** What a client may see and change of what is permitted. */
   readonly permissions: PermissionPort;
   /** Those that are configured and not used. */

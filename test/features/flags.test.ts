@@ -76,6 +76,12 @@ const probes: Record<Flag, Probe> = {
     on: { hasResult: false, records: 1 },
     off: { hasResult: true, records: 0 },
   },
+  MCP_APPS: {
+    look: (options) =>
+      seen([], { ...options, mcpApps: true }, async ({ session }) => session.settings.surroundings?.showsApps),
+    on: true,
+    off: false,
+  },
   RUBBER_DUCK_AGENT: agent("rubber-duck"),
   RUBBER_DUCK_OTHER_FAMILY: model("rubber-duck", { model: "other" }),
   EXPLORE_SMALL_MODEL: model("explore", { model: "small", effort: "low" }),

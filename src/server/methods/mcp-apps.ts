@@ -1,27 +1,36 @@
-/** Apps of MCP servers. This server shows none; what a client says of itself for them is kept, and why not is told. */
+/**
+ * Apps of MCP servers, for clients that show them. An app is a page of a server, and reaches the tools of that server
+ * alone. Where a client has not said that it shows apps, or the flag `MCP_APPS` is off, there are none.
+ */
 import * as z from "zod";
+import type { Json } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { serversOf } from "./mcp.ts";
+import type { Session } from "../../session/session.ts";
+import { notConnected, serversOf } from "./mcp.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
+import { surroundingsOf } from "./skills.ts";
 
 const MAX_CONTEXT_CHARACTERS = 64 * 1024;
-const loose = () => ({});
-
-const noApps = () => {
-  throw new TroupeError("usage", "MCP Apps need the capability mcp-apps, which this server does not offer.");
-};
+const MAX_SAMPLES = 5;
+const JsonValue: z.ZodType<Json> = z.json();
+const fromApp = () => ({ serverName: z.string(), originServerName: z.string() });
 
 export const mcpAppsMethods: MethodTable = {
-  "session.mcp.apps.listTools": sessionMethod(loose, noApps),
-  "session.mcp.apps.callTool": sessionMethod(loose, noApps),
+  "session.mcp.apps.listTools": sessionMethod(fromApp, async (params, { session, signal }) => ({
+    tools: await appsOf(session, params).tools(params.serverName, signal),
+  })),
+  "session.mcp.apps.callTool": sessionMethod(
+    () => ({ ...fromApp(), toolName: z.string(), arguments: z.record(z.string(), JsonValue).default({}) }),
+    async ({ originServerName, ...call }, { session, signal }) => {
+      const result = await appsOf(session, { ...call, originServerName }).call(call, signal);
+      return session.settings.redactor?.json(result) ?? result;
+    },
+  ),
   "session.mcp.apps.readResource": sessionMethod(
     () => ({ serverName: z.string(), uri: z.string() }),
-    ({ serverName, uri }) => {
-      throw new TroupeError(
-        "usage",
-        `The resource ${uri} of ${serverName} is not read: that needs the capability mcp-apps, which this server does not offer.`,
-      );
-    },
+    async ({ serverName, uri }, { session, signal }) => ({
+      contents: await appsOf(session, { serverName, uri }).read(serverName, uri, signal),
+    }),
   ),
   "session.mcp.apps.setHostContext": sessionMethod(
     () => ({ context: z.looseObject({}) }),
@@ -39,11 +48,37 @@ export const mcpAppsMethods: MethodTable = {
       const server = serversOf(session).find(({ config }) => config.name === serverName);
       const connected = server?.state().status === "connected";
       const tools = connected ? await server.definitions(signal) : [];
+      const shown = tools.filter(({ ui }) => ui?.resourceUri !== undefined).map(({ name }) => name);
+      const { showsApps, mayShowApps } = surroundingsOf(session);
       return {
-        capability: { sessionHasMcpApps: false, featureFlagEnabled: false, advertised: false },
-        // Servers show the interface of a tool to those alone who say that they can show it.
-        server: { connected, toolCount: tools.length, toolsWithUiMeta: 0, sampleToolNames: [] },
+        capability: { sessionHasMcpApps: showsApps, featureFlagEnabled: mayShowApps, advertised: showsApps },
+        server: {
+          ...{ connected, toolCount: tools.length },
+          ...{ toolsWithUiMeta: shown.length, sampleToolNames: shown.slice(0, MAX_SAMPLES) },
+        },
       };
     },
   ),
 };
+
+/** What apps may do, for the one that asks. */
+function appsOf(
+  session: Session,
+  { serverName, originServerName = serverName, uri }: { serverName: string; originServerName?: string; uri?: string },
+) {
+  const { showsApps, mcp } = surroundingsOf(session);
+  if (!showsApps) {
+    const what = uri === undefined ? "MCP Apps need" : `The resource ${uri} is not read: that needs`;
+    throw new TroupeError("usage", `${what} the capability mcp-apps, which this session does not have.`, {
+      hint: "A client that shows apps says so when it opens the session (enableMcpApps); the flag MCP_APPS must be on.",
+    });
+  }
+  if (originServerName !== serverName) {
+    throw new TroupeError(
+      "usage",
+      `An app of '${originServerName}' cannot use '${serverName}': each reaches its own server.`,
+    );
+  }
+  if (!mcp) throw notConnected(serverName);
+  return mcp.apps;
+}

@@ -25,7 +25,7 @@ export const mcpMethods: MethodTable = {
     const server = serverOf(session, serverName);
     if (server.state().status !== "connected") throw notConnected(serverName);
     const tools = await server.definitions(signal);
-    return { tools: tools.map(({ name, description }) => ({ name, description })) };
+    return { tools: tools.map(({ name, description, ui }) => ({ name, description, ...(ui && { ui }) })) };
   }),
   "session.mcp.isServerRunning": sessionMethod(byServer, ({ serverName }, { session }) => ({
     running: serversOf(session).some(
@@ -109,7 +109,8 @@ function serverOf(session: Session, name: string): Server {
   return server;
 }
 
-const notConnected = (name: string): TroupeError => new TroupeError("usage", `MCP server '${name}' is not connected.`);
+export const notConnected = (name: string): TroupeError =>
+  new TroupeError("usage", `MCP server '${name}' is not connected.`);
 
 function told(server: Server): object {
   const { name, scope, pluginName } = server.config;

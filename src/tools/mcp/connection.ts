@@ -26,6 +26,8 @@ export interface McpServerState {
 export interface McpUser extends McpAnswerers {
   /** Folders the server is told about, absolute. */
   readonly roots?: readonly string[];
+  /** It shows apps of servers. */
+  readonly apps?: boolean;
   /** Who brings tokens for remote servers, where the program that hosts the session may. */
   readonly tokens?: TokenSource;
   onStatus?(serverName: string, state: McpServerState): void;
@@ -195,7 +197,7 @@ export class Connection {
       base,
       requests: {
         serverName: config.name,
-        offers: { elicit: this.#offers("elicit"), sample: this.#offers("sample") },
+        offers: { elicit: this.#offers("elicit"), sample: this.#offers("sample"), apps: this.#offers("apps") },
         roots: this.#users().find(({ roots }) => roots !== undefined)?.roots ?? [],
         findCall: () => this.#asking(),
       },
@@ -338,8 +340,8 @@ export class Connection {
     )();
   }
 
-  #offers(what: "elicit" | "sample"): boolean {
-    return this.#users().some((user) => user[what] !== undefined);
+  #offers(what: "elicit" | "sample" | "apps"): boolean {
+    return this.#users().some((user) => (user[what] ?? false) !== false);
   }
 
   #say(state: McpServerState): void {

@@ -8,7 +8,14 @@ import { ToolError } from "../tool.ts";
 import type { McpCall } from "./call.ts";
 import { Connection, type ConnectionLimits, type InTurn, type McpServerState, type McpUser } from "./connection.ts";
 import type { OpenBase } from "./open.ts";
-import { listResources, type McpResource, type McpResourceText, readResource } from "./resource-access.ts";
+import {
+  listResources,
+  type McpContent,
+  type McpResource,
+  type McpResourceText,
+  readContents,
+  readResource,
+} from "./resource-access.ts";
 import type { McpServerConfig, McpToolDefinition } from "./server.ts";
 
 export interface McpConnectionsOptions {
@@ -38,6 +45,8 @@ export interface McpServer {
   call(call: McpCall): Promise<CallToolResult>;
   listResources(signal: AbortSignal): Promise<readonly McpResource[]>;
   readResource(uri: string, signal: AbortSignal): Promise<McpResourceText>;
+  /** As the server gives it, for those who show it. */
+  readContents(uri: string, signal: AbortSignal): Promise<readonly McpContent[]>;
   /** Ends the connection, for everyone, and forgets its failures and the token that was brought for it. */
   reconnect(): Promise<void>;
   /** When the last user has left, the server is ended; resolves then. */
@@ -92,6 +101,8 @@ export class McpConnections {
       listResources: async (signal) => listResources((await connection.ready(signal)).client, { config, signal }),
       readResource: async (uri, signal) =>
         readResource((await connection.ready(signal)).client, { config, uri, signal }),
+      readContents: async (uri, signal) =>
+        readContents((await connection.ready(signal)).client, { config, uri, signal }),
       reconnect: () => connection.reconnect(),
       release: async () => {
         const wasUsing = connection.members.delete(member);
@@ -125,7 +136,7 @@ export class McpConnections {
 
 /** What a server is told about us is part of how it is connected. */
 function sharingKey(config: McpServerConfig, user: McpUser): string {
-  const offers = [user.elicit !== undefined, user.sample !== undefined];
+  const offers = [user.elicit !== undefined, user.sample !== undefined, user.apps ?? false];
   const { transport, tools, timeoutMs, name, scope, sandbox } = config;
   // The token of one is not for the calls of another.
   const owner = transport.type === "stdio" ? "" : (user.tokens?.owner ?? "");

@@ -2,6 +2,7 @@
 import type { Client } from "@modelcontextprotocol/client";
 import * as z from "zod";
 import { isObject } from "../../lib/json.ts";
+import { interfaceOf } from "./apps.ts";
 import { cleanLine, jsonProblem } from "./bounds.ts";
 import { LIBRARY_MS } from "./call-clock.ts";
 import type { McpToolAnnotations, McpToolDefinition } from "./server.ts";
@@ -66,6 +67,7 @@ function readDefinition(tool: unknown, server: string): McpToolDefinition | stri
   if (problem !== undefined) return left(`its schema ${problem}`);
   const hasOutput = isObject(outputSchema) && jsonProblem(outputSchema, SCHEMA_LIMITS) === undefined;
   const annotations = annotationsOf(tool.annotations);
+  const ui = interfaceOf(tool._meta);
   const taskSupport = isObject(tool.execution) ? tool.execution.taskSupport : undefined;
   return {
     server,
@@ -76,6 +78,7 @@ function readDefinition(tool: unknown, server: string): McpToolDefinition | stri
     ...(hasOutput && { outputSchema }),
     ...(annotations && { annotations }),
     ...((taskSupport === "required" || taskSupport === "optional") && { taskSupport }),
+    ...(ui && { ui }),
   };
 }
 

@@ -13,6 +13,12 @@ const Definition = z.object({
   outputSchema: z.record(z.string(), z.unknown()).exactOptional(),
   annotations: z.record(z.string(), z.unknown()).exactOptional(),
   taskSupport: z.enum(["optional", "required"]).exactOptional(),
+  ui: z
+    .object({
+      resourceUri: z.string().exactOptional(),
+      visibility: z.array(z.enum(["model", "app"])).exactOptional(),
+    })
+    .exactOptional(),
 });
 
 const Server = z.object({

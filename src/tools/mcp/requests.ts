@@ -4,6 +4,7 @@
  */
 import type { Client, ClientCapabilities, ElicitResult } from "@modelcontextprotocol/client";
 import { isObject } from "../../lib/json.ts";
+import { UI_EXTENSION } from "./apps.ts";
 import { cleanText, jsonProblem } from "./bounds.ts";
 import { TASKS_EXTENSION } from "./tasks.ts";
 
@@ -48,7 +49,7 @@ export interface AskingCall {
 
 export interface RequestsOptions {
   readonly serverName: string;
-  readonly offers: { readonly elicit: boolean; readonly sample: boolean };
+  readonly offers: { readonly elicit: boolean; readonly sample: boolean; readonly apps: boolean };
   /** Absolute paths. */
   readonly roots: readonly string[];
   /** The call that is meant, or why there is none. */
@@ -68,7 +69,7 @@ export function capabilitiesFor({ offers, roots }: Pick<RequestsOptions, "offers
     ...(roots.length > 0 && { roots: {} }),
     ...(offers.elicit && { elicitation: { form: {}, url: {} } }),
     ...(offers.sample && { sampling: {} }),
-    extensions: { [TASKS_EXTENSION]: {} },
+    extensions: { [TASKS_EXTENSION]: {}, ...(offers.apps && UI_EXTENSION) },
   };
 }
 

@@ -63,14 +63,32 @@ function resourceOf(value: unknown, server: string): McpResource | undefined {
   };
 }
 
-export async function readResource(
-  client: Client,
-  { config, uri, signal }: Reading & { uri: string },
-): Promise<McpResourceText> {
+const content = z.object({
+  uri: z.string().max(MAX_URI_CHARACTERS),
+  mimeType: z.string().max(200).exactOptional(),
+  text: z.string().exactOptional(),
+  blob: z.string().exactOptional(),
+  _meta: z.record(z.string(), z.unknown()).exactOptional(),
+});
+export type McpContent = z.infer<typeof content>;
+
+type ReadingOne = Reading & { readonly uri: string };
+
+/** Its size is that of one answer, which has a limit of its own. */
+export async function readContents(client: Client, reading: ReadingOne): Promise<readonly McpContent[]> {
+  const result = await readParts(client, reading);
+  return result.contents.slice(0, MAX_PARTS).flatMap((part) => content.safeParse(part).data ?? []);
+}
+
+function readParts(client: Client, { config, uri, signal }: ReadingOne) {
   const options = { timeout: config.timeoutMs, signal };
-  const result = await ask({ config, signal }, () =>
+  return ask({ config, signal }, () =>
     client.request({ method: "resources/read", params: { uri } }, contents, options),
   );
+}
+
+export async function readResource(client: Client, reading: ReadingOne): Promise<McpResourceText> {
+  const result = await readParts(client, reading);
   const texts: string[] = [];
   const leftOut: string[] = [];
   let room = MAX_TEXT_CHARACTERS;

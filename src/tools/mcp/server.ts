@@ -58,6 +58,12 @@ export interface McpToolAnnotations {
   readonly openWorldHint?: boolean;
 }
 
+/** What a client can show of a tool, and for whom the tool is. */
+export interface McpToolInterface {
+  readonly resourceUri?: string;
+  readonly visibility?: ("model" | "app")[];
+}
+
 /** One tool as its server lists it, bounded and checked for shape. */
 export interface McpToolDefinition {
   readonly server: string;
@@ -70,6 +76,7 @@ export interface McpToolDefinition {
   readonly annotations?: McpToolAnnotations;
   /** Whether calls may or must be made as tasks (2025-11-25). */
   readonly taskSupport?: "optional" | "required";
+  readonly ui?: McpToolInterface;
 }
 
 export type McpStatus = "connected" | "failed" | "needs-auth" | "pending" | "disabled" | "stopped" | "not_configured";

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { isObject, type Json } from "../../lib/json.ts";
 import { type BoundCall, type Tool, type ToolContext, ToolError, type ToolResult } from "../tool.ts";
 import { PERSON_TIMEOUT_MS } from "../user.ts";
+import { isFor } from "./apps.ts";
 import { type McpWork, untilTask } from "./background.ts";
 import { cleanLine, cleanText } from "./bounds.ts";
 import type { McpServer } from "./connections.ts";
@@ -38,7 +39,9 @@ const MAX_DESCRIPTION_CHARACTERS = 2000;
 const MAX_TEXT_CHARACTERS = 1000;
 
 export function mcpTools(offered: readonly OfferedServer[], options: McpToolsOptions): Tool[] {
-  const pairs = offered.flatMap(({ server, definitions }) => definitions.map((definition) => ({ server, definition })));
+  const pairs = offered.flatMap(({ server, definitions }) =>
+    definitions.filter((one) => isFor("model", one)).map((definition) => ({ server, definition })),
+  );
   const names = modelNames(
     pairs.map(({ definition }) => definition),
     options.reservedNames,
