@@ -38,6 +38,14 @@ export const ownEvents = [
   event("troupe.question", () =>
     z.object({ requestId: text, kind: z.enum(["user_input", "exit_plan_mode"]), toolCallId: text }),
   ),
+  /** A model was chosen for the session, or another way to use it: how to find it again. */
+  event("troupe.model_chosen", () =>
+    z.object({
+      reference: text,
+      reasoningEffort: text.exactOptional(),
+      reasoningSummary: z.enum(["none", "concise", "detailed"]).exactOptional(),
+    }),
+  ),
   event("troupe.message_withdrawn", () => z.object({ messageId: text }), barrier),
   /** A model call failed and is tried again after a wait, for those who watch. */
   event(

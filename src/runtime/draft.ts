@@ -7,6 +7,7 @@ import type { WorkingDirectory } from "../protocol/event.ts";
 import type { SessionLog, Store } from "../store/store.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { SessionIdentity } from "./identity.ts";
+import type { LastModel } from "./last-model.ts";
 import { LateSession } from "./late-session.ts";
 import { ModelChoice, ownModels } from "./model-choice.ts";
 import type { Models } from "./models.ts";
@@ -27,7 +28,7 @@ export interface PrepareParts {
   readonly store: Store;
   readonly past: PastSessions;
   /** What a session that is taken up again spoke to last. */
-  readonly lastModel: string | undefined;
+  readonly lastModel: LastModel | undefined;
   /** Who it is on GitHub, if anybody. */
   readonly identity: SessionIdentity | undefined;
   readonly tracing?: SessionTracing | undefined;

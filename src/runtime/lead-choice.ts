@@ -9,6 +9,7 @@ import type { SessionOptions } from "../session/session.ts";
 import { type AgentServers, agentServers } from "./agent-servers.ts";
 import type { Draft } from "./draft.ts";
 import type { LiveAgents } from "./live-agents.ts";
+import { BY_AGENT } from "./model-choice.ts";
 import type { LiveOffer } from "./offer.ts";
 import { leadingAgent, leadWishes, modelOf, preload } from "./preselect.ts";
 import type { SessionServers } from "./session-servers.ts";
@@ -109,6 +110,6 @@ class Seat {
 
   async #put(model: string, effort: Draft["models"]["reasoningEffort"]): Promise<void> {
     const { models } = this.#draft;
-    await models.select(model, { reasoningEffort: effort ?? null, cause: "agent" });
+    await models.select(model, { reasoningEffort: effort ?? null, cause: BY_AGENT });
   }
 }

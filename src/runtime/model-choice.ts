@@ -9,8 +9,9 @@ import type { ModelError } from "../model/model-error.ts";
 import type { ReasoningEffort, ReasoningSummary } from "../model/provider.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Emit } from "../protocol/event.ts";
-import { type ModelChange, type ModelSeat, modelName } from "../session/model-seat.ts";
+import { type ModelChange, type ModelSeat, modelName, modelReference } from "../session/model-seat.ts";
 import type { SessionModel } from "../session/start-run.ts";
+import type { LastModel } from "./last-model.ts";
 import type { Models, NamedModel, OwnModels } from "./models.ts";
 import type { SessionRequest } from "./runtime.ts";
 
@@ -24,15 +25,17 @@ interface Parts {
 
 const GITHUB = "github";
 const AUTO = "auto";
+/** The agent that leads brings it along, and will again. */
+export const BY_AGENT = "agent";
 /** Limits that another model has not; one for the whole account is none of them. */
 const ELIGIBLE = /^(?:user_weekly|user_model|integration)_rate_limited$|^rate_limited$/;
 
 /** What of a request concerns the way to its models. */
 export function ownModels(
   request: SessionRequest,
-  { lastModel, identity }: { lastModel: string | undefined; identity: OwnModels["identity"] },
+  { lastModel, identity }: { lastModel: LastModel | undefined; identity: OwnModels["identity"] },
 ): OwnModels {
-  const { providers, clientName, modelFetch: fetch, modelSocket: openSocket, model = lastModel } = request;
+  const { providers, clientName, modelFetch: fetch, modelSocket: openSocket, model = lastModel?.reference } = request;
   return { ...providers, model, clientName, fetch, openSocket, githubSockets: request.githubSockets, identity };
 }
 
@@ -122,6 +125,7 @@ export class ModelChoice implements ModelSeat {
       ...(this.#summary !== undefined && { reasoningSummary: this.#summary }),
       ...(cause !== undefined && { cause }),
     });
+    if (cause !== BY_AGENT) await this.#keep();
   }
 
   /** Only where the provider has a model that chooses for itself, and the person's own account is what is used up. */
@@ -140,6 +144,16 @@ export class ModelChoice implements ModelSeat {
       previousModel: modelName(this.current),
       ...(effort !== undefined && { previousReasoningEffort: effort }),
       ...(this.#effort !== undefined && { reasoningEffort: this.#effort }),
+    });
+    await this.#keep();
+  }
+
+  /** So that it is the same when the session is taken up again: others may be meant by the name alone. */
+  async #keep(): Promise<void> {
+    await this.#parts.emit("troupe.model_chosen", {
+      reference: modelReference(this.current),
+      ...(this.#effort !== undefined && { reasoningEffort: this.#effort }),
+      ...(this.#summary !== undefined && { reasoningSummary: this.#summary }),
     });
   }
 

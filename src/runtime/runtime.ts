@@ -14,7 +14,6 @@ import type { GivenProviders, ModelCapabilities } from "../model/given-providers
 import type { ModelFetch } from "../model/wire/place.ts";
 import type { OpenSocket } from "../model/wire/socket.ts";
 import { realPathOf } from "../permissions/resolve-path.ts";
-import { TroupeError } from "../protocol/errors.ts";
 import type { FileProvider } from "../protocol/session-fs.ts";
 import type { Limits } from "../session/budget.ts";
 import type { CompactionOptions } from "../session/compaction-options.ts";
@@ -29,6 +28,7 @@ import type { GithubToolsWish } from "./github-server.ts";
 import { type HandOver, handOver, openInTurn } from "./hand-over.ts";
 import { stateRoot } from "./home.ts";
 import { type GithubDesk, type GithubWish, githubDesk } from "./identity.ts";
+import { lastModelOf } from "./last-model.ts";
 import type { MemoryRequest } from "./memory-gate.ts";
 import { type Models, models } from "./models.ts";
 import { movableStore } from "./movable-store.ts";
@@ -201,7 +201,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const open = async (log: SessionLog, request: SessionRequest, { resume }: { resume: boolean }): Promise<Session> => {
     const identity = await github.identityOf(request.githubToken);
     const isThere = async (id: string) => (id === "github" ? identity !== undefined : known.hasProvider(id));
-    const lastModel = resume && request.model === undefined ? await lastModelOf(log, request, isThere) : undefined;
+    const lastModel = resume ? await lastModelOf(log.events, request, isThere) : undefined;
     const tracing = await telemetry.of(log.sessionId);
     const own = { models: known, tools, shared, store, past, lastModel, identity, tracing };
     const parts = { environment, home, disk, stamp, ...own };
@@ -254,37 +254,4 @@ async function withLog(log: SessionLog, make: () => Promise<Session>): Promise<S
     await log.close();
     throw error;
   }
-}
-
-/** What a session that is taken up again spoke to, as far as it is there. */
-async function lastModelOf(
-  log: SessionLog,
-  request: SessionRequest,
-  isThere: (providerId: string) => Promise<boolean>,
-): Promise<string | undefined> {
-  const { providers } = request;
-  // One provider for everything is asked for the same model by the same name.
-  if (providers?.provider) return log.events.findLast((event) => event.type === "session.model_change")?.data.newModel;
-  const last = lastUsed(log);
-  if (last === undefined) return undefined;
-  const provider = last.slice(0, last.indexOf("/"));
-  const isBrought = providers?.providers?.some(({ name }) => name === provider) === true;
-  return isBrought || (await isThere(provider)) ? last : undefined;
-}
-
-function lastUsed(log: SessionLog): string | undefined {
-  for (let index = log.events.length - 1; index >= 0; index--) {
-    const event = log.events[index];
-    if (event?.type !== "troupe.usage" || event.agentId !== undefined) continue;
-    const { provider, model } = event.data;
-    if (provider === "faux") {
-      const hint = "Name the model to go on with: --model.";
-      throw new TroupeError("usage", "The session was played by a faux script, which cannot be taken up half-way.", {
-        hint,
-      });
-    }
-    // The stand-in: a session that had to do with it goes on with whatever there is now.
-    return provider === "understudy" ? undefined : `${provider}/${model}`;
-  }
-  return undefined;
 }

@@ -20,8 +20,9 @@ export interface SessionLead {
 
 export async function sessionLead(draft: Draft): Promise<SessionLead> {
   const { request, log, models, environment, home, context, listener } = draft;
-  const isOfEnvironment = environmentNames(environment);
-  const wanted = request.model ?? (isOfEnvironment ? undefined : draft.lastModel);
+  const { lastModel: last } = draft;
+  const isOfEnvironment = environmentNames(environment) && !last?.isChosen;
+  const wanted = request.model ?? (isOfEnvironment ? undefined : last?.reference);
   const [named, opened] = await Promise.all([
     wanted === undefined ? undefined : models.resolve(wanted),
     githubServer(draft).then((builtinServers) =>
@@ -49,8 +50,9 @@ export async function sessionLead(draft: Draft): Promise<SessionLead> {
   }
   const limits = limitsOfLead(lead.definition, limitsOf(draft, model));
   if (limits?.costUsd !== undefined && model.costOf(noUsage) === null) throw priceUnknown(model.model);
-  const effort = request.reasoningEffort ?? lead.reasoningEffort ?? effective.effortLevel;
-  models.begin(model, { effort, summary: request.reasoningSummary });
+  const ofLead = request.agent === undefined ? undefined : lead.reasoningEffort;
+  const effort = request.reasoningEffort ?? ofLead ?? last?.effort ?? lead.reasoningEffort ?? effective.effortLevel;
+  models.begin(model, { effort, summary: request.reasoningSummary ?? last?.summary });
   return { lead, workspace: lead.workspace, limits };
 }
 
@@ -67,7 +69,7 @@ function limitsOf({ request, listener }: Draft, model: SessionModel): Limits | u
   return { ...limits, costUsd };
 }
 
-/** Who names a model for this process means it: before what a resumed session had, and what settings say. */
+/** Who names a model for this process means it: before what a resumed session happened to have, and what settings say. */
 function environmentNames(environment: Draft["environment"]): boolean {
   return Boolean(environment.TROUPE_MODEL || environment.COPILOT_MODEL);
 }

@@ -97,4 +97,35 @@ describe("models of a client's session", () => {
     ]);
     await session.disconnect();
   });
+
+  it("are the same when a session is resumed in another process, unless the client says otherwise", async () => {
+    const own = {
+      providers: [{ name: "own", baseUrl: stage.model.baseUrl, apiKey: "k" }],
+      models: ["small", "large"].map((id) => ({ id, provider: "own", wireModel: `wire-${id}` })),
+    };
+    const before = stage.newClient();
+    const session = await before.createSession({ ...own, model: "own/small", reasoningEffort: "low" });
+    stage.play(says("small"));
+    await session.sendAndWait("hi");
+    await session.rpc.model.switchTo({ modelId: "own/large", reasoningEffort: "high" });
+    await session.rpc.model.setReasoningEffort({ reasoningEffort: "medium" });
+    await before.stop();
+    const after = stage.newClient();
+    const again = await after.resumeSession(session.sessionId, own);
+    expect(await again.rpc.model.getCurrent()).toEqual({ modelId: "own/large", reasoningEffort: "medium" });
+    stage.play(says("large"));
+    await again.sendAndWait("hi");
+    expect(last()?.body).toMatchObject({ model: "wire-large", reasoning_effort: "medium" });
+    await again.disconnect();
+    const otherwise = await after.resumeSession(session.sessionId, { ...own, model: "own/small" });
+    expect(await otherwise.rpc.model.getCurrent()).toEqual({ modelId: "own/small" });
+    await otherwise.disconnect();
+    const effort = await after.resumeSession(session.sessionId, {
+      ...own,
+      model: "own/large",
+      reasoningEffort: "xhigh",
+    });
+    expect(await effort.rpc.model.getCurrent()).toEqual({ modelId: "own/large", reasoningEffort: "xhigh" });
+    await after.stop();
+  });
 });

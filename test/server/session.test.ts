@@ -144,6 +144,21 @@ describe("a session over the contract", () => {
     }
   });
 
+  it.each(["session.suspend", "session.destroy"])(
+    "says how it ended by %s, also when nobody has spoken in it",
+    async (by) => {
+      const heard: SessionEvent[] = [];
+      const { sessionId } = await stage.client.createSession({ onEvent: (event) => heard.push(event) });
+      await Reflect.get(stage.client, "connection").sendRequest(by, { sessionId });
+      await expect.poll(() => types(heard).at(-1)).toBe("session.shutdown");
+      expect(heard.at(-1)?.data).toMatchObject({
+        ...{ shutdownType: "routine", currentModel: "faux-model", totalApiDurationMs: 0, modelMetrics: {} },
+        sessionStartTime: expect.any(Number),
+        codeChanges: { filesModified: [], linesAdded: 0, linesRemoved: 0 },
+      });
+    },
+  );
+
   it("writes a client's own lines, kept or not", async () => {
     const session = await stage.client.createSession({});
     const heard: SessionEvent[] = [];
