@@ -52,6 +52,12 @@ function shown(request: PermissionRequest): { title: string; kind: string } {
         title: request.action === "vote" ? `Vote on: ${request.fact}` : `Remember: ${request.fact}`,
         kind: "other",
       };
+    case "extension-permission-access":
+      return { title: `Let the extension ${request.extensionName}: ${request.capabilities.join(", ")}`, kind: "other" };
+    case "extension-env-access": {
+      const names = request.environmentVariables.join(", ");
+      return { title: `Give the extension ${request.extensionName}: ${names}`, kind: "other" };
+    }
     case "custom-tool":
     case "hook":
       return { title: request.toolName, kind: "other" };

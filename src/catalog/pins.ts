@@ -12,6 +12,7 @@ export const pinnedKinds = [
   "settings",
   "environment",
   "sidekick",
+  "extension",
 ] as const satisfies readonly PinnedKind[];
 
 const MAX_DEPTH = 100;

@@ -21,6 +21,7 @@ const ADDING = [
   "excludedTools",
   "disabledMcpServers",
   "disabledSkills",
+  "disabledExtensions",
   "sandbox.deniedPaths",
   "subagents.disabledSubagents",
 ];
@@ -61,6 +62,7 @@ export function tightened(base: Settings, project: Settings, folder: string): Se
     excludedTools: union(base.excludedTools, project.excludedTools),
     disabledMcpServers: union(base.disabledMcpServers, project.disabledMcpServers),
     disabledSkills: union(base.disabledSkills, project.disabledSkills),
+    disabledExtensions: union(base.disabledExtensions, project.disabledExtensions),
     sandbox: {
       ...base.sandbox,
       deniedPaths: union(base.sandbox?.deniedPaths, deniedPaths),

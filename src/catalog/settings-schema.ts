@@ -36,6 +36,7 @@ export const SettingsSchema = z.lazy(() => {
     disabledMcpServers: list.exactOptional(),
     skillDirectories: list.exactOptional(),
     disabledSkills: list.exactOptional(),
+    disabledExtensions: list.exactOptional(),
     pluginDirectories: list.exactOptional(),
     instructionDirectories: list.exactOptional(),
     hooks: raw.exactOptional(),

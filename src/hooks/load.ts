@@ -83,9 +83,12 @@ export function programHook(options: {
   readonly matcher?: string;
   readonly onFailure?: "open" | "closed";
   readonly timeoutMs?: number;
+  /** Set for who speaks as hooks of this owner do, and for no more. */
+  readonly owner?: HookOwner;
 }): HookDefinition {
   const { point, run, name = "program", timeoutMs = DEFAULT_TIMEOUT_MS } = options;
-  const origin: HookOrigin = { scope: "program", owner: "user", file: name };
+  const { owner } = options;
+  const origin: HookOrigin = { scope: owner ?? "program", owner: owner ?? "user", file: name };
   const matcher = parseMatcher(options.matcher ?? "", { point, dialect: "camel" });
   const unpinned = {
     point,

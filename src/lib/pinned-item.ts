@@ -9,7 +9,7 @@ export interface PinnedItem<Kind extends PinnedKind = PinnedKind> {
   readonly shown: string;
 }
 
-export type PinnedKind = "hook" | "mcp" | "skill" | "plugin" | "settings" | "environment" | "sidekick";
+export type PinnedKind = "hook" | "mcp" | "skill" | "plugin" | "settings" | "environment" | "sidekick" | "extension";
 
 /** What is known of an item: "untrusted" when nobody was asked about its folder. */
 export type ItemTrust = "approved" | "changed" | "new" | "untrusted";

@@ -13,6 +13,11 @@ export const Approval = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("custom-tool"), toolName: z.string() }),
   z.object({ kind: z.literal("extension-management"), operation: z.string().exactOptional() }),
   z.object({ kind: z.literal("extension-permission-access"), extensionName: z.string() }),
+  z.object({
+    kind: z.literal("extension-env-access"),
+    extensionName: z.string(),
+    environmentVariables: z.array(z.string()),
+  }),
 ]);
 export type Approval = z.infer<typeof Approval>;
 
@@ -31,6 +36,12 @@ export function approves(approval: Approval, access: Access): boolean {
       return approval.kind === "custom-tool" && approval.toolName === access.toolName;
     case "mcp-sampling":
       return approval.kind === "mcp-sampling" && approval.serverName === access.serverName;
+    case "extension-permission-access":
+      return approval.kind === access.kind && approval.extensionName === access.extensionName;
+    case "extension-env-access": {
+      if (approval.kind !== access.kind || approval.extensionName !== access.extensionName) return false;
+      return sameNames(approval.environmentVariables, access.environmentVariables);
+    }
     case "shell":
     case "url":
     case "sandbox-off":
@@ -39,6 +50,10 @@ export function approves(approval: Approval, access: Access): boolean {
       return false;
   }
 }
+
+/** An answer is about the names that were shown with the question, no more and no fewer. */
+const sameNames = (one: readonly string[], other: readonly string[]): boolean =>
+  JSON.stringify([...one].sort()) === JSON.stringify([...other].sort());
 
 export function approvesCommand(approval: Approval, command: ShellCommand): boolean {
   if (approval.kind !== "commands" || !command.certain || command.escapes) return false;
@@ -62,6 +77,10 @@ export function approvalFor(access: Access, analysis?: ShellAnalysis): Approval 
       return { kind: "custom-tool", toolName: access.toolName };
     case "mcp-sampling":
       return { kind: "mcp-sampling", serverName: access.serverName };
+    case "extension-permission-access":
+      return { kind: access.kind, extensionName: access.extensionName };
+    case "extension-env-access":
+      return { ...access, environmentVariables: [...access.environmentVariables] };
     case "url":
     case "sandbox-off":
     case "hook":

@@ -59,6 +59,8 @@ export function allowingFlag(question: PermissionQuestion, decision: Decision): 
       return `--allow-tool '${access.toolName}'`;
     case "agent":
       return `--allow-tool 'agent(${access.agentName})'`;
+    case "extension-permission-access":
+    case "extension-env-access":
     case "sandbox-off":
     case "hook":
       return undefined;
@@ -84,6 +86,9 @@ function subject({ access }: PermissionQuestion): string {
       return `without the sandbox: ${access.command}`;
     case "agent":
       return access.agentName;
+    case "extension-permission-access":
+    case "extension-env-access":
+      return `the extension ${access.extensionName}`;
     case "custom-tool":
     case "hook":
       return access.toolName;

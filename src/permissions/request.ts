@@ -51,6 +51,8 @@ export type PermissionRequestData =
       reason?: string;
     }
   | { kind: "custom-tool"; toolCallId?: string; toolName: string; toolDescription: string; args?: Json }
+  | { kind: "extension-permission-access"; toolCallId?: string; extensionName: string; capabilities: string[] }
+  | { kind: "extension-env-access"; toolCallId?: string; extensionName: string; environmentVariables: string[] }
   | { kind: "hook"; toolCallId?: string; toolName: string; toolArgs?: Json; hookMessage?: string };
 
 /** `data.result` of `permission.completed`. */
@@ -89,6 +91,10 @@ export function permissionRequest(question: PermissionQuestion, toolCallId?: str
     case "custom-tool":
     case "hook":
       return { ...access, ...call };
+    case "extension-permission-access":
+      return { ...access, capabilities: [...access.capabilities], ...call };
+    case "extension-env-access":
+      return { ...access, environmentVariables: [...access.environmentVariables], ...call };
     case "sandbox-off":
       return { ...bypassRequest(access), ...call };
     // The wire has no words of its own for these two: a client sees them as tools of ours.

@@ -152,6 +152,21 @@ export const extensionEvents = [
       }),
     ephemeral,
   ),
+  event(
+    "session.extensions_loaded",
+    () =>
+      z.object({
+        extensions: z.array(
+          z.object({
+            id: text,
+            name: text,
+            source: z.enum(["project", "user", "plugin", "session"]),
+            status: z.enum(["running", "disabled", "failed", "starting"]),
+          }),
+        ),
+      }),
+    ephemeral,
+  ),
   event("mcp.tools.list_changed", () => z.object({ serverName: text }), ephemeral),
   /** Said to the agent as a message of the user's role, though nobody typed it. Stored before anyone is told. */
   event("system.notification", () => z.object({ content: text, kind: NotificationKind }), barrier),

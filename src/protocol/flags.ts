@@ -30,6 +30,7 @@ export const flagDefinitions = {
     default: "off",
     gates: "the sidekick github-context, which looks at what happened before",
   },
+  EXTENSIONS: { default: "on", gates: "extensions join the sessions of clients that ask for them" },
 } as const satisfies Record<string, FlagDefinition>;
 
 export type Flag = keyof typeof flagDefinitions;
@@ -62,6 +63,15 @@ export function flagsFrom({ settings = {}, environment, program = {} }: FlagSour
     );
   });
   return { flags: new Set(flags), notices };
+}
+
+/** Whether whoever starts troupe, or embeds it, has switched a flag on by its name; settings do not count. */
+export function isNamed(flag: Flag, { environment, program = {} }: Omit<FlagSources, "settings">): boolean {
+  return (
+    program[flag] ??
+    ownVariable(flag, environment, () => undefined) ??
+    listIn(environment).some((name) => name === flag)
+  );
 }
 
 const LISTS = ["TROUPE_FEATURE_FLAGS", "COPILOT_CLI_ENABLED_FEATURE_FLAGS"];

@@ -43,5 +43,17 @@ export type Access =
     }
   /** A hook wants a person to look at the call. */
   | { readonly kind: "hook"; readonly toolName: string; readonly toolArgs?: Json; readonly hookMessage?: string }
+  /** An extension wants to do what only a client that a person started may: see `server/extension-join.ts`. */
+  | {
+      readonly kind: "extension-permission-access";
+      readonly extensionName: string;
+      readonly capabilities: readonly string[];
+    }
+  /** An extension asks for variables that it was not given. Their values are nowhere in this. */
+  | {
+      readonly kind: "extension-env-access";
+      readonly extensionName: string;
+      readonly environmentVariables: readonly string[];
+    }
   /** Starting another agent. */
   | { readonly kind: "agent"; readonly agentName: string; readonly intention: string };

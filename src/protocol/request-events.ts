@@ -56,6 +56,18 @@ const PermissionRequest = z.discriminatedUnion("kind", [
     toolCallId,
   }),
   z.object({
+    kind: z.literal("extension-permission-access"),
+    extensionName: text,
+    capabilities: z.array(text),
+    toolCallId,
+  }),
+  z.object({
+    kind: z.literal("extension-env-access"),
+    extensionName: text,
+    environmentVariables: z.array(text),
+    toolCallId,
+  }),
+  z.object({
     kind: z.literal("hook"),
     toolName: text,
     toolArgs: JsonValue.exactOptional(),
@@ -70,6 +82,8 @@ const SessionApproval = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("mcp"), serverName: text, toolName: text.nullable() }),
   z.object({ kind: z.literal("memory") }),
   z.object({ kind: z.literal("custom-tool"), toolName: text }),
+  z.object({ kind: z.literal("extension-permission-access"), extensionName: text }),
+  z.object({ kind: z.literal("extension-env-access"), extensionName: text, environmentVariables: z.array(text) }),
 ]);
 /** How a request for a permission ended. */
 export const PermissionResult = z.discriminatedUnion("kind", [

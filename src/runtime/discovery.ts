@@ -30,6 +30,17 @@ export async function discoverIn(
   return openWorkspace(more, { context, stateRoot: place.runtime.home, environment: place.environment });
 }
 
+/** The person's own extensions and those of plugins; what a project brings belongs to sessions. */
+export async function ownExtensions(place: DiscoveryPlace, folder: string) {
+  const context = workingDirectory(folder);
+  const where = { context, stateRoot: place.runtime.home, environment: place.environment };
+  const { extensions, flags } = await openWorkspace({ extensions: true }, where);
+  return {
+    isOn: flags.has("EXTENSIONS"),
+    extensions: extensions.extensions.filter(({ source }) => source !== "project"),
+  };
+}
+
 interface Place {
   readonly path: string;
   readonly scope: string;

@@ -168,8 +168,15 @@ export class LiveOffer implements Offer {
 }
 
 /** Where servers, a memory or programs have a say there may be something to wait for; without, nobody pays for the question. */
-export function offerThatWaits(offer: LiveOffer, { mcp, memory }: Pick<OfferParts, "mcp" | "memory">): Offer {
-  if (!mcp && !memory && !offer.isAsked) return offer;
+export function offerThatWaits(
+  offer: LiveOffer,
+  {
+    mcp,
+    memory,
+    joining,
+  }: Pick<OfferParts, "mcp" | "memory"> & { joining?: ((signal: AbortSignal) => Promise<void>) | undefined },
+): Offer {
+  if (!mcp && !memory && !offer.isAsked && !joining) return offer;
   return {
     get system() {
       return offer.system;
@@ -182,10 +189,10 @@ export function offerThatWaits(offer: LiveOffer, { mcp, memory }: Pick<OfferPart
     },
     find: (name) => offer.find(name),
     get isQuick() {
-      return !mcp && !offer.isAsked && memory?.isQuick === true;
+      return !mcp && !joining && !offer.isAsked && memory?.isQuick === true;
     },
     async ready(signal) {
-      await Promise.all([mcp?.ready(signal), memory?.ready(signal)]);
+      await Promise.all([mcp?.ready(signal), memory?.ready(signal), joining?.(signal)]);
       await offer.settle();
     },
   };

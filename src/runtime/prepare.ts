@@ -19,6 +19,7 @@ import type { SessionBoard } from "./session-board.ts";
 import { sessionCompany } from "./session-company.ts";
 import { contextWatch } from "./session-context.ts";
 import { type FileCarrier, fileCarrier } from "./session-elsewhere.ts";
+import { sessionExtensions } from "./session-extensions.ts";
 import { type SessionHands, sessionHands, sessionPlaces } from "./session-hands.ts";
 import { sessionHooks } from "./session-hooks.ts";
 import { type SessionLead, sessionLead } from "./session-lead.ts";
@@ -69,6 +70,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const places = sessionPlaces(draft, { hands, rules, mcp, board });
   const company = agents && sessionCompany(draft, { agents, leading, offer, choice, places, servers, board, memory });
   const lead = leadChoice(draft, { workspace, offer, agents, servers });
+  const extensions = sessionExtensions(draft, { workspace, wishes: hands.wishes });
   const late: { schedules?: ScheduleRegistry; tracker?: SessionTracker } = {};
   const context = contextWatch(draft);
   const carrier = await fileCarrier(log, draft.disk);
@@ -89,13 +91,13 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       get reasoningSummary() {
         return models.reasoningSummary;
       },
-      offer: offerThatWaits(offer, { mcp, memory }),
+      offer: offerThatWaits(offer, { mcp, memory, joining: extensions && request.program?.ready }),
       ports: places.mainPorts,
       ...(hooks && { hooks }),
       ...(company && { company }),
       ...(board?.consolidating && { settle: board.consolidating.settle }),
       surroundings: sessionSurroundings(draft, {
-        ...{ workspace, lead, agents, mcp, memory, skills, rules, database: hands.database },
+        ...{ workspace, lead, agents, mcp, memory, skills, rules, extensions, database: hands.database },
         schedules: () => late.schedules,
         tracker: () => late.tracker,
       }),

@@ -124,6 +124,8 @@ export interface SessionRequest {
   /** The program shows apps of MCP servers, and they are told so. */
   readonly mcpApps?: boolean;
   readonly program?: SessionProgram;
+  /** A client asks for extensions; `sdkPath` is where theirs is. */
+  readonly extensions?: { readonly sdkPath?: string };
   /** For a session that is taken up again: what its log is told of that. */
   readonly resumed?: SessionOptions["resumed"];
   /** Calls that waited for someone outside when the session was left are gone on with, by `Session.goOn`. */
@@ -137,6 +139,8 @@ export interface SessionRequest {
 export interface HookListener {
   /** For people, where it fails. */
   readonly name: string;
+  /** Whose it is: what an extension says counts for as much as hooks of whoever brought it; a client's by itself. */
+  readonly owner?: "user" | "project";
   /** What it resolves with is what a hook of that kind may say; nothing is no opinion. */
   invoke(hookType: HookPoint, input: Readonly<Record<string, Json>>, signal: AbortSignal): Promise<unknown>;
 }
@@ -149,6 +153,8 @@ export interface SessionProgram {
   hooks?(): readonly HookListener[];
   /** Asked for sections of the system prompt that are to be transformed, whenever it is made anew. */
   readonly transform?: SectionTransform;
+  /** Until those who are about to join have joined, or nobody waits for them any longer. */
+  ready?(signal: AbortSignal): Promise<void>;
 }
 
 export interface Runtime {

@@ -1,6 +1,6 @@
 import { asSent } from "../hooks/dialect.ts";
 import type { Hooks } from "../hooks/fire.ts";
-import { type HookDefinition, MAX_TIMEOUT_MS } from "../hooks/hooks.ts";
+import { DEFAULT_TIMEOUT_MS, type HookDefinition, MAX_TIMEOUT_MS } from "../hooks/hooks.ts";
 import type { Emit } from "../protocol/event.ts";
 import type { Draft } from "./draft.ts";
 import type { HookListener } from "./runtime.ts";
@@ -36,7 +36,8 @@ async function listening(listeners: () => readonly HookListener[]): Promise<() =
       programHook({
         point,
         name: listener.name,
-        timeoutMs: MAX_TIMEOUT_MS,
+        timeoutMs: listener.owner ? DEFAULT_TIMEOUT_MS : MAX_TIMEOUT_MS,
+        ...(listener.owner && { owner: listener.owner }),
         run: (input, signal) => listener.invoke(point, asSent(input), signal),
       }),
     );

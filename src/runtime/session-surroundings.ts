@@ -8,6 +8,7 @@ import type { LiveSkills } from "./live-skills.ts";
 import { mcpApps } from "./mcp-apps.ts";
 import { permissionDesk } from "./permission-desk.ts";
 import { serverPort } from "./server-port.ts";
+import type { SessionExtensions } from "./session-extensions.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import type { SessionMemory } from "./session-memory.ts";
 import type { SessionRules } from "./session-rules.ts";
@@ -25,6 +26,7 @@ export function sessionSurroundings(
     mcp: SessionMcp | undefined;
     skills: LiveSkills;
     rules: SessionRules;
+    extensions: SessionExtensions | undefined;
     memory: SessionMemory | undefined;
     database: SessionDatabase;
     schedules: () => ScheduleRegistry | undefined;
@@ -48,6 +50,7 @@ export function sessionSurroundings(
     disabledServers: () => workspace.servers.disabled.map(({ config }) => config.name),
     servers: () => (mcp ? serverEntries(mcp) : []),
     agents: lead,
+    ...(how.extensions && { extensions: how.extensions }),
     ...(agents && { reloadAgents: () => agents.reload() }),
     schedules,
     memories: () => memory?.count ?? 0,

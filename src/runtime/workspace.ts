@@ -8,6 +8,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { type AgentCatalog, type AgentSources, loadAgents } from "../catalog/agents.ts";
 import { workspaceEnvironment } from "../catalog/dotenv.ts";
+import type { ExtensionsFound } from "../catalog/extensions.ts";
 import { digestOf } from "../catalog/pins.ts";
 import { loadPlugins, type Plugin, pluginEnvironment } from "../catalog/plugins.ts";
 import { type LoadedSettings, loadSettings } from "../catalog/settings.ts";
@@ -20,7 +21,7 @@ import { workingDirectory } from "../context/working-directory.ts";
 import type { HookDefinition, HookNotice } from "../hooks/hooks.ts";
 import type { PinnedItem } from "../lib/pinned-item.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
-import { type FlagSources, type Flags, flagsFrom } from "../protocol/flags.ts";
+import { type FlagSources, type Flags, flagsFrom, isNamed } from "../protocol/flags.ts";
 import { type ResolvedServers, resolveServers, type ServerSources } from "../tools/mcp/config.ts";
 
 export interface WorkspaceRequest {
@@ -53,6 +54,8 @@ export interface WorkspaceRequest {
   readonly flags?: NonNullable<FlagSources["program"]>;
   /** Hooks of the embedding program. */
   readonly hooks?: readonly HookDefinition[];
+  /** Looks for extensions too, wherever they may lie. */
+  readonly extensions?: boolean;
 }
 
 export interface Workspace {
@@ -70,6 +73,8 @@ export interface Workspace {
   readonly agentSources: AgentSources;
   readonly servers: ResolvedServers;
   readonly serverSources: ServerSources;
+  /** What may run now; nothing unless they were asked for. */
+  readonly extensions: ExtensionsFound;
   /** For the commands the agent runs there, and for nothing else. */
   readonly commandEnvironment: Readonly<Record<string, string>>;
   readonly notices: readonly string[];
@@ -112,6 +117,7 @@ export async function openWorkspace(request: WorkspaceRequest, place: Place): Pr
     instructionsOf(parts),
     loadAgents(sourcesOfAgents),
   ]);
+  const extensions = await extensionsOf(parts, plugins);
   const sources = serverSources(parts, plugins);
   const servers = resolveServers(sources);
   const secrets = settings.effective.sandbox?.allowEnvironmentFiles ? "given" : "withheld";
@@ -129,11 +135,12 @@ export async function openWorkspace(request: WorkspaceRequest, place: Place): Pr
     agentSources: sourcesOfAgents,
     servers,
     serverSources: sources,
+    extensions,
     commandEnvironment: values.values,
     notices: [
       ...flagNotices,
       ...[...book.notices, ...settings.notices, ...values.notices].map(({ message }) => message),
-      ...[...pluginNotices, ...skills.notices, ...agents.notices].map(({ message }) => message),
+      ...[...pluginNotices, ...skills.notices, ...agents.notices, ...extensions.notices].map(({ message }) => message),
       ...hooks.notices.map(({ file, message }) => `${file}: ${message}`),
       ...servers.notices.map(({ source, server, message }) =>
         [source, ...(server === undefined ? [] : [`server ${server}`]), message].join(": "),
@@ -328,6 +335,18 @@ function serverSources({ request, place, root, trust, settings }: Parts, plugins
   };
 }
 
+/** Who starts the program with the flag by its name, and has a client ask for extensions, answers for what the folder brings. */
+async function extensionsOf(parts: Parts, plugins: readonly Plugin[]): Promise<ExtensionsFound> {
+  const { request, place, root, trust, flags } = parts;
+  if (!request.extensions || !flags.has("EXTENSIONS")) return { extensions: [], notices: [] };
+  const { findExtensions } = await import("../catalog/extensions.ts");
+  const sources = { environment: place.environment, ...(request.flags && { program: request.flags }) };
+  return findExtensions({
+    ...{ root, stateRoot: place.stateRoot, plugins, check: trust.check },
+    isVouchedFor: place.trust === undefined && isNamed("EXTENSIONS", sources),
+  });
+}
+
 /** Everything in a folder that could run or decide something, for a person to look at. */
 export async function executableItems(
   folder: string,
@@ -340,7 +359,7 @@ export async function executableItems(
   };
   // Whoever asks about an item gives all of it.
   const trust = { state: "trusted", check: check as Trust["check"] } as const;
-  await openWorkspace({}, { ...place, context: workingDirectory(folder), trust });
+  await openWorkspace({ extensions: true }, { ...place, context: workingDirectory(folder), trust });
   return [...items.values()];
 }
 

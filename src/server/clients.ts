@@ -56,6 +56,8 @@ export class Clients {
   readonly #tools = new ExternalTools();
   readonly #clients = new Map<Connection, Client>();
   #session: Session | undefined;
+  /** Until those who are about to join have joined, in bounded time. */
+  ready: (signal: AbortSignal) => Promise<void> = async () => undefined;
   #told: Told = { commands: "[]", elicitation: false, canvases: false };
 
   constructor(sessionId: string) {
@@ -69,11 +71,17 @@ export class Clients {
       tools: this.#tools,
       hooks: () => this.#all.filter(({ profile }) => profile.hooks).map(({ listener }) => listener),
       transform: (sections) => this.#transform(sections),
+      ready: (signal) => this.ready(signal),
     };
   }
 
   get connections(): readonly Connection[] {
     return [...this.#clients.keys()];
+  }
+
+  /** Those that somebody has started: a session is not kept open for its own extensions. */
+  get attached(): readonly Connection[] {
+    return this.connections.filter(({ extension }) => !extension);
   }
 
   /** Whoever is to be told of an event; `isAgentDelta` for parts of what an agent says. */
@@ -118,7 +126,8 @@ export class Clients {
   /** Throws when a tool of this name is another client's, and then changes nothing. */
   join(connection: Connection, profile: ClientProfile): void {
     const known = this.#clients.get(connection);
-    if (profile.tools) this.#tools.offer(connection.id, profile.tools);
+    const { extension } = connection;
+    if (profile.tools) this.#tools.offer(connection.id, profile.tools, extension && { extension: extension.name });
     for (const detach of known?.detach ?? []) detach();
     const { commands = known?.profile.commands, canvases, canvasProvider, openCanvases = [] } = profile;
     const merged = { ...profile, commands };
@@ -137,12 +146,23 @@ export class Clients {
     for (const detach of client.detach) detach();
     this.canvases.withdraw(connection);
     const gone = this.#tools.withdraw(connection.id);
+    // A client may come back and answer; the program of an extension is another one then.
+    if (connection.extension) this.#giveUp(gone);
     for (const name of gone) {
       // Not worth a word when somebody has brought it back by then.
       this.#session?.notify(goneNotice(name), { wakes: false, take: () => !this.#tools.has(name) });
     }
     this.#tellChanges();
     return true;
+  }
+
+  /** Ends what waits for these tools. */
+  #giveUp(tools: readonly string[]): void {
+    const { requests } = this.#session ?? {};
+    for (const request of requests?.pending("external_tool") ?? []) {
+      if (request.kind !== "external_tool" || !tools.includes(request.toolName)) continue;
+      requests?.answer("external_tool", request.requestId, { error: "the program that runs this tool has ended" });
+    }
   }
 
   /** For one request to a provider that a client has brought; nothing of it is kept. */
@@ -160,8 +180,10 @@ export class Clients {
 
   #listener(connection: Connection): HookListener {
     const { sessionId } = this;
+    const { extension } = connection;
     return {
-      name: `client ${connection.id}`,
+      name: extension ? `extension ${extension.name}` : `client ${connection.id}`,
+      ...(extension && { owner: extension.scope }),
       async invoke(hookType, input, signal) {
         const answer = await connection.ask("hooks.invoke", { sessionId, hookType, input }, { signal });
         return HookAnswer.parse(answer)?.output;

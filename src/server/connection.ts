@@ -7,12 +7,25 @@ import type { Readable, Writable } from "node:stream";
 import { encodeFrame, FrameReader, FramingError } from "../protocol/rpc/frame.ts";
 import { type AskOptions, Peer } from "../protocol/rpc/peer.ts";
 
+/** Who a client is that we started ourselves. */
+export interface ExtensionIdentity {
+  readonly id: string;
+  readonly name: string;
+  /** The only one it may know of. */
+  readonly sessionId: string;
+  /** Whose words count for as much as its own. */
+  readonly scope: "user" | "project";
+  /** A person lets it answer permission requests. */
+  decides?: boolean;
+}
+
 export interface ConnectionOptions {
   readonly id: string;
   readonly input: Readable;
   readonly output: Writable;
   /** Set where a client must show that it was invited. */
   readonly token?: string;
+  readonly extension?: ExtensionIdentity;
   handle(connection: Connection, method: string, params: unknown, signal: AbortSignal): Promise<unknown>;
   onClose(connection: Connection): void;
   /** For people: why a client was let go of. */
@@ -40,6 +53,8 @@ const limits: ConnectionLimits = {
 
 export class Connection {
   readonly id: string;
+  /** Set for an extension: it may do less than a client that a person has started. */
+  readonly extension: ExtensionIdentity | undefined;
   readonly #options: ConnectionOptions;
   readonly #limits: ConnectionLimits;
   readonly #peer: Peer;
@@ -49,6 +64,8 @@ export class Connection {
   #stall: NodeJS.Timeout | undefined;
   #greeting: NodeJS.Timeout | undefined;
   #isClosed = false;
+  /** Why it was let go of, where it was. */
+  closedFor: string | undefined;
   /** Words left out since the client was last told so, by session. */
   readonly #leftOut = new Map<string, number>();
   /** False until a client that needs a token has shown it. */
@@ -58,6 +75,7 @@ export class Connection {
 
   constructor(options: ConnectionOptions) {
     this.id = options.id;
+    this.extension = options.extension;
     this.#options = options;
     this.#limits = { ...limits, ...options.limits };
     this.#input = options.input;
@@ -116,6 +134,7 @@ export class Connection {
   close(why?: string): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    this.closedFor = why;
     clearTimeout(this.#stall);
     clearTimeout(this.#greeting);
     if (why !== undefined) this.#options.onTrouble(`client ${this.id} was let go of: ${why}`);

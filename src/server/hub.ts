@@ -2,17 +2,20 @@
  * Which sessions are open, and who is attached to which. A session is opened once however many ask for it at the same time,
  * stays open while someone is attached, and is kept on disk whatever happens to its clients.
  */
+import type { Readable, Writable } from "node:stream";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
 import type { Runtime, SessionRequest } from "../runtime/runtime.ts";
 import type { CloseReason, Session } from "../session/session.ts";
 import { Clients } from "./clients.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection, ExtensionIdentity } from "./connection.ts";
+import { described, lifecycleMetadata } from "./described.ts";
+import { admitExtension } from "./extension-join.ts";
+import { ExtensionLauncher } from "./extension-launcher.ts";
 import { LiveSession } from "./live-session.ts";
 import { modelRequest } from "./model-options.ts";
 import { ModelTunnel } from "./model-tunnel.ts";
-import { folderOf } from "./session-files.ts";
 import { type KeptPlace, SessionKeeper } from "./session-keeper.ts";
 import {
   type CreateParams,
@@ -32,6 +35,8 @@ export interface HubOptions {
   readonly cwd: string;
   /** A session that nobody has used for so long is closed. */
   readonly idleMs?: number;
+  /** Lets the program of an extension in as a client. */
+  acceptExtension(streams: { input: Readable; output: Writable }, identity: ExtensionIdentity): Connection;
 }
 
 type LifecycleType = "session.created" | "session.updated" | "session.deleted";
@@ -50,6 +55,7 @@ export class Hub {
   readonly #connections = new Set<Connection>();
   readonly #live = new Map<string, LiveSession>();
   readonly #opening = new Map<string, Promise<LiveSession>>();
+  readonly launcher = new ExtensionLauncher();
   #look: NodeJS.Timeout | undefined;
   #isClosing = false;
 
@@ -65,6 +71,7 @@ export class Hub {
   disconnect(connection: Connection): void {
     this.#connections.delete(connection);
     this.tunnel.forget(connection);
+    this.launcher.forget(connection);
     for (const live of this.#live.values()) live.leave(connection);
     if (this.keeper.forget(connection)) void this.#closeUnkept();
   }
@@ -93,6 +100,7 @@ export class Hub {
   }
 
   async resume(connection: Connection, params: ResumeParams): Promise<object> {
+    if (connection.extension) return this.#joinExtension(connection, params);
     requireServable(params);
     const { sessionId, continuePendingWork = false } = params;
     const open = this.#live.get(sessionId) ?? (await this.#opening.get(sessionId));
@@ -109,11 +117,34 @@ export class Hub {
     return described(live);
   }
 
+  async #joinExtension(connection: Connection, params: ResumeParams): Promise<object> {
+    const live = this.require(params.sessionId);
+    await live.reopening;
+    const { extensions, clients, session } = live;
+    extensions.asked(connection);
+    try {
+      const { profile, grant } = await admitExtension(session, connection, params);
+      clients.join(connection, profile);
+      extensions.joined(connection);
+      return { ...described(live), ...grant };
+    } catch (error) {
+      extensions.refused(connection, error instanceof Error ? error.message : String(error));
+      throw error;
+    }
+  }
+
+  /** The program of an extension has let go of us. */
+  extensionGone(connection: Connection): void {
+    const live = this.#live.get(connection.extension?.sessionId ?? "");
+    live?.leave(connection);
+    void live?.extensions.left(connection);
+  }
+
   /** Whoever comes to a session that others left finds its open requests, or has them ended. */
   async #rejoin(live: LiveSession, connection: Connection, params: ResumeParams): Promise<object> {
     const { clients } = live;
     const { continuePendingWork = false } = params;
-    const sessionWasActive = clients.connections.length > 0;
+    const sessionWasActive = clients.attached.length > 0;
     live.touch();
     await live.reopening;
     if (live.isParked) await this.takeBack(live);
@@ -180,7 +211,7 @@ export class Hub {
     const live = this.#live.get(sessionId);
     if (!live) return;
     // Its last words are for whoever is there last.
-    const isLast = live.clients.connections.every((one) => one === connection);
+    const isLast = !connection.extension && live.clients.attached.every((one) => one === connection);
     if (isLast) await this.#close(live);
     else live.leave(connection);
   }
@@ -266,6 +297,11 @@ export class Hub {
       const live = new LiveSession(session, clients, {
         onKept: () => this.#tellAll("session.updated", live),
         onTold: (event) => this.#tellTelemetry(live, event),
+        extensions: {
+          accept: (program, { id, name, scope }) =>
+            this.#options.acceptExtension(program, { id, name, scope, sessionId }),
+          profile: (extension) => this.launcher.profile(extension),
+        },
       });
       live.options = options;
       live.trace = traceOf(by.params);
@@ -273,6 +309,7 @@ export class Hub {
       // It may have gone while its session was made.
       if (by.connection.isClosed) clients.leave(by.connection);
       await live.listen();
+      live.extensions.sync();
       return live;
     });
     this.#opening.set(sessionId, opening);
@@ -344,7 +381,7 @@ export class Hub {
   #closeUnused(): void {
     const now = performance.now();
     for (const live of [...this.#live.values()]) {
-      const isAttached = live.clients.connections.length > 0;
+      const isAttached = live.clients.attached.length > 0;
       const limit = this.#options.idleMs ?? (isAttached ? Number.POSITIVE_INFINITY : DETACHED_MS);
       if (now - live.touchedAt > limit && !live.isBusy) void this.#close(live);
       else if (this.#isAskedFor(live)) void this.#letGo(live);
@@ -353,31 +390,6 @@ export class Hub {
     clearInterval(this.#look);
     this.#look = undefined;
   }
-}
-
-function described({ session, clients }: LiveSession): object {
-  return {
-    sessionId: session.id,
-    workspacePath: folderOf(session),
-    capabilities: {
-      ui: {
-        elicitation: clients.canElicit,
-        mcpApps: session.settings.surroundings?.showsApps ?? false,
-        ...(clients.rendersCanvases && { canvases: true }),
-      },
-    },
-    ...(clients.canvases.open.length > 0 && { openCanvases: clients.canvases.open }),
-  };
-}
-
-function lifecycleMetadata(events: readonly SessionEvent[], title: string | undefined): object | undefined {
-  const [first, last] = [events[0], events.at(-1)];
-  if (!first || !last) return undefined;
-  return {
-    startTime: first.timestamp,
-    modifiedTime: last.timestamp,
-    ...(title !== undefined && { summary: title }),
-  };
 }
 
 const notFound = (sessionId: string): TroupeError => new TroupeError("usage", `Session not found: ${sessionId}`);

@@ -11,6 +11,7 @@ import { ClientShell } from "./client-shell.ts";
 import type { Clients } from "./clients.ts";
 import type { Connection } from "./connection.ts";
 import { EventWindow } from "./event-window.ts";
+import { ExtensionHost, type ExtensionHostPorts } from "./extension-host.ts";
 import { GithubTelemetry } from "./github-telemetry.ts";
 import { Interests } from "./interests.ts";
 import type { OptionsOfSession } from "./session-options.ts";
@@ -20,6 +21,8 @@ export interface LiveSessionOptions {
   onKept(live: LiveSession): void;
   /** Told of every event that its clients are told of. */
   onTold(event: SessionEvent): void;
+  /** How its extensions get in. */
+  readonly extensions: Pick<ExtensionHostPorts, "accept" | "profile">;
 }
 
 /** Parts of what comes whole later. */
@@ -42,6 +45,8 @@ export class LiveSession {
   /** Of this opening: places in `window` mean nothing in another. */
   readonly openedAs = crypto.randomUUID();
   readonly clients: Clients;
+  /** Programs that join it by themselves. */
+  readonly extensions: ExtensionHost;
   #commands: ClientCommands;
   /** What a client that shows apps of MCP servers says of itself. */
   appsContext: Readonly<Record<string, unknown>> = {};
@@ -68,7 +73,24 @@ export class LiveSession {
     this.clients = clients;
     this.#commands = this.#newCommands(session, clients);
     this.#options = options;
+    this.extensions = this.#newExtensions(options.extensions);
+    clients.ready = (signal) => this.extensions.ready(signal);
     clients.serve(session);
+  }
+
+  #newExtensions(ports: LiveSessionOptions["extensions"]): ExtensionHost {
+    const isThere = (): boolean => !this.session.end.signal.aborted;
+    return new ExtensionHost({
+      ...ports,
+      port: () => this.session.settings.surroundings?.extensions,
+      onChange: (all) => {
+        const extensions = all.map(({ pid: _, ...extension }) => extension);
+        if (isThere()) void this.session.say("session.extensions_loaded", { extensions });
+      },
+      warn: (message) => {
+        if (isThere()) this.session.warn("extension", message);
+      },
+    });
   }
 
   #newCommands(session: Session, clients: Clients): ClientCommands {
@@ -113,6 +135,7 @@ export class LiveSession {
     this.#withoutTokens = undefined;
     this.#attend();
     await this.listen();
+    this.extensions.sync();
   }
 
   /** Tokens for MCP servers are asked for where a client wants to hear of it. */
@@ -232,5 +255,6 @@ export class LiveSession {
     this.commands.close();
     await this.session.close(reason);
     this.#stopListening?.();
+    await this.extensions.close();
   }
 }

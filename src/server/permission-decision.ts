@@ -52,6 +52,10 @@ function usualApproval(asked: PermissionRequest): Approval | undefined {
       return { kind: asked.kind };
     case "mcp":
       return { kind: "mcp", serverName: asked.serverName, toolName: asked.toolName };
+    case "extension-permission-access":
+      return { kind: asked.kind, extensionName: asked.extensionName };
+    case "extension-env-access":
+      return { kind: asked.kind, extensionName: asked.extensionName, environmentVariables: asked.environmentVariables };
     case "custom-tool":
       return { kind: "custom-tool", toolName: asked.toolName };
     default:

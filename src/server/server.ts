@@ -5,12 +5,13 @@
 import type { Readable, Writable } from "node:stream";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { Connection } from "./connection.ts";
+import { Connection, type ConnectionOptions } from "./connection.ts";
 import { answerTo, Dispatcher } from "./dispatch.ts";
+import { requireRight } from "./extension-rights.ts";
 import { Hub, type HubOptions } from "./hub.ts";
 import { methods } from "./methods/list.ts";
 
-export interface ServerOptions extends HubOptions {
+export interface ServerOptions extends Omit<HubOptions, "acceptExtension"> {
   /** What this process sees, as the runtime was given it. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** For people, on stderr. */
@@ -42,7 +43,11 @@ export class Server implements ServerParts {
   constructor(options: ServerOptions) {
     this.options = options;
     this.runtime = options.runtime;
-    this.#hub = new Hub(options);
+    this.#hub = new Hub({
+      ...options,
+      acceptExtension: (streams, extension) =>
+        this.#newConnection({ ...streams, extension }, (gone) => this.#hub.extensionGone(gone)),
+    });
   }
 
   get isShuttingDown(): boolean {
@@ -56,18 +61,25 @@ export class Server implements ServerParts {
   /** Undefined when there are too many. */
   accept(streams: { input: Readable; output: Writable; token?: string }): Connection | undefined {
     if (this.#hub.connections.size >= MAX_CONNECTIONS) return undefined;
-    const connection = new Connection({
-      ...streams,
-      id: `c${++this.#connected}`,
-      handle: (from, name, params, signal) => this.#handle(from, name, params, signal),
-      onClose: (gone) => {
-        this.#hub.disconnect(gone);
-        if (this.#hub.connections.size === 0) this.onLastGone();
-      },
-      onTrouble: (message) => this.options.say(message),
+    const connection = this.#newConnection(streams, (gone) => {
+      this.#hub.disconnect(gone);
+      if (this.#hub.connections.size === 0) this.onLastGone();
     });
     this.#hub.connect(connection);
     return connection;
+  }
+
+  #newConnection(
+    streams: Pick<ConnectionOptions, "input" | "output" | "token" | "extension">,
+    onClose: ConnectionOptions["onClose"],
+  ): Connection {
+    return new Connection({
+      ...streams,
+      id: `c${++this.#connected}`,
+      handle: (from, name, params, signal) => this.#handle(from, name, params, signal),
+      onClose,
+      onTrouble: (message) => this.options.say(message),
+    });
   }
 
   shutDown(): Promise<void> {
@@ -89,6 +101,7 @@ export class Server implements ServerParts {
     }
     if (this.isShuttingDown && name !== "runtime.shutdown")
       throw new RpcError(rpcCodes.refused, "SERVER_SHUTTING_DOWN");
+    requireRight(connection, name, given);
     const { method, params } = this.#dispatcher.find(name, given);
     try {
       return await method.run(params, { server: this, hub: this.#hub, connection, signal });

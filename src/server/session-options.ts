@@ -105,6 +105,8 @@ export const sessionOptions = () => ({
     .optional(),
   largeOutput: z.object({ enabled: z.boolean().optional(), maxSizeBytes: z.number().optional() }).optional(),
   memory: z.object({ enabled: z.boolean().optional() }).optional(),
+  requestExtensions: z.boolean().optional(),
+  extensionSdkPath: z.string().optional(),
 });
 
 /** Policy that cannot be held, and places that are not ours: who asks for these is told no, not ignored. */
@@ -138,6 +140,8 @@ export const resumeParams = () =>
     disableResume: z.boolean().optional(),
     continuePendingWork: z.boolean().optional(),
     openCanvases: z.array(OpenCanvas).max(100).optional(),
+    /** For extensions alone. */
+    requestedEnvironmentVariables: z.array(z.string().min(1).max(200)).max(100).optional(),
   });
 export type ResumeParams = z.infer<ReturnType<typeof resumeParams>>;
 
@@ -188,6 +192,7 @@ export function sessionRequest(options: OptionsOfSession, defaults: SessionReque
     largeOutputBytes: largeOutputOf(options),
     memory: { ...defaults.memory, ...defined({ enabled: options.memory?.enabled }) },
     mcpApps: options.requestMcpApps ?? false,
+    ...(options.requestExtensions && { extensions: defined({ sdkPath: sdkPathOf(options, cwd) }) }),
     git: options.enableHostGitOperations ?? true,
     nestedInstructions: options.enableOnDemandInstructionDiscovery ?? true,
   };
@@ -215,6 +220,7 @@ function workspaceOf(
   const below = (paths: readonly string[] = []): string[] => paths.map((path) => resolve(cwd, path));
   return {
     ...workspace,
+    extensions: options.requestExtensions ?? false,
     discovery: options.enableConfigDiscovery ? "all" : "given",
     skills: options.enableSkills ?? true,
     fileHooks: options.enableFileHooks ?? false,
@@ -229,6 +235,9 @@ function workspaceOf(
     ...(options.skipCustomInstructions && { customInstructions: false }),
   };
 }
+
+const sdkPathOf = ({ extensionSdkPath: path }: OptionsOfSession, cwd: string): string | undefined =>
+  path === undefined ? undefined : resolve(cwd, path);
 
 function compactionOf({ infiniteSessions = {} }: OptionsOfSession): NonNullable<SessionRequest["compaction"]> {
   return defined({

@@ -118,6 +118,9 @@ function asToolCall(request: PermissionRequest): { toolName: string; toolInput: 
     }
     case "custom-tool":
       return { toolName: request.toolName, toolInput: request.args ?? {} };
+    case "extension-permission-access":
+    case "extension-env-access":
+      return { toolName: request.kind, toolInput: { extensionName: request.extensionName } };
     case "hook":
       return { toolName: request.toolName, toolInput: request.toolArgs ?? {} };
   }

@@ -1,3 +1,4 @@
+import type { Readable, Writable } from "node:stream";
 import type { SessionMode } from "../commands/command.ts";
 import type { CommandPorts } from "../commands/ports.ts";
 import type { Skill } from "../context/skills/skill.ts";
@@ -38,6 +39,38 @@ interface PermissionPort {
   trust(folder: string): Promise<void>;
 }
 
+interface Extension {
+  readonly id: string;
+  readonly name: string;
+  readonly source: "project" | "user" | "plugin";
+  readonly path: string;
+  readonly scope: "user" | "project";
+}
+
+/** The programs that may join the session as clients, for who connects them. */
+export interface ExtensionPort {
+  readonly place: string;
+  find(): Promise<readonly Extension[]>;
+  isDisabled(id: string): boolean;
+  start(extension: Extension, profile: ExtensionProfile | undefined): Promise<ExtensionProgram>;
+  withheld(names: readonly string[]): Record<string, string>;
+}
+
+export interface ExtensionProfile {
+  readonly executable: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+interface ExtensionProgram {
+  readonly pid: number;
+  readonly input: Readable;
+  readonly output: Writable;
+  readonly ended: Promise<string>;
+  lastWords(): string;
+  stop(): Promise<void>;
+}
+
 /** What surfaces may know of a session beyond its conversation. */
 interface Surroundings {
   /** The session's own folder for files, absolute. */
@@ -66,6 +99,8 @@ interface Surroundings {
   }[];
   /** Who may lead the session, who does, and how to choose. */
   readonly agents?: NonNullable<CommandPorts["agents"]>;
+  /** Set where a client has asked for extensions. */
+  readonly extensions?: ExtensionPort;
   /** Looks for agents anew, where they come from files. */
   reloadAgents?(): Promise<void>;
   readonly schedules?: () => ScheduleRegistry | undefined;

@@ -35,6 +35,7 @@ const keys: Record<keyof Required<Settings>, fc.Arbitrary<unknown>> = {
   disabledMcpServers: list,
   skillDirectories: list,
   disabledSkills: list,
+  disabledExtensions: list,
   pluginDirectories: list,
   instructionDirectories: list,
   hooks: fc.constant({ sessionStart: [] }),
@@ -66,7 +67,7 @@ const settings = fc.record(keys, { requiredKeys: [] }).map((value) => SettingsSc
 
 /** What may only grow, what may only become smaller, and what must stay as it is. */
 const GROWING = ["permissions.deny", "permissions.ask", "deniedUrls", "excludedTools", "disabledMcpServers"];
-const GROWING_TOO = ["disabledSkills", "sandbox.deniedPaths", "subagents.disabledSubagents"];
+const GROWING_TOO = ["disabledSkills", "disabledExtensions", "sandbox.deniedPaths", "subagents.disabledSubagents"];
 const COMPARED = ["sandbox.mode", "subagents.maxConcurrency", "subagents.maxDepth"];
 
 describe("a project cannot loosen anything", () => {

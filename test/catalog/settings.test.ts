@@ -158,6 +158,7 @@ describe("a project's settings", () => {
     excludedTools: ["web_fetch"],
     disabledMcpServers: ["files"],
     disabledSkills: ["deploy"],
+    disabledExtensions: ["project:deploy"],
     sandbox: { mode: "required", deniedPaths: ["secrets", "/srv/data"] },
     subagents: { maxDepth: 2, maxConcurrency: 9, disabledSubagents: ["research"] },
     hooks: { sessionStart: [] },
@@ -174,6 +175,7 @@ describe("a project's settings", () => {
       excludedTools: ["web_fetch"],
       disabledMcpServers: ["files"],
       disabledSkills: ["deploy"],
+      disabledExtensions: ["project:deploy"],
       sandbox: { mode: "required", deniedPaths: [place.at("project/secrets"), "/srv/data"] },
       subagents: { maxDepth: 2, maxConcurrency: 4, disabledSubagents: ["research"] },
     });

@@ -113,6 +113,16 @@ const probes: Record<Flag, Probe> = {
   },
   MEMORY_IN_REPO_STORE: memoryTools({ on: ["store_memory"], off: ["store_memory", "vote_memory"] }),
   GITHUB_CONTEXT_SIDEKICK_AGENT: agent("github-context"),
+  EXTENSIONS: {
+    look: (options) =>
+      seen(
+        [],
+        { ...options, extensions: {} },
+        async ({ session }) => session.settings.surroundings?.extensions !== undefined,
+      ),
+    on: true,
+    off: false,
+  },
 };
 
 const isOn = ({ environment = {} }: StageOptions): boolean => Object.values(environment).includes("on");

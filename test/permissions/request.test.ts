@@ -72,6 +72,9 @@ it("names the denying rule in the result", () => {
 type Data<T extends SessionEvent["type"]> = Extract<SessionEvent, { type: T }>["data"];
 
 it("fits the wire's types", () => {
-  expectTypeOf<PermissionRequestData>().toExtend<Data<"permission.requested">["permissionRequest"]>();
-  expectTypeOf<PermissionResultData>().toExtend<Data<"permission.completed">["result"]>();
+  // The published release has no words for variables of extensions yet; those after it have.
+  type Later = { kind: "extension-env-access" };
+  expectTypeOf<Exclude<PermissionRequestData, Later>>().toExtend<Data<"permission.requested">["permissionRequest"]>();
+  type Remembered<R> = R extends { approval: infer A } ? Omit<R, "approval"> & { approval: Exclude<A, Later> } : R;
+  expectTypeOf<Remembered<PermissionResultData>>().toExtend<Data<"permission.completed">["result"]>();
 });

@@ -7,6 +7,7 @@ import { commandMethods } from "./commands.ts";
 import { connectionMethods } from "./connection.ts";
 import { discoverMethods } from "./discover.ts";
 import { eventLogMethods } from "./event-log.ts";
+import { extensionsMethods } from "./extensions.ts";
 import { fleetMethods } from "./fleet.ts";
 import { historyMethods } from "./history.ts";
 import { keptSessionsMethods } from "./kept-sessions.ts";
@@ -46,6 +47,7 @@ export const methods: MethodTable = {
   ...openMethods,
   ...peripheralMethods,
   ...canvasMethods,
+  ...extensionsMethods,
   ...historyMethods,
   ...shellMethods,
   ...permissionsMethods,

@@ -10,18 +10,9 @@ const loose = () => ({});
 const refuse = (what: string) => () => {
   throw new TroupeError("usage", what);
 };
-const noExtensions = refuse("Extensions not available on this server.");
 const noFactories = refuse("Factories are not available on this server.");
 
 export const peripheralMethods: MethodTable = {
-  "session.extensions.list": sessionMethod(nothing, () => ({ extensions: [] })),
-  "session.extensions.enable": sessionMethod(loose, noExtensions),
-  "session.extensions.disable": sessionMethod(loose, noExtensions),
-  "session.extensions.reload": sessionMethod(nothing, noExtensions),
-  "session.extensions.sendAttachmentsToMessage": sessionMethod(
-    loose,
-    refuse("Only an extension can send attachments to a message, and this client is none."),
-  ),
   "session.factory.run": sessionMethod(loose, noFactories),
   "session.factory.listRuns": sessionMethod(loose, () => ({ runs: [] })),
   "session.telemetry.getEngagementId": sessionMethod(nothing, () => ({})),

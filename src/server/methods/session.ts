@@ -1,6 +1,7 @@
 /** One session: opening it, talking to it, leaving it. */
 import * as z from "zod";
 import { GivenAttachment } from "../../protocol/define-event.ts";
+import { TroupeError } from "../../protocol/errors.ts";
 import { sendOn } from "../../runtime/submit.ts";
 import { createParams, resumeParams, traceOf, traceParams } from "../session-options.ts";
 import { type MethodTable, method, nothing, sessionMethod } from "./method.ts";
@@ -20,11 +21,19 @@ export const sessionMethods: MethodTable = {
       requestHeaders: z.record(z.string(), z.string()).exactOptional(),
       ...traceParams(),
     }),
-    async ({ prompt, displayPrompt, attachments, mode, agentMode, requestHeaders, ...rest }, { session, live }) => {
+    async ({ prompt, displayPrompt, attachments, mode, agentMode, requestHeaders, ...rest }, call) => {
+      const { session, live, connection } = call;
       const trace = traceOf(rest) ?? live.trace;
+      const { extension } = connection;
+      // Words of an extension are a prompt: they choose no mode, run no command and reach for no files of a person's.
+      if (extension && (agentMode || (attachments && extension.scope === "project"))) {
+        const what = agentMode ? "choose a mode" : "attach files";
+        throw new TroupeError("usage", `The extension ${extension.name} may not ${what} with a message.`);
+      }
       if (agentMode !== undefined && agentMode !== "shell") await session.modes.set(agentMode);
       const messageId = await sendOn(session, {
         prompt,
+        ...(extension && { source: `extension-${extension.name}` }),
         ...(displayPrompt !== undefined && { displayPrompt }),
         ...(attachments && { attachments }),
         ...(mode && { mode }),

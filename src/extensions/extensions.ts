@@ -1,0 +1,148 @@
+/**
+ * Extensions at work: a program of its own for each, which speaks to us over its stdin and stdout as any client of a session
+ * does. Here it is started and ended; who may run is found out in `catalog/extensions.ts`, what it may ask for is the
+ * server's affair. Nothing of it is left when it ends, and it does not outlive us.
+ */
+import type { ChildProcessWithoutNullStreams } from "node:child_process";
+import { dirname } from "node:path";
+import type { Readable, Writable } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
+import type { PreparedProgram, PrepareProgram } from "../lib/node/program.ts";
+import { clip, sanitise } from "../lib/text.ts";
+import { isGiven } from "./given.ts";
+import { resolverModule, sdkFolder } from "./sdk-resolver.ts";
+
+/** How a client that knows better starts it. */
+export interface LaunchProfile {
+  readonly executable: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+export interface ExtensionLaunch {
+  /** Its module. */
+  readonly path: string;
+  readonly scope: "user" | "project";
+  readonly cwd: string;
+  readonly sessionId: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Names that are secret beside those that look like it. */
+  readonly secretNames: readonly string[];
+  /** Where the SDK is, in place of one that is installed. */
+  readonly sdkPath?: string | undefined;
+  readonly profile?: LaunchProfile | undefined;
+  readonly prepare: PrepareProgram;
+}
+
+export interface ExtensionProcess {
+  readonly pid: number;
+  /** What it says. */
+  readonly input: Readable;
+  readonly output: Writable;
+  /** Resolves once, with how it ended. */
+  readonly ended: Promise<string>;
+  /** The end of what it wrote to stderr. */
+  lastWords(): string;
+  /** Asks it to end, and ends it; resolves when nothing of it is left. */
+  stop(): Promise<void>;
+}
+
+/** Between being asked to end and being ended. */
+const STOP_MS = 2_000;
+const MAX_STDERR_BYTES = 8 * 1024;
+const MAX_VALUE_CHARACTERS = 100_000;
+
+export async function startExtension(launch: ExtensionLaunch): Promise<ExtensionProcess> {
+  const { cwd, prepare, scope } = launch;
+  const sdk = sdkFolder(launch.sdkPath, dirname(launch.path));
+  const environment = environmentOf(launch, sdk);
+  const prepared = await prepare({ ...commandOf(launch, sdk), cwd, environment, scope, network: true });
+  const child = await spawned(prepared, cwd).catch(async (cause: unknown) => {
+    await prepared.release();
+    throw cause;
+  });
+  const pid = child.pid ?? 0;
+  prepared.started?.(pid);
+  const words = lastBytes(child.stderr);
+  for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on("error", () => undefined);
+  const ended = new Promise<string>((resolve) => {
+    child.once("exit", (code, signal) => resolve(`it ended with ${signal ?? `exit code ${code}`}`));
+  });
+  const cleared = ended.then(async () => {
+    // What it has started may have outlived it.
+    signalGroup(child, "SIGKILL");
+    await prepared.release();
+  });
+  return {
+    pid,
+    input: child.stdout,
+    output: child.stdin,
+    ended,
+    lastWords: words,
+    async stop() {
+      child.stdin.end();
+      signalGroup(child, "SIGTERM");
+      const late = new AbortController();
+      const patience = delay(STOP_MS, undefined, { signal: late.signal }).catch(() => undefined);
+      await Promise.race([ended, patience]);
+      late.abort();
+      signalGroup(child, "SIGKILL");
+      await cleared;
+      for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
+    },
+  };
+}
+
+function commandOf({ path, profile }: ExtensionLaunch, sdk: string | undefined) {
+  if (profile) return { program: profile.executable, arguments: profile.args };
+  const resolver = sdk === undefined ? [] : ["--import", resolverModule(sdk)];
+  return { program: process.execPath, arguments: [...resolver, path] };
+}
+
+/** What we see ourselves, but for secrets. It may ask for those by name once it has joined. */
+function environmentOf(launch: ExtensionLaunch, sdk: string | undefined): Record<string, string> {
+  const { environment, secretNames, sessionId, profile } = launch;
+  const given: Record<string, string> = {};
+  for (const [name, value] of Object.entries(environment)) {
+    if (value !== undefined && isGiven(name, secretNames) && value.length <= MAX_VALUE_CHARACTERS) given[name] = value;
+  }
+  for (const [name, value] of Object.entries(profile?.env ?? {})) if (value !== undefined) given[name] = value;
+  return {
+    ...given,
+    SESSION_ID: sessionId,
+    COPILOT_EXTENSION_PARENT_PID: String(process.pid),
+    ...(sdk !== undefined && { COPILOT_SDK_PATH: sdk }),
+  };
+}
+
+async function spawned(prepared: PreparedProgram, cwd: string): Promise<ChildProcessWithoutNullStreams> {
+  const { spawn } = await import("node:child_process");
+  const { program, arguments: words, environment } = prepared;
+  const child = spawn(program, [...words], {
+    ...{ cwd, env: { ...environment }, detached: true, windowsHide: true },
+    stdio: "pipe",
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.once("spawn", resolve);
+    child.once("error", reject);
+  });
+  child.on("error", () => undefined);
+  return child;
+}
+
+function lastBytes(stream: Readable): () => string {
+  let kept = Buffer.alloc(0);
+  stream.on("data", (bytes: Buffer) => {
+    kept = Buffer.from(Buffer.concat([kept, bytes]).subarray(-MAX_STDERR_BYTES));
+  });
+  return () => clip(sanitise(kept.toString("utf8")).trim(), MAX_STDERR_BYTES);
+}
+
+function signalGroup({ pid }: ChildProcessWithoutNullStreams, name: NodeJS.Signals): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(process.platform === "win32" ? pid : -pid, name);
+  } catch {
+    // Nothing of it is left.
+  }
+}

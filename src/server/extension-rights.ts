@@ -1,0 +1,65 @@
+/**
+ * What an extension may ask of the server: less than a client that a person has started. It has one session, sees of it what
+ * it hears of it anyway, says and brings what a client may bring; it changes neither permissions nor what the session is made
+ * of, runs no command outside of itself, and knows of no other session.
+ */
+import { isObject } from "../lib/json.ts";
+import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
+import type { Connection } from "./connection.ts";
+
+const ofServer: ReadonlySet<string> = new Set(["connect", "ping", "status.get"]);
+
+const ofSession: ReadonlySet<string> = new Set([
+  ...["resume", "destroy", "send", "abort", "getMessages", "log"].map((name) => `session.${name}`),
+  ...["read", "tail", "registerInterest", "releaseInterest"].map((name) => `session.eventLog.${name}`),
+  ...["list", "handlePendingCommand"].map((name) => `session.commands.${name}`),
+  ...["list", "sendAttachmentsToMessage"].map((name) => `session.extensions.${name}`),
+  ...["list", "listOpen", "open", "close", "action.invoke"].map((name) => `session.canvas.${name}`),
+  ...["getWorkspace", "listFiles", "readFile", "createFile", "listCheckpoints", "readCheckpoint"].map(
+    (name) => `session.workspaces.${name}`,
+  ),
+  ...["list", "getProgress"].map((name) => `session.tasks.${name}`),
+  ...["read", "readSqlTodos", "readSqlTodosWithDependencies"].map((name) => `session.plan.${name}`),
+  ...["elicitation", "ephemeralQuery", "handlePendingElicitation", "handlePendingUserInput"].map(
+    (name) => `session.ui.${name}`,
+  ),
+  "session.tools.handlePendingToolCall",
+  "session.tools.getCurrentMetadata",
+  "session.permissions.handlePendingPermissionRequest",
+  "session.permissions.pendingRequests",
+  "session.mode.get",
+  "session.model.getCurrent",
+  "session.model.list",
+  "session.name.get",
+  "session.name.set",
+  "session.agent.list",
+  "session.agent.getCurrent",
+  "session.skills.list",
+  "session.skills.getInvoked",
+  "session.mcp.list",
+  "session.mcp.listTools",
+  "session.plugins.list",
+  "session.instructions.getSources",
+  "session.schedule.list",
+  "session.queue.pendingItems",
+  "session.usage.getMetrics",
+  "session.metadata.snapshot",
+  "session.metadata.activity",
+  "session.metadata.isProcessing",
+  "session.metadata.contextInfo",
+]);
+
+/** Throws where an extension asks for more than it may. Whoever is none may ask for anything. */
+export function requireRight({ extension }: Connection, method: string, params: unknown): void {
+  if (!extension || ofServer.has(method)) return;
+  const refuse = (why: string): never => {
+    throw new RpcError(rpcCodes.refused, `The extension ${extension.name} may not call ${method}: ${why}`);
+  };
+  if (!ofSession.has(method)) refuse("it is for clients that a person has started.");
+  const given = Array.isArray(params) ? params[0] : params;
+  const sessionId = isObject(given) ? given.sessionId : undefined;
+  if (sessionId !== extension.sessionId) refuse("it has one session, and this is another.");
+  if (method === "session.permissions.handlePendingPermissionRequest" && !extension.decides) {
+    refuse("nobody has let it decide about permissions.");
+  }
+}
