@@ -3,7 +3,7 @@ import { GivenModel, GivenProvider, NamedProvider } from "./given-providers.ts";
 
 describe("what a program may say of providers and models", () => {
   it("is taken as far as it is known", () => {
-    const given = { baseUrl: "http://127.0.0.1:1/v1", type: "azure", azure: { apiVersion: "1" }, transport: "http" };
+    const given = { baseUrl: "http://127.0.0.1:1/v1", type: "azure", azure: { apiVersion: "1" }, later: "http" };
     expect(GivenProvider.parse(given)).toEqual({
       baseUrl: "http://127.0.0.1:1/v1",
       type: "azure",

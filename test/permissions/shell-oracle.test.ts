@@ -7,7 +7,7 @@ import { generateCommand, random } from "./generate.ts";
 import { baseline, type PolicyParts, policy, rules, shellQuestion, yolo } from "./stage.ts";
 import { createTracer } from "./tracer.ts";
 
-const COUNT = process.env.TROUPE_SLOW ? 10_000 : 300;
+const COUNT = process.env.TROUPE_SLOW ? 10_000 : 150;
 const LANES = 4;
 const SEED = Number(process.env.TROUPE_SEED ?? 20260401);
 
