@@ -3,8 +3,17 @@ import { defineConfig, type Plugin } from "vitest/config";
 /** Prompts are markdown beside the code; the build inlines them as text, and so do the tests. */
 const markdownAsText: Plugin = {
   name: "markdown-as-text",
-  transform: (code, id) => (id.endsWith(".md") ? `export default ${JSON.stringify(code)};` : undefined),
+  transform: (code, id) =>
+    id.endsWith(".md")
+      ? `/** Whether every test can be looked at a second time: none may depend on what its first run left behind. */
+const TWICE = process.env.TROUPE_TWICE !== undefined;
+
+export default ${JSON.stringify(code)};`
+      : undefined,
 };
+
+/** Whether every test can be looked at a second time: none may depend on what its first run left behind. */
+const TWICE = process.env.TROUPE_TWICE !== undefined;
 
 export default defineConfig({
   plugins: [markdownAsText],
@@ -20,6 +29,7 @@ export default defineConfig({
     // each of 300 files took a third of the time.
     isolate: false,
     // Kill loops and races on a busy machine get a second look there; what fails twice has failed.
-    retry: process.env.CI ? 1 : 0,
+    retry: process.env.CI || TWICE ? 1 : 0,
+    setupFiles: TWICE ? ["test/support/first-look-fails.ts"] : [],
   },
 });

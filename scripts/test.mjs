@@ -12,7 +12,7 @@ const report = join(scratch, "report.json");
 
 // Whatever the person who runs the tests has configured must not reach them.
 const foreign = /_API_KEY$|^(TROUPE|COPILOT|OPENAI|ANTHROPIC|AZURE|GEMINI|GOOGLE|OLLAMA)_/;
-const kept = new Set(["TROUPE_SLOW", "TROUPE_SEED"]);
+const kept = new Set(["TROUPE_SLOW", "TROUPE_SEED", "TROUPE_TWICE"]);
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => kept.has(name) || !foreign.test(name)));
 env.TROUPE_HOME = join(scratch, "home");
 env.TROUPE_NO_DISCOVERY = "1";

@@ -53,7 +53,8 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
     return out.failure ? unwritten(out.failure) : exitCode;
   } finally {
     removeInterrupt();
-    await session.close();
+    // Why it could not be closed was told above, or something else is on its way to be.
+    await session.close().catch(() => undefined);
     await runtime.close();
   }
 }

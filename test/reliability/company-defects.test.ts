@@ -1,20 +1,23 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { checkTasks, type TaskRule } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { shared } from "../support/second-look.ts";
 import { buildProgram, type Defect, runProgram } from "./company-build.ts";
 import { companyStore } from "./company-stage.ts";
 
 let folder: Awaited<ReturnType<typeof tempFolder>>;
 let sound: string;
 
-beforeAll(async () => {
-  folder = await tempFolder();
-  sound = join(folder.path, "sound.mjs");
-  await buildProgram(ENTRY, sound);
-});
-afterAll(() => folder[Symbol.asyncDispose]());
+shared(
+  async () => {
+    folder = await tempFolder();
+    sound = join(folder.path, "sound.mjs");
+    await buildProgram(ENTRY, sound);
+  },
+  () => folder[Symbol.asyncDispose](),
+);
 
 const ENTRY = "test/reliability/company-program.ts";
 

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import { type HttpPlay, httpStatus, withFaults } from "../../src/testing/http-reply.ts";
@@ -18,13 +18,13 @@ let folder: Awaited<ReturnType<typeof tempFolder>>;
 let server: ModelServer;
 let program: string;
 
-beforeAll(async () => {
+beforeEach(async () => {
   folder = await tempFolder();
   program = join(folder.path, "load.mjs");
   await buildProgram("test/reliability/company-load-program.ts", program);
   server = await modelServer({ handler: answering(), keepRequests: 10 });
 });
-afterAll(async () => {
+afterEach(async () => {
   await server.close();
   await folder[Symbol.asyncDispose]();
 });

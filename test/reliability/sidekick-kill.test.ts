@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { forAgent, otherwise } from "../../src/model/faux/faux-plan.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
@@ -16,12 +16,12 @@ import { buildProgram, runProgram } from "./company-build.ts";
 let folder: Awaited<ReturnType<typeof tempFolder>>;
 let program: string;
 
-beforeAll(async () => {
+beforeEach(async () => {
   folder = await tempFolder();
   program = join(folder.path, "sidekick.mjs");
   await buildProgram("test/reliability/sidekick-program.ts", program);
 });
-afterAll(() => folder[Symbol.asyncDispose]());
+afterEach(() => folder[Symbol.asyncDispose]());
 
 const scout = {
   ...{ name: "scout", description: "d", prompt: "You are @@scout." },

@@ -67,6 +67,9 @@ const cells = ([1, 3] as const).flatMap((depth) =>
 );
 
 let folder: Awaited<ReturnType<typeof tempFolder>>;
+/** How many cells were entered: each has folders and processes of its own, at a second look too. */
+let entered = 0;
+
 beforeAll(async () => {
   folder = await tempFolder();
 });
@@ -74,7 +77,7 @@ afterAll(() => folder[Symbol.asyncDispose]());
 
 describe("what must die dies within 2 s, processes included, and everything else lives", () => {
   it.concurrent.each(cells)("$verb: $state, $depth deep", { timeout: 120_000 }, async ({ verb, state, depth }) => {
-    const mark = `6${cells.findIndex((cell) => cell.verb === verb && cell.state === state && cell.depth === depth)}`;
+    const mark = `6${++entered}`;
     const { cell, close, isPending } = await enter({ state, depth, mark });
     const { registry, trees, asked } = cell;
     const last = trees.map((tree) => `${tree}${depth}`);

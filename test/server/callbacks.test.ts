@@ -6,16 +6,19 @@ import {
   type PermissionRequest,
   type SessionEvent,
 } from "@github/copilot-sdk";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { calls, says } from "../../src/testing/index.ts";
+import { shared } from "../support/second-look.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
 let stage: ServerStage;
-beforeAll(async () => {
-  stage = await serverStage();
-});
-afterAll(() => stage[Symbol.asyncDispose]());
+shared(
+  async () => {
+    stage = await serverStage();
+  },
+  () => stage[Symbol.asyncDispose](),
+);
 
 const add = (seen: unknown[] = []) =>
   defineTool("add", {

@@ -1,17 +1,20 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { approveAll } from "@github/copilot-sdk";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { says } from "../../src/testing/index.ts";
+import { shared } from "../support/second-look.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
 let stage: ServerStage;
-beforeAll(async () => {
-  stage = await serverStage();
-  await mkdir(stage.folder.at("skills/bake"), { recursive: true });
-  await writeFile(stage.folder.at("skills/bake/SKILL.md"), skill("bake"));
-});
-afterAll(() => stage[Symbol.asyncDispose]());
+shared(
+  async () => {
+    stage = await serverStage();
+    await mkdir(stage.folder.at("skills/bake"), { recursive: true });
+    await writeFile(stage.folder.at("skills/bake/SKILL.md"), skill("bake"));
+  },
+  () => stage[Symbol.asyncDispose](),
+);
 
 const skill = (name: string): string => `---\nname: ${name}\ndescription: How to ${name}\n---\nSlowly.\n`;
 

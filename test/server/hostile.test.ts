@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
 import { PassThrough } from "node:stream";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { encodeFrame } from "../../src/protocol/rpc/frame.ts";
 import { Connection } from "../../src/server/connection.ts";
+import { shared } from "../support/second-look.ts";
 import { type RawClient, rawClient } from "./raw-client.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
@@ -17,17 +18,19 @@ async function admitted(): Promise<RawClient> {
   return client;
 }
 
-beforeAll(async () => {
-  stage = await serverStage({ transport: "tcp", logLevel: "none" });
-  await stage.client.start();
-  port = Reflect.get(stage.client, "runtimePort");
-  token = Reflect.get(stage.client, "effectiveConnectionToken");
-  good = await admitted();
-});
-afterAll(async () => {
-  good.socket.destroy();
-  await stage[Symbol.asyncDispose]();
-});
+shared(
+  async () => {
+    stage = await serverStage({ transport: "tcp", logLevel: "none" });
+    await stage.client.start();
+    port = Reflect.get(stage.client, "runtimePort");
+    token = Reflect.get(stage.client, "effectiveConnectionToken");
+    good = await admitted();
+  },
+  async () => {
+    good.socket.destroy();
+    await stage[Symbol.asyncDispose]();
+  },
+);
 
 const memory = (): number => {
   const { pid } = Reflect.get(stage.client, "cliProcess");

@@ -1,15 +1,18 @@
 import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { calls, says } from "../../src/testing/index.ts";
+import { shared } from "../support/second-look.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
 let stage: ServerStage;
-beforeAll(async () => {
-  stage = await serverStage();
-});
-afterAll(() => stage[Symbol.asyncDispose]());
+shared(
+  async () => {
+    stage = await serverStage();
+  },
+  () => stage[Symbol.asyncDispose](),
+);
 
 /** A session whose client notes what it is asked and refuses it. */
 async function refusing() {

@@ -1,16 +1,19 @@
 import { execFileSync } from "node:child_process";
 import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { approveAll } from "@github/copilot-sdk";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { calls, says } from "../../src/testing/index.ts";
+import { shared } from "../support/second-look.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
 let stage: ServerStage;
-beforeAll(async () => {
-  stage = await serverStage();
-  await stage.client.start();
-});
-afterAll(() => stage[Symbol.asyncDispose]());
+shared(
+  async () => {
+    stage = await serverStage();
+    await stage.client.start();
+  },
+  () => stage[Symbol.asyncDispose](),
+);
 
 const open = (workingDirectory = stage.folder.at("work")) =>
   stage.client.createSession({ onPermissionRequest: approveAll, workingDirectory });

@@ -1,14 +1,17 @@
 import { chmod, mkdir, readdir, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { shared } from "../support/second-look.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
 let stage: ServerStage;
-beforeAll(async () => {
-  stage = await serverStage();
-  await stage.client.start();
-});
-afterAll(() => stage[Symbol.asyncDispose]());
+shared(
+  async () => {
+    stage = await serverStage();
+    await stage.client.start();
+  },
+  () => stage[Symbol.asyncDispose](),
+);
 
 async function put(path: string, content: string | object): Promise<void> {
   await mkdir(dirname(stage.folder.at(path)), { recursive: true });

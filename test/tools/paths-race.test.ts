@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { openForReading, PathError } from "../../src/lib/node/paths.ts";
 import { grep } from "../../src/tools/grep.ts";
 import { ToolError } from "../../src/tools/tool.ts";
@@ -31,10 +31,10 @@ const SWAPPER = `
 `;
 
 let base: string;
-beforeAll(() => {
+beforeEach(() => {
   base = realpathSync(mkdtempSync(join(tmpdir(), "troupe-race-")));
 });
-afterAll(() => rmSync(base, { recursive: true, force: true }));
+afterEach(() => rmSync(base, { recursive: true, force: true }));
 
 test("while folder and link are swapped all the time, nothing outside is ever read", { timeout: 300_000 }, async () => {
   const root = join(base, "work");
