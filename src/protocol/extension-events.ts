@@ -126,6 +126,7 @@ export const extensionEvents = [
             source: z.enum(["user", "workspace", "plugin", "builtin"]).exactOptional(),
             transport: z.enum(["stdio", "http", "sse", "memory"]).exactOptional(),
             pluginName: text.exactOptional(),
+            pluginVersion: text.exactOptional(),
             error: text.exactOptional(),
           }),
         ),
@@ -168,6 +169,8 @@ export const extensionEvents = [
     ephemeral,
   ),
   event("mcp.tools.list_changed", () => z.object({ serverName: text }), ephemeral),
+  event("mcp.resources.list_changed", () => z.object({ serverName: text }), ephemeral),
+  event("mcp.prompts.list_changed", () => z.object({ serverName: text }), ephemeral),
   /** Said to the agent as a message of the user's role, though nobody typed it. Stored before anyone is told. */
   event("system.notification", () => z.object({ content: text, kind: NotificationKind }), barrier),
 ] as const;

@@ -1,6 +1,9 @@
 import { TroupeError } from "../protocol/errors.ts";
+import type { EventData } from "../protocol/event.ts";
 import type { ServerPort } from "../session/server-port.ts";
+import type { McpServerState } from "../tools/mcp/connection.ts";
 import type { McpServer } from "../tools/mcp/connections.ts";
+import type { McpScope, McpServerConfig } from "../tools/mcp/server.ts";
 import { ToolError } from "../tools/tool.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 
@@ -15,6 +18,33 @@ export function serverPort(mcp: SessionMcp, apps: ServerPort["apps"]): ServerPor
     ready: (signal) => mcp.ready(signal),
     setEnabled: (name, enabled) => mcp.setEnabled(name, enabled),
     askAgain: (serverName) => mcp.askAgain(serverName),
+  };
+}
+
+export type ServerSummary = EventData<"session.mcp_servers_loaded">["servers"][number];
+
+/** Where it comes from is said of what was found; a program knows its own. */
+const SOURCES: Readonly<Partial<Record<McpScope, ServerSummary["source"]>>> = {
+  plugin: "plugin",
+  project: "workspace",
+  builtin: "builtin",
+  user: "user",
+  flag: "user",
+};
+
+export function summaryOf(
+  { name, scope, pluginName, transport }: McpServerConfig,
+  { status, error }: McpServerState,
+  plugins: readonly { readonly name: string; readonly version?: string }[],
+): ServerSummary {
+  const source = SOURCES[scope];
+  const pluginVersion = plugins.find((plugin) => plugin.name === pluginName)?.version;
+  return {
+    ...{ name, status, transport: transport.type },
+    ...(source !== undefined && { source }),
+    ...(pluginName !== undefined && { pluginName }),
+    ...(pluginVersion !== undefined && { pluginVersion }),
+    ...(error !== undefined && { error }),
   };
 }
 

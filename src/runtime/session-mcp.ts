@@ -3,6 +3,7 @@
  * starting it; a server nobody has met yet is connected with the first message, for a bounded time. A server that is
  * not there costs its own tools and a notice.
  */
+import { isDeepStrictEqual } from "node:util";
 import type { Stamp } from "../lib/stamp.ts";
 import type { McpConnections, McpServer } from "../tools/mcp/connections.ts";
 import type { McpPins } from "../tools/mcp/pins.ts";
@@ -27,6 +28,10 @@ export interface SessionMcpOptions {
   onNotice(message: string): void;
   /** The tools are not what they were. */
   onChange(): void;
+  /** What one server lists is not what it was. */
+  onListChanged(serverName: string, what: "tools" | "resources" | "prompts"): void;
+  /** Once: it is known which servers there are, and how far each has come in the time they were waited for. */
+  onLoaded?(): void;
 }
 
 export interface SessionMcp {
@@ -57,6 +62,7 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
   const known = new Map<string, Known>();
   let opening: Promise<void> | undefined;
   let tools: readonly Tool[] = [];
+  let isLoaded = false;
 
   const inUse = (): Known[] => [...known.values()].filter(({ isOff }) => !isOff);
 
@@ -87,6 +93,11 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
     return opening;
   };
 
+  const loaded = (): void => {
+    if (!isLoaded) options.onLoaded?.();
+    isLoaded = true;
+  };
+
   const use = (connections: McpConnections, config: McpServerConfig): McpServer =>
     connections.use(config, {
       roots: options.roots,
@@ -95,13 +106,16 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
       onStatus: (name, { status, error }) => options.onStatus(name, status, error),
       onNotice: (name, message) => options.onNotice(`MCP server ${name}: ${message}`),
       onToolsChanged: (name, definitions) => void learn(name, definitions),
+      onListChanged: options.onListChanged,
     });
 
   const learn = async (name: string, definitions: readonly McpToolDefinition[]): Promise<void> => {
     const entry = known.get(name);
     if (!entry) return;
+    const isOther = !isDeepStrictEqual(entry.definitions, definitions);
     entry.definitions = definitions;
     await refresh();
+    if (isOther) options.onListChanged(name, "tools");
     await (await options.pins()).remember(entry.server.config, definitions).catch(() => undefined);
   };
 
@@ -133,12 +147,13 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
         ({ server, definitions }) =>
           definitions.length === 0 && server.state().status !== "failed" && !options.tokens.hasDeclined(server.config),
       );
-      if (strangers.length === 0) return;
+      if (strangers.length === 0) return loaded();
       const meetings = Promise.all(strangers.map((entry) => meet(entry, signal)));
       const waited = new AbortController();
       const patience = stamp.sleep(PATIENCE_MS, AbortSignal.any([signal, waited.signal])).catch(() => undefined);
       await Promise.race([meetings, patience]);
       waited.abort();
+      loaded();
     },
     async setEnabled(name, enabled) {
       await opened();

@@ -1,13 +1,18 @@
 import type { McpServerConfig } from "../tools/mcp/server.ts";
 import type { Draft } from "./draft.ts";
-import { type SessionMcp, sessionMcp } from "./session-mcp.ts";
+import { type ServerSummary, summaryOf } from "./server-port.ts";
+import { type SessionMcp, type SessionMcpOptions, sessionMcp } from "./session-mcp.ts";
 import { sessionTokens } from "./session-tokens.ts";
 import type { Workspace } from "./workspace.ts";
 
 /** The MCP servers of a session, and how agents of it open some of their own. None is started here. */
 export interface SessionServers {
   readonly mcp: SessionMcp | undefined;
-  open(configs: readonly McpServerConfig[], reservedNames: readonly string[]): SessionMcp;
+  open(
+    configs: readonly McpServerConfig[],
+    reservedNames: readonly string[],
+    more?: Pick<SessionMcpOptions, "onLoaded">,
+  ): SessionMcp;
 }
 
 export function sessionServers(
@@ -20,7 +25,18 @@ export function sessionServers(
   },
 ): SessionServers {
   const open = opener(draft, what);
-  return { open, mcp: what.configs.length === 0 ? undefined : open(what.configs, what.reservedNames) };
+  if (what.configs.length === 0) return { open, mcp: undefined };
+  const mcp: SessionMcp = open(what.configs, what.reservedNames, {
+    onLoaded: () => void draft.listener.say("session.mcp_servers_loaded", { servers: summaries(mcp, what.workspace) }),
+  });
+  return { open, mcp };
+}
+
+/** All servers that are configured, also those that are not used. */
+export function summaries(mcp: SessionMcp | undefined, { servers, plugins }: Workspace): ServerSummary[] {
+  const used = (mcp?.servers ?? []).map((server) => summaryOf(server.config, server.state(), plugins));
+  const unused = servers.disabled.map(({ config }) => summaryOf(config, { status: "disabled" }, plugins));
+  return [...used, ...unused];
 }
 
 /** Whether its program shows apps of servers, and may. */
@@ -33,8 +49,9 @@ function opener(
 ): SessionServers["open"] {
   const { stamp, shared, listener } = draft;
   const tokens = sessionTokens(draft);
-  return (configs, reservedNames) =>
+  return (configs, reservedNames, more) =>
     sessionMcp({
+      ...more,
       configs,
       roots: roots.slice(0, 1),
       stamp,
@@ -51,5 +68,6 @@ function opener(
         }),
       onNotice: (message) => listener.warn("mcp", message),
       onChange: listener.toolsChanged,
+      onListChanged: (serverName, what) => void listener.say(`mcp.${what}.list_changed`, { serverName }),
     });
 }

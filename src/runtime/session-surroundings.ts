@@ -12,7 +12,7 @@ import type { SessionExtensions } from "./session-extensions.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import type { SessionMemory } from "./session-memory.ts";
 import type { SessionRules } from "./session-rules.ts";
-import { showsApps } from "./session-servers.ts";
+import { showsApps, summaries } from "./session-servers.ts";
 import type { SessionTracker } from "./session-tracker.ts";
 import type { Workspace } from "./workspace.ts";
 
@@ -47,7 +47,7 @@ export function sessionSurroundings(
     mayShowApps: workspace.flags.has("MCP_APPS"),
     showsApps: showsApps(draft, workspace),
     ...(mcp && { mcp: serverPort(mcp, mcpApps(draft, { mcp, rules: how.rules })) }),
-    disabledServers: () => workspace.servers.disabled.map(({ config }) => config.name),
+    serverSummaries: () => summaries(mcp, workspace),
     servers: () => (mcp ? serverEntries(mcp) : []),
     agents: lead,
     ...(how.extensions && { extensions: how.extensions }),

@@ -89,8 +89,8 @@ interface Surroundings {
   readonly showsApps: boolean;
   /** What a client may see and change of what is permitted. */
   readonly permissions: PermissionPort;
-  /** Those that are configured and not used. */
-  disabledServers(): readonly string[];
+  /** All MCP servers that are configured; those that are not used have the status `disabled`. */
+  serverSummaries(): EventData<"session.mcp_servers_loaded">["servers"];
   servers(): readonly {
     readonly name: string;
     readonly status: string;

@@ -163,6 +163,14 @@ describe("a definition that changes", () => {
     await expect.poll(() => changes).toEqual(["Version 2", "Version 3"]);
   });
 
+  it("is told like other lists that change, however often a server says so", async () => {
+    const changes: string[] = [];
+    const server = mcp.use(scripted("lists"), { onListChanged: (name, what) => changes.push(`${name} ${what}`) });
+    const [tool] = await toolsOf(server);
+    await run(tool);
+    await expect.poll(() => changes.toSorted()).toEqual(["lists prompts", "lists resources"]);
+  });
+
   it("is not called when it changes between the look at it and the call (F02)", async () => {
     const server = mcp.use(scripted("changing", { name: "sudden" }));
     const [tool] = await toolsOf(server);

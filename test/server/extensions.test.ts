@@ -50,9 +50,11 @@ describe("what a session can be given beside tools", () => {
 
   it("connects, lists, stops and takes back MCP servers", async () => {
     const everything = resolve("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    const events: object[] = [];
     const session = await stage.client.createSession({
       onPermissionRequest: approveAll,
       mcpServers: { every: { type: "stdio", command: process.execPath, args: [everything, "stdio"], tools: ["echo"] } },
+      onEvent: ({ type, data }) => void (/mcp[._]/.test(type) && events.push({ type, data })),
     });
     const status = async () =>
       (await session.rpc.mcp.list()).servers.map((server) => `${server.name} ${server.status}`);
@@ -76,6 +78,19 @@ describe("what a session can be given beside tools", () => {
     await session.rpc.mcp.stopServer({ serverName: "every" });
     expect(await session.rpc.mcp.isServerRunning({ serverName: "every" })).toEqual({ running: false });
     expect(await status()).toEqual(["every disabled"]);
+    const changed = { type: "session.mcp_server_status_changed" };
+    await expect
+      .poll(() => events)
+      .toEqual([
+        { ...changed, data: { serverName: "every", status: "pending" } },
+        { ...changed, data: { serverName: "every", status: "connected" } },
+        { type: "mcp.tools.list_changed", data: { serverName: "every" } },
+        {
+          type: "session.mcp_servers_loaded",
+          data: { servers: [{ name: "every", status: "connected", transport: "stdio" }] },
+        },
+        { ...changed, data: { serverName: "every", status: "disabled" } },
+      ]);
     await expect(session.rpc.mcp.listTools({ serverName: "every" })).rejects.toThrow(/not connected/);
     stage.play(says("No server."));
     await session.sendAndWait("Which tools?");

@@ -16,10 +16,7 @@ export const mcpMethods: MethodTable = {
       ?.ready(session.end.signal)
       .then(() => Promise.allSettled(mcp.servers.filter(isPending).map((one) => one.definitions(session.end.signal))))
       .catch(() => undefined);
-    const unused = surroundingsOf(session).disabledServers();
-    return {
-      servers: [...(mcp?.servers ?? []).map(told), ...unused.map((name) => ({ name, status: "disabled" }))],
-    };
+    return { servers: surroundingsOf(session).serverSummaries().map(told) };
   }),
   "session.mcp.listTools": sessionMethod(byServer, async ({ serverName }, { session, signal }) => {
     const server = serverOf(session, serverName);
@@ -90,6 +87,7 @@ export const mcpMethods: MethodTable = {
 
 type Port = NonNullable<ReturnType<typeof surroundingsOf>["mcp"]>;
 type Server = Port["servers"][number];
+type Summary = ReturnType<ReturnType<typeof surroundingsOf>["serverSummaries"]>[number];
 
 const isOff = (server: Server): boolean => server.state().status === "disabled";
 const isPending = (server: Server): boolean => server.state().status === "pending";
@@ -112,15 +110,10 @@ function serverOf(session: Session, name: string): Server {
 export const notConnected = (name: string): TroupeError =>
   new TroupeError("usage", `MCP server '${name}' is not connected.`);
 
-function told(server: Server): object {
-  const { name, scope, pluginName } = server.config;
-  const { status, error } = server.state();
-  const sources: Readonly<Record<string, string>> = { plugin: "plugin", project: "workspace", builtin: "builtin" };
+function told({ transport: _, pluginName, pluginVersion, ...summary }: Summary): object {
   return {
-    name,
-    status,
-    source: sources[scope] ?? "user",
+    ...summary,
     ...(pluginName !== undefined && { sourcePlugin: pluginName }),
-    ...(error !== undefined && { error }),
+    ...(pluginVersion !== undefined && { sourcePluginVersion: pluginVersion }),
   };
 }

@@ -12,7 +12,7 @@ import { callTool, type McpCall } from "./call.ts";
 import { type CallClock, CallTimeout, callClock } from "./call-clock.ts";
 import { type Listing, listTools } from "./definitions.ts";
 import type { HeldToken, TokenSource } from "./oauth-host.ts";
-import { type OpenBase, OpenError, type Opened, openConnection, type WhileAsking } from "./open.ts";
+import { type McpList, type OpenBase, OpenError, type Opened, openConnection, type WhileAsking } from "./open.ts";
 import type { AskingCall, McpAnswerers } from "./requests.ts";
 import type { McpServerConfig, McpStatus, McpToolDefinition } from "./server.ts";
 
@@ -32,6 +32,7 @@ export interface McpUser extends McpAnswerers {
   readonly tokens?: TokenSource;
   onStatus?(serverName: string, state: McpServerState): void;
   onToolsChanged?(serverName: string, definitions: readonly McpToolDefinition[]): void;
+  onListChanged?(serverName: string, what: McpList): void;
   /** Something a person should read: a slow start, tools left out. */
   onNotice?(serverName: string, message: string): void;
   /** What the server logs, for debugging. */
@@ -208,6 +209,7 @@ export class Connection {
         tokens: { held: this.#token, requestToken: (wanted) => source.request(wanted, this.#stop.signal) },
       }),
       onToolsChanged: () => this.#changed(),
+      onListChanged: (what) => this.#tell((user) => user.onListChanged?.(config.name, what)),
       onLog: (level, text) => this.#tell((user) => user.onLog?.(config.name, level, text)),
       onWarning: (message) => this.#notice(message),
     });

@@ -19,6 +19,8 @@ type McpAuthProvider = AuthProvider | OAuthClientProvider;
 
 export type WhileAsking = <T>(work: () => Promise<T>) => Promise<T>;
 
+export type McpList = "resources" | "prompts";
+
 /** What all connections of a process share. */
 export interface OpenBase {
   readonly version: string;
@@ -46,6 +48,8 @@ export interface OpenRequest {
   /** Set where the host program brings tokens; what a person signed in to is not used then. */
   readonly tokens?: Pick<HostTokens, "held" | "requestToken">;
   onToolsChanged(): void;
+  /** Something else that it lists is not what it was. */
+  onListChanged(what: McpList): void;
   onLog(level: string, text: string): void;
   onWarning(message: string): void;
 }
@@ -75,6 +79,8 @@ export class OpenError extends Error {
 const MAX_STDERR_SHOWN = 1000;
 const MAX_PROBE_MS = 10_000;
 const MAX_LOG_CHARACTERS = 2000;
+/** However often a server says so, it is passed on this seldom. */
+const LIST_CHANGED_MS = 300;
 const FAREWELL_MS = 500;
 
 export async function openConnection(request: OpenRequest): Promise<Opened> {
@@ -142,7 +148,15 @@ async function newClient(request: OpenRequest, isLegacy: boolean): Promise<Clien
       },
       inputRequired: { maxRounds: 10 },
       // Told at once: from then on nothing may be called by what was listed before.
-      listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: () => request.onToolsChanged() } },
+      listChanged: {
+        tools: { autoRefresh: false, debounceMs: 0, onChanged: () => request.onToolsChanged() },
+        resources: {
+          autoRefresh: false,
+          debounceMs: LIST_CHANGED_MS,
+          onChanged: () => request.onListChanged("resources"),
+        },
+        prompts: { autoRefresh: false, debounceMs: LIST_CHANGED_MS, onChanged: () => request.onListChanged("prompts") },
+      },
     },
   );
   await answerRequests(client, requests);

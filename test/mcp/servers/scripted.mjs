@@ -115,6 +115,12 @@ const calls = {
     write({ jsonrpc: "2.0", method: "notifications/tools/list_changed" });
     reply(id, text("changed"));
   },
+  lists: (id) => {
+    for (let count = 0; count < 20; count++)
+      for (const what of ["resources", "prompts"])
+        write({ jsonrpc: "2.0", method: `notifications/${what}/list_changed` });
+    reply(id, text("told"));
+  },
   kinds: (id) =>
     reply(id, {
       content: [
@@ -142,7 +148,11 @@ function take({ id, method, params, result, error }) {
   if (argument.startsWith("/")) appendFileSync(argument, `${method}\n`);
   if (method === "initialize") {
     if (mode === "mute") return;
-    const capabilities = { tools: { listChanged: true } };
+    const listChanged = true;
+    const capabilities = {
+      tools: { listChanged },
+      ...(mode === "lists" && { resources: { listChanged }, prompts: { listChanged } }),
+    };
     const instructions = mode === "good" ? "Be \u001b[1mgentle." : undefined;
     return reply(id, {
       protocolVersion: "2025-11-25",
