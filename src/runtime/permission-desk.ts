@@ -4,6 +4,7 @@ import { listTrusted, realFolder, recordTrust } from "../catalog/trust.ts";
 import { Approval } from "../permissions/approvals.ts";
 import { type Grants, openGrants } from "../permissions/grants.ts";
 import { locationKey } from "../permissions/location.ts";
+import { originOf, parseUrlPattern, urlMatches } from "../permissions/urls.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Draft } from "./draft.ts";
 import type { LiveRules, WireRule } from "./live-rules.ts";
@@ -17,6 +18,11 @@ export interface PermissionDesk {
   /** What was approved in a place holds for this session too; the rules that came of it. */
   applyLocation(folder: string): readonly WireRule[];
   approveInLocation(key: string, approval: unknown): Promise<void>;
+  /**
+   * Allows addresses like one that was asked about, from now on and, `forGood`, in later sessions too: then it is one of
+   * the person's own settings. Throws when what is to be allowed does not cover the address; what it returns does it.
+   */
+  allowUrl(wish: { url: string; domain?: string | undefined; forGood: boolean }): () => Promise<void>;
   isTrusted(folder: string): boolean;
   trust(folder: string): Promise<void>;
 }
@@ -42,6 +48,13 @@ export function permissionDesk(draft: Draft, { live, grants }: { live: LiveRules
       if (!parsed.success) throw new TroupeError("usage", "This is no approval that could be kept for a place.");
       await grantsOf(key).approveForLocation(parsed.data);
     },
+    allowUrl({ url, domain, forGood }) {
+      const pattern = patternFor(url, domain);
+      return async () => {
+        live.addRules([{ kind: "url", argument: pattern }]);
+        if (forGood) await allowForGood(join(home, "settings.json"), pattern);
+      };
+    },
     isTrusted: (folder) => {
       const real = realFolder(folder);
       return listTrusted(home).folders.some((known) => known.folder === real);
@@ -52,6 +65,30 @@ export function permissionDesk(draft: Draft, { live, grants }: { live: LiveRules
       await recordTrust({ stateRoot: home, folder: real, items: [], disk, stamp });
     },
   };
+}
+
+/** No more than what was asked about: a host alone stands for the protocol and the port of the address. */
+function patternFor(url: string, domain: string | undefined): string {
+  const origin = originOf(url);
+  if (origin === undefined) throw new TroupeError("usage", `${url} is no address.`);
+  if (domain === undefined) return origin;
+  const { protocol, port } = new URL(url);
+  const written = [domain, `${protocol}//${domain}`, `${protocol}//${domain}:${port}`];
+  const covers = (text: string): boolean => {
+    const pattern = parseUrlPattern(text);
+    return typeof pattern !== "string" && urlMatches(pattern, url);
+  };
+  const found = written.find(covers);
+  if (found === undefined) throw new TroupeError("usage", `${domain} does not cover ${url}, which was asked about.`);
+  return found;
+}
+
+async function allowForGood(file: string, pattern: string): Promise<void> {
+  const { changeSettings } = await import("../catalog/settings-change.ts");
+  await changeSettings(file, (settings) => ({
+    ...settings,
+    allowedUrls: [...new Set([...(Array.isArray(settings.allowedUrls) ? settings.allowedUrls : []), pattern])],
+  }));
 }
 
 function rulesOf(approval: Approval): WireRule[] {

@@ -8,7 +8,11 @@ type Result = z.infer<typeof PermissionResult>;
 type Approval = Extract<Result, { kind: "approved-for-session" }>["approval"];
 
 /** Throws for what is no decision, so that a slip of a client never counts as one. */
-export function permissionResult(decision: { readonly kind: string }, asked: PermissionRequest): Result {
+export function permissionResult(
+  decision: { readonly kind: string },
+  asked: PermissionRequest,
+  place: { locationKey(): string },
+): Result {
   switch (decision.kind) {
     case "approve-once":
       return { kind: "approved" };
@@ -19,9 +23,12 @@ export function permissionResult(decision: { readonly kind: string }, asked: Per
     }
     case "approve-for-location":
       return completed({ ...decision, kind: "approved-for-location" });
-    case "approve-permanently":
-      // Addresses are allowed for good by rules that a person writes; a client's word holds once.
-      return { kind: "approved" };
+    case "approve-permanently": {
+      // Addresses become settings (`allowedAddress`); of anything else, what is approved is approved in this place.
+      const approval = usualApproval(asked);
+      if (!approval) return { kind: "approved" };
+      return completed({ kind: "approved-for-location", approval, locationKey: place.locationKey() });
+    }
     case "reject":
       return completed({ ...decision, kind: "denied-interactively-by-user" });
     case "user-not-available":
@@ -29,6 +36,18 @@ export function permissionResult(decision: { readonly kind: string }, asked: Per
     default:
       return completed(decision);
   }
+}
+
+/** An address that this decision allows beyond the one request. */
+export function allowedAddress(
+  decision: { readonly kind: string },
+  asked: PermissionRequest,
+): { url: string; domain?: string | undefined; forGood: boolean } | undefined {
+  if (asked.kind !== "url") return undefined;
+  const forGood = decision.kind === "approve-permanently";
+  if (!forGood && decision.kind !== "approve-for-session") return undefined;
+  const { domain } = z.object({ domain: forGood ? z.string().min(1) : z.string().optional() }).parse(decision);
+  return { url: asked.url, domain, forGood };
 }
 
 function completed(result: object): Result {

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { calls, says } from "../../src/testing/index.ts";
@@ -129,5 +129,61 @@ describe("permissions, as a client decides", () => {
     expect(await rpc.shell.kill({ processId })).toEqual({ killed: true });
     expect(await rpc.shell.kill({ processId })).toEqual({ killed: false });
     expect(asked).toEqual([]);
+  });
+
+  it("keeps what is approved permanently: addresses in your settings, the rest for this place", async () => {
+    await using own = await serverStage();
+    const fetches = (...urls: string[]) => calls(...urls.map((url) => ["web_fetch", { url }] as const));
+    const settings = own.folder.at("home/settings.json");
+    await mkdir(own.folder.at("home"), { recursive: true });
+    await writeFile(settings, '{\n  // mine\n  "allowedUrls": ["example.invalid"]\n}\n');
+    const asked: unknown[] = [];
+    const deciding = () =>
+      own.client.createSession({
+        onPermissionRequest: (request) => {
+          asked.push(request.kind === "url" ? request.url : request.kind);
+          if (request.kind !== "url") return { kind: "approve-permanently", domain: "" };
+          return { kind: "approve-permanently", domain: new URL(request.url).hostname };
+        },
+      });
+    const session = await deciding();
+    own.play(fetches("http://127.0.0.1:9/a"), fetches("http://127.0.0.1:9/b"), write("kept.txt"), says("Done."));
+    await session.sendAndWait("Fetch and write");
+    expect(asked).toEqual(["http://127.0.0.1:9/a", "write"]);
+    expect(await own.folder.read("home/settings.json")).toBe(
+      '{\n  // mine\n  "allowedUrls": ["example.invalid", "http://127.0.0.1:9"]\n}\n',
+    );
+    const completed = (await session.getEvents()).flatMap((event) =>
+      event.type === "permission.completed" ? [event.data.result.kind] : [],
+    );
+    expect(completed).toEqual(["approved", "approved-for-location"]);
+    const later = await deciding();
+    own.play(fetches("http://127.0.0.1:9/c"), fetches("http://127.0.0.1:10/"), write("kept.txt"), says("Done."));
+    await later.sendAndWait("Again");
+    expect(asked.slice(2)).toEqual(["http://127.0.0.1:10/"]);
+  });
+
+  it("takes an address for the session, and none that was not asked about", async () => {
+    const asked: string[] = [];
+    const session = await stage.client.createSession({
+      onPermissionRequest: (request) => {
+        if (request.kind === "url") asked.push(request.url);
+        return { kind: "no-result" };
+      },
+    });
+    const fetches = (url: string) => calls(["web_fetch", { url }]);
+    stage.play(fetches("https://one.invalid/a"), fetches("https://one.invalid/b"), says("Done."));
+    const idle = new Promise((resolve) => session.on("session.idle", resolve));
+    await session.send("Fetch");
+    await expect.poll(() => asked.length).toBe(1);
+    const [item] = (await session.rpc.permissions.pendingRequests()).items;
+    const decide = (result: Parameters<typeof session.rpc.permissions.handlePendingPermissionRequest>[0]["result"]) =>
+      session.rpc.permissions.handlePendingPermissionRequest({ requestId: item?.requestId ?? "", result });
+    await expect(decide({ kind: "approve-permanently", domain: "other.invalid" })).rejects.toThrow(/does not cover/);
+    expect(await decide({ kind: "approve-for-session", domain: "one.invalid" })).toEqual({ success: true });
+    await idle;
+    expect(asked).toEqual(["https://one.invalid/a"]);
+    const kept = await stage.folder.read("home/settings.json").catch(() => "");
+    expect(kept).not.toContain("one.invalid");
   });
 });

@@ -1,7 +1,8 @@
 /** Answers to what a session has asked its clients: the first one counts. */
 import * as z from "zod";
 import type { Json } from "../../lib/json.ts";
-import { permissionResult } from "../permission-decision.ts";
+import type { Session } from "../../session/session.ts";
+import { allowedAddress, permissionResult } from "../permission-decision.ts";
 import { promptRequest } from "../prompt-request.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 
@@ -19,6 +20,12 @@ const TokenAnswer = () =>
     z.object({ kind: z.literal("cancelled") }),
   ]);
 
+/** It holds in this session; whoever asks next time is asked again. */
+function notKept(session: Session, error: unknown): void {
+  const why = error instanceof Error ? error.message : String(error);
+  session.warn("permissions", `What was approved permanently could not be written to the settings: ${why}`);
+}
+
 export const pendingMethods: MethodTable = {
   "session.tools.handlePendingToolCall": sessionMethod(
     () => ({ requestId, result: JsonValue.optional(), error: z.string().optional() }),
@@ -29,11 +36,17 @@ export const pendingMethods: MethodTable = {
   ),
   "session.permissions.handlePendingPermissionRequest": sessionMethod(
     () => ({ requestId, result: z.object({ kind: z.string() }).loose() }),
-    ({ requestId: id, result }, { session }) => {
+    async ({ requestId: id, result }, { session }) => {
       const asked = session.requests.pending("permission").find((request) => request.requestId === id);
       if (asked?.kind !== "permission") return { success: false };
-      const answer = permissionResult(result, asked.permissionRequest);
-      return { success: session.requests.answer("permission", id, answer) === "accepted" };
+      const { surroundings, cwd } = session.settings;
+      const locationKey = (): string => surroundings?.permissions.locate(cwd).locationKey ?? cwd;
+      const answer = permissionResult(result, asked.permissionRequest, { locationKey });
+      const address = allowedAddress(result, asked.permissionRequest);
+      const allow = address && surroundings?.permissions.allowUrl(address);
+      const success = session.requests.answer("permission", id, answer) === "accepted";
+      if (success) await allow?.().catch((error: unknown) => notKept(session, error));
+      return { success };
     },
   ),
   "session.permissions.pendingRequests": sessionMethod(nothing, (_, { session }) => ({
