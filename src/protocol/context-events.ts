@@ -70,6 +70,12 @@ export const contextEvents = [
       }),
     barrier,
   ),
+  /** The main agent starts afresh: what was said so far stays in the log, and its model is not shown it any more. */
+  event(
+    "session.context_cleared",
+    () => z.object({ messagesCleared: count, initialMessage: text.exactOptional() }),
+    barrier,
+  ),
   /** History was taken back to before an event. */
   event("session.snapshot_rewind", () => z.object({ upToEventId: text, eventsRemoved: count }), ephemeral),
   /** A request was made to fit by leaving out parts of it. The conversation itself is as it was. */

@@ -24,6 +24,8 @@ export interface Asset {
 export interface OpenCall {
   readonly call: ToolCall;
   started: boolean;
+  /** It was made before the conversation was cleared: it gets its end, and nobody reads that. */
+  isGone: boolean;
 }
 
 /**
@@ -38,6 +40,8 @@ export class Conversation {
   #version = 0;
   #epoch = 0;
   #openTurn: string | undefined;
+  /** The conversation was cleared in the middle of this turn: the rest of it belongs to what is gone. */
+  #isTurnGone = false;
   #system: string | undefined;
 
   /** Calls that no result has answered yet, in the order they were made. */
@@ -86,6 +90,7 @@ export class Conversation {
         this.#system = event.data.content;
         break;
       case "user.message": {
+        if (this.#isTurnGone) break;
         const { content, transformedContent, attachments = [], source } = event.data;
         const assets = attachments.flatMap((attachment) => (attachment.type === "blob" ? assetOf(attachment) : []));
         const shown = transformedContent ?? content;
@@ -98,18 +103,25 @@ export class Conversation {
       case "session.compaction_complete":
         if (event.data.success) this.#compact(event.data);
         break;
+      case "session.context_cleared":
+        this.#clear();
+        break;
       case "system.notification":
-        this.#push({ role: "user", content: event.data.content });
+        if (!this.#isTurnGone) this.#push({ role: "user", content: event.data.content });
         break;
       case "assistant.turn_start":
         this.#openTurn = event.data.turnId;
+        this.#isTurnGone = false;
         break;
       case "assistant.turn_end":
         this.#openTurn = undefined;
+        this.#isTurnGone = false;
         break;
       case "assistant.message": {
         const message = assistantMessage(event.data);
-        for (const call of message.calls) this.#open.set(call.toolCallId, { call, started: false });
+        const isGone = this.#isTurnGone;
+        for (const call of message.calls) this.#open.set(call.toolCallId, { call, started: false, isGone });
+        if (isGone) break;
         // A reply with neither words nor calls would be refused by most wires.
         if (message.content !== "" || message.calls.length > 0) this.#push(message);
         break;
@@ -124,7 +136,9 @@ export class Conversation {
       }
       case "tool.execution_complete": {
         const { toolCallId, success, result, error } = event.data;
-        if (!this.#open.delete(toolCallId)) break; // answered already: the first answer stands
+        const open = this.#open.get(toolCallId);
+        this.#open.delete(toolCallId);
+        if (!open || open.isGone) break; // answered already: the first answer stands
         const content = result?.content ?? error?.message ?? "";
         const assets = result?.binaryResultsForLlm?.filter(({ type }) => type === "image") ?? [];
         this.#answer({ role: "tool", toolCallId, content, isError: !success }, assets);
@@ -136,11 +150,19 @@ export class Conversation {
 
   /** Forgets everything, to be told it anew. */
   reset(): void {
-    this.#entries = [];
-    this.#said = [];
+    this.#clear();
     this.#open.clear();
     this.#openTurn = undefined;
+    this.#isTurnGone = false;
     this.#system = undefined;
+  }
+
+  /** Nothing that was said so far counts, nor what the turn under way has still to say. */
+  #clear(): void {
+    this.#entries = [];
+    this.#said = [];
+    for (const open of this.#open.values()) open.isGone = true;
+    this.#isTurnGone = this.#openTurn !== undefined;
     this.#version++;
     this.#epoch++;
   }

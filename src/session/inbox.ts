@@ -112,6 +112,11 @@ export class Inbox {
     this.#steering.push(message);
   }
 
+  /** Before all that waits. */
+  steerFirst(message: Incoming): void {
+    this.#steering.unshift(message);
+  }
+
   /** One that does not wake the agent is read with whatever it reads next. */
   notify(notice: Notice, { wakes = true, take = () => true }: Partial<Omit<PendingNotice, "notice">> = {}): void {
     this.#notices.push({ notice, wakes, take });

@@ -19,7 +19,7 @@ export interface LeftWork {
 /** Undefined when nothing waits for anyone. */
 export function leftWork(events: readonly SessionEvent[], conversation: Conversation): LeftWork | undefined {
   const { openTurn: turnId, openCalls } = conversation;
-  const open = openCalls.filter(({ started }) => started).map(({ call }) => call);
+  const open = openCalls.filter(({ started, isGone }) => started && !isGone).map(({ call }) => call);
   if (turnId === undefined || open.length === 0) return undefined;
   const ids = new Set(open.map(({ toolCallId }) => toolCallId));
   const asked = events.findLastIndex((event) => isReplyWith(event, ids));

@@ -57,6 +57,14 @@ export class SessionRewinds {
     return (await this.#open()).restore(wish);
   }
 
+  /** The model forgets everything and starts with this prompt; the log forgets nothing. How many messages were there. */
+  async clear(prompt: string): Promise<number> {
+    const { working, conversation } = this.#parts;
+    const { length } = conversation.entries;
+    await working.startAfresh(prompt, length);
+    return length;
+  }
+
   /** Files of a rewind that was cut off follow it now. */
   async finish(): Promise<void> {
     const { options, emit } = this.#parts;

@@ -102,6 +102,24 @@ export class Working {
     return message;
   }
 
+  /**
+   * The model starts afresh with this prompt, before its next call or, when nothing is under way, at once. When this
+   * resolves the conversation is cleared, and the prompt will be answered.
+   */
+  async startAfresh(prompt: string, messagesCleared: number): Promise<void> {
+    if (this.#isClosing) throw this.#closed();
+    const { inbox, answering, emit, options } = this.#parts;
+    const message = incoming(options.stamp.id("message"), { prompt, mode: "immediate" }, []);
+    void emit("pending_messages.modified", {});
+    // One write: neither is there without the other.
+    const cleared = emit("session.context_cleared", { messagesCleared, initialMessage: prompt });
+    await answering.keepQueued(message);
+    await cleared;
+    inbox.steerFirst(message);
+    this.#stirring.stir();
+    if (!this.#isClosing) this.#working ??= this.#work();
+  }
+
   /** Bytes are safe before the message that names them. */
   async #keep(given: readonly GivenAttachment[]): Promise<readonly Attachment[]> {
     const attachments = await keepAttachments(given, this.#parts.options.log);

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { approveAll, type SessionEvent } from "@github/copilot-sdk";
+import { approveAll, type CopilotSession, type SessionEvent } from "@github/copilot-sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { calls, httpStatus, says } from "../../src/testing/index.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
@@ -128,5 +128,71 @@ describe("the history of a session over the contract", () => {
     stage.play(says("Two."));
     await session.sendAndWait("Second");
     expect(JSON.stringify(stage.model.requests.at(-1)?.body)).toContain("First");
+  });
+
+  it("is begun afresh by a tool, with the prompt it gives, and everything stays in the log", async () => {
+    const heard: SessionEvent[] = [];
+    let session: CopilotSession | undefined;
+    const client = stage.newClient();
+    session = await client.createSession({
+      onEvent: (event) => heard.push(event),
+      tools: [
+        {
+          ...{ name: "afresh", skipPermission: true, isTerminal: true },
+          handler: async () => JSON.stringify(await session?.rpc.history.clearContext({ prompt: "Only this." })),
+        },
+      ],
+    });
+    stage.play(says("the first answer"));
+    await session.sendAndWait("the first question");
+    stage.play(calls(["afresh", {}]), says("Only that."));
+    expect((await session.sendAndWait("begin afresh"))?.data.content).toBe("Only that.");
+    const shown = () => stage.model.requests.at(-1)?.request?.messages ?? [];
+    expect(shown().map(({ role }) => role)).toEqual(["user"]);
+    expect(shown().at(-1)?.content).toContain("Only this.");
+    const cleared = heard.filter(({ type }) => type === "session.context_cleared");
+    expect(cleared.map(({ data }) => data)).toEqual([{ messagesCleared: 4, initialMessage: "Only this." }]);
+    expect(
+      heard.flatMap((event) => (event.type === "tool.execution_complete" ? [event.data.result?.content] : [])),
+    ).toEqual(['{"messagesCleared":4}']);
+    const said = JSON.stringify(await session.getEvents());
+    expect(["the first question", "the first answer", "begin afresh"].filter((words) => !said.includes(words))).toEqual(
+      [],
+    );
+    await client.stop();
+    // The same to another process, and a rewind brings back what was before.
+    const again = await stage.client.resumeSession(session.sessionId, {});
+    stage.play(says("yes"));
+    await again.sendAndWait("and now?");
+    expect(shown().map(({ role }) => role)).toEqual(["user", "assistant", "user"]);
+    expect(JSON.stringify(shown())).not.toContain("the first");
+    const points = (await again.rpc.history.listRewindPoints()).points;
+    const [back] = points.filter(({ userMessage }) => userMessage === "begin afresh");
+    await again.rpc.history.rewind({ eventId: back?.eventId ?? "", mode: "conversation" });
+    stage.play(says("of course"));
+    await again.sendAndWait("do you remember?");
+    expect(JSON.stringify(shown())).toContain("the first answer");
+  });
+
+  it("is begun afresh at once where nothing is under way, and before what a working agent says next", async () => {
+    const session = await stage.client.createSession({
+      tools: [
+        {
+          ...{ name: "afresh", skipPermission: true },
+          handler: async () => JSON.stringify(await session.rpc.history.clearContext({ prompt: "Again." })),
+        },
+      ],
+    });
+    stage.play(says("one"));
+    await session.sendAndWait("first");
+    stage.play(calls(["afresh", {}]), says("three"));
+    const idle = new Promise((resolve) => session.on("session.idle", resolve));
+    expect(await session.rpc.history.clearContext({ prompt: "Second." })).toEqual({ messagesCleared: 2 });
+    await idle;
+    const [second, third] = stage.model.requests.slice(-2).map(({ request }) => request?.messages ?? []);
+    expect([second?.length, third?.length]).toEqual([1, 1]);
+    expect(second?.at(-1)?.content).toContain("Second.");
+    expect(third?.at(-1)?.content).toContain("Again.");
+    await expect(session.rpc.history.clearContext({ prompt: "" })).rejects.toThrow(/prompt/);
   });
 });

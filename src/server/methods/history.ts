@@ -35,6 +35,10 @@ export const historyMethods: MethodTable = {
   "session.history.summarizeForHandoff": sessionMethod(nothing, (_, { session }) => ({
     summary: lastSummary(session),
   })),
+  "session.history.clearContext": sessionMethod(
+    () => ({ prompt: z.string().min(1) }),
+    async ({ prompt }, { session }) => ({ messagesCleared: await session.rewinds.clear(prompt) }),
+  ),
   "session.history.truncate": sessionMethod(byEvent, async ({ eventId }, { session }) => {
     const end = await session.rewinds.rewind(eventId);
     if (end.outcome === "session-busy") throw new TroupeError("failed", "The session is at work: stop it first.");
@@ -68,8 +72,10 @@ export const historyMethods: MethodTable = {
   ),
 };
 
-/** What the last compaction made of the conversation; nothing has been lost before the first. */
+/** What the last compaction made of the conversation; nothing has been lost before the first, and after a new beginning. */
 function lastSummary(session: Session): string {
-  const last = session.events.findLast((event) => event.type === "session.compaction_complete" && event.data.success);
+  const last = session.events.findLast(
+    ({ type, data }) => type === "session.context_cleared" || (type === "session.compaction_complete" && data.success),
+  );
   return last?.type === "session.compaction_complete" ? (last.data.summaryContent ?? "") : "";
 }
