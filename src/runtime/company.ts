@@ -11,6 +11,7 @@ import type { Flag } from "../protocol/flags.ts";
 import type { Actor, Outfit } from "../session/agent-run.ts";
 import type { Cast, CastRequest, CompanyOptions } from "../session/company.ts";
 import { modelReference } from "../session/model-seat.ts";
+import type { GivenSubagents } from "../session/session-options.ts";
 import type { SessionModel } from "../session/start-run.ts";
 import type { Tool } from "../tools/tool.ts";
 import { chooseModel } from "./agent-model.ts";
@@ -42,6 +43,8 @@ export interface CompanyParts {
   /** What is remembered of the place: agents that are told where they are may read it, and none may add to it. */
   memories?(): string;
   agents(): readonly AgentDefinition[];
+  /** What a client says of them in this session, as of now. */
+  given?(): GivenSubagents;
   /** Everything the session has; the main agent may have less. */
   sessionTools(): readonly Tool[];
   /** What of it the main agent has, unless told otherwise everything. */
@@ -64,7 +67,7 @@ const MAX_CONCURRENCY = 32;
 export function companyOptions(parts: CompanyParts): CompanyOptions {
   const { workspace } = parts;
   const settings = workspace.settings.effective;
-  const limits = taskLimits(parts.environment, settings);
+  const limits = taskLimits(parts, settings);
   const modelFor = async (name: string): Promise<SessionModel> => {
     const main = parts.mainModel();
     return name === modelReference(main) ? main : parts.models.resolve(name);
@@ -169,10 +172,13 @@ const NESTING = new Set(["task", "read_agent", "write_agent", "list_agents", "st
 /** Skills are not inherited: an agent is told those it lists, and looks for others only where it lists this tool. */
 const SKILL = "skill";
 
-/** What a person's settings say of an agent, and where they say nothing, what the flags do. */
+/** What the session's client says of an agent, then a person's settings, and where they say nothing, what the flags do. */
 function wishesFor(definition: AgentDefinition, how: { parts: CompanyParts; settings: Settings }): AgentSettings {
   const { parts, settings } = how;
-  const own = agentSettings(definition, settings.subagents?.agents ?? {});
+  const own = {
+    ...agentSettings(definition, settings.subagents?.agents ?? {}),
+    ...agentSettings(definition, parts.given?.().agents ?? {}),
+  };
   const flagged = definition.source === "builtin" ? FLAGGED.get(definition.name) : undefined;
   return flagged && parts.workspace.flags.has(flagged.flag) ? { ...flagged.wishes, ...own } : own;
 }
@@ -242,12 +248,19 @@ export function agentSystem(
 
 const joined = (...texts: readonly (string | undefined)[]): string => texts.filter(Boolean).join("\n\n");
 
-function taskLimits(environment: Environment, { subagents }: Settings): CompanyOptions["limits"] {
+/** Of settings; a client of the session can lower them while it is open. */
+function taskLimits({ environment, given }: CompanyParts, { subagents }: Settings): CompanyOptions["limits"] {
   const depth = environment.TROUPE_SUBAGENT_MAX_DEPTH ?? environment.COPILOT_SUBAGENT_MAX_DEPTH;
   const concurrent = environment.TROUPE_SUBAGENT_MAX_CONCURRENT ?? environment.COPILOT_SUBAGENT_MAX_CONCURRENT;
+  const mostDeep = within(depth, 128) ?? subagents?.maxDepth ?? MAX_DEPTH;
+  const mostAtOnce = within(concurrent, 256) ?? subagents?.maxConcurrency ?? MAX_CONCURRENCY;
   return {
-    maxDepth: within(depth, 128) ?? subagents?.maxDepth ?? MAX_DEPTH,
-    maxConcurrency: within(concurrent, 256) ?? subagents?.maxConcurrency ?? MAX_CONCURRENCY,
+    get maxDepth() {
+      return Math.min(mostDeep, given?.().maxDepth ?? mostDeep);
+    },
+    get maxConcurrency() {
+      return Math.min(mostAtOnce, given?.().maxConcurrency ?? mostAtOnce);
+    },
     whenFull: subagents?.whenFull ?? "queue",
   };
 }

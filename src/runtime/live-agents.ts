@@ -1,9 +1,11 @@
 import type { AgentDefinition } from "../agents/agent.ts";
 import { modelChoices } from "../agents/model-choices.ts";
-import { findAgent } from "../agents/names.ts";
+import { findAgent, keysOf, normaliseName } from "../agents/names.ts";
 import type { AgentCatalog } from "../catalog/agents.ts";
+import { agentSettings } from "../catalog/agents-settings.ts";
 import type { AgentWatch } from "../catalog/agents-watch.ts";
 import type { SessionEvent } from "../protocol/event.ts";
+import type { GivenSubagents } from "../session/session-options.ts";
 import { agentTools, coordinationTools, inboxTools } from "../tools/builtin.ts";
 import { rolesFrom } from "../tools/subagents/roles.ts";
 import type { CoordinationSettings } from "../tools/subagents-run.ts";
@@ -18,7 +20,10 @@ export class LiveAgents {
   readonly #workspace: Workspace;
   readonly #listener: LateSession;
   readonly #workers: CoordinationSettings;
+  /** Those there are; a client may have switched some off. */
+  #found: readonly AgentDefinition[];
   #agents: readonly AgentDefinition[];
+  #given: GivenSubagents = {};
   #tools: readonly Tool[];
   #watch: Promise<AgentWatch> | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -42,12 +47,24 @@ export class LiveAgents {
         ...(requestSeconds !== undefined && { requestMs: requestSeconds * 1000 }),
       },
     };
-    this.#agents = workspace.agents.agents;
+    this.#found = workspace.agents.agents;
+    this.#agents = this.#found;
     this.#tools = this.#toolsFor(this.#agents);
   }
 
   get agents(): readonly AgentDefinition[] {
     return this.#agents;
+  }
+
+  /** What a client of the session says of agents, on top of the person's settings. */
+  get given(): GivenSubagents {
+    return this.#given;
+  }
+
+  /** Holds for agents that start from now on. */
+  give(given: GivenSubagents): void {
+    this.#given = given;
+    this.#show();
   }
 
   /** Those by which agents are directed. */
@@ -85,12 +102,21 @@ export class LiveAgents {
   }
 
   #take({ agents, updated }: AgentCatalog): void {
-    if (this.#isClosed || JSON.stringify(agents) === JSON.stringify(this.#agents)) return;
-    this.#agents = agents;
-    this.#tools = this.#toolsFor(agents);
-    this.#listener.toolsChanged();
+    if (this.#isClosed || JSON.stringify(agents) === JSON.stringify(this.#found)) return;
+    this.#found = agents;
+    this.#show();
     void this.#listener.say("session.custom_agents_updated", updated);
     for (const message of updated.errors) this.#listener.notice(message);
+  }
+
+  #show(): void {
+    const { disabledSubagents = [], agents: settings = {} } = this.#given;
+    const off = new Set(disabledSubagents.map(normaliseName));
+    this.#agents = this.#found.filter(
+      (agent) => !keysOf(agent).some((key) => off.has(key)) && agentSettings(agent, settings).disabled !== true,
+    );
+    this.#tools = this.#toolsFor(this.#agents);
+    this.#listener.toolsChanged();
   }
 
   #toolsFor(agents: readonly AgentDefinition[]): readonly Tool[] {

@@ -97,7 +97,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       ...(company && { company }),
       ...(board?.consolidating && { settle: board.consolidating.settle }),
       surroundings: sessionSurroundings(draft, {
-        ...{ workspace, lead, agents, mcp, memory, skills, rules, extensions, database: hands.database },
+        ...{ workspace, lead, agents, mcp, memory, board, skills, rules, extensions, database: hands.database },
         schedules: () => late.schedules,
         tracker: () => late.tracker,
       }),

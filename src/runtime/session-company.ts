@@ -41,6 +41,7 @@ export function sessionCompany(
     prompt: promptOf(draft),
     memories: () => memory?.section ?? "",
     agents: () => agents.agents,
+    given: () => agents.given,
     sessionTools: () => offer.sessionTools,
     mainTools: () => mainTools(offer.sessionTools, choice),
     ...(request.wakes === false &&

@@ -8,6 +8,7 @@ import type { LiveSkills } from "./live-skills.ts";
 import { mcpApps } from "./mcp-apps.ts";
 import { permissionDesk } from "./permission-desk.ts";
 import { serverPort } from "./server-port.ts";
+import type { SessionBoard } from "./session-board.ts";
 import type { SessionExtensions } from "./session-extensions.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import type { SessionMemory } from "./session-memory.ts";
@@ -28,12 +29,13 @@ export function sessionSurroundings(
     rules: SessionRules;
     extensions: SessionExtensions | undefined;
     memory: SessionMemory | undefined;
+    board: SessionBoard | undefined;
     database: SessionDatabase;
     schedules: () => ScheduleRegistry | undefined;
     tracker: () => SessionTracker | undefined;
   },
 ): NonNullable<SessionOptions["surroundings"]> {
-  const { workspace, lead, agents, mcp, memory, database, schedules } = how;
+  const { workspace, lead, agents, mcp, memory, board, database, schedules } = how;
   return {
     filesFolder: draft.files,
     get skills() {
@@ -51,12 +53,13 @@ export function sessionSurroundings(
     servers: () => (mcp ? serverEntries(mcp) : []),
     agents: lead,
     ...(how.extensions && { extensions: how.extensions }),
-    ...(agents && { reloadAgents: () => agents.reload() }),
+    ...(agents && { reloadAgents: () => agents.reload(), giveSubagents: (given) => agents.give(given) }),
     schedules,
     memories: () => memory?.count ?? 0,
-    ...(workspace.flags.has("COPILOT_SUBCONSCIOUS") && {
+    ...(board && {
       board: {
         isTrustedForRun: workspace.trust.state === "run",
+        count: async () => (await board.board.list()).length,
         flush: async () => how.tracker()?.flush(),
       },
     }),

@@ -8,11 +8,21 @@ import type { EventOf, EventType, SessionEvent } from "../protocol/event.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
 import { version } from "../runtime/version.ts";
 import type { Session } from "../session/session.ts";
+import type { Clients } from "./clients.ts";
+import type { Connection } from "./connection.ts";
+import type { OptionsOfSession } from "./session-options.ts";
 
 interface Figures {
   readonly kind: string;
   readonly properties?: Readonly<Record<string, string | boolean | undefined>>;
   readonly metrics?: Readonly<Record<string, number | undefined>>;
+}
+
+/** The session that figures are told of. */
+interface Told {
+  readonly session: Session;
+  readonly clients: Pick<Clients, "wantsTelemetry">;
+  readonly options: OptionsOfSession;
 }
 
 type Reader<T extends EventType> = (
@@ -26,8 +36,19 @@ export class GithubTelemetry {
   /** Calls under way, by id. */
   readonly calls = new Map<string, { readonly name: string; readonly startedAt: number }>();
 
+  /** To whoever asked for it; a session with a provider of its own, or that says no, has none. */
+  tell(event: SessionEvent, of: Told, connections: Iterable<Connection>): void {
+    const { session, clients, options } = of;
+    if (options.enableSessionTelemetry === false || options.provider !== undefined) return;
+    const wanting = [...connections].filter(
+      (one) => one.isAdmitted && (one.wantsTelemetry || clients.wantsTelemetry(one)),
+    );
+    const frame = wanting.length > 0 ? this.#frame(event, session) : undefined;
+    if (frame) for (const connection of wanting) connection.hint(frame, { mustArrive: false });
+  }
+
   /** The notification for an event; undefined where there is nothing to count. */
-  frame(event: SessionEvent, session: Session): Uint8Array | undefined {
+  #frame(event: SessionEvent, session: Session): Uint8Array | undefined {
     // The table ties a reader to its type; the compiler cannot follow that through a look-up.
     const read = readers[event.type] as Reader<EventType> | undefined;
     const figures = read?.(event, session, this);

@@ -4,7 +4,6 @@
  */
 import type { Readable, Writable } from "node:stream";
 import { TroupeError } from "../protocol/errors.ts";
-import type { SessionEvent } from "../protocol/event.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
 import type { Runtime, SessionRequest } from "../runtime/runtime.ts";
 import type { CloseReason, Session } from "../session/session.ts";
@@ -51,6 +50,8 @@ export class Hub {
   readonly tunnel = new ModelTunnel();
   /** The client that keeps the sessions, where one does. */
   readonly keeper = new SessionKeeper();
+  /** Folders of plugins that clients give for all sessions opened from then on: those a program comes with, and others. */
+  readonly plugins: { builtin: readonly string[]; additional: readonly string[] } = { builtin: [], additional: [] };
   readonly #options: HubOptions;
   readonly #connections = new Set<Connection>();
   readonly #live = new Map<string, LiveSession>();
@@ -80,8 +81,12 @@ export class Hub {
     return this.#connections;
   }
 
+  find(sessionId: string): LiveSession | undefined {
+    return this.#live.get(sessionId);
+  }
+
   require(sessionId: string): LiveSession {
-    const live = this.#live.get(sessionId);
+    const live = this.find(sessionId);
     if (!live) throw notFound(sessionId);
     return live;
   }
@@ -296,7 +301,7 @@ export class Hub {
     const opening = make(this.#request(options, clients)).then(async (session) => {
       const live = new LiveSession(session, clients, {
         onKept: () => this.#tellAll("session.updated", live),
-        onTold: (event) => this.#tellTelemetry(live, event),
+        onTold: (event) => live.telemetry.tell(event, live, this.#connections),
         extensions: {
           accept: (program, { id, name, scope }) =>
             this.#options.acceptExtension(program, { id, name, scope, sessionId }),
@@ -323,9 +328,12 @@ export class Hub {
 
   #request(options: OptionsOfSession, clients: Clients): SessionRequest {
     const { cwd: own, defaults } = this.#options;
+    const { pluginDirectories = [] } = defaults.workspace ?? {};
+    const { builtin, additional } = this.plugins;
+    const workspace = { ...defaults.workspace, pluginDirectories: [...pluginDirectories, ...builtin, ...additional] };
     const cwd = this.keeper.initialCwd ?? own;
     return {
-      ...sessionRequest(options, { cwd, ...defaults }),
+      ...sessionRequest(options, { cwd, ...defaults, workspace }),
       ...modelRequest(options, (providerName) => clients.token(providerName)),
       ...(this.tunnel.isUsed && { modelFetch: this.tunnel.fetch, modelSocket: this.tunnel.openSocket }),
       program: clients.program,
@@ -344,17 +352,6 @@ export class Hub {
     const frame = encodeFrame({ jsonrpc: "2.0", method: "session.lifecycle", params });
     for (const connection of this.#connections)
       if (connection.isAdmitted) connection.hint(frame, { mustArrive: type !== "session.updated" });
-  }
-
-  /** Figures go to whoever asked for them; a session with a provider of its own, or that says no, has none. */
-  #tellTelemetry(live: LiveSession, event: SessionEvent): void {
-    const { clients, session, options } = live;
-    if (options.enableSessionTelemetry === false || options.provider !== undefined) return;
-    const wanting = [...this.#connections].filter(
-      (one) => one.isAdmitted && (one.wantsTelemetry || clients.wantsTelemetry(one)),
-    );
-    const frame = wanting.length > 0 ? live.telemetry.frame(event, session) : undefined;
-    if (frame) for (const connection of wanting) connection.hint(frame, { mustArrive: false });
   }
 
   /** Looks after sessions that nobody uses, while there are any. */

@@ -5,6 +5,7 @@ import type { GithubStatus } from "../model/github/github.ts";
 import type { EventType, SessionEvent } from "../protocol/event.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
 import type { CloseReason, Session } from "../session/session.ts";
+import type { GivenSubagents } from "../session/session-options.ts";
 import { isSidekickId } from "../session/sidekicks.ts";
 import { ClientCommands } from "./client-commands.ts";
 import { ClientShell } from "./client-shell.ts";
@@ -54,6 +55,8 @@ export class LiveSession {
   options: OptionsOfSession = {};
   /** The trace in which it was last opened, for messages that come with none. */
   trace: TraceContext | undefined;
+  /** What a client says of agents; it holds for the session however often it is made anew. */
+  #subagents: GivenSubagents | undefined;
   /** Who a client says the session is on GitHub, where it does not leave that to us. */
   identity: GithubStatus | undefined;
   /** Set while it is made anew with other options: nothing is asked of it meanwhile. */
@@ -130,6 +133,7 @@ export class LiveSession {
     await this.#closeQuietly();
     this.#session = await make();
     this.#isParked = false;
+    if (this.#subagents) this.giveSubagents(this.#subagents);
     this.#commands = this.#newCommands(this.session, this.clients);
     this.clients.serve(this.session);
     this.#withoutTokens = undefined;
@@ -146,6 +150,11 @@ export class LiveSession {
       this.#withoutTokens?.();
       this.#withoutTokens = undefined;
     }
+  }
+
+  giveSubagents(given: GivenSubagents): void {
+    this.#subagents = given;
+    this.session.settings.surroundings?.giveSubagents?.(given);
   }
 
   get id(): string {

@@ -72,6 +72,15 @@ interface ExtensionProgram {
   stop(): Promise<void>;
 }
 
+/** What a client says of the agents of a session: limits can only be lowered by it. */
+export interface GivenSubagents {
+  /** By name. */
+  readonly agents?: Readonly<Record<string, { readonly model?: string; readonly effortLevel?: string }>>;
+  readonly disabledSubagents?: readonly string[];
+  readonly maxConcurrency?: number;
+  readonly maxDepth?: number;
+}
+
 /** What surfaces may know of a session beyond its conversation. */
 interface Surroundings {
   /** The session's own folder for files, absolute. */
@@ -104,6 +113,8 @@ interface Surroundings {
   readonly extensions?: ExtensionPort;
   /** Looks for agents anew, where they come from files. */
   reloadAgents?(): Promise<void>;
+  /** In the place of what a client said before; for agents that start from now on. */
+  giveSubagents?(given: GivenSubagents): void;
   readonly schedules?: () => ScheduleRegistry | undefined;
   /** How many facts are remembered of this place; 0 where there is no memory. */
   memories?(): number;
@@ -111,6 +122,8 @@ interface Surroundings {
   readonly board?: {
     /** Its folder is trusted for this run only. */
     readonly isTrustedForRun: boolean;
+    /** How many entries it has. */
+    count(): Promise<number>;
     /** All that was said so far is in the session store when this resolves. */
     flush(): Promise<void>;
   };

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { approveAll, defineTool, type SessionEvent } from "@github/copilot-sdk";
+import { approveAll, defineTool, RuntimeConnection, type SessionEvent } from "@github/copilot-sdk";
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { calls, says } from "../../src/testing/index.ts";
@@ -118,6 +118,69 @@ describe("agents of a client", () => {
     expect(seen.at(-1)).toBe("session.idle");
     expect(seen.filter((one) => one === "session.idle")).toHaveLength(1);
     expect(seen).toContain("assistant.message of an agent");
+  });
+});
+
+describe("what a client says of agents while a session is open", () => {
+  const offered = (): string[] => stage.model.requests.at(-1)?.request?.tools.map(({ name }) => name) ?? [];
+  const types = (): unknown => {
+    const tool = stage.model.requests.at(-1)?.request?.tools.find(({ name }) => name === "task");
+    return JSON.stringify(tool);
+  };
+
+  it("holds for those that start from then on, until it is taken back", async () => {
+    const session = await stage.client.createSession({ customAgents, onPermissionRequest: approveAll });
+    const work = async () => {
+      stage.play(task("general-purpose", "Do it."), says("Done."), says("It is done."));
+      await session.sendAndWait("do it");
+      return stage.model.requests.slice(-3).map(({ request }) => request?.model);
+    };
+    expect(await work()).toEqual(["faux-model", "faux-model", "faux-model"]);
+    await session.rpc.tools.updateSubagentSettings({
+      subagents: {
+        agents: { "general-purpose": { model: "cheap-model" } },
+        disabledSubagents: ["Researcher"],
+        maxDepth: 1,
+      },
+    });
+    expect(await work()).toEqual(["faux-model", "cheap-model", "faux-model"]);
+    expect(types()).not.toContain("researcher");
+    expect(types()).toContain("editor");
+    const [, ofAgent] = stage.model.requests.slice(-3);
+    expect(ofAgent?.request?.tools.map(({ name }) => name)).not.toContain("task");
+    // What it is made with changes: it is made anew, and what was said of agents holds.
+    await session.rpc.options.update({ excludedTools: ["glob"] });
+    expect(await work()).toEqual(["faux-model", "cheap-model", "faux-model"]);
+    expect(offered()).not.toContain("glob");
+    await session.rpc.tools.updateSubagentSettings({ subagents: null });
+    expect(await work()).toEqual(["faux-model", "faux-model", "faux-model"]);
+    expect(types()).toContain("researcher");
+    await session.disconnect();
+  });
+
+  it("counts what stands on the board, where there is one", async () => {
+    const env = { ...stage.environment(), COPILOT_SUBCONSCIOUS: "on", SIDEKICK_AGENTS: "off" };
+    const client = stage.newClient({
+      connection: RuntimeConnection.forStdio({ path: resolve("bin/troupe.js"), env }),
+    });
+    const keeper = { name: "keeper", description: "Keeps what is worth it", tools: ["context_board"], prompt: "Keep." };
+    const session = await client.createSession({ customAgents: [keeper], onPermissionRequest: approveAll });
+    const count = (sessionId: string) =>
+      Reflect.get(client, "connection").sendRequest("sessions.getBoardEntryCount", { sessionId });
+    const { count: before } = await count(session.sessionId);
+    expect(before).toBeGreaterThanOrEqual(0);
+    const entry = {
+      command: "add",
+      name: `build-${session.sessionId}`,
+      description: "How it is built",
+      context: "With make.",
+    };
+    stage.play(task("keeper", "Keep it."), calls(["context_board", entry]), says("Kept."), says("It is kept."));
+    await session.sendAndWait("keep it");
+    expect(await count(session.sessionId)).toEqual({ count: before + 1 });
+    expect(await count("nobody")).toEqual({});
+    await session.disconnect();
+    expect(await count(session.sessionId)).toEqual({});
   });
 });
 

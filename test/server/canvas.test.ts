@@ -7,18 +7,21 @@ import {
   createCanvas,
   type SessionEvent,
 } from "@github/copilot-sdk";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { calls, says } from "../../src/testing/index.ts";
+import { shared } from "../support/second-look.ts";
 import { joining, type ServerStage, serverStage } from "./stage.ts";
 
 let stage: ServerStage;
 const joined: CopilotClient[] = [];
-beforeAll(async () => {
-  stage = await serverStage({ transport: "tcp" });
-  await stage.client.start();
-});
+shared(
+  async () => {
+    stage = await serverStage({ transport: "tcp" });
+    await stage.client.start();
+  },
+  () => stage[Symbol.asyncDispose](),
+);
 afterEach(() => Promise.all(joined.splice(0).map((client) => client.forceStop())));
-afterAll(() => stage[Symbol.asyncDispose]());
 
 function another(): CopilotClient {
   const client = joining(stage.client);

@@ -1,19 +1,22 @@
 import { approveAll, type GitHubTelemetryNotification } from "@github/copilot-sdk";
-import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { calls, says } from "../../src/testing/index.ts";
+import { shared } from "../support/second-look.ts";
 import { rawClient } from "./raw-client.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
 let stage: ServerStage;
 let told: GitHubTelemetryNotification[] = [];
-beforeAll(async () => {
-  stage = await serverStage({ transport: "tcp", onGitHubTelemetry: (one) => void told.push(one) });
-  await stage.client.start();
-});
+shared(
+  async () => {
+    stage = await serverStage({ transport: "tcp", onGitHubTelemetry: (one) => void told.push(one) });
+    await stage.client.start();
+  },
+  () => stage[Symbol.asyncDispose](),
+);
 beforeEach(() => {
   told = [];
 });
-afterAll(() => stage[Symbol.asyncDispose]());
 
 it("a client that asks for figures gets them, without a word of what was said, and no other client does", async () => {
   const other = await rawClient(Reflect.get(stage.client, "runtimePort"));

@@ -1,5 +1,6 @@
 import { chmod, mkdir, readdir, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import type { CopilotSession } from "@github/copilot-sdk";
 import { describe, expect, it } from "vitest";
 import { shared } from "../support/second-look.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
@@ -116,5 +117,30 @@ describe("plugins that are installed over the contract", () => {
     await expect(plugins.uninstall({ name: "kitchen" })).rejects.toThrow(/No plugin kitchen is installed/);
     expect(await plugins.list()).toEqual({ plugins: [] });
     expect(await readdir(stage.folder.at("home/plugin-staging"))).toEqual([]);
+  });
+});
+
+describe("plugins that a program brings", () => {
+  it("are in all sessions that are opened from then on", async () => {
+    await put("bundled/skills/knit/SKILL.md", skill("knit"));
+    await put("fetched/skills/weave/SKILL.md", skill("weave"));
+    const client = stage.newClient({ builtinPluginDirectories: [stage.folder.at("bundled")] });
+    const skillsOf = async (session: CopilotSession): Promise<string[]> =>
+      (await session.rpc.skills.list()).skills.filter(({ source }) => source === "plugin").map(({ name }) => name);
+    const before = await client.createSession({});
+    expect(await skillsOf(before)).toEqual(["knit"]);
+    const fetched = { name: "fetched", marketplace: "", installed_at: new Date(0).toISOString(), enabled: true };
+    const { setAdditionalPlugins } = client.rpc.sessions;
+    await expect(setAdditionalPlugins({ plugins: [fetched] })).rejects.toThrow(/fetched has no folder on this machine/);
+    await setAdditionalPlugins({ plugins: [{ ...fetched, cache_path: stage.folder.at("fetched") }] });
+    const after = await client.createSession({});
+    expect((await skillsOf(after)).sort()).toEqual(["knit", "weave"]);
+    expect(await skillsOf(before)).toEqual(["knit"]);
+    await setAdditionalPlugins({ plugins: [{ ...fetched, enabled: false }] });
+    expect(await skillsOf(await client.createSession({}))).toEqual(["knit"]);
+    const set = (paths: string[]) => Reflect.get(client, "connection").sendRequest("plugins.builtin.set", { paths });
+    await expect(set(["relative"])).rejects.toThrow(/whole path/);
+    await set([]);
+    expect(await skillsOf(await client.createSession({}))).toEqual([]);
   });
 });

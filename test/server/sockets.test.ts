@@ -4,9 +4,10 @@ import {
   CopilotWebSocketCloseStatus,
   CopilotWebSocketHandler,
 } from "@github/copilot-sdk";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { deferred } from "../../src/lib/deferred.ts";
 import { says } from "../../src/testing/index.ts";
+import { shared } from "../support/second-look.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
 /** What the far end of the next sockets does with the messages it gets. */
@@ -76,10 +77,12 @@ const answers =
     socket.say(created, delta(text), completed);
 
 let stage: ServerStage;
-beforeAll(async () => {
-  stage = await serverStage({ requestHandler: new Carrier() });
-});
-afterAll(() => stage[Symbol.asyncDispose]());
+shared(
+  async () => {
+    stage = await serverStage({ requestHandler: new Carrier() });
+  },
+  () => stage[Symbol.asyncDispose](),
+);
 beforeEach(() => {
   acts = [];
   seen = fresh();

@@ -88,10 +88,11 @@ export const keptSessionsMethods: MethodTable = {
       };
     },
   ),
-  "sessions.setAdditionalPlugins": method(
-    () => z.looseObject({}),
-    () => ({}),
-  ),
+  // A session has its board before its eyes only while it is open.
+  "sessions.getBoardEntryCount": method(byId, async ({ sessionId }, { hub }) => {
+    const board = hub.find(sessionId)?.session.settings.surroundings?.board;
+    return board ? { count: await board.count() } : {};
+  }),
   "sessions.reloadPluginHooks": method(byId, ({ sessionId }, { hub }) => {
     hub.require(sessionId);
     return {};

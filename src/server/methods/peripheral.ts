@@ -2,9 +2,8 @@
 import * as z from "zod";
 import { TroupeError } from "../../protocol/errors.ts";
 import { askAside } from "../../session/aside.ts";
-import { type MethodTable, method, nothing, sessionMethod } from "./method.ts";
+import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 
-const anything = () => z.looseObject({});
 const loose = () => ({});
 
 const refuse = (what: string) => () => {
@@ -42,5 +41,4 @@ export const peripheralMethods: MethodTable = {
       return {};
     },
   ),
-  "plugins.builtin.set": method(anything, () => undefined),
 };

@@ -1,6 +1,7 @@
 /** Plugins and marketplaces of the person, from folders of this machine. */
-import { resolve } from "node:path";
+import { isAbsolute, resolve } from "node:path";
 import * as z from "zod";
+import { TroupeError } from "../../protocol/errors.ts";
 import { type InstalledPlugin, PluginsAdmin } from "../../runtime/plugins-admin.ts";
 import { type Call, type MethodTable, method, noParams } from "./method.ts";
 
@@ -10,7 +11,42 @@ const from = () => z.object({ source: z.string().min(1), workingDirectory: z.str
 const adminOf = ({ server }: Call): PluginsAdmin => new PluginsAdmin(server.runtime.home);
 const folderOf = ({ server }: Call, given: string | undefined): string => resolve(server.options.cwd, given ?? ".");
 
+const MAX_GIVEN = 100;
+const folder = () => z.string().max(4096).refine(isAbsolute, "a plugin's folder is given by its whole path");
+
+/** A plugin that a program has fetched itself. */
+const Given = () =>
+  z.object({
+    name: z.string(),
+    enabled: z.boolean().default(true),
+    cache_path: folder().optional(),
+    source: z.unknown().optional(),
+  });
+const Local = () => z.object({ source: z.literal("local"), path: folder() });
+
+function givenFolder({ name, cache_path: cached, source }: z.infer<ReturnType<typeof Given>>): string {
+  const local = Local().safeParse(source);
+  const path = cached ?? (local.success ? local.data.path : undefined);
+  if (path !== undefined) return path;
+  throw new TroupeError("usage", `The plugin ${name} has no folder on this machine.`, {
+    hint: "Give its folder as cache_path; nothing is fetched for it.",
+  });
+}
+
 export const pluginsMethods: MethodTable = {
+  "plugins.builtin.set": method(
+    () => z.object({ paths: z.array(folder()).max(MAX_GIVEN) }),
+    ({ paths }, { hub }) => {
+      hub.plugins.builtin = paths;
+    },
+  ),
+  "sessions.setAdditionalPlugins": method(
+    () => z.object({ plugins: z.array(Given()).max(MAX_GIVEN) }),
+    ({ plugins }, { hub }) => {
+      hub.plugins.additional = plugins.filter(({ enabled }) => enabled).map(givenFolder);
+      return {};
+    },
+  ),
   "plugins.list": method(noParams, (_, call) => ({ plugins: adminOf(call).list().map(told) })),
   "plugins.install": method(from, async ({ source, workingDirectory }, call) => {
     const { plugin, skills } = await adminOf(call).install(source, folderOf(call, workingDirectory));

@@ -19,10 +19,33 @@ export const toolsMethods: MethodTable = {
     tools: hadTurn(session) ? session.settings.offer.tools.map(metadataOf) : null,
   })),
   "session.tools.updateSubagentSettings": sessionMethod(
-    () => ({ subagents: z.looseObject({}).nullable().optional() }),
-    () => ({}),
+    () => ({ subagents: Subagents().nullish() }),
+    ({ subagents }, { live }) => {
+      live.giveSubagents(subagents ?? {});
+      return {};
+    },
   ),
 };
+
+const ofAgent = () =>
+  z.object({ model: z.string().min(1).max(200).exactOptional(), effortLevel: z.string().max(40).exactOptional() });
+
+/** Some clients name agents beside the rest instead of in `agents`. */
+const Subagents = () =>
+  z
+    .object({
+      agents: z.record(z.string(), ofAgent()).optional(),
+      disabledSubagents: z.array(z.string().max(200)).max(1000).exactOptional(),
+      maxConcurrency: z.int().min(1).exactOptional(),
+      maxDepth: z.int().min(1).exactOptional(),
+    })
+    .catchall(ofAgent())
+    .transform(({ agents = {}, disabledSubagents, maxConcurrency, maxDepth, ...named }) => ({
+      agents: { ...named, ...agents },
+      ...(disabledSubagents && { disabledSubagents }),
+      ...(maxConcurrency !== undefined && { maxConcurrency }),
+      ...(maxDepth !== undefined && { maxDepth }),
+    }));
 
 const hadTurn = (session: Session): boolean => session.events.some(({ type }) => type === "assistant.turn_start");
 
