@@ -337,6 +337,20 @@ describe("tokens of the host program", () => {
     expect(requests).toHaveLength(1);
   });
 
+  it("with a wider scope that do not come cost the call, not the server", async () => {
+    const server = await oauthServer();
+    const accessToken = await tokenWith(server);
+    const { requests, fetch } = host(server, ({ reason }) =>
+      reason === "upscope" ? { kind: "cancelled" } : { kind: "token", accessToken },
+    );
+    const client = await connected(server, { fetch });
+    server.requiredScope = "write";
+    await expect(whoami(client)).rejects.toThrow(/Insufficient scope/);
+    server.requiredScope = undefined;
+    expect(await whoami(client)).toEqual(YOU);
+    expect(requests.map(({ reason }) => reason)).toEqual(["initial", "upscope"]);
+  });
+
   it("that are not good are not asked for without end", async () => {
     const server = await oauthServer();
     const { requests, fetch } = host(server, () => ({ kind: "token", accessToken: "bad" }));

@@ -7,9 +7,10 @@ import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/
 import { createMcpHandler, McpServer as SecondServer } from "@modelcontextprotocol/server";
 import { afterAll, describe, expect, it } from "vitest";
 import * as z from "zod";
+import { deferred } from "../../src/lib/deferred.ts";
 import { guardedFetch } from "../../src/tools/mcp/guarded-fetch.ts";
 import { dialAddresses, httpPlace } from "../../src/tools/mcp/http-place.ts";
-import type { TokenSource } from "../../src/tools/mcp/oauth-host.ts";
+import type { TokenAnswer, TokenSource } from "../../src/tools/mcp/oauth-host.ts";
 import type { McpServerConfig } from "../../src/tools/mcp/server.ts";
 import { callFirst, never, remoteConfig, run, stage, toolsOf } from "./stage.ts";
 
@@ -166,6 +167,27 @@ describe("remote MCP servers", () => {
       },
     };
     expect(await callFirst(own.use(remoteConfig(url, { timeoutMs: 1000 }), { tokens }))).toMatch(/fine$/);
+  });
+
+  it("that wait for a token keep no other from connecting", async () => {
+    const inner = scriptedHttp((id) => ({ body: JSON.stringify({ jsonrpc: "2.0", id, result: text("fine") }) }));
+    const url = await listen((request, response) =>
+      request.headers.authorization === "Bearer t" ? inner(request, response) : void response.writeHead(401).end(),
+    );
+    const open = await listen(inner);
+    await using own = stage({ limits: { connectAtOnce: 1 } });
+    const asked = deferred<void>();
+    const answer = deferred<TokenAnswer>();
+    const request = (): Promise<TokenAnswer> => {
+      asked.resolve();
+      return answer.promise;
+    };
+    const tokens: TokenSource = { owner: "session", canAsk: () => true, request };
+    const waiting = callFirst(own.use(remoteConfig(url), { tokens }));
+    await asked.promise;
+    expect(await callFirst(own.use(remoteConfig(open, { name: "open" })))).toMatch(/fine$/);
+    answer.resolve({ kind: "token", accessToken: "t" });
+    expect(await waiting).toMatch(/fine$/);
   });
 
   it("that cannot be reached fail with the reason", async () => {
