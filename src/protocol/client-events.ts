@@ -28,6 +28,29 @@ export const clientEvents = [
     ephemeral,
   ),
   event(
+    "session_limits_exhausted.requested",
+    () => z.object({ requestId: text, maxAiCredits: count, usedAiCredits: count }),
+    ephemeral,
+  ),
+  event(
+    "session_limits_exhausted.completed",
+    () =>
+      z.object({
+        requestId: text,
+        response: z.object({
+          action: z.enum(["add", "set", "unset", "cancel"]),
+          additionalAiCredits: count.exactOptional(),
+          maxAiCredits: count.exactOptional(),
+        }),
+      }),
+    ephemeral,
+  ),
+  event("session.session_limits_changed", () =>
+    z.object({ sessionLimits: z.object({ maxAiCredits: count.exactOptional() }).nullable() }),
+  ),
+  /** What the session has cost so far, in billionths of a credit; said only where it is known. */
+  event("session.usage_checkpoint", () => z.object({ totalNanoAiu: count })),
+  event(
     "auto_mode_switch.requested",
     () => z.object({ requestId: text, errorCode: text.exactOptional(), retryAfterSeconds: count.exactOptional() }),
     ephemeral,

@@ -28,7 +28,7 @@ export async function memoryOf(
   { leading, redactor }: { leading: SessionLead; redactor: Redactor },
 ): Promise<SessionMemory | undefined> {
   const { request, environment, home, disk, stamp, log, listener, shared } = draft;
-  const { workspace, limits = {} } = leading;
+  const { workspace } = leading;
   const { flags } = workspace;
   const settings = workspace.settings.effective.memory;
   if (!hasMemory({ request: request.memory, settings, environment, flags })) return undefined;
@@ -42,7 +42,7 @@ export async function memoryOf(
     isTrusted: workspace.trust.state !== "none",
     ports: { disk, stamp, redactor },
     prompts: shared.memoryPrompts,
-    merge: async (facts) => (listener.session?.budget.reached(limits) ? facts : merge(facts)),
+    merge: async (facts) => (listener.session?.budget.reached(leading.limits()) ? facts : merge(facts)),
     ...(request.memory?.store && { store: request.memory.store }),
     notice: (message) => listener.warn("memory", message),
     inform: (message) => void listener.say("session.info", { infoType: "memory", message }),

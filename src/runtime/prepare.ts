@@ -80,7 +80,10 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       ...askedFor(draft),
       ...ruled(draft, { rules, hands }),
       ...kept(draft, hands),
-      ...(leading.limits && { limits: leading.limits }),
+      get limits() {
+        return leading.limits();
+      },
+      credits: leading.credits,
       modelSeat: models,
       get model() {
         return models.current;
@@ -148,7 +151,6 @@ function askedFor({ request, log, stamp, context, identity, tracing }: Draft) {
     ...(request.replies !== undefined && { replies: request.replies }),
     ...(request.datesPrompts && { datesPrompts: true }),
     ...(request.citations && { citations: true }),
-    ...(request.credits !== undefined && { credits: request.credits }),
     ...(request.wakes !== undefined && { wakes: request.wakes }),
     ...(request.waitForAgentsMs !== undefined && { waitForAgentsMs: request.waitForAgentsMs }),
   };

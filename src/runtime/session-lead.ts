@@ -2,7 +2,7 @@ import { MEMORY_AGENT } from "../agents/agent.ts";
 import { noUsage } from "../model/provider.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Limits } from "../session/budget.ts";
-import { USD_PER_CREDIT } from "../session/credits.ts";
+import { Credits } from "../session/credits.ts";
 import { modelName } from "../session/model-seat.ts";
 import type { SessionModel } from "../session/start-run.ts";
 import type { Draft } from "./draft.ts";
@@ -15,7 +15,9 @@ export interface SessionLead {
   readonly lead: Lead;
   /** What the folder brings, with the servers of who leads. */
   readonly workspace: Workspace;
-  readonly limits: Limits | undefined;
+  /** As of now: credits may become more. */
+  limits(): Limits;
+  readonly credits: Credits;
 }
 
 export async function sessionLead(draft: Draft): Promise<SessionLead> {
@@ -48,25 +50,23 @@ export async function sessionLead(draft: Draft): Promise<SessionLead> {
   if (model.absent) {
     listener.warn("model", `${model.absent.why}. The models are asked for again with the next message.`);
   }
-  const limits = limitsOfLead(lead.definition, limitsOf(draft, model));
+  const limits = limitsOfLead(lead.definition, request.limits);
+  const credits = creditsOf(draft, model);
   if (limits?.costUsd !== undefined && model.costOf(noUsage) === null) throw priceUnknown(model.model);
   const ofLead = request.agent === undefined ? undefined : lead.reasoningEffort;
   const effort = request.reasoningEffort ?? ofLead ?? last?.effort ?? lead.reasoningEffort ?? effective.effortLevel;
   models.begin(model, { effort, summary: request.reasoningSummary ?? last?.summary });
-  return { lead, workspace: lead.workspace, limits };
+  return { lead, workspace: lead.workspace, limits: () => credits.within(limits ?? {}), credits };
 }
 
-/** Credits are money; where nobody knows what a model costs the agent is told of them, and more cannot be done. */
-function limitsOf({ request, listener }: Draft, model: SessionModel): Limits | undefined {
-  const { limits, credits } = request;
-  if (credits === undefined) return limits;
-  if (model.costOf(noUsage) === null) {
+/** Where nobody knows what a model costs the agent is told of its credits, and more cannot be done. */
+function creditsOf({ request: { credits }, listener }: Draft, model: SessionModel): Credits {
+  const isHeld = model.costOf(noUsage) !== null;
+  if (credits !== undefined && !isHeld) {
     const message = `The price of ${modelName(model)} is not known, so the limit of ${credits} AI credits is told to the agent and cannot be kept.`;
     listener.warn("limits", message);
-    return limits;
   }
-  const costUsd = Math.min(limits?.costUsd ?? Number.POSITIVE_INFINITY, credits * USD_PER_CREDIT);
-  return { ...limits, costUsd };
+  return new Credits(credits, { isHeld });
 }
 
 /** Who names a model for this process means it: before what a resumed session happened to have, and what settings say. */

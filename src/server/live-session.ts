@@ -4,6 +4,7 @@ import type { TraceContext } from "../lib/trace-context.ts";
 import type { GithubStatus } from "../model/github/github.ts";
 import type { EventType, SessionEvent } from "../protocol/event.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
+import type { RequestKind } from "../session/requests.ts";
 import type { CloseReason, Session } from "../session/session.ts";
 import type { GivenSubagents } from "../session/session-options.ts";
 import { isSidekickId } from "../session/sidekicks.ts";
@@ -35,6 +36,11 @@ const repeatedLater: ReadonlySet<EventType> = new Set<EventType>([
   "tool.execution_partial_result",
 ]);
 
+const gatedRequests = [
+  ["mcp.oauth_required", "mcp_oauth"],
+  ["session_limits_exhausted.requested", "session_limits_exhausted"],
+] as const;
+
 export class LiveSession {
   #session: Session;
   /** What was told, for clients that ask. */
@@ -64,8 +70,8 @@ export class LiveSession {
   readonly #options: LiveSessionOptions;
   #touchedAt = performance.now();
   #stopListening: (() => void) | undefined;
-  /** Set while a client brings tokens for MCP servers: how to say that none does any longer. */
-  #withoutTokens: (() => void) | undefined;
+  /** What is asked because a client wants to hear of it, and how to say that none does any longer. */
+  readonly #attended = new Map<RequestKind, () => void>();
   #isReopening = false;
   #isParked = false;
   /** How many kept events clients have heard, or could have. */
@@ -136,19 +142,21 @@ export class LiveSession {
     if (this.#subagents) this.giveSubagents(this.#subagents);
     this.#commands = this.#newCommands(this.session, this.clients);
     this.clients.serve(this.session);
-    this.#withoutTokens = undefined;
+    this.#attended.clear();
     this.#attend();
     await this.listen();
     this.extensions.sync();
   }
 
-  /** Tokens for MCP servers are asked for where a client wants to hear of it. */
+  /** Some things are asked only where a client wants to hear of it: tokens for MCP servers, more credits. */
   #attend(): void {
-    const isWanted = this.interests.has("mcp.oauth_required");
-    if (isWanted) this.#withoutTokens ??= this.#session.attach({ kinds: ["mcp_oauth"] });
-    else {
-      this.#withoutTokens?.();
-      this.#withoutTokens = undefined;
+    for (const [eventType, kind] of gatedRequests) {
+      const isWanted = this.interests.has(eventType);
+      const detach = this.#attended.get(kind);
+      if (isWanted && !detach) this.#attended.set(kind, this.#session.attach({ kinds: [kind] }));
+      if (isWanted || !detach) continue;
+      detach();
+      this.#attended.delete(kind);
     }
   }
 
@@ -187,6 +195,9 @@ export class LiveSession {
       const isKnown = !event.ephemeral && place <= known;
       if (isFirst || !isKnown) this.window.add(event);
       this.#known = Math.max(this.#known, place);
+      if (!isKnown && event.type === "session.session_limits_changed") {
+        this.options = { ...this.options, sessionLimits: event.data.sessionLimits };
+      }
       // Whoever is told that a session has ended would leave one that goes on.
       if (isKnown || (this.#isReopening && event.type === "session.shutdown")) return;
       begun.resolve();

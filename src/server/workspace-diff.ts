@@ -5,7 +5,7 @@ import { runGit } from "../lib/node/git.ts";
 
 export type DiffMode = "unstaged" | "branch" | "session";
 
-interface Change {
+export interface Change {
   readonly path: string;
   readonly oldPath?: string;
   readonly changeType: "added" | "modified" | "deleted" | "renamed";
@@ -13,20 +13,21 @@ interface Change {
   readonly isTruncated?: true;
 }
 
-interface WorkspaceDiff {
+export interface WorkspaceDiff {
   readonly requestedMode: DiffMode;
   readonly mode: DiffMode;
   readonly changes: readonly Change[];
   readonly baseBranch?: string;
-  /** Set when there is no branch to compare with. */
+  /** Set when there is no branch to compare with, or nothing is known of the session's changes. */
   readonly isFallback: boolean;
+  readonly unavailableReason?: "file-change-tracking-disabled";
 }
 
 const MAX_DIFF_CHARACTERS = 200_000;
 const MAX_CHANGES = 2_000;
 const MAX_UNTRACKED_BYTES = 1024 * 1024;
 
-/** `branch` compares with where the branch began; without one to compare with, and for `session`, it is `unstaged`. */
+/** `branch` compares with where the branch began; without one to compare with, and for `session` here, it is `unstaged`. */
 export async function workspaceDiff(
   cwd: string,
   wish: { readonly mode: DiffMode; readonly ignoreWhitespace: boolean; readonly signal: AbortSignal },
@@ -91,7 +92,7 @@ const changeTypes: Readonly<Record<string, Change["changeType"]>> = {
   R: "renamed",
 };
 
-function clipped(diff: string | undefined): Pick<Change, "diff" | "isTruncated"> {
+export function clipped(diff: string | undefined): Pick<Change, "diff" | "isTruncated"> {
   if (diff === undefined) return { diff: "", isTruncated: true };
   if (diff.length <= MAX_DIFF_CHARACTERS) return { diff };
   return { diff: diff.slice(0, MAX_DIFF_CHARACTERS), isTruncated: true };

@@ -9,7 +9,7 @@ import type { Budget } from "./budget.ts";
 import type { CompanyPorts } from "./company.ts";
 import { conclude } from "./conclude.ts";
 import type { Conversation } from "./conversation.ts";
-import { creditsStatus } from "./credits.ts";
+import { creditsStatus, offerMoreCredits, UsageCheckpoints } from "./credits.ts";
 import type { EventLog } from "./event-log.ts";
 import { gatedStop } from "./gated-stop.ts";
 import type { History } from "./history.ts";
@@ -65,12 +65,14 @@ export class Answering {
   readonly #parts: AnsweringParts;
   readonly #source: "new" | "resume";
   readonly #switch = new ModelSwitch();
+  readonly #checkpoints: UsageCheckpoints;
   #begun = false;
   #last: Outcome | undefined;
 
   constructor(parts: AnsweringParts) {
     this.#parts = parts;
     this.#source = parts.log.events.length > 0 ? "resume" : "new";
+    this.#checkpoints = new UsageCheckpoints(parts.budget, parts.log.events);
   }
 
   /** Whether this process has taken up a message. */
@@ -80,6 +82,7 @@ export class Answering {
 
   async answer(message: Incoming, signal: AbortSignal, acceptance?: Acceptance): Promise<Outcome> {
     this.#last = await this.#parts.settle(await this.#answer(message, signal, acceptance));
+    await this.#checkpoint();
     return this.#last;
   }
 
@@ -135,6 +138,12 @@ export class Answering {
     if (this.#begun && hooks?.has("sessionEnd")) {
       await hooks.fire("sessionEnd", endReason(this.#last)).catch(() => undefined);
     }
+    await this.#checkpoint();
+  }
+
+  /** What cannot be kept now is said the next time, or made anew from the log. */
+  async #checkpoint(): Promise<void> {
+    await this.#checkpoints.say(this.#parts.emit).catch(() => undefined);
   }
 
   async #answer(message: Incoming, signal: AbortSignal, acceptance?: Acceptance): Promise<Outcome> {
@@ -153,8 +162,8 @@ export class Answering {
       await settings.modelSeat?.ready();
       const { offer, model } = settings;
       const delivery = acceptance ? "idle" : "queued";
-      const { credits } = settings;
-      const status = credits === undefined ? undefined : creditsStatus(credits, this.#parts.budget);
+      const most = settings.credits?.most;
+      const status = most === undefined ? undefined : creditsStatus(most, this.#parts.budget);
       if (message.answering?.trace) settings.tracing?.expect(message.messageId, message.answering.trace);
       const said = { source, delivery, signal, form: settings, status } as const;
       const place = { emit, hooks, offer, introduction, model: modelName(model), ...said };
@@ -182,9 +191,14 @@ export class Answering {
 
   /** A limit of one model ends the work only where there is no other to go on with. */
   async #run(signal: AbortSignal, rules: AnsweringRules = {}, left?: LeftTurn): Promise<LoopOutcome> {
-    const { settings, broker } = this.#parts;
+    const { settings, broker, budget, emit } = this.#parts;
+    const { credits } = settings;
     for (let turn = left; ; turn = undefined) {
       const outcome = await this.#attempt(signal, rules, turn);
+      if (outcome.kind === "limit") {
+        if (await offerMoreCredits(outcome.reached, { credits, budget, broker, emit, signal })) continue;
+        return signal.aborted ? { kind: "aborted" } : outcome;
+      }
       if (outcome.kind !== "error") return outcome;
       const place = { seat: settings.modelSeat, broker, signal };
       const isSwitched = await this.#switch.offer(outcome.error, place);

@@ -155,6 +155,13 @@ export class Checkpoints {
     );
   }
 
+  /** What commands have made of which something was kept, and nobody has undone. */
+  async created(): Promise<readonly string[]> {
+    const lines = await this.#lines.read();
+    const undone = new Set(lines.flatMap((line) => (line.kind === "undone" ? line.seqs : [])));
+    return lines.flatMap((line) => (line.kind === "settled" && !undone.has(line.seq) ? line.created : []));
+  }
+
   /** Takes away what writes that were killed have left beside the files they were about. Cheap; for a session's start. */
   async sweep(): Promise<void> {
     const last = (await this.#lines.read()).filter((line) => line.kind === "change").slice(-LAST_CHANGES);

@@ -49,7 +49,7 @@ export function selection(settings: Pick<RunSettings, "model" | "reasoningEffort
     ...(name !== "" && { selectedModel: name }),
     ...(reasoningEffort !== undefined && { reasoningEffort }),
     ...(reasoningSummary !== undefined && { reasoningSummary }),
-    ...(credits !== undefined && { sessionLimits: { maxAiCredits: credits } }),
+    ...(credits?.most !== undefined && { sessionLimits: { maxAiCredits: credits.most } }),
   };
 }
 

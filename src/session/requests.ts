@@ -18,6 +18,9 @@ export function completedData(kind: RequestKind, outcome: AnyOutcome, reason: st
   if (kind === "sampling" || kind === "external_tool") return {};
   // What was brought is for the one who asked: nobody is told a token.
   if (kind === "mcp_oauth") return { outcome: typeof outcome === "object" && isToken(outcome) ? "token" : "cancelled" };
+  if (kind === "session_limits_exhausted") {
+    return { response: typeof outcome === "object" ? outcome : { action: "cancel" } };
+  }
   if (typeof outcome === "object") return kind === "permission" ? { result: outcome } : outcome;
   switch (kind) {
     case "permission":
@@ -60,6 +63,8 @@ export interface Answers {
   };
   /** Whether to go on with a model that the provider chooses, where a limit is reached. */
   auto_mode_switch: { readonly response: "yes" | "yes_always" | "no" };
+  /** Whether the session may cost more than it was allowed to. */
+  session_limits_exhausted: EventData<"session_limits_exhausted.completed">["response"];
   mcp_oauth:
     | { readonly kind: "token"; readonly accessToken: string; readonly tokenType?: string; readonly expiresIn?: number }
     | { readonly kind: "cancelled" };

@@ -1,7 +1,8 @@
 /** To where a conversation can be taken back, and what that would mean for the files. */
 import type { EventOf, SessionEvent } from "../protocol/event.ts";
 import type { Entry } from "./checkpoint-schema.ts";
-import type { Checkpoints, KeptChange } from "./checkpoints.ts";
+import type { KeptChange } from "./checkpoints.ts";
+import { KeptTexts, type LineChanges } from "./kept-texts.ts";
 import { changesSince, type FileHistory, planFiles } from "./rewind-files.ts";
 
 /** A message of the user's: rewinding to it takes it back, and all that came after. */
@@ -47,7 +48,7 @@ export async function rewindPoints(
   files: FileHistory | undefined,
 ): Promise<readonly RewindPoint[]> {
   const changes = (await files?.checkpoints.changes()) ?? [];
-  const count = files && new LineCount(files.checkpoints);
+  const texts = files && new KeptTexts(files.checkpoints);
   const roots = events.filter(isRoot);
   const points: RewindPoint[] = [];
   const later = new Set<string>();
@@ -56,7 +57,7 @@ export async function rewindPoints(
     later.add(turn);
     const paths = new Set(changesSince(changes, later).map(({ path }) => path));
     const own = changes.filter((change) => change.turn === turn);
-    const lines = (await count?.of(own)) ?? { linesAdded: 0, linesRemoved: 0 };
+    const lines = texts ? await linesOf(own, texts) : { linesAdded: 0, linesRemoved: 0 };
     points.push({
       ...{ eventId, timestamp, userMessage: data.content, ...lines },
       canRestoreFiles: paths.size > 0,
@@ -76,10 +77,10 @@ export async function previewOf(
   const eventsRemoved = removed.length;
   if (!files) return { files: [], skipped: [], eventsRemoved };
   const plan = await planFiles(changesSince(await files.checkpoints.changes(), turnsIn(removed)));
-  const count = new LineCount(files.checkpoints);
+  const texts = new KeptTexts(files.checkpoints);
   const previews: RewindFile[] = [];
   for (const { path, goal, now } of plan.steps) {
-    const lines = await count.between(goal, now, path);
+    const lines = await texts.lines(goal, now, path);
     previews.push({ path, changeType: changeType(goal, now), ...lines });
   }
   return { files: previews, skipped: plan.skipped.map(({ path }) => path), eventsRemoved };
@@ -99,59 +100,17 @@ function changeType(before: Entry, now: Entry): RewindFile["changeType"] {
   return now.kind === "missing" ? "deleted" : "modified";
 }
 
-const MAX_BYTES = 1024 * 1024;
-/** Of all contents that are compared for one list. */
-const MAX_BYTES_IN_ALL = 32 * 1024 * 1024;
-
-/** Counts lines of texts, not of what is large or no text. */
-class LineCount {
-  readonly #checkpoints: Checkpoints;
-  #left = MAX_BYTES_IN_ALL;
-
-  constructor(checkpoints: Checkpoints) {
-    this.#checkpoints = checkpoints;
+/** Of all changes of one turn. */
+async function linesOf(changes: readonly KeptChange[], texts: KeptTexts): Promise<LineChanges> {
+  const sum = { linesAdded: 0, linesRemoved: 0 };
+  const byPath = new Map<string, { before: Entry; after: Entry | undefined }>();
+  for (const { path, before, after } of changes) {
+    byPath.set(path, { before: byPath.get(path)?.before ?? before, after });
   }
-
-  /** Of all changes of one turn. */
-  async of(changes: readonly KeptChange[]): Promise<{ linesAdded: number; linesRemoved: number }> {
-    const sum = { linesAdded: 0, linesRemoved: 0 };
-    const byPath = new Map<string, { before: Entry; after: Entry | undefined }>();
-    for (const { path, before, after } of changes) {
-      byPath.set(path, { before: byPath.get(path)?.before ?? before, after });
-    }
-    for (const [path, { before, after }] of byPath) {
-      const { linesAdded, linesRemoved } = await this.between(before, after ?? before, path);
-      sum.linesAdded += linesAdded;
-      sum.linesRemoved += linesRemoved;
-    }
-    return sum;
+  for (const [path, { before, after }] of byPath) {
+    const { linesAdded, linesRemoved } = await texts.lines(before, after ?? before, path);
+    sum.linesAdded += linesAdded;
+    sum.linesRemoved += linesRemoved;
   }
-
-  async between(before: Entry, after: Entry, path: string): Promise<{ linesAdded: number; linesRemoved: number }> {
-    const [old, made] = [await this.#text(before, path), await this.#text(after, path)];
-    if (old === undefined || made === undefined || old === made) return { linesAdded: 0, linesRemoved: 0 };
-    if (old === "") return { linesAdded: linesIn(made), linesRemoved: 0 };
-    if (made === "") return { linesAdded: 0, linesRemoved: linesIn(old) };
-    const { diffLines } = await import("diff");
-    const parts = diffLines(old, made, { timeout: 200 }) ?? [];
-    const sum = (kind: "added" | "removed"): number =>
-      parts.reduce((lines, part) => lines + (part[kind] ? (part.count ?? 0) : 0), 0);
-    return { linesAdded: sum("added"), linesRemoved: sum("removed") };
-  }
-
-  /** What a change left is not kept, but what the next one found is; the last is what is there now. */
-  async #text(entry: Entry, path: string): Promise<string | undefined> {
-    if (entry.kind === "missing") return "";
-    if (entry.kind !== "file" || this.#left <= 0) return undefined;
-    const { contentOf, sha256 } = await import("./checkpoint-tree.ts");
-    const kept = await this.#checkpoints.object(entry.hash).catch(() => undefined);
-    const content = kept ?? (await contentOf(path).catch(() => undefined));
-    if (!content || sha256(content) !== entry.hash || content.length > MAX_BYTES || content.includes(0)) {
-      return undefined;
-    }
-    this.#left -= content.length;
-    return content.toString("utf8");
-  }
+  return sum;
 }
-
-const linesIn = (text: string): number => text.split("\n").length - (text.endsWith("\n") ? 1 : 0);

@@ -14,8 +14,10 @@ import type { AgentContext } from "./agent-context.ts";
 import { Answering, type Outcome } from "./answering.ts";
 import { type Answerer, type Broker, newBroker } from "./broker.ts";
 import { Budget } from "./budget.ts";
+import { codeChanges } from "./code-changes.ts";
 import { Company, type CompanyOptions } from "./company.ts";
 import { Conversation } from "./conversation.ts";
+import { tellLimits } from "./credits.ts";
 import { EventLog, type Listener } from "./event-log.ts";
 import { History } from "./history.ts";
 import { sessionHooks } from "./hooked-calls.ts";
@@ -82,6 +84,7 @@ export class Session {
     const { name } = options;
     if (name !== undefined && name !== session.#name) void session.#emit("troupe.session_named", { name });
     if (options.resumed !== "silent") await session.#resumed(events.length);
+    else await tellLimits(options.credits, events, session.#emit);
     return session;
   }
 
@@ -335,10 +338,10 @@ export class Session {
   async #lastWords(reason: CloseReason | undefined): Promise<void> {
     const isSpokenTo = this.#log.events.some(({ type }) => type === "user.message");
     await this.#log.repair();
+    const changes = await codeChanges(this.#options.fileHistory, this.#log.events);
+    const data = shutdownData({ ...this.#facts(), error: reason?.error, codeChanges: changes });
     // A disk that failed for a moment gets a second chance for the last words.
-    await this.#emit("session.shutdown", shutdownData({ ...this.#facts(), error: reason?.error })).catch(() =>
-      this.#log.repair(),
-    );
+    await this.#emit("session.shutdown", data).catch(() => this.#log.repair());
     if (isSpokenTo) await this.#writeSummary().catch(() => undefined); // lists fall back to the log
   }
 

@@ -21,6 +21,7 @@ import { brokerUser, type PlanPort } from "./broker-user.ts";
 import type { Limits } from "./budget.ts";
 import type { Compactions } from "./compaction.ts";
 import { Meter } from "./context-usage.ts";
+import type { Credits } from "./credits.ts";
 import { expectedCall } from "./expected-call.ts";
 import type { History } from "./history.ts";
 import { hookedCalls, hookedMcpCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
@@ -99,7 +100,7 @@ export interface RunSettings {
   readonly modelSeat?: ModelSeat;
   readonly limits?: Limits;
   /** What the session may cost, as its agent is told. Held by `limits`. */
-  readonly credits?: number;
+  readonly credits?: Credits;
   /** Keeps conversations within their models' windows; without it they grow until a provider refuses. */
   readonly compactions?: Compactions;
   /** Say the words as they arrive. */

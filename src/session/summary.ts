@@ -37,15 +37,19 @@ export function summarise(facts: SessionFacts): SessionSummary {
   };
 }
 
-export function shutdownData(facts: SessionFacts & { error: string | undefined }): EventData<"session.shutdown"> {
-  const { budget, model, startedAt, error } = facts;
+interface LastFacts extends SessionFacts, Pick<EventData<"session.shutdown">, "codeChanges"> {
+  readonly error: string | undefined;
+}
+
+export function shutdownData(facts: LastFacts): EventData<"session.shutdown"> {
+  const { budget, model, startedAt, error, codeChanges } = facts;
   return {
     shutdownType: error === undefined ? "routine" : "error",
     ...(error !== undefined && { errorReason: error }),
     sessionStartTime: startedAt,
     totalApiDurationMs: Math.round(budget.session.durationMs),
     currentModel: model,
-    codeChanges: { filesModified: [], linesAdded: 0, linesRemoved: 0 },
+    codeChanges,
     modelMetrics: Object.fromEntries(
       [...budget.perModel].map(([name, { calls, usage }]) => [name, { requests: { count: calls }, usage }]),
     ),

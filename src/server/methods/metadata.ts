@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import * as z from "zod";
 import { TroupeError } from "../../protocol/errors.ts";
 import { WorkingDirectory } from "../../protocol/event.ts";
+import { limitsData } from "../../session/credits.ts";
 import type { Session } from "../../session/session.ts";
 import { folderOf } from "../session-files.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
@@ -94,7 +95,7 @@ function snapshotOf(session: Session): object {
     workingDirectory: settings.cwd,
     currentMode: session.modes.current,
     selectedModel: settings.model.model,
-    sessionLimits: null,
+    sessionLimits: limitsData(settings.credits?.most).sessionLimits,
     workspace: workspaceOf(session),
   };
 }

@@ -26,6 +26,15 @@ function notKept(session: Session, error: unknown): void {
   session.warn("permissions", `What was approved permanently could not be written to the settings: ${why}`);
 }
 
+/** A number that is missing, or adds nothing, would only be asked for again. */
+const LimitsAnswer = () =>
+  z.discriminatedUnion("action", [
+    z.object({ action: z.literal("add"), additionalAiCredits: z.number().positive() }),
+    z.object({ action: z.literal("set"), maxAiCredits: z.number().nonnegative() }),
+    z.object({ action: z.literal("unset") }),
+    z.object({ action: z.literal("cancel") }),
+  ]);
+
 export const pendingMethods: MethodTable = {
   "session.tools.handlePendingToolCall": sessionMethod(
     () => ({ requestId, result: JsonValue.optional(), error: z.string().optional() }),
@@ -110,14 +119,16 @@ export const pendingMethods: MethodTable = {
       success: session.requests.answer("mcp_oauth", id, result) === "accepted",
     }),
   ),
-  // Nothing here asks these; whoever answers is told that nobody waits.
+  // Nothing here asks this way; whoever answers is told that nobody waits.
   "session.ui.handlePendingAutoModeSwitch": sessionMethod(
     () => ({ requestId, response: z.enum(["yes", "yes_always", "no"]) }),
     () => ({ success: false }),
   ),
   "session.ui.handlePendingSessionLimitsExhausted": sessionMethod(
-    () => ({ requestId, response: z.object({ action: z.enum(["add", "set", "unset", "cancel"]) }).loose() }),
-    () => ({ success: false }),
+    () => ({ requestId, response: LimitsAnswer() }),
+    ({ requestId: id, response }, { session }) => ({
+      success: session.requests.answer("session_limits_exhausted", id, response) === "accepted",
+    }),
   ),
   "session.ui.handlePendingExitPlanMode": sessionMethod(
     () => ({

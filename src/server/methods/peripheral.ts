@@ -30,10 +30,6 @@ export const peripheralMethods: MethodTable = {
     () => ({ handle: z.string() }),
     ({ handle }, { live }) => ({ unregistered: live.interests.release(handle) }),
   ),
-  "session.ui.handlePendingSessionLimitsExhausted": sessionMethod(
-    () => ({ requestId: z.string() }),
-    () => ({ success: false }),
-  ),
   "session.remote.notifySteerableChanged": sessionMethod(
     () => ({ remoteSteerable: z.boolean() }),
     async ({ remoteSteerable }, { session }) => {

@@ -1,14 +1,19 @@
 /** What a session has used so far. */
+import { codeChanges } from "../../session/code-changes.ts";
+import { nanoCredits } from "../../session/credits.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 
 export const usageMethods: MethodTable = {
-  "session.usage.getMetrics": sessionMethod(nothing, (_, { session }) => {
+  "session.usage.getMetrics": sessionMethod(nothing, async (_, { session }) => {
     const { budget, events } = session;
     const models = [...budget.perModel].map(([name, { calls, usage, costUsd }]) => [
       name,
       { requests: { count: calls, cost: costUsd ?? 0 }, usage },
     ]);
-    const { usage, durationMs } = budget.session;
+    const { usage, durationMs, costUsd: total } = budget.session;
+    const totalNanoAiu = nanoCredits(total);
+    const last = events.findLast((event) => event.type === "troupe.usage" && event.agentId === undefined)?.data;
+    const { filesModified, ...lines } = await codeChanges(session.settings.fileHistory, events);
     return {
       totalPremiumRequestCost: 0,
       totalUserRequests: events.filter(({ type, agentId }) => type === "user.message" && agentId === undefined).length,
@@ -20,9 +25,12 @@ export const usageMethods: MethodTable = {
       },
       totalApiDurationMs: Math.round(durationMs),
       sessionStartTime: events[0]?.timestamp ?? new Date().toISOString(),
-      codeChanges: { linesAdded: 0, linesRemoved: 0, filesModifiedCount: 0, filesModified: [] },
+      ...(totalNanoAiu !== undefined && { totalNanoAiu }),
+      codeChanges: { ...lines, filesModifiedCount: filesModified.length, filesModified },
       modelMetrics: Object.fromEntries(models),
       currentModel: session.settings.model.model,
+      lastCallInputTokens: last && "inputTokens" in last ? last.inputTokens : 0,
+      lastCallOutputTokens: last && "outputTokens" in last ? last.outputTokens : 0,
     };
   }),
 };

@@ -1,6 +1,7 @@
 /** The folder a session keeps beside its log: files, checkpoints, what was pasted. */
 import * as z from "zod";
 import type { Session } from "../../session/session.ts";
+import { sessionDiff } from "../session-diff.ts";
 import {
   folderOf,
   listCheckpoints,
@@ -43,7 +44,12 @@ export const workspacesMethods: MethodTable = {
   ),
   "session.workspaces.diff": sessionMethod(
     () => ({ mode: z.enum(["unstaged", "branch", "session"]), ignoreWhitespace: z.boolean().default(false) }),
-    (wish, { session, signal }) => workspaceDiff(session.settings.cwd, { ...wish, signal }),
+    async (wish, { session, signal }) => {
+      const ofSession = wish.mode === "session" ? await sessionDiff(session, wish) : undefined;
+      if (ofSession) return ofSession;
+      const diff = await workspaceDiff(session.settings.cwd, { ...wish, signal });
+      return wish.mode === "session" ? { ...diff, unavailableReason: "file-change-tracking-disabled" } : diff;
+    },
   ),
   "session.workspaces.saveLargePaste": sessionMethod(
     () => ({ content: z.string() }),
