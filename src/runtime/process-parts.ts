@@ -53,7 +53,9 @@ export function processParts(options: {
 }): ProcessParts {
   const { environment, home, disk } = options;
   const sandboxes = sandboxSource({ environment, stateRoot: home, disk });
-  const redactors: Redactor[] = [];
+  // A session that is gone takes its redactor with it: the process only has to reach those that live.
+  const redactors = new Set<WeakRef<Redactor>>();
+  const gone = new FinalizationRegistry<WeakRef<Redactor>>((reference) => redactors.delete(reference));
   const secrets: { value: string; name: string }[] = [];
   let connections: Promise<McpConnections> | undefined;
   let pins: Promise<McpPins> | undefined;
@@ -80,13 +82,15 @@ export function processParts(options: {
     },
     redactor(extraNames) {
       const redactor = createRedactor({ values: [...secretValuesOf(environment, extraNames), ...secrets] });
-      redactors.push(redactor);
+      const reference = new WeakRef(redactor);
+      redactors.add(reference);
+      gone.register(redactor, reference);
       return redactor;
     },
     addSecret(value, name) {
       if (secrets.some((secret) => secret.value === value)) return;
       secrets.push({ value, name });
-      for (const redactor of redactors) redactor.add(value, name);
+      for (const redactor of redactors) redactor.deref()?.add(value, name);
     },
     memoryPrompts: new Map(),
     searchFor,
