@@ -9,6 +9,7 @@ import type { Session, SessionOptions } from "../session/session.ts";
 import { standingOf } from "../session/standing.ts";
 import type { SessionLog } from "../store/store.ts";
 import { beginDraft, type Draft, type PrepareParts } from "./draft.ts";
+import { outputKeeper } from "./large-output-folder.ts";
 import { type LeadChoice, leadChoice } from "./lead-choice.ts";
 import { LiveAgents } from "./live-agents.ts";
 import { memoryOf } from "./memory-gate.ts";
@@ -80,6 +81,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       ...askedFor(draft),
       ...ruled(draft, { rules, hands }),
       ...kept(draft, hands),
+      keepOutput: outputKeeper(draft, rules.roots),
       get limits() {
         return leading.limits();
       },

@@ -112,6 +112,8 @@ export interface SessionRequest {
   readonly memory?: MemoryRequest;
   /** Tool output beyond this many bytes goes to a file. */
   readonly largeOutputBytes?: number;
+  /** Into this folder, absolute; left out, into the session's own. */
+  readonly largeOutputFolder?: string;
   /** When the conversation is summarised; what is left out is as usual. */
   readonly compaction?: Partial<CompactionOptions>;
   readonly toolSearch?: { readonly enabled?: boolean; readonly threshold?: number };

@@ -25,6 +25,7 @@ import {
   requireServable,
   sessionRequest,
   traceOf,
+  withoutEffect,
 } from "./session-options.ts";
 
 export interface HubOptions {
@@ -314,6 +315,7 @@ export class Hub {
       // It may have gone while its session was made.
       if (by.connection.isClosed) clients.leave(by.connection);
       await live.listen();
+      for (const message of withoutEffect(by.params)) session.warn("options", message);
       live.extensions.sync();
       return live;
     });

@@ -103,11 +103,39 @@ export const sessionOptions = () => ({
       bufferExhaustionThreshold: z.number().optional(),
     })
     .optional(),
-  largeOutput: z.object({ enabled: z.boolean().optional(), maxSizeBytes: z.number().optional() }).optional(),
+  largeOutput: z
+    .object({
+      enabled: z.boolean().optional(),
+      maxSizeBytes: z.number().optional(),
+      outputDir: z.string().optional(),
+    })
+    .optional(),
   memory: z.object({ enabled: z.boolean().optional() }).optional(),
   requestExtensions: z.boolean().optional(),
   extensionSdkPath: z.string().optional(),
 });
+
+/** Taken without effect, and that is said: `withoutEffect`. */
+const unused = () => ({
+  configDir: z.string().optional(),
+  contextTier: z.string().nullish(),
+});
+
+/** What a client has asked for that it does not get, and what to do instead. */
+export function withoutEffect({ configDir, contextTier }: CreateParams): readonly string[] {
+  return [
+    ...(configDir === undefined
+      ? []
+      : [
+          `configDir is not used: settings and state of all sessions of this server are in one folder, so that a person's own rules hold for each of them. Start the server with COPILOT_HOME=${configDir} (the SDK's baseDirectory) for another one.`,
+        ]),
+    ...(contextTier === undefined || contextTier === null || contextTier === "default"
+      ? []
+      : [
+          `contextTier '${contextTier}' is not used: a model has the window that its provider says. Name a larger one by modelCapabilities.limits.max_context_window_tokens, or choose another model.`,
+        ]),
+  ];
+}
 
 /** Policy that cannot be held, and places that are not ours: who asks for these is told no, not ignored. */
 const refused = () => ({
@@ -130,6 +158,7 @@ export const createParams = () =>
     ...ofClient(),
     ...sessionOptions(),
     ...refused(),
+    ...unused(),
     ...traceParams(),
   });
 export type CreateParams = z.infer<ReturnType<typeof createParams>>;
@@ -190,6 +219,9 @@ export function sessionRequest(options: OptionsOfSession, defaults: SessionReque
     compaction: compactionOf(options),
     toolSearch: defined({ enabled: options.toolSearch?.enabled, threshold: options.toolSearch?.deferThreshold }),
     largeOutputBytes: largeOutputOf(options),
+    ...(options.largeOutput?.outputDir !== undefined && {
+      largeOutputFolder: resolve(cwd, options.largeOutput.outputDir),
+    }),
     memory: { ...defaults.memory, ...defined({ enabled: options.memory?.enabled }) },
     mcpApps: options.requestMcpApps ?? false,
     ...(options.requestExtensions && { extensions: defined({ sdkPath: sdkPathOf(options, cwd) }) }),

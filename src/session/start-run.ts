@@ -112,6 +112,8 @@ export interface RunSettings {
   /** How replies travel where nobody watches the words arrive; streamed unless told. */
   readonly replies?: "streamed" | "whole";
   readonly largeOutputBytes?: number;
+  /** Keeps one elsewhere than with the session; where it is. */
+  readonly keepOutput?: ((name: string, content: string) => Promise<string>) | undefined;
   readonly reasoningEffort?: ReasoningEffort | undefined;
   readonly reasoningSummary?: ReasoningSummary | undefined;
   readonly tracing?: Tracing;
@@ -216,7 +218,8 @@ export function startRun(parts: RunParts): Run {
     bound: (content, toolName) => {
       const maxBytes = parts.largeOutputBytes ?? LARGE_OUTPUT_BYTES;
       // What goes to a file passes no event, so secrets are taken out here.
-      return boundOutput({ content: parts.redactor?.text(content) ?? content, toolName, maxBytes, log });
+      const kept = parts.keepOutput ? { writeFile: parts.keepOutput } : log;
+      return boundOutput({ content: parts.redactor?.text(content) ?? content, toolName, maxBytes, log: kept });
     },
     keepBinaries: ({ images, resources }) => keepBinaries(images, resources, log),
   };

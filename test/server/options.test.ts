@@ -1,7 +1,9 @@
+import { readFile } from "node:fs/promises";
 import {
   approveAll,
   type CopilotRequestContext,
   CopilotRequestHandler,
+  type CopilotSession,
   type SessionConfig,
   type SessionEvent,
 } from "@github/copilot-sdk";
@@ -196,6 +198,54 @@ describe("options on resume", () => {
     const { system = "", tools = [] } = stage.model.requests.at(-1)?.request ?? {};
     expect(tools.map(({ name }) => name)).toEqual(["view"]);
     expect(system).not.toMatch(/Always rhyme|Current working directory/);
+  });
+});
+
+describe("options that name places and windows", () => {
+  const tool = { name: "long", skipPermission: true, handler: () => "word ".repeat(400) };
+  const opened = async (config: SessionConfig) => {
+    const warnings: string[] = [];
+    const onEvent = (event: SessionEvent): void => {
+      if (event.type === "session.warning") warnings.push(event.data.message);
+    };
+    return { warnings, session: await stage.client.createSession({ tools: [tool], onEvent, ...config }) };
+  };
+  /** Where the large output of a call went, as the model was told. */
+  const kept = async (session: CopilotSession): Promise<string> => {
+    stage.play(calls(["long", {}]), says("long"));
+    await session.sendAndWait("go");
+    const told = JSON.stringify(stage.model.requests.at(-1)?.request?.messages);
+    return /Saved to: ([^\\"]+)/.exec(told)?.[1] ?? "";
+  };
+
+  it("put large outputs where the agent can look them up, and nowhere else", async () => {
+    const { session, warnings } = await opened({ largeOutput: { maxSizeBytes: 1000, outputDirectory: "out/large" } });
+    const path = await kept(session);
+    expect(path).toMatch(
+      new RegExp(`^${stage.folder.at("work/out/large")}/[0-9a-f]{8}-copilot-tool-output-long\\.txt$`),
+    );
+    expect(await readFile(path, "utf8")).toBe(tool.handler());
+    expect(warnings).toEqual([]);
+    const outputDirectory = stage.folder.at("other");
+    const outside = await opened({ largeOutput: { maxSizeBytes: 1000, outputDirectory } });
+    expect(await kept(outside.session)).toContain(`session-state/${outside.session.sessionId}`);
+    expect(outside.warnings).toEqual([expect.stringContaining("largeOutput.outputDir is not used")]);
+    const added = await opened({
+      additionalDirectories: [outputDirectory],
+      largeOutput: { maxSizeBytes: 1000, outputDirectory },
+    });
+    expect(await kept(added.session)).toContain(outputDirectory);
+  });
+
+  it("are told to have no effect where they have none", async () => {
+    const { warnings } = await opened({ configDirectory: "/elsewhere", contextTier: "long_context" });
+    await expect
+      .poll(() => warnings)
+      .toEqual([
+        expect.stringMatching(/^configDir is not used.*COPILOT_HOME=\/elsewhere/),
+        expect.stringMatching(/^contextTier 'long_context' is not used/),
+      ]);
+    expect((await opened({ contextTier: "default" })).warnings).toEqual([]);
   });
 });
 
