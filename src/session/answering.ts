@@ -82,7 +82,6 @@ export class Answering {
 
   async answer(message: Incoming, signal: AbortSignal, acceptance?: Acceptance): Promise<Outcome> {
     this.#last = await this.#parts.settle(await this.#answer(message, signal, acceptance));
-    await this.#checkpoint();
     return this.#last;
   }
 
@@ -138,11 +137,11 @@ export class Answering {
     if (this.#begun && hooks?.has("sessionEnd")) {
       await hooks.fire("sessionEnd", endReason(this.#last)).catch(() => undefined);
     }
-    await this.#checkpoint();
+    await this.checkpoint();
   }
 
-  /** What cannot be kept now is said the next time, or made anew from the log. */
-  async #checkpoint(): Promise<void> {
+  /** Says what all of it has cost. What cannot be kept now is said the next time. */
+  async checkpoint(): Promise<void> {
     await this.#checkpoints.say(this.#parts.emit).catch(() => undefined);
   }
 

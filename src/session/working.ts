@@ -178,6 +178,7 @@ export class Working {
         if (inbox.size > 0) await this.#restAfter(outcome);
       }
       const aborted = outcome?.kind === "aborted" ? { aborted: true } : {};
+      await answering.checkpoint();
       void emit("assistant.idle", aborted);
       if (outcome?.kind !== "failed" && (await this.#somethingStirs())) continue;
       settleOpen();

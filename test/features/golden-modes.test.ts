@@ -29,13 +29,16 @@ describe("golden: /autopilot", () => {
           "session.mode_changed",
           ...beginning.slice(1),
           ...turn(),
+          "session.usage_checkpoint",
           "user.message",
           ...turn([asked]),
           ...turn(),
+          "session.usage_checkpoint",
           "user.message",
           ...ended.slice(0, -1),
           "session.task_complete",
           ...ended.slice(-1),
+          "session.usage_checkpoint",
         ),
       );
       expect(dataOf(session.events, "session.mode_changed")).toEqual([
@@ -135,6 +138,7 @@ describe("golden: /plan", () => {
           "session.warning",
           ...refused.slice(5),
           ...approved.slice(0, 4),
+          "troupe.question",
           "session.mode_changed",
           "troupe.message_queued",
           ...approved.slice(4),
@@ -145,6 +149,7 @@ describe("golden: /plan", () => {
           ...ended.slice(0, -1),
           "session.task_complete",
           ...ended.slice(-1),
+          "session.usage_checkpoint",
         ),
       );
     });

@@ -30,6 +30,7 @@ describe("golden: /review", () => {
         ...by("root", ["troupe.task_state", "troupe.task_notice_delivered", "tool.execution_complete"]),
         "root assistant.turn_end",
         ...by("root", turn()),
+        "root session.usage_checkpoint",
       ]);
     });
   });

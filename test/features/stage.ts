@@ -154,14 +154,16 @@ export function golden(events: readonly SessionEvent[]): {
   readonly agents: Readonly<Record<string, readonly string[]>>;
   readonly tasks: Readonly<Record<string, readonly string[]>>;
 } {
+  // What it has cost so far is said when it comes to rest, which is no part of what happened.
   const isTask = ({ type }: SessionEvent): boolean => type.startsWith("troupe.task_");
+  const isAccount = ({ type }: SessionEvent): boolean => type === "session.usage_checkpoint";
   const tasks: Record<string, string[]> = {};
   for (const { type, data } of events.filter(isTask)) {
     const { taskId, to, by } = data as { taskId: string; to?: string; by?: string };
     const told = [type.slice("troupe.task_".length), by ?? to].filter((word) => word !== undefined).join(" ");
     tasks[taskId] = [...(tasks[taskId] ?? []), told];
   }
-  return { agents: storyByAgent(events.filter((event) => !isTask(event))), tasks };
+  return { agents: storyByAgent(events.filter((event) => !isTask(event) && !isAccount(event))), tasks };
 }
 
 /** One turn in the log: a model call and the calls that it asked for, each a list of what stands between. */
