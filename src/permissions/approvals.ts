@@ -12,7 +12,12 @@ export const Approval = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("memory") }),
   z.object({ kind: z.literal("custom-tool"), toolName: z.string() }),
   z.object({ kind: z.literal("extension-management"), operation: z.string().exactOptional() }),
-  z.object({ kind: z.literal("extension-permission-access"), extensionName: z.string() }),
+  z.object({
+    kind: z.literal("extension-permission-access"),
+    extensionName: z.string(),
+    /** What was shown with the question; left out by who means everything. */
+    capabilities: z.array(z.string()).exactOptional(),
+  }),
   z.object({
     kind: z.literal("extension-env-access"),
     extensionName: z.string(),
@@ -36,8 +41,10 @@ export function approves(approval: Approval, access: Access): boolean {
       return approval.kind === "custom-tool" && approval.toolName === access.toolName;
     case "mcp-sampling":
       return approval.kind === "mcp-sampling" && approval.serverName === access.serverName;
-    case "extension-permission-access":
-      return approval.kind === access.kind && approval.extensionName === access.extensionName;
+    case "extension-permission-access": {
+      if (approval.kind !== access.kind || approval.extensionName !== access.extensionName) return false;
+      return approval.capabilities === undefined || sameNames(approval.capabilities, access.capabilities);
+    }
     case "extension-env-access": {
       if (approval.kind !== access.kind || approval.extensionName !== access.extensionName) return false;
       return sameNames(approval.environmentVariables, access.environmentVariables);
@@ -78,7 +85,7 @@ export function approvalFor(access: Access, analysis?: ShellAnalysis): Approval 
     case "mcp-sampling":
       return { kind: "mcp-sampling", serverName: access.serverName };
     case "extension-permission-access":
-      return { kind: access.kind, extensionName: access.extensionName };
+      return { ...access, capabilities: [...access.capabilities] };
     case "extension-env-access":
       return { ...access, environmentVariables: [...access.environmentVariables] };
     case "url":

@@ -82,7 +82,11 @@ const SessionApproval = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("mcp"), serverName: text, toolName: text.nullable() }),
   z.object({ kind: z.literal("memory") }),
   z.object({ kind: z.literal("custom-tool"), toolName: text }),
-  z.object({ kind: z.literal("extension-permission-access"), extensionName: text }),
+  z.object({
+    kind: z.literal("extension-permission-access"),
+    extensionName: text,
+    capabilities: z.array(text).exactOptional(),
+  }),
   z.object({ kind: z.literal("extension-env-access"), extensionName: text, environmentVariables: z.array(text) }),
 ]);
 /** How a request for a permission ended. */

@@ -9,8 +9,8 @@ import { openWorkspace, type Workspace } from "./workspace.ts";
 export interface SessionExtensions {
   /** Changes when they must be started anew. */
   readonly place: string;
-  /** Those that may run now, looked for anew. */
-  find(): Promise<readonly FoundExtension[]>;
+  /** Those that may run: as they were when the session was made, or as they are now. */
+  find(how?: { readonly again: true }): Promise<readonly FoundExtension[]>;
   /** The person does not want this one. */
   isDisabled(id: string): boolean;
   start(extension: FoundExtension, profile: LaunchProfile | undefined): Promise<ExtensionProcess>;
@@ -29,13 +29,10 @@ export function sessionExtensions(
   const { disabledExtensions = [], secretEnvironmentVariables: secretNames = [] } = workspace.settings.effective;
   const warn = (message: string): void => listener.warn("extension", message);
   const prepare = shared.programs([workspace.root], { wishes, onWarning: warn });
-  let first: readonly FoundExtension[] | undefined = workspace.extensions.extensions;
   return {
     place: JSON.stringify([workspace.root, asked.sdkPath ?? null]),
-    async find() {
-      const known = first;
-      first = undefined;
-      if (known) return known;
+    async find(how) {
+      if (!how?.again) return workspace.extensions.extensions;
       const again = await openWorkspace(request.workspace ?? {}, { context, stateRoot, environment });
       for (const { message } of again.extensions.notices) warn(message);
       return again.extensions.extensions;

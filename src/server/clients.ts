@@ -156,6 +156,12 @@ export class Clients {
     return true;
   }
 
+  /** Whether this open request is a call of one of its tools. */
+  isAskedFor(connection: Connection, requestId: string): boolean {
+    const request = this.#session?.requests.pending("external_tool").find((one) => one.requestId === requestId);
+    return request?.kind === "external_tool" && this.#tools.isOf(connection.id, request.toolName);
+  }
+
   /** Ends what waits for these tools. */
   #giveUp(tools: readonly string[]): void {
     const { requests } = this.#session ?? {};

@@ -4,6 +4,7 @@
  * let go of, and can come back and read what it missed.
  */
 import type { Readable, Writable } from "node:stream";
+import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import { encodeFrame, FrameReader, FramingError } from "../protocol/rpc/frame.ts";
 import { type AskOptions, Peer } from "../protocol/rpc/peer.ts";
 
@@ -15,8 +16,8 @@ export interface ExtensionIdentity {
   readonly sessionId: string;
   /** Whose words count for as much as its own. */
   readonly scope: "user" | "project";
-  /** A person lets it answer permission requests. */
-  decides?: boolean;
+  /** What a person lets it answer in their place, by the methods that answer it. */
+  answers?: ReadonlySet<string>;
 }
 
 export interface ConnectionOptions {
@@ -128,6 +129,11 @@ export class Connection {
   /** Something to know that is out of date soon: who is behind does without it, unless it `mustArrive`. */
   hint(frame: Uint8Array, { mustArrive }: { readonly mustArrive: boolean }): void {
     if (mustArrive || this.#output.writableLength <= this.#limits.slowBytes) this.#write(frame);
+  }
+
+  /** Who has gone while it was kept waiting has left already, and would never leave again. */
+  requireThere(): void {
+    if (this.#isClosed) throw new RpcError(rpcCodes.refused, "The client has gone.");
   }
 
   /** `why` is said to people; without it the client left by itself. */

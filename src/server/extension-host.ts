@@ -58,6 +58,8 @@ export class ExtensionHost {
   readonly #switched = new Map<string, boolean>();
   #place: string | undefined;
   #work: Promise<void> = Promise.resolve();
+  /** Programs that were given up and are not gone yet. */
+  readonly #ending = new Set<Promise<void>>();
   #isClosed = false;
 
   constructor(ports: ExtensionHostPorts) {
@@ -83,33 +85,46 @@ export class ExtensionHost {
     void this.#inTurn(() => this.#reload());
   }
 
-  /** Until each has joined or failed; no longer than anyone should wait for that. */
+  /** Until each has joined or failed; no longer than anyone should wait for that, and for each that long but once. */
   async ready(signal: AbortSignal): Promise<void> {
     if (!this.isAvailable) return;
     const late = deferred<void>();
-    const timer = setTimeout(late.resolve, PATIENCE_MS);
-    signal.addEventListener("abort", () => late.resolve(), { once: true });
+    const giveUp = (): void => late.resolve();
+    const timer = setTimeout(() => {
+      for (const { settled } of this.#entries.values()) settled.resolve();
+      giveUp();
+    }, PATIENCE_MS);
+    signal.addEventListener("abort", giveUp, { once: true });
     const all = this.#work.then(() => Promise.all([...this.#entries.values()].map(({ settled }) => settled.promise)));
     await Promise.race([all, late.promise]);
     clearTimeout(timer);
+    signal.removeEventListener("abort", giveUp);
   }
 
   async reload(): Promise<void> {
     this.#requirePort();
-    await this.#inTurn(() => this.#reload());
+    await this.#inTurn(() => this.#reload({ again: true }));
   }
 
   async setEnabled(id: string, enabled: boolean): Promise<void> {
     this.#requirePort();
-    const entry = this.#entries.get(id);
-    if (!entry)
-      throw new TroupeError("usage", `There is no extension ${id}.`, { hint: "session.extensions.list names them." });
-    this.#switched.set(id, enabled);
     await this.#inTurn(async () => {
+      const entry = this.#entries.get(id);
+      if (!entry) throw unknown(id);
+      this.#switched.set(id, enabled);
       if (!enabled) await this.#end(entry, "disabled");
-      else if (entry.status !== "running") await this.#start(entry);
+      else if (entry.status === "disabled" || entry.status === "failed") await this.#startAgain(id);
       this.#tell();
     });
+  }
+
+  /** As it is now: what was approved when it was found may have become something else. */
+  async #startAgain(id: string): Promise<void> {
+    const found = (await this.#ports.port()?.find({ again: true }))?.find((one) => one.id === id);
+    if (!found) throw unknown(id);
+    const entry = newEntry(found);
+    this.#entries.set(id, entry);
+    await this.#start(entry);
   }
 
   /** It is a client from here on, and what it brought is there. */
@@ -148,14 +163,15 @@ export class ExtensionHost {
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#inTurn(() => this.#endAll());
+    await Promise.all(this.#ending);
   }
 
-  async #reload(): Promise<void> {
+  async #reload(how?: { readonly again: true }): Promise<void> {
     await this.#endAll();
     this.#entries.clear();
     const port = this.#ports.port();
     if (port && !this.#isClosed) {
-      for (const found of await port.find()) this.#entries.set(found.id, newEntry(found));
+      for (const found of await port.find(how)) this.#entries.set(found.id, newEntry(found));
       await Promise.all([...this.#entries.values()].map((entry) => this.#start(entry)));
     }
     this.#tell();
@@ -185,7 +201,10 @@ export class ExtensionHost {
   #fail(entry: Entry, why: string): void {
     if (entry.status !== "starting" && entry.status !== "running") return;
     const words = entry.program?.lastWords() ?? "";
-    void this.#end(entry, "failed");
+    const ending = this.#end(entry, "failed")
+      .catch(() => undefined)
+      .finally(() => this.#ending.delete(ending));
+    this.#ending.add(ending);
     const said = words === "" ? "" : ` Its last words: ${quotedLine(telling(words))}`;
     this.#ports.warn(`The extension ${entry.found.name} failed: ${quotedLine(why)}.${said}${remedy(words)}`);
     this.#tell();
@@ -238,6 +257,11 @@ function telling(words: string): string {
   const error = words.match(/^(?:Uncaught )?[A-Za-z]*Error\b.*$/gm)?.at(-1);
   return error ?? words.slice(-MAX_WORDS);
 }
+
+const unknown = (id: string): TroupeError =>
+  new TroupeError("usage", `There is no extension ${id}.`, {
+    hint: "session.extensions.list names them; a warning says which may not run.",
+  });
 
 const newEntry = (found: Found): Entry => ({ found, status: "starting", settled: deferred() });
 

@@ -20,12 +20,9 @@ const ofSession: ReadonlySet<string> = new Set([
   ),
   ...["list", "getProgress"].map((name) => `session.tasks.${name}`),
   ...["read", "readSqlTodos", "readSqlTodosWithDependencies"].map((name) => `session.plan.${name}`),
-  ...["elicitation", "ephemeralQuery", "handlePendingElicitation", "handlePendingUserInput"].map(
-    (name) => `session.ui.${name}`,
-  ),
+  ...["elicitation", "ephemeralQuery"].map((name) => `session.ui.${name}`),
   "session.tools.handlePendingToolCall",
   "session.tools.getCurrentMetadata",
-  "session.permissions.handlePendingPermissionRequest",
   "session.permissions.pendingRequests",
   "session.mode.get",
   "session.model.getCurrent",
@@ -49,17 +46,54 @@ const ofSession: ReadonlySet<string> = new Set([
   "session.metadata.contextInfo",
 ]);
 
+/** What a client can offer to answer in a person's place: an extension does where the person agrees, and not otherwise. */
+const inPlaceOfPerson = [
+  {
+    asked: "requestPermission",
+    method: "session.permissions.handlePendingPermissionRequest",
+    words: "answer permission requests in your place",
+  },
+  {
+    asked: "requestUserInput",
+    method: "session.ui.handlePendingUserInput",
+    words: "answer questions in your place",
+  },
+  {
+    asked: "requestElicitation",
+    method: "session.ui.handlePendingElicitation",
+    words: "fill in forms in your place",
+  },
+  {
+    asked: "requestExitPlanMode",
+    method: "session.ui.handlePendingExitPlanMode",
+    words: "decide about plans in your place",
+  },
+  {
+    asked: "requestAutoModeSwitch",
+    method: "session.ui.handlePendingAutoModeSwitch",
+    words: "go on with another model in your place",
+  },
+] as const;
+
+const answering: ReadonlySet<string> = new Set(inPlaceOfPerson.map(({ method }) => method));
+
+type Offers = { readonly [K in (typeof inPlaceOfPerson)[number]["asked"]]?: boolean | undefined };
+
+/** Which of these it offers. */
+export const answersOf = (offers: Offers) => inPlaceOfPerson.filter(({ asked }) => offers[asked] === true);
+
 /** Throws where an extension asks for more than it may. Whoever is none may ask for anything. */
 export function requireRight({ extension }: Connection, method: string, params: unknown): void {
   if (!extension || ofServer.has(method)) return;
   const refuse = (why: string): never => {
     throw new RpcError(rpcCodes.refused, `The extension ${extension.name} may not call ${method}: ${why}`);
   };
-  if (!ofSession.has(method)) refuse("it is for clients that a person has started.");
+  if (!ofSession.has(method) && !answering.has(method)) refuse("it is for clients that a person has started.");
   const given = Array.isArray(params) ? params[0] : params;
   const sessionId = isObject(given) ? given.sessionId : undefined;
   if (sessionId !== extension.sessionId) refuse("it has one session, and this is another.");
-  if (method === "session.permissions.handlePendingPermissionRequest" && !extension.decides) {
-    refuse("nobody has let it decide about permissions.");
+  if (answering.has(method) && !extension.answers?.has(method)) refuse("nobody has let it answer in their place.");
+  if (method === "session.eventLog.registerInterest" && isObject(given) && given.eventType === "mcp.oauth_required") {
+    refuse("tokens are brought by clients that a person has started.");
   }
 }

@@ -106,7 +106,6 @@ export class Hub {
   }
 
   async resume(connection: Connection, params: ResumeParams): Promise<object> {
-    if (connection.extension) return this.#joinExtension(connection, params);
     requireServable(params);
     const { sessionId, continuePendingWork = false } = params;
     const open = this.#live.get(sessionId) ?? (await this.#opening.get(sessionId));
@@ -123,13 +122,15 @@ export class Hub {
     return described(live);
   }
 
-  async #joinExtension(connection: Connection, params: ResumeParams): Promise<object> {
+  /** As `resume`, for a program that this server has started. */
+  async joinExtension(connection: Connection, params: ResumeParams, signal: AbortSignal): Promise<object> {
     const live = this.require(params.sessionId);
     await live.reopening;
     const { extensions, clients, session } = live;
     extensions.asked(connection);
     try {
-      const { profile, grant } = await admitExtension(session, connection, params);
+      const { profile, grant } = await admitExtension(session, connection, { params, gone: signal });
+      connection.requireThere();
       clients.join(connection, profile);
       extensions.joined(connection);
       return { ...described(live), ...grant };
@@ -154,6 +155,7 @@ export class Hub {
     live.touch();
     await live.reopening;
     if (live.isParked) await this.takeBack(live);
+    connection.requireThere();
     clients.join(connection, clientProfile(params));
     live.trace = traceOf(params);
     if (!sessionWasActive && !continuePendingWork && live.session.requests.pending().length > 0) {
@@ -186,9 +188,10 @@ export class Hub {
       live.session.warn("options", message);
       return false;
     }
-    await this.#reopen(live, options, resumed).catch((error: unknown) => {
+    await this.#reopen(live, options, resumed).catch(async (error: unknown) => {
       // It is closed and could not be made anew; what it kept is there to be resumed.
       this.#live.delete(live.id);
+      await live.extensions.close();
       throw error;
     });
     live.options = options;

@@ -273,8 +273,11 @@ export class LiveSession {
   /** Closes it in memory; what it kept stays. Clients hear its last words. */
   async close(reason?: CloseReason): Promise<void> {
     this.commands.close();
-    await this.session.close(reason);
-    this.#stopListening?.();
-    await this.extensions.close();
+    try {
+      await this.session.close(reason);
+    } finally {
+      this.#stopListening?.();
+      await this.extensions.close();
+    }
   }
 }

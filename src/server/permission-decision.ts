@@ -1,5 +1,6 @@
 /** What a client decides about a permission, in the words in which the session records it. */
 import * as z from "zod";
+import { isObject } from "../lib/json.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { PermissionResult } from "../protocol/request-events.ts";
 import type { PermissionRequest } from "../session/requests.ts";
@@ -17,12 +18,16 @@ export function permissionResult(
     case "approve-once":
       return { kind: "approved" };
     case "approve-for-session": {
-      const approval = givenApproval(decision) ?? usualApproval(asked);
+      const approval = shownTo(asked, givenApproval(decision)) ?? usualApproval(asked);
       // What cannot be remembered is approved this time.
       return approval ? completed({ kind: "approved-for-session", approval }) : { kind: "approved" };
     }
     case "approve-for-location":
-      return completed({ ...decision, kind: "approved-for-location" });
+      return completed({
+        ...decision,
+        kind: "approved-for-location",
+        approval: shownTo(asked, givenApproval(decision)),
+      });
     case "approve-permanently": {
       // Addresses become settings (`allowedAddress`); of anything else, what is approved is approved in this place.
       const approval = usualApproval(asked);
@@ -59,6 +64,12 @@ function completed(result: object): Result {
 const givenApproval = (decision: object): unknown =>
   z.object({ approval: z.unknown().optional() }).parse(decision).approval;
 
+/** The wire has no word for what an extension may do: an answer is about what was shown with the question. */
+function shownTo(asked: PermissionRequest, approval: unknown): unknown {
+  if (asked.kind !== "extension-permission-access" || !isObject(approval)) return approval;
+  return approval.kind === asked.kind ? { ...approval, capabilities: asked.capabilities } : approval;
+}
+
 /** What "for this session" means where the client does not say. */
 function usualApproval(asked: PermissionRequest): Approval | undefined {
   switch (asked.kind) {
@@ -72,7 +83,7 @@ function usualApproval(asked: PermissionRequest): Approval | undefined {
     case "mcp":
       return { kind: "mcp", serverName: asked.serverName, toolName: asked.toolName };
     case "extension-permission-access":
-      return { kind: asked.kind, extensionName: asked.extensionName };
+      return { kind: asked.kind, extensionName: asked.extensionName, capabilities: asked.capabilities };
     case "extension-env-access":
       return { kind: asked.kind, extensionName: asked.extensionName, environmentVariables: asked.environmentVariables };
     case "custom-tool":

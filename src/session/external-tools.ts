@@ -56,6 +56,11 @@ export class ExternalTools {
     return [...this.#offered.values()].some((tools) => tools.some((tool) => tool.name === name));
   }
 
+  /** Whether this client brings it. */
+  isOf(client: string, name: string): boolean {
+    return this.#offered.get(client)?.some((tool) => tool.name === name) ?? false;
+  }
+
   /** The names of what is gone. */
   withdraw(client: string): readonly string[] {
     const gone = this.#offered.get(client) ?? [];

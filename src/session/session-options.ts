@@ -51,7 +51,7 @@ interface Extension {
 /** The programs that may join the session as clients, for who connects them. */
 export interface ExtensionPort {
   readonly place: string;
-  find(): Promise<readonly Extension[]>;
+  find(how?: { readonly again: true }): Promise<readonly Extension[]>;
   isDisabled(id: string): boolean;
   start(extension: Extension, profile: ExtensionProfile | undefined): Promise<ExtensionProgram>;
   withheld(names: readonly string[]): Record<string, string>;

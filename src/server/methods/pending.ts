@@ -38,7 +38,8 @@ const LimitsAnswer = () =>
 export const pendingMethods: MethodTable = {
   "session.tools.handlePendingToolCall": sessionMethod(
     () => ({ requestId, result: JsonValue.optional(), error: z.string().optional() }),
-    ({ requestId: id, result, error }, { session }) => {
+    ({ requestId: id, result, error }, { session, live, connection }) => {
+      if (connection.extension && !live.clients.isAskedFor(connection, id)) return { success: false };
       const answer = error === undefined ? { result: result ?? "" } : { error };
       return { success: session.requests.answer("external_tool", id, answer) === "accepted" };
     },

@@ -10,7 +10,9 @@ const sessionId = (): z.ZodObject<{ sessionId: z.ZodString }> => z.object({ sess
 
 export const sessionMethods: MethodTable = {
   "session.create": method(createParams, (params, { hub, connection }) => hub.create(connection, params)),
-  "session.resume": method(resumeParams, (params, { hub, connection }) => hub.resume(connection, params)),
+  "session.resume": method(resumeParams, (params, { hub, connection, signal }) =>
+    connection.extension ? hub.joinExtension(connection, params, signal) : hub.resume(connection, params),
+  ),
   "session.send": sessionMethod(
     () => ({
       prompt: z.string(),
@@ -26,8 +28,8 @@ export const sessionMethods: MethodTable = {
       const trace = traceOf(rest) ?? live.trace;
       const { extension } = connection;
       // Words of an extension are a prompt: they choose no mode, run no command and reach for no files of a person's.
-      if (extension && (agentMode || (attachments && extension.scope === "project"))) {
-        const what = agentMode ? "choose a mode" : "attach files";
+      if (extension && (agentMode || requestHeaders || (attachments && extension.scope === "project"))) {
+        const what = agentMode ? "choose a mode" : requestHeaders ? "choose headers" : "attach files";
         throw new TroupeError("usage", `The extension ${extension.name} may not ${what} with a message.`);
       }
       if (agentMode !== undefined && agentMode !== "shell") await session.modes.set(agentMode);
