@@ -61,7 +61,6 @@ function lastUse(events: readonly SessionEvent[]): LastUse {
       default:
     }
   }
-  if (reference === FAUX) throw cannotGoOn();
   const known = [name, reference].filter((one) => one !== undefined);
   // What the log has was checked when it was said.
   const effort = how.reasoningEffort as ReasoningEffort | undefined;
@@ -82,6 +81,7 @@ async function reachable(
   isThere: (providerId: string) => Promise<boolean>,
 ): Promise<string | undefined> {
   if (reference === undefined) return undefined;
+  if (reference === FAUX) throw cannotGoOn();
   const provider = reference.slice(0, reference.indexOf("/"));
   const isBrought = providers?.providers?.some(({ name }) => name === provider) === true;
   return isBrought || (await isThere(provider)) ? reference : undefined;
