@@ -19,9 +19,11 @@ const mayImport: Record<string, readonly string[]> = {
   telemetry: ["protocol", "lib"],
   loop: ["model", "tools", "protocol", "lib"],
   tasks: ["tools", "protocol", "lib"],
+  factories: ["protocol", "lib"],
   session: [
     "loop",
     "tasks",
+    "factories",
     "agents",
     "commands",
     "context",
@@ -37,6 +39,7 @@ const mayImport: Record<string, readonly string[]> = {
     "session",
     "loop",
     "tasks",
+    "factories",
     "agents",
     "commands",
     "catalog",
@@ -51,7 +54,7 @@ const mayImport: Record<string, readonly string[]> = {
     "protocol",
     "lib",
   ],
-  server: ["runtime", "session", "context", "model", "protocol", "lib"],
+  server: ["runtime", "session", "factories", "context", "model", "protocol", "lib"],
   sdk: ["protocol", "lib"],
   acp: ["sdk", "protocol", "lib"],
   cli: [

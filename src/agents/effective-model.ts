@@ -52,13 +52,15 @@ export function effectiveModel(question: ModelQuestion): ModelAnswer {
 
 /** Efforts of one model say nothing about another: the parent's counts only on the same model. */
 export function effectiveEffort(question: {
+  /** Asked for with the work itself. */
+  readonly call?: string;
   readonly settings?: string;
   readonly definition: Pick<AgentDefinition, "reasoningEffort">;
   readonly parent: { readonly model: string; readonly effort?: string };
   readonly model: string;
 }): string | undefined {
-  const { settings, definition, parent, model } = question;
-  return settings ?? definition.reasoningEffort ?? (parent.model === model ? parent.effort : undefined);
+  const { call, settings, definition, parent, model } = question;
+  return call ?? settings ?? definition.reasoningEffort ?? (parent.model === model ? parent.effort : undefined);
 }
 
 /** As it is called in the list; definitions also write `GPT-5 mini`, `gpt-5-mini (vendor)` or leave the provider out. */

@@ -10,6 +10,7 @@ import { clientEvents } from "./client-events.ts";
 import { contextEvents } from "./context-events.ts";
 import { Attachment, barrier, count, ephemeral, event, JsonValue, nothing, Tokens, text } from "./define-event.ts";
 import { extensionEvents } from "./extension-events.ts";
+import { factoryEvents } from "./factory-events.ts";
 import { ownEvents } from "./own-events.ts";
 import { requestEvents } from "./request-events.ts";
 import { sidekickEvents } from "./sidekick-events.ts";
@@ -269,6 +270,7 @@ export const eventDefinitions = [
   ...canvasEvents,
   ...contextEvents,
   ...extensionEvents,
+  ...factoryEvents,
   ...requestEvents,
   ...taskEvents,
   ...workspaceEvents,

@@ -30,6 +30,7 @@ export const flagDefinitions = {
     default: "off",
     gates: "the sidekick github-context, which looks at what happened before",
   },
+  AGENT_FACTORIES: { default: "on", gates: "workflows that extensions bring can be run" },
   EXTENSIONS: { default: "on", gates: "extensions join the sessions of clients that ask for them" },
 } as const satisfies Record<string, FlagDefinition>;
 

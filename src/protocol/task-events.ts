@@ -12,7 +12,7 @@ const spent = {
 };
 
 export const taskEvents = [
-  event("subagent.started", () => z.object({ ...who, agentDescription: text })),
+  event("subagent.started", () => z.object({ ...who, agentDescription: text, factoryRunId: text.exactOptional() })),
   event("subagent.completed", () => z.object({ ...who, ...spent, cancelled: z.boolean().exactOptional() })),
   event("subagent.failed", () => z.object({ ...who, ...spent, error: text })),
   event("subagent.selected", () =>
@@ -72,6 +72,9 @@ export const taskEvents = [
           .exactOptional(),
         worktree: text.exactOptional(),
         outputSchema: z.record(text, JsonValue).exactOptional(),
+        reasoningEffort: text.exactOptional(),
+        /** It works for this run of a factory, which hears of its end; the main agent does not. */
+        factoryRunId: text.exactOptional(),
       }),
     barrier,
   ),

@@ -96,7 +96,7 @@ export function companyOptions(parts: CompanyParts): CompanyOptions {
       const servers = await parts.serversFor?.(definition, names);
       const tools = [...given, ...(servers?.tools ?? [])];
       const prelude = [...notes, skills].filter(Boolean).join("\n\n");
-      const effort = effortOf(definition, { parts, settings, model });
+      const effort = effortOf(definition, { parts, settings, model, call: task.spec.reasoningEffort });
       return {
         ...rest,
         release: async () => {
@@ -200,8 +200,9 @@ async function preload(definition: AgentDefinition, { workspace, warn }: Company
 
 function effortOf(
   definition: AgentDefinition,
-  { parts, settings, model }: { parts: CompanyParts; settings: Settings; model: SessionModel },
+  what: { parts: CompanyParts; settings: Settings; model: SessionModel; call: string | undefined },
 ): NonNullable<Outfit["reasoningEffort"]> | undefined {
+  const { parts, settings, model, call } = what;
   const wished = wishesFor(definition, { parts, settings }).reasoningEffort;
   const mainEffort = parts.mainEffort?.();
   const effort = effectiveEffort({
@@ -212,6 +213,7 @@ function effortOf(
     },
     model: modelReference(model),
     ...(wished !== undefined && { settings: wished }),
+    ...(efforts.some((known) => known === call) && { call: call ?? "" }),
   });
   return efforts.find((known) => known === effort);
 }

@@ -10,6 +10,7 @@ import { standingOf } from "../session/standing.ts";
 import type { SessionLog } from "../store/store.ts";
 import { beginDraft, type Draft, type PrepareParts } from "./draft.ts";
 import { outputKeeper } from "./large-output-folder.ts";
+import { lateFactories } from "./late-factories.ts";
 import { type LeadChoice, leadChoice } from "./lead-choice.ts";
 import { LiveAgents } from "./live-agents.ts";
 import { memoryOf } from "./memory-gate.ts";
@@ -72,6 +73,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const company = agents && sessionCompany(draft, { agents, leading, offer, choice, places, servers, board, memory });
   const lead = leadChoice(draft, { workspace, offer, agents, servers });
   const extensions = sessionExtensions(draft, { workspace, wishes: hands.wishes });
+  const factories = lateFactories(draft, workspace);
   const late: { schedules?: ScheduleRegistry; tracker?: SessionTracker } = {};
   const context = contextWatch(draft);
   const carrier = await fileCarrier(log, draft.disk);
@@ -102,7 +104,8 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       ...(company && { company }),
       ...(board?.consolidating && { settle: board.consolidating.settle }),
       surroundings: sessionSurroundings(draft, {
-        ...{ workspace, lead, agents, mcp, memory, board, skills, rules, extensions, database: hands.database },
+        ...{ workspace, lead, agents, mcp, memory, board, skills, rules, extensions, factories },
+        database: hands.database,
         schedules: () => late.schedules,
         tracker: () => late.tracker,
       }),
@@ -110,13 +113,16 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
         onFileAccess: (path: string, toolName: string) => draft.listener.fileAccess(workspace, path, toolName),
       }),
       fileHistory: { checkpoints: hands.checkpoints, disk: draft.disk },
-      onRewound: (events) => late.schedules?.rewound(events),
+      onRewound: (events) => {
+        late.schedules?.rewound(events);
+        factories?.rewound(events);
+      },
       onMessage: (messageId) => {
         hands.onMessage(messageId);
         agents?.watch();
         context.look();
       },
-      ...(memory && { onEnd: () => memory.close() }),
+      onEnd: () => inTurn([() => factories?.close(), () => memory?.close()]),
       onClose: () => end({ ...late, hands, lead, agents, mcp, board, carrier }).finally(() => draft.tracing?.ended()),
     },
     started(session) {

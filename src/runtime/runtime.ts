@@ -6,6 +6,7 @@ import { join, resolve } from "node:path";
 import type { SessionMode } from "../commands/command.ts";
 import type { SectionTransform } from "../context/sections.ts";
 import type { SystemMessageConfig } from "../context/system-message.ts";
+import type { FactorySource } from "../factories/ports.ts";
 import type { HookPoint } from "../hooks/points.ts";
 import type { Json } from "../lib/json.ts";
 import { type Disk, nodeDisk } from "../lib/node/disk.ts";
@@ -155,6 +156,8 @@ export interface SessionProgram {
   hooks?(): readonly HookListener[];
   /** Asked for sections of the system prompt that are to be transformed, whenever it is made anew. */
   readonly transform?: SectionTransform;
+  /** Workflows they bring. */
+  readonly factories?: FactorySource;
   /** Until those who are about to join have joined, or nobody waits for them any longer. */
   ready?(signal: AbortSignal): Promise<void>;
 }

@@ -2,6 +2,7 @@ import type { ScheduleRegistry } from "../session/schedules.ts";
 import type { SessionOptions } from "../session/session.ts";
 import type { SessionDatabase } from "../tools/database/session-database.ts";
 import type { Draft } from "./draft.ts";
+import type { LateFactories } from "./late-factories.ts";
 import type { LeadChoice } from "./lead-choice.ts";
 import type { LiveAgents } from "./live-agents.ts";
 import type { LiveSkills } from "./live-skills.ts";
@@ -28,6 +29,7 @@ export function sessionSurroundings(
     skills: LiveSkills;
     rules: SessionRules;
     extensions: SessionExtensions | undefined;
+    factories: LateFactories | undefined;
     memory: SessionMemory | undefined;
     board: SessionBoard | undefined;
     database: SessionDatabase;
@@ -53,6 +55,7 @@ export function sessionSurroundings(
     servers: () => (mcp ? serverEntries(mcp) : []),
     agents: lead,
     ...(how.extensions && { extensions: how.extensions }),
+    ...(how.factories && { factories: how.factories }),
     ...(agents && { reloadAgents: () => agents.reload(), giveSubagents: (given) => agents.give(given) }),
     schedules,
     memories: () => memory?.count ?? 0,

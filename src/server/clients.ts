@@ -10,6 +10,7 @@ import { canvasTools } from "../session/canvas-tools.ts";
 import { type ExternalToolDefinition, ExternalTools } from "../session/external-tools.ts";
 import type { Session } from "../session/session.ts";
 import { type CanvasDeclaration, Canvases, type CanvasProvider, type OpenCanvas } from "./canvases.ts";
+import { ClientFactories } from "./client-factories.ts";
 import type { Connection } from "./connection.ts";
 
 /** What a client says of itself when it opens a session; what is left out stays as it was. */
@@ -53,6 +54,7 @@ interface Client {
 export class Clients {
   readonly sessionId: string;
   readonly canvases: Canvases;
+  readonly factories: ClientFactories;
   readonly #tools = new ExternalTools();
   readonly #clients = new Map<Connection, Client>();
   #session: Session | undefined;
@@ -62,6 +64,7 @@ export class Clients {
 
   constructor(sessionId: string) {
     this.sessionId = sessionId;
+    this.factories = new ClientFactories(sessionId);
     this.canvases = new Canvases({ sessionId, isRendered: () => this.rendersCanvases });
   }
 
@@ -72,6 +75,7 @@ export class Clients {
       hooks: () => this.#all.filter(({ profile }) => profile.hooks).map(({ listener }) => listener),
       transform: (sections) => this.#transform(sections),
       ready: (signal) => this.ready(signal),
+      factories: this.factories,
     };
   }
 
@@ -145,6 +149,7 @@ export class Clients {
     this.#clients.delete(connection);
     for (const detach of client.detach) detach();
     this.canvases.withdraw(connection);
+    this.factories.withdraw(connection);
     const gone = this.#tools.withdraw(connection.id);
     // A client may come back and answer; the program of an extension is another one then.
     if (connection.extension) this.#giveUp(gone);

@@ -21,6 +21,10 @@ const ofSession: ReadonlySet<string> = new Set([
   ...["list", "getProgress"].map((name) => `session.tasks.${name}`),
   ...["read", "readSqlTodos", "readSqlTodosWithDependencies"].map((name) => `session.plan.${name}`),
   ...["elicitation", "ephemeralQuery"].map((name) => `session.ui.${name}`),
+  ...["run", "resume", "cancel", "getRun", "listRuns", "getRunDetail", "getRunProgress", "log", "agent"].map(
+    (name) => `session.factory.${name}`,
+  ),
+  ...["get", "put"].map((name) => `session.factory.journal.${name}`),
   "session.tools.handlePendingToolCall",
   "session.tools.getCurrentMetadata",
   "session.permissions.pendingRequests",

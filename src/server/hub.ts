@@ -131,10 +131,12 @@ export class Hub {
     try {
       const { profile, grant } = await admitExtension(session, connection, { params, gone: signal });
       connection.requireThere();
+      clients.factories.declare(connection, params.factories ?? []);
       clients.join(connection, profile);
       extensions.joined(connection);
       return { ...described(live), ...grant };
     } catch (error) {
+      clients.factories.withdraw(connection);
       extensions.refused(connection, error instanceof Error ? error.message : String(error));
       throw error;
     }

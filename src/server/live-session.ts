@@ -181,6 +181,7 @@ export class LiveSession {
   /** Whether closing it now would cut something off. */
   get isBusy(): boolean {
     const { session } = this;
+    if (session.settings.surroundings?.factories?.isBusy) return true;
     return session.isWorking || session.isPending || session.requests.pending().length > 0;
   }
 

@@ -6,6 +6,7 @@ import type { TraceContext } from "../lib/trace-context.ts";
 import { OpenCanvas } from "../protocol/canvas-events.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionRequest } from "../runtime/runtime.ts";
+import { factoryMeta } from "./client-factories.ts";
 import type { ClientProfile } from "./clients.ts";
 import { modelParams } from "./model-options.ts";
 
@@ -170,6 +171,7 @@ export const resumeParams = () =>
     continuePendingWork: z.boolean().optional(),
     openCanvases: z.array(OpenCanvas).max(100).optional(),
     /** For extensions alone. */
+    factories: z.array(factoryMeta()).max(200).optional(),
     requestedEnvironmentVariables: z.array(z.string().min(1).max(200)).max(100).optional(),
   });
 export type ResumeParams = z.infer<ReturnType<typeof resumeParams>>;

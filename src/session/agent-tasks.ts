@@ -69,7 +69,9 @@ export function agentTasks(what: AgentTasksParts): Tasks {
 async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortSignal): Promise<TaskStart> {
   const { agentId, registry, options } = what;
   const definition = findAgent(request.agentType, options.agents());
-  const mayStart = definition?.infer === true || what.named?.includes(definition?.name ?? "") === true;
+  // What a factory names was named by whoever wrote it.
+  const isNamed = what.named?.includes(definition?.name ?? "") === true || request.factoryRunId !== undefined;
+  const mayStart = definition?.infer === true || isNamed;
   if (!definition || !mayStart) throw unknownAgent(request.agentType, options);
   const parent = agentId === undefined ? undefined : registry.get(agentId);
   const isolation = request.isolation ?? definition.isolation;
@@ -98,10 +100,12 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
     description: request.description,
     prompt: request.prompt,
     mode,
-    multiTurn: options.multiTurn && mode === "background",
+    multiTurn: options.multiTurn && mode === "background" && request.factoryRunId === undefined,
     model: cast.model,
     tools: cast.tools === null ? null : [...cast.tools],
-    ...(limits && { limits: taskLimits(limits) }),
+    ...((limits || request.costUsd !== undefined) && { limits: taskLimits({ ...limits, ...costOf(request, limits) }) }),
+    ...(request.reasoningEffort !== undefined && { reasoningEffort: request.reasoningEffort }),
+    ...(request.factoryRunId !== undefined && { factoryRunId: request.factoryRunId }),
     ...(worktree !== undefined && { worktree }),
     ...(outputSchema && { outputSchema: outputSchema as NonNullable<TaskRequest["outputSchema"]> }),
   });
@@ -117,6 +121,10 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
   signal.throwIfAborted();
   if (end === "promoted" || end === "timeout") return { kind: "background", id, queued: false };
   return { kind: "ended", report: await registry.report(id, { viewer: agentId }) };
+}
+
+function costOf({ costUsd }: TaskRequest, limits: { costUsd?: number } | undefined): { costUsd?: number } {
+  return costUsd === undefined ? {} : { costUsd: Math.min(costUsd, limits?.costUsd ?? Number.POSITIVE_INFINITY) };
 }
 
 function taskLimits(limits: { turns?: number; tokens?: number; costUsd?: number; seconds?: number }) {

@@ -204,6 +204,7 @@ export class Company {
       ...who,
       agentDescription: spec.description,
       ...(spec.model && { model: spec.model }),
+      ...(spec.factoryRunId !== undefined && { factoryRunId: spec.factoryRunId }),
     });
     const errand = this.#errands.of(task);
     const work = errand

@@ -2,6 +2,7 @@ import type { Readable, Writable } from "node:stream";
 import type { SessionMode } from "../commands/command.ts";
 import type { CommandPorts } from "../commands/ports.ts";
 import type { Skill } from "../context/skills/skill.ts";
+import type { Factories } from "../factories/factories.ts";
 import type { Hooks } from "../hooks/fire.ts";
 import type { Github, GithubStatus } from "../model/github/github.ts";
 import type { Emit, EventData, SessionEvent, WorkingDirectory } from "../protocol/event.ts";
@@ -111,6 +112,8 @@ interface Surroundings {
   readonly agents?: NonNullable<CommandPorts["agents"]>;
   /** Set where a client has asked for extensions. */
   readonly extensions?: ExtensionPort;
+  /** Workflows of extensions, where they are not switched off; with the runs of the past. */
+  readonly factories?: { open(): Promise<Factories>; readonly isBusy: boolean };
   /** Looks for agents anew, where they come from files. */
   reloadAgents?(): Promise<void>;
   /** In the place of what a client said before; for agents that start from now on. */

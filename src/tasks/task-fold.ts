@@ -242,8 +242,8 @@ export function untold({ id, spec, isBriefed, messages }: TaskRecord): readonly 
 }
 
 /** Whether a parent has to be told of this by a notice. */
-export function owesNotice({ mode, notice }: TaskRecord): boolean {
-  return mode === "background" && notice?.state === "due";
+export function owesNotice({ mode, notice, spec }: TaskRecord): boolean {
+  return mode === "background" && spec.factoryRunId === undefined && notice?.state === "due";
 }
 
 /** A child has nothing its parent has not. */

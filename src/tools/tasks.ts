@@ -24,6 +24,10 @@ export interface TaskRequest {
   /** Its own work tree, merged back by hand. */
   readonly isolation?: "worktree";
   readonly toolCallId: string;
+  /** The run of a factory it works for. */
+  readonly factoryRunId?: string;
+  /** What it may cost beside what its definition says. */
+  readonly costUsd?: number;
 }
 
 /** What anyone may know of a task. */

@@ -113,6 +113,16 @@ const probes: Record<Flag, Probe> = {
   },
   MEMORY_IN_REPO_STORE: memoryTools({ on: ["store_memory"], off: ["store_memory", "vote_memory"] }),
   GITHUB_CONTEXT_SIDEKICK_AGENT: agent("github-context"),
+  AGENT_FACTORIES: {
+    look: (options) => {
+      const factories = { list: () => [], find: () => undefined };
+      return seen([], { ...options, program: { factories } }, async ({ session }) =>
+        Boolean(session.settings.surroundings?.factories),
+      );
+    },
+    on: true,
+    off: false,
+  },
   EXTENSIONS: {
     look: (options) =>
       seen(

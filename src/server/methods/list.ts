@@ -8,6 +8,7 @@ import { connectionMethods } from "./connection.ts";
 import { discoverMethods } from "./discover.ts";
 import { eventLogMethods } from "./event-log.ts";
 import { extensionsMethods } from "./extensions.ts";
+import { factoryMethods } from "./factory.ts";
 import { fleetMethods } from "./fleet.ts";
 import { historyMethods } from "./history.ts";
 import { keptSessionsMethods } from "./kept-sessions.ts";
@@ -48,6 +49,7 @@ export const methods: MethodTable = {
   ...peripheralMethods,
   ...canvasMethods,
   ...extensionsMethods,
+  ...factoryMethods,
   ...historyMethods,
   ...shellMethods,
   ...permissionsMethods,

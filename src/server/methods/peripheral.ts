@@ -1,19 +1,9 @@
 /** Parts of the contract that belong to other hosts: each says that it is not here, in a form its callers handle. */
 import * as z from "zod";
-import { TroupeError } from "../../protocol/errors.ts";
 import { askAside } from "../../session/aside.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 
-const loose = () => ({});
-
-const refuse = (what: string) => () => {
-  throw new TroupeError("usage", what);
-};
-const noFactories = refuse("Factories are not available on this server.");
-
 export const peripheralMethods: MethodTable = {
-  "session.factory.run": sessionMethod(loose, noFactories),
-  "session.factory.listRuns": sessionMethod(loose, () => ({ runs: [] })),
   "session.telemetry.getEngagementId": sessionMethod(nothing, () => ({})),
   "session.telemetry.setFeatureOverrides": sessionMethod(
     () => ({ features: z.record(z.string(), z.unknown()) }),

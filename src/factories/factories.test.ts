@@ -1,0 +1,97 @@
+import { describe, expect, it } from "vitest";
+import { outputContract } from "../session/typed-output.ts";
+import { Lanes } from "./lanes.ts";
+import { limitsProblem, mergedLimits } from "./limits.ts";
+import { Phases } from "./phases.ts";
+import { answerSchema, answerValue } from "./shape.ts";
+
+describe("shapes of answers", () => {
+  const fits = async (schema: object, value: unknown): Promise<boolean> => {
+    const { check } = outputContract(answerSchema(schema as never));
+    return (await check(JSON.stringify({ value }))).ok;
+  };
+
+  it("are of any kind, and hold what they say", async () => {
+    const list = { type: "array", items: { type: "string" } };
+    expect(await fits(list, ["a"])).toBe(true);
+    expect(await fits(list, [1])).toBe(false);
+    const either = { type: ["object", "null"], properties: { real: { type: "boolean" } }, required: ["real"] };
+    expect([await fits(either, { real: true }), await fits(either, null), await fits(either, {})]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    expect(await fits({ enum: ["a", 1] }, 1)).toBe(true);
+    expect(await fits({ oneOf: [{ type: "number" }, { const: "x" }] }, "x")).toBe(true);
+    expect(await fits({ oneOf: [{ type: "number" }, { const: "x" }] }, "y")).toBe(false);
+  });
+
+  it("leave out what they do not know, in place of refusing it", async () => {
+    const strange = { type: "string", pattern: "^(", format: "uri", minLength: 5, $ref: "#/nowhere", if: true };
+    expect(await fits(strange, "ab")).toBe(true);
+    expect(await fits({ type: "object", additionalProperties: false, properties: {} }, { more: 1 })).toBe(true);
+    expect(await fits({}, { any: ["thing"] })).toBe(true);
+    expect(answerValue('{"value":[1,null]}')).toEqual([1, null]);
+  });
+});
+
+describe("limits", () => {
+  it("are positive, later ones win, and what nobody says is left out", () => {
+    const declared = { maxTotalSubagents: 3, timeoutSeconds: 1.5 };
+    expect(mergedLimits(declared, undefined, { maxTotalSubagents: 5 })).toEqual({
+      maxTotalSubagents: 5,
+      timeoutSeconds: 1.5,
+    });
+    expect(limitsProblem({ timeoutSeconds: 0.1, maxAiCredits: 0.5 })).toBeUndefined();
+    expect(limitsProblem({ maxConcurrentSubagents: 1.5 })).toMatch(/whole number/);
+    expect(limitsProblem({ timeoutSeconds: 3_000_000 })).toMatch(/exceed/);
+    expect(limitsProblem({ maxAiCredits: Number.NaN })).toMatch(/positive/);
+  });
+});
+
+describe("lanes", () => {
+  it("let so many in, then one for each that leaves, in order; who gives up waits no more", async () => {
+    const lanes = new Lanes(1);
+    const { signal } = new AbortController();
+    const order: string[] = [];
+    await lanes.enter(signal);
+    const impatient = new AbortController();
+    const entering = ["a", "b", "c"].map((name) =>
+      lanes.enter(name === "b" ? impatient.signal : signal).then(
+        () => order.push(name),
+        () => order.push(`${name} gave up`),
+      ),
+    );
+    impatient.abort();
+    lanes.leave();
+    lanes.leave();
+    await Promise.all(entering);
+    expect(order.sort()).toEqual(["a", "b gave up", "c"]);
+  });
+});
+
+describe("phases", () => {
+  it("are entered one at a time, again if need be, and those passed over are skipped", () => {
+    const phases = new Phases([{ title: "A" }, { title: "B" }, { title: "C" }]);
+    const states = (now: number) =>
+      phases.views(now).map(({ title, status, entryCount }) => [title, status, entryCount]);
+    expect(phases.current).toBeNull();
+    phases.enter("C", { at: 10, attempt: 1 });
+    expect(states(20)).toEqual([
+      ["A", "skipped", 0],
+      ["B", "skipped", 0],
+      ["C", "active", 1],
+    ]);
+    phases.enter("A", { at: 30, attempt: 2 });
+    phases.enter("X", { at: 40, attempt: 2 });
+    phases.leave(60);
+    expect(states(99)).toEqual([
+      ["A", "completed", 1],
+      ["B", "skipped", 0],
+      ["C", "completed", 1],
+      ["X", "completed", 1],
+    ]);
+    expect(phases.views(99).map(({ accumulatedActiveMs }) => accumulatedActiveMs)).toEqual([10, 0, 20, 20]);
+    expect(phases.currentPhase).toEqual({ id: "phase-x1", ordinal: null });
+  });
+});

@@ -1,0 +1,248 @@
+/**
+ * Factories: workflows that extensions bring, run by name. What a run was asked for, what its steps and agents came to and how
+ * it ended is in the session's log (`run-fold`), so that it can be taken up by its id after a failure, a limit or a kill
+ * without doing anything twice that is known already. `attempt` is one execution, `run-view` what is told of a run.
+ */
+import type { Json } from "../lib/json.ts";
+import { clip } from "../lib/text.ts";
+import type { SessionEvent } from "../protocol/event.ts";
+import { FactoryError } from "../protocol/factory-error.ts";
+import { Attempt } from "./attempt.ts";
+import { limitsProblem, mergedLimits } from "./limits.ts";
+import type { AgentOptions, FactoriesPorts, Factory, FactoryMeta } from "./ports.ts";
+import { type RunEnd, RunFold, type RunLimits, type RunRecord } from "./run-fold.ts";
+import { detailOf, envelopeOf, type Paging, progressPage, type RunEnvelope, summariesOf } from "./run-view.ts";
+import { nanoOf } from "./usage.ts";
+
+const MAX_ACTIVE = 16;
+const MAX_VALUE_CHARACTERS = 1024 * 1024;
+const MAX_ENTRIES = 10_000;
+const MAX_TEXT_CHARACTERS = 4_000;
+const CLOSE_MS = 2_000;
+
+/** Who speaks for an execution: the program that has the factory, with the word it was given for this one. */
+interface Speaker {
+  readonly runId: string;
+  readonly executionToken: string;
+  readonly owner: unknown;
+}
+
+export class Factories {
+  readonly #ports: FactoriesPorts;
+  #fold: RunFold;
+  readonly #active = new Map<string, Attempt>();
+  readonly #settling = new Set<Promise<void>>();
+  #isClosed = false;
+
+  constructor(ports: FactoriesPorts, events: Iterable<SessionEvent>) {
+    this.#ports = ports;
+    this.#fold = new RunFold(events);
+  }
+
+  /** Must hear every event of the session that is kept, once. */
+  observe(event: SessionEvent): void {
+    const run = this.#fold.apply(event);
+    if (run) void this.#ports.emit("factory.run_updated", { runId: run.spec.runId, revision: run.revision });
+  }
+
+  /** What an earlier process left at work is at rest. */
+  async restore(): Promise<void> {
+    const reason = "The process that ran it has ended.";
+    for (const run of this.#fold.all()) {
+      if (run.status !== "running") continue;
+      const activeMs = Math.max(0, run.updatedAt - run.attemptAt);
+      await this.#ports.emit("troupe.factory_end", { runId: run.spec.runId, status: "halted", reason, activeMs });
+    }
+  }
+
+  /** The log reads otherwise now. */
+  rewound(events: Iterable<SessionEvent>): void {
+    this.#fold = new RunFold(events);
+    for (const [runId, attempt] of [...this.#active]) {
+      if (!this.#fold.get(runId)) this.#active.delete(runId);
+      attempt.end({ status: "cancelled", reason: "The session was rewound." });
+    }
+  }
+
+  get isBusy(): boolean {
+    return this.#active.size > 0;
+  }
+
+  get list(): readonly FactoryMeta[] {
+    return this.#ports.source.list();
+  }
+
+  async run(name: string, args: Json, limits: RunLimits = {}): Promise<RunEnvelope> {
+    const factory = this.#available(name);
+    const { description, phases, limits: declared } = factory.meta;
+    const declaredLimits = mergedLimits(declared);
+    const approved = checkedLimits(mergedLimits(declaredLimits, limits));
+    const runId = this.#ports.stamp.id("factory-run");
+    requireSmall(args, "The arguments");
+    const told = phases.map(({ title, detail }) => ({ title, ...(detail !== undefined && { detail }) }));
+    const spec = { runId, factoryName: name, description, phases: told, args, declaredLimits };
+    await this.#ports.emit("troupe.factory_run", spec);
+    return this.#begin(this.#required(runId), factory, approved);
+  }
+
+  /** Goes on with a run that came to rest before its end: what it knows already is not done again. */
+  async resume(runId: string, limits: RunLimits = {}): Promise<{ factoryName: string; run: RunEnvelope }> {
+    const run = this.#required(runId);
+    if (this.#active.has(runId)) throw new FactoryError("already_active", `Factory run "${runId}" is active.`, runId);
+    if (run.status === "completed")
+      throw new FactoryError("non_resumable", `Factory run "${runId}" is completed and cannot be resumed.`, runId);
+    const { factoryName } = run.spec;
+    const factory = this.#available(factoryName, runId);
+    const approved = checkedLimits(mergedLimits(run.limits, limits), runId);
+    return { factoryName, run: await this.#begin(run, factory, approved) };
+  }
+
+  /** Its end, at once; whatever its body still does counts for nothing. */
+  async cancel(runId: string, reason = "cancelled"): Promise<RunEnvelope> {
+    const run = this.#required(runId);
+    this.#active.get(runId)?.end({ status: "cancelled", reason });
+    await Promise.allSettled(this.#settling);
+    return envelopeOf(run);
+  }
+
+  get(runId: string): RunEnvelope {
+    return envelopeOf(this.#required(runId));
+  }
+
+  runs(paging: Paging) {
+    return summariesOf(this.#fold.all(), { ...this.#watching(), paging });
+  }
+
+  detail(runId: string) {
+    return detailOf(this.#required(runId), this.#watching());
+  }
+
+  progress(runId: string, paging: Paging & { readonly phaseId?: string | undefined }) {
+    return progressPage(this.#required(runId), paging);
+  }
+
+  // What the body of a factory asks for, through the program that has it.
+
+  async log(from: Speaker, lines: readonly { readonly kind: "log" | "phase"; readonly text: string }[]): Promise<void> {
+    const { run } = this.#speaking(from);
+    const room = MAX_ENTRIES - run.progress.length;
+    if (room <= 0) return;
+    const kept = lines.slice(0, room).map(({ kind, text }) => ({ kind, text: clip(text, MAX_TEXT_CHARACTERS) }));
+    const isLast = room <= lines.length;
+    const cut = { kind: "log" as const, text: `What comes after these ${MAX_ENTRIES} lines is left out.` };
+    const shown = isLast ? [...kept.slice(0, -1), cut] : kept;
+    if (shown.length > 0) await this.#ports.emit("troupe.factory_progress", { runId: from.runId, lines: shown });
+  }
+
+  async agent(from: Speaker, prompt: string, options: AgentOptions): Promise<Json | undefined> {
+    return this.#speaking(from).agent(prompt, options);
+  }
+
+  recall(from: Speaker, key: string): { readonly hit: boolean; readonly resultJson?: Json } {
+    const { run } = this.#speaking(from);
+    const resultJson = run.steps.get(key);
+    return resultJson === undefined ? { hit: false } : { hit: true, resultJson };
+  }
+
+  async remember(from: Speaker, key: string, result: Json): Promise<void> {
+    const { run } = this.#speaking(from);
+    requireSmall(result, `The result of the step "${clip(key, 100)}"`);
+    if (run.steps.size >= MAX_ENTRIES && !run.steps.has(key))
+      throw new FactoryError("factory_value_too_large", `A run keeps ${MAX_ENTRIES} steps at most.`, from.runId);
+    await this.#ports.emit("troupe.factory_step", { runId: from.runId, key, result });
+  }
+
+  /** With the session: what is at work comes to rest, and can be taken up with the session. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const attempt of this.#active.values()) attempt.end({ status: "halted", reason: "The session was closed." });
+    const late = this.#ports.stamp.sleep(CLOSE_MS);
+    await Promise.race([Promise.allSettled(this.#settling), late]);
+  }
+
+  async #begin(run: RunRecord, factory: Factory, limits: RunLimits): Promise<RunEnvelope> {
+    const { runId, factoryName } = run.spec;
+    const attempt = run.attempt + 1;
+    await this.#ports.emit("troupe.factory_attempt", { runId, attempt, limits });
+    const execution = new Attempt({ run, factory, ports: this.#ports }, (ended, end) => this.#settle(ended, end));
+    this.#active.set(runId, execution);
+    void this.#ports.emit("factory.run_started", { runId, factoryName, attempt });
+    execution.start();
+    return envelopeOf(run);
+  }
+
+  #settle(attempt: Attempt, end: RunEnd): void {
+    const { run, activeMs } = attempt;
+    const { runId } = run.spec;
+    if (this.#active.get(runId) !== attempt) return;
+    const result = bounded(end);
+    const told = this.#ports
+      .emit("troupe.factory_end", { runId, ...result, activeMs })
+      .catch(() => undefined) // the log is out of order, which is told elsewhere; a restart finds the run cut off
+      .then(() => {
+        this.#active.delete(runId);
+        this.#settling.delete(told);
+        const consumed = { consumedSubagents: run.agents.length, consumedNanoAiu: nanoOf(run, this.#ports) };
+        const failureType = result.failure?.type;
+        void this.#ports.emit("factory.run_settled", {
+          ...{ runId, status: result.status, ...consumed, elapsedMs: run.activeMs },
+          ...(failureType !== undefined && { failureType }),
+        });
+      });
+    this.#settling.add(told);
+  }
+
+  #required(runId: string): RunRecord {
+    const run = this.#fold.get(runId);
+    if (run) return run;
+    throw new FactoryError("not_found", `Factory run "${runId}" was not found`, runId);
+  }
+
+  #available(name: string, runId?: string): Factory {
+    if (this.#isClosed) throw new FactoryError("factory_session_disposed", "The session is being closed.", runId);
+    const factory = this.#ports.source.find(name);
+    if (!factory) {
+      const known = this.list.map((meta) => meta.name).join(", ") || "none";
+      const message = `There is no factory "${clip(name, 100)}" in this session now. There are: ${known}.`;
+      throw new FactoryError(runId === undefined ? "factory_not_found" : "non_resumable", message, runId);
+    }
+    if (this.#active.size >= MAX_ACTIVE)
+      throw new FactoryError(
+        "factory_already_running",
+        `${MAX_ACTIVE} runs are active; wait until one has ended.`,
+        runId,
+      );
+    return factory;
+  }
+
+  #speaking({ runId, executionToken, owner }: Speaker): Attempt {
+    const attempt = this.#active.get(runId);
+    const isMeant = attempt?.token === executionToken && attempt.factory.owner === owner && !attempt.hasEnded;
+    if (attempt && isMeant) return attempt;
+    throw new FactoryError("factory_execution_stale", `This execution of the run "${runId}" is over.`, runId);
+  }
+
+  #watching() {
+    return { ports: this.#ports, now: this.#ports.stamp.now(), attempt: (runId: string) => this.#active.get(runId) };
+  }
+}
+
+function checkedLimits(limits: RunLimits, runId?: string): RunLimits {
+  const problem = limitsProblem(limits);
+  if (problem !== undefined) throw new FactoryError("factory_limits_invalid", `Limits of the run: ${problem}.`, runId);
+  return limits;
+}
+
+function requireSmall(value: Json, what: string): void {
+  if (JSON.stringify(value).length <= MAX_VALUE_CHARACTERS) return;
+  throw new FactoryError(
+    "factory_value_too_large",
+    `${what} must be at most ${MAX_VALUE_CHARACTERS} characters of JSON.`,
+  );
+}
+
+function bounded(end: RunEnd): RunEnd {
+  if (end.result === undefined || JSON.stringify(end.result).length <= MAX_VALUE_CHARACTERS) return end;
+  const error = `The result has more than ${MAX_VALUE_CHARACTERS} characters of JSON; return less, or write it to a file.`;
+  return { status: "error", error };
+}

@@ -1,0 +1,35 @@
+import { type Deferred, deferred } from "../lib/deferred.ts";
+
+/** So many at once; who waits longest is next. */
+export class Lanes {
+  readonly #waiting: Deferred<void>[] = [];
+  #free: number;
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  /** Rejects when the signal aborts before it is one's turn. */
+  async enter(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (this.#free > 0) {
+      this.#free--;
+      return;
+    }
+    const turn = deferred<void>();
+    this.#waiting.push(turn);
+    const giveUp = (): void => {
+      const place = this.#waiting.indexOf(turn);
+      if (place >= 0) this.#waiting.splice(place, 1);
+      turn.reject(signal.reason);
+    };
+    signal.addEventListener("abort", giveUp, { once: true });
+    await turn.promise.finally(() => signal.removeEventListener("abort", giveUp));
+  }
+
+  leave(): void {
+    const next = this.#waiting.shift();
+    if (next) next.resolve();
+    else this.#free++;
+  }
+}

@@ -1,0 +1,142 @@
+/** What is told of runs, in the words of the wire. Prompts are in none of it. */
+import type { Json } from "../lib/json.ts";
+import { clip } from "../lib/text.ts";
+import type { Attempt } from "./attempt.ts";
+import type { FactoriesPorts } from "./ports.ts";
+import type { ProgressRecord, RunRecord, RunStatus } from "./run-fold.ts";
+import { nanoOf } from "./usage.ts";
+
+export interface RunEnvelope {
+  readonly runId: string;
+  readonly status: RunStatus;
+  readonly result?: Json;
+  readonly error?: string;
+  readonly failure?: object;
+  readonly reason?: string;
+  /** What is known of one that did not come to its end. */
+  readonly snapshot?: { readonly journal: readonly object[]; readonly progress: readonly ProgressRecord[] };
+}
+
+export interface Paging {
+  readonly afterSeq?: number | undefined;
+  readonly beforeSeq?: number | undefined;
+  readonly limit?: number | undefined;
+}
+
+interface Watching {
+  readonly ports: Pick<FactoriesPorts, "agentState">;
+  readonly now: number;
+  attempt(runId: string): Attempt | undefined;
+}
+
+const USUAL_PAGE = 200;
+const MAX_PAGE = 500;
+const MAX_SNAPSHOT_LINES = 50;
+const MAX_PREVIEW_CHARACTERS = 500;
+
+export function envelopeOf(run: RunRecord): RunEnvelope {
+  const { spec, status, end } = run;
+  if (!end) return { runId: spec.runId, status };
+  const { status: _, ...said } = end;
+  if (status === "completed") return { runId: spec.runId, status, ...said };
+  const journal = [...run.steps].map(([key, result]) => ({ key, result }));
+  const progress = run.progress.slice(-MAX_SNAPSHOT_LINES);
+  return { runId: spec.runId, status, ...said, snapshot: { journal, progress } };
+}
+
+/** Those that are at work, and of the others a page; in the order they were made. */
+export function summariesOf(runs: readonly RunRecord[], how: Watching & { readonly paging: Paging }) {
+  const settled = runs.filter(({ end }) => end !== undefined);
+  const { page, older, newer } = pageOf(settled, how.paging);
+  const isShown = (run: RunRecord): boolean => run.end === undefined || page.includes(run);
+  return {
+    runs: runs.filter(isShown).map((run) => summaryOf(run, how)),
+    oldestSeq: page[0]?.seq ?? null,
+    newestSeq: page.at(-1)?.seq ?? null,
+    hasMoreNewer: newer > 0,
+    omittedOlder: older,
+  };
+}
+
+export function detailOf(run: RunRecord, watching: Watching) {
+  const agents = run.agents.map((agent) => agentView(run, agent, watching));
+  const isLive = ({ status }: { status: string }): boolean => LIVE.has(status);
+  const phases = run.phases.views(watching.now).map((phase) => {
+    const own = agents.filter(({ phaseId }) => phaseId === phase.id);
+    return { ...phase, totalAgentCount: own.length, liveAgentCount: own.filter(isLive).length };
+  });
+  return { ...summaryOf(run, watching), phases, agents, progress: progressPage(run, {}) };
+}
+
+export function progressPage(run: RunRecord, paging: Paging & { readonly phaseId?: string | undefined }) {
+  const { phaseId } = paging;
+  const all = phaseId === undefined ? run.progress : run.progress.filter((line) => line.phaseId === phaseId);
+  const { page, older, newer } = pageOf(all, paging);
+  return {
+    records: page,
+    oldestSeq: page[0]?.seq ?? null,
+    newestSeq: page.at(-1)?.seq ?? null,
+    hasMoreOlder: older > 0,
+    hasMoreNewer: newer > 0,
+    revision: run.revision,
+  };
+}
+
+const LIVE = new Set(["queued", "running"]);
+
+function summaryOf(run: RunRecord, { ports, now, attempt }: Watching) {
+  const { spec, status, revision, createdAt, startedAt, updatedAt, completedAt, phases, limits, end } = run;
+  const { runId, factoryName, description, declaredLimits } = spec;
+  const live = attempt(runId);
+  return {
+    ...{ runId, factoryName, description, status, revision, createdAt, startedAt, updatedAt, completedAt },
+    currentPhase: phases.currentPhase,
+    declaredPhaseCount: spec.phases.length,
+    liveAgentCount: live?.liveAgents ?? 0,
+    totalSpawnedAgentCount: run.agents.length,
+    consumed: {
+      activeMs: run.activeMs + (live && !live.hasEnded ? live.activeMs : 0),
+      subagents: run.agents.length,
+      nanoAiu: nanoOf(run, ports),
+    },
+    declaredLimits,
+    approved: run.attempt > 0 ? limits : null,
+    observedAt: now,
+    activeSegmentStartedAt: live && !live.hasEnded ? run.attemptAt : null,
+    terminal: end ? terminalOf(end) : null,
+  };
+}
+
+function terminalOf({ reason, failure, error, result }: NonNullable<RunRecord["end"]>) {
+  return {
+    ...(reason !== undefined && { reason }),
+    ...(failure && { failure }),
+    ...(error !== undefined && { error }),
+    ...(result !== undefined && { resultPreview: clip(JSON.stringify(result), MAX_PREVIEW_CHARACTERS) }),
+  };
+}
+
+function agentView({ spec: { runId } }: RunRecord, agent: RunRecord["agents"][number], { ports }: Watching) {
+  const state = ports.agentState(agent.agentId);
+  const { costUsd: _, model, displayName, ...known } = state ?? { status: "gone", agentType: "agent", activeMs: 0 };
+  return {
+    ...agent,
+    runId,
+    ...known,
+    ...(displayName !== undefined && { displayName }),
+    ...(model !== undefined && { resolvedModel: model }),
+  };
+}
+
+/** Forward from a place, backward from one, or the end. */
+function pageOf<T extends { readonly seq: number }>(all: readonly T[], { afterSeq, beforeSeq, limit }: Paging) {
+  const size = Math.max(1, Math.min(limit ?? USUAL_PAGE, MAX_PAGE));
+  const inside = all.filter(({ seq }) => seq > (afterSeq ?? 0) && seq < (beforeSeq ?? Number.POSITIVE_INFINITY));
+  const page = afterSeq === undefined ? inside.slice(-size) : inside.slice(0, size);
+  const [first, last] = [page[0]?.seq ?? 0, page.at(-1)?.seq ?? Number.POSITIVE_INFINITY];
+  return {
+    page,
+    older: page.length === 0 ? 0 : all.filter(({ seq }) => seq < first).length,
+    newer: page.length === 0 ? 0 : all.filter(({ seq }) => seq > last).length,
+  };
+}
