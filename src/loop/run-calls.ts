@@ -40,7 +40,9 @@ export async function runCalls(reply: Reply, run: Run): Promise<Next> {
 
 /** Goes on with calls that were begun before: who had a say before them has had it, and is not asked again. */
 export function continueCalls({ turnId, calls }: LeftTurn, run: Run): Promise<Next> {
-  const jobs = calls.map(({ call, tool, ask }): Job => {
+  const jobs = calls.map(({ call, tool: permitted, otherwise, ask }): Job => {
+    const isBack = toolNamed(call.name, run)?.from?.kind === "custom";
+    const tool = permitted ?? (isBack ? undefined : otherwise);
     const bindAgain = (): Bound =>
       tool ? { tool, call: tool.bind(call.arguments) } : bind(call, { stop: "tools" }, run);
     return { call, bound: attempt(bindAgain), before: { kind: "go", ...(ask !== undefined && { ask }) } };

@@ -69,8 +69,10 @@ export interface LeftTurn {
 /** Its start is in the log, and nothing of it has run here. */
 export interface LeftCall {
   readonly call: ToolCall;
-  /** Where what is offered now does not say it. */
+  /** What it is gone on with, whatever is offered now: it was permitted. */
   readonly tool?: Tool;
+  /** A client's: used where no client has brought it back. */
+  readonly otherwise?: Tool;
   /** A hook wanted a person to look at it; what they are told. */
   readonly ask?: string;
 }

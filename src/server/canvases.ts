@@ -76,6 +76,12 @@ export class Canvases {
     return [...this.#open.values()];
   }
 
+  /** The name of the extension that shows it, where it is one. */
+  extensionOf(instanceId: string): string | undefined {
+    const open = this.#open.get(instanceId);
+    return open && this.#brought.get(keyOf(open))?.connection.extension?.name;
+  }
+
   /** The first time, what was open when the session was closed is looked up. */
   serve(session: Session): void {
     const isFirst = this.#session === undefined;

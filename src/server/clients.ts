@@ -132,6 +132,8 @@ export class Clients {
     const known = this.#clients.get(connection);
     const { extension } = connection;
     if (profile.tools) this.#tools.offer(connection.id, profile.tools, extension && { extension: extension.name });
+    // Whatever waits for them was asked of an earlier program of it, which nobody will hear of again.
+    if (extension && !known) this.#giveUp((profile.tools ?? []).map(({ name }) => name));
     for (const detach of known?.detach ?? []) detach();
     const { commands = known?.profile.commands, canvases, canvasProvider, openCanvases = [] } = profile;
     const merged = { ...profile, commands };
@@ -245,6 +247,7 @@ export class Clients {
       list: () => ({ canvases: canvases.declared, open: canvases.open }),
       open: (wish, signal) => canvases.show(wish, signal),
       act: (wish, signal) => canvases.act(wish, signal),
+      extensionOf: (instanceId) => canvases.extensionOf(instanceId),
     });
   }
 

@@ -1,7 +1,9 @@
 /** How an agent uses the canvases that client programs have; offered while someone shows them. */
 import * as z from "zod";
 import type { Json } from "../lib/json.ts";
-import { defineTool, type Tool, ToolError } from "../tools/tool.ts";
+import { defineTool, type Tool, ToolError, type ToolResult } from "../tools/tool.ts";
+import { canvasToolNames } from "./canvas-tool-names.ts";
+import { asData } from "./external-tools.ts";
 import invokeText from "./invoke-canvas-action.md";
 import listText from "./list-canvas-capabilities.md";
 import openText from "./open-canvas.md";
@@ -22,6 +24,8 @@ export interface CanvasPort {
     wish: { readonly instanceId: string; readonly actionName: string; readonly input?: Json },
     signal: AbortSignal,
   ): Promise<Json>;
+  /** The extension that shows what is open under this name, where it is one: what it says is data. */
+  extensionOf(instanceId: string): string | undefined;
 }
 
 const ACTION_MS = 10 * 60_000;
@@ -39,7 +43,7 @@ export function canvasTools(port: CanvasPort): readonly Tool[] {
       run: async () => ({ content: JSON.stringify(port.list(), null, 2) }),
     }),
     defineTool({
-      name: "open_canvas",
+      name: canvasToolNames.open,
       description: openText,
       input: z.object({
         canvas_id: name.describe("As list_canvas_capabilities names it"),
@@ -47,14 +51,15 @@ export function canvasTools(port: CanvasPort): readonly Tool[] {
         extension_id: name.optional().describe("Whose it is, where several have a canvas of this name"),
         input,
       }),
-      access: (wish) => asked("open_canvas", openText, wish),
+      access: (wish) => asked(canvasToolNames.open, openText, wish),
       run: async (wish, { signal }) => {
         const { canvas_id: canvasId, instance_id: instanceId, extension_id: extensionId } = wish;
-        return said(await failing(port.open({ canvasId, instanceId, extensionId, ...given(wish) }, signal)));
+        const answer = await failing(port.open({ canvasId, instanceId, extensionId, ...given(wish) }, signal));
+        return said(answer, { name: canvasToolNames.open, extension: port.extensionOf(instanceId) });
       },
     }),
     defineTool({
-      name: "invoke_canvas_action",
+      name: canvasToolNames.act,
       description: invokeText,
       input: z.object({
         instance_id: name.describe("What was opened"),
@@ -62,10 +67,11 @@ export function canvasTools(port: CanvasPort): readonly Tool[] {
         input,
       }),
       timeoutMs: ACTION_MS,
-      access: (wish) => asked("invoke_canvas_action", invokeText, wish),
+      access: (wish) => asked(canvasToolNames.act, invokeText, wish),
       run: async (wish, { signal }) => {
         const { instance_id: instanceId, action_name: actionName } = wish;
-        return said(await failing(port.act({ instanceId, actionName, ...given(wish) }, signal)));
+        const whose = { name: canvasToolNames.act, extension: port.extensionOf(instanceId) };
+        return said(await failing(port.act({ instanceId, actionName, ...given(wish) }, signal)), whose);
       },
     }),
   ];
@@ -77,9 +83,10 @@ const asked = (toolName: string, toolDescription: string, args: unknown) =>
 const given = ({ input }: { input?: unknown }): { input?: Json } =>
   input === undefined ? {} : { input: z.json().parse(input) };
 
-const said = (answer: unknown): { content: string } => ({
-  content: typeof answer === "string" ? answer : JSON.stringify(answer),
-});
+function said(answer: unknown, { name, extension }: { name: string; extension: string | undefined }): ToolResult {
+  const result = { content: typeof answer === "string" ? answer : JSON.stringify(answer) };
+  return extension === undefined ? result : asData(result, { name, extension });
+}
 
 /** Nothing that a client does wrong is a defect of ours. */
 async function failing<T>(work: Promise<T>): Promise<T> {

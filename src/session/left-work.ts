@@ -7,6 +7,7 @@ import { REDACTED } from "../lib/redact.ts";
 import type { LeftCall, LeftTurn } from "../loop/run.ts";
 import type { EventData, SessionEvent } from "../protocol/event.ts";
 import type { ToolCall } from "../protocol/message.ts";
+import { isCanvasTool } from "./canvas-tool-names.ts";
 import type { Conversation } from "./conversation.ts";
 import { externalTool } from "./external-tools.ts";
 import type { LeftRequest } from "./left-requests.ts";
@@ -74,7 +75,9 @@ function tracesOf(events: readonly SessionEvent[], ids: ReadonlySet<string>): Ma
       }
       case "troupe.permission": {
         const trace = of(event.data.toolCallId);
-        if (trace && event.data.kind === "custom-tool") trace.isClientsOwn = event.data.decision === "allowed";
+        const { kind, toolName, decision } = event.data;
+        const isClients = kind === "custom-tool" && !isCanvasTool(toolName);
+        if (trace && isClients) trace.isClientsOwn = decision === "allowed";
         break;
       }
       case "external_tool.requested": {
@@ -128,10 +131,10 @@ function withPermissions(call: ToolCall, { permissions }: Trace): GoingOn | unde
   if (!last || !isPending(last) || asked.slice(0, -1).some(([, one]) => isPending(one))) return undefined;
   const own = asked.map(([, { request }]) => request).find((request) => isOfClient(request, name));
   const hook = asked.map(([, { request }]) => request).find(({ kind }) => kind === "hook");
-  const tool = own && externalTool({ name, description: own.toolDescription });
+  const otherwise = own && externalTool({ name, description: own.toolDescription });
   const ask = hook?.kind === "hook" ? (hook.hookMessage ?? "") : undefined;
   return {
-    left: { call, ...(tool && { tool }), ...(ask !== undefined && { ask }) },
+    left: { call, ...(otherwise && { otherwise }), ...(ask !== undefined && { ask }) },
     requests: asked.map(([requestId, { request, result }]) => ({
       ...{ kind: "permission" as const, requestId, toolCallId, data: { permissionRequest: request } },
       ...(result && result.kind !== "cancelled" && { answer: result }),
@@ -141,4 +144,4 @@ function withPermissions(call: ToolCall, { permissions }: Trace): GoingOn | unde
 
 type OfClient = Extract<Requested["permissionRequest"], { kind: "custom-tool" }>;
 const isOfClient = (request: Requested["permissionRequest"], name: string): request is OfClient =>
-  request.kind === "custom-tool" && request.toolName === name;
+  request.kind === "custom-tool" && request.toolName === name && !isCanvasTool(name);

@@ -72,6 +72,28 @@ test("a tool of a client that was permitted and never reached it is asked for", 
   expect(work?.turn.calls[0]?.tool?.name).toBe("mine");
 });
 
+test("a tool of a client that was not permitted yet is the client's again where it is back", () => {
+  const request = { kind: "custom-tool", toolName: "mine", toolDescription: "Mine." };
+  const [call] = left(...started("mine", {}), asked("r1", request))?.turn.calls ?? [];
+  expect(call?.tool).toBeUndefined();
+  expect(call?.otherwise?.name).toBe("mine");
+});
+
+test("a canvas that nobody has permitted is opened by our own tool, one that may have been opened is not", () => {
+  const opening = started("open_canvas", { canvas_id: "board" });
+  const request = { kind: "custom-tool", toolName: "open_canvas", toolDescription: "Opens." };
+  expect(left(...opening, asked("r1", request))?.turn.calls).toEqual([
+    { call: { toolCallId, name: "open_canvas", arguments: { canvas_id: "board" } } },
+  ]);
+  const permitted = [
+    "troupe.permission",
+    { toolCallId, toolName: "open_canvas", kind: "custom-tool", decision: "allowed" },
+  ];
+  expect(
+    left(...opening, asked("r1", request), decided("r1", "approved"), permitted as unknown as Said),
+  ).toBeUndefined();
+});
+
 test.each([
   ["may have begun", [...started("bash", {})]],
   ["was permitted", [...started("bash", {}), asked("r1", write), decided("r1", "approved")]],
