@@ -21,7 +21,7 @@ it("answers the README's first question about this repository, offline, with pat
     home: folder.path,
   });
   expect(finished.code).toBe(0);
-  for (const place of ["src/loop/", "src/session/", "src/store/", "bin/troupe.js", "understudy", "troupe models"]) {
+  for (const place of ["src/runtime/", "src/session/", "src/store/", "bin/troupe.js", "understudy", "troupe models"]) {
     expect(finished.stdout).toContain(place);
   }
   const cited = [...finished.stdout.matchAll(/`([\w./-]+\.\w+):(\d+)`/g)];
