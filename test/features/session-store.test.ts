@@ -154,9 +154,15 @@ describe("the session store", () => {
       const { past } = stage.runtime;
       await past.refresh();
       const everything = () => [
-        rowsOf(past.path, "SELECT json_array(session_id, turn_index, user_message, assistant_response) FROM turns"),
-        rowsOf(past.path, "SELECT json_array(session_id, checkpoint_number, overview) FROM checkpoints"),
-        rowsOf(past.path, "SELECT json_array(content, session_id, source_type, source_id) FROM search_index"),
+        rowsOf(
+          past.path,
+          "SELECT json_array(session_id, turn_index, user_message, assistant_response) FROM turns ORDER BY 1",
+        ),
+        rowsOf(past.path, "SELECT json_array(session_id, checkpoint_number, overview) FROM checkpoints ORDER BY 1"),
+        rowsOf(
+          past.path,
+          "SELECT json_array(content, session_id, source_type, source_id) FROM search_index ORDER BY 1",
+        ),
       ];
       const before = everything();
       expect(await past.reindex()).toMatchObject({ changed: 1, left: 0, failed: [] });

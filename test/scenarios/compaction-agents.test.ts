@@ -78,7 +78,7 @@ describe("compaction at a person's wish", () => {
     await new Promise((resolve) => setTimeout(resolve, 20));
     expect(await context.compact()).toMatchObject({ success: false, error: expect.stringContaining("under way") });
     expect(context.abortBlocking()).toBe(true);
-    expect(await first).toEqual({ success: false, error: "It was cancelled." });
+    expect(await first).toEqual({ success: false, started: true, error: "It was cancelled." });
     expect(context.abortBlocking()).toBe(false);
     expect(messages().map(({ content }) => content)).toEqual(["hello", "hello"]);
   });
@@ -115,7 +115,7 @@ describe("compaction at a person's wish", () => {
     const { context, say, reply, model } = await bench([], { limitReached: () => reached });
     await say("one");
     await reply("two");
-    expect(await context.compact()).toEqual({ success: false, error: "Limit reached." });
+    expect(await context.compact()).toEqual({ success: false, started: false, error: "Limit reached." });
     expect(model.requests).toEqual([]);
   });
 });
