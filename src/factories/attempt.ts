@@ -121,7 +121,7 @@ export class Attempt {
       }
       const result = options.schema === undefined ? answer.response : answerValue(answer.response);
       this.#stop.signal.throwIfAborted();
-      await this.#ports.emit("troupe.factory_answer", { runId: this.run.spec.runId, key, result });
+      await this.#ports.emit("troupe.factory_answer", { runId: this.run.spec.runId, callId: key, result });
       return result;
     } finally {
       this.#lanes.leave();

@@ -31,6 +31,8 @@ export class Factories {
   readonly #ports: FactoriesPorts;
   #fold: RunFold;
   readonly #active = new Map<string, Attempt>();
+  /** About to be: their beginning is not in the log yet. */
+  readonly #beginning = new Set<string>();
   readonly #settling = new Set<Promise<void>>();
   #isClosed = false;
 
@@ -65,7 +67,7 @@ export class Factories {
   }
 
   get isBusy(): boolean {
-    return this.#active.size > 0;
+    return this.#active.size + this.#beginning.size > 0;
   }
 
   get list(): readonly FactoryMeta[] {
@@ -81,20 +83,23 @@ export class Factories {
     requireSmall(args, "The arguments");
     const told = phases.map(({ title, detail }) => ({ title, ...(detail !== undefined && { detail }) }));
     const spec = { runId, factoryName: name, description, phases: told, args, declaredLimits };
-    await this.#ports.emit("troupe.factory_run", spec);
-    return this.#begin(this.#required(runId), factory, approved);
+    return this.#reserved(runId, async () => {
+      await this.#ports.emit("troupe.factory_run", spec);
+      return this.#begin(this.#required(runId), factory, approved);
+    });
   }
 
   /** Goes on with a run that came to rest before its end: what it knows already is not done again. */
   async resume(runId: string, limits: RunLimits = {}): Promise<{ factoryName: string; run: RunEnvelope }> {
     const run = this.#required(runId);
-    if (this.#active.has(runId)) throw new FactoryError("already_active", `Factory run "${runId}" is active.`, runId);
+    if (this.#active.has(runId) || this.#beginning.has(runId))
+      throw new FactoryError("already_active", `Factory run "${runId}" is active.`, runId);
     if (run.status === "completed")
       throw new FactoryError("non_resumable", `Factory run "${runId}" is completed and cannot be resumed.`, runId);
     const { factoryName } = run.spec;
     const factory = this.#available(factoryName, runId);
     const approved = checkedLimits(mergedLimits(run.limits, limits), runId);
-    return { factoryName, run: await this.#begin(run, factory, approved) };
+    return { factoryName, run: await this.#reserved(runId, () => this.#begin(run, factory, approved)) };
   }
 
   /** Its end, at once; whatever its body still does counts for nothing. */
@@ -149,7 +154,7 @@ export class Factories {
     requireSmall(result, `The result of the step "${clip(key, 100)}"`);
     if (run.steps.size >= MAX_ENTRIES && !run.steps.has(key))
       throw new FactoryError("factory_value_too_large", `A run keeps ${MAX_ENTRIES} steps at most.`, from.runId);
-    await this.#ports.emit("troupe.factory_step", { runId: from.runId, key, result });
+    await this.#ports.emit("troupe.factory_step", { runId: from.runId, stepId: key, result });
   }
 
   /** With the session: what is at work comes to rest, and can be taken up with the session. */
@@ -160,6 +165,16 @@ export class Factories {
     await Promise.race([Promise.allSettled(this.#settling), late]);
   }
 
+  /** Nobody else begins it meanwhile, and it counts from now on. */
+  async #reserved<T>(runId: string, begin: () => Promise<T>): Promise<T> {
+    this.#beginning.add(runId);
+    try {
+      return await begin();
+    } finally {
+      this.#beginning.delete(runId);
+    }
+  }
+
   async #begin(run: RunRecord, factory: Factory, limits: RunLimits): Promise<RunEnvelope> {
     const { runId, factoryName } = run.spec;
     const attempt = run.attempt + 1;
@@ -167,7 +182,8 @@ export class Factories {
     const execution = new Attempt({ run, factory, ports: this.#ports }, (ended, end) => this.#settle(ended, end));
     this.#active.set(runId, execution);
     void this.#ports.emit("factory.run_started", { runId, factoryName, attempt });
-    execution.start();
+    if (this.#isClosed) execution.end({ status: "halted", reason: "The session was closed." });
+    else execution.start();
     return envelopeOf(run);
   }
 
@@ -206,7 +222,7 @@ export class Factories {
       const message = `There is no factory "${clip(name, 100)}" in this session now. There are: ${known}.`;
       throw new FactoryError(runId === undefined ? "factory_not_found" : "non_resumable", message, runId);
     }
-    if (this.#active.size >= MAX_ACTIVE)
+    if (this.#active.size + this.#beginning.size >= MAX_ACTIVE)
       throw new FactoryError(
         "factory_already_running",
         `${MAX_ACTIVE} runs are active; wait until one has ended.`,

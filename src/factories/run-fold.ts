@@ -105,10 +105,10 @@ function change(run: RunRecord, event: SessionEvent, at: number): void {
       }
       return;
     case "troupe.factory_step":
-      run.steps.set(event.data.key, event.data.result);
+      run.steps.set(event.data.stepId, event.data.result);
       return;
     case "troupe.factory_answer":
-      run.answers.set(event.data.key, event.data.result);
+      run.answers.set(event.data.callId, event.data.result);
       return;
     case "troupe.factory_agent": {
       const { runId: _, ...agent } = event.data;

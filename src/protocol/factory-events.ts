@@ -58,7 +58,7 @@ export const factoryEvents = [
     z.object({ runId: text, lines: z.array(z.object({ kind: z.enum(["log", "phase"]), text })) }),
   ),
   /** What a step came to: it is not taken again. */
-  event("troupe.factory_step", () => z.object({ runId: text, key: text, result: JsonValue }), barrier),
+  event("troupe.factory_step", () => z.object({ runId: text, stepId: text, result: JsonValue }), barrier),
   /** An agent works for it; what becomes of that one is told by its own events. */
   event(
     "troupe.factory_agent",
@@ -66,7 +66,7 @@ export const factoryEvents = [
     barrier,
   ),
   /** What a call for an agent came to: the same call is not made again. */
-  event("troupe.factory_answer", () => z.object({ runId: text, key: text, result: JsonValue }), barrier),
+  event("troupe.factory_answer", () => z.object({ runId: text, callId: text, result: JsonValue }), barrier),
   event(
     "troupe.factory_end",
     () =>

@@ -130,7 +130,12 @@ describe("a factory", () => {
       snapshot: { journal: [] },
     });
     stage.play(says("two"));
-    const again = await session.factory.resume(run.runId, { limits: { maxTotalSubagents: 2 } });
+    const limits = { maxTotalSubagents: 2 };
+    const [again, twice] = await Promise.allSettled([
+      session.factory.resume(run.runId, { limits }),
+      session.factory.resume(run.runId, { limits }),
+    ]).then((both) => both.map((one) => (one.status === "fulfilled" ? one.value : one.reason)));
+    expect(twice).toMatchObject({ code: "already_active" });
     expect(again).toMatchObject({ runId: run.runId, status: "completed", result: ["one", "two"] });
     const [summary] = await session.factory.listRuns();
     expect(summary).toMatchObject({ runId: run.runId, status: "completed", totalSpawnedAgentCount: 2 });
