@@ -1,9 +1,64 @@
 import { describe, expect, it } from "vitest";
+import { deferred } from "../lib/deferred.ts";
+import { systemStamp } from "../lib/stamp.ts";
+import type { SessionEvent } from "../protocol/event.ts";
 import { outputContract } from "../session/typed-output.ts";
+import { Factories } from "./factories.ts";
 import { Lanes } from "./lanes.ts";
 import { limitsProblem, mergedLimits } from "./limits.ts";
 import { Phases } from "./phases.ts";
 import { answerSchema, answerValue } from "./shape.ts";
+
+describe("a run", () => {
+  /** A session's log that keeps an attempt waiting until it is let go. */
+  function slowLog() {
+    const written = deferred<void>();
+    const executed: string[] = [];
+    const meta = { name: "f", description: "", phases: [] };
+    const factory = {
+      ...{ meta, owner: "me", isThere: () => true, abort: () => undefined },
+      execute: ({ runId }: { runId: string }) => {
+        executed.push(runId);
+        return new Promise<{ result?: string }>(() => undefined);
+      },
+    };
+    const factories: Factories = new Factories(
+      {
+        stamp: systemStamp,
+        emit: async (type, data) => {
+          const timestamp = new Date().toISOString();
+          factories.observe({ id: type, timestamp, parentId: null, type, data } as unknown as SessionEvent);
+          if (type === "troupe.factory_attempt") await written.promise;
+        },
+        source: { list: () => [meta], find: () => factory },
+        startAgent: () => Promise.reject(new Error("no agents here")),
+        agentState: () => undefined,
+      },
+      [],
+    );
+    return { factories, executed, written };
+  }
+
+  it("that two take up at the same time is taken up once", async () => {
+    const { factories, executed, written } = slowLog();
+    written.resolve();
+    const { runId } = await factories.run("f", {});
+    await factories.cancel(runId);
+    const both = await Promise.allSettled([factories.resume(runId), factories.resume(runId)]);
+    expect(both.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+    expect(executed).toHaveLength(2);
+    await factories.close();
+  });
+
+  it("that is begun while the session closes is not set going", async () => {
+    const { factories, executed, written } = slowLog();
+    const begun = factories.run("f", {});
+    await factories.close();
+    written.resolve();
+    expect(await begun).toMatchObject({ status: "halted" });
+    expect(executed).toEqual([]);
+  });
+});
 
 describe("shapes of answers", () => {
   const fits = async (schema: object, value: unknown): Promise<boolean> => {

@@ -161,8 +161,10 @@ export class Factories {
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const attempt of this.#active.values()) attempt.end({ status: "halted", reason: "The session was closed." });
-    const late = this.#ports.stamp.sleep(CLOSE_MS);
+    const done = new AbortController();
+    const late = this.#ports.stamp.sleep(CLOSE_MS, done.signal).catch(() => undefined);
     await Promise.race([Promise.allSettled(this.#settling), late]);
+    done.abort();
   }
 
   /** Nobody else begins it meanwhile, and it counts from now on. */

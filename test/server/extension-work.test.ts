@@ -98,3 +98,33 @@ it("what a canvas of an extension says is data", async () => {
   const messages = JSON.stringify(stage.model.requests.at(-1)?.request?.messages);
   expect(messages).toMatch(/Data from open_canvas of the extension shower\..*The board/);
 });
+
+it("an extension that may decide decides for the session, and leaves nothing for later ones", async () => {
+  await extension(
+    "decider",
+    `{ onPermissionRequest: () => ({ kind: "no-result" }) }).then((session) => {
+      session.on("permission.requested", async ({ data: { requestId } }) => {
+        const decide = (result) => session.rpc.permissions.handlePendingPermissionRequest({ requestId, result });
+        const place = { approval: { kind: "write" }, locationKey: "/" };
+        for (const kind of ["approve-permanently", "approve-for-location", "approved-for-location"]) {
+          await session.log(await decide({ kind, ...place }).then(() => "done", ({ message }) => message));
+        }
+        await decide({ kind: "approve-once" });
+      });
+    }`,
+  );
+  const ear = listening();
+  const session = await stage.client.createSession({
+    requestExtensions: true,
+    onEvent: ear.onEvent,
+    onPermissionRequest: ({ kind }) => ({
+      kind: kind === "extension-permission-access" ? "approve-once" : "no-result",
+    }),
+  });
+  stage.play(calls(["bash", { command: "echo yes > said.txt", description: "Says yes." }]), says("done"));
+  await session.sendAndWait("go");
+  expect(await stage.folder.read("work/said.txt")).toBe("yes\n");
+  const said = (await session.getEvents()).flatMap(({ type, data }) => (type === "session.info" ? [data.message] : []));
+  expect(said).toHaveLength(3);
+  for (const line of said) expect(line).toMatch(/decides for this session, and for no other/);
+});

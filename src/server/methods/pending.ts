@@ -1,6 +1,7 @@
 /** Answers to what a session has asked its clients: the first one counts. */
 import * as z from "zod";
 import type { Json } from "../../lib/json.ts";
+import { TroupeError } from "../../protocol/errors.ts";
 import type { Session } from "../../session/session.ts";
 import { allowedAddress, permissionResult } from "../permission-decision.ts";
 import { promptRequest } from "../prompt-request.ts";
@@ -35,6 +36,9 @@ const LimitsAnswer = () =>
     z.object({ action: z.literal("cancel") }),
   ]);
 
+/** Decisions that outlive a session are a person's own. */
+const FOR_GOOD: ReadonlySet<string> = new Set(["approve-for-location", "approved-for-location", "approve-permanently"]);
+
 export const pendingMethods: MethodTable = {
   "session.tools.handlePendingToolCall": sessionMethod(
     () => ({ requestId, result: JsonValue.optional(), error: z.string().optional() }),
@@ -46,7 +50,11 @@ export const pendingMethods: MethodTable = {
   ),
   "session.permissions.handlePendingPermissionRequest": sessionMethod(
     () => ({ requestId, result: z.object({ kind: z.string() }).loose() }),
-    async ({ requestId: id, result }, { session }) => {
+    async ({ requestId: id, result }, { session, connection }) => {
+      if (connection.extension && FOR_GOOD.has(result.kind)) {
+        const message = `The extension ${connection.extension.name} decides for this session, and for no other.`;
+        throw new TroupeError("usage", message, { hint: "Use approve-once or approve-for-session." });
+      }
       const asked = session.requests.pending("permission").find((request) => request.requestId === id);
       if (asked?.kind !== "permission") return { success: false };
       const { surroundings, cwd } = session.settings;
