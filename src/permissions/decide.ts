@@ -132,6 +132,8 @@ function byMode(policy: Policy, question: PermissionQuestion): Decision {
       return allow("default", "agents may be started");
     case "sandbox-off":
       return { decision: "ask", by: "policy", reason: "leaving the sandbox is for a person to decide" };
+    case "extension-env-access":
+      return { decision: "ask", by: "policy", reason: "secrets are handed out by name, by a person" };
     case "hook":
       return { decision: "ask", by: "policy", reason: access.hookMessage ?? "a hook wants a person to look at it" };
     default:

@@ -1,5 +1,6 @@
 import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
+import type { Approval } from "../../src/permissions/approvals.ts";
 import { decide } from "../../src/permissions/decide.ts";
 import { allowingFlag, denialForModel, denialForUser } from "../../src/permissions/messages.ts";
 import { protectionOfBoth } from "../../src/permissions/protected-paths.ts";
@@ -52,6 +53,20 @@ describe("the order of a decision", () => {
       mode: yolo,
     };
     expect(verdict(decideAccess(write("/srv/project/.git/config"), parts))).toBe("deny policy");
+  });
+
+  it("asks about secrets for extensions whatever is allowed, and about more than was approved", () => {
+    const secrets = (...environmentVariables: string[]) =>
+      ({ kind: "extension-env-access", extensionName: "e", environmentVariables }) as const;
+    const able = (...capabilities: string[]) =>
+      ({ kind: "extension-permission-access", extensionName: "e", capabilities }) as const;
+    expect(verdict(decideAccess(secrets("A_KEY"), { mode: yolo }))).toBe("ask policy");
+    expect(verdict(decideAccess(able("run x without asking"), { mode: yolo }))).toBe("allow mode");
+    const session = [secrets("A_KEY"), able("run x without asking")].map((one) => structuredClone(one) as Approval);
+    expect(verdict(decideAccess(secrets("A_KEY"), { session }))).toBe("allow session");
+    expect(verdict(decideAccess(secrets("A_KEY", "B_KEY"), { session }))).toBe("ask policy");
+    expect(verdict(decideAccess(able("run x without asking"), { session }))).toBe("allow session");
+    expect(verdict(decideAccess(able("answer permission requests in your place"), { session }))).toBe("ask default");
   });
 
   it("gives the rule, its source and a reason", () => {

@@ -15,8 +15,12 @@ export const extensionsMethods: MethodTable = {
   "session.extensions.reload": sessionMethod(nothing, (_, { live }) => live.extensions.reload()),
   "session.extensions.sendAttachmentsToMessage": sessionMethod(
     () => ({}),
-    () => {
-      throw new TroupeError("usage", "Only an extension can send attachments to a message, and this client is none.");
+    (_, { connection }) => {
+      throw connection.extension
+        ? new TroupeError("usage", "No message is being written here that attachments could be put into.", {
+            hint: "Send them with a message: session.send.",
+          })
+        : new TroupeError("usage", "Only an extension can send attachments to a message, and this client is none.");
     },
   ),
   "extensions.discover": method(noParams, async (_, call) => {
