@@ -11,6 +11,8 @@ export interface LeftRequest {
   readonly toolCallId: string;
   /** As it stands in the log; empty where only its id does. */
   readonly data: object;
+  /** It was asked in another folder, where the same words meant something else. */
+  readonly isElsewhere?: boolean;
   /** What was answered before: the same is not asked twice. */
   readonly answer?: AnyAnswer;
 }
@@ -32,6 +34,7 @@ export function toolCallOf(data: object, options: { readonly toolCallId?: string
  */
 export function isSameRequest(left: LeftRequest, asked: object): "same" | "changed" | "other" {
   if (left.kind !== "permission") return "same";
+  if (left.isElsewhere) return left.answer === undefined ? "changed" : "other";
   const [before, now] = [left.data, asked] as Partial<EventData<"permission.requested">>[];
   if (JSON.stringify(before?.permissionRequest) === JSON.stringify(now?.permissionRequest)) return "same";
   const isPending = left.answer === undefined;

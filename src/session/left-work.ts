@@ -17,8 +17,12 @@ export interface LeftWork {
   readonly requests: readonly LeftRequest[];
 }
 
-/** Undefined when nothing waits for anyone. */
-export function leftWork(events: readonly SessionEvent[], conversation: Conversation): LeftWork | undefined {
+/** Undefined when nothing waits for anyone. `cwd` is where the session works now. */
+export function leftWork(
+  events: readonly SessionEvent[],
+  conversation: Conversation,
+  cwd: string,
+): LeftWork | undefined {
   const { openTurn: turnId, openCalls } = conversation;
   const open = openCalls.filter(({ started, isGone }) => started && !isGone).map(({ call }) => call);
   if (turnId === undefined || open.length === 0) return undefined;
@@ -29,10 +33,23 @@ export function leftWork(events: readonly SessionEvent[], conversation: Conversa
   const traces = tracesOf(events.slice(asked), ids);
   const going = open.flatMap((call) => goingOn(call, traces.get(call.toolCallId)) ?? []);
   if (going.length === 0) return undefined;
+  const isElsewhere = (folderOf(events) ?? cwd) !== cwd;
   return {
     turn: { turnId, content: reply.data.content, calls: going.map(({ left }) => left) },
-    requests: going.flatMap(({ requests }) => requests),
+    requests: going.flatMap(({ requests }) => requests.map((one) => ({ ...one, ...(isElsewhere && { isElsewhere }) }))),
   };
+}
+
+/** Where the session worked last, as far as the log says it. */
+function folderOf(events: readonly SessionEvent[]): string | undefined {
+  let folder: string | undefined;
+  for (const event of events) {
+    if (event.type === "session.context_changed") folder = event.data.cwd;
+    else if (event.type === "session.start" || event.type === "session.resume") {
+      folder = event.data.context?.cwd ?? folder;
+    }
+  }
+  return folder;
 }
 
 function isReplyWith(event: SessionEvent, ids: ReadonlySet<string>): boolean {

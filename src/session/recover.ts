@@ -25,12 +25,12 @@ export async function recover(what: {
   events: readonly SessionEvent[];
   damage: readonly Damage[];
   emit: Emit;
-  pending?: { readonly broker: Broker; readonly events: readonly SessionEvent[] } | undefined;
+  pending?: { readonly broker: Broker; readonly events: readonly SessionEvent[]; readonly cwd: string } | undefined;
 }): Promise<LeftTurn | undefined> {
   const { conversation, events, emit, pending } = what;
   const damage = unreported(what.damage, events);
   if (damage.length > 0) await emit("troupe.log_damage", { damage });
-  const left = pending && leftWork(pending.events, conversation);
+  const left = pending && leftWork(pending.events, conversation, pending.cwd);
   if (!left) {
     await closeOpen(conversation, emit);
     return undefined;

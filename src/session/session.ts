@@ -75,7 +75,7 @@ export class Session {
     const session = new Session(options);
     const { events, removed, damage } = options.log;
     const said = [...removed, ...events];
-    const pending = options.continuesPending ? { broker: session.#broker, events } : undefined;
+    const pending = options.continuesPending ? { broker: session.#broker, events, cwd: options.cwd } : undefined;
     const parts = { conversation: session.#conversation, emit: session.#emit, pending };
     session.#working.left = await recover({ ...parts, events: said, damage });
     await session.rewinds.finish();

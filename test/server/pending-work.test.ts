@@ -1,6 +1,6 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import {
   approveAll,
   type CopilotClient,
@@ -258,6 +258,23 @@ describe("work that waits when its server is killed", () => {
     await approve(session, again?.data.requestId ?? "");
     await late.until("session.idle");
     expect(await stage.folder.read("work/a.txt")).toBe("ten\nthree\n");
+  });
+
+  it("asks anew where it would happen in another folder", async () => {
+    const first = await askedForEffect();
+    await kill(first.client);
+    await mkdir(stage.folder.at("elsewhere"));
+    const { session, ear } = await resumed(first.session.sessionId, { workingDirectory: stage.folder.at("elsewhere") });
+    await expect
+      .poll(() => ear.heard.some(({ type, ephemeral }) => type === "permission.requested" && !ephemeral))
+      .toBe(true);
+    expect(await approve(session, first.requestId)).toEqual({ success: false });
+    const { items } = await session.rpc.permissions.pendingRequests();
+    expect(items).toHaveLength(1);
+    stage.play(says("done"));
+    await approve(session, items[0]?.requestId ?? "");
+    await ear.until("session.idle");
+    expect([await effects(), await stage.folder.read("elsewhere/effects.txt")]).toEqual(["", "once\n"]);
   });
 
   it("answers what was said meanwhile after that", async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { Conversation } from "../../src/session/conversation.ts";
+import { isSameRequest } from "../../src/session/left-requests.ts";
 import { leftWork } from "../../src/session/left-work.ts";
 
 const toolCallId = "call_1";
@@ -29,7 +30,7 @@ function left(...said: readonly Said[]) {
   );
   const conversation = new Conversation();
   for (const event of events) if (event.agentId === undefined) conversation.apply(event);
-  return leftWork(events, conversation);
+  return leftWork(events, conversation, "/here");
 }
 
 test("what was approved for a call is not asked again, what nobody decided is", () => {
@@ -52,6 +53,15 @@ test("one that the end of a process cancelled waits, one that was decided since 
   const begun = [...started("edit", {}), asked("r1", write), decided("r1", "cancelled")];
   expect(left(...begun)?.requests).toMatchObject([{ requestId: "r1", kind: "permission" }]);
   expect(left(...begun, decided("r1", "approved"))).toBeUndefined();
+});
+
+test("what was asked in another folder is asked anew, whatever was said to it", () => {
+  const place = (cwd: string): Said => ["session.start", { context: { cwd } }];
+  const said = [...started("bash", {}), asked("r1", read), decided("r1", "approved"), asked("r2", write)];
+  const sameness = (cwd: string) =>
+    left(place(cwd), ...said)?.requests.map((one) => isSameRequest(one, structuredClone(one.data)));
+  expect(sameness("/here")).toEqual(["same", "same"]);
+  expect(sameness("/there")).toEqual(["other", "changed"]);
 });
 
 test("a person who is to look at a call for a hook is still to look at it", () => {
