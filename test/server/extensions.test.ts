@@ -59,6 +59,8 @@ describe("what a session can be given beside tools", () => {
     const status = async () =>
       (await session.rpc.mcp.list()).servers.map((server) => `${server.name} ${server.status}`);
     await expect.poll(status, { timeout: 20_000 }).toEqual(["every connected"]);
+    // It is connected a moment before its tools are known, and that before all that is said of it is told.
+    await expect.poll(() => JSON.stringify(events), { timeout: 20_000 }).toContain("session.mcp_servers_loaded");
     expect(await session.rpc.mcp.isServerRunning({ serverName: "every" })).toEqual({ running: true });
     const { tools } = await session.rpc.mcp.listTools({ serverName: "every" });
     expect(tools.map(({ name }) => name)).toContain("echo");
