@@ -82,7 +82,8 @@ function otlpSettings(environment: Environment): OtlpSettings | { readonly refus
     metrics: environment.OTEL_METRICS_EXPORTER === "none" ? undefined : metrics || below("metrics"),
   };
   for (const address of Object.values(addresses)) {
-    if (address !== undefined && !isHttp(address)) return { refused: `"${address}" is no http or https address` };
+    if (address !== undefined && !isHttp(address))
+      return { refused: `"${withoutSignIn(address)}" is no http or https address` };
   }
   return {
     protocol,
@@ -91,6 +92,9 @@ function otlpSettings(environment: Environment): OtlpSettings | { readonly refus
     timeoutMs: milliseconds(environment.OTEL_EXPORTER_OTLP_TIMEOUT, 10_000),
   };
 }
+
+/** It is said to people and kept with the session. */
+const withoutSignIn = (address: string): string => address.replace(/[^/@]*@/, "…@").replace(/[?#].*$/s, "?…");
 
 function isHttp(address: string): boolean {
   return URL.canParse(address) && ["http:", "https:"].includes(new URL(address).protocol);

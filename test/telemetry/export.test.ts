@@ -75,6 +75,8 @@ describe("whether telemetry is wanted, and how", () => {
       Reflect.get(telemetrySettings(environment, "/"), "refused");
     expect(refusal({ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" })).toMatch(/"grpc" is not spoken here; set .*http\/json/);
     expect(refusal({ OTEL_EXPORTER_OTLP_ENDPOINT: "localhost:4317" })).toMatch(/no http or https address/);
+    const signedIn = refusal({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "grpc://me:s3cret@there:4317/x?key=s3cret" });
+    expect(signedIn).toMatch(/^"grpc:\/\/…@there:4317\/x\?…" is no http/);
     expect(refusal({ COPILOT_OTEL_EXPORTER_TYPE: "file" })).toMatch(/TROUPE_OTEL_FILE_EXPORTER_PATH/);
     expect(refusal({ COPILOT_OTEL_EXPORTER_TYPE: "x" })).toMatch(/"otlp-http" or "file"/);
     // One kind that is asked for is the only one.
