@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig, type Plugin } from "vitest/config";
 
 /** Prompts are markdown beside the code; the build inlines them as text, and so do the tests. */
@@ -23,8 +24,8 @@ export default defineConfig({
     hookTimeout: 30_000,
     // What is waited for comes at once on an idle machine; on a busy one a second is nothing.
     expect: { poll: { timeout: 10_000 } },
-    // Every core: most tests wait for processes, disks and sockets rather than compute.
-    maxWorkers: "100%",
+    // More than there are cores: most tests wait for processes, disks and sockets rather than compute.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     // One registry of modules per worker instead of one per file: no test changes a module, and to load them again for
     // each of 300 files took a third of the time.
     isolate: false,
