@@ -2,7 +2,6 @@
  * A session whose main agent directs others, on a log that can be killed between any two events. Used by the programs
  * that are killed and by the tests that look at what they left.
  */
-import type { AgentDefinition } from "../../src/agents/agent.ts";
 import { effectiveTools } from "../../src/agents/effective-tools.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
@@ -21,6 +20,7 @@ import { stopAgent } from "../../src/tools/stop-agent.ts";
 import { taskTool } from "../../src/tools/task.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { writeAgent } from "../../src/tools/write-agent.ts";
+import { agent } from "../support/agent.ts";
 
 export interface CompanyStage {
   readonly root: string;
@@ -42,7 +42,7 @@ export const companyStore = (root: string) => jsonlStore({ root, disk: nodeDisk,
 
 export async function openCompany(stage: CompanyStage): Promise<Session> {
   const { root, mode, provider, limits, more, contextWindow } = stage;
-  const agents = stage.agents.map(definition);
+  const agents = stage.agents.map((name) => agent(name));
   const source = { agents: () => agents };
   const tools = [...stage.tools, taskTool(source), readAgent, writeAgent, listAgents, stopAgent];
   const names = tools.map(({ name }) => name);
@@ -112,22 +112,3 @@ function meddled(log: SessionLog, { isLast, beforeStoring }: CompanyStage): Sess
     },
   });
 }
-
-const definition = (name: string): AgentDefinition => ({
-  id: name,
-  name,
-  displayName: name,
-  description: `works as ${name}`,
-  prompt: `You are the ${name}.`,
-  tools: null,
-  disallowedTools: [],
-  readOnly: false,
-  models: [],
-  modelPolicy: "preferred",
-  skills: [],
-  userInvocable: true,
-  infer: true,
-  includeCustomInstructions: false,
-  promptParts: [],
-  source: "program",
-});

@@ -9,27 +9,8 @@ import type { CompanyOptions } from "../../src/session/company.ts";
 import { story, storyByAgent } from "../../src/testing/story.ts";
 import { agentTools } from "../../src/tools/builtin.ts";
 import type { Tool } from "../../src/tools/tool.ts";
+import { agent } from "../support/agent.ts";
 import { dataOf, echo, type Stage, stage } from "../support/stage.ts";
-
-const agent = (name: string, more: Partial<AgentDefinition> = {}): AgentDefinition => ({
-  id: name,
-  name,
-  displayName: name,
-  description: `does ${name}`,
-  prompt: `You are the ${name}.`,
-  tools: null,
-  disallowedTools: [],
-  readOnly: false,
-  models: [],
-  modelPolicy: "preferred",
-  skills: [],
-  userInvocable: true,
-  infer: true,
-  includeCustomInstructions: false,
-  promptParts: [],
-  source: "program",
-  ...more,
-});
 
 /** A main agent with these agents to direct, all on one scripted model. */
 async function troupe(

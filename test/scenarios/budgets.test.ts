@@ -10,7 +10,8 @@ import { Budget, type Limits } from "../../src/session/budget.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import type { TaskRecord } from "../../src/tasks/task-record.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
-import { agent, agentOf, company, task } from "../support/company.ts";
+import { agent } from "../support/agent.ts";
+import { agentOf, company, task } from "../support/company.ts";
 import { dataOf } from "../support/stage.ts";
 
 const three = calls(

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { forAgent } from "../../src/model/faux/faux-plan.ts";
 import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
-import { agent, company } from "../support/company.ts";
+import { agent } from "../support/agent.ts";
+import { company } from "../support/company.ts";
 import { dataOf } from "../support/stage.ts";
 
 const MANY = 200;

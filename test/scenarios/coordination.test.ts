@@ -7,7 +7,8 @@ import type { ModelRequest } from "../../src/model/provider.ts";
 import { storyByAgent } from "../../src/testing/story.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { defineTool, type Tool } from "../../src/tools/tool.ts";
-import { agent, agentOf, company, storeWith, task } from "../support/company.ts";
+import { agent } from "../support/agent.ts";
+import { agentOf, company, storeWith, task } from "../support/company.ts";
 import { dataOf, type Stage } from "../support/stage.ts";
 
 const named = (name: string): Tool =>

@@ -5,7 +5,8 @@ import { checkTasks } from "../../src/testing/task-checker.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { type Stage as McpStage, stage as mcpStage, stdioConfig, toolsOf } from "../mcp/stage.ts";
-import { agent, company, storeWith, task } from "../support/company.ts";
+import { agent } from "../support/agent.ts";
+import { company, storeWith, task } from "../support/company.ts";
 import { dataOf } from "../support/stage.ts";
 
 const SLOW = "version-one-slow";

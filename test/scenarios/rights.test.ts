@@ -12,7 +12,8 @@ import { create } from "../../src/tools/create.ts";
 import { rememberedFiles } from "../../src/tools/files.ts";
 import { taskComplete } from "../../src/tools/task-complete.ts";
 import { defineTool, type Tool } from "../../src/tools/tool.ts";
-import { agent, agentOf, company, task } from "../support/company.ts";
+import { agent } from "../support/agent.ts";
+import { agentOf, company, task } from "../support/company.ts";
 import { dataOf, echo, type Stage } from "../support/stage.ts";
 
 const pool = ["view", "grep", "glob", "bash", "edit", "skill", "web_fetch"];

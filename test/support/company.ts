@@ -16,27 +16,8 @@ import type { Store } from "../../src/store/store.ts";
 import { agentTools } from "../../src/tools/builtin.ts";
 import { type CoordinationSettings, subagentsRunTool } from "../../src/tools/subagents-run.ts";
 import type { Tool } from "../../src/tools/tool.ts";
+import { agent } from "./agent.ts";
 import { echo, type Stage, stage } from "./stage.ts";
-
-export const agent = (name: string, more: Partial<AgentDefinition> = {}): AgentDefinition => ({
-  id: name,
-  name,
-  displayName: name,
-  description: `does ${name}`,
-  prompt: `You are the ${name}.`,
-  tools: null,
-  disallowedTools: [],
-  readOnly: false,
-  models: [],
-  modelPolicy: "preferred",
-  skills: [],
-  userInvocable: true,
-  infer: true,
-  includeCustomInstructions: false,
-  promptParts: [],
-  source: "program",
-  ...more,
-});
 
 type StageOptions = NonNullable<Parameters<typeof stage>[1]>;
 

@@ -4,7 +4,8 @@ import { calls, fails, says } from "../../src/model/faux/faux-step.ts";
 import { Meter } from "../../src/telemetry/metrics.ts";
 import { SessionTrace } from "../../src/telemetry/session-trace.ts";
 import type { NewId, Span } from "../../src/telemetry/span.ts";
-import { agent, company, task } from "../support/company.ts";
+import { agent } from "../support/agent.ts";
+import { company, task } from "../support/company.ts";
 import { echo, type Stage, stage, tool } from "../support/stage.ts";
 
 /** Ids that count: a trace is t1, its spans s2, s3 … */
