@@ -12,6 +12,7 @@ import type { Session } from "../session/session.ts";
 import { type CanvasDeclaration, Canvases, type CanvasProvider, type OpenCanvas } from "./canvases.ts";
 import { ClientFactories } from "./client-factories.ts";
 import type { Connection } from "./connection.ts";
+import { extensionsWord } from "./extension-rights.ts";
 
 /** What a client says of itself when it opens a session; what is left out stays as it was. */
 export interface ClientProfile {
@@ -199,7 +200,8 @@ export class Clients {
       ...(extension && { owner: extension.scope }),
       async invoke(hookType, input, signal) {
         const answer = await connection.ask("hooks.invoke", { sessionId, hookType, input }, { signal });
-        return HookAnswer.parse(answer)?.output;
+        const said = HookAnswer.parse(answer)?.output;
+        return extension ? extensionsWord(said, { hookType, input }) : said;
       },
     };
   }

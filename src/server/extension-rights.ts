@@ -101,3 +101,12 @@ export function requireRight({ extension }: Connection, method: string, params: 
     refuse("tokens are brought by clients that a person has started.");
   }
 }
+
+/** What counts of what a hook of an extension says: it can refuse what extensions want, and agree to none of it. */
+export function extensionsWord(
+  said: unknown,
+  { hookType, input }: { readonly hookType: string; readonly input: Readonly<Record<string, unknown>> },
+): unknown {
+  const isOfExtensions = hookType === "permissionRequest" && String(input.toolName).startsWith("extension-");
+  return isOfExtensions && isObject(said) && said.behavior === "allow" ? undefined : said;
+}

@@ -84,23 +84,41 @@ interface Case {
 }
 
 async function judge(options: Permitter, { question, decision, call }: Case): Promise<Verdict> {
-  if (decision.decision === "deny") return ruled(decision);
   // The wire's request in the broker's words: both come from the same table.
   const request = permissionRequest(question, call.toolCallId) as PermissionRequest;
+  const { approvedBy } = call;
+  return (await judgeUnasked(options, { question, decision, request, approvedBy })) ?? ask(options, request);
+}
+
+/** Who is asked for an opinion, and who is told of it. */
+export type Opinions = Pick<Permitter, "opinion" | "emit" | "signal"> & {
+  readonly broker: Pick<Broker, "newRequestId">;
+};
+
+/** What rules and hooks make of it; undefined: a person must say. */
+export async function judgeUnasked(
+  options: Opinions,
+  what: {
+    readonly question: PermissionQuestion;
+    readonly decision: Decision;
+    readonly request: PermissionRequest;
+    readonly approvedBy?: string | undefined;
+  },
+): Promise<Verdict | undefined> {
+  const { question, decision, request, approvedBy } = what;
+  if (decision.decision === "deny") return ruled(decision);
   const opinion = await opinionOn(options, question, request);
   if (opinion.kind === "deny") return deniedByHook(options, request, opinion);
   if (decision.decision === "allow") return ruled(decision);
   // An opinion stands in for the person only where no rule and no policy asked for one.
-  const standIn = opinion.kind === "allow" ? opinion.by : call.approvedBy;
-  if (standIn !== undefined && decision.by === "default") {
-    await announceHook(options, request, { kind: "approved" });
-    return { allowed: true, by: "hook", reason: `approved by ${standIn}` };
-  }
-  return ask(options, request);
+  const standIn = opinion.kind === "allow" ? opinion.by : approvedBy;
+  if (standIn === undefined || decision.by !== "default") return undefined;
+  await announceHook(options, request, { kind: "approved" });
+  return { allowed: true, by: "hook", reason: `approved by ${standIn}` };
 }
 
 async function opinionOn(
-  { opinion, signal }: Permitter,
+  { opinion, signal }: Opinions,
   { access }: PermissionQuestion,
   request: PermissionRequest,
 ): Promise<Opinion> {
@@ -111,7 +129,7 @@ async function opinionOn(
 }
 
 async function deniedByHook(
-  options: Permitter,
+  options: Opinions,
   request: PermissionRequest,
   { message, interrupt }: Extract<Opinion, { kind: "deny" }>,
 ): Promise<Verdict> {
@@ -126,7 +144,7 @@ async function deniedByHook(
 
 /** A permission that a hook decided is asked and answered in the log like any other. */
 async function announceHook(
-  { broker, emit }: Permitter,
+  { broker, emit }: Opinions,
   permissionRequest: PermissionRequest,
   result: EventData<"permission.completed">["result"],
 ): Promise<void> {

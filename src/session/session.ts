@@ -20,7 +20,7 @@ import { Conversation } from "./conversation.ts";
 import { tellLimits } from "./credits.ts";
 import { EventLog, type Listener } from "./event-log.ts";
 import { History } from "./history.ts";
-import { sessionHooks } from "./hooked-calls.ts";
+import { type SessionHooks, sessionHooks } from "./hooked-calls.ts";
 import { inTurn } from "./in-turn.ts";
 import { Inbox, type Notice, type SendOptions } from "./inbox.ts";
 import { Introduction } from "./introduction.ts";
@@ -112,20 +112,17 @@ export class Session {
     const { mode, onMode } = options;
     this.modes = new ModeState({ events: options.log.events, mode, onMode, emit: this.#emit });
     this.#broker = newBroker(this.#log, options, this.#emit);
-    const place = { sessionId: this.id, cwd: options.cwd };
     const hooks = options.hooks?.(this.#emit);
+    this.hooks = hooks && sessionHooks(hooks, { sessionId: this.id, cwd: options.cwd });
     this.#company = options.company && this.#engage(options.company, hooks);
     this.#answering = new Answering({
-      settings: options,
-      log: this.#log,
-      emit: this.#emit,
-      conversation: this.#conversation,
+      ...{ settings: options, log: this.#log, emit: this.#emit, conversation: this.#conversation },
       history: this.#history,
       introduction: this.#introduction,
       budget: this.#budget,
       inbox: this.#inbox,
       broker: this.#broker,
-      hooks: hooks && sessionHooks(hooks, place),
+      hooks: this.hooks,
       company: this.#company?.portsOf(undefined, () => options.offer.tools),
       companyNaming: (named) => this.#company?.portsOf(undefined, () => options.offer.tools, named),
       settle: options.settle ?? (async (outcome) => outcome),
@@ -216,6 +213,8 @@ export class Session {
 
   /** What it was made of, for surfaces. */
   readonly settings: SessionOptions;
+  /** Those who have a say in its calls, whoever makes one. */
+  readonly hooks: SessionHooks | undefined;
   get context(): AgentContext | undefined {
     return this.#answering.context;
   }
@@ -241,7 +240,7 @@ export class Session {
   }
 
   /** What waits for someone outside, for those who answer it or ask more. */
-  get requests(): Pick<Broker, "answer" | "pending" | "request" | "canAnswer" | "remind"> {
+  get requests(): Pick<Broker, "answer" | "pending" | "request" | "canAnswer" | "remind" | "newRequestId"> {
     return this.#broker;
   }
 
