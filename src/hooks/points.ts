@@ -8,6 +8,8 @@ import type { Json } from "../lib/json.ts";
 interface ToolCall {
   readonly toolName: string;
   readonly toolArgs: Json;
+  /** Who calls, when it is no agent. */
+  readonly source?: "mcp_app";
 }
 
 interface Subagent {

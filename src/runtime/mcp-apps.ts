@@ -1,12 +1,15 @@
 /** Apps of MCP servers: what a client that shows them does for them, within the rules of the session. */
-import { decide } from "../permissions/decide.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
-import type { Access } from "../protocol/permission.ts";
+import { hookedMcpCalls } from "../session/hooked-calls.ts";
 import type { AppCall, ServerPort } from "../session/server-port.ts";
+import type { Session } from "../session/session.ts";
 import { isFor } from "../tools/mcp/apps.ts";
 import type { McpServer } from "../tools/mcp/connections.ts";
+import { modelNames } from "../tools/mcp/names.ts";
 import type { McpToolDefinition } from "../tools/mcp/server.ts";
+import type { Tool } from "../tools/tool.ts";
+import { admitAppCall } from "./app-call-guard.ts";
 import type { Draft } from "./draft.ts";
 import { worded } from "./server-port.ts";
 import type { SessionMcp } from "./session-mcp.ts";
@@ -19,23 +22,30 @@ export function mcpApps(draft: Draft, { mcp, rules }: { mcp: SessionMcp; rules: 
       const definitions = await worded(serverOf(mcp, serverName).definitions(signal));
       return definitions.filter((one) => isFor("app", one)).map(asListed);
     },
-    async call(call, signal) {
+    async call(call, given) {
       const { serverName, toolName } = call;
+      const { session } = listener;
+      if (!session) throw new TroupeError("failed", "The session is not open yet.");
+      const signal = AbortSignal.any([given, session.end.signal]);
       const server = serverOf(mcp, serverName);
       const definition = await toolFor(server, toolName, signal);
-      requireAllowed(draft, rules, { call, definition });
+      const admitted = await admitAppCall({
+        ...{ session, definition, config: server.config, arguments: call.arguments, signal },
+        toolName: nameFor(mcp, definition),
+        policy: rules.mode.policy,
+      });
       const pins = await shared.pins((message) => listener.notice(message));
       if (pins.check(server.config, definition) === "changed") throw changed(call);
       const begun = stamp.monotonic();
       const tell = (outcome: Outcome): void =>
         void listener.say("mcp_app.tool_call_complete", {
-          ...{ serverName, toolName, arguments: call.arguments },
+          ...{ serverName, toolName, arguments: { ...admitted.arguments } },
           ...outcome,
           durationMs: Math.round(stamp.monotonic() - begun),
           ...(definition.ui && { toolMeta: { ui: definition.ui } }),
         });
       try {
-        const result = await worded(server.call({ definition, arguments: { ...call.arguments }, signal }));
+        const result = admitted.answer ?? (await called({ session, server, definition, admitted, signal }));
         tell({ success: result.isError !== true, result: JSON.parse(JSON.stringify(result)) });
         return result;
       } catch (error) {
@@ -63,21 +73,37 @@ async function toolFor(server: McpServer, toolName: string, signal: AbortSignal)
   throw new TroupeError("usage", `${JSON.stringify(toolName)} of the MCP server '${server.config.name}' ${why}.`);
 }
 
-/** Whoever uses an app has asked for the call; what is denied is denied all the same. */
-function requireAllowed(
-  { context }: Draft,
-  rules: SessionRules,
-  { call, definition }: { call: AppCall; definition: McpToolDefinition },
-): void {
-  const { serverName, toolName } = call;
-  const access: Access = {
-    kind: "mcp",
-    ...{ serverName, toolName, toolTitle: definition.title ?? toolName, args: { ...call.arguments } },
-    readOnly: definition.annotations?.readOnlyHint === true,
+/** What hooks know it by: its name for the model, also where it is for apps alone. */
+function nameFor({ tools }: SessionMcp, definition: McpToolDefinition): string {
+  const isIt = ({ from }: Tool): boolean =>
+    from?.kind === "mcp" && from.serverName === definition.server && from.toolName === definition.name;
+  return tools.find(isIt)?.name ?? modelNames([definition])[0] ?? definition.name;
+}
+
+interface AdmittedCall {
+  readonly session: Session;
+  readonly server: McpServer;
+  readonly definition: McpToolDefinition;
+  readonly admitted: Awaited<ReturnType<typeof admitAppCall>>;
+  readonly signal: AbortSignal;
+}
+
+async function called({ session, server, definition, admitted, signal }: AdmittedCall) {
+  const given = { ...admitted.arguments };
+  const info = { serverName: definition.server, toolName: definition.name, arguments: given };
+  const { beforeMcpCall } = hookedMcpCalls(session.hooks);
+  const work = async () => {
+    const meta = await beforeMcpCall?.({ ...info, toolCallId: admitted.toolCallId }, signal);
+    signal.throwIfAborted();
+    return server.call({ definition, arguments: given, signal, ...(meta && { meta }) });
   };
-  const question = { access, toolName: `${serverName}-${toolName}`, cwd: context.cwd };
-  const verdict = decide(rules.mode.policy, question);
-  if (verdict.decision === "deny") throw new TroupeError("usage", `The call is denied: ${verdict.reason}.`);
+  const result = await worded(
+    work().catch(async (error: unknown) => {
+      await admitted.failed(error);
+      throw error;
+    }),
+  );
+  return admitted.ended(result);
 }
 
 function changed({ serverName, toolName }: AppCall): TroupeError {

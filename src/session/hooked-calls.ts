@@ -3,6 +3,7 @@ import type { HookInput, HookInputs, HookOutput, HookPoint } from "../hooks/poin
 import type { Json } from "../lib/json.ts";
 import type { AroundCalls, BeforeCall } from "../loop/run.ts";
 import type { Emit } from "../protocol/event.ts";
+import type { ToolCall } from "../protocol/message.ts";
 import type { ToolPorts } from "../tools/tool.ts";
 import type { Opinion } from "./permit.ts";
 import type { PermissionRequest } from "./requests.ts";
@@ -34,30 +35,37 @@ export function hookedMcpCalls(hooks: SessionHooks | undefined): Pick<ToolPorts,
   };
 }
 
-/** Hooks around the calls of tools; undefined when there are none, so that calls cost nothing more. */
-export function hookedCalls(hooks: SessionHooks | undefined): AroundCalls | undefined {
+/**
+ * Hooks around the calls of tools; undefined when there are none, so that calls cost nothing more. `source` is who calls,
+ * when it is no agent.
+ */
+export function hookedCalls(hooks: SessionHooks | undefined, source?: "mcp_app"): AroundCalls | undefined {
   if (!hooks) return undefined;
   const concerned = ["preToolUse", "postToolUse", "postToolUseFailure"] as const;
   if (!concerned.some((point) => hooks.has(point))) return undefined;
+  const told = ({ name: toolName, arguments: toolArgs }: ToolCall) => ({
+    toolName,
+    toolArgs,
+    ...(source && { source }),
+  });
   return {
     async before(call, signal) {
       if (!hooks.has("preToolUse")) return { kind: "go" };
-      return beforeCall(await hooks.fire("preToolUse", { toolName: call.name, toolArgs: call.arguments }, signal));
+      return beforeCall(await hooks.fire("preToolUse", told(call), signal));
     },
     async after(call, end, signal) {
-      const { name: toolName, arguments: toolArgs } = call;
       let failure = end.ok || end.code === "denied" || end.code === "rejected" ? undefined : end.message;
       let content: string | undefined;
       const context: (string | undefined)[] = [];
       if (end.ok && hooks.has("postToolUse")) {
         const toolResult = { resultType: "success" as const, textResultForLlm: end.content };
-        const said = await hooks.fire("postToolUse", { toolName, toolArgs, toolResult }, signal);
+        const said = await hooks.fire("postToolUse", { ...told(call), toolResult }, signal);
         context.push(said.additionalContext);
         if (said.modifiedResult?.resultType === "success") content = said.modifiedResult.textResultForLlm;
         else failure = said.modifiedResult?.textResultForLlm;
       }
       if (failure !== undefined && hooks.has("postToolUseFailure")) {
-        const said = await hooks.fire("postToolUseFailure", { toolName, toolArgs, error: failure }, signal);
+        const said = await hooks.fire("postToolUseFailure", { ...told(call), error: failure }, signal);
         context.push(said.additionalContext);
       }
       const added = context.filter((text) => text !== undefined && text !== "").join("\n\n");

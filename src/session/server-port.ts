@@ -17,7 +17,7 @@ export interface ServerPort {
 interface AppsPort {
   /** The tools of a server that its apps may call. */
   tools(serverName: string, signal: AbortSignal): Promise<readonly object[]>;
-  /** Calls one for an app, as a person does who clicks in it; a rule that denies the tool holds. */
+  /** Calls one for an app, as a person does who clicks in it; a rule or a hook that denies the tool holds. */
   call(call: AppCall, signal: AbortSignal): Promise<object>;
   /** What a server gives to be shown, such as the page of an app. */
   read(serverName: string, uri: string, signal: AbortSignal): Promise<readonly object[]>;

@@ -1,3 +1,4 @@
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { approveAll, type CopilotSession, type SessionConfig } from "@github/copilot-sdk";
@@ -118,6 +119,68 @@ describe("apps of MCP servers", () => {
     const denied = [{ kind: "mcp", argument: "shop/buy" }];
     await session.rpc.permissions.configure({ rules: { approved: [], denied } });
     await expect(call("buy")).rejects.toThrow(/The call is denied/);
+    await session.disconnect();
+  });
+
+  const calledAt = (told: readonly string[]) => told.filter((body) => body.includes('"tools/call"'));
+
+  it("call tools within what hooks say, as the model does", async () => {
+    const { url, told } = await shopServer();
+    const heard: object[] = [];
+    const ends: object[] = [];
+    const asked: string[] = [];
+    let before: { permissionDecision?: "ask" | "deny"; permissionDecisionReason?: string; modifiedArgs?: object } = {};
+    const session = await open(url, {
+      enableMcpApps: true,
+      onPermissionRequest: ({ kind }) => {
+        asked.push(kind);
+        return { kind: "reject" };
+      },
+      onEvent: ({ type, data }) => void (type === "mcp_app.tool_call_complete" && ends.push(data)),
+      hooks: {
+        onPreToolUse: ({ toolName, toolArgs, ...more }) => {
+          heard.push({ toolName, toolArgs, ...more });
+          return before;
+        },
+        onPostToolUse: ({ toolName, toolResult }) => {
+          heard.push({ after: toolName, said: toolResult.textResultForLlm });
+          return { modifiedResult: { ...toolResult, textResultForLlm: "bought, said the hook" } };
+        },
+      },
+    });
+    const buy = () => session.rpc.mcp.apps.callTool({ ...own, toolName: "buy", arguments: { what: "tea" } });
+    before = { permissionDecision: "deny", permissionDecisionReason: "nothing is bought" };
+    await expect(buy()).rejects.toThrow(/Denied by preToolUse hook: nothing is bought/);
+    expect(heard).toMatchObject([{ toolName: "shop-buy", toolArgs: '{"what":"tea"}', source: "mcp_app" }]);
+    before = { permissionDecision: "ask", permissionDecisionReason: "look at it" };
+    await expect(buy()).rejects.toThrow(/A hook wants a person to agree, and nobody did: look at it/);
+    expect(asked).toEqual(["hook"]);
+    expect([calledAt(told), ends]).toEqual([[], []]);
+    before = { modifiedArgs: { what: "coffee" } };
+    const content = [{ type: "text", text: "bought, said the hook" }];
+    expect(await buy()).toEqual({ content });
+    expect(calledAt(told)).toEqual([expect.stringContaining('{"what":"coffee"}')]);
+    expect(heard.at(-1)).toEqual({ after: "shop-buy", said: expect.stringContaining("bought") });
+    await expect
+      .poll(() => ends)
+      .toMatchObject([{ arguments: { what: "coffee" }, success: true, result: { content } }]);
+    expect(asked).toEqual(["hook"]);
+    await session.disconnect();
+  });
+
+  it("call nothing that a hook of permission requests denies", async () => {
+    const { url, told } = await shopServer();
+    const hooks = {
+      permissionRequest: [{ matcher: "shop/buy", command: `echo '{"behavior":"deny","message":"no"}'` }],
+    };
+    await mkdir(stage.folder.at("home/hooks"), { recursive: true });
+    await writeFile(stage.folder.at("home/hooks/shop.json"), JSON.stringify({ version: 1, hooks }));
+    onTestFinished(() => rm(stage.folder.at("home/hooks"), { recursive: true }));
+    const session = await open(url, { enableMcpApps: true });
+    const call = (toolName: string) => session.rpc.mcp.apps.callTool({ ...own, toolName });
+    await expect(call("buy")).rejects.toThrow(/Denied by permissionRequest hook: no/);
+    expect(calledAt(told)).toEqual([]);
+    expect(await call("browse")).toMatchObject({ content: [{ text: "goods" }] });
     await session.disconnect();
   });
 
