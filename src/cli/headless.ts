@@ -43,10 +43,12 @@ export async function headlessCommand(given: Arguments, launcher: Launcher): Pro
       const needsToken = !given.has("no-connection-token");
       const secret = needsToken ? (token ?? randomBytes(32).toString("base64url")) : undefined;
       const listening = await serveTcp(server, { port: port ?? 0, token: secret });
-      if (secret !== undefined && token === undefined) await tellToken(runtime.home, listening.port, secret);
+      const told = secret !== undefined && token === undefined;
+      const forgetToken = told ? await tellToken(runtime.home, listening.port, secret) : undefined;
       await write(`troupe server listening on port ${listening.port}\n`);
       const owned = token !== undefined && isPipe(1);
       await Promise.race([listening.ended, interrupted, ...(owned ? [whenLeftAlone(server)] : [])]);
+      await forgetToken?.(); // while the port is ours: whoever has it next writes a file of its own
       listening.close();
     }
   } finally {
@@ -97,11 +99,12 @@ function takeToken(): string | undefined {
   return token || undefined;
 }
 
-/** A port of this machine is open to everyone on it; who may read this file may come in. */
-async function tellToken(home: string, port: number, token: string): Promise<void> {
+/** A port of this machine is open to everyone on it; who may read this file may come in. Returns what takes it away. */
+async function tellToken(home: string, port: number, token: string): Promise<() => Promise<void>> {
   const folder = join(home, "server");
   const path = join(folder, `${port}.token`);
   await nodeDisk.mkdir(folder);
   await replaceFile(nodeDisk, path, token);
   say(`clients need the connection token in ${path} (or set COPILOT_CONNECTION_TOKEN before the start)`);
+  return () => nodeDisk.unlink(path).catch(() => undefined);
 }

@@ -5,14 +5,14 @@
 
 import { nearest, sanitise } from "../lib/text.ts";
 import { ModelError } from "../model/model-error.ts";
-import { TroupeError } from "../protocol/errors.ts";
+import { TroupeError, withHint } from "../protocol/errors.ts";
 import { version } from "../runtime/version.ts";
 import { type Arguments, parse, usage } from "./args.ts";
 import { type ExitCode, exitCodeOfError, exitCodes } from "./exit-codes.ts";
 import { helpText } from "./help.ts";
 import type { Launcher } from "./launcher.ts";
 import { write } from "./output.ts";
-import { say, sayLines, withHint } from "./say.ts";
+import { say, sayLines } from "./say.ts";
 import { onInterrupt } from "./signals.ts";
 
 export async function main(launcher: Launcher): Promise<void> {
@@ -29,6 +29,7 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
   if (given.has("help")) return print(helpText(version));
   if (given.has("version")) return print(`${version}\n`);
   enterFolder(given);
+  checkServing(given);
   if (given.has("acp")) return (await import("./acp.ts")).acpCommand(given, launcher);
   if (given.has("headless")) return (await import("./headless.ts")).headlessCommand(given, launcher);
 
@@ -68,6 +69,18 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
     default:
       throw unknownCommand(given);
   }
+}
+
+/** What belongs to a server does nothing elsewhere, and a server is given its prompts by its clients. */
+function checkServing(given: Arguments): void {
+  const [server, other] = ["acp", "headless"].filter((name) => given.has(name));
+  if (other) throw usage(`Use either --${server} or --${other}.`);
+  if (server && given.text("prompt") !== undefined)
+    throw usage(`--${server} takes prompts from its clients: leave out --prompt.`);
+  if (server === "acp" && given.text("port") !== undefined)
+    throw usage("--acp serves over stdin and stdout: leave out --port.");
+  const alone = ["stdio", "port"].find((name) => !server && (given.has(name) || given.text(name) !== undefined));
+  if (alone) throw usage(`--${alone} is for a server: add --headless.`);
 }
 
 async function mcp(given: Arguments): Promise<ExitCode> {

@@ -1,10 +1,9 @@
 import { plural } from "../lib/text.ts";
-import { TroupeError } from "../protocol/errors.ts";
+import { TroupeError, withHint } from "../protocol/errors.ts";
 import { type Verdict, verdictText } from "../session/autopilot.ts";
 import type { Outcome, Session } from "../session/session.ts";
 import { agentUsage, costText, turnsText } from "./agent-usage.ts";
 import type { ExitCode } from "./exit-codes.ts";
-import { withHint } from "./say.ts";
 
 /** The last line of JSON output: what became of the prompt, and what it used. */
 export function resultLine(what: {

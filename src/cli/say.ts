@@ -13,10 +13,3 @@ export function say(text: string): void {
 export function sayLines(text: string): void {
   process.stderr.write(`troupe: ${sanitise(text).trimEnd()}\n`);
 }
-
-/** A sentence, then what to do about it. */
-export function withHint(message: string, hint: string | undefined): string {
-  if (!hint) return message;
-  const sentence = message.replace(/[.\s]+$/, "");
-  return `${sentence}${/[?!]$/.test(sentence) ? "" : "."} ${hint}`;
-}

@@ -16,3 +16,10 @@ export class TroupeError extends Error {
 
 /** Each kind has its own exit code: see `cli/exit-codes.ts`. */
 export type ErrorKind = "usage" | "configuration" | "provider" | "storage" | "limit" | "interrupted" | "failed";
+
+/** A sentence, then what to do about it. */
+export function withHint(message: string, hint: string | undefined): string {
+  if (!hint) return message;
+  const sentence = message.replace(/[.\s]+$/, "");
+  return `${sentence}${/[?!]$/.test(sentence) ? "" : "."} ${hint}`;
+}

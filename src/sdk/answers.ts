@@ -14,12 +14,19 @@ export class Answers {
   readonly #config: SessionConfig & ResumeConfig;
   readonly #request: Request;
   readonly #transforms;
+  /** Permissions that wait for another client, as this one has no handler: what is asked for, by request. */
+  readonly #unanswered = new Map<string, string>();
 
   constructor(parts: { sessionId: string; config: SessionConfig & ResumeConfig; request: Request }) {
     this.#sessionId = parts.sessionId;
     this.#config = parts.config;
     this.#request = parts.request;
     this.#transforms = transformsOf(parts.config.systemMessage);
+  }
+
+  /** What is asked for by the first permission that this client leaves to others and that is not decided yet. */
+  get unanswered(): string | undefined {
+    return [...this.#unanswered.values()][0];
   }
 
   /** Looks at every event; never rejects and never waits. What could not be delivered, the server holds as pending. */
@@ -34,6 +41,9 @@ export class Answers {
         return this.#runTool(event);
       case "permission.requested":
         return this.#decide(event);
+      case "permission.completed":
+        this.#unanswered.delete(event.data.requestId);
+        return undefined;
       case "elicitation.requested":
         return this.#fillForm(event);
       default:
@@ -55,7 +65,11 @@ export class Answers {
 
   async #decide({ data }: EventOf<"permission.requested">): Promise<void> {
     const { onPermissionRequest: handler } = this.#config;
-    if (!handler || data.resolvedByHook) return;
+    if (data.resolvedByHook) return;
+    if (!handler) {
+      this.#unanswered.set(data.requestId, data.permissionRequest.kind);
+      return;
+    }
     const decide = async () => handler(data.permissionRequest, { sessionId: this.#sessionId });
     const result = await decide().catch(() => ({ kind: "user-not-available" as const }));
     if (result.kind === "no-result") return;

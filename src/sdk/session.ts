@@ -109,7 +109,7 @@ export class ClientSession {
       };
       const fail = (why: unknown): void => settle(() => reject(why));
       const onAbort = (): void => fail(signal?.reason);
-      const timer = setTimeout(() => fail(new Error(`The session was not idle after ${timeout} ms.`)), timeout);
+      const timer = setTimeout(() => fail(new Error(this.#lateText(timeout))), timeout);
       const unsubscribe = this.on((event) => {
         // What came before the message was taken belongs to another one.
         if (!isAccepted || event.agentId !== undefined) return;
@@ -123,6 +123,14 @@ export class ClientSession {
         isAccepted = true;
       }, fail);
     });
+  }
+
+  /** Most who wait in vain wait for a question that nobody was there to answer. */
+  #lateText(timeout: number): string {
+    const late = `The session was not idle after ${timeout} ms.`;
+    const kind = this.#answers.unanswered;
+    if (kind === undefined) return late;
+    return `${late} It waits for a permission (${kind}), and this client has no onPermissionRequest.`;
   }
 
   /** The events kept so far, in order. */

@@ -1,4 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Connection, Transport } from "./transport.ts";
 
@@ -19,6 +21,7 @@ export function spawnServer(connection: Extract<Connection, { kind: "stdio" }>, 
   const path = connection.path ?? fileURLToPath(new URL("../../bin/troupe.js", import.meta.url));
   const args = [...(connection.args ?? []), "--headless", "--no-auto-update", ...options.flags, "--stdio"];
   const [command, given] = path.endsWith(".js") ? [process.execPath, [path, ...args]] : [path, args];
+  checkPlace(given[0] === path ? path : undefined, options.workingDirectory);
   const child = spawn(command, given, {
     ...(options.workingDirectory !== undefined && { cwd: options.workingDirectory }),
     env: { ...options.environment },
@@ -45,6 +48,17 @@ export function spawnServer(connection: Extract<Connection, { kind: "stdio" }>, 
     },
     kill: () => void child.kill("SIGKILL"),
   };
+}
+
+/** What Node would say of these names the wrong thing: itself, or a line of its own. */
+function checkPlace(program: string | undefined, folder: string | undefined): void {
+  if (folder !== undefined && !existsSync(folder)) {
+    throw new Error(`The server could not be started: there is no folder ${folder} to work in.`);
+  }
+  const file = program === undefined ? undefined : resolve(folder ?? ".", program);
+  if (file !== undefined && !existsSync(file)) {
+    throw new Error(`The server could not be started: there is no file ${file}.`);
+  }
 }
 
 function collect(child: ChildProcess): () => string {

@@ -1,7 +1,7 @@
 /** From a request to its method: what is unknown, what is wrong and what is a defect are three different answers. */
 import type * as z from "zod";
 import { ModelError } from "../model/model-error.ts";
-import { TroupeError } from "../protocol/errors.ts";
+import { TroupeError, withHint } from "../protocol/errors.ts";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import type { Method, MethodTable } from "./methods/method.ts";
 
@@ -48,7 +48,7 @@ export function answerTo(name: string, error: unknown, onDefect: (error: unknown
   const told = (text: string, kind: string): RpcError =>
     new RpcError(rpcCodes.internalError, `Request ${name} failed with message: ${text}`, { kind });
   if (error instanceof TroupeError) {
-    return told([error.message, ...(error.hint === undefined ? [] : [error.hint])].join(" "), error.kind);
+    return told(withHint(error.message, error.hint), error.kind);
   }
   if (error instanceof ModelError) return told(error.message, "provider");
   onDefect(error);

@@ -155,3 +155,27 @@ describe.each(ways)("a client of %s", (way) => {
     await expect(second.resumeSession("no-such-session")).rejects.toThrow("Session not found: no-such-session");
   });
 });
+
+describe("what a program is told when it cannot go on", () => {
+  it("names the permission that nobody is there to give", async () => {
+    await using stage = await sdkStage("this process", calls(["view", { path: "a.txt" }]));
+    await using client = await stage.client();
+    const session = await client.createSession({ provider: stage.provider });
+    const asked = new Promise((resolve) => session.on("permission.requested", resolve));
+    await session.send("How long is a.txt?");
+    await asked;
+    await expect(session.sendAndWait("Well?", 20)).rejects.toThrow(
+      "The session was not idle after 20 ms. It waits for a permission (read), and this client has no onPermissionRequest.",
+    );
+  });
+
+  it("names the folder or the file that is missing, not Node", async () => {
+    await using stage = await sdkStage("a process of its own");
+    const nowhere = stage.folder.at("nowhere");
+    await expect(stage.client({ workingDirectory: nowhere })).rejects.toThrow(
+      `there is no folder ${nowhere} to work in`,
+    );
+    const path = stage.folder.at("nowhere.js");
+    await expect(stage.client({ connection: { kind: "stdio", path } })).rejects.toThrow(`there is no file ${path}`);
+  });
+});

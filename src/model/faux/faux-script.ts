@@ -30,6 +30,7 @@ const MAX_SCRIPT_BYTES = 16 * 1024 * 1024;
 /** Reads a script file; every error names the file, and the step and field where it can. */
 export async function readFauxModel(path: string): Promise<FauxModel> {
   const { size } = await stat(path).catch((cause: unknown) => {
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") throw bad(path, "there is no such file");
     throw bad(path, `cannot be read: ${cause instanceof Error ? cause.message : cause}`);
   });
   if (size > MAX_SCRIPT_BYTES) throw bad(path, `is ${size} bytes; at most ${MAX_SCRIPT_BYTES} are read`);

@@ -1,0 +1,36 @@
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import { transform } from "esbuild";
+import { describe, expect, it } from "vitest";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+
+const programs = [...readFileSync("docs/guides/sdk.md", "utf8").matchAll(/^```ts\n([\s\S]*?)^```$/gm)]
+  .map(([, code = ""]) => code)
+  // What shows three ways to connect needs a server that somebody else has started.
+  .filter((code) => !code.includes('kind: "tcp"'));
+
+/** As a person would run it: compiled for the oldest Node, against what is built, in an empty home. */
+async function run(program: string): Promise<{ stdout: string; stderr: string }> {
+  const { code } = await transform(program, { loader: "ts", format: "esm", target: "node20" });
+  const builtOf = (name: string): string => JSON.stringify(pathToFileURL(resolve(`dist/lib/${name}.js`)).href);
+  const zod = JSON.stringify(pathToFileURL(resolve("node_modules/zod/index.js")).href);
+  const located = code.replace(/"troupe\/(\w+)"/g, (_, name: string) => builtOf(name)).replace('"zod"', () => zod);
+  await using folder = await tempFolder({ "work/a.txt": "one\ntwo\n", "program.mjs": located });
+  const env = { PATH: process.env.PATH, HOME: folder.at("home"), TROUPE_NO_DISCOVERY: "1" };
+  return await promisify(execFile)(process.execPath, [folder.at("program.mjs")], {
+    cwd: folder.at("work"),
+    env,
+    timeout: 30_000,
+  });
+}
+
+describe("the programs of the SDK guide", { timeout: 60_000 }, () => {
+  it("are there", () => expect(programs.length).toBeGreaterThan(5));
+
+  it.each(programs)("run to their end without a key and without noise: program %#", async (program) => {
+    expect((await run(program)).stderr).toBe("");
+  });
+});
