@@ -68,6 +68,8 @@ interface Entry {
   /** The call of the main agent that waits for it. */
   readonly toolCallId: string | undefined;
   readonly end: Deferred<AnyOutcome>;
+  /** Set when it has ended. */
+  outcome?: AnyOutcome;
   /** Stops timers and handlers once the request has ended. */
   readonly ended: AbortController;
   readonly declined: Set<Answerer>;
@@ -154,6 +156,30 @@ export class Broker {
       if (left.answer) entry.end.resolve(left.answer);
       else this.#pending.set(left.requestId, entry);
     }
+  }
+
+  /**
+   * A no that was given to what an earlier life of the session asked for this call, if there was one: it holds, whatever is
+   * allowed by now. Where nobody is going to be asked again (`asks` is false), what was asked before is over.
+   */
+  refusedBefore(
+    data: RequestData<"permission">,
+    { emit, asks }: { readonly emit: Emit; readonly asks: boolean },
+  ): Answers["permission"] | undefined {
+    if (this.#adopted.size === 0 || emit !== this.#options.emit) return undefined;
+    const toolCallId = toolCallOf(data, {});
+    const ofCall = [...this.#adopted].filter(
+      ([, left]) => left.kind === "permission" && left.toolCallId === toolCallId,
+    );
+    for (const [entry, left] of ofCall) {
+      if (!isRefusal(entry.outcome)) continue;
+      this.#drop(entry, left);
+      return entry.outcome;
+    }
+    if (asks) return undefined;
+    const asked = this.#options.redact?.(data) ?? data;
+    for (const [entry, left] of ofCall) if (isSameRequest(left, asked) !== "other") this.#drop(entry, left);
+    return undefined;
   }
 
   /** A call has ended: what was adopted for it and not asked again is over. */
@@ -253,8 +279,9 @@ export class Broker {
     this.#adopted.delete(entry);
     if (answer) return;
     this.#end(entry, "cancelled");
+    const outcome = entry.outcome ?? "cancelled";
     const why = "It is not asked any more";
-    void announce(this.#options.emit, `${kind}.completed`, { requestId, ...completedData(kind, "cancelled", why) });
+    void announce(this.#options.emit, `${kind}.completed`, { requestId, ...completedData(kind, outcome, why) });
   }
 
   #remindOf(request: AnyRequest): void {
@@ -272,6 +299,7 @@ export class Broker {
       if (this.#past.size <= MAX_REMEMBERED) break;
       this.#past.delete(oldest);
     }
+    entry.outcome = outcome;
     entry.end.resolve(outcome);
     entry.ended.abort();
     entry.grace?.abort();
@@ -331,6 +359,9 @@ interface Adopted {
   readonly entry: Entry;
   readonly left: LeftRequest;
 }
+
+const isRefusal = (outcome: AnyOutcome | undefined): outcome is Answers["permission"] =>
+  typeof outcome === "object" && "kind" in outcome && outcome.kind.startsWith("denied");
 
 function newEntry(request: AnyRequest, toolCallId: string | undefined): Entry {
   const nobody = { declined: new Set<Answerer>(), isAnnounced: false, grace: undefined };

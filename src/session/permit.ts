@@ -10,7 +10,7 @@ import { permissionRequest } from "../permissions/request.ts";
 import type { Emit, EventData } from "../protocol/event.ts";
 import { ToolError } from "../tools/tool.ts";
 import type { Broker } from "./broker.ts";
-import type { PermissionRequest } from "./requests.ts";
+import type { Answers, PermissionRequest } from "./requests.ts";
 
 export interface Permitter {
   readonly policy: Policy;
@@ -87,7 +87,12 @@ async function judge(options: Permitter, { question, decision, call }: Case): Pr
   // The wire's request in the broker's words: both come from the same table.
   const request = permissionRequest(question, call.toolCallId) as PermissionRequest;
   const { approvedBy } = call;
-  return (await judgeUnasked(options, { question, decision, request, approvedBy })) ?? ask(options, request);
+  const verdict = await judgeUnasked(options, { question, decision, request, approvedBy });
+  if (verdict && !verdict.allowed) return verdict;
+  const { broker, emit, grants } = options;
+  const refusal = broker.refusedBefore({ permissionRequest: request }, { emit, asks: verdict === undefined });
+  if (refusal) return verdictOf(refusal, grants);
+  return verdict ?? ask(options, request);
 }
 
 /** Who is asked for an opinion, and who is told of it. */
@@ -164,6 +169,10 @@ async function ask(options: Permitter, permission: PermissionRequest): Promise<V
   // The session ends: nobody has denied anything, so nothing is recorded as if someone had.
   if (answer === "cancelled") throw new ToolError(INTERRUPTED, { code: "interrupted" });
   if (typeof answer === "string") return { allowed: false, by: "nobody_to_ask", reason: "nobody could be asked" };
+  return verdictOf(answer, grants);
+}
+
+async function verdictOf(answer: Answers["permission"], grants: Grants): Promise<Verdict> {
   switch (answer.kind) {
     case "approved-for-session":
       grants.approveForSession(answer.approval);

@@ -277,6 +277,30 @@ describe("work that waits when its server is killed", () => {
     expect([await effects(), await stage.folder.read("elsewhere/effects.txt")]).toEqual(["", "once\n"]);
   });
 
+  it("does not happen where a person rejects it under its old id, whatever a rule allows by then", async () => {
+    const first = await askedForEffect();
+    await kill(first.client);
+    // The hook holds the call up between the resumption and the rule that would let it run.
+    const command = `touch '${stage.folder.at("held")}'; while [ ! -e '${stage.folder.at("go")}' ]; do sleep 0.02; done`;
+    const hooks = { permissionRequest: [{ matcher: "bash", command }] };
+    await mkdir(stage.folder.at("home/hooks"), { recursive: true });
+    await writeFile(stage.folder.at("home/hooks/hold.json"), JSON.stringify({ version: 1, hooks }));
+    const permissions = { allow: ["shell", "write"] };
+    await writeFile(stage.folder.at("home/settings.json"), JSON.stringify({ permissions }));
+    const { session, ear } = await resumed(first.session.sessionId);
+    await expect.poll(() => stage.folder.read("held").catch(() => undefined), { timeout: 10_000 }).toBe("");
+    const { requestId } = first;
+    const rejection = { requestId, result: { kind: "reject" } } as const;
+    expect(await session.rpc.permissions.handlePendingPermissionRequest(rejection)).toEqual({ success: true });
+    await writeFile(stage.folder.at("go"), "");
+    await ear.until("session.idle");
+    expect(await effects()).toBe("");
+    const events = await session.getEvents();
+    expect(endsOf(events)).toMatchObject([{ success: false, error: { code: "rejected" } }]);
+    const ended = events.filter((event) => event.type === "permission.completed" && event.data.requestId === requestId);
+    expect(ended).toMatchObject([{ data: { result: { kind: "denied-interactively-by-user" } } }]);
+  });
+
   it("answers what was said meanwhile after that", async () => {
     const first = await askedForEffect();
     await first.session.send("and then?");
