@@ -102,7 +102,7 @@ describe("a faux model from a file", () => {
   it("names a file that is not there", async () => {
     await using folder = await tempFolder();
     await expect(readFauxModel(folder.at("none.json"))).rejects.toThrow(
-      /^faux script .*none\.json: cannot be read: ENOENT/,
+      /^faux script .*none\.json: there is no such file/,
     );
   });
 });
