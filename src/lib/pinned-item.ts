@@ -1,3 +1,5 @@
+import { visible } from "./text.ts";
+
 /** Executable or deciding configuration as a person is asked about it, and as the answer is kept. */
 export interface PinnedItem<Kind extends PinnedKind = PinnedKind> {
   readonly kind: Kind;
@@ -13,3 +15,11 @@ export type PinnedKind = "hook" | "mcp" | "skill" | "plugin" | "settings" | "env
 
 /** What is known of an item: "untrusted" when nobody was asked about its folder. */
 export type ItemTrust = "approved" | "changed" | "new" | "untrusted";
+
+/** The most that a person can be expected to read of one definition. A longer one cannot be approved. */
+export const MAX_SHOWN_CHARACTERS = 16 * 1024;
+
+/** One fact a line. Further lines of the same fact are marked, so that no fact can pass for another. */
+export function shownFacts(facts: readonly string[]): string {
+  return facts.map((fact) => visible(fact).replaceAll("\n", "\n    ⏎ ")).join("\n");
+}

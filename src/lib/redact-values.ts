@@ -53,17 +53,37 @@ export function isOrdinary(value: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\/[^@]*$/i.test(value) && value.length < 100 && !/[?=]/.test(value);
 }
 
-/** Everything to look for in order to find this value; nothing for an ordinary one. */
-export function needlesOf(value: string): Needle[] {
+/** Whether there is anything to look for in order to find this value. */
+export function isFindable(value: string): boolean {
+  return partsOf(value).length > 0;
+}
+
+function partsOf(value: string): string[] {
   const whole = value.trim().slice(0, MAX_VALUE);
   const lines = whole.includes("\n") ? whole.split(/\r?\n/).map((line) => line.trim()) : [];
   const parts = [whole, ...lines.filter((line) => line.length >= MIN_LINE && !line.startsWith("-----"))];
+  return parts.flatMap(pieces).filter((part) => !isOrdinary(part));
+}
+
+/**
+ * Everything to look for in order to find this value; nothing for an ordinary one. `usual` leaves out the rarer encodings,
+ * which can only stand in a text that `mayHoldRareForm`.
+ */
+export function needlesOf(value: string, forms: "usual" | "all"): Needle[] {
   const needles = new Map<string, Needle>();
-  for (const part of parts.flatMap(pieces)) {
-    if (isOrdinary(part)) continue;
-    for (const needle of formsOf(part)) if (needle.text.length >= MIN_LENGTH) needles.set(needle.text, needle);
+  for (const part of partsOf(value)) {
+    const found = forms === "all" ? [...usualForms(part), ...rareForms(part)] : usualForms(part);
+    for (const needle of found) if (needle.text.length >= MIN_LENGTH) needles.set(needle.text, needle);
   }
   return [...needles.values()];
+}
+
+/** Escapes of any kind, bytes written apart, or a run of letters and digits that is long enough for base64 or base32. */
+const RARE_FORM =
+  /\\[ux]|%(?:25|u)|&#|=[0-9A-Fa-f]{2}|[0-9A-Fa-f]{2}[ :-][0-9A-Fa-f]{2}[ :-]|0x[0-9A-Fa-f]{2},|(?:%[0-9A-Fa-f]{2}){4}|[A-Z2-7]{12}|[A-Za-z0-9+]{16}/;
+
+export function mayHoldRareForm(text: string): boolean {
+  return RARE_FORM.test(text);
 }
 
 function pieces(value: string): string[] {
@@ -71,30 +91,79 @@ function pieces(value: string): string[] {
   return Array.from({ length: count }, (_, index) => value.slice(index * PIECE, (index + 1) * PIECE));
 }
 
-function formsOf(value: string): Needle[] {
+function usualForms(value: string): Needle[] {
   const json = JSON.stringify(value).slice(1, -1);
   const ascii = json.replace(/[\u0080-\uffff]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
-  const url = encodeURIComponent(value.replace(/[\ud800-\udfff]/gu, "\ufffd"));
-  const strictUrl = url.replace(/[!'()*~]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
   const html = value.replace(/[&<>"']/g, (sign) => HTML[sign] ?? sign);
   const plain = [
     value,
+    [...value].reverse().join(""),
     json,
     JSON.stringify(json).slice(1, -1),
     ascii,
     json.replaceAll("/", "\\/"),
-    ...[url, strictUrl].flatMap((form) => [form, lowerEscapes(form), form.replaceAll("%20", "+")]),
+    ...urlForms(value).flatMap((form) => [form, lowerEscapes(form), form.replaceAll("%20", "+")]),
     html,
   ];
   const bytes = new TextEncoder().encode(value);
-  const base64 = [0, 1, 2].map((offset) => base64At(bytes, offset));
+  return [...plain.map(exactly), ...base64Forms(bytes), { text: hex(bytes), anyCase: true, encoded: false }];
+}
+
+function rareForms(value: string): Needle[] {
+  const bytes = new TextEncoder().encode(value);
+  const twice = urlForms(value).flatMap((form) => [form, lowerEscapes(form)].map((one) => one.replaceAll("%", "%25")));
   return [
-    ...plain.map((text) => ({ text, anyCase: false, encoded: false })),
-    ...base64
-      .flatMap((text) => [text, text.replaceAll("+", "-").replaceAll("/", "_")])
-      .map((text) => ({ text, anyCase: false, encoded: true })),
-    { text: hex(bytes), anyCase: true, encoded: false },
+    ...[...twice, quotedPrintable(value)].map(exactly),
+    ...base64Forms(utf16(value, "little")),
+    ...base64Forms(utf16(value, "big")),
+    ...anyCaseForms(value, bytes).map((text) => ({ text: text.toLowerCase(), anyCase: true, encoded: false })),
   ];
+}
+
+const exactly = (text: string): Needle => ({ text, anyCase: false, encoded: false });
+
+function urlForms(value: string): string[] {
+  const url = encodeURIComponent(value.replace(/[\ud800-\udfff]/gu, "\ufffd"));
+  const strict = url.replace(/[!'()*~]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
+  return [url, strict];
+}
+
+function base64Forms(bytes: Uint8Array): Needle[] {
+  return [0, 1, 2]
+    .map((offset) => base64At(bytes, offset))
+    .flatMap((text) => [text, text.replaceAll("+", "-").replaceAll("/", "_")])
+    .map((text) => ({ text, anyCase: false, encoded: true }));
+}
+
+/** Every character or byte escaped, as encoders write it who escape all. */
+function anyCaseForms(value: string, bytes: Uint8Array): string[] {
+  const units = Array.from({ length: value.length }, (_, index) => value.charCodeAt(index));
+  const pairs = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0"));
+  const four = units.map((unit) => unit.toString(16).padStart(4, "0"));
+  return [
+    ...[" ", ":", "-", ",0x"].map((between) => pairs.join(between)),
+    ...["%", "%25", "\\x", "="].map((before) => pairs.map((pair) => before + pair).join("")),
+    ...["\\u", "\\\\u", "%u"].map((before) => four.map((digits) => before + digits).join("")),
+    units.map((unit) => `\\u{${unit.toString(16)}}`).join(""),
+    units.map((unit) => `&#${unit};`).join(""),
+    units.map((unit) => `&#x${unit.toString(16)};`).join(""),
+    hex(utf16(value, "little")),
+    hex(utf16(value, "big")),
+    ...[0, 1, 2, 3, 4].map((offset) => base32At(bytes, offset)),
+  ];
+}
+
+function quotedPrintable(value: string): string {
+  const escaped = (byte: number): string => `=${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+  return Array.from(new TextEncoder().encode(value), (byte) =>
+    byte === 0x3d || byte < 0x20 || byte > 0x7e ? escaped(byte) : String.fromCharCode(byte),
+  ).join("");
+}
+
+function utf16(value: string, order: "little" | "big"): Uint8Array {
+  const view = new DataView(new ArrayBuffer(value.length * 2));
+  for (let at = 0; at < value.length; at++) view.setUint16(at * 2, value.charCodeAt(at), order === "little");
+  return new Uint8Array(view.buffer);
 }
 
 const HTML: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };

@@ -4,8 +4,17 @@
  * the number of secrets, and no text can make it grow faster than its length.
  */
 import { createAnchorSet } from "./redact-anchors.ts";
+import { holdsPieces } from "./redact-spread.ts";
 import { type HeldText, holdBack, type Stretch } from "./redact-stream.ts";
-import { type Needle, needlesOf, type SecretValue, squeezed, squeezedForms } from "./redact-values.ts";
+import {
+  isFindable,
+  mayHoldRareForm,
+  type Needle,
+  needlesOf,
+  type SecretValue,
+  squeezed,
+  squeezedForms,
+} from "./redact-values.ts";
 import { contextPatterns, isSecretMember } from "./secret-context.ts";
 import { type SecretPattern, shapePatterns } from "./secret-patterns.ts";
 
@@ -19,7 +28,7 @@ export interface Redactor {
   stream(): HeldText;
   /** From now on this value is secret. An ordinary one (short, a word, a path) is not taken. */
   add(value: string, name: string): void;
-  /** True when the text carries a known value, in any encoding, also with other characters strewn in. */
+  /** True when the text carries a known value, in any encoding, also cut up or with other characters strewn in. */
   holdsSecret(text: string): boolean;
   /** How many known values are looked for. */
   readonly count: number;
@@ -49,23 +58,26 @@ export function createRedactor(options: {
   patterns?: readonly SecretPattern[];
 }): Redactor {
   const patterns = options.patterns ?? [...shapePatterns, ...contextPatterns];
-  const values = new Map<string, { name: string; needles: Needle[] }>();
-  let finder: Finder | undefined;
+  const values = new Map<string, string>();
+  let usual: Finder | undefined;
+  let all: Finder | undefined;
   let forms: string[] | undefined;
 
   const add = (value: string, name: string): void => {
-    if (values.has(value)) return;
-    const needles = needlesOf(value);
-    if (needles.length === 0) return;
-    values.set(value, { name: label(name), needles });
-    finder = undefined;
+    if (values.has(value) || !isFindable(value)) return;
+    values.set(value, label(name));
+    usual = undefined;
+    all = undefined;
     forms = undefined;
   };
   for (const { value, name } of options.values) add(value, name);
 
+  /** A start looks for the usual forms alone; the rest is built with the first text that may hold another. */
   const find: Finder["find"] = (text, onOpen) => {
-    finder ??= createFinder([...values.values()], patterns);
-    return finder.find(text, onOpen);
+    const isRare = all !== undefined || (values.size > 0 && (onOpen !== undefined || mayHoldRareForm(text)));
+    if (isRare) all ??= createFinder(values, { patterns, forms: "all" });
+    else usual ??= createFinder(values, { patterns, forms: "usual" });
+    return (all ?? usual)?.find(text, onOpen) ?? [];
   };
   const redactText = (text: string): string => (text.length < SHORTEST ? text : replaced(text, merged(find(text))));
   return {
@@ -86,8 +98,8 @@ export function createRedactor(options: {
 }
 
 function createFinder(
-  values: readonly { name: string; needles: readonly Needle[] }[],
-  patterns: readonly SecretPattern[],
+  values: ReadonlyMap<string, string>,
+  { patterns, forms }: { patterns: readonly SecretPattern[]; forms: "usual" | "all" },
 ): Finder {
   const checks = new Map<string, readonly Check[]>();
   /** The list is shared by all anchors that lead to nothing else. */
@@ -95,8 +107,9 @@ function createFinder(
     const known = checks.get(anchor);
     checks.set(anchor, known ? [...known, ...alone] : alone);
   };
-  for (const { name, needles } of values) {
-    for (const needle of needles) register(needle.text.slice(0, ANCHOR_LENGTH), [{ kind: "value", needle, name }]);
+  for (const [value, name] of values) {
+    for (const needle of needlesOf(value, forms))
+      register(needle.text.slice(0, ANCHOR_LENGTH), [{ kind: "value", needle, name }]);
   }
   for (const [index, pattern] of patterns.entries()) {
     const alone: readonly Check[] = [{ kind: "pattern", pattern, name: pattern.id, index }];
@@ -231,7 +244,7 @@ function holdsValue(text: string, { find, forms }: { find: Finder["find"]; forms
   for (let round = 0; round <= MAX_DECODINGS; round++) {
     if (find(decoded).some(isKnown)) return true;
     const bare = squeezed(decoded);
-    if (forms.some((form) => bare.includes(form))) return true;
+    if (forms.some((form) => bare.includes(form)) || holdsPieces(decoded, forms)) return true;
     const next = percentDecoded(decoded);
     if (next === decoded) return false;
     decoded = next;

@@ -63,6 +63,16 @@ export function sanitise(text: string): string {
   });
 }
 
+/**
+ * As `sanitise`, but nothing is dropped: escape sequences and control characters become visible too. For text that a
+ * person decides about, where every character may be part of what runs.
+ */
+export function visible(text: string): string {
+  const shown = (character: string): string =>
+    `<U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}>`;
+  return sanitise(text.replace(new RegExp(`[${CONTROL}]`, "g"), shown));
+}
+
 /** As `sanitise`, for what is shown within one line: names, paths, titles. */
 export function sanitiseLine(text: string): string {
   return sanitise(text).replace(/[\n\t]+/g, " ");

@@ -1,16 +1,22 @@
 /** The decision on a shell command: all of its parts must be allowed, and any of them can be refused. */
 import { approvesCommand } from "./approvals.ts";
-import { baseName } from "./fold.ts";
-import { pathRuleMatches } from "./path-scope.ts";
-import { byRule, type Decision, isInRoots, type PermissionQuestion, type Policy } from "./policy.ts";
+import { isBelow, pathRuleMatches, refusalCovers } from "./path-scope.ts";
+import { byRule, type Decision, type PermissionQuestion, type Policy } from "./policy.ts";
 import { protectionOfBoth } from "./protected-paths.ts";
 import type { Rule } from "./rules.ts";
 import type { ShellAnalysis, ShellCommand } from "./shell/analyse.ts";
 import { patternAllows, patternRefuses, patternStrays } from "./shell/match-command.ts";
-import { changesItsOperands } from "./shell/programs.ts";
+import {
+  connectsUnnamed,
+  mayShowHistory,
+  readsUnnamed,
+  showsContent,
+  writesNamed,
+  writesUnnamed,
+} from "./shell/reach.ts";
+import { rearranges } from "./shell/rearranging.ts";
+import { DEVICES, type NamedPath, namedPaths } from "./shell-paths.ts";
 import { urlMatches } from "./urls.ts";
-
-const DEVICES = new Set(["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/stdin"]);
 
 export function decideShell(policy: Policy, question: PermissionQuestion): Decision {
   const { analysis } = question;
@@ -18,7 +24,8 @@ export function decideShell(policy: Policy, question: PermissionQuestion): Decis
   if (analysis.exceeded !== undefined) {
     return { decision: "deny", by: "policy", reason: `the command cannot be checked: ${analysis.exceeded}` };
   }
-  const shell: ShellCase = { policy, question, analysis, rules: rulesFor(policy, question) };
+  const paths = namedPaths(policy, question.cwd, analysis);
+  const shell: ShellCase = { policy, question, analysis, paths, rules: rulesFor(policy, question) };
   const protection = protectedTarget(shell);
   if (protection?.decision === "deny") return protection;
   return (
@@ -26,7 +33,7 @@ export function decideShell(policy: Policy, question: PermissionQuestion): Decis
     protection ??
     openQuestion(shell) ??
     outsideRoots(shell) ??
-    allowance(shell) ?? { decision: "ask", by: "default", reason: uncovered(analysis) }
+    allowance(shell) ?? { decision: "ask", by: "default", reason: uncovered(shell) }
   );
 }
 
@@ -34,6 +41,7 @@ interface ShellCase {
   readonly policy: Policy;
   readonly question: PermissionQuestion;
   readonly analysis: ShellAnalysis;
+  readonly paths: readonly NamedPath[];
   readonly rules: readonly Rule[];
 }
 
@@ -42,35 +50,28 @@ function rulesFor(policy: Policy, question: PermissionQuestion): Rule[] {
 }
 
 /** Writing to a protected name by redirection is refused; naming one to a program that changes files is asked about. */
-function protectedTarget({ policy, question, analysis }: ShellCase): Decision | undefined {
-  const folders = [question.cwd, ...analysis.directories.map((folder) => policy.resolvePath(folder, question.cwd))];
-  const protectionAt = (path: string): string | undefined => {
-    const found = folders.map((folder) =>
-      protectionOfBoth({ real: policy.resolvePath(path, folder), written: path }, policy.places),
-    );
-    return found.find((one) => one === "deny") ?? found.find((one) => one === "ask");
-  };
-  for (const { target, write } of analysis.redirections) {
-    const protection = write ? protectionAt(target) : undefined;
-    if (protection === "deny")
-      return { decision: "deny", by: "policy", reason: `${target} is protected from being written` };
-    if (protection === "ask")
-      return { decision: "ask", by: "policy", reason: `a person must agree to write ${target}` };
+function protectedTarget({ policy, paths }: ShellCase): Decision | undefined {
+  let asked: Decision | undefined;
+  for (const { text, real, write, by, unsettled } of paths) {
+    if (!write) continue;
+    const found = real.map((path) => protectionOfBoth({ real: path, written: text }, policy.places));
+    if (by === "redirection" && found.includes("deny"))
+      return { decision: "deny", by: "policy", reason: `${text} is protected from being written` };
+    const verb = by === "redirection" ? "write" : "change";
+    if (found.some((one) => one !== undefined))
+      asked ??= { decision: "ask", by: "policy", reason: `a person must agree to ${verb} ${text}` };
+    if (unsettled)
+      asked ??= { decision: "ask", by: "policy", reason: `where ${text} leads is only known when the command runs` };
   }
-  for (const { words } of analysis.commands) {
-    if (!changesItsOperands(baseName(words[0] ?? ""))) continue;
-    const named = words
-      .slice(1)
-      .find((word) => !word.startsWith("-") && protectionAt(word.replace(/^of=/, "")) !== undefined);
-    if (named !== undefined) return { decision: "ask", by: "policy", reason: `a person must agree to change ${named}` };
-  }
-  return undefined;
+  return asked;
 }
 
 function refusal(shell: ShellCase): Decision | undefined {
   const rule = shell.rules.find((one) => one.effect === "deny" && refuses(one, shell) === "yes");
   return rule && byRule("deny", rule);
 }
+
+const VERBS: Readonly<Record<string, string>> = { read: "read", write: "change", url: "reach" };
 
 /** What a deny rule could be about but cannot be told from the text, and what an ask rule names. */
 function openQuestion(shell: ShellCase): Decision | undefined {
@@ -80,7 +81,12 @@ function openQuestion(shell: ShellCase): Decision | undefined {
     const match = refuses(rule, shell);
     if (match === "no") continue;
     if (rule.effect === "ask") return byRule("ask", rule);
-    return { decision: "ask", by: "rule", rule, reason: `it may run what the rule ${rule.text} denies` };
+    return {
+      decision: "ask",
+      by: "rule",
+      rule,
+      reason: `it may ${VERBS[rule.target.kind] ?? "run"} what the rule ${rule.text} denies`,
+    };
   }
   const denying = shell.rules.find((rule) => rule.effect !== "allow" && rule.target.kind === "shell");
   if (denying === undefined || !analysis.hidden) return undefined;
@@ -88,7 +94,8 @@ function openQuestion(shell: ShellCase): Decision | undefined {
   return { decision: "ask", by: "rule", rule: denying, reason };
 }
 
-function refuses(rule: Rule, { policy, question, analysis }: ShellCase): "yes" | "maybe" | "no" {
+function refuses(rule: Rule, shell: ShellCase): "yes" | "maybe" | "no" {
+  const { question, analysis } = shell;
   const { target } = rule;
   switch (target.kind) {
     case "shell": {
@@ -102,22 +109,41 @@ function refuses(rule: Rule, { policy, question, analysis }: ShellCase): "yes" |
       return result;
     }
     case "read":
-    case "write": {
-      const { path: denied } = target;
-      if (denied === undefined) return target.kind === "write" && writes(analysis) ? "yes" : "no";
-      const hits = (path: string): boolean =>
-        pathRuleMatches(policy, { rule: denied, path, cwd: question.cwd, refusing: true });
-      const words = analysis.commands.flatMap((command) => command.words.slice(1));
-      return [...analysis.redirections.map((one) => one.target), ...analysis.paths, ...words].some(hits) ? "yes" : "no";
-    }
+    case "write":
+      return refusesPaths(rule, { kind: target.kind, denied: target.path }, shell);
     case "url": {
       const { pattern } = target;
-      if (pattern === undefined) return analysis.urls.length > 0 ? "yes" : "no";
-      return analysis.urls.some((url) => urlMatches(pattern, url, true)) ? "yes" : "no";
+      const names = (url: string): boolean => pattern === undefined || urlMatches(pattern, url, true);
+      if (analysis.urls.some(names)) return "yes";
+      const isOpen = rule.effect === "deny" && connectsUnnamed(analysis) && !question.enforced?.(rule);
+      return isOpen ? "maybe" : "no";
     }
     default:
       return "no";
   }
+}
+
+function refusesPaths(
+  rule: Rule,
+  target: { readonly kind: "read" | "write"; readonly denied: string | undefined },
+  { policy, question, analysis, paths }: ShellCase,
+): "yes" | "maybe" | "no" {
+  const { kind, denied } = target;
+  if (denied === undefined) {
+    // Without a path the rule is about tools, and about commands that are known to do this.
+    if (kind === "write" && (writes(analysis) || writesNamed(analysis))) return "yes";
+    if (kind === "read" && analysis.plain && !showsContent(analysis)) return "no";
+    return analysis.plain && kind === "write" ? "no" : "maybe";
+  }
+  const { cwd } = question;
+  const covers = ({ text, real }: NamedPath): boolean =>
+    real.some((path) => refusalCovers(policy, { rule: denied, real: path, written: text, cwd }));
+  if (paths.some(covers)) return "yes";
+  if (rule.effect !== "deny") return "no";
+  const isOpen = kind === "read" ? readsUnnamed(analysis) : writesUnnamed(analysis);
+  if (!isOpen) return "no";
+  const isHidden = question.enforced?.(rule) === true;
+  return isHidden && !(question.stored?.(rule) === true && mayShowHistory(analysis)) ? "no" : "maybe";
 }
 
 function writes(analysis: ShellAnalysis): boolean {
@@ -125,32 +151,47 @@ function writes(analysis: ShellAnalysis): boolean {
 }
 
 /** Whether a word is a path can only be guessed; one that leads nowhere is left to the command, unless it creates. */
-function outsideRoots({ policy, question, analysis }: ShellCase): Decision | undefined {
-  const { cwd } = question;
-  const targets = analysis.redirections.map((one) => one.target);
+function outsideRoots({ policy, analysis, paths }: ShellCase): Decision | undefined {
+  if (policy.mode.allPaths || policy.roots.length === 0) return undefined;
   const programs = new Set(analysis.commands.map((command) => command.words[0]));
-  const creates = analysis.commands.some((command) => changesItsOperands(baseName(command.words[0] ?? "")));
-  const isOutside = (path: string): boolean => !DEVICES.has(path) && !isInRoots(policy, path, cwd);
-  const isReal = (path: string): boolean => creates || policy.isThere(policy.resolvePath(path, cwd));
-  const outside =
-    [...targets, ...analysis.directories].find(isOutside) ??
-    analysis.paths.find((path) => !programs.has(path) && isOutside(path) && isReal(path));
-  if (outside === undefined) return undefined;
-  return { decision: "ask", by: "default", reason: `${outside} is outside the allowed folders` };
+  const outside = paths.find(
+    ({ text, real, by, counts }) =>
+      by !== "program" &&
+      counts &&
+      !(by === "operand" && (programs.has(text) || DEVICES.has(text))) &&
+      real.some((path) => !isBelow(path, policy.roots)),
+  );
+  if (outside !== undefined)
+    return { decision: "ask", by: "default", reason: `${outside.text} is outside the allowed folders` };
+  const isLost = [...analysis.commands, ...analysis.redirections].some(({ folders }) => folders?.unknown);
+  if (!isLost && !analysis.directories.includes("-")) return undefined;
+  return { decision: "ask", by: "default", reason: "the folder it changes into is only known when it runs" };
 }
 
 function allowance(shell: ShellCase): Decision | undefined {
   const { policy, question, analysis } = shell;
+  const plain = unclear(shell) === undefined;
   const allowing = shell.rules.filter((rule) => rule.effect === "allow");
   const everything = allowing.find((rule) => rule.target.kind === "shell" && rule.target.words === undefined);
   if (everything !== undefined) return byRule("allow", everything);
-  const piecewise = analysis.plain && redirectionsAllowed(shell) ? everyCommandAllowed(shell, allowing) : undefined;
+  const piecewise = plain && redirectionsAllowed(shell) ? everyCommandAllowed(shell, allowing) : undefined;
   if (piecewise !== undefined) return piecewise;
   if (policy.mode.allTools) return { decision: "allow", by: "mode", reason: "every tool is allowed" };
-  const onlyReads = analysis.plain && !writes(analysis) && analysis.commands.every((command) => command.readOnly);
+  const onlyReads = plain && !writes(analysis) && analysis.commands.every((command) => command.readOnly);
   if (policy.mode.allReads && onlyReads && analysis.commands.length > 0) {
     return { decision: "allow", by: "mode", reason: `read-only command in ${question.cwd}` };
   }
+  return undefined;
+}
+
+/** Why the words of the command do not tell all of what it does; undefined when they do. */
+function unclear({ question, analysis, paths }: ShellCase): string | undefined {
+  if (!analysis.plain) return analysis.opaqueReasons.join(", ");
+  if (rearranges(analysis, paths)) return "it writes after it has moved files or made links";
+  const isSomewhere = paths.some(
+    ({ text, by, counts, write }) => by !== "program" && counts && (write || /[/.~]/.test(text)),
+  );
+  if (question.folderUnknown && isSomewhere) return "its shell may be in another folder by now";
   return undefined;
 }
 
@@ -197,7 +238,9 @@ function coverOf(
   return undefined;
 }
 
-function uncovered(analysis: ShellAnalysis): string {
-  if (analysis.plain) return "no rule or approval covers every command in it";
-  return `it is not a plain command: ${analysis.opaqueReasons.join(", ")}`;
+function uncovered(shell: ShellCase): string {
+  const reason = unclear(shell);
+  return reason === undefined
+    ? "no rule or approval covers every command in it"
+    : `it is not a plain command: ${reason}`;
 }

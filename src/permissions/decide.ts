@@ -2,6 +2,7 @@
  * The one decision: hard policy, then deny, ask and allow rules, then what was approved for the session and for this
  * place, then the mode. A refusal beats every allowance, however broad. Pure: everything it knows is in its arguments.
  */
+import { resolve } from "node:path";
 import { approves } from "./approvals.ts";
 import { decideShell } from "./decide-shell.ts";
 import { pathRuleMatches } from "./path-scope.ts";
@@ -16,7 +17,7 @@ export function decide(policy: Policy, question: PermissionQuestion): Decision {
   const hard = hardPolicy(policy, question);
   if (hard?.decision === "deny") return hard;
   const rules = policy.rules.filter((rule) => ruleApplies(rule, question));
-  const denying = firstMatch(rules, "deny", policy, question);
+  const denying = firstMatch(rules, "deny", policy, question) ?? readDenial(policy, question);
   if (denying !== undefined) return byRule("deny", denying);
   if (hard !== undefined) return hard;
   const asking = firstMatch(rules, "ask", policy, question);
@@ -31,16 +32,32 @@ function ruleApplies(rule: Rule, question: PermissionQuestion): boolean {
   return rule.target.kind === question.access.kind && (rule.tool === undefined || rule.tool === question.toolName);
 }
 
+/** A change shows what is around it, so a denied file cannot be changed either. It can be replaced. */
+function readDenial(policy: Policy, { access, ...question }: PermissionQuestion): Rule | undefined {
+  if (access.kind !== "write" || question.toolName === "create") return undefined;
+  const reading: PermissionQuestion = { ...question, access: { kind: "read", path: access.path } };
+  const rules = policy.rules.filter((rule) => ruleApplies(rule, reading));
+  return firstMatch(rules, "deny", policy, reading);
+}
+
+/** File tools take `..` by the text of a path; who follows the path later may not. Both are looked at. */
+function readingsOf(path: string, cwd: string): readonly string[] {
+  const plain = resolve(cwd, path);
+  return plain === path || !/\.\.|^~/.test(path) ? [path] : [plain, path];
+}
+
 function hardPolicy(policy: Policy, question: PermissionQuestion): Decision | undefined {
   const { access } = question;
   if (access.kind !== "write") return undefined;
-  const path = { real: policy.resolvePath(access.path, question.cwd), written: access.written ?? access.path };
-  const protection = protectionOfBoth(path, policy.places);
-  if (protection === "deny") {
+  const written = access.written ?? access.path;
+  const found = readingsOf(access.path, question.cwd).map((path) =>
+    protectionOfBoth({ real: policy.resolvePath(path, question.cwd), written }, policy.places),
+  );
+  if (found.includes("deny")) {
     const why = "it can run code later or change troupe's own rules";
     return { decision: "deny", by: "policy", reason: `${access.path} is protected: ${why}` };
   }
-  if (protection === "ask") {
+  if (found.includes("ask")) {
     return { decision: "ask", by: "policy", reason: `${access.path} decides what others run, so a person must agree` };
   }
   return undefined;
@@ -63,9 +80,11 @@ function ruleMatches(rule: Rule, policy: Policy, question: PermissionQuestion): 
     case "read":
     case "write": {
       if (access.kind !== target.kind) return false;
-      if (target.path !== undefined)
-        return pathRuleMatches(policy, { rule: target.path, path: access.path, cwd, refusing });
-      return refusing || isInRoots(policy, access.path, cwd);
+      const { path: rule } = target;
+      if (rule === undefined) return refusing || isWithin(policy, access.path, cwd);
+      const matches = (path: string): boolean => pathRuleMatches(policy, { rule, path, cwd, refusing });
+      const readings = readingsOf(access.path, cwd);
+      return refusing ? [...readings, ...(question.aliases ?? [])].some(matches) : readings.every(matches);
     }
     case "url":
       return (
@@ -91,6 +110,10 @@ function ruleMatches(rule: Rule, policy: Policy, question: PermissionQuestion): 
   }
 }
 
+function isWithin(policy: Policy, path: string, cwd: string): boolean {
+  return readingsOf(path, cwd).every((one) => isInRoots(policy, one, cwd));
+}
+
 /** Names of agents are compared as people write them. */
 function sameName(a: string, b: string): boolean {
   const plain = (name: string): string => name.toLowerCase().replace(/[\s_]+/g, "-");
@@ -100,7 +123,7 @@ function sameName(a: string, b: string): boolean {
 function remembered(policy: Policy, question: PermissionQuestion): Decision | undefined {
   const { access, cwd } = question;
   const isPath = access.kind === "read" || access.kind === "write";
-  if (isPath && !isInRoots(policy, access.path, cwd)) return undefined;
+  if (isPath && !isWithin(policy, access.path, cwd)) return undefined;
   for (const by of ["session", "location"] as const) {
     if (policy[by].some((approval) => approves(approval, access))) {
       return { decision: "allow", by, reason: `approved for this ${by}` };
@@ -116,7 +139,7 @@ function byMode(policy: Policy, question: PermissionQuestion): Decision {
   switch (access.kind) {
     case "read":
     case "write": {
-      if (!isInRoots(policy, access.path, cwd)) {
+      if (!isWithin(policy, access.path, cwd)) {
         return { decision: "ask", by: "default", reason: `${access.path} is outside the allowed folders` };
       }
       if (mode.allTools) return allow("mode", "every tool is allowed");

@@ -5,13 +5,14 @@
 import * as fs from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { smallText } from "../lib/node/small-file.ts";
+import { PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../lib/protected-names.ts";
 import type { ProtectedPlaces } from "./protected-paths.ts";
 import { realPathOf } from "./resolve-path.ts";
 
 const NAMES = [
-  ...[".troupe", ".vscode", ".idea", ".mcp.json", ".envrc", ".gitmodules"],
-  ...[".github/hooks", ".github/mcp.json", ".github/copilot/settings.json", ".github/copilot/settings.local.json"],
-  ...[".claude/hooks", ".claude/settings.json", ".claude/settings.local.json"],
+  ...PROTECTED_FOLDERS,
+  ...PROTECTED_FILES,
+  ...Object.entries(PROTECTED_PARTS).flatMap(([folder, parts]) => parts.map((part) => `${folder}/${part}`)),
 ];
 const MAX_POINTER_BYTES = 4096;
 

@@ -35,7 +35,8 @@ export function allowingFlag(question: PermissionQuestion, decision: Decision): 
     case "shell": {
       if (analysis === undefined) return undefined;
       const needed = analysis.commands.filter((command) => !command.transparent);
-      const coverable = analysis.plain && needed.every((command) => command.certain && !command.escapes);
+      const isPlain = analysis.plain && !decision.reason.startsWith("it is not a plain command");
+      const coverable = isPlain && needed.every((command) => command.certain && !command.escapes);
       const names = [...new Set(needed.map((command) => command.identifier))];
       if (!coverable || names.length > MAX_FLAG_COMMANDS || !names.every(isPlainRule)) return "--allow-tool shell";
       const writes = analysis.redirections.some((one) => one.write && !one.target.startsWith("/dev/"));

@@ -10,8 +10,10 @@ export interface PathScope {
   readonly roots: readonly string[];
   readonly places: ProtectedPlaces;
   readonly resolvePath: ResolvePath;
-  /** True when something is at this absolute path, or the folder it would stand in exists. */
-  isThere(path: string): boolean;
+  /** True when it cannot be told yet where the path leads: `..` follows a part that does not exist. */
+  isUnsettled(path: string, cwd: string): boolean;
+  /** True when something is at this absolute path. */
+  exists(path: string): boolean;
 }
 
 /** True when `path` is one of the folders or lies below one. */
@@ -28,18 +30,22 @@ export function pathRuleMatches(
   match: { rule: string; path: string; cwd: string; refusing: boolean },
 ): boolean {
   const real = scope.resolvePath(match.path, match.cwd);
-  const isRelative = !/^[/~]/.test(match.rule);
-  if (!match.refusing) {
-    if (isRelative)
-      return endsWithSegments(real, cleaned(match.rule)) && isBelow(real, scope.roots.length > 0 ? scope.roots : ["/"]);
-    return real === scope.resolvePath(match.rule, match.cwd);
-  }
-  const asked = [real, scope.resolvePath(match.rule, match.cwd)].map(fold);
-  const [foldedReal = "", foldedRule = ""] = asked;
-  if (isBelow(foldedReal, [foldedRule])) return true;
+  if (match.refusing) return refusalCovers(scope, { ...match, real, written: match.path });
+  if (/^[/~]/.test(match.rule)) return real === scope.resolvePath(match.rule, match.cwd);
+  return endsWithSegments(real, cleaned(match.rule)) && isBelow(real, scope.roots.length > 0 ? scope.roots : ["/"]);
+}
+
+/** As `pathRuleMatches` for a refusal, of a path that is resolved already. */
+export function refusalCovers(
+  scope: PathScope,
+  match: { rule: string; real: string; written: string; cwd: string },
+): boolean {
+  const real = fold(match.real);
+  if (isBelow(real, [fold(scope.resolvePath(match.rule, match.cwd))])) return true;
+  if (/^[/~]/.test(match.rule)) return false;
   // The name as it was written counts too: a link called .env is .env, wherever it leads.
   const rule = fold(cleaned(match.rule));
-  return isRelative && (hasSegments(foldedReal, rule) || hasSegments(fold(match.path), rule));
+  return hasSegments(real, rule) || hasSegments(fold(match.written), rule);
 }
 
 function cleaned(path: string): string {

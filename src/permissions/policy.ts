@@ -5,6 +5,7 @@
  */
 import type { Access } from "../protocol/permission.ts";
 import type { Approval } from "./approvals.ts";
+import type { DeniedFiles } from "./denied-files.ts";
 import { isBelow, type PathScope } from "./path-scope.ts";
 import { type Rule, showSource } from "./rules.ts";
 import type { ShellAnalysis } from "./shell/analyse.ts";
@@ -15,6 +16,20 @@ export interface Policy extends PathScope {
   readonly session: readonly Approval[];
   readonly location: readonly Approval[];
   readonly mode: Mode;
+  /** Holds denials for shell commands beside their text; absent where nothing does. */
+  readonly containment?: Containment;
+}
+
+/** How shell commands run, as far as known. */
+export interface Containment {
+  /** Tells which denials hold for the command, whatever its text says. */
+  enforced(command: { readonly shellId?: string; readonly unsandboxed?: boolean }): Promise<(rule: Rule) => boolean>;
+  /** True when git has stored a file that the rule denies. */
+  stored(rule: Rule): boolean;
+  /** The files that read rules deny. */
+  files(): Promise<DeniedFiles>;
+  /** Set when commands run without a sandbox: what does not hold then, for people to read. */
+  readonly warning: string | undefined;
 }
 
 export interface Mode {
@@ -34,6 +49,16 @@ export interface PermissionQuestion {
   readonly cwd: string;
   /** Present for shell commands. */
   readonly analysis?: ShellAnalysis;
+  /** For a command in a shell that was used before: it may have changed its folder. */
+  readonly folderUnknown?: boolean;
+  /** True when the sandbox holds this denial for the command, whatever its text says; absent when nothing does. */
+  readonly enforced?: (rule: Rule) => boolean;
+  /** True when git has stored a file that this rule denies: then hiding the file does not hide its content. */
+  readonly stored?: (rule: Rule) => boolean;
+  /** Other names in the allowed folders of the file that is touched. */
+  readonly aliases?: readonly string[];
+  /** Shown with the request: how the command would run. */
+  readonly warning?: string;
 }
 
 export interface Decision {
@@ -42,6 +67,17 @@ export interface Decision {
   readonly rule?: Rule;
   /** One sentence without a final full stop, for events and people. */
   readonly reason: string;
+}
+
+/** The policy with other parts. Its rules stay those of the moment. */
+export function policyWith(policy: Policy, other: Partial<Omit<Policy, "rules">>): Policy {
+  return {
+    ...policy,
+    ...other,
+    get rules() {
+      return policy.rules;
+    },
+  };
 }
 
 export function byRule(decision: Decision["decision"], rule: Rule): Decision {

@@ -2,6 +2,7 @@
  * Names that give whoever writes them power over later runs: hooks, editor tasks, shell start-up files, and troupe's
  * own rules. They are protected by name, so that a missing one cannot be created either.
  */
+import { PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../lib/protected-names.ts";
 import { fold } from "./fold.ts";
 
 export interface ProtectedPlaces {
@@ -17,13 +18,14 @@ export interface ProtectedPlaces {
 
 export type Protection = "deny" | "ask" | undefined;
 
-const DENIED_FOLDERS = new Set([".git", ".troupe", ".vscode", ".idea"]);
-const DENIED_FILES = new Set(
-  (
-    ".mcp.json .envrc .gitmodules .gitconfig .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile " +
+const DENIED_FOLDERS = new Set([".git", "git~1", ...PROTECTED_FOLDERS]);
+const DENIED_FILES = new Set([
+  ...PROTECTED_FILES,
+  ...(
+    ".gitconfig .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile " +
     ".zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .login .inputrc .xprofile .xinitrc .pam_environment"
   ).split(" "),
-);
+]);
 const DENIED_ENDINGS = [
   ".config/fish/config.fish",
   ".config/git/config",
@@ -31,9 +33,7 @@ const DENIED_ENDINGS = [
   ".ssh/config",
   ".ssh/rc",
 ];
-/** What we run or obey ourselves once a folder is trusted. Agents, skills and instructions beside them stay writable. */
-const DENIED_PARTS =
-  /\/\.github\/(?:hooks(?:\/|$)|mcp\.json$|copilot\/settings[^/]*\.json$)|\/\.claude\/(?:hooks(?:\/|$)|settings[^/]*\.json$)/;
+const DENIED_PARTS = new Map(Object.entries(PROTECTED_PARTS).map(([folder, parts]) => [folder, new Set(parts)]));
 const ASKED_FILES = new Set([".gitattributes", ".gitlab-ci.yml", "jenkinsfile", "azure-pipelines.yml", ".travis.yml"]);
 const ASKED_FOLDERS = [".github/workflows", ".github/actions", ".circleci", ".buildkite", ".gitea/workflows"];
 
@@ -49,13 +49,18 @@ export function protectionOf(path: string, places: ProtectedPlaces): Protection 
 }
 
 function protectionOfNames(folded: string): Protection {
-  const segments = folded.split("/").map(trimmed);
+  const segments = folded.split(/[\\/]/).map(trimmed);
   const name = segments.at(-1) ?? "";
   const path = segments.join("/");
   if (segments.some((segment) => DENIED_FOLDERS.has(segment)) || DENIED_FILES.has(name)) return "deny";
-  if (DENIED_ENDINGS.some((ending) => path.endsWith(`/${ending}`)) || DENIED_PARTS.test(path)) return "deny";
+  if (DENIED_ENDINGS.some((ending) => path.endsWith(`/${ending}`)) || segments.some(isDeniedPart)) return "deny";
   if (ASKED_FILES.has(name) || ASKED_FOLDERS.some((folder) => path.includes(`/${folder}/`))) return "ask";
   return undefined;
+}
+
+/** Agents, skills and instructions beside the denied parts stay writable. */
+function isDeniedPart(segment: string, index: number, segments: readonly string[]): boolean {
+  return DENIED_PARTS.get(segment)?.has(segments[index + 1] ?? "") === true;
 }
 
 /** As `protectionOf`, where the name as it was written counts too: a link called .vscode is .vscode, wherever it leads. */
@@ -64,8 +69,33 @@ export function protectionOfBoth(
   places: ProtectedPlaces,
 ): Protection {
   const written = path.written.startsWith("/") ? path.written : `/${path.written}`;
-  const found = [protectionOf(path.real, places), protectionOf(written, places)];
+  return strictest([protectionOf(path.real, places), protectionOf(written, places)]);
+}
+
+/** Folders on the way to protected entries, such as `.github` and `.config/git`, with what they lead to. */
+const WAYS = new Map<string, Protection>([
+  ...ASKED_FOLDERS.flatMap((folder) => waysTo(`${folder}/x`, "ask")),
+  ...[...DENIED_ENDINGS, ...partPaths()].flatMap((path) => waysTo(path, "deny")),
+]);
+
+/** As `protectionOf`, for a link: it must not stand in the way to a protected entry either. */
+export function protectionOfLink(path: string, places: ProtectedPlaces): Protection {
+  const names = fold(path).split(/[\\/]/).map(trimmed);
+  const ways = [1, 2, 3].map((count) => WAYS.get(names.slice(-count).join("/")));
+  return strictest([protectionOf(path, places), ...ways]);
+}
+
+export function strictest(found: readonly Protection[]): Protection {
   return found.find((one) => one === "deny") ?? found.find((one) => one === "ask");
+}
+
+function partPaths(): string[] {
+  return Object.entries(PROTECTED_PARTS).flatMap(([folder, parts]) => parts.map((part) => `${folder}/${part}`));
+}
+
+function waysTo(path: string, protection: Protection): [string, Protection][] {
+  const names = path.split("/");
+  return names.slice(1).map((_, index) => [names.slice(0, index + 1).join("/"), protection]);
 }
 
 /** Some file systems drop dots and spaces at the end of a name, and what follows a colon. */

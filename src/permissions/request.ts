@@ -1,12 +1,17 @@
 /** What a person or a client program is shown, in the words of the wire. */
 import type { Json } from "../lib/json.ts";
+import { counted, unseenCharacters, visible } from "../lib/visible.ts";
 import type { Access } from "../protocol/permission.ts";
+import { MAX_SHOWN_COMMAND, OUTSIDE } from "../protocol/permission-text.ts";
 import { type Approval, approvalFor, canApproveCommands } from "./approvals.ts";
-import type { Decision, PermissionQuestion } from "./policy.ts";
+import { decide } from "./decide.ts";
+import type { Decision, PermissionQuestion, Policy } from "./policy.ts";
 import type { ShellAnalysis } from "./shell/analyse.ts";
 
 /** `data.permissionRequest` of `permission.requested`. */
-export type PermissionRequestData =
+export type PermissionRequestData = { canOfferSessionApproval?: boolean } & Request;
+
+type Request =
   | {
       kind: "shell";
       toolCallId?: string;
@@ -28,6 +33,7 @@ export type PermissionRequestData =
       diff: string;
       intention: string;
       canOfferSessionApproval: boolean;
+      namedAs?: string;
     }
   | { kind: "read"; toolCallId?: string; path: string; intention: string }
   | { kind: "url"; toolCallId?: string; url: string; intention: string }
@@ -37,6 +43,7 @@ export type PermissionRequestData =
       serverName: string;
       toolName: string;
       toolTitle: string;
+      toolDescription?: string;
       args?: Json;
       readOnly: boolean;
     }
@@ -72,21 +79,41 @@ type WireApproval = Exclude<Approval, { kind: "mcp-sampling" }>;
 
 const MAX_SHOWN = 200;
 
-export function permissionRequest(question: PermissionQuestion, toolCallId?: string): PermissionRequestData {
-  const { access, analysis } = question;
-  const call = toolCallId === undefined ? {} : { toolCallId };
+/** Facts about a request that its question does not hold. */
+export interface RequestFacts {
+  /** False: "for this session" would change nothing about the next question of this kind. */
+  readonly isRememberable?: boolean;
+  /** Why commands run without a sandbox here, where they do. */
+  readonly withoutSandbox?: string | undefined;
+}
+
+export function permissionRequest(
+  question: PermissionQuestion,
+  toolCallId?: string,
+  { isRememberable = true, withoutSandbox }: RequestFacts = {},
+): PermissionRequestData {
+  const { access } = question;
+  const call = {
+    ...(toolCallId !== undefined && { toolCallId }),
+    ...(!isRememberable && { canOfferSessionApproval: false }),
+  };
   switch (access.kind) {
     case "shell":
-      return { ...shellRequest(access, analysis), ...call };
+      return { ...shellRequest(access, question, withoutSandbox), ...call };
     case "write": {
-      const { path: fileName, diff, intention } = access;
-      return { kind: "write", fileName, diff, intention, canOfferSessionApproval: true, ...call };
+      const { path: fileName, diff, intention, written } = access;
+      const named = written !== undefined && { namedAs: written };
+      return { kind: "write", fileName, diff, intention, canOfferSessionApproval: true, ...named, ...call };
     }
     case "read":
       return { kind: "read", path: access.path, intention: access.intention ?? `Read ${access.path}`, ...call };
     case "url":
       return { kind: "url", url: access.url, intention: access.intention, ...call };
-    case "mcp":
+    case "mcp": {
+      // Clients show it as it comes; unlike a command or an argument it is for reading alone.
+      const { toolDescription: words } = access;
+      return { ...access, ...(words !== undefined && { toolDescription: visible(words) }), ...call };
+    }
     case "memory":
     case "custom-tool":
     case "hook":
@@ -112,6 +139,17 @@ export function permissionRequest(question: PermissionQuestion, toolCallId?: str
   }
 }
 
+/** Whether the answer "for this session" would be heard the next time. Rules and policies that ask are not overruled by one. */
+export function isRememberable(policy: Policy, question: PermissionQuestion): boolean {
+  const { access } = question;
+  // Addresses are remembered as rules; the wire has no remembered answer for the other two.
+  if (access.kind === "url") return decide(policy, question).by === "default";
+  if (access.kind === "agent" || access.kind === "mcp-sampling") return false;
+  const approval = offeredApproval(question);
+  if (approval === undefined) return false;
+  return decide({ ...policy, session: [...policy.session, approval] }, question).decision === "allow";
+}
+
 /** What "for this session" or "for this place" would remember of this request. */
 export function offeredApproval(question: PermissionQuestion): Approval | undefined {
   return approvalFor(question.access, question.analysis);
@@ -129,9 +167,15 @@ export function resultOf(decision: Decision): PermissionResultData | undefined {
 
 function shellRequest(
   access: Extract<Access, { kind: "shell" }>,
-  analysis: ShellAnalysis | undefined,
+  { analysis, warning: how }: PermissionQuestion,
+  withoutSandbox: string | undefined,
 ): Extract<PermissionRequestData, { kind: "shell" }> {
-  const warning = analysis && shellWarning(analysis);
+  const warnings = [
+    withoutSandbox !== undefined && `No sandbox: it runs with all your rights. ${withoutSandbox}`,
+    how,
+    analysis !== undefined && shellWarning(analysis),
+    ...textWarnings(access.command),
+  ].filter((warning) => typeof warning === "string");
   return {
     kind: "shell",
     fullCommandText: access.command,
@@ -140,8 +184,8 @@ function shellRequest(
     possiblePaths: analysis?.paths.slice(0, MAX_SHOWN) ?? [],
     possibleUrls: analysis?.urls.slice(0, MAX_SHOWN).map((url) => ({ url })) ?? [],
     hasWriteFileRedirection: analysis?.redirections.some((one) => one.write) ?? false,
-    canOfferSessionApproval: analysis !== undefined && canApproveCommands(analysis),
-    ...(warning !== undefined && { warning }),
+    canOfferSessionApproval: analysis !== undefined && canApproveCommands(analysis) && isShownWhole(access.command),
+    ...(warnings.length > 0 && { warning: warnings.join(" ") }),
   };
 }
 
@@ -158,8 +202,20 @@ function bypassRequest(access: Extract<Access, { kind: "sandbox-off" }>): Permis
     canOfferSessionApproval: false,
     requestSandboxBypass: true,
     requestSandboxBypassReason: access.intention,
-    warning: "It asks to run without the sandbox, with all your rights.",
+    warning: [OUTSIDE, ...textWarnings(access.command)].join(" "),
   };
+}
+
+const isShownWhole = (command: string): boolean => command.length <= MAX_SHOWN_COMMAND;
+
+/** Warnings about parts of a long or strange command that are easy to overlook. */
+function textWarnings(command: string): string[] {
+  const unseen = unseenCharacters(command);
+  const length = `It has ${counted(command.length)} characters and cannot be shown whole: the rest may run anything.`;
+  return [
+    ...(unseen > 0 ? [`It has ${counted(unseen)} invisible characters.`] : []),
+    ...(isShownWhole(command) ? [] : [length]),
+  ];
 }
 
 function shownCommands(analysis: ShellAnalysis | undefined): { identifier: string; readOnly: boolean }[] {

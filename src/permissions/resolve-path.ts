@@ -1,31 +1,75 @@
-/** Where paths really lead, for comparing them with rules. Whoever opens a path afterwards checks again. */
+/**
+ * Resolves paths the way the kernel does, to compare them with rules. The result is only a comparison: code that opens
+ * a path later must check again.
+ */
 import * as fs from "node:fs";
 import { homedir } from "node:os";
-import { basename, dirname, join, resolve } from "node:path";
+import { dirname, isAbsolute, join, resolve } from "node:path";
 
 const MAX_LINK_HOPS = 40;
 
-/** Follows links as far as they lead, also dangling ones; what does not exist is kept as it is written. */
+/** Follows links before `..`, also dangling links. Parts that do not exist are kept as written. */
 export function realPathOf(path: string, cwd: string): string {
+  return lookUp(path, cwd).path;
+}
+
+/** True when `..` follows a part that does not exist, or links never end: the path leads wherever that part will. */
+export function isUnsettled(path: string, cwd: string): boolean {
+  return !lookUp(path, cwd).settled;
+}
+
+interface LookUp {
+  readonly path: string;
+  readonly settled: boolean;
+}
+
+function lookUp(path: string, cwd: string): LookUp {
   const named = path === "~" || path.startsWith("~/") ? join(homedir(), path.slice(1)) : path;
   // A NUL cannot be part of a name, so nothing real is behind such a path.
-  return follow(resolve(cwd, named.replaceAll("\0", "\uFFFD")), 0);
-}
-
-/** True when something is at this absolute path, or the folder it would stand in exists. */
-export function isThere(path: string): boolean {
-  return fs.existsSync(path) || fs.existsSync(dirname(path));
-}
-
-function follow(path: string, hops: number): string {
+  const clean = named.replaceAll("\0", "\uFFFD");
+  const whole = isAbsolute(clean) ? clean : `${resolve(cwd)}/${clean}`;
   try {
-    return fs.realpathSync.native(path);
+    return { path: fs.realpathSync.native(whole), settled: true };
   } catch {
-    const folder = dirname(path);
-    if (folder === path || hops >= MAX_LINK_HOPS) return path;
-    const target = linkTarget(path);
-    if (target !== undefined) return follow(resolve(follow(folder, hops + 1), target), hops + 1);
-    return join(follow(folder, hops), basename(path));
+    return walk(whole);
+  }
+}
+
+/** Component by component, for a path of which the end does not exist. */
+function walk(whole: string): LookUp {
+  const parts = whole.split("/").reverse();
+  let at = "/";
+  let hops = 0;
+  let missing = 0;
+  let settled = true;
+  for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
+    if (part === "" || part === ".") continue;
+    if (part === "..") {
+      settled &&= missing === 0;
+      missing = Math.max(0, missing - 1);
+      at = dirname(at);
+      continue;
+    }
+    const next = at === "/" ? `/${part}` : `${at}/${part}`;
+    const target = missing > 0 ? undefined : linkTarget(next);
+    if (target === undefined) {
+      if (missing > 0 || !exists(next)) missing++;
+      at = next;
+    } else if (++hops > MAX_LINK_HOPS) return { path: resolve(whole), settled: false };
+    else {
+      if (isAbsolute(target)) at = "/";
+      parts.push(...target.split("/").reverse());
+    }
+  }
+  return { path: at, settled };
+}
+
+/** True when something is at this absolute path, be it a link that leads nowhere. */
+export function exists(path: string): boolean {
+  try {
+    return fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return false;
   }
 }
 

@@ -34,6 +34,14 @@ export interface Rule {
   readonly tool?: string;
 }
 
+/** True when an allow rule names this very tool of a server, not only the server. */
+export function allowsByName(rules: readonly Rule[], tool: { serverName: string; toolName: string }): boolean {
+  return rules.some(
+    ({ effect, target }) =>
+      effect === "allow" && target.kind === "mcp" && target.server === tool.serverName && target.tool === tool.toolName,
+  );
+}
+
 /** The names a rule may use beside the kinds. */
 export interface RuleNames {
   /** Built-in tools that touch something, and the kind of what they touch. */

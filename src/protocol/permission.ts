@@ -12,7 +12,16 @@ export type Access =
       /** What would change, as a unified diff, bounded. */
       readonly diff: string;
     }
-  | { readonly kind: "shell"; readonly command: string; readonly cwd: string; readonly intention: string }
+  | {
+      readonly kind: "shell";
+      readonly command: string;
+      readonly cwd: string;
+      readonly intention: string;
+      /** The running shell it is given to; that may be in another folder by now. */
+      readonly shellId?: string;
+      /** It asks to leave the sandbox. */
+      readonly unsandboxed?: boolean;
+    }
   | { readonly kind: "url"; readonly url: string; readonly intention: string }
   /** Leaving the sandbox: asked for beside the command itself, and only a person can say yes. */
   | { readonly kind: "sandbox-off"; readonly command: string; readonly intention: string }
@@ -21,8 +30,10 @@ export type Access =
       readonly serverName: string;
       readonly toolName: string;
       readonly toolTitle: string;
+      /** The server's words, whole: the model gets less of them. */
+      readonly toolDescription?: string;
       readonly args?: Json;
-      /** What the server says of itself; shown, never used to decide. */
+      /** Known to change nothing, as reading a resource is. The hint of a server about its own tool does not count. */
       readonly readOnly: boolean;
     }
   | { readonly kind: "mcp-sampling"; readonly serverName: string }

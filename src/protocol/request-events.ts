@@ -4,6 +4,8 @@ import { barrier, ephemeral, event, JsonValue, nothing, text } from "./define-ev
 
 const PlanAction = z.enum(["exit_only", "interactive", "autopilot", "autopilot_fleet"]);
 const toolCallId = text.exactOptional();
+/** Ours, unknown to the wire: false when the answer can only hold once. */
+const once = { canOfferSessionApproval: z.literal(false).exactOptional() };
 const PermissionRequest = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("shell"),
@@ -25,24 +27,37 @@ const PermissionRequest = z.discriminatedUnion("kind", [
     diff: text,
     intention: text,
     canOfferSessionApproval: z.boolean(),
+    /** As the model named the file, where links lead from there to `fileName`. */
+    namedAs: text.exactOptional(),
     toolCallId,
   }),
-  z.object({ kind: z.literal("read"), path: text, intention: text, toolCallId }),
+  z.object({ kind: z.literal("read"), path: text, intention: text, ...once, toolCallId }),
   z.object({
     kind: z.literal("mcp"),
     serverName: text,
     toolName: text,
     toolTitle: text,
+    /** The server's words, whole. */
+    toolDescription: text.exactOptional(),
     args: JsonValue.exactOptional(),
     readOnly: z.boolean(),
+    ...once,
     toolCallId,
   }),
-  z.object({ kind: z.literal("url"), url: text, intention: text, redirectedFrom: text.exactOptional(), toolCallId }),
+  z.object({
+    kind: z.literal("url"),
+    url: text,
+    intention: text,
+    redirectedFrom: text.exactOptional(),
+    ...once,
+    toolCallId,
+  }),
   z.object({
     kind: z.literal("custom-tool"),
     toolName: text,
     toolDescription: text,
     args: JsonValue.exactOptional(),
+    ...once,
     toolCallId,
   }),
   z.object({
@@ -53,18 +68,21 @@ const PermissionRequest = z.discriminatedUnion("kind", [
     citations: text.exactOptional(),
     direction: z.enum(["upvote", "downvote"]).exactOptional(),
     reason: text.exactOptional(),
+    ...once,
     toolCallId,
   }),
   z.object({
     kind: z.literal("extension-permission-access"),
     extensionName: text,
     capabilities: z.array(text),
+    ...once,
     toolCallId,
   }),
   z.object({
     kind: z.literal("extension-env-access"),
     extensionName: text,
     environmentVariables: z.array(text),
+    ...once,
     toolCallId,
   }),
   z.object({
@@ -72,6 +90,7 @@ const PermissionRequest = z.discriminatedUnion("kind", [
     toolName: text,
     toolArgs: JsonValue.exactOptional(),
     hookMessage: text.exactOptional(),
+    ...once,
     toolCallId,
   }),
 ]);

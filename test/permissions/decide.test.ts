@@ -174,6 +174,8 @@ describe("paths", () => {
     ...[".github/hooks/x.json", ".github/hooks", ".github/mcp.json", ".github/copilot/settings.local.json"],
     ...[".claude/settings.json", "sub/.Claude/settings.local.json", ".claude/hooks/x.sh", ".claude./settings.json"],
     ...["/srv/state/session-state/1/files/.vscode/tasks.json"],
+    ...[".github/extensions/x/extension.mjs", "sub/.GitHub/Extensions/x/main.js", ".github/copilot/x"],
+    ...[".v\u017fcode/tasks.json", ".git\u00ad/config", ".\ufe0fmcp.json", "git~1/config", "sub\\.git\\config"],
   ];
   it.each(protectedPaths)("refuses to write %s, even with everything allowed and when it is missing", (path) => {
     expect(verdict(decideAccess(write(path), { rules: rules("allow", "write"), mode: yolo }))).toBe("deny policy");
@@ -318,7 +320,7 @@ describe("what is said about a denial", () => {
 
   it("shows the user one line without control characters", async () => {
     const access = { kind: "shell" as const, command: "ls \u001b[2J\nid", cwd: "/srv/project", intention: "" };
-    const question = await questionFor(access, { toolName: "bash", cwd: "/" });
+    const question = await questionFor(access, { toolName: "bash", cwd: "/", policy: policy() });
     const line = denialForUser(decide(policy(), question), question);
     expect(line).toBe(
       "bash denied (ls id): it is not a plain command: it holds a control character, it uses expansions or patterns; " +

@@ -13,10 +13,9 @@ describe("protected names that lie elsewhere", () => {
     const root = await realpath(folder.path);
     const { linkTargets, gitFolders } = linkedPlaces([folder.path, folder.path]);
     expect([...linkTargets].sort()).toEqual(
-      [
-        ...["ci/copilot/settings.json", "ci/copilot/settings.local.json", "ci/hooks", "ci/mcp.json"],
-        ...["conf", "later/mcp.json"],
-      ].map((name) => `${root}/${name}`),
+      [...["ci/copilot", "ci/extensions", "ci/hooks", "ci/mcp.json"], ...["conf", "later/mcp.json"]].map(
+        (name) => `${root}/${name}`,
+      ),
     );
     expect(gitFolders).toEqual([]);
   });

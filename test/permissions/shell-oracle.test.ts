@@ -1,9 +1,21 @@
-import { existsSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { decide } from "../../src/permissions/decide.ts";
 import type { ShellAnalysis } from "../../src/permissions/shell/analyse.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { generateCommand, random } from "./generate.ts";
+import { generatePathCommand, LINKS } from "./generate-paths.ts";
 import { baseline, type PolicyParts, policy, rules, shellQuestion, yolo } from "./stage.ts";
 import { createTracer } from "./tracer.ts";
 
@@ -72,6 +84,70 @@ describe.skipIf(!existsSync("/bin/bash") || process.platform !== "linux")("again
     expect(Object.values(tally.allowed).every((count) => count > COUNT / 100)).toBe(true);
   });
 });
+
+/** How many commands are tried for where they write; about a fifth is allowed and runs. */
+const PATH_COUNT = process.env.TROUPE_SLOW ? 20_000 : 800;
+
+describe.skipIf(!existsSync("/bin/bash") || process.platform !== "linux")("against real bash and real links", () => {
+  it(`writes nothing outside and nothing protected under narrow rules (${PATH_COUNT} commands)`, {
+    timeout: 60_000 + PATH_COUNT * 50,
+  }, async () => {
+    await using folder = await tempFolder();
+    // Deep enough for every `..` of a command to stay in the folder of the test.
+    const base = folder.at("1/2/3/4/5/6/7/8");
+    const programs = "echo tee touch cp dd sort mkdir ln mv cd pushd".split(" ");
+    const allowed = rules("allow", "write", ...programs.map((name) => `shell(${name}:*)`));
+    const next = random(SEED);
+    const violations: string[] = [];
+    let ran = 0;
+    let expected = setUp(base);
+    for (let count = 0; count < PATH_COUNT; count++) {
+      const command = generatePathCommand(next);
+      const { decision } = decide(
+        policy({ rules: allowed, root: join(base, "ws") }),
+        shellQuestion(command, join(base, "ws")),
+      );
+      if (decision !== "allow") continue;
+      ran++;
+      spawnSync("/bin/bash", ["--norc", "--noprofile", "-c", command], {
+        cwd: join(base, "ws"),
+        env: { PATH: "/usr/bin:/bin", HOME: join(base, "home") },
+        stdio: "ignore",
+        timeout: 5_000,
+      });
+      if (guarded(base) !== expected) violations.push(command);
+      if (guarded(base) !== expected || ran % 10 === 0) expected = setUp(base);
+    }
+    if (process.env.TROUPE_SLOW) console.log({ ran, of: PATH_COUNT, seed: SEED });
+    expect(violations).toEqual([]);
+    expect(ran).toBeGreaterThan(PATH_COUNT / 50);
+  });
+});
+
+/** Makes the folder anew. Returns what must stay as it is. */
+function setUp(base: string): string {
+  rmSync(base, { recursive: true, force: true });
+  for (const path of ["ws/.git/hooks", "ws/sub/deep", "out", "home"]) mkdirSync(join(base, path), { recursive: true });
+  for (const path of ["ws/.git/config", "ws/.git/hooks/sample", "out/kept", "ws/seed", "ws/a"]) {
+    writeFileSync(join(base, path), "kept\n");
+  }
+  for (const [name, target] of Object.entries(LINKS)) symlinkSync(target, join(base, "ws", name));
+  return guarded(base);
+}
+
+/** Everything outside the workspace, and what is protected in it. */
+function guarded(base: string): string {
+  const seen: string[] = [];
+  const look = (path: string): void => {
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat === undefined) return;
+    seen.push(path, stat.isFile() ? readFileSync(path, "utf8") : "");
+    if (stat.isDirectory() && path !== join(base, "ws")) for (const name of readdirSync(path)) look(join(path, name));
+  };
+  look(base);
+  for (const name of [".git", ".vscode"]) look(join(base, "ws", name));
+  return seen.join("\n");
+}
 
 function judge(tally: Tally, command: string, ran: string[][]): void {
   const question = shellQuestion(command);

@@ -3,7 +3,7 @@
 import type { Approval } from "../../src/permissions/approvals.ts";
 import { decide } from "../../src/permissions/decide.ts";
 import type { Decision, Mode, PermissionQuestion, Policy } from "../../src/permissions/policy.ts";
-import { isThere, realPathOf } from "../../src/permissions/resolve-path.ts";
+import { exists, isUnsettled, realPathOf } from "../../src/permissions/resolve-path.ts";
 import { parseRule, type Rule, type RuleEffect, type RuleNames } from "../../src/permissions/rules.ts";
 import { analyseShell, loadShellParser } from "../../src/permissions/shell/analyse.ts";
 import type { Access } from "../../src/protocol/permission.ts";
@@ -51,7 +51,8 @@ export function policy(parts: PolicyParts = {}): Policy {
       linkTargets: ["/srv/project/linked"],
     },
     resolvePath: realPathOf,
-    isThere,
+    isUnsettled,
+    exists,
   };
 }
 

@@ -32,6 +32,17 @@ export function looksSecret(name: string): boolean {
   return !FOLDERS.has(name) && (SECRET_WORD.test(name) || SECRET_ENDING.test(name));
 }
 
+/**
+ * True for variables that act on the loader or on `/bin/sh`. A project must not set them: they would decide what the
+ * program that builds the sandbox does, before there is a sandbox.
+ */
+export function steersLauncher(name: string): boolean {
+  return LAUNCHER_VARIABLE.test(name);
+}
+
+const LAUNCHER_VARIABLE =
+  /^(LD_|DYLD_|GLIBC_|MALLOC_|BASH_|GCONV_PATH$|LOCPATH$|NLSPATH$|ENV$|SHELLOPTS$|BASHOPTS$|PS4$|IFS$)/;
+
 /** Where a shell is and was: no passwords, whatever they end in. */
 const FOLDERS: ReadonlySet<string> = new Set(["PWD", "OLDPWD"]);
 

@@ -4,6 +4,7 @@
  */
 import * as fs from "node:fs";
 import { dirname } from "node:path";
+import { removeTree } from "./remove-tree.ts";
 
 /** Handles are plain file descriptors: what the kernel has accepted survives the death of the process. */
 export interface Disk {
@@ -26,6 +27,7 @@ export interface Disk {
   /** Its owner may run the file from now on. */
   makeRunnable(path: string): Promise<void>;
   unlink(path: string): Promise<void>;
+  /** Removes a file, or a folder with everything in it, without following links. A missing path is fine. */
   remove(path: string): Promise<void>;
   close(fd: number): Promise<void>;
 }
@@ -53,7 +55,7 @@ export const nodeDisk: Disk = {
   link: (from, to) => fs.promises.link(from, to),
   makeRunnable: (path) => fs.promises.chmod(path, DIRECTORY_MODE),
   unlink: (path) => fs.promises.unlink(path),
-  remove: (path) => fs.promises.rm(path, { recursive: true, force: true }),
+  remove: (path) => removeTree(path),
   close: (fd) => done((callback) => fs.close(fd, callback)),
 };
 
@@ -82,6 +84,16 @@ export async function writeNewFile(
     await disk.sync(fd);
   } finally {
     await disk.close(fd);
+  }
+}
+
+/** Takes access to a folder from everyone but its owner. False when that failed, as for a folder of another user. */
+export function makePrivate(path: string): boolean {
+  try {
+    fs.chmodSync(path, DIRECTORY_MODE);
+    return (fs.statSync(path).mode & 0o077) === 0;
+  } catch {
+    return false;
   }
 }
 

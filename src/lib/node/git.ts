@@ -5,10 +5,11 @@
  */
 import type { ChildProcess } from "node:child_process";
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
-import { readFile, realpath } from "node:fs/promises";
+import { realpath } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { childEnvironment } from "./child-environment.ts";
 import { gitArguments } from "./git-commands.ts";
+import { smallText } from "./small-file.ts";
 
 export interface GitOptions {
   readonly cwd: string;
@@ -59,6 +60,8 @@ export interface NeutralOptions extends GitOptions {
 export interface Neutral {
   readonly program: string;
   readonly overrides: readonly Override[];
+  /** As the repository has them, our own overrides included. */
+  readonly settings: readonly Override[];
 }
 
 /**
@@ -91,7 +94,7 @@ export async function neutralise(options: NeutralOptions): Promise<Neutral | Git
   if (worktree && !(await ownsWorktree({ program, overrides, options: quiet }))) {
     return failed(128, "core.worktree of this repository points to a folder that does not belong to it");
   }
-  return { program, overrides };
+  return { program, overrides, settings };
 }
 
 type Override = readonly [name: string, value: string];
@@ -163,11 +166,44 @@ async function ownsWorktree(what: Omit<GitRequest, "args">): Promise<boolean> {
   const entry = join(top, ".git");
   try {
     if (statSync(entry).isDirectory()) return (await realpath(entry)) === (await realpath(gitFolder));
-    const [, named = ""] = /^gitdir: (.+)$/m.exec((await readFile(entry, "utf8")).slice(0, 5000)) ?? [];
+    const [, named = ""] = /^gitdir: (.+)$/m.exec(smallText(entry, 5000) ?? "") ?? [];
     return (await realpath(resolve(top, named))) === (await realpath(gitFolder));
   } catch {
     return false;
   }
+}
+
+/**
+ * Variables for commands of an agent, with which git starts no program that the repository around `cwd` names. Diffs by
+ * external programs become plain ones. Where that cannot be made sure, git finds no repository.
+ */
+export async function neutralVariables(cwd: string): Promise<Record<string, string>> {
+  const neutral = await neutralise({ cwd });
+  if (!("program" in neutral)) return { GIT_DIR: "/dev/null" };
+  const { program, overrides, settings } = neutral;
+  const top = await start({ program, overrides, args: ["rev-parse", "--show-toplevel"], options: { cwd } });
+  const file = ["--file", join(top.stdout.trim() || cwd, ".gitmodules")];
+  const listing = await start({ program, overrides, args: ["config", ...file, "--null", "--list"], options: { cwd } });
+  const modules = listing.code === 0 ? parseSettings(listing.stdout) : [];
+  const own = overrides.filter(([name]) => name !== "diff.external");
+  const more = [...diffOverrides(settings), ...submoduleOverrides([...settings, ...modules])];
+  return { ...QUIET, ...configVariables([...own, ...more]) };
+}
+
+const PLAIN_DIFF = 'f() { diff -u -- "$2" "$5"; true; }; f';
+
+function diffOverrides(settings: readonly Override[]): Override[] {
+  return settings.flatMap(([name, value]): Override[] => {
+    if (value === "") return [];
+    if (name === "diff.external" || /^diff\..+\.command$/s.test(name)) return [[name, PLAIN_DIFF]];
+    return /^diff\..+\.textconv$/s.test(name) ? [[name, "cat"]] : [];
+  });
+}
+
+/** Git steps into a submodule with another process, which does not know our overrides. */
+function submoduleOverrides(settings: readonly Override[]): Override[] {
+  const names = settings.flatMap(([name]) => /^submodule\.(.+)\.[a-z]+$/is.exec(name)?.[1] ?? []);
+  return [...new Set(names)].map((name) => [`submodule.${name}.ignore`, "all"]);
 }
 
 interface GitRequest {
@@ -217,12 +253,21 @@ async function start({ program, args, overrides, options }: GitRequest): Promise
   });
 }
 
+const QUIET = {
+  GIT_OPTIONAL_LOCKS: "0",
+  GIT_TERMINAL_PROMPT: "0",
+  GIT_NO_LAZY_FETCH: "1",
+  GIT_ALLOW_PROTOCOL: "none",
+  GIT_PAGER: "cat",
+  GIT_EDITOR: "false",
+  GIT_SEQUENCE_EDITOR: "false",
+  GIT_SSH_COMMAND: "false",
+  GIT_ASKPASS: "false",
+  SSH_ASKPASS: "false",
+} as const;
+
 /** Nothing of ours that could be read, nothing of git's that could be set, and our overrides. */
 function gitEnvironment(overrides: readonly Override[]): Record<string, string> {
-  const entries = overrides.flatMap(([name, value], index): [string, string][] => [
-    [`GIT_CONFIG_KEY_${index}`, name],
-    [`GIT_CONFIG_VALUE_${index}`, value],
-  ]);
   return {
     ...childEnvironment(process.env),
     PATH,
@@ -230,19 +275,17 @@ function gitEnvironment(overrides: readonly Override[]): Record<string, string> 
     GIT_CONFIG_NOSYSTEM: "1",
     GIT_CONFIG_GLOBAL: "/dev/null",
     GIT_ATTR_NOSYSTEM: "1",
-    GIT_OPTIONAL_LOCKS: "0",
-    GIT_TERMINAL_PROMPT: "0",
-    GIT_NO_LAZY_FETCH: "1",
-    GIT_ALLOW_PROTOCOL: "none",
-    GIT_PAGER: "cat",
-    GIT_EDITOR: "false",
-    GIT_SEQUENCE_EDITOR: "false",
-    GIT_SSH_COMMAND: "false",
-    GIT_ASKPASS: "false",
-    SSH_ASKPASS: "false",
-    GIT_CONFIG_COUNT: String(overrides.length),
-    ...Object.fromEntries(entries),
+    ...QUIET,
+    ...configVariables(overrides),
   };
+}
+
+function configVariables(overrides: readonly Override[]): Record<string, string> {
+  const entries = overrides.flatMap(([name, value], index): [string, string][] => [
+    [`GIT_CONFIG_KEY_${index}`, name],
+    [`GIT_CONFIG_VALUE_${index}`, value],
+  ]);
+  return { GIT_CONFIG_COUNT: String(overrides.length), ...Object.fromEntries(entries) };
 }
 
 /** Keeps the first bytes; says so when there are more. */

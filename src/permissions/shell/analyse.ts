@@ -5,6 +5,7 @@
  */
 import type { ParsedScript, SyntaxNode } from "unbash";
 import { collect, type Findings, LimitExceeded } from "./collect.ts";
+import type { Folders } from "./folders.ts";
 
 export interface ShellCommand {
   /** What an approval is about: `git push`, `npm`, `./build.sh`. */
@@ -20,11 +21,15 @@ export interface ShellCommand {
   readonly via: readonly string[];
   /** True for a wrapper that adds nothing, such as `timeout`: a rule for the inner command covers it. */
   readonly transparent: boolean;
+  /** The folders in which it may run; left out, where the whole command starts. */
+  readonly folders?: Folders;
 }
 
 export interface ShellRedirection {
   readonly target: string;
   readonly write: boolean;
+  /** As of a command. */
+  readonly folders?: Folders;
 }
 
 export interface ShellAnalysis {

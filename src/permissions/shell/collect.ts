@@ -1,9 +1,11 @@
 /** Walks a parsed command and gathers what it would run, write and reach. */
-import type { Assignment, Command, Redirection, SyntaxNode, Word } from "unbash";
+import type { AndOr, Assignment, Command, Pipeline, Redirection, Statement, SyntaxNode, Word } from "unbash";
 import { baseName, fold } from "../fold.ts";
 import type { ShellCommand, ShellParser, ShellRedirection } from "./analyse.ts";
+import { either, enteredBy, type Folders, START } from "./folders.ts";
 import { pathIn, urlsIn } from "./mentions.ts";
 import { identifierOf, programUse } from "./programs.ts";
+import { onlySeparators, type Span } from "./separators.ts";
 import { type ShellWord, shellWord } from "./words.ts";
 import { type Unwrapped, unwrap } from "./wrappers.ts";
 
@@ -76,6 +78,10 @@ class Walk {
   readonly #written = new Set<string>();
   /** Where words and redirections stand in the source that is being walked. */
   #spans: Span[] = [];
+  /** The folders in which the next command may run. */
+  #here: Folders = START;
+  /** The folders after the last command, by how it ended. */
+  #after: { readonly ok: Folders; readonly failed: Folders } = { ok: START, failed: START };
   #nodes = 0;
 
   constructor(parser: ShellParser, now: () => number) {
@@ -108,11 +114,14 @@ class Walk {
         if ((node.errors?.length ?? 0) > 0) this.#unclear("it is not complete shell syntax");
         break;
       case "Statement":
+        this.#statement(node, place);
+        return;
       case "AndOr":
-        break;
+        this.#andOr(node, place);
+        return;
       case "Pipeline":
-        if (node.prefixes.length > 0) this.found.opaque.add("it uses shell keywords");
-        break;
+        this.#pipeline(node, place);
+        return;
       case "Command":
         this.#command(node, place);
         return;
@@ -130,7 +139,47 @@ class Walk {
       default:
         this.found.opaque.add("it uses shell keywords or functions");
     }
+    const before = this.#here;
     this.#children(node, place);
+    this.#moved(node.type === "Subshell" ? before : either(before, this.#here));
+  }
+
+  /** However the last command ended, the next one may run in these folders. */
+  #moved(here: Folders): void {
+    this.#here = here;
+    this.#after = { ok: here, failed: here };
+  }
+
+  #statement({ command, background }: Statement, place: Place): void {
+    const before = this.#here;
+    this.#visit(command, place);
+    this.#moved(background === true ? before : either(this.#after.ok, this.#after.failed));
+  }
+
+  #andOr({ commands, operators }: AndOr, place: Place): void {
+    let { ok, failed } = { ok: this.#here, failed: this.#here };
+    for (const [index, command] of commands.entries()) {
+      const operator = operators[index - 1];
+      if (operator !== undefined) this.#here = operator === "&&" ? ok : failed;
+      this.#visit(command, place);
+      const after = this.#after;
+      if (operator === undefined) ({ ok, failed } = after);
+      else if (operator === "&&") [ok, failed] = [after.ok, either(failed, after.failed)];
+      else [ok, failed] = [either(ok, after.ok), after.failed];
+    }
+    this.#after = { ok, failed };
+  }
+
+  #pipeline({ prefixes, commands }: Pipeline, place: Place): void {
+    if (prefixes.length > 0) this.found.opaque.add("it uses shell keywords");
+    const before = this.#here;
+    for (const command of commands) {
+      // Parts of a pipeline run in subshells of their own.
+      this.#here = before;
+      this.#visit(command, place);
+    }
+    if (commands.length > 1) this.#moved(before);
+    else if (prefixes.length > 0) this.#moved(either(this.#after.ok, this.#after.failed));
   }
 
   #children(node: SyntaxNode, place: Place): void {
@@ -153,6 +202,7 @@ class Walk {
     for (const item of node.prefix) if (item.type === "Assignment") this.#assignment(item, place);
     const consumerKnown = words.length > 0 && programUse(words.map((word) => word.value)).known;
     for (const redirect of node.redirects) this.#redirection(redirect, { ...place, consumerKnown });
+    this.#after = { ok: this.#here, failed: this.#here };
     if (words.length > 0) this.#run(words, { ...place, openEnded: false });
   }
 
@@ -182,8 +232,11 @@ class Walk {
       escapes: use.escapes || place.openEnded,
       via: place.via,
       transparent: unwrapped?.transparent ?? false,
+      ...this.#where(),
     });
     this.#mentions(words, name);
+    const entered = enteredBy(name, words.slice(1), this.#here);
+    if (entered) this.#after = { ok: entered, failed: this.#here };
     if (!use.known) this.#strayWords(strayArguments(words.slice(1), unwrapped));
     if (unwrapped !== undefined) this.#inside(unwrapped, name, place);
   }
@@ -198,7 +251,21 @@ class Walk {
       if (words.some((word) => !word.plain)) this.found.opaque.add("it uses expansions or patterns");
       this.#run(words, { via, depth: place.depth + 1, openEnded });
     }
-    for (const script of unwrapped.scripts) this.script(script, via, place.depth + 1);
+    for (const script of unwrapped.scripts) this.#scriptOf(name, script, { via, depth: place.depth + 1 });
+  }
+
+  /** A script of another shell leaves this one where it is; `eval` and its like do not. */
+  #scriptOf(name: string, script: string, place: Place): void {
+    const before = this.#here;
+    const after = this.#after;
+    this.script(script, place.via, place.depth);
+    const stays = name !== "eval" && name !== "trap" && name !== "alias";
+    if (stays) [this.#here, this.#after] = [before, after];
+    else this.#moved(either(before, this.#here));
+  }
+
+  #where(): Pick<ShellCommand, "folders"> {
+    return this.#here === START ? {} : { folders: this.#here };
   }
 
   #word(word: Word, place: Place): ShellWord {
@@ -214,10 +281,17 @@ class Walk {
     this.#parser.forEachChild(node, (child) => {
       this.#look();
       if (child.type === "Transform") this.#unclear("it expands a variable as a prompt");
-      if (child.type === "Script") this.#visit(child, { via: place.via, depth: place.depth });
+      if (child.type === "Script") this.#substituted(child, place);
       else if (child.type === "Assignment") this.#assignment(child, place);
       else this.#parts(child, place);
     });
+  }
+
+  /** A substitution runs in a subshell. */
+  #substituted(script: SyntaxNode, place: Place): void {
+    const [here, after] = [this.#here, this.#after];
+    this.#visit(script, { via: place.via, depth: place.depth });
+    [this.#here, this.#after] = [here, after];
   }
 
   /** A word that belongs to no command, such as one of a `for` list. */
@@ -260,7 +334,7 @@ class Walk {
     // A number right before another redirection belongs to that one.
     if (/^\d+$/.test(target.value)) this.found.opaque.add("it redirects to a number");
     const write = node.operator.includes(">");
-    this.found.redirections.push({ target: target.value, write });
+    this.found.redirections.push({ target: target.value, write, ...this.#where() });
     if (write) this.#written.add(fold(baseName(target.value)));
   }
 
@@ -276,9 +350,9 @@ class Walk {
       const path = pathIn(word.value);
       if (path !== undefined) this.found.paths.add(path);
     }
-    if (name === "cd" || name === "pushd") {
-      const folder = args.find(isOperand);
-      if (folder !== undefined) this.found.directories.push(folder.value);
+    if (name === "cd" || name === "pushd" || name === "popd") {
+      const operand = args.find((word) => !/^-./.test(word.value))?.value;
+      this.found.directories.push(operand ?? (name === "cd" ? "~" : "-"));
     }
   }
 
@@ -311,19 +385,6 @@ function assignedWord({ name, value, text }: Assignment): ShellWord {
   if (value.type !== "Word") return { value: text, literal: false, plain: false };
   const seen = shellWord(value);
   return { value: `${name}=${seen.value}`, literal: seen.literal, plain: false };
-}
-
-type Span = Pick<Word, "pos" | "end">;
-
-/** A tolerant parser skips what it cannot place; in a plain command nothing is left over but separators. */
-function onlySeparators(text: string, spans: readonly Span[]): boolean {
-  let rest = "";
-  let end = 0;
-  for (const span of [...spans].sort((one, other) => one.pos - other.pos)) {
-    rest += text.slice(end, span.pos);
-    end = Math.max(end, span.end);
-  }
-  return /^(?:[ \n;&|]|#[^\n]*)*$/.test(rest + text.slice(end));
 }
 
 /** The arguments a program could run although nobody knows it; what was unwrapped is looked at as commands. */

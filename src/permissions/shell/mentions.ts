@@ -1,14 +1,48 @@
 /** Paths and addresses in the words of a command. */
 const MAX_PATH_LENGTH = 4096;
+/** More than these are not worth a look: no program takes so many paths in one word. */
+const MAX_TEXTS = 32;
+const PLAIN_WORD = /^[\w./][\w./-]*$/;
 const FETCHERS = new Set(["curl", "wget", "http", "https", "fetch", "aria2c"]);
 const BARE_HOST = /^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?(?:\/.*)?$/i;
+
+/** Options that name the folder in which a program works: `-C folder`, `--prefix=folder`. Holds an attached value. */
+export const FOLDER_OPTION =
+  /^(?:-C=?|--(?:directory|chdir|cwd|prefix|work-tree|git-dir|root|target-directory)(?:=|$)|-t(?=[./~]|$))(.*)$/s;
 
 /** The path a word stands for, if it looks like one; the value of `--option=path` counts. */
 export function pathIn(word: string): string | undefined {
   const value = /^--?[\w-]+=(.*)$/s.exec(word)?.[1] ?? word;
-  const looksLikePath = value === "." || value === ".." || value.startsWith("~") || value.includes("/");
-  if (!looksLikePath || value.startsWith("-") || value.length > MAX_PATH_LENGTH) return undefined;
-  return /[\n\0]/.test(value) || /^[a-z][a-z0-9+.-]*:\/\//i.test(value) ? undefined : value;
+  return looksLikePath(value) && !value.startsWith("-") ? value : undefined;
+}
+
+export function looksLikePath(value: string): boolean {
+  if (value !== "." && value !== ".." && !value.startsWith("~") && !value.includes("/")) return false;
+  return value.length <= MAX_PATH_LENGTH && !/[\n\0]/.test(value) && !/^[a-z][a-z0-9+.-]*:\/\//i.test(value);
+}
+
+/** Everything in a word that a program may take for a path: the word, and values attached to options and names. */
+export function pathTexts(word: string): string[] {
+  if (word.length > MAX_PATH_LENGTH || /[\n\0]/.test(word)) return [];
+  if (PLAIN_WORD.test(word)) return [word];
+  if (/^(?!file:)[a-z][a-z0-9+.-]*:\/\//i.test(word)) return [];
+  const texts = new Set<string>();
+  const add = (text: string): void => {
+    if (text !== "" && !/^-/.test(text)) texts.add(text.replace(/^file:(?:\/\/[^/]*)?/i, ""));
+  };
+  add(word);
+  // `--output=x`, `of=x`, `-o=x`
+  const value = /^-{0,2}[\w.-]+=(.*)$/s.exec(word)?.[1];
+  if (value !== undefined) add(value);
+  if (/^-[A-Za-z]./.test(word)) {
+    add(word.slice(2));
+    // A bundle such as `-xf../a`: the value begins somewhere before its first slash.
+    const slash = word.indexOf("/");
+    for (let at = 3; at <= slash; at++) add(word.slice(at));
+  }
+  // `HEAD:file`, `host:file`, `/a:/b`; `@file` as curl takes it.
+  if (!word.includes("://")) for (const part of (value ?? word).split(/[:,]/)) add(part.replace(/^[@<]/, ""));
+  return [...texts].slice(0, MAX_TEXTS);
 }
 
 /** Addresses in a word; programs that fetch also take a host without a protocol. */

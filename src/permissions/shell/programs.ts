@@ -98,7 +98,10 @@ export function programUse(words: readonly string[]): ProgramUse {
 
 /** The programs of this table that change the files they are given, and the usual ones beside them. */
 export function changesItsOperands(program: string): boolean {
-  return PROGRAMS.get(program)?.writes === true || /^(?:cp|mv|ln|install|dd|rsync|sed|patch|shred)$/.test(program);
+  return (
+    PROGRAMS.get(program)?.writes === true ||
+    /^(?:cp|mv|ln|install|dd|rsync|sed|patch|shred|tar|bsdtar|unzip|cpio|curl|wget|mount)$/.test(program)
+  );
 }
 
 function dateOnlyShows(args: readonly string[]): boolean {

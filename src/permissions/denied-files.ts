@@ -1,0 +1,215 @@
+/**
+ * Finds the files that read rules deny, so that they can be hidden from what does not ask rule by rule: searches and
+ * commands in a sandbox. Folders that have not changed since the last look are not read again.
+ */
+import * as fs from "node:fs";
+import { join } from "node:path";
+import { fold } from "./fold.ts";
+import { isBelow, refusalCovers } from "./path-scope.ts";
+import type { Policy } from "./policy.ts";
+import type { Rule } from "./rules.ts";
+
+export interface DeniedFiles {
+  /** Real paths; a folder stands for everything below it. */
+  readonly paths: readonly string[];
+  /** False when there may be more: the folders are too large, or a rule denies one of them as a whole. */
+  readonly complete: boolean;
+  /** Folders with a repository that were met on the way. */
+  readonly repositories: readonly string[];
+}
+
+interface SeenFolder {
+  readonly version: string;
+  readonly entries: number;
+  readonly folders: readonly string[];
+  readonly denied: readonly string[];
+  readonly isRepository: boolean;
+}
+
+const MAX_ENTRIES = 300_000;
+const MAX_MILLISECONDS = 2_000;
+/** Other work of the process goes on after so long. */
+const SLICE_MILLISECONDS = 12;
+/** A folder that changed so shortly ago may change again without a new time stamp. */
+const RACY_MILLISECONDS = 100;
+
+/** The rules that deny reading, to every tool and to commands. */
+export function readDenials({ rules }: Pick<Policy, "rules">): Rule[] {
+  return rules.filter(({ effect, tool, target }) => effect === "deny" && tool === undefined && target.kind === "read");
+}
+
+export class DeniedFileFinder {
+  readonly #policy: Policy;
+  readonly #cwd: string;
+  #seen = new Map<string, SeenFolder>();
+  #seenFor = "";
+
+  constructor(policy: Policy, cwd: string) {
+    this.#policy = policy;
+    this.#cwd = cwd;
+  }
+
+  async find(): Promise<DeniedFiles> {
+    const rules = readDenials(this.#policy).flatMap(({ target }) => (target.kind === "read" ? [target.path] : []));
+    const paths = rules.filter((path) => path !== undefined);
+    const roots = this.#roots();
+    if (paths.length === 0) return { paths: [], complete: rules.length === 0, repositories: roots };
+    const { resolvePath, exists } = this.#policy;
+    const named = paths.map((path) => resolvePath(path, this.#cwd)).filter(exists);
+    const search = new Search();
+    const relative = paths.filter((path) => !/^[/~]/.test(path));
+    const below = relative.length === 0 ? [] : await this.#walk(roots, relative, search);
+    const found = [...new Set([...named, ...below])];
+    // Hiding a whole allowed folder would take away the place where the command works.
+    const whole = found.filter((path) => [...roots, this.#cwd].some((root) => isBelow(root, [path])));
+    const isWhole =
+      whole.length > 0 || paths.some((path) => [...roots, this.#cwd].some((root) => this.#covers(path, root)));
+    const hidden = found.filter((path) => !whole.includes(path));
+    const links = await otherNames(hidden, roots, search);
+    return {
+      paths: [...new Set([...hidden, ...links])],
+      complete: search.complete && !isWhole,
+      repositories: [...roots, ...search.repositories],
+    };
+  }
+
+  #roots(): string[] {
+    const { roots, resolvePath } = this.#policy;
+    return [...new Set((roots.length > 0 ? roots : [this.#cwd]).map((root) => resolvePath(root, "/")))];
+  }
+
+  #covers(rule: string, real: string): boolean {
+    return refusalCovers(this.#policy, { rule, real, written: "", cwd: this.#cwd });
+  }
+
+  async #walk(roots: readonly string[], rules: readonly string[], search: Search): Promise<string[]> {
+    const key = rules.join("\0");
+    if (this.#seenFor !== key) this.#seen = new Map();
+    this.#seenFor = key;
+    const names = new Set(rules.map((rule) => fold(rule.split("/").filter(Boolean).at(-1) ?? "")));
+    const withGit = rules.some((rule) => /(?:^|\/)\.git(?:\/|$)/i.test(rule));
+    const isDenied = (path: string): boolean => rules.some((rule) => this.#covers(rule, path));
+    const seen = new Map<string, SeenFolder>();
+    const denied: string[] = [];
+    const waiting = [...roots];
+    for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) {
+      if (seen.has(folder)) continue;
+      const found = this.#look(folder, (entry, path) => names.has(fold(entry)) && isDenied(path));
+      if (!(await search.goesOn(found.entries))) break;
+      seen.set(folder, found);
+      denied.push(...found.denied);
+      if (found.isRepository) search.repositories.push(folder);
+      for (const name of found.folders) if (withGit || name !== ".git") waiting.push(join(folder, name));
+    }
+    this.#seen = seen;
+    return denied;
+  }
+
+  #look(folder: string, isDenied: (name: string, path: string) => boolean): SeenFolder {
+    const stat = statOf(folder);
+    const version = stat === undefined ? "" : `${stat.dev}:${stat.ino}:${stat.ctimeMs}:${stat.mtimeMs}`;
+    const known = this.#seen.get(folder);
+    if (known !== undefined && version !== "" && known.version === version) return known;
+    const folders: string[] = [];
+    const denied: string[] = [];
+    const entries = entriesOf(folder);
+    for (const entry of entries) {
+      const path = join(folder, entry.name);
+      if (isDenied(entry.name, path)) {
+        const real = realPath(path);
+        if (real !== undefined) denied.push(real);
+      } else if (entry.isDirectory()) folders.push(entry.name);
+    }
+    const isRacy = stat === undefined || Date.now() - Math.max(stat.ctimeMs, stat.mtimeMs) < RACY_MILLISECONDS;
+    const isRepository = entries.some(({ name }) => name === ".git");
+    return { version: isRacy ? "" : version, entries: entries.length, folders, denied, isRepository };
+  }
+}
+
+/** Bounds one search. */
+class Search {
+  complete = true;
+  readonly repositories: string[] = [];
+  readonly #deadline = performance.now() + MAX_MILLISECONDS;
+  #entries = 0;
+  #slice = performance.now() + SLICE_MILLISECONDS;
+
+  async goesOn(entries: number): Promise<boolean> {
+    this.#entries += entries + 1;
+    const now = performance.now();
+    if (this.#entries > MAX_ENTRIES || now > this.#deadline) this.complete = false;
+    else if (now > this.#slice) {
+      await new Promise((resolve) => setImmediate(resolve));
+      this.#slice = performance.now() + SLICE_MILLISECONDS;
+    }
+    return this.complete;
+  }
+}
+
+/** Hard links: the same files under other names in the allowed folders. */
+async function otherNames(paths: readonly string[], roots: readonly string[], search: Search): Promise<string[]> {
+  const wanted = new Set<string>();
+  const note = (path: string): void => {
+    const stat = statOf(path);
+    if (stat?.isFile() && stat.nlink > 1) wanted.add(identityOf(stat));
+  };
+  for (const path of paths) {
+    if (statOf(path)?.isDirectory()) await eachFile(path, note, search);
+    else note(path);
+  }
+  const found: string[] = [];
+  if (wanted.size === 0) return found;
+  for (const root of roots) {
+    await eachFile(
+      root,
+      (path) => {
+        const stat = statOf(path);
+        if (stat !== undefined && wanted.has(identityOf(stat)) && !isBelow(path, paths)) found.push(path);
+      },
+      search,
+    );
+  }
+  return found;
+}
+
+async function eachFile(root: string, visit: (path: string) => void, search: Search): Promise<void> {
+  const waiting = [root];
+  for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) {
+    const entries = entriesOf(folder);
+    if (!(await search.goesOn(entries.length))) return;
+    for (const entry of entries) {
+      if (entry.isDirectory()) waiting.push(join(folder, entry.name));
+      else if (entry.isFile()) visit(join(folder, entry.name));
+    }
+  }
+}
+
+const identityOf = ({ dev, ino }: fs.Stats): string => `${dev}:${ino}`;
+
+function statOf(path: string): fs.Stats | undefined {
+  try {
+    return fs.lstatSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}
+
+/** A file that this process cannot read cannot be read by a command either. */
+const UNREADABLE = new Set(["ENOENT", "ENOTDIR", "EACCES", "EPERM"]);
+
+function entriesOf(folder: string): fs.Dirent[] {
+  try {
+    return fs.readdirSync(folder, { withFileTypes: true });
+  } catch (error) {
+    if (error instanceof Error && "code" in error && UNREADABLE.has(String(error.code))) return [];
+    throw error;
+  }
+}
+
+function realPath(path: string): string | undefined {
+  try {
+    return fs.realpathSync.native(path);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,38 @@
+/** The folders in which parts of a command may run, as far as `cd` and its like tell. Text only: nothing is looked up. */
+import type { ShellWord } from "./words.ts";
+
+export interface Folders {
+  /** Each is a list of `cd` operands, taken one after the other from where the whole command starts. */
+  readonly ways: readonly (readonly string[])[];
+  /** True when it may also be any other folder. */
+  readonly unknown: boolean;
+}
+
+const MAX_WAYS = 16;
+
+export const START: Folders = { ways: [[]], unknown: false };
+
+/** The folders after `cd`, `pushd` or `popd` succeeded; undefined for other commands. */
+export function enteredBy(name: string, args: readonly ShellWord[], from: Folders): Folders | undefined {
+  if (name === "popd") return { ...from, unknown: true };
+  if (name !== "cd" && name !== "pushd") return undefined;
+  const end = args.findIndex((word) => word.value === "--");
+  const operands = args.filter((word, index) => (end >= 0 && index > end) || !/^-./.test(word.value));
+  const [operand] = operands.filter((word) => word.value !== "--");
+  if (operand === undefined) return name === "cd" ? entered("~", from) : { ...from, unknown: true };
+  const isKnown = operand.literal || /^~(?:\/[\w./-]*)?$/.test(operand.value);
+  const isPrevious = operand.value === "-" || (name === "pushd" && /^\+\d/.test(operand.value));
+  return isKnown && !isPrevious ? entered(operand.value, from) : { ...from, unknown: true };
+}
+
+function entered(operand: string, { ways, unknown }: Folders): Folders {
+  // An absolute operand leads to the same place from everywhere.
+  if (/^[/~]/.test(operand)) return { ways: [[operand]], unknown: false };
+  return { ways: ways.map((way) => [...way, operand]), unknown };
+}
+
+export function either(one: Folders, other: Folders): Folders {
+  if (one === other) return one;
+  const ways = new Map([...one.ways, ...other.ways].map((way) => [way.join("\0"), way]));
+  return { ways: [...ways.values()].slice(0, MAX_WAYS), unknown: one.unknown || other.unknown || ways.size > MAX_WAYS };
+}

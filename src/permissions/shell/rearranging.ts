@@ -1,0 +1,35 @@
+/** Commands that change where paths lead: what comes after them in a chain cannot be checked before they have run. */
+import { baseName } from "../fold.ts";
+import type { NamedPath } from "../shell-paths.ts";
+import type { ShellAnalysis, ShellCommand } from "./analyse.ts";
+import { hasOption } from "./option-scan.ts";
+import { changesItsOperands } from "./programs.ts";
+
+const ALWAYS = new Set("ln mv tar bsdtar unzip cpio rsync mount umount patch 7z busybox symlink link".split(" "));
+const GIT = new Set(
+  "checkout switch restore reset merge pull rebase stash cherry-pick revert clone am apply".split(" "),
+);
+
+/** True when something is written after a command that may have made a link, moved a folder or unpacked an archive. */
+export function rearranges({ commands, redirections }: ShellAnalysis, paths: readonly NamedPath[]): boolean {
+  const first = commands.findIndex(makesLinks);
+  if (first < 0) return false;
+  // Redirections are not ordered with commands here, so any of them counts.
+  const isWritten = redirections.some(({ write, target }) => write && paths.some(({ text }) => text === target));
+  return (
+    isWritten || commands.slice(first + 1).some(({ words, readOnly }) => !readOnly && changesItsOperands(nameOf(words)))
+  );
+}
+
+function makesLinks({ words }: ShellCommand): boolean {
+  const name = nameOf(words);
+  if (name === "cp")
+    return hasOption(words, {
+      long: ["--archive", "--recursive", "--no-dereference", "--symbolic-link"],
+      short: "adPRrs",
+    });
+  if (name === "git") return words.some((word) => GIT.has(word));
+  return ALWAYS.has(name);
+}
+
+const nameOf = ([program = ""]: readonly string[]): string => baseName(program);

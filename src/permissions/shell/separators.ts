@@ -1,0 +1,15 @@
+import type { Word } from "unbash";
+
+/** The position of a word or a redirection in the source. */
+export type Span = Pick<Word, "pos" | "end">;
+
+/** A tolerant parser skips what it cannot place; in a plain command nothing is left over but separators. */
+export function onlySeparators(text: string, spans: readonly Span[]): boolean {
+  let rest = "";
+  let end = 0;
+  for (const span of [...spans].sort((one, other) => one.pos - other.pos)) {
+    rest += text.slice(end, span.pos);
+    end = Math.max(end, span.end);
+  }
+  return /^(?:[ \n;&|]|#[^\n]*)*$/.test(rest + text.slice(end));
+}

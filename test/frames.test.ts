@@ -1,0 +1,34 @@
+/** Every frame around text of others is made by `wrapped`, with a tag that `quoted` encodes in such text. */
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { frameTags, summaryTags } from "../src/lib/quoting.ts";
+
+const root = fileURLToPath(new URL("../", import.meta.url));
+const known = new Set<string>([...frameTags, ...summaryTags]);
+/** They read pages and the prompts of others; they frame nothing. */
+const READERS = /^src\/(?:model\/understudy|tools\/web)\/|\.test\.ts$/;
+/** Frames of ours that hold no text of others, or that escape it by themselves. */
+const BY_HAND = ["src/session/context-report.ts", "src/session/prompt-form.ts", "src/tools/shell/finished-notice.ts"];
+const MAKERS = ["src/lib/quoting.ts", "src/lib/summary-sections.ts"];
+
+const sources = readdirSync(`${root}src`, { recursive: true, encoding: "utf8" })
+  .map((path) => `src/${path.replaceAll("\\", "/")}`)
+  .filter((path) => /\.(?:ts|md)$/.test(path) && !READERS.test(path))
+  .map((path) => ({ path, text: readFileSync(`${root}${path}`, "utf8") }));
+
+test("every tag that is closed in our texts is known to the quoting", () => {
+  const unknown = sources.flatMap(({ path, text }) =>
+    Array.from(text.matchAll(/<\/([a-z][a-z0-9_-]*)>/g), ([, tag = ""]) => tag)
+      .filter((tag) => !known.has(tag))
+      .map((tag) => `${path}: ${tag}`),
+  );
+  expect(unknown).toEqual([]);
+});
+
+test("frames in code are made in one place", () => {
+  const closing = sources.filter(
+    ({ path, text }) => path.endsWith(".ts") && /<\/(?:[a-z][a-z0-9_-]*>|\$\{)/.test(text),
+  );
+  expect(closing.map(({ path }) => path).sort()).toEqual([...BY_HAND, ...MAKERS].sort());
+});
