@@ -8,6 +8,7 @@ import { help, readOptions } from "./options.mjs";
 import { pastScenarios } from "./past-scenarios.mjs";
 import { figureTable, judge, machineLine, missed } from "./report.mjs";
 import { endChildren, startMock } from "./run-child.mjs";
+import { sandboxScenarios } from "./sandbox-scenarios.mjs";
 import { startServer } from "./serve.mjs";
 import { describeMachine, makeStage } from "./stage.mjs";
 import { storeScenarios } from "./store-scenarios.mjs";
@@ -70,7 +71,7 @@ async function measure(options, stage) {
     if (options.profile) await attempt(scenario, () => profileServer({ scenario, serve, stage, options }));
   }
   mock.stop();
-  for (const scenario of [...storeScenarios, ...pastScenarios].filter(wanted)) {
+  for (const scenario of [...storeScenarios, ...pastScenarios, ...sandboxScenarios].filter(wanted)) {
     await attempt(scenario, () => scenario.figures({ stage, full: options.full }));
   }
   for (const figure of figures) if (figure.pass === false) failures.push(missed(figure));

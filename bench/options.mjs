@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 
 export const scenarioNames = [
   ...["version", "start", "turns", "stream", "company", "resume", "append", "past", "long"],
-  ...["events", "clients", "sessions"],
+  ...["events", "clients", "sessions", "sandbox"],
 ];
 const wireNames = ["completions", "responses", "anthropic"];
 

@@ -35,6 +35,7 @@ export const applyPatch = defineTool({
 function requestOf(steps: readonly PatchStep[], notes: string[]): ChangeRequest {
   return {
     intention: "Apply a patch",
+    shownBy: "apply_patch",
     paths: steps.flatMap((step) =>
       step.kind === "update" && step.moveTo !== undefined ? [step.path, step.moveTo] : [step.path],
     ),

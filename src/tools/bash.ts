@@ -32,10 +32,11 @@ export const bash = defineTool({
     }),
   ),
   timeoutMs: TIMEOUT_MS,
-  access({ command, description: what, unsandboxed }, { cwd }) {
+  access({ command, description: what, unsandboxed, shellId }, { cwd }) {
     const intention = clip(what, MAX_INTENTION_CHARACTERS);
     const leave: Access = { kind: "sandbox-off", command, intention };
-    return [{ kind: "shell", command, cwd, intention }, ...(unsandboxed === true ? [leave] : [])];
+    const how = { ...(shellId !== undefined && { shellId }), ...(unsandboxed === true && { unsandboxed }) };
+    return [{ kind: "shell", command, cwd, intention, ...how }, ...(unsandboxed === true ? [leave] : [])];
   },
   async run(call, context) {
     const { cwd, roots, signal, toolCallId } = context;

@@ -29,6 +29,7 @@ function requestOf({ path, old_str, new_str }: InputOf<typeof input>): ChangeReq
   return {
     intention: "Edit file",
     paths: [path],
+    shownBy: "edit",
     async plan(look, files) {
       const found = await look(path);
       if (found.before === "missing") throw missing(found.path);

@@ -4,6 +4,7 @@ import { plural } from "../lib/text.ts";
 import description from "./glob.md";
 import { globMatcher, splitBase } from "./glob-pattern.ts";
 import { isMissingPath } from "./path-failure.ts";
+import { type LeftOut, leftOutLine } from "./read-guard.ts";
 import { type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
 import { placeFields, placesOf, readingOf, withPlace } from "./search-place.ts";
 import { defineTool, fixed, type InputOf, type Tool, type ToolContext, ToolError } from "./tool.ts";
@@ -33,10 +34,13 @@ export function globTool(options: RipgrepOptions = {}): Tool {
       const matches = globMatcher(pattern);
       const limit = timeLimit(options);
       const found = new Set<string>();
+      const hidden: (LeftOut | undefined)[] = [];
       let more = 0;
       let end: RipgrepEnd = "done";
       for (const folder of folders) {
-        const listing = listFiles({ folder, context, options, limit }, (path, below) => {
+        const left = await context.reading?.forSearch({ folder, toolName: "glob" });
+        hidden.push(left);
+        const listing = listFiles({ folder, context, options, limit, left }, (path, below) => {
           if (!matches(below) || found.has(path)) return;
           if (found.size < MAX_RESULTS) found.add(path);
           else more++;
@@ -44,7 +48,7 @@ export function globTool(options: RipgrepOptions = {}): Tool {
         end = await (hasBase ? listing.catch(nothingThere) : listing);
         if (end !== "done") break;
       }
-      return { content: report([...found], more, end) };
+      return { content: [report([...found], more, end), leftOutLine(hidden) ?? []].flat().join("\n") };
     },
   });
 }
@@ -67,11 +71,12 @@ interface Listing {
   readonly context: ToolContext;
   readonly options: RipgrepOptions;
   readonly limit: AbortSignal;
+  readonly left: LeftOut | undefined;
 }
 
 /** Tells every file below the folder, as shown to the model and as seen from the folder. */
 async function listFiles(
-  { folder, context, options, limit }: Listing,
+  { folder, context, options, limit, left }: Listing,
   onFile: (path: string, below: string) => void,
 ): Promise<RipgrepEnd> {
   return withPlace(folder, context, async (opened) => {
@@ -79,12 +84,14 @@ async function listFiles(
     return ripgrep({
       options,
       arguments: ["--files", "--null"],
+      excluded: left?.excluded,
       cwd: opened.pinnedPath,
       separator: "\0",
       signal: context.signal,
       timeLimit: limit,
       onLine(line) {
         const below = line.replace(/^\.[\\/]/, "");
+        if (left?.hides(join(opened.path, below))) return true;
         onFile(shownPath(join(opened.path, below), context.cwd), below.replaceAll(sep, "/"));
         return true;
       },

@@ -2,6 +2,7 @@ import * as z from "zod";
 import type { Opened } from "../lib/node/paths.ts";
 import { plural } from "../lib/text.ts";
 import description from "./grep.md";
+import { type LeftOut, leftOutLine } from "./read-guard.ts";
 import { type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
 import { placeFields, placesOf, readingOf, withPlace } from "./search-place.ts";
 import { defineTool, fixed, type InputOf, type Tool, type ToolContext, ToolError } from "./tool.ts";
@@ -48,11 +49,16 @@ export function grepTool(options: RipgrepOptions = {}): Tool {
       const output = collector(call.head_limit);
       const search = { call, output, context, options, limit: timeLimit(options) };
       let end: RipgrepEnd = "done";
+      const hidden: (LeftOut | undefined)[] = [];
       for (const place of placesOf(call)) {
-        end = await withPlace(place, context, (opened) => searchPlace(opened, search));
+        const left = await context.reading?.forSearch({ folder: place, toolName: "grep" });
+        end = await withPlace(place, context, (opened) => {
+          if (opened.kind === "directory") hidden.push(left);
+          return searchPlace(opened, search, left);
+        });
         if (end !== "done") break;
       }
-      return { content: report(output, end) };
+      return { content: [report(output, end), leftOutLine(hidden) ?? []].flat().join("\n") };
     },
   });
 }
@@ -65,13 +71,14 @@ interface Search {
   readonly limit: AbortSignal;
 }
 
-async function searchPlace(opened: Opened, search: Search): Promise<RipgrepEnd> {
+async function searchPlace(opened: Opened, search: Search, left: LeftOut | undefined): Promise<RipgrepEnd> {
   const { call, output, context, options, limit } = search;
   const isFile = opened.kind === "file";
   if (isFile && call.multiline === true && opened.stat.size > MAX_MULTILINE_BYTES) {
     throw new ToolError(`${opened.path} is too large to match across lines; search it without multiline.`);
   }
   const printedAs = isFile ? "<stdin>" : ".";
+  if (left !== undefined && !isFile) return searchGuarded(opened, search, left);
   return ripgrep({
     options,
     arguments: ripgrepArguments(call),
@@ -81,6 +88,38 @@ async function searchPlace(opened: Opened, search: Search): Promise<RipgrepEnd> 
     timeLimit: limit,
     onLine: (line) => output.add(line.startsWith(printedAs) ? opened.path + line.slice(printedAs.length) : line),
   });
+}
+
+/**
+ * Where paths are denied. They are not opened, and what is found is checked again: so the path comes with a NUL behind it,
+ * which no text can imitate, and with the number of the line, which tells where the text begins.
+ */
+async function searchGuarded(opened: Opened, search: Search, left: LeftOut): Promise<RipgrepEnd> {
+  const { call, output, context, options, limit } = search;
+  const isList = call.output_mode === "files_with_matches";
+  return ripgrep({
+    options,
+    arguments: [...ripgrepArguments({ ...call, "-n": true }), "--null"],
+    excluded: left.excluded,
+    cwd: opened.pinnedPath,
+    separator: isList ? "\0" : "\n",
+    signal: context.signal,
+    timeLimit: limit,
+    onLine(line) {
+      if (line === "--" && !isList) return output.add(line);
+      const [name = "", ...rest] = line.split("\0");
+      const path = opened.path + name.replace(/^\./, "");
+      if ((!isList && rest.length === 0) || left.hides(path)) return true;
+      return output.add(isList ? path : shownLine(path, rest.join("\0"), call));
+    },
+  });
+}
+
+/** As ripgrep prints it without a NUL. */
+function shownLine(path: string, rest: string, call: Input): string {
+  if (call.output_mode === "count") return `${path}:${rest}`;
+  const [, number = "", mark = ":", text = rest] = /^(\d+)([:-])(.*)$/s.exec(rest) ?? [];
+  return [path, ...(call["-n"] === true ? [number] : []), text].join(mark);
 }
 
 /** Values stay attached to their flags, so none of them can be taken for a flag of its own. */

@@ -12,6 +12,8 @@ export interface RipgrepOptions {
 export interface RipgrepSearch {
   readonly options: RipgrepOptions;
   readonly arguments: readonly string[];
+  /** Patterns of paths that are never opened, each with `!` before it. */
+  readonly excluded?: readonly string[] | undefined;
   readonly cwd: string;
   /** A descriptor to search instead of files. */
   readonly stdin?: number;
@@ -44,11 +46,16 @@ export function timeLimit(options: RipgrepOptions): AbortSignal {
 /** Throws when ripgrep does not accept its arguments or the signal is aborted; finding nothing is no error. */
 export async function ripgrep(search: RipgrepSearch): Promise<RipgrepEnd> {
   search.signal.throwIfAborted();
-  for (const argument of search.arguments) checkArgument(argument);
+  for (const argument of [...search.arguments, ...(search.excluded ?? [])]) checkArgument(argument);
   const { spawn } = await import("node:child_process"); // not before it is needed: it slows every start
   const child = spawn(
     search.options.executable ?? packagedExecutable(),
-    [...ALWAYS, ...search.arguments, NEVER_SEARCHED, "--", search.stdin === undefined ? "." : "-"],
+    [
+      ...[...ALWAYS, ...search.arguments, NEVER_SEARCHED],
+      // ripgrep puts these behind all other patterns, so that none brings back what they leave out.
+      ...(search.excluded ?? []).map((pattern) => `--iglob=${pattern}`),
+      ...["--", search.stdin === undefined ? "." : "-"],
+    ],
     {
       cwd: search.cwd,
       env: passedEnvironment(),

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { quoted } from "../lib/quoting.ts";
 import { clip, nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
@@ -52,7 +53,7 @@ function describe(skills: ReturnType<SkillSource["list"]>): string {
   const lines: string[] = [];
   let room = MAX_LIST_CHARACTERS;
   for (const { name, description } of skills) {
-    const line = clip(`- ${name}: ${description}`, MAX_LINE_CHARACTERS);
+    const line = clip(quoted(`- ${name}: ${description}`), MAX_LINE_CHARACTERS);
     room -= line.length + 1;
     if (room < 0) break;
     lines.push(line);

@@ -45,8 +45,11 @@ async function execute(
   return { content: [`Executed ${results.length} statement(s):`, ...results.map(numbered)].join("\n\n") };
 }
 
-function unreadText({ unread = 0 }: StatementResult): string[] {
-  return unread === 0 ? [] : [`[${plural(unread, "past session")} not taken in yet; ask again for more]`];
+function unreadText({ unread = 0, older = 0 }: StatementResult): string[] {
+  return [
+    ...(unread === 0 ? [] : [`[${plural(unread, "past session")} not taken in yet; ask again for more]`]),
+    ...(older === 0 ? [] : [`[${plural(older, "older session")} of this repository left out]`]),
+  ];
 }
 
 function numbered(result: StatementResult, index: number): string {

@@ -14,6 +14,7 @@ import type { Files } from "./files.ts";
 import type { InboxReader } from "./inbox.ts";
 import type { McpTasks } from "./mcp/background.ts";
 import type { McpPort } from "./mcp/resources.ts";
+import type { ReadGuard } from "./read-guard.ts";
 import type { Shells } from "./shell/shells.ts";
 import type { Coordination } from "./subagents/coordination.ts";
 import type { Tasks } from "./tasks.ts";
@@ -43,6 +44,8 @@ export interface ToolResult {
 /** What a session gives its tools, as far as it has it; a tool that needs one says so when it is missing. */
 export interface ToolPorts {
   readonly files?: Files;
+  /** Paths that searches leave out; absent where nothing is denied. */
+  readonly reading?: ReadGuard;
   readonly web?: WebAccess;
   readonly database?: SessionDatabase;
   readonly user?: User;
@@ -111,13 +114,7 @@ export interface BoundCall {
 }
 
 type ToolOrigin =
-  | {
-      readonly kind: "mcp";
-      readonly serverName: string;
-      readonly toolName: string;
-      /** Its server says that it changes nothing. */
-      readonly saysItReads?: boolean;
-    }
+  | { readonly kind: "mcp"; readonly serverName: string; readonly toolName: string }
   /** A tool that a client program runs. */
   | { readonly kind: "custom" };
 
@@ -139,10 +136,6 @@ export interface Tool {
   /** Throws a `ToolError` when the arguments do not fit; after that `run` is fully typed. */
   bind(rawArguments: unknown): BoundCall;
 }
-
-/** Whether a call changes nothing, as far as anyone says: the word of a server counts. */
-export const isReading = ({ readOnly, from }: Pick<Tool, "readOnly" | "from">): boolean =>
-  readOnly || (from?.kind === "mcp" && from.saysItReads === true);
 
 /** Every wait has an end: a tool that says nothing of its own gets this long. */
 const DEFAULT_TIMEOUT_MS = 120_000;

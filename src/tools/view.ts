@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import * as z from "zod";
 import { type Opened, openForReading, readDirectory } from "../lib/node/paths.ts";
 import { plural } from "../lib/text.ts";
@@ -39,19 +40,23 @@ export const view = defineTool({
     const opened = await openForReading(call.path, context).catch(pathFailure);
     try {
       await noteSeen(opened, context);
-      return opened.kind === "directory" ? await viewDirectory(opened) : await viewFile(opened, call, context);
+      return opened.kind === "directory" ? await viewDirectory(opened, context) : await viewFile(opened, call, context);
     } finally {
       await opened.handle.close();
     }
   },
 });
 
-async function viewDirectory(opened: Opened): Promise<ToolResult> {
-  const { names, complete } = await readDirectory(opened).catch(pathFailure);
-  if (names.length === 0) return { content: `Folder ${opened.path} is empty.` };
+async function viewDirectory(opened: Opened, context: ToolContext): Promise<ToolResult> {
+  const { names: all, complete } = await readDirectory(opened).catch(pathFailure);
+  if (all.length === 0) return { content: `Folder ${opened.path} is empty.` };
+  const left = await context.reading?.forSearch({ folder: opened.path, toolName: "view" });
+  const names = left ? all.filter((name) => !left.hides(join(opened.path, name))) : all;
   const lines = names.slice(0, MAX_LISTED_ENTRIES).map(onOneLine);
   const hidden = names.length - lines.length;
   if (hidden > 0) lines.push(`[${complete ? "" : "at least "}${plural(hidden, "more name")} not shown]`);
+  if (all.length > names.length)
+    lines.push(`[${plural(all.length - names.length, "name")} left out: rules deny reading]`);
   return { content: lines.join("\n") };
 }
 

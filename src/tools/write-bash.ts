@@ -23,7 +23,8 @@ export const writeBash = defineTool({
     const intention = `Type into the running shell ${shellId}`;
     const leaves = shells?.leavesSandbox({ shellId, toolCallId }) ?? false;
     const leave: Access = { kind: "sandbox-off", command, intention };
-    return [{ kind: "shell", command, cwd, intention }, ...(leaves ? [leave] : [])];
+    const how = { shellId, ...(leaves && { unsandboxed: true }) };
+    return [{ kind: "shell", command, cwd, intention, ...how }, ...(leaves ? [leave] : [])];
   },
   async run({ shellId, input, delay }, context) {
     const { signal, toolCallId } = context;

@@ -1,12 +1,13 @@
 /**
  * A process to be killed: starts many commands that leave grandchildren in every way they can, says "ready" when all
- * of them run, and waits. Arguments: folder, number of commands, "off" or "required" for the sandbox.
+ * of them run, and waits. Arguments: folder, number of commands, "off" or "required" for the sandbox, a token, and a
+ * command that is run instead of those.
  */
 import { writeSync } from "node:fs";
 import { createSandbox, type SandboxMode } from "../../src/tools/shell/sandbox.ts";
 import { createShells } from "../../src/tools/shell/session-shells.ts";
 
-const [, , folder = "", countText = "1", mode = "off", token = ""] = process.argv;
+const [, , folder = "", countText = "1", mode = "off", token = "", command] = process.argv;
 const sandbox = createSandbox({ mode: mode as SandboxMode, stateRoot: `${folder}/state` });
 const shells = createShells({ folder: `${folder}/files`, sandbox });
 
@@ -25,7 +26,7 @@ for (let index = 0; index < Number(countText); index++) {
   const kind = index % 3;
   await shells.run({
     ...batch,
-    command: ways[index % ways.length] ?? "",
+    command: command ?? ways[index % ways.length] ?? "",
     mode: kind === 0 ? "sync" : "async",
     waitMs: 0,
     ...(kind === 2 && { shellId: `named-${index}` }),

@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
-import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
+import type { TempFolder } from "../../src/testing/temp-folder.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
+import { hostFolder } from "./host.ts";
 import { shellStage } from "./stage.ts";
 
 const slow = process.env.TROUPE_SLOW !== undefined;
@@ -96,16 +96,7 @@ describe.runIf(onLinux).each([
 describe.runIf(onLinux)("after kill -9 of the process that runs the shells", () => {
   let folder: TempFolder;
   beforeAll(async () => {
-    folder = await tempFolder();
-    await build({
-      entryPoints: ["test/shell/host-program.ts"],
-      outfile: folder.at("host.mjs"),
-      bundle: true,
-      platform: "node",
-      format: "esm",
-      external: ["@lydell/node-pty"],
-    });
-    symlinkSync(`${process.cwd()}/node_modules`, folder.at("node_modules")); // for the optional package
+    folder = await hostFolder();
   });
   afterAll(() => folder.remove());
 

@@ -20,7 +20,7 @@ describe("a command that asks to leave the sandbox (D15)", () => {
     const { cwd } = context;
     const call = bash.bind({ command: "make", description: "build", unsandboxed: true });
     expect(await call.access(context)).toEqual([
-      { kind: "shell", command: "make", cwd, intention: "build" },
+      { kind: "shell", command: "make", cwd, intention: "build", unsandboxed: true },
       { kind: "sandbox-off", command: "make", intention: "build" },
     ]);
     expect(await bash.bind({ command: "make", unsandboxed: false }).access(context)).toHaveLength(1);

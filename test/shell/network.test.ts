@@ -1,8 +1,10 @@
-import { readdirSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { constants, openSync, readdirSync } from "node:fs";
 import { createServer, type Server } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { type AddressInfo, connect, Socket } from "node:net";
 import { Duplex } from "node:stream";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { tempFolder } from "../../src/testing/index.ts";
 import { networkLink } from "../../src/tools/shell/network-link.ts";
 import { allows, hostRules } from "../../src/tools/shell/network-rules.ts";
 import type { AllowedHosts } from "../../src/tools/shell/sandbox.ts";
@@ -173,6 +175,7 @@ describe("the link out of a sandbox", () => {
       Duplex,
       maxConnections: 4,
       send: () => undefined,
+      unsent: () => 0,
       onConnection: () => undefined,
       onNonsense: () => nonsense++,
     });
@@ -187,10 +190,71 @@ describe("the link out of a sandbox", () => {
       Duplex,
       maxConnections: 4,
       send: (bytes) => void sent.push(bytes),
+      unsent: () => 0,
       onConnection: () => taken++,
       onNonsense: () => undefined,
     });
     for (let id = 1; id <= 6; id++) link.receive(frame(1, id, 0));
     expect([taken, sent]).toEqual([4, [frame(4, 5, 0), frame(4, 6, 0)]]);
+  });
+
+  /** A link over a pipe of which nobody reads the other end. */
+  async function unreadLink(onConnection: (connection: Duplex) => unknown) {
+    const folder = await tempFolder();
+    onTestFinished(() => folder.remove());
+    execFileSync("mkfifo", [folder.at("pipe")]);
+    const fd = openSync(folder.at("pipe"), constants.O_RDWR | constants.O_NONBLOCK);
+    const output = new Socket({ fd, readable: false, writable: true });
+    onTestFinished(() => void output.destroy());
+    const state = { nonsense: 0, unsent: () => output.writableLength };
+    const link = networkLink({
+      Duplex,
+      maxConnections: 64,
+      send: (bytes) => void output.write(bytes),
+      unsent: state.unsent,
+      onConnection: (connection) => void onConnection(connection),
+      onNonsense: () => state.nonsense++,
+    });
+    output.on("drain", () => link.drained());
+    return { link, state, path: folder.at("pipe") };
+  }
+  /** So that Node's own work on the pipe happens in between. */
+  const breath = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+  it.each([
+    ["opens connections", (id: number) => frame(1, id, 0)],
+    [
+      "opens and closes connections",
+      (id: number) => Buffer.concat([frame(1, id, 0), frame(1, id + 1e6, 0), frame(4, id, 0)]),
+    ],
+  ])("ends when the other side %s without reading the answers, in bounded memory", async (_, attack) => {
+    const { link, state } = await unreadLink(() => undefined);
+    let most = 0;
+    for (let batch = 0; batch < 300; batch++) {
+      link.receive(Buffer.concat(Array.from({ length: 1000 }, (_, index) => attack(batch * 1000 + index + 1))));
+      most = Math.max(most, state.unsent());
+      await breath();
+    }
+    expect([state.nonsense, most < 1.1 * 1024 * 1024]).toEqual([1, true]);
+    const [more, before] = [Buffer.alloc(1024 * 1024, 1), process.memoryUsage().arrayBuffers];
+    for (let batch = 0; batch < 64; batch++) link.receive(more);
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8 * 1024 * 1024); // nothing of it is held
+  });
+
+  it("stays open and holds data back when 64 connections have much to say to a program that stands still", async () => {
+    const connections: Duplex[] = [];
+    const { link, state, path } = await unreadLink((connection) => connections.push(connection));
+    for (let id = 1; id <= 64; id++) link.receive(frame(1, id, 0));
+    const payload = Buffer.alloc(200_000, "x");
+    for (const connection of connections) connection.end(payload);
+    await breath();
+    expect([state.nonsense, state.unsent() < 400 * 1024]).toEqual([0, true]);
+    const reader = new Socket({ fd: openSync(path, constants.O_RDWR | constants.O_NONBLOCK), writable: false });
+    onTestFinished(() => void reader.destroy());
+    let arrived = 0;
+    reader.on("data", (bytes: Buffer) => {
+      arrived += bytes.reduce((sum, byte) => sum + Number(byte === 120), 0);
+    });
+    await expect.poll(() => arrived, { timeout: 10_000 }).toBe(64 * payload.length);
   });
 });

@@ -41,7 +41,7 @@ function preparer(mode: string, warnings: string[] = []) {
       cwd: workspace.path,
       environment: { PATH: process.env.PATH ?? "", GIVEN: "yes" },
       scope: "project",
-      network: false,
+      hosts: [],
       ...more,
     });
 }
@@ -85,6 +85,25 @@ describe.runIf(works)("a program of the project", () => {
     expect(readdirSync(state.at(`program-caches/${own}`))).toEqual(["kept", "npm"]);
   });
 
+  it.each(["LD_PRELOAD", "SHELLOPTS", "PS4", "GCONV_PATH"])("does not start when it sets %s", async (name) => {
+    const environment = { PATH: process.env.PATH ?? "", [name]: "x" };
+    await expect(preparer("required")("echo ran", { environment })).rejects.toThrow(`it sets ${name}`);
+  });
+
+  it("has a cache that another project's program does not share, also without a workspace of its own", async () => {
+    await using other = await tempFolder();
+    const sandboxes = sandboxSource({ environment: {}, stateRoot: state.path, disk: nodeDisk });
+    const prepare = programPreparer({ sandboxes, workspace: [], stateRoot: state.path, disk: nodeDisk });
+    const request = { program: "true", arguments: [], environment: {}, scope: "project", hosts: [] } as const;
+    const caches = new Set<string | undefined>();
+    for (const cwd of [workspace.path, other.path]) {
+      const prepared = await prepare({ ...request, cwd });
+      caches.add(prepared.environment.XDG_CACHE_HOME);
+      await prepared.release();
+    }
+    expect(caches.size).toBe(2);
+  });
+
   it("gets its input and gives its output byte for byte", async () => {
     const bytes = Buffer.from(Array.from({ length: 200_000 }, (_, index) => (index * 7) % 256));
     expect((await output(await preparer("required")("cat"), bytes)).equals(bytes)).toBe(true);
@@ -117,7 +136,7 @@ describe("where there is no sandbox", () => {
       cwd: workspace.path,
       environment: { PATH: process.env.PATH ?? "", GIVEN: "yes" },
       scope: "user",
-      network: false,
+      hosts: [],
     });
     expect(String(await output(prepared))).toMatch(/^yes\n0\n\d+\n$/);
     expect(prepared.warning).toBeUndefined();

@@ -37,9 +37,13 @@ describe.runIf(works)("in the sandbox", () => {
   it("what only holds text beside protected names can be made, and nothing else is left behind", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     const { workspace } = stage;
+    await workspace.files({ ".github/CODEOWNERS": "" });
     const command = "mkdir -p .github/workflows && echo ci > .github/workflows/ci.yml && echo done";
     expect((await stage.run(command)).output).toBe("done\n");
-    expect([readdirSync(workspace.path), readdirSync(workspace.at(".github"))]).toEqual([[".github"], ["workflows"]]);
+    expect([readdirSync(workspace.path), readdirSync(workspace.at(".github"))]).toEqual([
+      [".github"],
+      ["CODEOWNERS", "workflows"],
+    ]);
   });
 
   it("a repository whose git folder lacks an info folder works, and gets none", async () => {
@@ -52,13 +56,40 @@ describe.runIf(works)("in the sandbox", () => {
     expect(existsSync(workspace.at(".git/info"))).toBe(false);
   });
 
-  it("a workspace that is too large to be searched is told of once", async () => {
-    const warnings: string[] = [];
-    await using stage = await shellStage({ sandboxed: {}, onWarning: (message) => void warnings.push(message) });
-    const files = Array.from({ length: 900 }, (_, index) => [`f${index % 30}/.env.${index}`, ""]);
+  it("refuses to run a command when there are more .env files than it can hide", async () => {
+    await using stage = await shellStage({ sandboxed: {} });
+    const files = Array.from({ length: 1100 }, (_, index) => [`f${index % 30}/.env.${index}`, ""]);
     await stage.workspace.files(Object.fromEntries(files));
-    await stage.run("true");
-    await stage.run("true");
-    expect(warnings).toEqual([expect.stringMatching(/is too large to be searched whole.*deniedPaths/)]);
+    await expect(stage.run("touch ran")).rejects.toThrow(
+      /too many .env files and nested repositories.*Nothing was run/s,
+    );
+    expect(existsSync(stage.workspace.at("ran"))).toBe(false);
+  });
+
+  it.each([
+    [".github/conf", { ".github/conf/tasks.json": "mine" }],
+    [".claude/conf", { ".claude/conf/tasks.json": "mine" }],
+    ["store/conf", { "store/conf/tasks.json": "mine", "store/HEAD": "", "store/objects/x": "", "store/refs/x": "" }],
+    ["lib/.git/conf", { "lib/.git/conf/tasks.json": "mine", "lib/.git/HEAD": "" }],
+  ])("a protected name that is a link to %s keeps its content", async (target, files) => {
+    await using stage = await shellStage({ sandboxed: {} });
+    await stage.workspace.files(files);
+    symlinkSync(target, stage.workspace.at(".vscode"));
+    const { output } = await stage.run(
+      `echo x > .vscode/tasks.json; echo x > ${target}/tasks.json; echo x > ${target}/new; echo done`,
+    );
+    expect(output).toMatch(/done\n$/);
+    expect(readdirSync(stage.workspace.at(target))).toEqual(["tasks.json"]);
+    expect(await stage.workspace.read(`${target}/tasks.json`)).toBe("mine");
+  });
+
+  it("two .git files that lead to the same folder do not keep commands from running", async () => {
+    await using stage = await shellStage({ sandboxed: {} });
+    spawnSync("git", ["init", "-q", "--bare", "store/deep"], { cwd: stage.workspace.path });
+    await stage.workspace.files({ "a/.git": "gitdir: ../store/deep\n", "b/.git": "gitdir: ../store/deep\n" });
+    const { output } = await stage.run(
+      "echo x > store/deep/config; echo x > store/deep/hooks/post-checkout; echo done",
+    );
+    expect(output).toMatch(/Read-only file system\n.*Read-only file system\ndone\n$/s);
   });
 });

@@ -1,36 +1,69 @@
+import { chmodSync, renameSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { scanWorkspace } from "../../src/tools/shell/sandbox-scan.ts";
+import { TooLarge, WorkspaceScanner } from "../../src/tools/shell/sandbox-scan.ts";
 
-const limits = { entries: 1000, milliseconds: 5000, found: 100 };
-
-describe("the look through a workspace", () => {
-  it("finds names below, passes over packages and leaves generated folders for last", async () => {
+describe("the search of a workspace", () => {
+  it("finds names below the top and leaves packages out", async () => {
     await using folder = await tempFolder({
       ".vscode/a": "",
+      ".env": "",
       "dist/.env": "",
       "sub/.vscode/a": "",
       "sub/repo/.git/HEAD": "",
       "sub/x/.env.local": "",
+      "sub/x/.env.example": "",
+      "bare/HEAD": "",
+      "bare/objects/x": "",
+      "bare/refs/x": "",
       "node_modules/x/.env": "",
     });
-    expect(scanWorkspace(folder.path, "/none", limits)).toEqual({
-      environmentFiles: [folder.at("sub/x/.env.local"), folder.at("dist/.env")],
-      repositories: [folder.at("sub/repo")],
+    const found = await new WorkspaceScanner().scan(folder.path, "/none");
+    expect({ ...found, environmentFiles: [...found.environmentFiles].sort() }).toEqual({
+      environmentFiles: [folder.at(".env"), folder.at("dist/.env"), folder.at("sub/x/.env.local")],
+      gitFolders: [folder.at("bare"), folder.at("sub/repo/.git")],
       protectedNames: [folder.at("sub/.vscode")],
-      complete: true,
+      unreadable: [],
+      unnameable: [],
     });
   });
 
-  it.each([
-    { ...limits, entries: 5 },
-    { ...limits, found: 2 },
-    { ...limits, milliseconds: -1 },
-  ])("has an end, and says so: %j", async (bounds) => {
-    const names = Array.from({ length: 10 }, (_, index) => [`f${index}/.env`, ""]);
-    await using folder = await tempFolder(Object.fromEntries(names));
-    const found = scanWorkspace(folder.path, "/none", bounds);
-    expect(found.complete).toBe(false);
-    expect(found.environmentFiles.length).toBeLessThan(10);
+  it("finds an entry that appears later, also when the times of its folder are set back", async () => {
+    await using folder = await tempFolder({ "a/b/c/file": "", "elsewhere/.env": "" });
+    const scanner = new WorkspaceScanner();
+    const paths = async (): Promise<readonly string[]> => (await scanner.scan(folder.path, "/none")).environmentFiles;
+    expect(await paths()).toEqual([folder.at("elsewhere/.env")]);
+    writeFileSync(folder.at("a/b/c/.env"), "");
+    utimesSync(folder.at("a/b/c"), 1, 1);
+    expect(await paths()).toEqual([folder.at("elsewhere/.env"), folder.at("a/b/c/.env")]);
+    renameSync(folder.at("elsewhere"), folder.at("a/moved"));
+    symlinkSync("c/.env", folder.at("a/b/.env.link"));
+    expect(await paths()).toEqual([folder.at("a/moved/.env"), folder.at("a/b/c/.env")]);
+  });
+
+  it("does not depend on time: a search that other work interrupts is complete", async () => {
+    const files = Object.fromEntries(
+      Array.from({ length: 3000 }, (_, index) => [`f${index % 300}/s${index}/file`, ""]),
+    );
+    await using folder = await tempFolder({ ...files, "f299/s299/deep/.env": "" });
+    const busy = setInterval(() => {
+      for (const end = performance.now() + 20; performance.now() < end; );
+    }, 1);
+    const found = await new WorkspaceScanner().scan(folder.path, "/none");
+    clearInterval(busy);
+    expect(found.environmentFiles).toEqual([folder.at("f299/s299/deep/.env")]);
+  });
+
+  it.skipIf(process.getuid?.() === 0)("reports a folder that cannot be listed", async () => {
+    await using folder = await tempFolder({ "closed/.env": "" });
+    chmodSync(folder.at("closed"), 0);
+    const found = await new WorkspaceScanner().scan(folder.path, "/none");
+    chmodSync(folder.at("closed"), 0o755);
+    expect(found.unreadable).toEqual([folder.at("closed")]);
+  });
+
+  it("throws when there are too many folders", async () => {
+    await using folder = await tempFolder({ "a/x": "", "b/x": "", "c/x": "" });
+    await expect(new WorkspaceScanner().scan(folder.path, "/none", { maxFolders: 2 })).rejects.toThrow(TooLarge);
   });
 });

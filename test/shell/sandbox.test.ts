@@ -312,38 +312,6 @@ describe.runIf(works)("the sandbox", () => {
     expect(readdirSync(stage.workspace.path)).toEqual([".envrc"]);
     expect(existsSync(stage.state.at("sandbox/mounts-999999999.json"))).toBe(false);
   });
-
-  it("costs at most eight times a plain start", async () => {
-    await using plain = await shellStage();
-    await using inside = await shellStage({ sandboxed: {} });
-    const sandbox = createSandbox({ mode: "required", stateRoot: state.path });
-    const place = { workspace: [workspace.path], cwd: workspace.path, ownTerminal: false, detached: false };
-    const prepared = await sandbox.prepare(place);
-    const launcher = prepared.kind === "sandboxed" ? prepared.launcher : [];
-    const bash = ["bash", "--noprofile", "--norc", "-c", "true"];
-    const ways = {
-      spawn: () => spawnOnce(bash),
-      spawnSandboxed: () => spawnOnce([...launcher, ...bash]),
-      call: () => plain.run("true"),
-      callSandboxed: () => inside.run("true"),
-    };
-    // The best of many, taken in turns: others use this machine too.
-    const best: Record<string, number> = {};
-    for (let round = 0; round < 20; round++) {
-      for (const [name, way] of Object.entries(ways)) {
-        const begun = performance.now();
-        await way();
-        best[name] = Math.min(best[name] ?? Number.POSITIVE_INFINITY, performance.now() - begun);
-      }
-    }
-    if (prepared.kind === "sandboxed") await prepared.release();
-    console.log(
-      Object.entries(best)
-        .map(([name, time]) => `${name} ${time.toFixed(1)} ms`)
-        .join(", "),
-    );
-    expect((best.spawnSandboxed ?? 0) / (best.spawn ?? 0)).toBeLessThanOrEqual(8);
-  });
 });
 
 describe.runIf(works && canBeNobody)("as root in the folder of another user", () => {
@@ -406,11 +374,5 @@ function listening(where: string | number, onConnection: () => void): Promise<Se
   return new Promise((resolve) => {
     if (typeof where === "number") server.listen(where, "127.0.0.1", () => resolve(server));
     else server.listen(where, () => resolve(server));
-  });
-}
-
-function spawnOnce([file = "", ...rest]: readonly string[]): Promise<void> {
-  return new Promise((resolve) => {
-    spawn(file, rest, { cwd: workspace.path, stdio: "ignore" }).once("close", () => resolve());
   });
 }

@@ -56,7 +56,7 @@ describe("the shell tools", () => {
       { kind: "shell", command: "ls", cwd, intention: "look" },
     ]);
     expect(await writeBash.bind({ shellId: "1", input: "rm x" }).access(context)).toEqual([
-      { kind: "shell", command: "rm x", cwd, intention: "Type into the running shell 1" },
+      { kind: "shell", command: "rm x", cwd, intention: "Type into the running shell 1", shellId: "1" },
     ]);
     expect(await stopBash.bind({ shellId: "1" }).access(context)).toEqual([]);
   });

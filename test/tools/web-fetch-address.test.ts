@@ -147,3 +147,19 @@ test("localhost may be allowed, and nothing else with it", async () => {
   expect(allowsLocalhost({ COPILOT_WEB_FETCH_ALLOW_LOCALHOST: "1" })).toBe(true);
   expect(allowsLocalhost({ TROUPE_WEB_FETCH_ALLOW_LOCALHOST: "0" })).toBe(false);
 });
+
+test("this machine is out of reach by its public addresses too, however they are written", async () => {
+  const own = { ...reached, ownAddresses: () => ["127.0.0.1", "93.184.216.34", "2606:2800:220:1::5", "fe80::1%eth0"] };
+  for (const url of [
+    "http://93.184.216.34/",
+    "http://0x5db8d822/",
+    "http://[2606:2800:220:1:0:0:0:5]/",
+    "http://name.example/",
+  ]) {
+    await expect(allowedAddresses(checkedUrl(url), own)).rejects.toThrow("an address of this machine");
+  }
+  await expect(allowedAddresses(checkedUrl("http://93.184.216.35/"), own)).resolves.toHaveLength(1);
+  const local = { ...own, allowLocalhost: true };
+  await expect(allowedAddresses(checkedUrl("http://127.0.0.1/"), local)).resolves.toHaveLength(1);
+  await expect(allowedAddresses(checkedUrl("http://93.184.216.34/"), local)).rejects.toThrow("of this machine");
+});

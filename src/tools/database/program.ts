@@ -10,6 +10,8 @@ export interface DatabaseRequest {
   /** "store" is the index of all sessions, which is only read. */
   readonly database: "session" | "store";
   readonly path: string;
+  /** For the store: only sessions of this place can be seen. Without it all can. */
+  readonly scope?: StoreScope;
   /** Run before, without a word about it. */
   readonly schema: string;
   readonly statements: readonly {
@@ -20,6 +22,12 @@ export interface DatabaseRequest {
   /** Reports when one of these was written to. */
   readonly watched: readonly string[];
   readonly limits: DatabaseLimits;
+}
+
+/** A repository by where it lies: the name of its remote is whatever its own configuration says. */
+export interface StoreScope {
+  readonly cwd: string;
+  readonly gitRoot?: string;
 }
 
 interface DatabaseLimits {
@@ -45,6 +53,8 @@ export interface StatementResult {
   readonly isCountCut: boolean;
   /** Past sessions that the store does not have yet. */
   readonly unread?: number;
+  /** Older sessions of this repository that could not be searched. */
+  readonly older?: number;
 }
 
 export type DatabaseReply =
@@ -111,7 +121,20 @@ export function serve(require: NodeJS.Require): void {
     hasWritten: boolean;
     touched: Set<string>;
     refused: string | undefined;
+    /** Of a copy. */
+    older?: number;
   }
+  interface Copied {
+    readonly source: Sqlite.DatabaseSyncInstance;
+    version: unknown;
+    opened: Opened | undefined;
+  }
+  const copies = new Map<string, Copied>();
+  /** Copies the newest sessions first, as many as fit into the limits of time and memory. */
+  const maxCopiedCharacters = 16 * 1024 * 1024;
+  const maxCopyingMs = 1500;
+  /** Their rows belong to one session each. */
+  const rowTables = ["turns", "checkpoints", "session_files", "session_refs"];
 
   parentPort?.on("message", (request: DatabaseRequest) => parentPort.postMessage(answer(request)));
 
@@ -132,6 +155,8 @@ export function serve(require: NodeJS.Require): void {
       if (opened.connection.isTransaction)
         throw new Error("The transaction was left open: end it with COMMIT in the same query");
       const { touched } = opened;
+      const { older } = opened;
+      if (older !== undefined && older > 0) results[0] = { ...(results[0] as StatementResult), older };
       return { ok: true, results, touchedWatched: request.watched.some((table) => touched.has(table)) };
     } catch (error) {
       const message = opened?.refused ?? (error instanceof Error ? error.message : String(error));
@@ -145,22 +170,12 @@ export function serve(require: NodeJS.Require): void {
     return ["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"].includes(verb);
   }
 
-  function connect({ database, path, schema, limits }: DatabaseRequest): Opened {
+  function connect({ database, path, scope, schema, limits }: DatabaseRequest): Opened {
     const isReadOnly = database === "store";
-    let opened = open.get(path);
+    let opened = scope === undefined ? open.get(path) : copyOf(path, scope, limits);
     if (opened === undefined) {
-      const connection = new DatabaseSync(path, {
-        readOnly: isReadOnly,
-        timeout: 2000,
-        defensive: true,
-        enableForeignKeyConstraints: false,
-        limits: { length: limits.valueBytes, attach: 0 },
-      });
-      connection.exec(
-        `PRAGMA hard_heap_limit = ${limits.memoryBytes}; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY`,
-      );
-      connection.exec(isReadOnly ? "PRAGMA query_only = ON" : `PRAGMA max_page_count = ${limits.pages}`);
-      opened = { connection, wrote: undefined, hasWritten: false, touched: new Set(), refused: undefined };
+      opened = openFile(path, limits, isReadOnly);
+      opened.connection.exec(isReadOnly ? "PRAGMA query_only = ON" : `PRAGMA max_page_count = ${limits.pages}`);
       open.set(path, opened);
     }
     opened.connection.setAuthorizer(null);
@@ -175,6 +190,98 @@ export function serve(require: NodeJS.Require): void {
       return refusal === undefined ? ALLOW : DENY;
     });
     return opened;
+  }
+
+  function openFile(path: string, limits: DatabaseLimits, readOnly: boolean): Opened {
+    const connection = new DatabaseSync(path, {
+      readOnly,
+      timeout: 2000,
+      defensive: true,
+      enableForeignKeyConstraints: false,
+      limits: { length: limits.valueBytes, attach: 0 },
+    });
+    connection.exec(
+      `PRAGMA hard_heap_limit = ${limits.memoryBytes}; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY`,
+    );
+    return { connection, wrote: undefined, hasWritten: false, touched: new Set(), refused: undefined };
+  }
+
+  /** A database that holds nothing but the sessions of one place: no query can find what is not there. */
+  function copyOf(path: string, scope: StoreScope, limits: DatabaseLimits): Opened {
+    const key = JSON.stringify([path, scope]);
+    const copied = copies.get(key) ?? {
+      source: openFile(path, limits, true).connection,
+      version: -1,
+      opened: undefined,
+    };
+    copies.set(key, copied);
+    const version = Object.values(copied.source.prepare("PRAGMA data_version").get() ?? {})[0];
+    if (copied.opened !== undefined && copied.version === version) return copied.opened;
+    copied.opened?.connection.close();
+    copied.opened = undefined;
+    const opened = openFile(":memory:", limits, false);
+    copied.source.exec("BEGIN");
+    try {
+      copyInto(opened, copied.source, scope);
+    } finally {
+      copied.source.exec("COMMIT");
+    }
+    opened.connection.exec("PRAGMA query_only = ON");
+    copied.opened = opened;
+    copied.version = version;
+    return opened;
+  }
+
+  function copyInto(opened: Opened, source: Sqlite.DatabaseSyncInstance, { cwd, gitRoot }: StoreScope): void {
+    const { connection } = opened;
+    // A folder may have become a repository only after a session in it.
+    const folder = gitRoot ?? cwd;
+    const below = folder.endsWith("/") ? folder : `${folder}/`;
+    const unversioned = "git_root IS NULL AND (cwd = ? OR substr(cwd, 1, length(?)) = ?)";
+    const ids = source
+      .prepare(`SELECT id FROM sessions WHERE git_root = ? OR ${unversioned} ORDER BY updated_at DESC`)
+      .all(gitRoot ?? null, folder, below, below)
+      .map((row) => String(row.id));
+    const tables = ["sessions", ...rowTables, "search_index"];
+    const schemas = source.prepare("SELECT sql FROM sqlite_master WHERE tbl_name IN (SELECT value FROM json_each(?))");
+    // Without the extra indexes for beginnings of words, which would take longer than the rest.
+    for (const { sql } of schemas.all(JSON.stringify(tables)))
+      if (sql !== null) connection.exec(String(sql).replace(/,\s*prefix = '[^']*'/, ""));
+    connection.exec("BEGIN");
+    const statements = new Map<string, Sqlite.StatementSyncInstance>();
+    const end = performance.now() + maxCopyingMs;
+    let characters = 0;
+    let taken = 0;
+    for (const id of ids) {
+      if (characters > maxCopiedCharacters || performance.now() > end) break;
+      taken++;
+      copyRows("sessions", "id = ?", id);
+      for (const table of rowTables) for (const row of copyRows(table, "session_id = ?", id)) copySearched(row);
+    }
+    connection.exec("COMMIT");
+    opened.older = ids.length - taken;
+
+    function copySearched({ search_id: searchId }: Record<string, unknown>): void {
+      if (searchId === null || searchId === undefined) return;
+      copyRows("search_index", "rowid = ?", Number(searchId), "rowid, *");
+    }
+
+    function copyRows(table: string, where: string, value: string | number, columns = "*"): Record<string, unknown>[] {
+      const rows = prepared(source, `SELECT ${columns} FROM ${table} WHERE ${where}`).all(value);
+      for (const row of rows) {
+        const names = Object.keys(row);
+        const marks = names.map(() => "?").join();
+        prepared(connection, `INSERT INTO ${table} (${names.join()}) VALUES (${marks})`).run(...Object.values(row));
+        for (const cell of Object.values(row)) if (typeof cell === "string") characters += cell.length;
+      }
+      return rows;
+    }
+
+    function prepared(database: Sqlite.DatabaseSyncInstance, sql: string): Sqlite.StatementSyncInstance {
+      const statement = statements.get(sql) ?? database.prepare(sql);
+      statements.set(sql, statement);
+      return statement;
+    }
   }
 
   function refusalWhenReading(code: number, first: string | null): string | undefined {

@@ -7,7 +7,7 @@ import { dirname } from "node:path";
 import type { Disk } from "../../lib/node/disk.ts";
 import { type ToolContext, ToolError } from "../tool.ts";
 import { type DatabaseProcess, databaseProcess } from "./process.ts";
-import type { DatabaseReply, DatabaseRequest, StatementResult } from "./program.ts";
+import type { DatabaseReply, DatabaseRequest, StatementResult, StoreScope } from "./program.ts";
 import { splitStatements, verbOf, withQuoted } from "./split-statements.ts";
 import { TODO_RULES } from "./todo-rules.ts";
 
@@ -44,6 +44,8 @@ export interface SessionDatabaseOptions {
   /** The store of all sessions, where there is one: its file, and how it is brought up to date. */
   readonly past?: {
     readonly path: string;
+    /** Only sessions of this repository can be seen; without it those of all. */
+    readonly scope?: StoreScope;
     refresh(options: { readonly forMs: number }): Promise<{ readonly left: number }>;
   };
   readonly disk: Disk;
@@ -143,9 +145,13 @@ export function sessionDatabase(options: SessionDatabaseOptions): SessionDatabas
   async function askStore(statements: DatabaseRequest["statements"], signal: AbortSignal): Promise<Answered> {
     if (past === undefined) throw new ToolError("There is no store of past sessions here; use database: session.");
     if (statements.length > 1) throw new ToolError("Give one SELECT at a time for session_store.");
-    const shared = { database: "store", path: past.path, schema: "", watched: [], limits: LIMITS } as const;
+    const { path: store, scope } = past;
+    const shared = { database: "store", path: store, schema: "", watched: [], limits: LIMITS } as const;
     const { left } = await past.refresh({ forMs: REFRESH_MS });
-    const reply = checked(await process.ask({ ...shared, statements }, signal), statements.length);
+    const reply = checked(
+      await process.ask({ ...shared, ...(scope && { scope }), statements }, signal),
+      statements.length,
+    );
     return left === 0 ? reply : { ...reply, results: reply.results.map((result) => ({ ...result, unread: left })) };
   }
 

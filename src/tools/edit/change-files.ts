@@ -28,6 +28,8 @@ export interface ChangeRequest {
   readonly intention: string;
   /** Every path the plan may look at. */
   readonly paths: readonly string[];
+  /** The tool, where what it says when it fails tells of the content that is there. */
+  readonly shownBy?: string;
   /** Decides from what is there; throws a `ToolError` when it cannot be done. Changes nothing. */
   plan(look: (path: string) => Promise<Found>, files: Files): Promise<readonly Planned[]>;
 }
@@ -59,7 +61,7 @@ export async function accessFor(request: ChangeRequest, context: ToolContext): P
 }
 
 /**
- * Where nothing may be written. Permission is asked for these alone, and without a look at what is there: so the refusal
+ * Where nothing may be written, or nothing may be read. Permission is asked for these alone, and without a look at what is there: so the refusal
  * is a decision like any other, and whoever permits it all the same is stopped when the request is carried out.
  */
 async function refusedPaths(request: ChangeRequest, context: ToolContext, files: Files): Promise<string[]> {
@@ -70,6 +72,7 @@ async function refusedPaths(request: ChangeRequest, context: ToolContext, files:
     return reason;
   };
   for (const path of request.paths) {
+    if (request.shownBy !== undefined && context.reading?.denies(path, request.shownBy)) refused.add(path);
     // Whatever else is wrong with a path is said when it is looked at.
     const place = await openForWriting(path, { ...scopeOf(context, files), refuses }).catch(() => undefined);
     await place?.close();

@@ -1,5 +1,6 @@
 /** Limits for what a server says. Everything is walked without recursion: depth is part of the attack. */
 import { prototypeKeys } from "../../lib/json.ts";
+import { quoted } from "../../lib/quoting.ts";
 import { clip, sanitise } from "../../lib/text.ts";
 
 export interface JsonLimits {
@@ -35,10 +36,10 @@ export function jsonProblem(root: unknown, limits: JsonLimits): string | undefin
   return undefined;
 }
 
-/** Text of a server, safe to show and short enough; empty when it is no text. */
+/** Text of a server: quoted, and cut at the limit. Returns an empty text for any other value. */
 export function cleanText(text: unknown, maxCharacters: number): string {
   if (typeof text !== "string") return "";
-  return clip(sanitise(text.slice(0, maxCharacters * 4)), maxCharacters);
+  return clip(quoted(text.slice(0, maxCharacters * 4)), maxCharacters);
 }
 
 /** The same on one line, for notices and errors. */

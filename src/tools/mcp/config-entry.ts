@@ -1,7 +1,9 @@
 /** One entry of `mcpServers`: what may stand in it, and which field is wrong when something else does. */
 import { isAbsolute, resolve } from "node:path";
 import * as z from "zod";
+import { HOST_NOTATION, hostRule, MAX_PROGRAM_HOSTS } from "../../lib/host-rule.ts";
 import { isObject } from "../../lib/json.ts";
+import { steersLauncher } from "../../lib/node/child-environment.ts";
 import { clip, nearest, sanitise } from "../../lib/text.ts";
 import { expand, type Variables } from "./config-variables.ts";
 import { DEFAULT_MCP_TIMEOUT_MS, type McpOAuthSettings, type McpScope, type McpServerConfig } from "./server.ts";
@@ -117,6 +119,7 @@ function missingVariable({ name, reason }: { name: string; reason: "unset" | "wi
 
 const text = z.string().max(32_768);
 const word = text.min(1, "must not be empty");
+const host = z.string().refine((given) => hostRule(given) !== undefined, HOST_NOTATION);
 const names = z.array(z.string().min(1).max(256)).max(1000);
 const pairs = z.record(z.string().max(256), text);
 
@@ -127,6 +130,7 @@ const Entry = z.lazy(() =>
     args: z.array(text).max(256).exactOptional(),
     env: pairs.exactOptional(),
     cwd: word.exactOptional(),
+    hosts: z.array(host).max(MAX_PROGRAM_HOSTS).exactOptional(),
     url: word.exactOptional(),
     headers: pairs.exactOptional(),
     oauthClientId: word.exactOptional(),
@@ -171,11 +175,14 @@ function transportOf(entry: Entry, place: EntryPlace): McpServerConfig["transpor
     if (entry.command === undefined) return { problem: "is missing", field: "command" };
     const badName = Object.keys(entry.env ?? {}).find((key) => !/^[A-Za-z_][A-Za-z0-9_.-]*$/.test(key));
     if (badName !== undefined) return { problem: "is not the name of a variable", field: `env.${clip(badName, 64)}` };
+    const steering = place.scope === "project" ? Object.keys(entry.env ?? {}).find(steersLauncher) : undefined;
+    if (steering !== undefined) return { problem: "a project must not set it", field: `env.${steering}` };
     return {
       type: "stdio",
       command: entry.command,
       args: entry.args ?? [],
       environment: entry.env ?? {},
+      ...(entry.hosts !== undefined && entry.hosts.length > 0 && { hosts: entry.hosts }),
       ...(entry.cwd !== undefined && { cwd: isPlain(entry.cwd) ? resolve(place.folder, entry.cwd) : entry.cwd }),
     };
   }

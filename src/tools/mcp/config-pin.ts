@@ -1,13 +1,15 @@
 /** What stands for a configured server where it is approved and recognised again. */
 import { createHash } from "node:crypto";
-import type { PinnedItem } from "../../lib/pinned-item.ts";
+import { NO_NETWORK } from "../../lib/host-rule.ts";
+import { type PinnedItem, shownFacts } from "../../lib/pinned-item.ts";
 import { clip, sanitise } from "../../lib/text.ts";
-import { isReference } from "./config-variables.ts";
+import { isReference, namedIn } from "./config-variables.ts";
 import type { McpServerConfig } from "./server.ts";
 
 /** Of the entry as written: the digest holds the values too, since a variable such as NODE_OPTIONS is code. */
 export function pinnedItem(config: McpServerConfig): PinnedItem<"mcp"> {
   const { transport, sandbox } = config;
+  const hosts = transport.type === "stdio" ? (transport.hosts ?? []) : [];
   const whole =
     transport.type === "stdio"
       ? ["stdio", transport.command, transport.args, sorted(transport.environment), transport.cwd ?? null]
@@ -15,8 +17,8 @@ export function pinnedItem(config: McpServerConfig): PinnedItem<"mcp"> {
   return {
     kind: "mcp",
     id: `${config.source}#${config.name}`,
-    digest: digest([...whole, sandbox ?? null]),
-    shown: shownServer(config),
+    digest: digest([...whole, sandbox ?? null, ...(hosts.length > 0 ? [hosts] : [])]),
+    shown: wholeServer(transport),
   };
 }
 
@@ -29,7 +31,36 @@ export function serverKey({ name, transport }: McpServerConfig): string {
   return `${name}:${digest(identity).slice(0, 32)}`;
 }
 
-/** One line: the command or address, with the names of what it is given. */
+/**
+ * Everything that a person decides about, one fact a line: first what runs, what it reaches and which variables it names.
+ * Nothing is cut or masked: an entry of a project is no secret to those who have the project, and any part may be code.
+ */
+function wholeServer(transport: McpServerConfig["transport"]): string {
+  if (transport.type !== "stdio") {
+    const { type, url, headers, oauth = {} } = transport;
+    return shownFacts([
+      `address (${type}): ${url}`,
+      `variables of yours that it is sent: ${references([url, ...Object.values(headers)])}`,
+      ...Object.entries(headers).map(([name, value]) => `header ${name}: ${value}`),
+      ...Object.entries(oauth).map(([name, value]) => `sign-in ${name}: ${value}`),
+    ]);
+  }
+  const { command, args, environment, cwd, hosts = [] } = transport;
+  const values = Object.values(environment);
+  return shownFacts([
+    `program: ${command}`,
+    ...args.map((value) => `argument: ${value}`),
+    `hosts: ${hosts.join(", ") || NO_NETWORK}`,
+    `variables: ${Object.keys(environment).join(", ") || "none of its own"}`,
+    `variables of yours that it names: ${references([command, ...args, ...values, ...(cwd === undefined ? [] : [cwd])])}`,
+    ...(cwd === undefined ? [] : [`in: ${cwd}`]),
+    ...Object.entries(environment).map(([name, value]) => `variable ${name}: ${value}`),
+  ]);
+}
+
+const references = (texts: readonly string[]): string => [...new Set(texts.flatMap(namedIn))].join(", ") || "none";
+
+/** One line for lists and notices: the command or address, with the names of what it is given. */
 export function shownServer({ transport }: McpServerConfig): string {
   if (transport.type !== "stdio") {
     const headers = Object.keys(transport.headers);

@@ -28,6 +28,13 @@ export function expand(text: string, variables: Variables): Expanded {
   return missing ?? { kind: "text", text: expanded };
 }
 
+/** The names of all variables that the text refers to. */
+export function namedIn(text: string): string[] {
+  return Array.from(text.matchAll(REFERENCE), ([, , bare, braced]) => bare ?? braced ?? "").filter(
+    (name) => name !== "",
+  );
+}
+
 /** True for text that only names variables, and so says nothing secret itself. */
 export function isReference(text: string): boolean {
   return /^(?:(?:Bearer|Basic|token) )?\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})$/i.test(text);

@@ -11,7 +11,7 @@ import type { ItemTrust, PinnedItem } from "../../lib/pinned-item.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { type EntryPlace, fillIn, type McpNotice, readEntry } from "./config-entry.ts";
 import { MAX_CONFIG_BYTES, projectFiles, USER_FILE } from "./config-files.ts";
-import { pinnedItem } from "./config-pin.ts";
+import { pinnedItem, shownServer } from "./config-pin.ts";
 import type { Variables } from "./config-variables.ts";
 import type { McpServerConfig } from "./server.ts";
 
@@ -101,7 +101,7 @@ export function resolveServers(sources: ServerSources): ResolvedServers {
     const reason = isOff ? "disabled" : distrust(sources, item, config);
     if (reason !== undefined) {
       unused.push({ config, reason, item });
-      if (reason !== "disabled") notices.push(distrusted(config, reason, item));
+      if (reason !== "disabled") notices.push(distrusted(config, reason));
       continue;
     }
     const isAsMeant = config.scope === "program" || config.scope === "builtin";
@@ -245,11 +245,7 @@ function distrust({ trust }: ServerSources, item: PinnedItem<"mcp">, { scope }: 
   return answer === "approved" ? undefined : answer;
 }
 
-function distrusted(
-  config: McpServerConfig,
-  reason: "untrusted" | "new" | "changed",
-  item: PinnedItem<"mcp">,
-): McpNotice {
+function distrusted(config: McpServerConfig, reason: "untrusted" | "new" | "changed"): McpNotice {
   const why = {
     untrusted: "the folder is not trusted",
     new: "nobody has approved it yet",
@@ -257,7 +253,7 @@ function distrusted(
   }[reason];
   const how = reason === "untrusted" ? "" : `; to use it: troupe mcp approve ${config.name}`;
   const { source, name: server } = config;
-  return { source, server, message: `not used, because ${why}${how}. It would use: ${item.shown}` };
+  return { source, server, message: `not used, because ${why}${how}. It would use: ${shownServer(config)}` };
 }
 
 /** A person should know when the server they set up is not the one that is used. */

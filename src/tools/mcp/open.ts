@@ -202,7 +202,7 @@ async function processCarrier({ config, base, onWarning }: OpenRequest, stdio: M
       cwd,
       environment,
       scope: config.scope === "project" && config.sandbox !== "off" ? "project" : "user",
-      network: true,
+      hosts: stdio.hosts ?? [],
     })) ?? plain;
   if (program.warning !== undefined) onWarning(program.warning);
   const transport = new StdioTransport({ program, cwd, mark, watchdog });

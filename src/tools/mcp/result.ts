@@ -1,6 +1,7 @@
 /** From the result of a server to what a model is shown. */
 import type { CallToolResult } from "@modelcontextprotocol/client";
 import { isObject, parseJson } from "../../lib/json.ts";
+import { withoutTags } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
 import type { Image } from "../../protocol/message.ts";
 import { ToolError, type ToolResult } from "../tool.ts";
@@ -26,7 +27,8 @@ export function toToolResult(result: CallToolResult, { config, toolName }: Resul
   const { texts, images } = blocksOf(result.content);
   const structured = structuredText(result.structuredContent, texts);
   const joined = [...texts, ...(structured === undefined ? [] : [structured])].join("\n");
-  const text = clip(filterText(joined.slice(0, MAX_CHARACTERS), filterFor(config)), MAX_CHARACTERS, "\n[cut here]");
+  const filtered = filterText(joined.slice(0, MAX_CHARACTERS), filterFor(config));
+  const text = clip(withoutTags(filtered), MAX_CHARACTERS, "\n[cut here]");
   const tool = `${cleanLine(toolName, 100)} of the MCP server ${config.name}`;
   if (result.isError === true) {
     const said =

@@ -12,6 +12,8 @@ export interface McpStdioTransport {
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** All that a project's server can reach; none if left out. A person's own is not limited. */
+  readonly hosts?: readonly string[];
 }
 
 export interface McpOAuthSettings {

@@ -1,6 +1,7 @@
 /** Tools of servers as `Tool`s. Offered from what was listed, or remembered; connected when one is called. */
 import { isDeepStrictEqual } from "node:util";
 import { isObject, type Json } from "../../lib/json.ts";
+import { withoutTags } from "../../lib/quoting.ts";
 import { type BoundCall, type Tool, type ToolContext, ToolError, type ToolResult } from "../tool.ts";
 import { PERSON_TIMEOUT_MS } from "../user.ts";
 import { isFor } from "./apps.ts";
@@ -71,10 +72,7 @@ function mcpTool(offer: Offer): Tool {
     terminal: false,
     // Calls have a clock of their own, which stands still while a person is asked.
     timeoutMs: PERSON_TIMEOUT_MS,
-    from: {
-      ...{ kind: "mcp", serverName: definition.server, toolName: definition.name },
-      ...(definition.annotations?.readOnlyHint === true && { saysItReads: true }),
-    },
+    from: { kind: "mcp", serverName: definition.server, toolName: definition.name },
     bind: (rawArguments) => bound(offer, rawArguments),
   };
 }
@@ -91,8 +89,9 @@ function bound(offer: Offer, rawArguments: unknown): BoundCall {
         serverName: definition.server,
         toolName: definition.name,
         toolTitle: titleOf(definition),
+        ...(definition.description && { toolDescription: definition.description }),
         args: checked,
-        readOnly: definition.annotations?.readOnlyHint === true,
+        readOnly: false,
       },
     ],
     run: (context) => run(offer, checked, context),
@@ -166,5 +165,5 @@ function readableSchema(schema: object): object {
       ? cleanText(value, MAX_TEXT_CHARACTERS)
       : value,
   );
-  return JSON.parse(text);
+  return JSON.parse(withoutTags(text));
 }

@@ -1,9 +1,19 @@
+import { isInside } from "../../lib/node/paths.ts";
 import { ToolError } from "../tool.ts";
-import type { ShellRequest } from "./shells.ts";
+import type { ShellRequest, ShellsOptions } from "./shells.ts";
 
 /** Linux gives one argument 128 KiB. */
 const MAX_COMMAND_BYTES = 100_000;
 const ID = /^[A-Za-z0-9_.-]{1,64}$/;
+
+/** Throws a `ToolError` when a shell that was started for one kind of work is wanted for the other. */
+export function requireSameView(shellId: string, started: View, wanted: View): void {
+  if ((started.readOnly ?? false) === (wanted.readOnly ?? false)) return;
+  const when = started.readOnly ? "while planning, so it cannot write" : "before plan mode was on, so it can write";
+  throw new ToolError(`Shell ${shellId} was started ${when}. Choose another shellId.`);
+}
+
+type View = Pick<ShellRequest, "readOnly">;
 
 /** Throws a `ToolError` for what could never work. */
 export function checkRequest({ command, shellId }: ShellRequest): void {
@@ -15,4 +25,18 @@ export function checkRequest({ command, shellId }: ShellRequest): void {
   if (shellId !== undefined && !ID.test(shellId)) {
     throw new ToolError("A shellId consists of at most 64 letters, digits, dots, dashes and underscores.");
   }
+}
+
+/**
+ * Returns the request without roots that lie in the state of the program. Tools may read there, so such folders are
+ * among the roots of a session, but no command may change them. Throws a `ToolError` for a command that starts there.
+ */
+export function withoutState(request: ShellRequest, { folder, isState }: ShellsOptions): ShellRequest {
+  const isOwn = (path: string): boolean => isInside(path, [folder]) || (isState?.(path) ?? false);
+  if (isOwn(request.cwd)) {
+    throw new ToolError(
+      `Commands do not run in ${request.cwd}: the program stores its state there. Choose another folder.`,
+    );
+  }
+  return { ...request, roots: request.roots.filter((root) => !isOwn(root)) };
 }

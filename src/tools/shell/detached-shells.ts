@@ -40,7 +40,14 @@ export class DetachedShells {
     await this.#disk.mkdir(folder);
     const gitMounts = await this.#options.gitMounts?.();
     const place = { ...placeOf(request), ...(gitMounts && { gitMounts }) };
-    const prepared = await sandbox.prepare({ ...place, ownTerminal: false, detached: true });
+    const prepared = await sandbox.prepare({
+      ...place,
+      readable: [folder],
+      ownTerminal: false,
+      detached: true,
+      onWarning: (message) => this.#options.onWarning?.(message),
+    });
+    const isSandboxed = prepared.kind === "sandboxed";
     const mark = `detached-${crypto.randomUUID()}.0`;
     const { pid, log } = await startDetached({
       shellId,
@@ -53,14 +60,19 @@ export class DetachedShells {
       environment: environmentOf(this.#options, prepared, mark),
       mark,
       folder,
+      mountRecords: isSandboxed ? sandbox.records : undefined,
       now: this.#stamp.now(),
       disk: this.#disk,
       onEnd: () => {
         onEnd();
         this.#ended(request, shellId);
+        if (isSandboxed) void this.#sweep();
       },
+    }).catch(async (error: unknown) => {
+      if (isSandboxed) await prepared.release();
+      throw error;
     });
-    if (prepared.kind === "sandboxed") await prepared.handOver(pid);
+    if (isSandboxed) await prepared.handOver(pid);
     return { reply: { shellId, state: "detached", output: "", pid, log }, prepared };
   }
 
@@ -84,9 +96,21 @@ export class DetachedShells {
   async stop(shell: DetachedShell): Promise<ShellReply> {
     const { shellId } = shell;
     if (!shell.running) throw new ToolError(`The detached command ${shellId} has already ended.`);
-    await stopDetached(shell);
+    if (!(await stopDetached(shell))) {
+      throw new ToolError(
+        `Process ${shell.pid} cannot be identified as the detached command ${shellId}, so nothing was stopped. ` +
+          "list_bash shows what still runs.",
+      );
+    }
     this.#news.delete(shellId);
+    await this.#sweep();
     return { shellId, state: "stopped", output: "" };
+  }
+
+  /** Cleans up in place of the keeper of a command that was stopped, and shows what any keeper had to undo. */
+  async #sweep(): Promise<void> {
+    const notes = await this.#options.sandbox.sweep().catch(() => []);
+    for (const note of notes) this.#options.onWarning?.(note);
   }
 
   /** Each only once. */

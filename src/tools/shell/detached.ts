@@ -1,24 +1,32 @@
 /**
- * Commands that outlive us. What is known of them lies in files, so that a later session can read and stop them:
- * `<name>.log` with the output, `<name>.pid` with what identifies the process, `<name>.exit` with the exit code.
+ * Commands that outlive us. Their records are files, so that a later session can read and stop them: `<name>.log` with
+ * the output, `<name>.pid` with the identity of the process, `<name>.exit` with the exit code. The folder of the records
+ * must be one that commands cannot write: whoever can forge a record decides what is read and what is killed.
  */
-import { closeSync, openSync, readFileSync, readSync, statSync } from "node:fs";
+import * as fs from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import { type Disk, writeNewFile } from "../../lib/node/disk.ts";
-import { endFamily, familyOf } from "./family.ts";
+import { endFamily, familyOf, hasMark, provesMark } from "./family.ts";
+import { CLEAN_UP_PROGRAM } from "./left-behind.ts";
 import { tidy } from "./output.ts";
 import { namesIn, startOf } from "./processes.ts";
 
 const MAX_LOG_BYTES = 64 * 1024 * 1024;
 const MAX_READ_BYTES = 256 * 1024;
+const MAX_RECORD_BYTES = 1024 * 1024;
+const CLEAN_EVERY_SECONDS = 30;
+const KEEPER_PATH = "/usr/bin:/bin:/usr/sbin:/sbin";
+/** Elsewhere it is found by that path. */
+const KEEPER_BASH = fs.existsSync("/bin/bash") ? "/bin/bash" : "bash";
+const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_NOCTTY = 0 } = fs.constants;
 
 const PidFile = z.object({
   shellId: z.string(),
   command: z.string(),
-  pid: z.int().positive(),
+  pid: z.int().min(2),
   started: z.string(),
-  mark: z.string(),
+  mark: z.string().min(1),
 });
 
 export interface DetachedShell extends z.infer<typeof PidFile> {
@@ -29,12 +37,32 @@ export interface DetachedShell extends z.infer<typeof PidFile> {
 }
 
 /**
- * Cuts the log at its limit without disturbing the command, and notes the exit code. Descriptor 3 is the file for it;
- * the arguments are the command.
+ * Cuts the log at its limit without disturbing the command, undoes what a sandboxed command must not leave behind, and
+ * stores the exit code. Descriptor 3 is the file for it; $1 is Node.js, $2 the program that cleans up, $3 the folder with
+ * the records of mount points, or empty without a sandbox; the other arguments are the command. It runs outside the
+ * sandbox, so its own programs must not come from the PATH of the command, which may lead into the workspace.
  */
 const KEEPER = `
-"$@" 2>&1 </dev/null 3>&- | { head -c ${MAX_LOG_BYTES}; exec cat >/dev/null; } 3>&-
-printf '%s' "\${PIPESTATUS[0]}" >&3
+__node=$1 __program=$2 __folder=$3 __path=$4
+shift 4
+__record=$__folder/mounts-$$.json
+__clean() { [ -z "$__left" ] || printf '%s\\n' "$__left" | "$__node" -e "$__program" "$__folder"; }
+if [ -n "$__folder" ]; then
+  # The record of this process keeps the mount points in use meanwhile.
+  (
+    trap 'kill "$__sleep"; exit' TERM
+    while sleep ${CLEAN_EVERY_SECONDS} & __sleep=$!; wait "$__sleep"; do __left=$(cat "$__record") && __clean; done
+  ) </dev/null >/dev/null 2>&1 3>&- &
+  __watcher=$!
+fi
+PATH=$__path "$@" 2>&1 </dev/null 3>&- | { head -c ${MAX_LOG_BYTES}; exec cat >/dev/null; } 3>&-
+__code=\${PIPESTATUS[0]}
+if [ -n "$__folder" ]; then
+  kill "$__watcher"
+  __left=$(cat "$__record") && rm -f "$__record"
+  __clean
+fi >/dev/null 2>&1 3>&-
+printf '%s' "$__code" >&3
 `;
 
 export async function startDetached(what: {
@@ -45,6 +73,8 @@ export async function startDetached(what: {
   readonly environment: Readonly<Record<string, string>>;
   readonly mark: string;
   readonly folder: string;
+  /** The folder with the records of mount points, for a sandboxed command. */
+  readonly mountRecords?: string | undefined;
   readonly now: number;
   readonly disk: Disk;
   /** Called when it ends while we live. */
@@ -56,9 +86,11 @@ export async function startDetached(what: {
   const log = await disk.openExclusive(`${base}.log`);
   const exit = await disk.openExclusive(`${base}.exit`);
   try {
-    const child = spawn("bash", ["--noprofile", "--norc", "-c", KEEPER, "bash", ...what.argv], {
+    const { PATH = KEEPER_PATH, ...environment } = what.environment;
+    const given = [process.execPath, CLEAN_UP_PROGRAM, what.mountRecords ?? "", PATH, ...what.argv];
+    const child = spawn(KEEPER_BASH, ["--noprofile", "--norc", "-c", KEEPER, "bash", ...given], {
       cwd: what.cwd,
-      env: { ...what.environment },
+      env: { ...environment, PATH: KEEPER_PATH },
       stdio: ["ignore", log, log, exit],
       detached: true,
     });
@@ -84,39 +116,46 @@ export function listDetached(folder: string): DetachedShell[] {
     .filter((shell) => shell !== undefined);
 }
 
-export function stopDetached(shell: DetachedShell): Promise<void> {
-  return shell.running ? endFamily(familyOf(shell.pid, shell.mark)) : Promise.resolve();
+/**
+ * Ends the command and everything it started. Returns false, and ends nothing, if the process with the recorded pid
+ * does not carry the mark of this command: then it is somebody else's.
+ */
+export async function stopDetached(shell: DetachedShell): Promise<boolean> {
+  if (!shell.running || !(await provesMark(shell.pid, shell.mark))) return false;
+  await endFamily(familyOf(shell.pid, shell.mark));
+  return true;
 }
 
 /** The log from `offset` on, of a long piece the end. */
 export function readDetachedLog(log: string, offset: number): { text: string; next: number } {
-  const size = detachedLogSize(log);
-  const from = Math.max(offset, size - MAX_READ_BYTES);
-  const bytes = Buffer.alloc(Math.max(0, size - from));
-  const fd = openSync(log, "r");
-  try {
-    const length = readSync(fd, bytes, 0, bytes.length, from);
+  return withRecord(log, { text: "", next: offset }, (fd, size) => {
+    const from = Math.max(offset, size - MAX_READ_BYTES);
+    const bytes = Buffer.alloc(Math.max(0, size - from));
+    const length = fs.readSync(fd, bytes, 0, bytes.length, from);
     const skipped = from > offset ? `[${from - offset} bytes left out here. All of it is in ${log}]\n` : "";
     return { text: skipped + tidy(bytes.toString("utf8", 0, length)), next: from + length };
-  } finally {
-    closeSync(fd);
-  }
+  });
 }
 
 export function detachedLogSize(log: string): number {
-  return statSync(log, { throwIfNoEntry: false })?.size ?? 0;
+  return withRecord(log, 0, (_, size) => size);
 }
 
 function readDetached(base: string): DetachedShell | undefined {
   try {
-    const file = PidFile.parse(JSON.parse(readFileSync(`${base}.pid`, "utf8")));
-    const exit = Number.parseInt(readFileSync(`${base}.exit`, "utf8"), 10);
+    const file = PidFile.parse(JSON.parse(readRecord(`${base}.pid`)));
+    const exit = Number.parseInt(readRecord(`${base}.exit`), 10);
     const exitCode = Number.isNaN(exit) ? undefined : exit;
-    const running = exitCode === undefined && startOf(file.pid) === file.started && isAlive(file.pid);
-    return { ...file, log: `${base}.log`, exitCode, running };
+    return { ...file, log: `${base}.log`, exitCode, running: exitCode === undefined && isRunning(file) };
   } catch {
     return undefined;
   }
+}
+
+/** A pid is used again after its process has ended; start time and mark are not. */
+function isRunning({ pid, started, mark }: z.infer<typeof PidFile>): boolean {
+  if (startOf(pid) !== started || !isAlive(pid)) return false;
+  return process.platform !== "linux" || hasMark(pid, mark);
 }
 
 function isAlive(pid: number): boolean {
@@ -124,5 +163,28 @@ function isAlive(pid: number): boolean {
     return process.kill(pid, 0);
   } catch {
     return false;
+  }
+}
+
+function readRecord(path: string): string {
+  return withRecord(path, "", (fd, size) => {
+    const bytes = Buffer.alloc(Math.min(size, MAX_RECORD_BYTES));
+    return bytes.toString("utf8", 0, fs.readSync(fd, bytes, 0, bytes.length, 0));
+  });
+}
+
+/** Only a regular file with one name is a record. Anything else counts as missing, and is never waited for. */
+function withRecord<T>(path: string, missing: T, use: (fd: number, size: number) => T): T {
+  let fd: number;
+  try {
+    fd = fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  } catch {
+    return missing;
+  }
+  try {
+    const stat = fs.fstatSync(fd);
+    return stat.isFile() && stat.nlink === 1 ? use(fd, stat.size) : missing;
+  } finally {
+    fs.closeSync(fd);
   }
 }

@@ -113,11 +113,24 @@ function memberFrom(stat: string): Member | undefined {
   };
 }
 
-function isMarked({ pid }: Member, { mark }: Family): boolean {
+const isMarked = ({ pid }: Member, { mark }: Family): boolean => hasMark(pid, mark);
+
+/** Whether the process carries this mark in its environment. Only Linux can say; elsewhere see `provesMark`. */
+export function hasMark(pid: number, mark: string): boolean {
   if (process.platform !== "linux") return false;
   const entry = `${MARK_NAME}=${mark}\0`;
   const environment = read(`/proc/${pid}/environ`);
   return environment.startsWith(entry) || environment.includes(`\0${entry}`);
+}
+
+/** The same on every system. Where the environment cannot be read, nothing is proven. */
+export async function provesMark(pid: number, mark: string): Promise<boolean> {
+  if (process.platform === "linux") return hasMark(pid, mark);
+  const { execFile } = await import("node:child_process");
+  const text = await new Promise<string>((resolve) => {
+    execFile("ps", ["-Ewwo", "command=", "-p", String(pid)], { timeout: 2000 }, (_, output) => resolve(output ?? ""));
+  });
+  return ` ${text.trim()} `.includes(` ${MARK_NAME}=${mark} `);
 }
 
 /** What /proc says at once, without a disk; empty for a process that is gone or not ours. */

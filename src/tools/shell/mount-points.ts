@@ -1,46 +1,82 @@
 /**
- * Bubblewrap mounts only on what exists, so for a protected name that is missing it makes an empty file or folder in
- * the workspace. Here is kept who uses which, across processes, so that they go away afterwards: not earlier, because
- * removing a mount point takes away the mount of everyone who uses it, and also after a crash, at the next start.
+ * Keeps count of the mount points that running commands use. A mount needs an existing file or folder, so for a protected
+ * name that is missing an empty one is created in the workspace. It must not be removed while any command, of this
+ * process or another, has something mounted on it: removing it would take the mount away. It is removed when the last
+ * command that uses it ends; after a kill by the watchdog, or at the next start.
  */
 import { lstatSync, readFileSync } from "node:fs";
-import { rmdir } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join, sep } from "node:path";
 import * as z from "zod";
 import { type Disk, replaceFile } from "../../lib/node/disk.ts";
+import { cleanUpHere, type KnownTree, type LeftBehind, type MountPoint, makePoints } from "./left-behind.ts";
 import { namesIn, startOf } from "./processes.ts";
-import type { MountPoint } from "./sandbox-profile.ts";
 
 const Record_ = z.object({
   pid: z.int(),
   started: z.string(),
-  points: z.array(z.object({ path: z.string(), kind: z.enum(["file", "folder"]) })).max(10_000),
+  points: z.array(z.object({ path: z.string(), kind: z.enum(["file", "folder", "commondir"]) })).max(10_000),
+  /** Of a detached command, which nobody else cleans up after if its keeper is killed. */
+  links: z.array(z.object({ path: z.string(), target: z.string(), end: z.string() })).default([]),
+  trees: z
+    .array(
+      z.object({
+        root: z.string(),
+        since: z.number(),
+        gitFolders: z.array(z.string()),
+        protectedNames: z.array(z.string()),
+        unreadable: z.array(z.string()),
+      }),
+    )
+    .default([]),
 });
 type MountRecord = z.infer<typeof Record_>;
 
 interface Held {
-  /** Resolves when a crash can no longer make us forget. */
-  readonly recorded: Promise<void>;
-  /** To be called when the command has ended. */
-  release(): Promise<void>;
-  /** To be called instead when the command is to outlive us. */
-  handOver(pid: number): Promise<void>;
+  /**
+   * What counts as there before the command: only what was there before every other command that runs now. The others
+   * can still change what they have made, and move it away under a mount of this command.
+   */
+  readonly known: readonly KnownTree[];
+  /** Creates the points that are missing, once a record of them is on disk. Rejects when a name is taken meanwhile. */
+  make(): Promise<void>;
+  /** Call when the command has ended. Returns one sentence for each change it undid. */
+  release(left: LeftBehind): Promise<string[]>;
+  /** Call instead when the command will outlive this process. */
+  handOver(pid: number, left: LeftBehind): Promise<void>;
 }
+
+/** The record stays this long after the last command, so that commands in a row write it once. */
+const RECORD_IDLE_MS = 1000;
 
 export class MountPoints {
   readonly #folder: string;
   readonly #disk: Disk;
   readonly #users = new Map<string, { point: MountPoint; count: number }>();
+  /** The trees before each command that runs now. */
+  readonly #running = new Set<readonly KnownTree[]>();
   #recorded = new Map<string, MountPoint>();
+  #isRecorded = false;
+  #holds = 0;
   #writing: Promise<void> = Promise.resolve();
   #removing: Promise<void> = Promise.resolve();
+  #idle: NodeJS.Timeout | undefined;
 
   constructor(folder: string, disk: Disk) {
     this.#folder = folder;
     this.#disk = disk;
   }
 
-  /** Resolves when nothing is being removed: only then look at the disk, and hold what is needed in the same breath. */
+  /** The folder of the records. */
+  get folder(): string {
+    return this.#folder;
+  }
+
+  /** Whether another command runs in a sandbox now, in this process or another. */
+  isShared(): boolean {
+    return this.#holds > 1 || readRecords(this.#folder, this.#isRecorded).living.length > 0;
+  }
+
+  /** Resolves when nothing is being removed. Only then look at the disk, and call `hold` without waiting in between. */
   async settled(): Promise<void> {
     for (let seen: unknown; seen !== this.#removing; ) {
       seen = this.#removing;
@@ -54,76 +90,101 @@ export class MountPoints {
   }
 
   /** Counts a user, at once. */
-  hold(points: readonly MountPoint[]): Held {
+  hold(points: readonly MountPoint[], trees: readonly KnownTree[]): Held {
+    const placeholders = this.placeholders();
+    const known = this.#knownToAll(trees);
+    this.#running.add(known);
+    clearTimeout(this.#idle);
+    this.#holds++;
     for (const point of points) {
       const user = this.#users.get(point.path) ?? { point, count: 0 };
       user.count++;
       this.#users.set(point.path, user);
     }
     let released = false;
-    const release = async (): Promise<void> => {
-      if (released) return;
+    const release = async (left: LeftBehind): Promise<string[]> => {
+      if (released) return [];
       released = true;
-      await this.#drop(points);
+      return this.#drop(points, left).finally(() => this.#running.delete(known));
     };
-    const handOver = async (pid: number): Promise<void> => {
+    const handOver = async (pid: number, left: LeftBehind): Promise<void> => {
       await this.#disk.mkdir(this.#folder);
-      await replaceFile(this.#disk, this.#recordPath(pid), recordText(pid, points));
-      await release();
+      await replaceFile(this.#disk, this.#recordPath(pid), recordText(pid, left));
+      await release(NOTHING);
     };
-    return { recorded: this.#record(points), release, handOver };
+    const make = async (): Promise<void> => {
+      await this.#record(points);
+      // A point that another command uses is there already. Anything else under its name was put there by someone else.
+      makePoints(points.filter(({ path }) => !(this.#isShared(path, placeholders) && exists(path))));
+    };
+    return { known, make, release, handOver };
   }
 
-  /** Removes what processes that no longer live have left. */
-  sweep(): Promise<void> {
-    return this.#remove(async () => {
-      for (const { path, record } of readRecords(this.#folder).dead) {
-        await this.#removeUnused(record.points);
+  /** Cleans up after processes that have ended. Returns one sentence for each change it undid. */
+  async sweep(): Promise<string[]> {
+    const notes: string[] = [];
+    await this.#remove(async () => {
+      for (const { path, record } of readRecords(this.#folder, this.#isRecorded).dead) {
+        notes.push(...this.#cleanUp(record.points, record));
         await this.#disk.unlink(path).catch(() => undefined);
       }
     });
+    return notes;
   }
 
-  /** The record is no longer needed when nothing of ours runs. */
+  /** Deletes the record when no command runs. */
   async close(): Promise<void> {
+    clearTimeout(this.#idle);
     await this.#writing.catch(() => undefined);
-    if (this.#users.size > 0) return;
+    if (this.#holds > 0 || !this.#isRecorded) return;
     const points = [...this.#recorded.values()];
     this.#recorded = new Map();
+    this.#isRecorded = false;
     await this.#remove(async () => {
       await this.#disk.unlink(this.#recordPath()).catch(() => undefined);
-      await this.#removeUnused(points);
+      this.#cleanUp(points, NOTHING);
     });
   }
 
-  async #drop(points: readonly MountPoint[]): Promise<void> {
+  async #drop(points: readonly MountPoint[], left: LeftBehind): Promise<string[]> {
+    this.#holds--;
     for (const { path } of points) {
       const user = this.#users.get(path);
       if (user !== undefined && --user.count === 0) this.#users.delete(path);
     }
-    await this.#remove(() => this.#removeUnused(points));
-    await this.sweep();
+    const notes: string[] = [];
+    await this.#remove(async () => {
+      notes.push(...this.#cleanUp(points, left));
+    });
+    if (this.#holds === 0) {
+      clearTimeout(this.#idle);
+      this.#idle = setTimeout(() => void this.sweep().then(() => this.close()), RECORD_IDLE_MS);
+      this.#idle.unref();
+    }
+    return notes;
+  }
+
+  #isShared(path: string, known: ReadonlySet<string>): boolean {
+    return known.has(path) || (this.#users.get(path)?.count ?? 0) > 1;
+  }
+
+  #cleanUp(points: readonly MountPoint[], left: LeftBehind): string[] {
+    const used = this.placeholders();
+    return cleanUpHere({ ...left, points: points.filter(({ path }) => !used.has(path)) });
   }
 
   #remove(work: () => Promise<void>): Promise<void> {
-    this.#removing = this.#removing.then(work);
+    this.#removing = this.#removing.then(work, work);
     return this.#removing;
-  }
-
-  /** Only what is still empty: someone may have put something there meanwhile. */
-  async #removeUnused(points: readonly MountPoint[]): Promise<void> {
-    const used = this.placeholders();
-    for (const { path, kind } of points.filter((point) => !used.has(point.path)).reverse()) {
-      if (kind === "folder") await rmdir(path).catch(() => undefined);
-      else if (isEmptyFile(path)) await this.#disk.unlink(path).catch(() => undefined);
-    }
   }
 
   async #record(points: readonly MountPoint[]): Promise<void> {
     const fresh = points.filter(({ path }) => !this.#recorded.has(path));
     for (const point of fresh) this.#recorded.set(point.path, point);
-    if (fresh.length > 0) {
-      const text = recordText(process.pid, [...this.#recorded.values()]);
+    // Also without points: a record tells other processes that commands run.
+    if (fresh.length > 0 || !this.#isRecorded) {
+      this.#isRecorded = true;
+      const text = recordText(process.pid, { ...NOTHING, points: [...this.#recorded.values()] });
       this.#writing = this.#writing
         .catch(() => undefined)
         .then(() => this.#disk.mkdir(this.#folder))
@@ -132,25 +193,55 @@ export class MountPoints {
     await this.#writing;
   }
 
+  #knownToAll(trees: readonly KnownTree[]): KnownTree[] {
+    const others = [
+      ...this.#running,
+      ...readRecords(this.#folder, this.#isRecorded).living.map((record) => record.trees),
+    ].flat();
+    const isOld = (path: string, root: string, list: "gitFolders" | "protectedNames"): boolean =>
+      others.every((other) => {
+        if (!path.startsWith(other.root + sep) || other[list].includes(path)) return true;
+        // The names at the top of a workspace are protected in another way, and not listed.
+        return other.root !== root && dirname(path) === other.root && basename(path).startsWith(".");
+      });
+    return trees.map((tree) => ({
+      ...tree,
+      gitFolders: tree.gitFolders.filter((path) => isOld(path, tree.root, "gitFolders")),
+      protectedNames: tree.protectedNames.filter((path) => isOld(path, tree.root, "protectedNames")),
+    }));
+  }
+
   #usedByOthers(): Set<string> {
-    const { living } = readRecords(this.#folder);
+    const { living } = readRecords(this.#folder, this.#isRecorded);
     return new Set(living.flatMap(({ points }) => points.map(({ path }) => path)));
   }
 
   #recordPath(pid = process.pid): string {
-    return join(this.#folder, `mounts-${pid}.json`);
+    return join(this.#folder, recordName(pid));
   }
 }
 
-function recordText(pid: number, points: readonly MountPoint[]): string {
-  const record: MountRecord = { pid, started: startOf(pid), points: [...points] };
-  return JSON.stringify(record);
+const NOTHING: LeftBehind = { points: [], links: [], trees: [] };
+
+const exists = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+
+export const recordName = (pid: number): string => `mounts-${pid}.json`;
+
+function recordText(pid: number, { points, links, trees }: LeftBehind): string {
+  return JSON.stringify({ pid, started: startOf(pid), points, links, trees });
 }
 
-function readRecords(folder: string): { living: MountRecord[]; dead: { path: string; record: MountRecord }[] } {
+interface Records {
+  readonly living: readonly MountRecord[];
+  readonly dead: readonly { readonly path: string; readonly record: MountRecord }[];
+}
+
+/** The records of other processes. Without one of its own, this process may find that of an older one with its pid. */
+function readRecords(folder: string, hasOwn: boolean): Records {
   const living: MountRecord[] = [];
   const dead: { path: string; record: MountRecord }[] = [];
   for (const name of namesIn(folder).filter((entry) => /^mounts-\d+\.json$/.test(entry))) {
+    if (hasOwn && name === recordName(process.pid)) continue;
     const path = join(folder, name);
     const record = readRecord(path);
     if (record === undefined) continue;
@@ -168,9 +259,4 @@ function readRecord(path: string): MountRecord | undefined {
   } catch {
     return undefined;
   }
-}
-
-function isEmptyFile(path: string): boolean {
-  const stat = lstatSync(path, { throwIfNoEntry: false });
-  return stat?.isFile() === true && stat.size === 0;
 }

@@ -46,10 +46,15 @@ export async function openNetworkBridge(
     Duplex,
     maxConnections: MAX_CONNECTIONS,
     send: (bytes) => void output.write(bytes),
+    unsent: () => output.writableLength,
     onConnection: (connection) => proxy.accept(connection),
-    onNonsense: () =>
-      options.onWarning("The network of a sandboxed command was closed: what came from it made no sense."),
+    onNonsense: () => {
+      input.destroy();
+      output.destroy();
+      options.onWarning("The network of a sandboxed command was closed: what came from it made no sense.");
+    },
   });
+  output.on("drain", () => link.drained());
   input.on("data", (bytes: Buffer) => link.receive(bytes));
   const url = `http://127.0.0.1:${PORT}`;
   return {

@@ -4,7 +4,8 @@
  * program inside is bound by the same filter as the command: all it could do is to send nonsense, which ends the link.
  *
  * A frame is a type (1 byte), a connection (4), a length (4) and so many bytes. Each side may send so much of a
- * connection before the other has taken it.
+ * connection before the other has taken it. Data waits in its connection while the pipe is full. What must be answered at
+ * once cannot wait: a side that asks for answers and does not read them ends the link.
  *
  * `networkLink` and `bridge` are sent as text. They must name nothing from outside themselves.
  */
@@ -15,6 +16,8 @@ export interface LinkOptions {
   readonly Duplex: typeof stream.Duplex;
   readonly maxConnections: number;
   send(bytes: Buffer): void;
+  /** Bytes that were sent and are not in the pipe yet. When they are, `drained` is called. */
+  unsent(): number;
   /** For the side that is called. */
   onConnection?(connection: stream.Duplex): void;
   /** The other side does not keep to the rules; nothing more is taken from it. */
@@ -25,6 +28,8 @@ export interface NetworkLink {
   receive(bytes: Buffer): void;
   /** Undefined when there are too many. */
   connect(): stream.Duplex | undefined;
+  /** Sends the data that waited for the pipe. */
+  drained(): void;
   close(): void;
 }
 
@@ -33,6 +38,10 @@ export function networkLink(options: LinkOptions): NetworkLink {
   const window = 256 * 1024;
   const maxPayload = 32 * 1024;
   const header = 9;
+  /** With so much before the pipe, data waits. */
+  const fullBytes = 256 * 1024;
+  /** Data alone never gets there. */
+  const maxUnsent = 1024 * 1024;
   interface Side {
     readonly stream: stream.Duplex;
     /** What may still be sent. */
@@ -42,12 +51,15 @@ export function networkLink(options: LinkOptions): NetworkLink {
     unsent: { bytes: Buffer; done: () => void } | undefined;
   }
   const sides = new Map<number, Side>();
+  /** Connections whose data waits for the pipe, the first one first. */
+  const blocked = new Set<number>();
   let held: Buffer = Buffer.alloc(0);
   let last = 0;
   let broken = false;
 
   function send(type: number, id: number, payload: Buffer, length = payload.length): void {
     if (broken) return;
+    if (options.unsent() > maxUnsent) return void fail();
     const head = Buffer.alloc(header);
     head.writeUInt8(type, 0);
     head.writeUInt32LE(id, 1);
@@ -58,6 +70,7 @@ export function networkLink(options: LinkOptions): NetworkLink {
 
   function flush(id: number, side: Side): void {
     while (side.unsent !== undefined && side.credit > 0) {
+      if (options.unsent() >= fullBytes) return void blocked.add(id);
       const { bytes, done } = side.unsent;
       const piece = bytes.subarray(0, Math.min(side.credit, maxPayload));
       side.credit -= piece.length;
@@ -128,25 +141,28 @@ export function networkLink(options: LinkOptions): NetworkLink {
     broken = true;
     for (const side of sides.values()) side.stream.destroy();
     sides.clear();
+    blocked.clear();
+    held = nothing;
+  }
+
+  function fail(): void {
+    if (broken) return;
+    closeAll();
+    options.onNonsense();
   }
 
   return {
     receive(bytes) {
+      if (broken) return;
       held = held.length > 0 ? Buffer.concat([held, bytes]) : Buffer.from(bytes);
       while (!broken && held.length >= header) {
         const [type, id, length] = [held.readUInt8(0), held.readUInt32LE(1), held.readUInt32LE(5)];
         const size = type === data ? length : 0;
-        if (size > maxPayload) {
-          closeAll();
-          return options.onNonsense();
-        }
+        if (size > maxPayload) return fail();
         if (held.length < header + size) return;
         const payload = Buffer.from(held.subarray(header, header + size));
         held = held.subarray(header + size);
-        if (!take(type, id, payload, length)) {
-          closeAll();
-          return options.onNonsense();
-        }
+        if (!take(type, id, payload, length)) return fail();
       }
     },
     connect() {
@@ -155,6 +171,13 @@ export function networkLink(options: LinkOptions): NetworkLink {
       const made = add(last);
       send(open, last, nothing);
       return made;
+    },
+    drained() {
+      for (const id of [...blocked]) {
+        blocked.delete(id);
+        const side = sides.get(id);
+        if (side !== undefined) flush(id, side);
+      }
     },
     close: closeAll,
   };
@@ -168,8 +191,10 @@ export function bridge(require: NodeJS.Require, makeLink: typeof networkLink, po
     Duplex,
     maxConnections: 64,
     send: (bytes) => void process.stdout.write(bytes),
+    unsent: () => process.stdout.writableLength,
     onNonsense: () => process.exit(1),
   });
+  process.stdout.on("drain", () => link.drained());
   process.stdin.on("data", (bytes: Buffer) => link.receive(bytes)).on("end", () => process.exit(0));
   process.stdin.on("error", () => process.exit(0));
   process.stdout.on("error", () => process.exit(0));

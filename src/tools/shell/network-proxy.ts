@@ -4,11 +4,12 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
-import { networkInterfaces } from "node:os";
 import type { Duplex } from "node:stream";
 import { addressKind, parseAddress, refusalOf } from "../../lib/address.ts";
+import type { HostRule } from "../../lib/host-rule.ts";
+import { isOwnAddress } from "../../lib/node/own-address.ts";
 import { clip, sanitise } from "../../lib/text.ts";
-import { allows, type HostRule, names } from "./network-rules.ts";
+import { allows, names } from "./network-rules.ts";
 
 export interface ProxyOptions {
   readonly rules: readonly HostRule[];
@@ -115,7 +116,7 @@ async function allowedTarget(
   const isLocalAllowed = options.localNetwork === true && names(options.rules, host, port);
   for (const one of addresses) {
     if (isLocalAllowed && /^(?:private|loopback)$/.test(addressKind(one))) continue;
-    const reason = refusalOf(one) ?? (isOwn(one) && !isLocalAllowed ? "an address of this machine" : undefined);
+    const reason = refusalOf(one) ?? (isOwnAddress(one) && !isLocalAllowed ? "an address of this machine" : undefined);
     if (reason !== undefined) return refuse(`it is ${reason}`);
   }
   return { address, port };
@@ -124,10 +125,6 @@ async function allowedTarget(
 async function systemResolve(host: string): Promise<readonly string[]> {
   const { lookup } = await import("node:dns/promises");
   return (await lookup(host, { all: true })).map(({ address }) => address);
-}
-
-function isOwn(address: string): boolean {
-  return Object.values(networkInterfaces()).some((list) => list?.some((own) => own.address === address));
 }
 
 function dialled({ dial }: ProxyOptions, address: string, port: number): Socket {

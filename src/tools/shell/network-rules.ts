@@ -1,27 +1,16 @@
 /** Which hosts sandboxed commands may reach. */
+import { type HostRule, hostRule } from "../../lib/host-rule.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 
-export interface HostRule {
-  /** Lower case; without the star. */
-  readonly name: string;
-  /** Only names below it. */
-  readonly below: boolean;
-  readonly ports: readonly number[];
-}
-
-const DEFAULT_PORTS = [80, 443];
-const RULE =
-  /^(\*\.)?((?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?::(\d{1,5}))?$/;
 const MAX_RULES = 500;
 
 /** `host`, `host:port`, `*.host`, `*.host:port`; without a port it is 80 and 443. */
 export function hostRules(texts: readonly string[]): readonly HostRule[] {
   if (texts.length > MAX_RULES) throw bad(`more than ${MAX_RULES} hosts`, "Use *.domain for many hosts of one domain.");
   return texts.map((text) => {
-    const [, star, name = "", port] = RULE.exec(text.toLowerCase()) ?? [];
-    const isPort = port === undefined || (Number(port) > 0 && Number(port) < 65_536);
-    if (name === "" || !isPort) throw bad(`"${text}"`, "Write host, host:port, *.domain or *.domain:port.");
-    return { name, below: star !== undefined, ports: port === undefined ? DEFAULT_PORTS : [Number(port)] };
+    const rule = hostRule(text);
+    if (rule === undefined) throw bad(`"${text}"`, "Write host, host:port, *.domain or *.domain:port.");
+    return rule;
   });
 }
 

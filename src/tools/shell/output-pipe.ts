@@ -45,6 +45,11 @@ export class OutputPipes {
     }
   }
 
+  /** Removes the pipes that nobody used. */
+  async close(): Promise<void> {
+    for (const path of this.#unused.splice(0)) await nodeDisk.unlink(path).catch(() => undefined);
+  }
+
   async #next(): Promise<string> {
     const ready = this.#unused.pop();
     if (ready !== undefined) return ready;

@@ -30,20 +30,13 @@ const TOOL_FOLDERS = [
   "go",
 ];
 
-interface HiddenHome {
-  readonly arguments: readonly string[];
-  /** What of it can be seen. */
-  readonly visible: readonly string[];
-}
-
-/** `searchPath` as in PATH: programs that are found there stay reachable. */
-export function hiddenHome(home: string, searchPath: string): HiddenHome {
+/** The folders that stay visible. `searchPath` as in PATH: programs that are found there stay reachable. */
+export function hiddenHome(home: string, searchPath: string): string[] {
   const isBelow = (path: string, folder: string): boolean => path.startsWith(folder + sep);
   const tools = TOOL_FOLDERS.map((name) => join(home, name));
   const searched = searchPath
     .split(":")
     .filter((path) => isBelow(path, home) && !path.split(sep).includes(".."))
     .filter((path) => !tools.some((tool) => path === tool || isBelow(path, tool)));
-  const visible = [...new Set([...tools, ...searched])].filter((path) => existsSync(path));
-  return { arguments: ["--tmpfs", home, ...visible.flatMap((path) => ["--ro-bind", path, path])], visible };
+  return [...new Set([...tools, ...searched])].filter((path) => existsSync(path));
 }

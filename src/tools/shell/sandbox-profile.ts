@@ -1,298 +1,373 @@
 /**
- * What a sandboxed command sees, as arguments of bubblewrap. The order counts: later mounts lie over earlier ones. The
- * machine is readable, temp and credential folders are empty, the workspace is writable, and in the workspace nothing
- * that runs by itself later (hooks, editor tasks, our own settings) can be changed, not even by creating it.
+ * Plans the mounts of a sandboxed command. Later mounts lie over earlier ones: the machine is readable, the workspace is
+ * writable, protected names in it are not, and hidden paths come last, so that no mount before them can uncover one.
+ *
+ * A mount source or target is never a symbolic link: links that lead out of the workspace get no mount at all, because
+ * the rest of the machine is read-only anyway. A running command can still swap a folder for a link while bubblewrap
+ * starts the next one. The mount table is therefore compared with the plan before the command runs (`mount-check.ts`).
  */
-import { existsSync, lstatSync, readFileSync, realpathSync } from "node:fs";
-import { basename, dirname, join, resolve, sep } from "node:path";
+import { basename, dirname, join, sep } from "node:path";
+import { isInside } from "../../lib/node/paths.ts";
+import { GIT_INTERNALS, PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../../lib/protected-names.ts";
+import type { KnownTree, MountPoint, ProtectedLink } from "./left-behind.ts";
+import { gitFolderBehind, linkedRepository } from "./linked-git.ts";
+import { folders, identityOf, type Kind, kindOf, linkText, realPath } from "./path-kinds.ts";
+import { HIDDEN_FROM_ROOT, HIDDEN_IN_HOME, STARTUP_FILES, STARTUP_FOLDERS } from "./sandbox-hidden.ts";
 import { hiddenHome } from "./sandbox-home.ts";
-import { entriesOf, scanWorkspace } from "./sandbox-scan.ts";
+import { entriesOf, type Found } from "./sandbox-scan.ts";
 
-interface SandboxProfile {
-  /** Real paths; what the command may change. */
-  readonly workspace: readonly string[];
-  readonly cwd: string;
+export interface SandboxProfile {
+  /** Real paths of the folders that the command may change, with the entries that were found in each. */
+  readonly workspace: readonly { readonly root: string; readonly found: Found }[];
+  /** Real paths that may be changed too and hold nothing to protect. */
+  readonly writable: readonly string[];
+  /** Real paths that can be read although they lie in a hidden folder. */
+  readonly readable: readonly string[];
+  /** Real paths that cannot even be read, wherever they lie. */
+  readonly denied: readonly string[];
+  /** Nothing in the workspace can be changed. */
+  readonly readOnlyWorkspace: boolean;
   readonly home: string;
-  /** The folder with troupe's own state, out of sight. */
+  /** The folder with troupe's own state. */
   readonly stateRoot: string;
   readonly temporaryFolders: readonly string[];
-  /** Real paths outside the workspace that may be changed too. */
-  readonly writable: readonly string[];
-  /** Further paths that cannot even be read, wherever they lie. */
-  readonly denied: readonly string[];
-  /** What of the home folder can be read: everything but credentials, or only tools found by this PATH. */
+  /** Everything of the home folder but credentials, or only tools found by this PATH. */
   readonly homeView: { readonly kind: "open" } | { readonly kind: "strict"; readonly searchPath: string };
-  readonly network: boolean;
   /** Whether `.env` files may be read. */
   readonly environmentFiles: boolean;
-  /** A terminal made for this command alone; anyone else's must be out of its reach. */
-  readonly ownTerminal: boolean;
-  /** Whether it may outlive us. */
-  readonly detached: boolean;
-  /** Empty things on the disk that only serve as mount points of running commands: they count as missing. */
+  /** Mount points of running commands. They count as missing. */
   readonly placeholders: ReadonlySet<string>;
-  /** An empty file to lay over missing ones; a device cannot be opened inside. */
-  readonly emptyFile: string;
-  /** What a linked work tree may touch of its repository, decided by whoever made it. */
-  readonly gitMounts?: readonly string[];
-}
-
-interface Mounts {
-  readonly arguments: string[];
-  /** Names that bubblewrap will create on the disk to mount on them; parents before children. */
-  readonly mountPoints: readonly MountPoint[];
-  /** Protected names that are links: nothing can be mounted on them, so they have to be looked at afterwards. */
-  readonly links: readonly string[];
-  /** Mount points that must be there before bubblewrap starts, because what is mounted on them is themselves. */
-  readonly made: readonly string[];
-  /** Workspaces that are too large to be searched whole. */
-  readonly unseen: readonly string[];
-}
-
-export interface MountPoint {
-  readonly path: string;
-  readonly kind: "file" | "folder";
-}
-
-interface Plan {
-  readonly points: MountPoint[];
-  readonly links: string[];
-  readonly made: string[];
-  readonly unseen: string[];
-  readonly placeholders: ReadonlySet<string>;
-  readonly emptyFile: string;
+  /** Access of a worktree to its repository, decided by the caller. */
   readonly gitMounts?: readonly string[] | undefined;
 }
 
-const PROTECTED_FOLDERS = [".troupe", ".vscode", ".idea"];
-const PROTECTED_FILES = [".mcp.json", ".envrc", ".gitmodules"];
-/** What we would run or obey ourselves; what else lies beside it can be changed. */
-const PROTECTED_PARTS: Readonly<Record<string, readonly string[]>> = {
-  ".github": ["hooks", "copilot", "mcp.json"],
-  ".claude": ["hooks", "settings.json", "settings.local.json"],
-};
-const HOME_FILES = [
-  ".bashrc",
-  ".bash_profile",
-  ".bash_login",
-  ".profile",
-  ".zshrc",
-  ".zshenv",
-  ".zprofile",
-  ".gitconfig",
-];
-const CREDENTIALS = [
-  ".ssh",
-  ".aws",
-  ".config/gh",
-  ".gnupg",
-  ".kube",
-  ".azure",
-  ".docker",
-  ".config/gcloud",
-  ".config/git/credentials",
-  ".git-credentials",
-  ".netrc",
-  ".npmrc",
-  ".pypirc",
-  ".cargo/credentials.toml",
-];
-const MAX_MODULE_DEPTH = 3;
+export interface Mount {
+  readonly kind: "bind" | "ro-bind" | "empty folder" | "empty file" | "scratch";
+  readonly path: string;
+  /** Not compared with the mount table: no command can change anything on the way to it, and it may be a link. */
+  readonly unchecked?: true;
+}
 
-export function sandboxMounts(profile: SandboxProfile): Mounts {
-  const { placeholders, emptyFile, gitMounts } = profile;
-  const plan: Plan = { points: [], links: [], made: [], unseen: [], placeholders, emptyFile, gitMounts };
-  const workspaces = [...profile.workspace, ...profile.writable];
-  const hidden = profile.homeView.kind === "strict" ? hiddenHome(profile.home, profile.homeView.searchPath) : undefined;
+export interface MountPlan {
+  readonly mounts: readonly Mount[];
+  /** Whether a command that runs at the same time could misdirect one of the mounts by renaming something. */
+  readonly isMovable: boolean;
+  /** Must exist before bubblewrap starts, parents before children. */
+  readonly points: readonly MountPoint[];
+  readonly links: readonly ProtectedLink[];
+  readonly trees: readonly KnownTree[];
+}
+
+/** Every sandbox makes mount points of the names in these, so that no command can rename them. */
+const FIXED_FOLDERS = [".git", join(".git", "info"), ...Object.keys(PROTECTED_PARTS)];
+const MAX_MODULE_DEPTH = 4;
+/** Bubblewrap reads the mount table anew for each mount, so that a thousand take seconds. */
+const MAX_MOUNTS = 1000;
+
+/** The workspace cannot be protected as it is. */
+export class Unprotectable extends Error {
+  override readonly name = "Unprotectable";
+}
+
+export function planMounts(profile: SandboxProfile): MountPlan {
+  const strict = profile.homeView.kind === "strict" ? hiddenHome(profile.home, profile.homeView.searchPath) : undefined;
   const isGone = (path: string): boolean =>
-    hidden !== undefined && isInside(path, profile.home) && !hidden.visible.some((folder) => isInside(path, folder));
-  const masked = [profile.stateRoot, ...CREDENTIALS.map((name) => join(profile.home, name)), ...profile.denied];
-  const masks = (within?: string): string[] =>
-    masked.filter((path) => (within === undefined ? !isGone(path) : isInside(path, within))).flatMap(mask);
-  return {
-    mountPoints: plan.points,
-    links: plan.links,
-    made: plan.made,
-    unseen: plan.unseen,
-    arguments: [
-      ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"],
-      ...["--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger", "--ro-bind-try", "/proc/irq", "/proc/irq"],
-      ...folders([...profile.temporaryFolders, "/run"]).flatMap((path) => ["--tmpfs", path]),
-      ...(hidden?.arguments ?? []),
-      ...masks(),
-      ...workspaces.flatMap((path) => ["--bind", path, path, ...masks(path)]),
-      ...profile.workspace.flatMap((path) => protect(path, profile, plan)),
-      ...(profile.gitMounts ?? []),
-      ...["--unshare-all", "--unshare-user", ...(profile.network ? ["--share-net"] : []), "--cap-drop", "ALL"],
-      ...(profile.detached ? [] : ["--die-with-parent"]),
-      ...(profile.ownTerminal ? [] : ["--new-session"]),
-      ...["--chdir", profile.cwd],
-    ],
-  };
+    strict !== undefined && isInside(path, [profile.home]) && !isInside(path, strict);
+  const roots = profile.workspace.map(({ root }) => root);
+  const hidden = hiddenPaths(profile, [...roots, ...profile.writable]).filter((path) => !isGone(path));
+  const isBehind = (path: string): boolean => isInside(path, hidden);
+  const plan = new Plan(profile, hidden);
+  plan.add(...folders([...profile.temporaryFolders, "/run"]).map((path) => scratch(path)));
+  if (strict !== undefined) {
+    const tools = strict.map((path): Mount => ({ kind: "ro-bind", path, unchecked: true }));
+    plan.add({ ...scratch(profile.home), unchecked: true }, ...tools);
+  }
+  // A folder that lies in the workspace is opened with it: a mount of its own would uncover what is protected in it.
+  const binds = [...profile.writable.filter((path) => isBehind(path) || !isInside(path, roots)), ...roots];
+  const outer = binds.filter((path) => !isBehind(path));
+  const inner = binds.filter(isBehind);
+  for (const path of outer) plan.open(path);
+  for (const path of hidden) if (!isInside(path, inner)) plan.hide(path);
+  for (const path of inner) plan.open(path);
+  plan.add(...profile.readable.filter(isBehind).map((path) => bind("ro-bind", path)));
+  for (const path of hidden.filter((one) => isInside(one, inner))) plan.hide(path);
+  for (const mount of gitMounts(profile.gitMounts ?? [])) plan.add(mount);
+  const fixed = new Set([...roots, ...roots.flatMap((root) => FIXED_FOLDERS.map((name) => join(root, name)))]);
+  plan.isMovable =
+    plan.links.length > 0 ||
+    profile.gitMounts !== undefined ||
+    plan.mounts.some(({ path, kind }) =>
+      isInside(path, roots)
+        ? !roots.includes(path) && !fixed.has(dirname(path))
+        : kind === "bind" && !binds.includes(path),
+    );
+  if (plan.mounts.length > MAX_MOUNTS)
+    throw new Unprotectable(
+      `it has too many .env files and nested repositories: ${plan.mounts.length} mounts would be needed.`,
+    );
+  return plan;
 }
 
-function protect(workspace: string, profile: SandboxProfile, plan: Plan): string[] {
-  const found = scanWorkspace(workspace, profile.home);
-  if (!found.complete) plan.unseen.push(workspace);
-  const rcFiles = isInside(profile.home, workspace) ? HOME_FILES.map((name) => join(profile.home, name)) : [];
-  return [
-    ...[workspace, ...found.repositories].flatMap((folder) => protectRepository(join(folder, ".git"), plan)),
-    ...PROTECTED_FOLDERS.flatMap((name) => readOnly(join(workspace, name), "folder", plan)),
-    // Git stumbles over a device and would add an empty file; of an empty folder it takes no notice.
-    ...PROTECTED_FILES.flatMap((name) => readOnly(join(workspace, name), "folder", plan)),
-    ...Object.entries(PROTECTED_PARTS).flatMap(([name, parts]) => protectParts(join(workspace, name), parts, plan)),
-    ...found.protectedNames.flatMap((path) => readOnly(path, "folder", plan)),
-    ...rcFiles.flatMap((path) => readOnly(path, "file", plan)),
-    ...(profile.environmentFiles ? [] : found.environmentFiles.flatMap((path) => ["--ro-bind", "/dev/null", path])),
-  ];
+const bind = (kind: "bind" | "ro-bind", path: string): Mount => ({ kind, path });
+const scratch = (path: string): Mount => ({ kind: "scratch", path });
+
+/** `binds` are opened again, also inside a hidden folder. */
+function hiddenPaths(profile: SandboxProfile, binds: readonly string[]): string[] {
+  const system = process.getuid?.() === 0 ? HIDDEN_FROM_ROOT : [];
+  const named = [profile.stateRoot, ...HIDDEN_IN_HOME.map((name) => join(profile.home, name)), ...system];
+  const real = [...named, ...profile.denied].map(realPath).filter((path) => path !== undefined && path !== sep);
+  const all = [...new Set(real)].filter((path): path is string => path !== undefined);
+  // One below another hidden path needs no mount of its own, unless it is opened in between.
+  const isCovered = (path: string, by: string): boolean =>
+    by !== path && isInside(path, [by]) && !binds.some((one) => isInside(one, [by]) && isInside(path, [one]));
+  return all.filter((path) => !all.some((other) => isCovered(path, other)));
 }
 
-/** The folder itself is a mount too, so that it cannot be moved out of the way. */
-function protectParts(folder: string, parts: readonly string[], plan: Plan): string[] {
-  const kind = kindIn(plan, folder);
-  if (kind === "file") return readOnly(folder, "file", plan);
-  if (kind === "missing") makeFolder(folder, plan);
-  if (kind === "link") plan.links.push(folder);
-  const real = kind === "link" ? realPath(folder) : folder;
-  if (real === undefined || (kind === "link" && kindOf(real) !== "folder")) return [];
-  return [
-    ...["--bind", real, real],
-    // Of an empty folder git takes no notice, and neither do we where a file is expected.
-    ...parts.flatMap((name) => readOnly(join(real, name), "folder", plan)),
-  ];
-}
+/** Collects the mounts of one command. */
+class Plan implements MountPlan {
+  readonly mounts: Mount[] = [];
+  isMovable = false;
+  readonly points: MountPoint[] = [];
+  readonly links: ProtectedLink[] = [];
+  readonly trees: KnownTree[] = [];
+  readonly #profile: SandboxProfile;
+  readonly #hidden: readonly string[];
+  readonly #mounted = new Set<string>();
+  /** Read-only with everything in them. */
+  readonly #frozen: string[] = [];
+  /** Git folders that are protected already. */
+  readonly #git = new Set<string>();
+  /** Targets of protected links. */
+  readonly #targets = new Set<string>();
 
-/**
- * Commits work: objects, refs, index and logs stay writable. What makes git run something does not: hooks, config,
- * attributes. Folders on the way to them are mounts of their own, because a mount cannot be moved out of the way.
- */
-function protectRepository(git: string, plan: Plan): string[] {
-  const kind = kindIn(plan, git);
-  if (kind === "missing") return readOnly(git, "folder", plan);
-  if (kind !== "folder") return [...readOnly(git, "file", plan), ...protectLinkedRepository(dirname(git), plan)];
-  const modules = moduleFolders(join(git, "modules"), MAX_MODULE_DEPTH);
-  const worktrees = join(git, "worktrees");
-  return [
-    ...["--bind", git, git],
-    ...protectGitFolder(git, plan),
-    ...modules.way.flatMap((folder) => ["--bind", folder, folder]),
-    ...modules.repositories.flatMap((folder) => protectGitFolder(folder, plan)),
-    ...(kindOf(worktrees) === "folder" ? readOnly(worktrees, "folder", plan) : []),
-  ];
-}
+  constructor(profile: SandboxProfile, hidden: readonly string[]) {
+    this.#profile = profile;
+    this.#hidden = hidden;
+  }
 
-/** A linked worktree commits into the repository it belongs to. */
-function protectLinkedRepository(worktree: string, plan: Plan): string[] {
-  const linked = plan.gitMounts ? undefined : linkedRepository(worktree);
-  if (linked === undefined) return [];
-  const { common, own } = linked;
-  return [
-    ...["--bind", common, common],
-    ...protectGitFolder(common, plan),
-    ...readOnly(join(common, "worktrees"), "folder", plan),
-    ...["--bind", own, own],
-    ...["commondir", "gitdir", "config.worktree"].flatMap((name) => readOnly(join(own, name), "file", plan)),
-  ];
-}
-
-function protectGitFolder(git: string, plan: Plan): string[] {
-  const info = join(git, "info");
-  if (kindIn(plan, info) === "missing") makeFolder(info, plan);
-  return [
-    ...readOnly(join(git, "hooks"), "folder", plan),
-    ...readOnly(join(git, "config"), "file", plan),
-    ...readOnly(join(git, "config.worktree"), "file", plan),
-    ...["--bind", info, info],
-    ...readOnly(join(info, "attributes"), "file", plan),
-  ];
-}
-
-/** Read-only if it is there; if not, an empty thing of that kind which cannot be written takes its place. */
-function readOnly(path: string, kind: MountPoint["kind"], plan: Plan): string[] {
-  switch (kindIn(plan, path)) {
-    case "missing":
-      plan.points.push({ path, kind });
-      return kind === "folder" ? ["--tmpfs", path, "--remount-ro", path] : ["--ro-bind", plan.emptyFile, path];
-    case "link": {
-      plan.links.push(path);
-      const target = realPath(path);
-      return target === undefined ? [] : ["--ro-bind", target, target];
+  add(...mounts: readonly Mount[]): void {
+    for (const mount of mounts) {
+      this.mounts.push(mount);
+      this.#mounted.add(mount.path);
     }
-    default:
-      return ["--ro-bind", path, path];
+  }
+
+  /** Makes a folder writable and protects what is in it. */
+  open(root: string): void {
+    const { workspace, readOnlyWorkspace, writable } = this.#profile;
+    const found = workspace.find((one) => one.root === root)?.found;
+    this.add(bind(found !== undefined && readOnlyWorkspace ? "ro-bind" : "bind", root));
+    if (found === undefined) return;
+    if (!readOnlyWorkspace) {
+      const { gitFolders, protectedNames, unreadable } = found;
+      this.trees.push({ root, since: Date.now(), gitFolders, protectedNames, unreadable });
+      this.#protectTop(root);
+      for (const path of found.gitFolders) this.#protectNestedGit(root, path);
+      for (const path of found.protectedNames) this.#protectNested(root, path);
+      this.#protectStartupFiles(root);
+      // Last, because a later mount could make something writable again.
+      for (const path of this.#targets) this.#freeze(path);
+      this.#targets.clear();
+    } else {
+      const isOpened = (path: string): boolean => isInside(path, [root]) && !isInside(path, this.#hidden);
+      for (const path of writable.filter(isOpened)) this.add(bind("bind", path));
+    }
+    const secret = [...(this.#profile.environmentFiles ? [] : found.environmentFiles), ...found.unreadable];
+    for (const path of secret.filter((one) => !isInside(one, this.#hidden))) this.hide(path);
+  }
+
+  /** Hides a path behind an empty file or folder. */
+  hide(path: string): void {
+    const kind = kindOf(path);
+    if (kind === "missing") return;
+    this.#pin(path);
+    this.add({ kind: kind === "folder" ? "scratch" : "empty file", path });
+  }
+
+  /** The names at the top of a workspace. */
+  #protectTop(root: string): void {
+    this.#protectGit(join(root, ".git"));
+    for (const name of [...PROTECTED_FOLDERS, ...PROTECTED_FILES]) this.#readOnly(join(root, name));
+    for (const [name, parts] of Object.entries(PROTECTED_PARTS)) {
+      const folder = join(root, name);
+      // A missing one cannot be created at all: one mount instead of one for each part.
+      if (this.#kindOf(folder) !== "folder") this.#readOnly(folder);
+      else {
+        // A mount point cannot be moved out of the way.
+        this.add(bind("bind", folder));
+        for (const part of parts) this.#readOnly(join(folder, part));
+      }
+    }
+  }
+
+  #protectStartupFiles(root: string): void {
+    if (!isInside(this.#profile.home, [root])) return;
+    for (const name of [...STARTUP_FILES, ...STARTUP_FOLDERS]) {
+      const path = join(this.#profile.home, name);
+      if (isInside(path, this.#hidden)) continue;
+      this.#makeWay(dirname(path));
+      this.#pin(path);
+      this.#readOnly(path, STARTUP_FOLDERS.includes(name) ? "folder" : "file");
+    }
+  }
+
+  /** Makes mount points of missing folders, so that something below them can be protected. */
+  #makeWay(folder: string): void {
+    if (this.#mounted.has(folder) || this.#kindOf(folder) !== "missing") return;
+    this.#makeWay(dirname(folder));
+    this.#point(folder, "folder");
+    this.add(bind("bind", folder));
+  }
+
+  #protectNested(root: string, path: string): void {
+    if (!isInside(path, [root])) return;
+    this.#pin(path);
+    this.#readOnly(path);
+  }
+
+  #protectNestedGit(root: string, path: string): void {
+    this.#pin(path);
+    if (basename(path) === ".git") {
+      this.#protectGit(path);
+      return;
+    }
+    this.#openGit(path, root);
+  }
+
+  /** Commits work: objects, refs, index and logs stay writable. Entries that make git run programs do not. */
+  #protectGit(git: string): void {
+    const kind = this.#kindOf(git);
+    if (kind === "folder") {
+      this.#openGit(git);
+      return;
+    }
+    this.#readOnly(git);
+    if (kind === "file" && this.#profile.gitMounts === undefined) this.#protectLinkedGit(git);
+  }
+
+  /** The repository that a `.git` file leads to: a linked worktree, or a folder inside the workspace. */
+  #protectLinkedGit(gitFile: string): void {
+    const linked = linkedRepository(gitFile);
+    if (linked !== undefined) {
+      const { common, own } = linked;
+      // The folders above it come first: mounted later, they would lie over the protected entries.
+      this.#pin(common);
+      this.#openGit(common);
+      this.add(bind("bind", own));
+      for (const name of GIT_INTERNALS.linkedFiles) this.#readOnly(join(own, name), "file");
+      this.#protectModules(join(own, "modules"), MAX_MODULE_DEPTH);
+      return;
+    }
+    const target = gitFolderBehind(gitFile);
+    if (target === undefined) return;
+    const root = this.#profile.workspace.find((one) => isInside(target, [one.root]))?.root;
+    if (root === undefined || isInside(target, this.#hidden)) return;
+    // Those of submodules and linked worktrees are protected already, with the repository they belong to.
+    if (isInside(target, [join(root, ".git", "modules"), join(root, ".git", "worktrees")])) return;
+    this.#pin(target);
+    this.#openGit(target);
+  }
+
+  #openGit(git: string, root?: string): void {
+    // Several names can lead to one folder, and a second mount would uncover what the first has protected.
+    if (this.#git.has(git)) return;
+    this.#git.add(git);
+    if (git !== root) this.add(bind("bind", git));
+    this.#protectGitFolder(git);
+  }
+
+  #protectGitFolder(git: string): void {
+    this.#readOnly(join(git, "hooks"));
+    this.#readOnly(join(git, "config"), "file");
+    // Git does not look at it unless its configuration says so, so a folder will do: it is cheaper than a file.
+    this.#readOnly(join(git, "config.worktree"));
+    // Every other content would lead git to the configuration of another folder.
+    this.#readOnly(join(git, "commondir"), "commondir");
+    const info = join(git, "info");
+    const kind = this.#kindOf(info);
+    if (kind === "missing") this.#point(info, "folder");
+    if (kind === "missing" || kind === "folder") {
+      this.add(bind("bind", info));
+      this.#readOnly(join(info, "attributes"), "file");
+    } else this.#readOnly(info);
+    this.#protectModules(join(git, "modules"), MAX_MODULE_DEPTH);
+    if (kindOf(join(git, "worktrees")) === "folder") this.#freeze(join(git, "worktrees"));
+  }
+
+  /** Git folders of submodules. No command can add one, so that none can be swapped for something else. */
+  #protectModules(modules: string, depth: number): void {
+    this.#readOnly(modules);
+    if (this.#kindOf(modules) !== "folder") return;
+    for (const entry of entriesOf(modules).filter((one) => one.isDirectory())) {
+      const folder = join(modules, entry.name);
+      if (kindOf(join(folder, "HEAD")) === "file") {
+        this.#openGit(folder);
+      } else if (depth > 0) this.#protectModules(folder, depth - 1);
+    }
+  }
+
+  /** Read-only if it exists. If not, an empty folder or file takes its place, so that it cannot be created. */
+  #readOnly(path: string, missing: MountPoint["kind"] = "folder"): void {
+    switch (this.#kindOf(path)) {
+      case "missing":
+        this.#point(path, missing);
+        this.add(missing === "folder" ? { kind: "empty folder", path } : bind("ro-bind", path));
+        return;
+      case "link":
+        this.#readOnlyLink(path);
+        return;
+      default:
+        this.#freeze(path);
+    }
+  }
+
+  #freeze(path: string): void {
+    this.add(bind("ro-bind", path));
+    this.#frozen.push(path);
+  }
+
+  /** A mount follows a link, so it protects the target. The link itself is compared after the command. */
+  #readOnlyLink(path: string): void {
+    const target = realPath(path);
+    this.links.push({ path, target: linkText(path), end: identityOf(target) });
+    const roots = this.#profile.workspace.map(({ root }) => root);
+    if (target === undefined || !isInside(target, roots) || isInside(target, this.#hidden)) return;
+    if (roots.includes(target)) {
+      throw new Unprotectable(
+        `${path} is a link to the workspace itself, which would have to be read-only. Remove the link.`,
+      );
+    }
+    this.#pin(target);
+    this.#targets.add(target);
+  }
+
+  #point(path: string, kind: MountPoint["kind"]): void {
+    this.points.push({ path, kind });
+  }
+
+  /** Makes mount points of the folders above a path, so that no command can move it elsewhere. */
+  #pin(path: string): void {
+    const root = this.#profile.workspace.find((one) => isInside(path, [one.root]) && path !== one.root)?.root;
+    if (root === undefined) return;
+    const above: string[] = [];
+    for (let folder = dirname(path); folder !== root; folder = dirname(folder)) above.unshift(folder);
+    for (const folder of above.filter((one) => !this.#mounted.has(one))) {
+      const isReadOnly = this.#profile.readOnlyWorkspace || isInside(folder, this.#frozen);
+      this.add(bind(isReadOnly ? "ro-bind" : "bind", folder));
+    }
+  }
+
+  #kindOf(path: string): Kind {
+    return this.#profile.placeholders.has(path) ? "missing" : kindOf(path);
   }
 }
 
-function makeFolder(path: string, plan: Plan): void {
-  plan.points.push({ path, kind: "folder" });
-  plan.made.push(path);
-}
-
-/** Hides something outside the workspace, if it is there. */
-function mask(path: string): string[] {
-  const target = realPath(path);
-  if (target === undefined) return [];
-  return kindOf(target) === "folder" ? ["--tmpfs", target] : ["--ro-bind", "/dev/null", target];
-}
-
-function folders(paths: readonly string[]): string[] {
-  const real = paths.map(realPath).filter((path) => path !== undefined && kindOf(path) === "folder");
-  return [...new Set(real)].filter((path): path is string => path !== undefined && path !== sep);
-}
-
-/** Repositories of submodules, and every folder on the way to them. */
-function moduleFolders(folder: string, depth: number): { way: string[]; repositories: string[] } {
-  if (depth < 0 || kindOf(folder) !== "folder") return { way: [], repositories: [] };
-  const isRepository = existsSync(join(folder, "HEAD"));
-  const inner = entriesOf(folder)
-    .filter((entry) => entry.isDirectory() && (!isRepository || entry.name === "modules"))
-    .map((entry) => moduleFolders(join(folder, entry.name), depth - 1));
-  return {
-    way: [folder, ...inner.flatMap(({ way }) => way)],
-    repositories: [...(isRepository ? [folder] : []), ...inner.flatMap(({ repositories }) => repositories)],
-  };
-}
-
-type Kind = "missing" | "folder" | "file" | "link";
-
-function kindIn(plan: Plan, path: string): Kind {
-  return plan.placeholders.has(path) ? "missing" : kindOf(path);
-}
-
-function kindOf(path: string): Kind {
-  const stat = lstatSync(path, { throwIfNoEntry: false });
-  if (stat === undefined) return "missing";
-  if (stat.isSymbolicLink()) return "link";
-  return stat.isDirectory() ? "folder" : "file";
-}
-
-function realPath(path: string): string | undefined {
-  try {
-    return realpathSync(path);
-  } catch {
-    return undefined;
+/** Arguments that a caller made for bubblewrap, as mounts. */
+function gitMounts(given: readonly string[]): Mount[] {
+  const mounts: Mount[] = [];
+  for (let index = 0; index < given.length; index += 3) {
+    const [kind, path = ""] = given.slice(index);
+    mounts.push({ kind: kind === "--bind" ? "bind" : "ro-bind", path });
   }
-}
-
-function isInside(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
-}
-
-/**
- * Where the `.git` file of a linked worktree points to, if the repository there confirms it: anyone can write such a
- * file, only the repository itself knows its worktrees.
- */
-function linkedRepository(worktree: string): { common: string; own: string } | undefined {
-  try {
-    const gitFile = join(worktree, ".git");
-    const [, target] = /^gitdir: (.+)$/m.exec(readFileSync(gitFile, "utf8")) ?? [];
-    if (target === undefined) return undefined;
-    const own = realpathSync(resolve(worktree, target.trim()));
-    const back = realpathSync(resolve(own, readFileSync(join(own, "gitdir"), "utf8").trim()));
-    const common = realpathSync(resolve(own, readFileSync(join(own, "commondir"), "utf8").trim()));
-    const isKnown = back === realpathSync(gitFile) && own.startsWith(join(common, "worktrees") + sep);
-    return isKnown && basename(common) === ".git" ? { common, own } : undefined;
-  } catch {
-    return undefined;
-  }
+  return mounts;
 }

@@ -1,17 +1,19 @@
 /**
- * Puts a command into bubblewrap. What it can touch there is decided in `sandbox-profile.ts`; here is decided whether
- * it runs there at all, and how it is started.
+ * Decides whether a command runs in bubblewrap. `sandbox-entry.ts` puts it there, `sandbox-profile.ts` plans what it can
+ * touch.
  */
-import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync, statSync } from "node:fs";
-import { homedir, tmpdir } from "node:os";
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Disk, nodeDisk, replaceFile } from "../../lib/node/disk.ts";
+import { smallText } from "../../lib/node/small-file.ts";
 import { ToolError } from "../tool.ts";
+import type { LeftBehind } from "./left-behind.ts";
 import { MountPoints } from "./mount-points.ts";
-import { type NetworkBridge, openNetworkBridge, sweepNetworkPipes } from "./network-bridge.ts";
+import { sweepNetworkPipes } from "./network-bridge.ts";
 import type { ProxyOptions } from "./network-proxy.ts";
-import { hostRules } from "./network-rules.ts";
-import { sandboxMounts } from "./sandbox-profile.ts";
+import { namesIn } from "./processes.ts";
+import { enterSandbox } from "./sandbox-entry.ts";
+import { WorkspaceScanner } from "./sandbox-scan.ts";
 import { seccompFilter } from "./seccomp.ts";
 
 export type SandboxMode = "auto" | "required" | "off";
@@ -42,7 +44,7 @@ export interface SandboxOptions {
   readonly candidates?: readonly string[];
 }
 
-interface SandboxRequest {
+export interface SandboxRequest {
   /** Real paths; what the command may change. */
   readonly workspace: readonly string[];
   readonly cwd: string;
@@ -50,8 +52,14 @@ interface SandboxRequest {
   readonly detached: boolean;
   /** A person has agreed to this one without a sandbox. */
   readonly unsandboxed?: boolean;
+  /** The workspace can be read, but not changed. */
+  readonly readOnlyWorkspace?: boolean;
   /** Real paths that this one may change too. */
   readonly writable?: readonly string[];
+  /** Paths in troupe's own state that this one can read. */
+  readonly readable?: readonly string[];
+  /** Further paths that this one cannot read. */
+  readonly denied?: readonly string[];
   /** For a work tree of an agent: what it may touch of its repository, as mounts, instead of the usual. */
   readonly gitMounts?: readonly string[];
   /** Something people should see while it runs: a refused connection. */
@@ -63,20 +71,28 @@ export type Prepared =
       readonly kind: "sandboxed";
       /** Stands before the command. */
       readonly launcher: readonly string[];
+      /** The same for a caller that passes the file `filter` as a descriptor itself, which saves a process. */
+      readonly direct?: { readonly filter: string; launcher(filterDescriptor: number): readonly string[] };
       readonly environment: Readonly<Record<string, string>>;
-      /** To be called when the command has ended; says what it had to undo. */
+      /** Must be undone if this process is killed before `release`. */
+      readonly left: LeftBehind;
+      /** Call when the command has ended. Returns a text about what it had to undo. */
       release(): Promise<string | undefined>;
-      /** To be called instead for a command that outlives us. */
+      /** Call instead for a command that outlives this process. */
       handOver(pid: number): Promise<void>;
     }
   | { readonly kind: "plain"; readonly warning?: string };
 
 /** One per process. */
 export interface Sandbox {
+  /** The folder in which processes record the mount points of their commands. */
+  readonly records: string;
   /** Whether it works here, and if not, why. Looked up once. */
   probe(): Promise<Probe>;
   /** Throws a `ToolError` when the command must not run without a sandbox and there is none. */
   prepare(request: SandboxRequest): Promise<Prepared>;
+  /** Cleans up after commands whose process was killed. Returns one sentence for each change it undid. */
+  sweep(): Promise<string[]>;
   close(): Promise<void>;
 }
 
@@ -88,16 +104,13 @@ type Probe =
 const SYSTEM_PLACES = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
 const PROBE_TIMEOUT_MS = 2000;
 const LAUNCHER_ENVIRONMENT = { PATH: "/usr/bin:/bin:/usr/sbin:/sbin" };
-/** The filter comes in on a descriptor that has to be opened anew for every start. */
-const OPEN_FILTER = 'exec 9<"$1"; shift; exec "$@"';
-/** The pipes of the network beside it. */
-const OPEN_PIPES = 'exec 9<"$1" 7<"$2" 8>"$3"; shift 3; exec "$@"';
+const MAX_REPORT_BYTES = 64 * 1024;
 
 export function createSandbox(options: SandboxOptions): Sandbox {
   const { mode, disk = nodeDisk } = options;
   const folder = join(options.stateRoot, "sandbox");
   const mountPoints = options.mountPoints ?? new MountPoints(folder, disk);
-  const told = new Set<string>();
+  const scanner = new WorkspaceScanner();
   let probed: Promise<Probe> | undefined;
   let ready: Promise<SupportFiles> | undefined;
   const probe = (): Promise<Probe> => {
@@ -105,6 +118,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     return probed;
   };
   return {
+    records: mountPoints.folder,
     probe,
     async prepare(request) {
       if (mode === "off") return { kind: "plain" };
@@ -112,102 +126,34 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       const result = await probe();
       const reason = result.available ? unfit(request.workspace) : result.reason;
       if (!result.available || reason !== undefined) return withoutSandbox(mode, reason ?? "");
-      ready ??= prepareFolder(folder, { mountPoints, disk });
+      ready ??= prepareFolder(folder, { mountPoints, disk, onWarning: (message) => request.onWarning?.(message) });
       const { program } = result;
-      return enter({ request, options, mountPoints, disk, program, files: await ready, told });
+      return enterSandbox({ request, options, mountPoints, disk, program, files: await ready, scanner });
     },
+    sweep: async () => [...(await mountPoints.sweep()), ...(await takeReports(folder, disk))],
     close: () => mountPoints.close(),
   };
 }
 
 async function prepareFolder(
   folder: string,
-  { mountPoints, disk }: { mountPoints: MountPoints; disk: Disk },
+  parts: { mountPoints: MountPoints; disk: Disk; onWarning(message: string): void },
 ): Promise<SupportFiles> {
-  await mountPoints.sweep();
+  const { mountPoints, disk } = parts;
+  for (const note of await mountPoints.sweep()) parts.onWarning(note);
   await sweepNetworkPipes(folder, disk);
+  for (const note of await takeReports(folder, disk)) parts.onWarning(note);
   return supportFiles(folder, disk);
 }
 
-async function enter(what: {
-  request: SandboxRequest;
-  options: SandboxOptions;
-  mountPoints: MountPoints;
-  disk: Disk;
-  program: string;
-  files: SupportFiles;
-  /** Workspaces of which people know that they are too large. */
-  told: Set<string>;
-}): Promise<Prepared> {
-  const { request, options, mountPoints, disk } = what;
-  await mountPoints.settled();
-  const mounts = sandboxMounts({
-    ...request,
-    workspace: request.workspace.map((path) => realpathSync(path)),
-    home: options.home ?? homedir(),
-    stateRoot: options.stateRoot,
-    temporaryFolders: [tmpdir(), "/tmp", "/var/tmp"],
-    writable: [...(options.writable ?? []), ...(request.writable ?? [])]
-      .filter((path) => existsSync(path))
-      .map((path) => realpathSync(path)),
-    denied: (options.denied ?? []).filter((path) => existsSync(path)).map((path) => realpathSync(path)),
-    homeView: options.profile === "strict" ? { kind: "strict", searchPath: process.env.PATH ?? "" } : { kind: "open" },
-    network: options.network === true,
-    environmentFiles: options.environmentFiles ?? false,
-    placeholders: mountPoints.placeholders(),
-    emptyFile: what.files.empty,
-  });
-  for (const folder of mounts.unseen.filter((path) => !what.told.has(path))) {
-    what.told.add(folder);
-    request.onWarning?.(
-      `${folder} is too large to be searched whole before a command: .env files deep in it may be readable. ` +
-        "Name what must stay hidden in sandbox.deniedPaths of your settings.",
-    );
+/** Notes of a watchdog or a detached command that had to undo something while no troupe was there to say so. */
+async function takeReports(folder: string, disk: Disk): Promise<string[]> {
+  const notes: string[] = [];
+  for (const name of namesIn(folder).filter((entry) => /^report-[\d-]+\.txt$/.test(entry))) {
+    notes.push(smallText(join(folder, name), MAX_REPORT_BYTES)?.trim() ?? "");
+    await disk.unlink(join(folder, name)).catch(() => undefined);
   }
-  const held = mountPoints.hold(mounts.mountPoints);
-  await held.recorded;
-  for (const path of mounts.made) if (!existsSync(path)) await disk.mkdir(path);
-  const redirected = redirectableRepositories(request.workspace);
-  const links = mounts.links.map((path) => ({ path, was: meaningOf(path) }));
-  const bridge = await bridgeOf(what);
-  return {
-    kind: "sandboxed",
-    launcher: [
-      ...["/bin/sh", "-c", bridge ? OPEN_PIPES : OPEN_FILTER, "sh", what.files.filter, ...(bridge?.pipes ?? [])],
-      what.program,
-      ...mounts.arguments,
-      ...(bridge ? ["--ro-bind", process.execPath, process.execPath] : []),
-      ...["--seccomp", "9", "--"],
-      ...(bridge?.inside ?? []),
-    ],
-    // The home folder cannot be written, and most tools keep their caches there.
-    environment: { XDG_CACHE_HOME: "/tmp/.cache", TMPDIR: "/tmp", ...bridge?.environment },
-    async release() {
-      await bridge?.close();
-      await held.release();
-      const undone = [await undoRedirection(redirected, disk), await undoReplacement(links, disk)];
-      return undone.filter((one) => one !== undefined).join(" ") || undefined;
-    },
-    handOver: (pid) => held.handOver(pid),
-  };
-}
-
-/** Only where some hosts are allowed; otherwise there is nothing in the sandbox that leads out. */
-async function bridgeOf(what: {
-  request: SandboxRequest;
-  options: SandboxOptions;
-  disk: Disk;
-}): Promise<NetworkBridge | undefined> {
-  const { network, stateRoot } = what.options;
-  if (typeof network !== "object" || network.allowedHosts.length === 0) return undefined;
-  const { allowedHosts, ...more } = network;
-  return openNetworkBridge({
-    ...more,
-    rules: hostRules(allowedHosts),
-    folder: join(stateRoot, "sandbox"),
-    disk: what.disk,
-    onWarning: (message) => what.request.onWarning?.(message),
-  });
+  return notes.filter(Boolean);
 }
 
 /** What must run in a sandbox stays in it, whoever agrees to something else. */
@@ -275,69 +221,19 @@ function isSystemProgram(path: string): boolean {
   }
 }
 
-interface SupportFiles {
+export interface SupportFiles {
+  /** The seccomp filter. */
   readonly filter: string;
-  readonly empty: string;
 }
 
 async function supportFiles(folder: string, disk: Disk): Promise<SupportFiles> {
   const filter = join(folder, `seccomp-${process.arch}.bpf`);
-  const empty = join(folder, "empty");
   await disk.mkdir(folder);
   await ensure(filter, seccompFilter(process.arch) ?? Buffer.alloc(0), disk);
-  await ensure(empty, Buffer.alloc(0), disk);
-  return { filter, empty };
+  return { filter };
 }
 
 async function ensure(path: string, content: Buffer, disk: Disk): Promise<void> {
   const isCurrent = existsSync(path) && readFileSync(path).equals(content);
   if (!isCurrent) await replaceFile(disk, path, content);
-}
-
-/**
- * A file named commondir in `.git` would make git take its configuration from elsewhere. It cannot be masked, because
- * git trips over an empty one; so one that appears during a command is taken away after it.
- */
-function redirectableRepositories(workspace: readonly string[]): string[] {
-  return workspace
-    .filter((path) => existsSync(join(path, ".git", "HEAD")))
-    .map((path) => join(path, ".git", "commondir"))
-    .filter((path) => !existsSync(path));
-}
-
-async function undoRedirection(paths: readonly string[], disk: Disk): Promise<string | undefined> {
-  const made = paths.filter((path) => existsSync(path));
-  for (const path of made) await disk.unlink(path).catch(() => undefined);
-  return made.length === 0 ? undefined : `Removed ${made.join(", ")}: it redirects git to a foreign configuration.`;
-}
-
-/** What a link says, and what stands at its end. */
-function meaningOf(path: string): string | undefined {
-  try {
-    const end = statSync(path, { throwIfNoEntry: false });
-    return `${readlinkSync(path)}\n${end === undefined ? "nothing" : `${end.dev}:${end.ino}`}`;
-  } catch {
-    return undefined; // no link
-  }
-}
-
-/** A protected name that a repository made a link can be replaced, or its end be made: then the name is taken away. */
-async function undoReplacement(
-  links: readonly { readonly path: string; readonly was: string | undefined }[],
-  disk: Disk,
-): Promise<string | undefined> {
-  const replaced = links.filter(({ path, was }) => isSomething(path) && meaningOf(path) !== was);
-  const moved: string[] = [];
-  for (const { path } of replaced) {
-    const aside = `${path}.replaced-${Math.random().toString(36).slice(2, 8)}`;
-    await disk.rename(path, aside).then(
-      () => moved.push(`${path} to ${aside}`),
-      () => undefined,
-    );
-  }
-  return moved.length === 0 ? undefined : `Moved ${moved.join(", ")}: a command has changed where it leads.`;
-}
-
-function isSomething(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }

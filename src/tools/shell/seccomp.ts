@@ -1,6 +1,7 @@
 /**
- * The system calls a sandboxed command may not make, as a classic BPF program. Denied calls fail with EPERM, so a
- * program sees an ordinary error. Everything that is not named here is left to the other walls of the sandbox.
+ * The system calls that a sandboxed command may not make, as a classic BPF program. Denied calls fail with an ordinary
+ * error, EPERM unless another one tells a program more. Sockets have an allow-list of address families. Calls that are
+ * not named here are allowed; the namespaces and mounts of the sandbox limit them.
  */
 type Architecture = "x64" | "arm64";
 
@@ -60,6 +61,12 @@ const IOCTL = { x64: 16, arm64: 29 };
 
 const NEW_NAMESPACES = 0x7e020000;
 const AF_UNIX = 1;
+/**
+ * AF_INET, AF_INET6 and AF_NETLINK stay within the network namespace, which is empty unless the network is allowed. Other
+ * families do not: AF_VSOCK reaches the host of a virtual machine, Bluetooth, NFC and QIPCRTR reach devices, and most of
+ * the rest are rarely used kernel code.
+ */
+const SOCKET_FAMILIES = [2, 10, 16];
 const SOCKET_TYPE_MASK = 0xf;
 const SOCK_STREAM = 1;
 const TIOCSTI = 0x5412;
@@ -76,6 +83,8 @@ const ALLOW = 0x7fff0000;
 const ERRNO = 0x00050000;
 const EPERM = 1;
 const ENOSYS = 38;
+/** The answer of a kernel that was built without the family, for which programs are prepared. */
+const EAFNOSUPPORT = 97;
 const NUMBER = 0;
 const ARCHITECTURE = 4;
 /** The lower half of an argument: both architectures are little endian. */
@@ -110,10 +119,14 @@ export function seccompFilter(machine: string): Buffer | undefined {
       load(argument(0)),
       { code: JUMP_EQUAL, value: AF_UNIX, whenFalse: 1 },
       refuse(EPERM),
-      allow(),
+      ...SOCKET_FAMILIES.flatMap((family) => [{ code: JUMP_EQUAL, value: family, whenFalse: 1 }, allow()]),
+      refuse(EAFNOSUPPORT),
     ]),
     // A stream pair is connected for good; a datagram pair could be connected again, to a socket outside.
     ...forCall(SOCKETPAIR[machine], [
+      load(argument(0)),
+      { code: JUMP_EQUAL, value: AF_UNIX, whenTrue: 1 },
+      refuse(EAFNOSUPPORT),
       load(argument(1)),
       { code: AND, value: SOCKET_TYPE_MASK },
       { code: JUMP_EQUAL, value: SOCK_STREAM, whenTrue: 1 },

@@ -1,8 +1,8 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type Disk, nodeDisk } from "../../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../../lib/stamp.ts";
 import { ToolError } from "../tool.ts";
-import { checkRequest } from "./check-request.ts";
+import { checkRequest, requireSameView, withoutState } from "./check-request.ts";
 import { finishedCommand, isNews, summary, takeText, takeWithEnd, unreadText } from "./command-report.ts";
 import type { DetachedShell } from "./detached.ts";
 import { DetachedShells } from "./detached-shells.ts";
@@ -65,7 +65,8 @@ class SessionShells implements Shells {
     this.#detached = new DetachedShells(options, (finished) => this.#tell(finished));
   }
 
-  async run(request: ShellRequest): Promise<ShellReply> {
+  async run(wish: ShellRequest): Promise<ShellReply> {
+    const request = withoutState(wish, this.#options);
     request.signal.throwIfAborted();
     this.#check(request);
     const kept = await this.#keepFiles(request);
@@ -161,6 +162,8 @@ class SessionShells implements Shells {
     await Promise.all([...this.#shells.values()].map((shell) => this.#end(shell)));
     await Promise.allSettled(this.#tidying);
     const base = await this.#base?.catch(() => undefined);
+    // The watchdog kills whoever has the folder open, so it has to be empty: then it is removed without being opened.
+    await base?.pipes.close();
     base?.watchdog.close();
     if (base) await this.#disk.remove(base.folder).catch(() => undefined);
   }
@@ -214,6 +217,7 @@ class SessionShells implements Shells {
       const where = shell.unsandboxed ? "outside" : "inside";
       throw new ToolError(`Shell ${shell.id} was started ${where} the sandbox. Choose another shellId.`);
     }
+    requireSameView(shell.id, this.#placeOf(shell), request);
     return { shell, command: this.#addTo(shell, request), warning: {} };
   }
 
@@ -243,7 +247,7 @@ class SessionShells implements Shells {
       onWarning: (message) => this.#warn(message),
     });
     this.#shells.set(id, shell);
-    this.#places.set(shell, { cwd: request.cwd, roots: request.roots });
+    this.#places.set(shell, { cwd: request.cwd, roots: request.roots, readOnly: request.readOnly ?? false });
     this.#past.forget(id);
     this.#forgetOldest();
     return { shell, command, warning: this.#warningOf(prepared) };
@@ -252,9 +256,11 @@ class SessionShells implements Shells {
   #prepareBase(): Promise<ShellBase> {
     const options = this.#options;
     this.#base ??= (async () => {
-      const folder = join(options.folder, `shells-${this.#mark}`);
+      // Not among the records: commands can read those, and could take the output of others from a pipe.
+      const folder = join(dirname(options.folder), "pipes", `shells-${this.#mark}`);
+      await this.#disk.mkdir(options.folder);
       await this.#disk.mkdir(folder);
-      const watchdog = await startWatchdog({ mark: this.#mark, folder });
+      const watchdog = await startWatchdog({ mark: this.#mark, folder, records: options.sandbox.records });
       return { options, folder, watchdog, pipes: new OutputPipes(folder) };
     })();
     return this.#base;
@@ -383,7 +389,7 @@ class SessionShells implements Shells {
 
 type Warning = { readonly warning?: string };
 
-type Place = Pick<ShellRequest, "cwd" | "roots">;
+type Place = Pick<ShellRequest, "cwd" | "roots" | "readOnly">;
 type Coming = Pick<ShellRequest, "command" | "cwd" | "roots" | "toolCallId" | "shellId">;
 
 interface Started {

@@ -6,8 +6,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { OutputPipe, OutputPipes } from "./output-pipe.ts";
 import { openTerminal } from "./terminal.ts";
 
-interface ProcessRequest {
+export interface ProcessRequest {
   readonly argv: readonly string[];
+  /** A file to pass to the process, on the descriptor that `filterDescriptor` names. Not for a terminal. */
+  readonly filter?: string;
   readonly cwd: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly pipes: OutputPipes;
@@ -36,6 +38,9 @@ const SIGNAL_BASE = 128;
 const NOT_STARTED = 126;
 /** A grandchild that keeps the pipe open does not keep the result. */
 const PIPE_GRACE_MS = 500;
+
+/** Behind input, output, errors and, where there is one, the pipe for commands. */
+export const filterDescriptor = (commands: boolean): number => (commands ? 4 : 3);
 
 export function startProcess(request: ProcessRequest): Promise<ShellProcess> {
   return request.terminal ? terminalProcess(request) : pipedProcess(request);
@@ -67,6 +72,7 @@ async function pipedProcess(request: ProcessRequest): Promise<ShellProcess> {
   const { spawn } = await import("node:child_process");
   const pipe = await request.pipes.open();
   const [file = "", ...rest] = request.argv;
+  const filter = request.filter === undefined ? undefined : fs.openSync(request.filter, "r");
   try {
     const child = spawn(file, rest, {
       cwd: request.cwd,
@@ -76,6 +82,7 @@ async function pipedProcess(request: ProcessRequest): Promise<ShellProcess> {
         pipe.writeFd,
         pipe.writeFd,
         ...(request.commands ? ["pipe" as const] : []),
+        ...(filter === undefined ? [] : [filter]),
       ],
       // Its own process group and session: one signal reaches all of it, and it has no terminal to play with.
       detached: true,
@@ -88,6 +95,7 @@ async function pipedProcess(request: ProcessRequest): Promise<ShellProcess> {
     throw error;
   } finally {
     fs.closeSync(pipe.writeFd);
+    if (filter !== undefined) fs.closeSync(filter);
   }
 }
 

@@ -32,6 +32,8 @@ export interface ShellRequest {
   readonly toolCallId?: string;
   /** A person has agreed that it runs without a sandbox. */
   readonly unsandboxed?: boolean;
+  /** The sandbox shows it a workspace that it cannot change. Unless told, true while the session plans. */
+  readonly readOnly?: boolean;
   readonly cwd: string;
   /** What a sandboxed command may change, as real paths; empty means only `cwd`. */
   readonly roots: readonly string[];
@@ -110,8 +112,13 @@ export interface Shells {
 }
 
 export interface ShellsOptions {
-  /** The session's folder for files; made if missing. */
+  /**
+   * For records: pipes, logs and identities of commands. Created if missing. Commands must not be able to write it, so
+   * it is never among the folders that a sandboxed command may change, whatever a request says.
+   */
   readonly folder: string;
+  /** True for further paths that no command may change: the state of the program itself. */
+  isState?(path: string): boolean;
   readonly sandbox: Sandbox;
   readonly stamp?: Stamp;
   readonly disk?: Disk;

@@ -6,7 +6,7 @@ import { commandLimits, guardProcesses, limitLines } from "./limits.ts";
 import type { OutputPipes } from "./output-pipe.ts";
 import type { Prepared } from "./sandbox.ts";
 import { type Command, Shell } from "./shell.ts";
-import { startProcess } from "./shell-process.ts";
+import { filterDescriptor, type ProcessRequest, startProcess } from "./shell-process.ts";
 import type { ShellRequest, ShellsOptions } from "./shells.ts";
 import { hasTerminals } from "./terminal.ts";
 import type { Watchdog } from "./watchdog.ts";
@@ -43,6 +43,7 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
   const prepared = await base.options.sandbox.prepare({
     ...placeOf(request),
     ...(gitMounts && { gitMounts }),
+    readable: [base.options.folder],
     ownTerminal: terminal,
     detached: false,
     onWarning: (message) => start.onWarning(message),
@@ -69,8 +70,11 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
     kind === "fresh"
       ? freshArguments(request.command, beginning)
       : namedArguments(terminal ? "terminal" : "pipe", beginning);
+  const spawned = terminal
+    ? { argv: [...launcherOf(prepared), ...bash] }
+    : directStart(prepared, bash, kind === "named");
   const process = await startProcess({
-    argv: [...launcherOf(prepared), ...bash],
+    ...spawned,
     cwd: request.cwd,
     environment: environmentOf(base.options, prepared, mark),
     pipes: base.pipes,
@@ -82,7 +86,7 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
     if (prepared.kind === "sandboxed") await prepared.release();
     throw new ToolError(`bash could not be started in ${request.cwd}: ${cause.message}`, { cause });
   });
-  base.watchdog.watch(process.pid);
+  base.watchdog.watch(process.pid, prepared.kind === "sandboxed" ? prepared.left : undefined);
   const family = familyOf(process.pid, mark);
   unguard = guardProcesses(family, limits, () => shell.note(`Ended: more than ${limits.processes} processes.`));
   shell.attach(process, family);
@@ -118,15 +122,27 @@ interface CommandPlace {
   readonly workspace: readonly string[];
   readonly cwd: string;
   readonly unsandboxed: boolean;
+  readonly readOnlyWorkspace: boolean;
 }
 
-export function placeOf({ roots, cwd, unsandboxed = false }: ShellRequest): CommandPlace {
-  return { workspace: roots.length > 0 ? roots : [cwd], cwd, unsandboxed };
+export function placeOf({ roots, cwd, unsandboxed = false, readOnly = false }: ShellRequest): CommandPlace {
+  return { workspace: roots.length > 0 ? roots : [cwd], cwd, unsandboxed, readOnlyWorkspace: readOnly };
 }
 
 /** The first lines of a bash that runs a command. */
 export function bashLimits({ limits }: ShellsOptions, prepared: Prepared): string {
   return limitLines(commandLimits(limits), { shell: "bash", sandboxed: prepared.kind === "sandboxed" });
+}
+
+/** Without a process that only opens the filter, if the sandbox allows it. */
+function directStart(
+  prepared: Prepared,
+  bash: readonly string[],
+  commands: boolean,
+): Pick<ProcessRequest, "argv" | "filter"> {
+  if (prepared.kind === "plain" || prepared.direct === undefined) return { argv: [...launcherOf(prepared), ...bash] };
+  const { filter, launcher } = prepared.direct;
+  return { argv: [...launcher(filterDescriptor(commands)), ...bash], filter };
 }
 
 export function launcherOf(prepared: Prepared): readonly string[] {

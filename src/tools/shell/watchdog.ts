@@ -1,32 +1,47 @@
 /**
- * Outlives us by a moment to end what we leave behind. One small process per session holds the reading end of a pipe;
- * when the pipe closes, because the session ended or because troupe was killed, it kills every process that is marked
- * as the session's, that holds the session's folder open, or that is in a group it was told of.
+ * Ends and undoes what a killed troupe leaves behind. One small process per session holds the reading end of a pipe. When
+ * the pipe closes, because the session ended or because troupe was killed, it kills every process that is marked as the
+ * session's, that holds the session's folder open, or that is in a group it was told of. Then it undoes what the
+ * sandboxed commands among them must not leave in the workspace.
  */
 import type { ChildProcess } from "node:child_process";
 import { MARK_NAME } from "./family.ts";
+import { CLEAN_UP_PROGRAM, type LeftBehind } from "./left-behind.ts";
+import { recordName } from "./mount-points.ts";
 
 export interface Watchdog {
-  /** A group to kill when we are gone. */
-  watch(pid: number): void;
+  /** A group to kill when this process is gone, and what to undo after it. */
+  watch(pid: number, left?: LeftBehind): void;
   unwatch(pid: number): void;
   /** Lets it look through once more and end, on its own time. */
   close(): void;
 }
 
 /**
- * $1 is the mark without its last part, $2 the folder. Looks until it has found nothing several times in a row, because
- * a process that was just being started shows its mark only when it runs. Not every sh takes "kill -KILL --".
+ * $1 is the mark without its last part, $2 the folder, $3 to $6 Node.js, the program that undoes what is left,
+ * the folder of the records, and the record of the watched process.
+ * A line "+pid json" adds a group and what to undo after it, "-pid" removes both. Looks until it has found nothing
+ * several times in a row, because a process that was just being started shows its mark only when it runs. Not every sh
+ * takes "kill -KILL --".
  */
 const SCRIPT = `
 trap '' HUP INT TERM
+clean_up() {
+  if [ -n "$lefts" ] || [ -e "$5/$6" ]; then printf '%s\\n' "$lefts" | "$3" -e "$4" "$5"; fi
+  lefts=
+}
 groups=' '
 while IFS= read -r line; do
   case $line in
+    +*[!0-9]*) pid=\${line%% *}; pid=\${pid#+}; eval "left_$pid=\\\${line#* }"; groups="$groups$pid " ;;
     +*) groups="$groups\${line#+} " ;;
-    -*) case $groups in *" \${line#-} "*) groups="\${groups%% \${line#-} *} \${groups#* \${line#-} }" ;; esac ;;
+    -*)
+      case $groups in *" \${line#-} "*) groups="\${groups%% \${line#-} *} \${groups#* \${line#-} }" ;; esac
+      unset "left_\${line#-}"
+      ;;
   esac
 done
+lefts=$(for group in $groups; do eval "printf '%s\\n' \\"\\\${left_$group-}\\""; done)
 quiet=0
 round=0
 while [ $quiet -lt 6 ] && [ $round -lt 45 ]; do
@@ -47,13 +62,18 @@ while [ $quiet -lt 6 ] && [ $round -lt 45 ]; do
   done
   if [ -n "$alive" ]; then quiet=0; else quiet=$((quiet + 1)); fi
   round=$((round + 1))
+  if [ $quiet = 2 ]; then clean_up "$@"; fi
   sleep 0.1
 done
+[ -z "$lefts" ] || clean_up "$@"
 `;
 
-export async function startWatchdog({ mark, folder }: { mark: string; folder: string }): Promise<Watchdog> {
+/** `records`: the folder in which processes record their mount points, for those that watch sandboxed commands. */
+export async function startWatchdog(options: { mark: string; folder: string; records?: string }): Promise<Watchdog> {
   const { spawn } = await import("node:child_process");
-  const child = spawn("/bin/sh", ["-c", SCRIPT, "troupe-watchdog", mark, folder.replace(/[*?[\]\\]/g, "\\$&")], {
+  const folder = options.folder.replace(/[*?[\]\\]/g, "\\$&");
+  const cleanUp = [process.execPath, CLEAN_UP_PROGRAM, options.records ?? "", recordName(process.pid)];
+  const child = spawn("/bin/sh", ["-c", SCRIPT, "troupe-watchdog", options.mark, folder, ...cleanUp], {
     cwd: "/",
     env: { PATH: "/usr/bin:/bin:/usr/sbin:/sbin" },
     stdio: ["pipe", "ignore", "ignore"],
@@ -65,7 +85,7 @@ export async function startWatchdog({ mark, folder }: { mark: string; folder: st
   child.unref();
   unrefPipe(child);
   return {
-    watch: (pid) => void child.stdin?.write(`+${pid}\n`),
+    watch: (pid, left) => void child.stdin?.write(`+${pid}${left ? ` ${JSON.stringify(left)}` : ""}\n`),
     unwatch: (pid) => void child.stdin?.write(`-${pid}\n`),
     close: () => void child.stdin?.end(),
   };

@@ -1,6 +1,7 @@
 /** From a URL that a model wrote to addresses that may be dialled. */
 
-import { parseAddress, refusalOf, refusalOfName } from "../../lib/address.ts";
+import { addressKind, parseAddress, refusalOf, refusalOfName } from "../../lib/address.ts";
+import { isOwnAddress } from "../../lib/node/own-address.ts";
 import { ToolError } from "../tool.ts";
 import type { ResolvedAddress, WebAccess } from "./web-access.ts";
 
@@ -49,10 +50,16 @@ export async function allowedAddresses(url: URL, access: WebAccess): Promise<rea
       });
   if (addresses.length === 0) throw new ToolError(`The name ${host} has no address.`);
   for (const { address } of addresses) {
-    const reason = refusalOf(address, { allowLocalhost });
+    const reason = refusalOf(address, { allowLocalhost }) ?? ownRefusal(address, access);
     if (reason !== undefined) throw refused(url, literal ? reason : `${reason} (${address})`);
   }
   return addresses;
+}
+
+/** A public address may be our own: what listens on it is no more meant for the Internet than on any other. */
+function ownRefusal(address: string, { allowLocalhost = false, ownAddresses }: WebAccess): string | undefined {
+  if (allowLocalhost && addressKind(address) === "loopback") return undefined;
+  return isOwnAddress(address, ownAddresses?.()) ? "an address of this machine" : undefined;
 }
 
 function refused(url: URL, reason: string): ToolError {

@@ -10,6 +10,8 @@ export interface WebAccess {
   readonly timeoutMs?: number;
   /** All addresses of a name; the system's resolver unless given. */
   readonly resolve?: (host: string) => Promise<readonly ResolvedAddress[]>;
+  /** The addresses of this machine; those of its interfaces unless given. */
+  readonly ownAddresses?: () => readonly string[];
 }
 
 export interface ResolvedAddress {

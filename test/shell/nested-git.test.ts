@@ -1,0 +1,172 @@
+/** Nested repositories that a command creates run nothing when the user uses git in the workspace afterwards. */
+import { spawnSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { hasBubblewrap } from "./bubblewrap.ts";
+import { PlantedWorkspace, plantedNames, plantingScript } from "./planted-repositories.ts";
+import { shellStage } from "./stage.ts";
+
+const works = await hasBubblewrap();
+
+/** Dozens of git processes each: a busy machine needs more than the usual time. */
+const slowly = { timeout: 120_000 };
+
+describe("without a sandbox", slowly, () => {
+  it("every planted repository runs its program", async () => {
+    await using folder = await tempFolder();
+    const planted = new PlantedWorkspace(folder.path);
+    planted.plantPlainly();
+    expect(await planted.use()).toEqual([...plantedNames].sort());
+  });
+});
+
+describe.runIf(works)("in the sandbox", slowly, () => {
+  it("repositories that a command plants run nothing after it, and the user is told", async () => {
+    await using folder = await tempFolder();
+    const planted = new PlantedWorkspace(folder.path);
+    const warnings: string[] = [];
+    await using stage = await shellStage({ sandboxed: {}, onWarning: (message) => void warnings.push(message) });
+    const reply = await stage.run(plantingScript(planted.canaries), { cwd: planted.path, roots: [planted.path] });
+    expect(reply.output).toBe("planted\n");
+    expect(planted.useAtTop()).toEqual([]);
+    expect(await planted.use()).toEqual([]);
+    expect(warnings.join("\n")).toMatch(/Moved .*fsmonitor\/\.git\/config to .*: git would run programs by it/);
+  });
+
+  it("repositories that a running command plants are disarmed while it runs, and those it plants later too", async () => {
+    await using folder = await tempFolder();
+    const planted = new PlantedWorkspace(folder.path);
+    const warnings: string[] = [];
+    await using stage = await shellStage({ sandboxed: {}, onWarning: (message) => void warnings.push(message) });
+    const late = `git init -q late; git -C late config core.fsmonitor 'touch ${planted.canaries}/late; false'`;
+    const command = `${plantingScript(planted.canaries)}\nread -r line; ${late}; echo again; read -r line`;
+    const { shellId } = await stage.run(command, { ...placeOf(planted), mode: "async", waitMs: 0 });
+    const toldOf = (name: string) => expect.poll(() => warnings.join("\n"), { timeout: 60_000 }).toContain(name);
+    // The script plants this one last.
+    await toldOf("above/.git/modules/sub/config");
+    expect(await planted.use()).toEqual([]);
+    await stage.shells.write({ shellId, input: "go{enter}", waitMs: 0, signal: new AbortController().signal });
+    await toldOf("late/.git/config");
+    planted.git(["status"], "late");
+    expect(await planted.use()).toEqual([]);
+    expect(stage.shells.list()).toMatchObject([{ state: "running" }]);
+    await stage.shells.stop(shellId);
+    expect(await planted.use()).toEqual([]);
+  });
+
+  it("a clean repository that a command makes or clones keeps working, also for the next command", async () => {
+    await using folder = await tempFolder();
+    const planted = new PlantedWorkspace(folder.path);
+    const warnings: string[] = [];
+    await using stage = await shellStage({ sandboxed: {}, onWarning: (message) => void warnings.push(message) });
+    const first = await stage.run(
+      `git init -q made && git init -q --bare bare && git clone -q . cloned 2>/dev/null && git clone -q --bare . cloned-bare
+      cd made && git config user.name a && git config user.email a@b && touch x && git add x && git commit -qm one && echo fine`,
+      placeOf(planted),
+    );
+    expect(first.output).toBe("fine\n");
+    const second = await stage.run(
+      `cd made && echo 1 > x && git commit -qam two && git log --oneline | wc -l; cd ../cloned && git fetch -q && git status -sb | head -1
+      git checkout -qb topic && git push -q ../bare topic && git -C ../bare log --oneline topic | wc -l`,
+      placeOf(planted),
+    );
+    expect(second.output).toMatch(/^2\n## \S+\n1\n$/);
+    expect(warnings).toEqual([]);
+  });
+
+  it("a worktree that a command adds keeps working, also for the next command", async () => {
+    await using folder = await tempFolder();
+    const planted = new PlantedWorkspace(folder.path);
+    const warnings: string[] = [];
+    await using stage = await shellStage({ sandboxed: {}, onWarning: (message) => void warnings.push(message) });
+    const commit = "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m one";
+    await stage.run(
+      `git worktree add -q tree; git init -q lib; cd lib; ${commit}; git worktree add -q ../second`,
+      placeOf(planted),
+    );
+    const work = `${commit} && git log --oneline | wc -l`;
+    const { output } = await stage.run(`(cd tree && ${work}); (cd second && ${work})`, placeOf(planted));
+    expect(output).toBe("2\n2\n");
+    expect(warnings).toEqual([]);
+    for (const name of ["tree", "second"]) expect(planted.git(["status", "--short"], name)).toBe("");
+  });
+
+  /** Steps of one attack: each is a command of its own, and harmless when seen alone. */
+  const steps: Readonly<Record<string, readonly string[]>> = {
+    "in a package whose repository was clean before": [
+      "plant node_modules/p; gitlink node_modules/p",
+      'printf \'[core]\\nfsmonitor = "%s"\\n\' "$evil" >> node_modules/p/.git/config',
+    ],
+    "in a package, together with another change of the index": [
+      "plant node_modules/p; gitlink node_modules/p",
+      'printf \'[core]\\nfsmonitor = "%s"\\n\' "$evil" >> node_modules/p/.git/config; touch new; git add new',
+    ],
+    "among the packages, moved to its place later": [
+      'plant node_modules/.cache/p; git -C node_modules/.cache/p config core.fsmonitor "$evil"',
+      "mv node_modules/.cache node_modules/there; gitlink node_modules/there/p",
+    ],
+    "in a package of a nested repository": [
+      "plant lib; gitlink lib",
+      'plant lib/node_modules/p; git -C lib/node_modules/p config core.fsmonitor "$evil"; cd lib; gitlink node_modules/p',
+    ],
+    "in a package of a nested repository whose index has it already": [
+      "plant lib; gitlink lib; (cd lib; gitlink node_modules/p)",
+      'plant lib/node_modules/p; git -C lib/node_modules/p config core.fsmonitor "$evil"',
+    ],
+    "in a package, its link in a shared index": [
+      "plant node_modules/p; gitlink node_modules/p; git update-index --split-index",
+      'printf \'[core]\\nfsmonitor = "%s"\\n\' "$evil" >> node_modules/p/.git/config',
+    ],
+    "in a folder of the session that commands can write": [
+      'plant lib; mv lib/.git "$FILES/g"; echo "gitdir: $FILES/g" > lib/.git; gitlink lib; git config -f "$FILES/g/config" core.fsmonitor "$evil"',
+    ],
+    "in a folder that was a plain repository before": [
+      "plant lib; gitlink lib",
+      'git -C lib config core.fsmonitor "$evil"',
+    ],
+    "in the repository of a worktree": [
+      'plant lib; git -C lib commit -q --allow-empty -m x; git -C lib worktree add -q ../tree; gitlink tree; git -C lib config core.fsmonitor "$evil"',
+    ],
+    "in the repository of a worktree that has no HEAD": [
+      `mkdir -p store; plant lib; mv lib/.git store/.git; mkdir -p store/.git/worktrees/lib; mv store/.git/HEAD store/.git/worktrees/lib/
+      echo ../.. > store/.git/worktrees/lib/commondir; echo "gitdir: ../store/.git/worktrees/lib" > lib/.git; gitlink lib`,
+      'git config -f store/.git/config core.fsmonitor "$evil"',
+    ],
+    "in a folder that a worktree takes for its repository": [
+      `mkdir -p foo; plant lib; mv lib/.git/* foo/; rm -rf lib/.git; mkdir -p foo/worktrees/lib; mv foo/HEAD foo/worktrees/lib/
+      echo ../.. > foo/worktrees/lib/commondir; echo "gitdir: ../foo/worktrees/lib" > lib/.git; gitlink lib; git config -f foo/config core.fsmonitor "$evil"`,
+    ],
+    "in a folder that a link of git leads to": [
+      'plant lib; mv lib/.git store; echo "gitdir: ../store" > lib/.git; gitlink lib',
+      'printf \'[core]\\nfsmonitor = "%s"\\n\' "$evil" >> store/config; mv store s2; cp -r s2 store; git config -f store/config core.fsmonitor "$evil"',
+    ],
+  };
+
+  it.each(Object.entries(steps))("a program hidden %s does not run", async (_, commands) => {
+    await using folder = await tempFolder();
+    const planted = new PlantedWorkspace(folder.path);
+    await using stage = await shellStage({ sandboxed: {} });
+    const files = stage.state.at("session-files");
+    mkdirSync(files);
+    const prelude = `exec 2>/dev/null; export FILES='${files}' GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; evil='touch ${planted.canaries}/ran; false'
+      commit=$(git -C '${planted.path}' rev-parse HEAD)
+      plant() { mkdir -p $1; git init -q $1; }
+      gitlink() { git update-index --add --cacheinfo "160000,$commit,$1"; }\n`;
+    for (const command of commands)
+      await stage.run(prelude + command, { cwd: planted.path, roots: [planted.path, files] });
+    expect(planted.useAtTop()).toEqual([]);
+    const control = await tempFolder();
+    const plain = new PlantedWorkspace(control.path);
+    for (const command of commands)
+      spawnSync(
+        "sh",
+        ["-c", prelude.replaceAll(planted.path, plain.path).replaceAll(planted.canaries, plain.canaries) + command],
+        { cwd: plain.path },
+      );
+    expect(plain.useAtTop(), "without the sandbox").toEqual(["ran"]);
+    await control.remove();
+  });
+});
+
+const placeOf = ({ path }: PlantedWorkspace): { cwd: string; roots: string[] } => ({ cwd: path, roots: [path] });
