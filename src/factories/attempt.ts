@@ -18,6 +18,8 @@ const MAX_LABEL_CHARACTERS = 200;
 const MAX_ERROR_CHARACTERS = 4_000;
 /** What is lost for good when more than this is asked for at once, however few limits there are. */
 const MAX_AT_ONCE = 256;
+/** Agents of one run, where neither the factory nor whoever runs it says how many. */
+export const DEFAULT_TOTAL_AGENTS = 256;
 
 export class Attempt {
   readonly token: string;
@@ -107,9 +109,8 @@ export class Attempt {
   }
 
   async #ask(key: string, prompt: string, options: AgentOptions): Promise<Json | undefined> {
-    const { maxTotalSubagents } = this.run.limits;
-    if (maxTotalSubagents !== undefined && this.#admitted >= maxTotalSubagents)
-      throw this.reach("maxTotalSubagents", maxTotalSubagents);
+    const { maxTotalSubagents = DEFAULT_TOTAL_AGENTS } = this.run.limits;
+    if (this.#admitted >= maxTotalSubagents) throw this.reach("maxTotalSubagents", maxTotalSubagents);
     this.#admitted++;
     await this.#lanes.enter(this.#stop.signal);
     try {

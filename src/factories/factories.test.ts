@@ -60,6 +60,45 @@ describe("a run", () => {
   });
 });
 
+describe("a run without limits", () => {
+  it("has 256 agents in all, and then ends", async () => {
+    let started = 0;
+    const meta = { name: "f", description: "", phases: [] };
+    const run = deferred<{ runId: string; executionToken: string }>();
+    const factory = {
+      ...{ meta, owner: "me", isThere: () => true, abort: () => undefined },
+      execute: (execution: { runId: string; executionToken: string }) => {
+        run.resolve(execution);
+        return new Promise<{ result?: string }>(() => undefined);
+      },
+    };
+    const factories: Factories = new Factories(
+      {
+        stamp: systemStamp,
+        emit: async (type, data) => {
+          const timestamp = new Date().toISOString();
+          factories.observe({ id: type, timestamp, parentId: null, type, data } as unknown as SessionEvent);
+        },
+        source: { list: () => [meta], find: () => factory },
+        startAgent: async () => {
+          const id = `agent-${++started}`;
+          return { id, toolCallId: id, ended: Promise.resolve({ response: "yes" }), stop: async () => undefined };
+        },
+        agentState: () => undefined,
+      },
+      [],
+    );
+    const { runId } = await factories.run("f", {});
+    const speaker = { ...(await run.promise), owner: "me" };
+    const asked = Array.from({ length: 300 }, (_, at) => factories.agent(speaker, `question ${at}`, {}));
+    await Promise.allSettled(asked);
+    expect(started).toBeLessThanOrEqual(256);
+    const failure = { type: "factory_limit_reached", kind: "maxTotalSubagents", value: 256, runId };
+    expect(factories.get(runId)).toMatchObject({ status: "error", failure });
+    await factories.close();
+  });
+});
+
 describe("shapes of answers", () => {
   const fits = async (schema: object, value: unknown): Promise<boolean> => {
     const { check } = outputContract(answerSchema(schema as never));

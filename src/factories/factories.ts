@@ -102,6 +102,15 @@ export class Factories {
     return { factoryName, run: await this.#reserved(runId, () => this.#begin(run, factory, approved)) };
   }
 
+  /** The factory and the limits that a new run, or the next attempt of a run, would have. */
+  planned(what: { readonly name: string } | { readonly runId: string }, limits: RunLimits) {
+    if ("name" in what) {
+      return { factoryName: what.name, limits: mergedLimits(this.#available(what.name).meta.limits, limits) };
+    }
+    const { spec, limits: earlier } = this.#required(what.runId);
+    return { factoryName: spec.factoryName, limits: mergedLimits(earlier, limits) };
+  }
+
   /** Its end, at once; whatever its body still does counts for nothing. */
   async cancel(runId: string, reason = "cancelled"): Promise<RunEnvelope> {
     const run = this.#required(runId);

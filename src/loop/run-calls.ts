@@ -127,12 +127,13 @@ async function settle(job: Job & { turnId: string; run: Run }): Promise<Settled>
   run.outside?.forget(call.toolCallId);
   const base = { toolCallId: call.toolCallId, turnId };
   if (!outcome.ok) {
-    const error = explain(outcome.error, call.name, run);
+    const error = withWarning(explain(outcome.error, call.name, run), run.failures.failed(call));
     const telemetry = outcome.error instanceof ToolError ? outcome.error.telemetry : undefined;
     const told = telemetry && { toolTelemetry: telemetry };
     await run.emit("tool.execution_complete", { ...base, success: false, error, ...told });
     return { endsTurn: error.code === "rejected", messages: [] };
   }
+  run.failures.reset();
   const { result, value, tool } = outcome.value;
   const { taskComplete, skillInvoked, telemetry, toolReferences, messages = [] } = value;
   const told = telemetry && { toolTelemetry: telemetry };
@@ -290,6 +291,9 @@ function explain(error: unknown, toolName: string, run: Run): { message: string;
   void run.emit("session.warning", { warningType: "tool_defect", message: `${toolName}: ${detail}` });
   return { message: `${toolName} failed because of a defect in it, not because of your arguments.`, code: "failure" };
 }
+
+const withWarning = <T extends { message: string }>(error: T, warning: string | undefined): T =>
+  warning === undefined ? error : { ...error, message: `${error.message}\n\n${warning}` };
 
 type Attempt<T> = { ok: true; value: T } | { ok: false; error: unknown };
 

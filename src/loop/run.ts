@@ -4,6 +4,7 @@ import type { BinaryReference, Emit, EventData } from "../protocol/event.ts";
 import type { Image, Message, ToolCall } from "../protocol/message.ts";
 import type { Access } from "../protocol/permission.ts";
 import type { Tool, ToolErrorCode, ToolPorts } from "../tools/tool.ts";
+import type { RepeatedFailures } from "./repeated-failures.ts";
 
 /**
  * Everything one agent needs for one run. The main agent and every subagent get the same shape; what the loop must
@@ -36,6 +37,8 @@ export interface Run {
   permit(access: Access, call: JudgedCall): Promise<Permission>;
   /** Who has a say before a call is judged and after it has ended; absent where nobody does. */
   readonly around?: AroundCalls;
+  /** Counts calls that fail again and again; `beforeModelCall` ends the run for them. */
+  readonly failures: Pick<RepeatedFailures, "failed" | "reset">;
   /** What tools reach beyond the call itself: files, and whatever later parts bring. */
   readonly ports: ToolPorts;
   /** Calls that wait for someone outside; absent where none can outlive its process. */
@@ -126,7 +129,7 @@ type Permission =
   | { readonly allowed: false; readonly message: string; readonly rejected?: boolean };
 
 export interface LimitReached {
-  readonly limit: "turns" | "tokens" | "cost";
+  readonly limit: "turns" | "tokens" | "cost" | "failures";
   readonly allowed: number;
   readonly used: number;
   readonly message: string;

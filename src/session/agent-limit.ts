@@ -26,10 +26,17 @@ export class Ledger {
 
   /** By the agent and everything below it. */
   spent(taskId: string, registry: Pick<Registry, "get">): Amount {
+    return this.#sum((line) => line.some(({ id }) => id === taskId), registry);
+  }
+
+  /** By the agents of a factory's run and everything below them. */
+  spentByRun(runId: string, registry: Pick<Registry, "get">): Amount {
+    return this.#sum((line) => runOf(line) === runId, registry);
+  }
+
+  #sum(isMeant: (line: readonly TaskRecord[]) => boolean, registry: Pick<Registry, "get">): Amount {
     let sum = nothing;
-    for (const [agentId, used] of this.#own) {
-      if (lineage(agentId, registry).some(({ id }) => id === taskId)) sum = addAmounts(sum, used);
-    }
+    for (const [agentId, used] of this.#own) if (isMeant(lineage(agentId, registry))) sum = addAmounts(sum, used);
     return sum;
   }
 }
@@ -37,10 +44,21 @@ export class Ledger {
 /** The budgets around an agent, its own first. What its children use comes out of its own. */
 export function sharesOf(task: TaskRecord, what: { registry: Pick<Registry, "get">; ledger: Ledger }): Purse[] {
   const { registry, ledger } = what;
-  return lineage(task.id, registry).flatMap(({ id: owner, spec: { limits } }) =>
+  const line = lineage(task.id, registry);
+  const shares = line.flatMap(({ id: owner, spec: { limits } }) =>
     limits ? [{ owner, limits, spent: ledger.spent(owner, registry) }] : [],
   );
+  const runId = runOf(line);
+  if (runId === undefined) return shares;
+  const spent = ledger.spentByRun(runId, registry);
+  return [...shares, { owner: runId, label: "The run of the factory", limits: FACTORY_LIMITS, spent }];
 }
+
+/** Model calls of all agents of one run of a factory. */
+const FACTORY_LIMITS = { turns: 5_000 };
+
+/** The run of a factory that these work for. */
+const runOf = (line: readonly TaskRecord[]): string | undefined => line.at(-1)?.spec.factoryRunId;
 
 /** The agent and those above it, without the main agent. */
 function lineage(id: string, registry: Pick<Registry, "get">): TaskRecord[] {

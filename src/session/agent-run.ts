@@ -1,5 +1,5 @@
 /** One turn of an agent that works for another: the same loop, in the same log, under its own id. */
-import { quoted } from "../lib/quoting.ts";
+import { quoted, wrapped } from "../lib/quoting.ts";
 import { type Outcome, runLoop } from "../loop/loop.ts";
 import type { LimitReached } from "../loop/run.ts";
 import type { Emit, EventData } from "../protocol/event.ts";
@@ -149,7 +149,7 @@ async function brief(turn: AgentTurn, check: OutputCheck | undefined): Promise<v
 
 /** What another agent wrote is data, and says from whom it is. */
 function wordsOf({ content, from }: TaskMessage): string {
-  return from === undefined ? content : `<agent_message from="${from}">\n${quoted(content)}\n</agent_message>`;
+  return from === undefined ? content : wrapped("agent_message", { from }, quoted(content));
 }
 
 function told(message: TaskMessage, shown = wordsOf(message)) {

@@ -1,7 +1,8 @@
 /** What a user attached to a message: kept beside the log, and told to the model in words where it is no picture. */
-import { readdir, readFile, stat } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import { basename } from "node:path";
-import { quoted } from "../lib/quoting.ts";
+import { readRegular } from "../lib/node/shared-folder.ts";
+import { quoted, wrapped } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import type { GivenAttachment } from "../protocol/define-event.ts";
 import { TroupeError } from "../protocol/errors.ts";
@@ -31,12 +32,12 @@ export async function keepAttachments(
       }
       const { assetId } = await log.writeAsset(bytes, attachment.mimeType.split("/")[1] ?? "bin");
       kept.push({ ...rest, assetId, byteLength: bytes.length });
-    } else kept.push(named(attachment));
+    } else kept.push(withName(attachment));
   }
   return kept;
 }
 
-function named(attachment: GivenAttachment): Attachment {
+function withName(attachment: GivenAttachment): Attachment {
   switch (attachment.type) {
     case "file":
     case "directory":
@@ -64,32 +65,34 @@ export async function withAttachments(
   const after: string[] = [];
   for (const attachment of attachments) {
     if (attachment.type === "selection") before.push(selection(attachment));
-    else if (attachment.type === "file") files.push(`* ${attachment.path} (${await fileFacts(attachment)})`);
+    else if (attachment.type === "file") files.push(`* ${named(attachment.path)} (${await fileFacts(attachment)})`);
     else if (attachment.type === "directory")
-      files.push(`* ${attachment.path} (${await folderFacts(attachment.path)})`);
+      files.push(`* ${named(attachment.path)} (${await folderFacts(attachment.path)})`);
     else if (attachment.type === "github_reference") references.push(reference(attachment));
     else if (!isShown(attachment.mimeType)) after.push(await blobText(attachment, log));
   }
-  if (files.length > 0) after.push(block("tagged_files", files));
-  if (references.length > 0) after.push(block("github_references", references));
+  if (files.length > 0) after.push(wrapped("tagged_files", {}, files.join("\n")));
+  if (references.length > 0) after.push(wrapped("github_references", {}, references.join("\n")));
   return [...before, prompt, ...after].join(APART);
 }
 
 /** Far enough from the prompt not to be taken for a part of it. */
 const APART = "\n\n\n\n";
 
-const block = (tag: string, lines: readonly string[]): string => [`<${tag}>`, ...lines, `</${tag}>`].join("\n");
+/** Names and addresses come from anywhere: one line each, without tags of ours. */
+const named = (text: string): string => quoted(text).replace(/[\n\t]+/g, " ");
 
 type Of<T extends Attachment["type"]> = Extract<Attachment, { type: T }>;
 
 function selection({ displayName, text, selection: { start, end } }: Of<"selection">): string {
   const [first, last] = [start.line + 1, end.line + 1];
   const lines = first === last ? `line ${first}` : `lines ${first}-${last}`;
-  return block("ide_selection", [selectionNote.trim(), `File: ${displayName} (${lines})`, fenced(text)]);
+  const note = `${selectionNote.trim()}\nFile: ${named(displayName)} (${lines})`;
+  return wrapped("ide_selection", {}, `${note}\n${fenced(text)}`);
 }
 
 function reference({ number, title, referenceType, state, url }: Of<"github_reference">): string {
-  return `#${number} - ${quoted(title)} [${referenceType}] [${state}] (${url})`;
+  return `#${number} - ${named(title)} [${named(referenceType)}] [${named(state)}] (${named(url)})`;
 }
 
 async function fileFacts({ path, lineRange }: Of<"file">): Promise<string> {
@@ -105,7 +108,7 @@ async function countLines(path: string): Promise<number | string> {
   try {
     const { size } = await stat(path);
     if (size > MAX_COUNTED_BYTES) return `${size} bytes`;
-    const bytes = await readFile(path);
+    const bytes = await readRegular(path, MAX_COUNTED_BYTES);
     let lines = 1;
     for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) lines++;
     return lines;
@@ -135,7 +138,7 @@ async function blobText(attachment: Of<"blob">, log: Pick<SessionLog, "readAsset
   const { mimeType, displayName = "attachment", assetId, byteLength } = attachment;
   const isText = /^text\/|[/+](?:json|xml|yaml)$/.test(mimeType);
   const bytes = isText && assetId !== undefined ? await log.readAsset(assetId) : undefined;
-  const head = `Attached: ${displayName} (${mimeType}${byteLength === undefined ? "" : `, ${byteLength} bytes`})`;
+  const head = `Attached: ${named(displayName)} (${named(mimeType)}${byteLength === undefined ? "" : `, ${byteLength} bytes`})`;
   if (!bytes) return `${head}: not shown`;
   return `${head}\n${fenced(clip(Buffer.from(bytes).toString("utf8"), MAX_TEXT_CHARACTERS))}`;
 }

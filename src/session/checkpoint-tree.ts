@@ -1,7 +1,7 @@
 /** Walks what is to be kept before a command, within bounds, and tells afterwards what has become of it. */
 import { createHash } from "node:crypto";
 import { type BigIntStats, constants, lstatSync, readdirSync } from "node:fs";
-import { lstat, open, readFile, readlink } from "node:fs/promises";
+import { type FileHandle, lstat, open, readlink, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { setImmediate as breathe } from "node:timers/promises";
 import { TroupeError } from "../protocol/errors.ts";
@@ -83,17 +83,27 @@ function names(folder: string): string[] {
   }
 }
 
-/** The content of a regular file; undefined when it cannot be read, or is something else by now. */
-export async function contentOf(path: string): Promise<Buffer | undefined> {
+/**
+ * The content of a regular file; undefined when it cannot be read, or is something else by now. `isReal`: undefined
+ * also when a folder on the way is a link, so that a command that swaps folders cannot have other files copied.
+ */
+export async function contentOf(path: string, { isReal = false } = {}): Promise<Buffer | undefined> {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const handle = await open(path, flags).catch(() => undefined);
   if (handle === undefined) return undefined;
   try {
     const stat = await handle.stat();
+    if (isReal && (await openedAt(handle, path)) !== path) return undefined;
     return stat.isFile() && stat.size <= MAX_TREE_BYTES ? await handle.readFile() : undefined;
   } finally {
     await handle.close();
   }
+}
+
+/** The real path of the open file: from the kernel, or by name where the kernel does not tell. */
+async function openedAt(handle: FileHandle, path: string): Promise<string | undefined> {
+  if (process.platform === "linux") return readlink(`/proc/self/fd/${handle.fd}`).catch(() => undefined);
+  return realpath(path).catch(() => undefined);
 }
 
 /** What is at the path now; a link is itself, not what it points to. */
@@ -104,7 +114,8 @@ export async function entryAt(path: string): Promise<Entry> {
   if (stat.isSymbolicLink()) return { kind: "link", target: await readlink(path) };
   if (stat.isDirectory()) return { kind: "folder", mode };
   if (!stat.isFile() || stat.size > MAX_TREE_BYTES) return { kind: "file", hash: "", mode };
-  return { kind: "file", hash: sha256(await readFile(path)), mode };
+  const content = await contentOf(path);
+  return { kind: "file", hash: content === undefined ? "" : sha256(content), mode };
 }
 
 /** The same thing with the same content; the mode counts where it is known. */

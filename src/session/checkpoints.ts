@@ -260,7 +260,7 @@ export class Checkpoints {
     async function* contents(): AsyncGenerator<Buffer> {
       for (const { path } of stale) {
         if (performance.now() > end) throw new TroupeError("limit", "Copying what is there takes too long.");
-        const content = await contentOf(path);
+        const content = await contentOf(path, { isReal: true });
         if (content === undefined) unreadable.push(path);
         else {
           hashes.set(path, sha256(content));

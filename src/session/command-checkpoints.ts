@@ -5,6 +5,7 @@
  */
 import { lstatSync, readdirSync, realpathSync, type Stats } from "node:fs";
 import { basename, dirname, join, resolve, sep } from "node:path";
+import { GIT_INTERNALS, PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../lib/protected-names.ts";
 import { plural } from "../lib/text.ts";
 import { analyseShell, loadShellParser, type ShellParser } from "../permissions/shell/analyse.ts";
 import { destructiveUse, type EndangeredPath } from "../permissions/shell/destructive.ts";
@@ -65,24 +66,17 @@ function isGitFolder(folder: string): boolean {
   return basename(folder) === ".git" || folder.includes(`${sep}.git${sep}modules${sep}`);
 }
 
-/** Empty things of these names come and go with the sandboxes of other commands. */
+/** Sandboxes of other commands create and remove empty entries with these names. */
 const PLACEHOLDERS = new Set([
-  ".git",
-  ".troupe",
-  ".vscode",
-  ".idea",
-  ".mcp.json",
-  ".envrc",
-  ".gitmodules",
-  "hooks",
-  "info",
+  ...[".git", "info", ...PROTECTED_FOLDERS, ...PROTECTED_FILES, ...GIT_INTERNALS.folders],
+  ...Object.keys(PROTECTED_PARTS),
 ]);
-const PLACEHOLDER_FILES = new Set(["config.worktree", "attributes"]);
+const PLACEHOLDER_FILES = new Set(["config.worktree", "attributes", "commondir"]);
 
 function isPlaceholder(path: string): boolean {
   const name = basename(path);
   if (PLACEHOLDER_FILES.has(name)) return statOf(path)?.size === 0;
-  if (!PLACEHOLDERS.has(name)) return false;
+  if (!PLACEHOLDERS.has(name) && !PROTECTED_PARTS[basename(dirname(path))]?.includes(name)) return false;
   try {
     return readdirSync(path).length === 0;
   } catch {

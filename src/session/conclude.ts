@@ -13,8 +13,12 @@ export async function conclude(
     case "aborted":
       if (outcome.left) return; // nobody gave it up
       return emit("abort", { reason: "user_initiated" });
-    case "limit":
-      return emit("troupe.limit_reached", outcome.reached);
+    case "limit": {
+      const { limit, ...reached } = outcome.reached;
+      // Nobody has set this one, so clients hear of it as of an error.
+      if (limit === "failures") return emit("session.error", { errorType: "limit", message: reached.message });
+      return emit("troupe.limit_reached", { ...reached, limit });
+    }
     case "error": {
       const { message, hint, kind, code, statusCode } = outcome.error;
       return emit("session.error", {

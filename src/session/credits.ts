@@ -1,4 +1,5 @@
 /** What a session may cost, in the unit of the wire: told to its agent, held where prices are known, and raised on demand. */
+import { wrapped } from "../lib/quoting.ts";
 import type { LimitReached } from "../loop/run.ts";
 import type { Emit, EventData, SessionEvent } from "../protocol/event.ts";
 import type { Broker } from "./broker.ts";
@@ -44,7 +45,7 @@ export function creditsStatus(most: number, budget: Pick<Budget, "run">): EventD
   const left = Math.max(0, Math.round((most - creditsOf(budget.run.costUsd ?? 0)) * 10) / 10);
   const status = `Remaining session limits: ${left} AI credits. ${advice.trim()}`;
   return {
-    content: `<session_limits_status>\n${status}\n</session_limits_status>`,
+    content: wrapped("session_limits_status", {}, status),
     source: CREDITS_SOURCE,
   };
 }

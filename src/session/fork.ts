@@ -2,6 +2,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join, sep } from "node:path";
 import { parseJson } from "../lib/json.ts";
+import { filesInShared } from "../lib/node/shared-folder.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { ForkCopy } from "../store/fork-folder.ts";
@@ -80,16 +81,38 @@ export async function forkedFiles(directory: string, events: readonly SessionEve
   return copies;
 }
 
-const COPIED = new Set(["files", "research", "plan.md"]);
+const COPIED = new Set(["files", "records", "research", "plan.md"]);
+/** Work trees and commands that run belong to the old session alone; a fork must not stop them. */
+const NOT_COPIED =
+  /^(?:worktrees|damaged|records\/shells-[^/]*)(?:\/|$)|^(?:files|records)\/shell-detached-[^/]*\.(?:pid|exit)$/;
 const MAX_FILES = 50_000;
+const MAX_BYTES = 1024 * 1024 * 1024;
 
+/** Commands write to some of these folders meanwhile, so links are not followed. */
 async function filesBelow(directory: string): Promise<string[]> {
-  const all = await readdir(directory, { recursive: true, withFileTypes: true }).catch(() => []);
-  const files = all.filter((entry) => entry.isFile() && !entry.name.endsWith(".tmp"));
+  const paths: string[] = [];
+  let bytes = 0;
+  for (const entry of await readdir(directory, { withFileTypes: true }).catch(() => [])) {
+    if (entry.isFile()) paths.push(entry.name);
+    if (!entry.isDirectory() || NOT_COPIED.test(entry.name)) continue;
+    const isLeftOut = (path: string): boolean => NOT_COPIED.test([entry.name, ...path.split(sep)].join("/"));
+    const limits = { maxFiles: MAX_FILES + 1, leavesOut: isLeftOut };
+    for (const { path, stat } of await filesInShared(join(directory, entry.name), limits)) {
+      paths.push(join(entry.name, path));
+      if (COPIED.has(entry.name)) bytes += stat.size;
+    }
+  }
+  const files = paths.filter((path) => !path.endsWith(".tmp"));
   if (files.length > MAX_FILES) {
     throw new TroupeError("limit", `The session has more than ${MAX_FILES} files, too many to fork it.`);
   }
-  return files.map((entry) => join(entry.parentPath, entry.name).slice(directory.length + 1));
+  if (bytes > MAX_BYTES) {
+    const most = `${MAX_BYTES / 1024 / 1024} MiB`;
+    throw new TroupeError("limit", `The files of the session have more than ${most}, too much to fork it.`, {
+      hint: `Delete large files in ${join(directory, "files")}, then fork again.`,
+    });
+  }
+  return files;
 }
 
 /** Only what was changed while these messages were answered, and what was noted of that. */

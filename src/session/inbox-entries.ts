@@ -1,5 +1,5 @@
 /** What sidekicks left for the main agent: a fold over the log, so that an entry is known and told once, whatever ends when. */
-import { quotedLine } from "../lib/quoting.ts";
+import { quotedLine, wrapped } from "../lib/quoting.ts";
 import type { EventData, EventOf, SessionEvent } from "../protocol/event.ts";
 import type { InboxReader } from "../tools/inbox.ts";
 import type { Notice } from "./inbox.ts";
@@ -82,7 +82,7 @@ export function entryNotice({ entryId, senderName, senderType, summary }: KeptEn
     `Inbox entry "${entryId}" from the ${quotedLine(senderType)} "${quotedLine(senderName)}": "${quotedLine(summary)}" ` +
     `If that helps with your task, read it: read_inbox with entry_id "${entryId}". Else ignore it.`;
   return {
-    content: `<system_notification>\n${sentence}\n</system_notification>`,
+    content: wrapped("system_notification", {}, sentence),
     kind: { type: "new_inbox_message", entryId, senderName, senderType, summary },
   };
 }

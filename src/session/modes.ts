@@ -2,10 +2,12 @@
  * The modes of a session: with the person beside it, only planning, or by itself until done. A mode is what the agent
  * is told, which tools it is given, and, for plan mode, what is refused whatever anyone allowed. It is kept in the log.
  */
+import { resolve } from "node:path";
 import type { SessionMode } from "../commands/command.ts";
 import { filledIn } from "../commands/lines.ts";
+import { baseName } from "../permissions/fold.ts";
 import type { PermissionQuestion, Policy } from "../permissions/policy.ts";
-import type { Rule } from "../permissions/rules.ts";
+import { allowsByName, type Rule } from "../permissions/rules.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { PlanAction } from "../tools/user.ts";
 import autopilotSection from "./mode-autopilot.md";
@@ -121,7 +123,8 @@ function refusedWhilePlanning(question: PermissionQuestion, policy: Policy, plan
   const { access, cwd } = question;
   switch (access.kind) {
     case "write": {
-      const isPlan = policy.resolvePath(access.path, cwd) === placeOf(planFile, policy, cwd);
+      // File tools take `..` by the text of a path.
+      const isPlan = policy.resolvePath(resolve(cwd, access.path), cwd) === placeOf(planFile, policy, cwd);
       return isPlan ? undefined : `plan mode is on, and ${access.path} is not the plan`;
     }
     case "shell":
@@ -129,7 +132,8 @@ function refusedWhilePlanning(question: PermissionQuestion, policy: Policy, plan
     case "sandbox-off":
       return "plan mode is on, and nothing leaves the sandbox";
     case "mcp":
-      return access.readOnly ? undefined : "plan mode is on, and the server does not say that this tool only reads";
+      if (access.readOnly || allowsByName(policy.rules, access)) return undefined;
+      return `plan mode is on, and no rule names this tool, such as ${access.serverName}(${access.toolName})`;
     default:
       return undefined;
   }
@@ -146,7 +150,9 @@ const DEVICES = new Set(["/dev/null", "/dev/stdout", "/dev/stderr"]);
 /** Plain, without a file behind a redirection, and every program in it known to only read. */
 function onlyReads({ analysis }: PermissionQuestion): boolean {
   if (!analysis?.plain) return false;
-  const { commands, redirections } = analysis;
+  const { commands, redirections, directories } = analysis;
+  // Another folder may be another repository, whose configuration names programs that nobody has switched off.
+  if (directories.length > 0 && commands.some(({ words }) => baseName(words[0] ?? "") === "git")) return false;
   const writesNothing = redirections.every(({ write, target }) => !write || DEVICES.has(target));
   return writesNothing && commands.length > 0 && commands.every(({ readOnly, escapes }) => readOnly && !escapes);
 }

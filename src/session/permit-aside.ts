@@ -1,5 +1,5 @@
 import { decide } from "../permissions/decide.ts";
-import { permissionRequest } from "../permissions/request.ts";
+import { isRememberable, permissionRequest } from "../permissions/request.ts";
 import type { Access } from "../protocol/permission.ts";
 import { hookOpinion } from "./hooked-calls.ts";
 import { judgeUnasked } from "./permit.ts";
@@ -16,9 +16,11 @@ const PATIENCE_MS = 10 * 60_000;
 export async function permitAside(session: Session, access: Access, signal: AbortSignal): Promise<boolean> {
   const { policy, grants, cwd } = session.settings;
   const question = { access, toolName: access.kind, cwd };
-  const decision = decide({ ...policy, session: grants.session, location: grants.location }, question);
+  const known = { ...policy, session: grants.session, location: grants.location };
+  const decision = decide(known, question);
   // The wire's request in the broker's words: both come from the same table.
-  const request = permissionRequest(question) as PermissionRequest;
+  const facts = { isRememberable: isRememberable(known, question) };
+  const request = permissionRequest(question, undefined, facts) as PermissionRequest;
   const opinion = hookOpinion(session.hooks);
   const opinions = { emit: session.say, broker: session.requests, signal, ...(opinion && { opinion }) };
   const verdict = await judgeUnasked(opinions, { question, decision, request });

@@ -6,7 +6,7 @@ import type { Grants } from "../permissions/grants.ts";
 import { denialForModel, denialForUser } from "../permissions/messages.ts";
 import type { Decision, PermissionQuestion, Policy } from "../permissions/policy.ts";
 import { questionFor } from "../permissions/question.ts";
-import { permissionRequest } from "../permissions/request.ts";
+import { isRememberable, permissionRequest, type RequestFacts } from "../permissions/request.ts";
 import type { Emit, EventData } from "../protocol/event.ts";
 import { ToolError } from "../tools/tool.ts";
 import type { Broker } from "./broker.ts";
@@ -25,6 +25,8 @@ export interface Permitter {
   readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
   /** Refuses what would carry a secret out, whatever the rules say; why. */
   readonly refuses?: (question: PermissionQuestion) => string | undefined;
+  /** Why commands run without a sandbox here; resolves to undefined when they run in one. */
+  readonly withoutSandbox?: () => Promise<string | undefined>;
 }
 
 export type Opinion =
@@ -51,7 +53,7 @@ interface Verdict {
 export function permitter(options: Permitter): Run["permit"] {
   const { policy, cwd, emit, grants } = options;
   return async (access, call) => {
-    const question = await questionFor(access, { toolName: call.toolName, cwd });
+    const question = await questionFor(access, { toolName: call.toolName, cwd, policy });
     const { session, location } = grants;
     const decision = refused(options, question) ?? decide({ ...policy, session, location }, question);
     const verdict = await judge(options, { question, decision, call });
@@ -85,7 +87,8 @@ interface Case {
 
 async function judge(options: Permitter, { question, decision, call }: Case): Promise<Verdict> {
   // The wire's request in the broker's words: both come from the same table.
-  const request = permissionRequest(question, call.toolCallId) as PermissionRequest;
+  const facts = decision.decision === "ask" ? await factsOf(options, question) : {};
+  const request = permissionRequest(question, call.toolCallId, facts) as PermissionRequest;
   const { approvedBy } = call;
   const verdict = await judgeUnasked(options, { question, decision, request, approvedBy });
   if (verdict && !verdict.allowed) return verdict;
@@ -93,6 +96,15 @@ async function judge(options: Permitter, { question, decision, call }: Case): Pr
   const refusal = broker.refusedBefore({ permissionRequest: request }, { emit, asks: verdict === undefined });
   if (refusal) return verdictOf(refusal, grants);
   return verdict ?? ask(options, request);
+}
+
+async function factsOf(options: Permitter, question: PermissionQuestion): Promise<RequestFacts> {
+  const { policy, grants } = options;
+  const { session, location } = grants;
+  return {
+    isRememberable: isRememberable({ ...policy, session, location }, question),
+    withoutSandbox: question.access.kind === "shell" ? await options.withoutSandbox?.() : undefined,
+  };
 }
 
 /** Who is asked for an opinion, and who is told of it. */

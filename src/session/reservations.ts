@@ -18,6 +18,8 @@ export interface Amount {
 export interface Purse {
   /** The agent; nobody = the session. */
   readonly owner?: string;
+  /** How people know the owner, where it is no agent. */
+  readonly label?: string;
   readonly limits: Limits;
   readonly spent: Amount;
 }
@@ -107,14 +109,14 @@ interface Shortage {
 }
 
 function tooMuch({ purse, kind, most, used, others, wanted }: Shortage): LimitReached {
-  const { owner } = purse;
+  const { owner, label = `Agent ${owner}` } = purse;
   const amount = (value: number): string => (kind === "costUsd" ? `$${value.toFixed(4)}` : `${value} ${kind}`);
   const rest = others === 0 ? "" : `, ${amount(others)} set aside by calls under way, ${amount(wanted)} wanted`;
   const facts = `${amount(used)} of ${amount(most)} used${rest}`;
   const message =
     owner === undefined
       ? `Limit reached: ${facts} (${flags[kind]}). The work so far is kept.`
-      : `Agent ${owner} has used its share: ${facts}.`;
+      : `${label} has used its share: ${facts}.`;
   return { limit: kind === "costUsd" ? "cost" : kind, allowed: most, used: used + others, message };
 }
 

@@ -55,7 +55,7 @@ export interface ExtensionPort {
   find(how?: { readonly again: true }): Promise<readonly Extension[]>;
   isDisabled(id: string): boolean;
   start(extension: Extension, profile: ExtensionProfile | undefined): Promise<ExtensionProgram>;
-  withheld(names: readonly string[]): Record<string, string>;
+  withheld(id: string, names: readonly string[]): Record<string, string>;
 }
 
 export interface ExtensionProfile {

@@ -4,11 +4,12 @@ import { stoppable } from "../lib/node/stoppable.ts";
 import { quoted } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import type { LimitReached } from "../loop/run.ts";
+import { allowsByName } from "../permissions/rules.ts";
 import type { Emit, EventData, EventType } from "../protocol/event.ts";
 import type { TurnEnd } from "../tasks/ports.ts";
 import { sidekickOnlyTools } from "../tools/builtin.ts";
 import type { InboxSender } from "../tools/inbox.ts";
-import { isReading, type Tool, ToolError } from "../tools/tool.ts";
+import { type Tool, ToolError } from "../tools/tool.ts";
 import { type Actor, type Outfit, runAgentTurn } from "./agent-run.ts";
 import { Broker } from "./broker.ts";
 import type { Limits } from "./budget.ts";
@@ -179,8 +180,9 @@ export class SidekickRun implements Life {
     const { options, definition, notes, cast } = this.#parts;
     const outfit = await options.outfit(actor, definition);
     const { system, tools } = outfit.offer;
-    const isGiven = (tool: Tool): boolean =>
-      cast.tools.includes(tool.name) || (tool.from?.kind === "mcp" && isReading(tool));
+    // A server cannot vouch for its own tools: the user names those that nobody has to look at.
+    const isGiven = ({ name, from }: Tool): boolean =>
+      from?.kind === "mcp" ? allowsByName(outfit.policy.rules, from) : cast.tools.includes(name);
     const prelude = [outfit.prelude, ...notes].filter((text) => text !== undefined && text !== "").join("\n\n");
     return {
       ...outfit,

@@ -1,6 +1,7 @@
 import type { Redactor } from "../lib/redact.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { readTraceContext, type TraceContext } from "../lib/trace-context.ts";
+import { RepeatedFailures } from "../loop/repeated-failures.ts";
 import type { LimitReached, Run } from "../loop/run.ts";
 import type {
   ModelRequest,
@@ -28,6 +29,7 @@ import { hookedCalls, hookedMcpCalls, hookOpinion, type SessionHooks } from "./h
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
 import type { ModelSeat } from "./model-seat.ts";
 import { type Permitter, permitter } from "./permit.ts";
+import { readGuard } from "./read-guard.ts";
 import { reportUsage } from "./report-usage.ts";
 import { originOf } from "./request-origin.ts";
 import type { Expected } from "./reservations.ts";
@@ -94,6 +96,8 @@ export interface RunSettings {
   readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
   /** Refuses what no rule, approval or mode can allow; why. For every agent of the session. */
   readonly refuses?: (question: PermissionQuestion) => string | undefined;
+  /** Why commands run without a sandbox here; resolves to undefined when they run in one. */
+  readonly withoutSandbox?: () => Promise<string | undefined>;
   /** The plan of plan mode, for whoever reviews it. */
   readonly plan?: PlanPort;
   /** The model it has and could have. */
@@ -159,6 +163,7 @@ export function startRun(parts: RunParts): Run {
   const context = parts.compactions?.of({ ...parts, shown, origin });
   const seen = model.vision === false ? imageRemover() : undefined;
   const meter = parts.compactions?.meter ?? new Meter();
+  const failures = new RepeatedFailures();
   let turns = parts.turnsBefore ?? 0;
   return {
     provider: context?.provider ?? model.provider,
@@ -182,7 +187,8 @@ export function startRun(parts: RunParts): Run {
     source: parts.source,
     request: requestOf(parts, origin),
     emit,
-    inbox: parts.inbox,
+    inbox: { deliver: (say) => parts.inbox.deliver(resettingOnMessage(say, failures)) },
+    failures,
     nextTurnId: () => String(turns++),
     history: async () => {
       const messages = await (context?.messages() ?? history.messages());
@@ -193,6 +199,7 @@ export function startRun(parts: RunParts): Run {
     ...(parts.outside && { outside: parts.outside }),
     ports: {
       ...parts.ports,
+      reading: readGuard(parts.policy, parts.cwd),
       user: brokerUser(parts.broker, parts.plan ?? { content: async () => "" }),
       external: externalCalls(parts),
       ...hookedMcpCalls(parts.hooks),
@@ -203,6 +210,8 @@ export function startRun(parts: RunParts): Run {
       return usage;
     },
     async beforeModelCall() {
+      const stopped = failures.nextTurn();
+      if (stopped) return stopped;
       await context?.beforeModelCall(parts.signal);
       await history.messages(); // so that its length is known
       const tools = limited(offer.tools, parts.toolLimits);
@@ -222,6 +231,14 @@ export function startRun(parts: RunParts): Run {
       return boundOutput({ content: parts.redactor?.text(content) ?? content, toolName, maxBytes, log: kept });
     },
     keepBinaries: ({ images, resources }) => keepBinaries(images, resources, log),
+  };
+}
+
+/** A user who writes to a working agent may want it to repeat a call, so the count starts again. */
+function resettingOnMessage(emit: Emit, failures: RepeatedFailures): Emit {
+  return (type, data) => {
+    if (type === "user.message") failures.reset();
+    return emit(type, data);
   };
 }
 

@@ -15,6 +15,13 @@ import { type Conflict, writeConflicts } from "./worktree-conflicts.ts";
 import { git, gitCode, NOBODY, refFiles, refuseLinks } from "./worktree-git.ts";
 import { type MergePlan, planMerge } from "./worktree-plan.ts";
 import {
+  GITLINK,
+  type ProtectedChange,
+  protectedNames,
+  protectedTargets,
+  refuseMalformed,
+} from "./worktree-protection.ts";
+import {
   allRecords,
   knownRecord,
   type OpenRecord,
@@ -35,6 +42,10 @@ export interface MergeRequest {
   readonly as?: MergeKind;
   /** For the message of commits; the first line counts. */
   readonly description?: string;
+  /** The folder with the state of troupe, which no merge may write. */
+  readonly stateRoot: string;
+  /** Asks the user about protected changes. Without it they are refused. */
+  permit?(changes: readonly ProtectedChange[]): Promise<boolean>;
   readonly disk: Disk;
   readonly signal?: AbortSignal;
 }
@@ -46,6 +57,8 @@ export type MergeResult =
   | { readonly kind: "conflict"; readonly conflicts: readonly Conflict[] }
   /** The main tree has changes there that would be lost. */
   | { readonly kind: "dirty"; readonly files: readonly string[] }
+  /** These can run code later or change rules, and the user did not agree to them. */
+  | { readonly kind: "protected"; readonly changes: readonly ProtectedChange[] }
   /** Something went wrong on the way; all files are as before, but those that others have changed. */
   | { readonly kind: "taken-back"; readonly because: string };
 
@@ -141,6 +154,9 @@ async function bring(record: OpenRecord, what: { request: MergeRequest; tip: Tip
   const branch = as === "files" ? undefined : await branchOf(record);
   const onto = as === "files" ? "files" : "commit";
   const plan = await planMerge(record, { folder, disk, signal, tip, onto });
+  const tree = { workTree: record.main.workTree, stateRoot: request.stateRoot };
+  const named = protectedNames([...plan.changes, ...plan.conflicts], tree);
+  if (!(await isPermitted(named, request))) return { kind: "protected", changes: named };
   if (plan.conflicts.length > 0) {
     return { kind: "conflict", conflicts: await writeConflicts(record, { stages: plan.conflicts, folder, disk }) };
   }
@@ -151,7 +167,10 @@ async function bring(record: OpenRecord, what: { request: MergeRequest; tip: Tip
   }
   if (plan.dirty.length > 0) return { kind: "dirty", files: plan.dirty };
   refuseSubmodules(plan);
+  refuseMalformed(plan.changes);
   const { files, inTheWay } = await stage(record, { changes: plan.changes, ports: { folder, disk } });
+  const leading = protectedTargets(files.flatMap(linkOf), tree);
+  if (!(await isPermitted(leading, request))) return { kind: "protected", changes: leading };
   if (inTheWay.length > 0) return { kind: "dirty", files: inTheWay };
   const commit = branch && { branch, from: plan.head, to: await commitFor(record, { as, plan, tip, request }) };
   signal?.throwIfAborted();
@@ -165,6 +184,14 @@ async function bring(record: OpenRecord, what: { request: MergeRequest; tip: Tip
   await forgetMerge(record, { folder, disk });
   if (applied.kind === "taken-back") return applied;
   return { kind: "merged", files: files.map(({ path }) => path), ...(commit && { commit: commit.to }) };
+}
+
+async function isPermitted(changes: readonly ProtectedChange[], { permit }: MergeRequest): Promise<boolean> {
+  return changes.length === 0 || (await permit?.(changes)) === true;
+}
+
+function linkOf({ path, after }: Journal["files"][number]): { path: string; target: string }[] {
+  return after.kind === "link" ? [{ path, target: after.target }] : [];
 }
 
 async function branchOf({ main, includesUncommitted }: WorktreeRecord): Promise<string> {
@@ -187,8 +214,6 @@ function refuseSubmodules({ changes }: MergePlan): void {
     hint: "Take it out of the worktree, or merge the branch with git itself.",
   });
 }
-
-const GITLINK = "160000";
 
 async function commitFor(
   record: OpenRecord,

@@ -7,6 +7,7 @@ import { systemStamp } from "../lib/stamp.ts";
 import { firstCharacters, sanitise } from "../lib/text.ts";
 import { git, gitCode } from "./worktree-git.ts";
 import { planMerge } from "./worktree-plan.ts";
+import { type ProtectedChange, protectedNames } from "./worktree-protection.ts";
 import { knownRecord, type OpenRecord, openRecord, stateFolder, type WorktreeRecord } from "./worktree-records.ts";
 import { changesIn, snapshotTree } from "./worktree-snapshot.ts";
 
@@ -29,6 +30,8 @@ export interface WorktreeState {
   readonly conflicts: readonly string[];
   /** Paths with changes in the main tree that a merge would have to overwrite. */
   readonly dirty: readonly string[];
+  /** Changes that a merge brings only when the user agrees. */
+  readonly guarded: readonly ProtectedChange[];
   /** For people, safe for a terminal. */
   readonly diff: string;
   readonly isDiffCut: boolean;
@@ -37,7 +40,11 @@ export interface WorktreeState {
 const MAX_DIFF_CHARACTERS = 200_000;
 
 export async function worktreeState(
-  request: WorktreeQuestion & { readonly taskId: string; readonly maxDiffCharacters?: number },
+  request: WorktreeQuestion & {
+    readonly taskId: string;
+    readonly stateRoot: string;
+    readonly maxDiffCharacters?: number;
+  },
 ): Promise<WorktreeState> {
   const { folder, taskId, maxDiffCharacters = MAX_DIFF_CHARACTERS } = request;
   const record = await openRecord(await knownRecord(folder, taskId));
@@ -52,6 +59,10 @@ export async function worktreeState(
     files: plan.brought,
     conflicts: [...new Set(plan.conflicts.map(({ path }) => path))],
     dirty: plan.dirty,
+    guarded: protectedNames([...plan.changes, ...plan.conflicts], {
+      workTree: record.main.workTree,
+      stateRoot: request.stateRoot,
+    }),
     ...diff,
   };
 }

@@ -11,11 +11,17 @@ import { errorCode } from "./storage-error.ts";
 import type { Damage } from "./store.ts";
 import type { WriterOptions } from "./writer.ts";
 
+/** Of a session's folder, the part with records of the runtime: large outputs, assets, logs of commands. */
+export const RECORDS = "records";
+
 export interface LogPaths {
   readonly directory: string;
   readonly log: string;
   readonly summary: string;
+  /** Written by the agent's commands and file tools too: see `lib/node/shared-folder.ts`. */
   readonly files: string;
+  /** Written by this program alone. */
+  readonly records: string;
 }
 
 export function logPaths(folder: string, sessionId: string): LogPaths {
@@ -25,6 +31,7 @@ export function logPaths(folder: string, sessionId: string): LogPaths {
     log: join(directory, "events.jsonl"),
     summary: join(directory, "workspace.yaml"),
     files: join(directory, "files"),
+    records: join(directory, RECORDS),
   };
 }
 

@@ -1,11 +1,13 @@
 import { createHash } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { type Disk, replaceFile, writeNewFile } from "../lib/node/disk.ts";
+import { filesInShared, readShared } from "../lib/node/shared-folder.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { errorCode } from "./storage-error.ts";
 
 const MAX_FILE_BYTES = 64 * 1024 * 1024;
+const MAX_NAMES = 100_000;
 const ASSET_ID = /^sha256:([0-9a-f]{64})$/;
 
 /** Keeps the bytes in `folder` under their hash; the same bytes are kept once, whatever their extension. */
@@ -17,7 +19,7 @@ export async function writeAsset(
   checkSize(asset.data.byteLength);
   const { assetId, hash } = nameAsset(asset.data);
   await disk.mkdir(folder);
-  const existing = await findAsset(folder, hash);
+  const existing = findAsset(await listNames(folder), hash);
   if (existing !== undefined) return { assetId, path: join(folder, existing) };
   const path = join(folder, `${hash}${cleanExtension(asset.extension)}`);
   await replaceFile(disk, path, asset.data);
@@ -25,14 +27,35 @@ export async function writeAsset(
   return { assetId, path };
 }
 
-/** Undefined when there is no such asset, or its bytes are no longer those that were kept. */
-export async function readAsset(folder: string, assetId: string): Promise<Uint8Array | undefined> {
-  const hash = ASSET_ID.exec(assetId)?.[1];
-  const name = hash === undefined ? undefined : await findAsset(folder, hash);
-  if (name === undefined) return undefined;
-  const data = await readFile(join(folder, name));
-  return nameAsset(data).assetId === assetId ? data : undefined;
+/** Folders of a session with assets and large outputs. Older versions stored them in `files`. */
+interface RecordFolders {
+  readonly records: string;
+  readonly files: string;
 }
+
+/** Returns `undefined` if there is no such asset, or if its bytes are not the ones that were stored. */
+export async function readAsset({ records, files }: RecordFolders, assetId: string): Promise<Uint8Array | undefined> {
+  const hash = ASSET_ID.exec(assetId)?.[1];
+  if (hash === undefined) return undefined;
+  const stored = findAsset(await listNames(records), hash);
+  const old = stored === undefined ? findAsset(await oldNames(files), hash) : undefined;
+  const name = stored ?? old;
+  const data = name === undefined ? undefined : await readIfSafe(old === undefined ? records : files, name);
+  return data && nameAsset(data).assetId === assetId ? data : undefined;
+}
+
+/**
+ * Returns the text that was stored under this path, or `undefined` if it is gone. Only the last two names of the path
+ * count: whatever a log says, nothing outside the session's own folders is read.
+ */
+export async function readNumbered({ records, files }: RecordFolders, path: string): Promise<string | undefined> {
+  const isOld = basename(dirname(path)) === basename(files);
+  return (await readIfSafe(isOld ? files : records, basename(path)))?.toString("utf8");
+}
+
+/** A name that leads elsewhere, or is not a regular file, counts as missing. */
+const readIfSafe = (folder: string, name: string): Promise<Buffer | undefined> =>
+  readShared(folder, name, MAX_FILE_BYTES).catch(() => undefined);
 
 /** Keeps a text under a name of its own, numbered in the order of the calls, and returns its path. */
 export async function writeNumbered(
@@ -83,8 +106,11 @@ export function checkSize(bytes: number): void {
   });
 }
 
-async function findAsset(folder: string, hash: string): Promise<string | undefined> {
-  const names = await listNames(folder);
+async function oldNames(files: string): Promise<string[]> {
+  return (await filesInShared(files, { maxFiles: MAX_NAMES, maxDepth: 0 })).map(({ path }) => path);
+}
+
+function findAsset(names: readonly string[], hash: string): string | undefined {
   return names.find((name) => (name === hash || name.startsWith(`${hash}.`)) && !name.endsWith(".tmp"));
 }
 

@@ -1,6 +1,7 @@
 import { dirname, join, posix, win32 } from "node:path";
 import { type Disk, replaceFile } from "../lib/node/disk.ts";
 import type { FileProvider } from "../protocol/session-fs.ts";
+import { RECORDS } from "./access.ts";
 import { checkSize, cleanName } from "./assets.ts";
 import { failTo } from "./storage-error.ts";
 import type { Elsewhere } from "./store.ts";
@@ -85,7 +86,7 @@ export function elsewhereFiles(context: ElsewhereContext): ElsewhereFiles {
       const number = (await highest) + ++count;
       const path = `${LARGE_OUTPUTS}/${number}-${cleanName(name)}`;
       await write(path, content);
-      const copy = join(directory, "files", path);
+      const copy = join(directory, RECORDS, path);
       await disk.mkdir(dirname(copy));
       await replaceFile(disk, copy, content);
       copies.set(nameOf(path), copy);

@@ -2,9 +2,11 @@
  * A second session from what the first one holds. Its folder is built out of sight and appears in one step, so there is
  * never half of one. Contents that nobody changes are shared by a second name where the file system can.
  */
-import { createReadStream, readdirSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { readdirSync, statSync } from "node:fs";
+import { dirname, join, sep } from "node:path";
 import { type Disk, writeNewFile } from "../lib/node/disk.ts";
+import { PathError } from "../lib/node/paths.ts";
+import { readSharedPieces } from "../lib/node/shared-folder.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { logPaths } from "./access.ts";
 import { encodeLine, type Link, noRecord } from "./line.ts";
@@ -53,7 +55,7 @@ export async function forkFolder(what: {
       const place = join(building, copy.path);
       for (let above = dirname(place); !folders.has(above); above = dirname(above)) folders.add(above);
       await disk.mkdir(dirname(place));
-      await copyFile(disk, { ...copy, from: join(source, copy.path), to: place });
+      await copyFile(disk, { ...copy, source, to: place });
     }
     const { log, summary } = logPaths(folder, fork.sessionId);
     const inBuilding = (path: string): string => join(building, path.slice(target.length + 1));
@@ -92,8 +94,15 @@ function* lines(
   yield Buffer.concat(pieces);
 }
 
-async function copyFile(disk: Disk, copy: ForkCopy & { readonly from: string; readonly to: string }): Promise<void> {
-  const { kind, content, from, to } = copy;
+interface Copying extends ForkCopy {
+  /** The folder of the old session. */
+  readonly source: string;
+  readonly to: string;
+}
+
+async function copyFile(disk: Disk, copy: Copying): Promise<void> {
+  const { kind, content, to } = copy;
+  const from = join(copy.source, copy.path);
   if (content !== undefined) return writeNewFile(disk, to, [Buffer.from(content)]);
   try {
     if (kind === "shared") return await disk.link(from, to);
@@ -101,11 +110,22 @@ async function copyFile(disk: Disk, copy: ForkCopy & { readonly from: string; re
     if (errorCode(error) === "ENOENT") return undefined;
   }
   if (kind === "database") return copyDatabase(disk, from, to);
-  const stream = createReadStream(from, { highWaterMark: PIECE_BYTES });
-  // What was deleted since it was listed is not missed by the old session either.
-  return writeNewFile(disk, to, stream as AsyncIterable<Buffer>).catch((error: unknown) => {
-    if (errorCode(error) !== "ENOENT") throw error;
-  });
+  return copyShared(disk, copy);
+}
+
+/**
+ * Commands may still write in the folder. A file that was deleted since it was listed, or replaced by something that
+ * is not a regular file, is left out.
+ */
+async function copyShared(disk: Disk, { source, path, to }: Copying): Promise<void> {
+  const [top = "", ...below] = path.split(sep);
+  const [folder, name] = below.length > 0 ? [join(source, top), join(...below)] : [source, top];
+  try {
+    await writeNewFile(disk, to, readSharedPieces(folder, name, Number.MAX_SAFE_INTEGER));
+  } catch (error) {
+    if (!(error instanceof PathError)) throw error;
+    await disk.unlink(to).catch(() => undefined);
+  }
 }
 
 /** Somebody may be writing it. */

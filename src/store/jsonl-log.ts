@@ -1,9 +1,7 @@
-import { readFile } from "node:fs/promises";
-import { basename, join } from "node:path";
 import { replaceFile } from "../lib/node/disk.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { emptyLog, held, LogAccess, type LogContext, readIfThere } from "./access.ts";
-import { readAsset, writeAsset, writeNumbered } from "./assets.ts";
+import { readAsset, readNumbered, writeAsset, writeNumbered } from "./assets.ts";
 import { takeLock } from "./lock.ts";
 import { type LogContent, readLog } from "./read-log.ts";
 import { restoreLog } from "./repair.ts";
@@ -103,11 +101,12 @@ function sessionLog(context: LogContext, opened: Opened): SessionLog {
       if (heldBy) throw held(context, heldBy);
       await writer.recover();
     },
-    writeAsset: (data, extension) => beside("keep a file", () => writeAsset(disk, context.files, { data, extension })),
-    readAsset: (assetId) => readAsset(context.files, assetId),
-    writeFile: (name, text) => beside("keep a file", () => writeNumbered(disk, context.files, { name, content: text })),
-    // Only the name counts: whatever a log says, nothing beside the session's own files is read.
-    readFile: (path) => readFile(join(context.files, basename(path)), "utf8").catch(() => undefined),
+    writeAsset: (data, extension) =>
+      beside("keep a file", () => writeAsset(disk, context.records, { data, extension })),
+    readAsset: (assetId) => readAsset(context, assetId),
+    writeFile: (name, text) =>
+      beside("keep a file", () => writeNumbered(disk, context.records, { name, content: text })),
+    readFile: (path) => readNumbered(context, path),
     writeSummary: (summary) =>
       beside("write the summary", () => replaceFile(disk, context.summary, encodeSummary(summary))),
     async close() {

@@ -4,9 +4,10 @@
  *   <root>/session-state/<id>/events.jsonl     the log, the truth
  *                             lock             who writes it
  *                             workspace.yaml   what lists show
- *                             files/           assets by their hash, large outputs by number
+ *                             records/         assets by their hash, large outputs by number, logs of commands
+ *                             files/           what agents and their commands write, with plan.md; never trusted
  *                             damaged/         bytes cut off a log that was torn, by their position
- *                             plan.md, session.db, checkpoints/   kept by other parts
+ *                             session.db, checkpoints/   kept by other parts
  *
  * Folders have mode 0700, files 0600.
  */

@@ -64,7 +64,7 @@ export function memoryStore(): Store {
         const { assets } = own();
         const asset = assets.get(assetId) ?? {
           data: new Uint8Array(data),
-          path: `${directory}/files/${hash}${cleanExtension(extension)}`,
+          path: `${directory}/records/${hash}${cleanExtension(extension)}`,
         };
         assets.set(assetId, asset);
         return { assetId, path: asset.path };
@@ -75,7 +75,7 @@ export function memoryStore(): Store {
       async writeFile(name, text) {
         checkSize(Buffer.byteLength(text));
         const { files } = own();
-        const path = `${directory}/files/${files.size + 1}-${cleanName(name)}`;
+        const path = `${directory}/records/${files.size + 1}-${cleanName(name)}`;
         files.set(path, text);
         return path;
       },

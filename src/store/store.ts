@@ -60,7 +60,7 @@ export interface SessionLog {
   /** Keeps a binary beside the log; the same bytes are kept once. Returns its id. */
   writeAsset(data: Uint8Array, extension: string): Promise<{ assetId: string; path: string }>;
   readAsset(assetId: string): Promise<Uint8Array | undefined>;
-  /** Keeps a text too large for the model in `files/` and returns its path. */
+  /** Stores a text too large for the model in `records/` and returns its path. */
   writeFile(name: string, content: string): Promise<string>;
   /** What `writeFile` kept under this path; undefined when it is gone. */
   readFile(path: string): Promise<string | undefined>;

@@ -14,6 +14,8 @@ export interface StartConditions {
   readonly fold: TaskFold;
   readonly limits: TaskLimits;
   readonly isFull: boolean;
+  /** Starts that are not in the fold yet. */
+  readonly starting: number;
   readonly isParentStopping: boolean;
 }
 
@@ -22,11 +24,12 @@ export function checkStart(
   task: NewTask,
   conditions: StartConditions,
 ): Omit<EventData<"troupe.task_created">, "taskId"> {
-  const { fold, limits, isFull, isParentStopping } = conditions;
+  const { fold, limits, isFull } = conditions;
   const { name: _, tools, limits: asked, ...rest } = task;
   const parent = parentOf(task, fold);
   const depth = (parent?.spec.depth ?? 0) + 1;
-  if (parent && (isParentStopping || isFinal(parent.status))) {
+  requireRoom(task, conditions);
+  if (parent && (conditions.isParentStopping || isFinal(parent.status))) {
     throw new TroupeError("interrupted", `Agent "${parent.id}" is at its end and can start no others.`);
   }
   if (depth > limits.maxDepth) {
@@ -46,12 +49,23 @@ export function checkStart(
   if (task.prompt.length > MAX_PROMPT_CHARACTERS) {
     throw new TroupeError("usage", "The prompt is too long.", { hint: "Put it into a file and name the file." });
   }
-  if (fold.all().length >= MAX_TASKS) {
-    throw new TroupeError("limit", `This session has had ${MAX_TASKS} agents.`, { hint: "Go on in a new session." });
-  }
   const allowed = within(tools, parent?.tools ?? null);
   const shares = smaller(asked, parent?.spec.limits);
   return { ...rest, depth, tools: allowed && [...allowed], ...(shares && { limits: shares }) };
+}
+
+/** Throws where there have been enough: in the session, or for this message. */
+function requireRoom({ kind, parentId, factoryRunId }: NewTask, { fold, limits, starting }: StartConditions): void {
+  if (fold.all().length + starting >= MAX_TASKS) {
+    throw new TroupeError("limit", `This session has had ${MAX_TASKS} agents.`, { hint: "Go on in a new session." });
+  }
+  const { maxTotal = Number.POSITIVE_INFINITY } = limits;
+  // Factories have a total of their own.
+  const isCounted = kind === "agent" && factoryRunId === undefined && !fold.isOfFactory(parentId);
+  if (!isCounted || fold.agentsOfMessage + starting < maxTotal) return;
+  throw new TroupeError("limit", `One message may start ${maxTotal} agents in all, and they have been started.`, {
+    hint: "Do the rest of the work yourself, or with agents that exist already.",
+  });
 }
 
 function parentOf({ parentId }: NewTask, fold: TaskFold): TaskRecord | undefined {

@@ -1,5 +1,5 @@
 /** What a parent is told when a task comes to rest. Only ids and names of ours stand in it, and escaped words of others. */
-import { quotedLine } from "../lib/quoting.ts";
+import { quotedLine, wrapped } from "../lib/quoting.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { TaskReason } from "../tools/tasks.ts";
 import type { TaskRecord } from "./task-record.ts";
@@ -24,7 +24,7 @@ export function noticeOf(task: TaskRecord): Omit<Notice, "take" | "wakes"> {
   const sentence = `Agent "${id}" (${quotedLine(spec.agentName)}) ${becameOf(task)}`;
   return {
     taskId: id,
-    content: `<system_notification>\n${sentence}\n</system_notification>`,
+    content: wrapped("system_notification", {}, sentence),
     kind:
       status === "idle"
         ? { type: "agent_idle", ...about }

@@ -36,6 +36,8 @@ export interface TurnPorts {
 
 export interface TaskLimits extends SlotLimits {
   readonly maxDepth: number;
+  /** Agents that one message may start in all, at any depth. Unlimited when absent. */
+  readonly maxTotal?: number;
 }
 
 export interface RegistryOptions extends Omit<JournalPorts, "onTrouble"> {

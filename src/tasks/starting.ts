@@ -42,7 +42,14 @@ export class Starting {
     const { parentId } = task;
     const { fold, slots, lives, options } = this.#parts;
     const isParentStopping = parentId !== undefined && lives.get(parentId)?.isStopping === true;
-    const checked = checkStart(task, { fold, limits: options.limits, isFull: slots.isFull, isParentStopping });
+    const starting = [...this.#reserved].filter((id) => fold.get(id) === undefined).length;
+    const checked = checkStart(task, {
+      fold,
+      limits: options.limits,
+      isFull: slots.isFull,
+      isParentStopping,
+      starting,
+    });
     const id = nameTask(task.name, (taken) => fold.get(taken) !== undefined || this.#reserved.has(taken));
     this.#reserved.add(id);
     const live = lives.of(id);

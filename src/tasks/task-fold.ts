@@ -23,6 +23,7 @@ export class TaskFold {
   readonly #children = new Map<string | undefined, string[]>();
   /** Who may have to do with the end of a call: the call of an agent → tasks. */
   readonly #byCall = new Map<string, Set<string>>();
+  #agentsOfMessage = 0;
 
   constructor(events: Iterable<SessionEvent> = []) {
     for (const event of events) this.apply(event);
@@ -33,6 +34,7 @@ export class TaskFold {
     this.#records.clear();
     this.#children.clear();
     this.#byCall.clear();
+    this.#agentsOfMessage = 0;
     for (const event of events) this.apply(event);
   }
 
@@ -44,6 +46,19 @@ export class TaskFold {
   /** In the order they were made. */
   all(): readonly TaskRecord[] {
     return [...this.#records.values()];
+  }
+
+  /** Agents at any depth that were started since the last message to the main agent, without those of factories. */
+  get agentsOfMessage(): number {
+    return this.#agentsOfMessage;
+  }
+
+  /** True for agents of a factory's run and for all below them. */
+  isOfFactory(id: string | undefined): boolean {
+    for (let one = this.get(id ?? ""); one; one = this.get(one.parentId ?? "")) {
+      if (one.spec.factoryRunId !== undefined) return true;
+    }
+    return false;
   }
 
   childrenOf(id: string | undefined): readonly TaskRecord[] {
@@ -75,10 +90,12 @@ export class TaskFold {
       this.#with(data.taskId, (record) => {
         for (const id of data.messageIds) heard(record, id);
       }),
-    "user.message": ({ agentId, data }) =>
-      this.#with(agentId, (record) => {
+    "user.message": ({ agentId, data }) => {
+      if (agentId === undefined && data.source === undefined) this.#agentsOfMessage = 0;
+      return this.#with(agentId, (record) => {
         if (data.interactionId !== undefined) heard(record, data.interactionId);
-      }),
+      });
+    },
     "system.notification": ({ agentId, data }) => {
       const { kind } = data;
       if (kind.type !== "agent_completed" && kind.type !== "agent_idle") return [];
@@ -168,6 +185,7 @@ export class TaskFold {
     if (siblings) siblings.push(record.id);
     else this.#children.set(record.parentId, [record.id]);
     this.#watchCall(record, data.toolCallId);
+    if (data.kind === "agent" && !this.isOfFactory(record.id)) this.#agentsOfMessage++;
     return [record];
   }
 

@@ -35,3 +35,54 @@ describe("starting agents", () => {
     await session.close();
   });
 });
+
+describe("agents that one message starts", () => {
+  const start = (name: string, agentType = "explorer") => ({
+    description: "d",
+    prompt: "p",
+    agent_type: agentType,
+    name,
+  });
+  const told = (events: Parameters<typeof dataOf>[0]) =>
+    dataOf(events, "tool.execution_complete").map(({ success, error }) => (success ? "started" : error?.message));
+
+  it("are 256 in all unless told otherwise, however they are started", async () => {
+    const starts = Array.from(
+      { length: 300 },
+      (_, at) => ["task", { ...start(`one ${at}`), mode: "background" }, `call-${at}`] as const,
+    );
+    const { session } = await company([calls(...starts), says("done"), forAgent("explorer", stalls())], {
+      agents: [agent("explorer")],
+      environment: { TROUPE_SUBAGENT_MAX_CONCURRENT: "1" },
+      waitForAgentsMs: 0,
+    });
+    await session.sendAndWait({ prompt: "go" });
+    expect(session.tasks?.list()).toHaveLength(256);
+    const refused = told(session.events).filter((text) => text !== "started");
+    expect(refused).toHaveLength(44);
+    expect(refused[0]).toContain("One message may start 256 agents in all");
+    await session.close();
+  });
+
+  it("count at every depth, and from the start again with the next message", async () => {
+    const { session } = await company(
+      [
+        calls(["task", start("a", "lead")]),
+        calls(["task", start("b", "lead")]),
+        says("first"),
+        calls(["task", start("c", "lead")]),
+        says("second"),
+        forAgent("lead", calls(["task", start("a1")], ["task", start("a2")]), says("led")),
+        forAgent("explorer", says("1"), says("2"), says("3"), says("4")),
+        forAgent("lead", calls(["task", start("c1")]), says("led")),
+      ],
+      { agents: [agent("lead"), agent("explorer")], environment: { TROUPE_SUBAGENT_MAX_TOTAL: "3" } },
+    );
+    expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "first" });
+    const limit = expect.stringContaining("One message may start 3 agents in all");
+    expect(told(session.events)).toEqual(["started", "started", "started", limit]);
+    expect(await session.sendAndWait({ prompt: "again" })).toEqual({ kind: "done", answer: "second" });
+    expect(told(session.events).slice(4)).toEqual(["started", "started"]);
+    await session.close();
+  });
+});

@@ -27,7 +27,7 @@ describe("results too large for a model", () => {
     expect(shown).toContain("Preview (first 500 chars):\nfirst line\n");
     expect(shown.length).toBeLessThan(1_000);
     const path = /Saved to: (.+)/.exec(shown)?.[1] ?? "";
-    expect(path).toContain(join("session-state", "session-1", "files"));
+    expect(path).toContain(join("session-state", "session-1", "records"));
     expect(readFileSync(path, "utf8")).toBe(whole);
     expect(Math.max(...session.events.map((event) => JSON.stringify(event).length))).toBeLessThan(5_000);
     await session.close();

@@ -282,6 +282,17 @@ describe("trees", () => {
     expect(added).toBeDefined();
   });
 
+  it("do not copy what lies behind a folder that a command replaced by a link", async () => {
+    const { root, outside, checkpoints } = stage();
+    mkdirSync(outside, { recursive: true });
+    writeFileSync(join(outside, "secret"), "key");
+    symlinkSync(outside, join(root, "swapped"));
+    const kept = await checkpoints.keepTree([join(root, "swapped/secret")], "call_1");
+    expect(kept.unreadable).toEqual([join(root, "swapped/secret")]);
+    rmSync(join(outside, "secret"));
+    await expect(undo({ kind: "last" }, { checkpoints, disk: nodeDisk })).rejects.toThrow("nothing to undo");
+  });
+
   it("are refused, and nothing kept, when there is too much", async () => {
     const made = stage();
     const path = made.write("big.bin", "");

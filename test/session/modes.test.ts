@@ -92,19 +92,15 @@ describe("what a mode tells and gives", () => {
 
 describe("plan mode", () => {
   const everything = policy({
-    rules: rules("allow", "shell", "write", "github"),
+    rules: rules("allow", "shell", "write", "github", "github(named)"),
     session: [{ kind: "write" }],
     mode: yolo,
   });
   const plan = planPolicy(everything, "/srv/project/plan.md");
   const ask = (access: Access): PermissionQuestion => ({ access, toolName: "edit", cwd: "/srv/project" });
   const write = (path: string): Access => ({ kind: "write", path, diff: "", intention: "" });
-  const mcp = (readOnly: boolean): Access => ({
-    kind: "mcp",
-    serverName: "github",
-    toolName: "t",
-    toolTitle: "t",
-    readOnly,
+  const mcp = (toolName: string, readOnly = false): Access => ({
+    ...{ kind: "mcp", serverName: "github", toolName, toolTitle: "t", readOnly },
   });
 
   it.each([
@@ -113,7 +109,8 @@ describe("plan mode", () => {
     ["a file below the plan", ask(write("plan.md/x"))],
     ["a file reached by dots", ask(write("plan.md/../a.ts"))],
     ["leaving the sandbox", ask({ kind: "sandbox-off", command: "ls", intention: "" })],
-    ["a tool of a server that may write", ask(mcp(false))],
+    ["a tool of a server that is allowed as a whole", ask(mcp("t"))],
+    ["a tool of the same name of another server", ask({ ...mcp("named"), serverName: "read" } as Access)],
     ...[
       "rm a",
       "echo x > a.ts",
@@ -125,6 +122,8 @@ describe("plan mode", () => {
       "$(x)",
       "bash -c ls",
       "GIT_PAGER=x git log",
+      "cd lib && git status",
+      "git -C lib status",
       "",
     ].map((command): [string, PermissionQuestion] => [`the command ${command}`, shellQuestion(command)]),
   ])("refuses %s although everything is allowed", (_, question) => {
@@ -137,7 +136,8 @@ describe("plan mode", () => {
     ["reading", ask({ kind: "read", path: "a.ts" })],
     ["an agent", ask({ kind: "agent", agentName: "explore", intention: "" })],
     ["a page", ask({ kind: "url", url: "https://example.com", intention: "" })],
-    ["a tool of a server that only reads", ask(mcp(true))],
+    ["a tool that an allow rule names", ask(mcp("named"))],
+    ["reading the resources of a server", ask(mcp("resources", true))],
     ...["ls -la", "git log --oneline", "grep -rn x src | head -5", "cat a.ts 2>/dev/null"].map(
       (command): [string, PermissionQuestion] => [`the command ${command}`, shellQuestion(command)],
     ),

@@ -1,4 +1,4 @@
-import { rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { diffTask, discardTask, mergeTask } from "../../src/cli/worktree.ts";
@@ -12,7 +12,7 @@ describe("troupe tasks merge, diff, discard", () => {
     const print = (text: string): void => {
       printed += text;
     };
-    const wish = { folder: stage.folder, taskId: "one", print };
+    const wish = { ...stage.ports("one"), print };
     await stage.edit("one", { "a.txt": "task\n" });
     expect(await diffTask(wish)).toBe(0);
     expect(printed).toContain(`${branch} at ${root}\n0 commits, 1 uncommitted file, 1 file to merge\n`);
@@ -39,5 +39,33 @@ describe("troupe tasks merge, diff, discard", () => {
       "Merged 1 file, not committed, for you to look at:\n  a.txt\n" +
         "There is nothing to merge from one.\nDiscarded the worktree of one and its branch.\n",
     );
+  });
+
+  it("lists protected names, asks about those that may be asked about, and merges them all with --force", async () => {
+    await using stage = await worktreeStage({ "a.txt": "one\n" });
+    await stage.make("one");
+    let printed = "";
+    const asked: string[] = [];
+    const wish = {
+      ...stage.ports("one"),
+      print: (text: string): void => {
+        printed += text;
+      },
+      ask: async (question: string) => asked.push(question) > 0,
+    };
+    await stage.edit("one", { ".gitattributes": "* text\n" });
+    expect(await mergeTask(wish)).toBe(0);
+    expect(asked).toEqual(["Merge them? [y/N] "]);
+
+    await stage.edit("one", { ".mcp.json": "{}\n", ".gitattributes": "* -text\n" });
+    await expect(mergeTask(wish)).rejects.toThrow("Nothing was merged: 2 protected names changed.");
+    expect(printed).toContain("decide what others run:\n  .gitattributes\n  .mcp.json\n");
+    expect(asked).toHaveLength(1);
+    expect(existsSync(join(stage.main, ".mcp.json"))).toBe(false);
+
+    await diffTask(wish);
+    expect(printed).toContain("Protected names, merged only with --force: .gitattributes, .mcp.json\n");
+    expect(await mergeTask({ ...wish, force: true })).toBe(0);
+    expect(existsSync(join(stage.main, ".mcp.json"))).toBe(true);
   });
 });

@@ -16,7 +16,7 @@ export interface WorktreeStage extends AsyncDisposable {
   git(args: readonly string[], cwd?: string): string;
   write(files: FileTree): Promise<void>;
   make(taskId: string, more?: Partial<WorktreeRequest>): ReturnType<typeof createWorktree>;
-  ports(taskId: string): { folder: string; taskId: string; disk: typeof nodeDisk };
+  ports(taskId: string): { folder: string; taskId: string; stateRoot: string; disk: typeof nodeDisk };
   /** Changes files in the worktree of a task. */
   edit(taskId: string, files: FileTree): Promise<void>;
 }
@@ -50,7 +50,7 @@ export async function worktreeStage(files: FileTree = { "a.txt": "one\n" }): Pro
     write: (tree) => temp.files(within("my project", tree)),
     make: (taskId, more = {}) =>
       createWorktree({ repository: main, folder, sessionId: "0123abcd-rest", taskId, disk: nodeDisk, ...more }),
-    ports: (taskId) => ({ folder, taskId, disk: nodeDisk }),
+    ports: (taskId) => ({ folder, taskId, stateRoot: temp.at("session"), disk: nodeDisk }),
     edit: (taskId, tree) => temp.files(within(`session/worktrees/${taskId}`, tree)),
     [Symbol.asyncDispose]: () => temp.remove(),
   };

@@ -84,11 +84,11 @@ describe.runIf(await hasBubblewrap())("a worktree in the sandbox", () => {
     stage.git(["branch", "precious"]);
     const sandbox = createSandbox({ mode: "required", stateRoot: stage.temp.at("session") });
     const run = async (command: string): Promise<string> => {
-      const prepared = await sandbox.prepare({ workspace: [root], cwd: root, ownTerminal: false, detached: false });
+      const gitMounts = gitAccessMounts(await worktreeAccess(stage.ports("one")));
+      const place = { workspace: [root], cwd: root, ownTerminal: false, detached: false, gitMounts };
+      const prepared = await sandbox.prepare(place);
       if (prepared.kind !== "sandboxed") throw new Error("no sandbox");
-      const launcher = [...prepared.launcher];
-      launcher.splice(launcher.indexOf("--seccomp"), 0, ...gitAccessMounts(await worktreeAccess(stage.ports("one"))));
-      const [program = "", ...args] = [...launcher, "bash", "-c", command];
+      const [program = "", ...args] = [...prepared.launcher, "bash", "-c", command];
       const { stdout, stderr } = spawnSync(program, args, {
         encoding: "utf8",
         env: { ...process.env, HOME: "/nonexistent" },

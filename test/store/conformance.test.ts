@@ -185,7 +185,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     const second = await log.writeAsset(Uint8Array.from(data), ".jpg");
     expect(second).toEqual(first);
     expect(first.assetId).toMatch(/^sha256:[0-9a-f]{64}$/);
-    expect(first.path).toMatch(/(files|assets)\/[0-9a-f]{64}\.png$/);
+    expect(first.path).toMatch(/(records|assets)\/[0-9a-f]{64}\.png$/);
     expect(Array.from((await log.readAsset(first.assetId)) ?? [])).toEqual(Array.from(data));
     expect(await log.readAsset("sha256:../../etc/passwd")).toBeUndefined();
     await log.append(message(1), barrier);
@@ -196,7 +196,7 @@ describe.each(Object.entries(stores))("a store in %s", (_name, makeStore) => {
     const store = makeStore();
     const log = await store.create("one");
     const paths = [await log.writeFile("out put.txt", "a"), await log.writeFile("../../x", "b")];
-    const folder = log.elsewhere ? `${log.elsewhere.directory}/temp` : `${log.directory}/files`;
+    const folder = log.elsewhere ? `${log.elsewhere.directory}/temp` : `${log.directory}/records`;
     expect(paths).toEqual([`${folder}/1-out_put.txt`, `${folder}/2-_.._x`]);
     expect(await Promise.all(paths.map((path) => log.readFile(path)))).toEqual(["a", "b"]);
     await log.close();

@@ -1,0 +1,56 @@
+/**
+ * Stops a model that makes no headway: it repeats a call that fails, alone or in turn with others, or every call of many
+ * turns fails. A call that succeeds, and a message from outside, start the count again.
+ */
+import type { ToolCall } from "../protocol/message.ts";
+import type { LimitReached } from "./run.ts";
+
+/** Turns in which one and the same call has failed: when the model is warned, and when the run ends. */
+const WARN_EQUAL = 5;
+const MAX_EQUAL = 10;
+/** Turns in which every call has failed. */
+const WARN_TURNS = 40;
+const MAX_TURNS = 50;
+
+export class RepeatedFailures {
+  /** Turns in which each call has failed, by its name and arguments. */
+  readonly #equal = new Map<string, { readonly name: string; turns: number }>();
+  /** Calls that have failed in this turn. A model that makes one of them twice at once has not seen it fail. */
+  readonly #inTurn = new Set<string>();
+  #turns = 0;
+
+  /** Counts a failed call. Returns a warning to the model where one is due. */
+  failed(call: ToolCall): string | undefined {
+    const key = `${call.name} ${JSON.stringify(call.arguments)}`;
+    const known = this.#equal.get(key) ?? { name: call.name, turns: 0 };
+    this.#equal.set(key, known);
+    if (this.#inTurn.size === 0) this.#turns++;
+    if (!this.#inTurn.has(key)) known.turns++;
+    this.#inTurn.add(key);
+    if (known.turns >= WARN_EQUAL) {
+      return `This call has failed ${known.turns} times. Do not repeat it: after ${MAX_EQUAL} failures the work is stopped.`;
+    }
+    if (this.#turns < WARN_TURNS) return undefined;
+    return `Every call of the last ${this.#turns} turns has failed. Try something else: after ${MAX_TURNS} such turns the work is stopped.`;
+  }
+
+  reset(): void {
+    this.#equal.clear();
+    this.#inTurn.clear();
+    this.#turns = 0;
+  }
+
+  /** Before each model call: returns the reason to stop, if there is one. */
+  nextTurn(): LimitReached | undefined {
+    this.#inTurn.clear();
+    for (const { name, turns } of this.#equal.values()) {
+      if (turns >= MAX_EQUAL) return stopped(`the same call of ${name} failed ${turns} times`, turns, MAX_EQUAL);
+    }
+    if (this.#turns < MAX_TURNS) return undefined;
+    return stopped(`every call of the last ${this.#turns} turns failed`, this.#turns, MAX_TURNS);
+  }
+}
+
+function stopped(why: string, used: number, allowed: number): LimitReached {
+  return { limit: "failures", allowed, used, message: `Stopped: ${why}. The work so far is kept.` };
+}

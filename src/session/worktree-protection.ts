@@ -1,0 +1,82 @@
+/** Changes of a merge that the user must agree to: protected names, and links that lead to them. */
+import { dirname, join, resolve } from "node:path";
+import { fold } from "../permissions/fold.ts";
+import { linkedPlaces } from "../permissions/linked-places.ts";
+import {
+  type ProtectedPlaces,
+  type Protection,
+  protectionOf,
+  protectionOfBoth,
+  protectionOfLink,
+  strictest,
+} from "../permissions/protected-paths.ts";
+import { realPathOf } from "../permissions/resolve-path.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { MISSING, type TreeChange } from "./worktree-plan.ts";
+
+export interface ProtectedChange {
+  readonly path: string;
+  /** `deny`: tools may never write it. `ask`: they may when the user agrees. */
+  readonly protection: NonNullable<Protection>;
+}
+
+export const GITLINK = "160000";
+const LINK = "120000";
+
+interface Tree {
+  readonly workTree: string;
+  /** The folder with the state of troupe. */
+  readonly stateRoot: string;
+}
+
+/** By their names. Deleting a protected file or changing its mode counts like writing it. */
+export function protectedNames(
+  changes: readonly (Pick<TreeChange, "path"> & Partial<TreeChange>)[],
+  tree: Tree,
+): ProtectedChange[] {
+  const places = placesOf(tree);
+  return changes.flatMap(({ path, before, after }) => {
+    const written = join(tree.workTree, path);
+    const isLink = [before?.mode, after?.mode].some((mode) => mode === LINK || mode === GITLINK);
+    const protection = strictest([
+      protectionOfBoth({ real: realPathOf(written, "/"), written }, places),
+      isLink ? protectionOfLink(written, places) : undefined,
+    ]);
+    return protection === undefined ? [] : [{ path, protection }];
+  });
+}
+
+/** Links by their targets: whoever writes below the link later writes there. */
+export function protectedTargets(links: readonly { path: string; target: string }[], tree: Tree): ProtectedChange[] {
+  const places = placesOf(tree);
+  return links.flatMap(({ path, target }) => {
+    const written = resolve(tree.workTree, dirname(path), target);
+    const protection = strictest([
+      protectionOf(written, places),
+      protectionOf(realPathOf(written, "/"), places),
+      // Steps through other links count as they are written: `a/../.git` may be another folder than `.git`.
+      protectionOf(`/${target}`, places),
+    ]);
+    return protection === undefined ? [] : [{ path, protection }];
+  });
+}
+
+const placesOf = ({ workTree, stateRoot }: Tree): ProtectedPlaces => ({
+  ...{ stateRoot: realPathOf(stateRoot, "/"), writable: [] },
+  ...linkedPlaces([workTree]),
+});
+
+/** Trees can be made by hand so that paths leave the work tree, or lead through a file or link of the same tree. */
+export function refuseMalformed(changes: readonly TreeChange[]): void {
+  const files = new Set(changes.filter(({ after }) => after.mode !== MISSING).map(({ path }) => fold(path)));
+  const isMalformed = ({ path, after }: TreeChange): boolean => {
+    const names = fold(path).split("/");
+    if (names.some((name) => name === "" || name === "." || name === "..")) return true;
+    return after.mode !== MISSING && names.some((_, index) => index > 0 && files.has(names.slice(0, index).join("/")));
+  };
+  const found = changes.find(isMalformed);
+  if (!found) return;
+  throw new TroupeError("failed", `Nothing was merged: ${found.path} is not a path that git would write.`, {
+    hint: "The commits of this worktree were not made by ordinary means. Look at its branch with git.",
+  });
+}

@@ -1,0 +1,96 @@
+import { describe, expect, it } from "vitest";
+import { deferred } from "../../src/lib/deferred.ts";
+import { forAgent } from "../../src/model/faux/faux-plan.ts";
+import { calls, says } from "../../src/model/faux/faux-step.ts";
+import { agent } from "../support/agent.ts";
+import { company } from "../support/company.ts";
+import { dataOf, echo, refuse, stage, tool } from "../support/stage.ts";
+
+const repeated = <T>(count: number, make: (index: number) => T): T[] =>
+  Array.from({ length: count }, (_, index) => make(index));
+const missing = (given: { at?: number } = {}) => calls(["no_such_tool", given]);
+const works = calls(["echo", { text: "ok" }]);
+const stopped = (message: string) => ({
+  kind: "limit",
+  reached: expect.objectContaining({ limit: "failures", message: expect.stringContaining(message) }),
+});
+
+describe("a model whose calls fail again and again", () => {
+  it("is warned from the fifth equal failure on and stopped after the tenth, with an error", async () => {
+    const { session, model } = await stage(repeated(50, () => missing()));
+    expect(await session.sendAndWait({ prompt: "go" })).toEqual(stopped("no_such_tool failed 10 times"));
+    expect(model.requests).toHaveLength(10);
+    const told = dataOf(session.events, "tool.execution_complete").map(({ error }) => error?.message ?? "");
+    expect(told.map((text) => /failed (\d+) times/.exec(text)?.[1])).toEqual(
+      repeated(10, (index) => (index < 4 ? undefined : String(index + 1))),
+    );
+    expect(dataOf(session.events, "session.error")).toEqual([
+      { errorType: "limit", message: expect.stringContaining("failed 10 times") },
+    ]);
+    expect(dataOf(session.events, "troupe.limit_reached")).toEqual([]);
+  });
+
+  it.each([2, 3, 4])("is stopped when it goes round in a circle of %i calls", async (period) => {
+    const { session, model } = await stage(repeated(100, (index) => missing({ at: index % period })));
+    expect(await session.sendAndWait({ prompt: "go" })).toEqual(stopped("Stopped"));
+    expect(model.requests.length).toBeLessThanOrEqual(40);
+  });
+
+  it("is stopped after 50 turns of different calls that all fail", async () => {
+    const { session, model } = await stage(repeated(100, (index) => missing({ at: index })));
+    expect(await session.sendAndWait({ prompt: "go" })).toEqual(stopped("every call of the last 50 turns failed"));
+    expect(model.requests).toHaveLength(50);
+    expect(JSON.stringify(model.requests[40]?.messages.at(-1))).toContain("Every call of the last 40 turns has failed");
+  });
+
+  it("goes on when a call succeeds in between", async () => {
+    const steps = [...repeated(4, () => [...repeated(9, () => missing()), works]).flat(), says("done")];
+    const { session, model } = await stage(steps);
+    expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "done" });
+    model.assertSpent();
+  });
+
+  it("may repeat calls that succeed, and calls that fail at once in one reply", async () => {
+    const many = calls(...repeated(40, (index) => ["no_such_tool", {}, `call-${index}`] as const));
+    const { session } = await stage([...repeated(60, () => works), many, says("done")]);
+    expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "done" });
+  });
+
+  it("starts to count again with each message, also with one that arrives while it works", async () => {
+    const reached = deferred<void>();
+    const go = deferred<void>();
+    let count = 0;
+    const fails = tool("fails", async () => {
+      if (++count === 8) {
+        reached.resolve();
+        await go.promise;
+      }
+      return refuse("no");
+    });
+    const steps = [
+      ...repeated(16, () => calls(["fails", {}])),
+      says("a"),
+      ...repeated(9, () => calls(["fails", {}])),
+      says("b"),
+    ];
+    const { session } = await stage(steps, { tools: [echo, fails] });
+    const first = session.sendAndWait({ prompt: "go" });
+    await reached.promise;
+    await session.send({ prompt: "once more", mode: "immediate" });
+    go.resolve();
+    expect(await first).toEqual({ kind: "done", answer: "a" });
+    expect(await session.sendAndWait({ prompt: "again" })).toEqual({ kind: "done", answer: "b" });
+  });
+
+  it("is stopped as an agent too, and whoever started it reads why", async () => {
+    const start = calls(["task", { description: "d", prompt: "p", agent_type: "explorer", name: "one" }]);
+    const { session, model } = await company(
+      [start, says("I see"), forAgent("explorer", ...repeated(50, () => missing()))],
+      { agents: [agent("explorer")] },
+    );
+    expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "I see" });
+    expect(model.requests).toHaveLength(12);
+    expect(JSON.stringify(dataOf(session.events, "tool.execution_complete").at(-1))).toContain("failed 10 times");
+    await session.close();
+  });
+});

@@ -1,0 +1,30 @@
+import { expect, it } from "vitest";
+import { noUsage } from "../../src/model/provider.ts";
+import { Ledger, sharesOf } from "../../src/session/agent-limit.ts";
+import { Reservations } from "../../src/session/reservations.ts";
+import type { TaskRecord } from "../../src/tasks/task-record.ts";
+
+it("counts the model calls of all agents of a factory's run together, and ends them at 5,000", () => {
+  const task = (id: string, more: { parentId?: string; factoryRunId?: string }) =>
+    ({ id, parentId: more.parentId, spec: { ...more } }) as unknown as TaskRecord;
+  const tasks = [
+    task("a", { factoryRunId: "run" }),
+    task("below-a", { parentId: "a" }),
+    task("b", { factoryRunId: "run" }),
+    task("other", { factoryRunId: "another run" }),
+    task("plain", {}),
+  ];
+  const registry = { get: (id: string) => tasks.find((one) => one.id === id) };
+  const ledger = new Ledger();
+  const call = { ...noUsage, costUsd: 0 } as Parameters<Ledger["apply"]>[1];
+  for (const id of ["a", "below-a", "b", "other", "plain"]) ledger.apply(id, call);
+  const shares = (id: string) => sharesOf(registry.get(id) as TaskRecord, { registry, ledger });
+  expect(shares("below-a")).toMatchObject([{ owner: "run", limits: { turns: 5_000 }, spent: { turns: 3 } }]);
+  expect(shares("plain")).toEqual([]);
+  const expected = { tokens: () => 1, costUsd: () => 0 };
+  for (let used = 3; used < 4_999; used++) ledger.apply("below-a", call);
+  const reservations = new Reservations();
+  expect(reservations.take("b", shares("b"), expected)).toBeUndefined();
+  expect(reservations.take("a", shares("a"), expected)?.message).toContain("The run of the factory has used its share");
+  expect(reservations.take("other", shares("other"), expected)).toBeUndefined();
+});
