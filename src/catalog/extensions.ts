@@ -6,8 +6,11 @@
 import { dirname, join } from "node:path";
 import { digestFolder } from "../context/skills/pin.ts";
 import { readFolder, realPath } from "../context/skills/read-inside.ts";
+import { HOST_NOTATION, hostRule, MAX_PROGRAM_HOSTS, NO_NETWORK } from "../lib/host-rule.ts";
+import { isObject, parseJson } from "../lib/json.ts";
 import { isInside } from "../lib/node/paths.ts";
-import type { ItemTrust, PinnedItem } from "../lib/pinned-item.ts";
+import { readSmallFile } from "../lib/node/small-file.ts";
+import { type ItemTrust, type PinnedItem, shownFacts } from "../lib/pinned-item.ts";
 import { quotedLine } from "../lib/quoting.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Notice } from "./catalog.ts";
@@ -23,6 +26,14 @@ export interface FoundExtension {
   readonly pluginName?: string;
   /** Whose words decided that it runs: what a project brings is contained. */
   readonly scope: "user" | "project";
+  /** Hosts and variables that its manifest asks for. They limit only extensions of a project. */
+  readonly wishes: ExtensionWishes;
+}
+
+interface ExtensionWishes {
+  readonly hosts: readonly string[];
+  /** Names of variables beside those that every program gets. */
+  readonly env: readonly string[];
 }
 
 export interface ExtensionsFound {
@@ -76,7 +87,8 @@ function extensionsIn(
     if (kind !== "folder") return [];
     const path = entryOf(join(folder, name));
     if (path === undefined) return [];
-    if (NAME.test(name)) return [{ id: `${source}:${name}`, name, source, path, scope: "user" as const }];
+    if (NAME.test(name))
+      return [{ id: `${source}:${name}`, name, source, path, scope: "user" as const, wishes: NO_WISHES }];
     note(
       `The extension in ${quotedLine(join(folder, name))} is not used: letters, digits, ".", "_" and "-" make a name.`,
     );
@@ -90,6 +102,34 @@ function entryOf(folder: string): string | undefined {
   return real !== undefined && path !== undefined && isInside(path, [real]) ? path : undefined;
 }
 
+const MANIFEST = "extension.json";
+const MAX_MANIFEST_BYTES = 64 * 1024;
+const MAX_NAMES = 100;
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+const NO_WISHES: ExtensionWishes = { hosts: [], env: [] };
+
+/** Part of the folder, and so of what is approved. Throws a `TroupeError` for one that cannot be used. */
+function readManifest(folder: string): ExtensionWishes {
+  const path = join(folder, MANIFEST);
+  const refuse = (problem: string): never => {
+    const hint = 'It may hold "hosts" and "env", two lists of text.';
+    throw new TroupeError("configuration", `${path} ${problem}.`, { hint });
+  };
+  const file = readSmallFile(path, { maxBytes: MAX_MANIFEST_BYTES });
+  if (file.kind === "missing") return NO_WISHES;
+  if (file.kind === "refused") return refuse(file.reason);
+  const json = parseJson(file.text);
+  if (!json.ok || !isObject(json.value)) return refuse("is not an object of JSON");
+  const { hosts = [], env = [] } = json.value;
+  const isList = (value: unknown, isFit: (text: string) => boolean, most: number): value is string[] =>
+    Array.isArray(value) && value.length <= most && value.every((one) => typeof one === "string" && isFit(one));
+  if (!isList(hosts, (text) => hostRule(text) !== undefined, MAX_PROGRAM_HOSTS))
+    return refuse(`has "hosts" that cannot be used: ${HOST_NOTATION}, at most ${MAX_PROGRAM_HOSTS}`);
+  if (!isList(env, (text) => VARIABLE.test(text), MAX_NAMES))
+    return refuse(`has "env" that cannot be used: write at most ${MAX_NAMES} names of variables`);
+  return { hosts, env };
+}
+
 async function approved(
   found: readonly FoundExtension[],
   places: ExtensionPlaces,
@@ -98,22 +138,27 @@ async function approved(
   if (places.isVouchedFor) return [...found];
   const used: FoundExtension[] = [];
   for (const extension of found) {
-    const problem = await problemOf(extension, places);
-    if (problem === undefined) used.push({ ...extension, scope: "project" });
-    else note(`The extension ${extension.name} of this folder does not run: ${problem}`);
+    const checked = await wishesOf(extension, places);
+    if (typeof checked === "object") used.push({ ...extension, scope: "project", wishes: checked });
+    else note(`The extension ${extension.name} of this folder does not run: ${checked}`);
   }
   return used;
 }
 
-/** Why it must not run; undefined when it is what a person approved. */
-async function problemOf({ name, path }: FoundExtension, { check }: ExtensionPlaces): Promise<string | undefined> {
+/** The approved definition, or the reason why it must not run. */
+async function wishesOf({ name, path }: FoundExtension, { check }: ExtensionPlaces): Promise<ExtensionWishes | string> {
   const folder = dirname(path);
   try {
     const { digest, files } = await digestFolder(folder, { root: folder, what: `extension ${name}` });
-    const shown = `Extension "${name}" in ${folder}: ${files.files.length} files; its program runs while a session is open`;
+    const wishes = readManifest(folder);
+    const shown = shownFacts([
+      `Extension "${name}" in ${folder}: ${files.files.length} files; its program runs while a session is open`,
+      `hosts: ${wishes.hosts.join(", ") || NO_NETWORK}`,
+      `variables of yours that it names: ${wishes.env.join(", ") || "none"}`,
+    ]);
     switch (check({ kind: "extension", id: folder, digest, shown })) {
       case "approved":
-        return undefined;
+        return wishes;
       case "changed":
         return "it has changed since it was approved. Look at it, then run: troupe trust";
       default:

@@ -25,7 +25,7 @@ export async function changeSettings(
   await withFileLock({ path: target, disk, Failure: TroupeError }, async () => {
     const file = readSmallFile(target, { maxBytes: MAX_SETTINGS_BYTES });
     if (file.kind === "refused") throw new TroupeError("configuration", `${path} ${file.reason}.`);
-    const before = file.kind === "text" && file.text.trim() !== "" ? file.text : "{\n}\n";
+    const before = file.kind === "text" ? file.text : "{\n}\n";
     parseSettings(path, before);
     const current = parseSettingsText(path, before).value as SettingsObject;
     const next: SettingsObject = JSON.parse(JSON.stringify(change(current)));

@@ -37,10 +37,15 @@ export function parseSettings(path: string, text: string): ParsedSettings {
   return { settings, place, unknown: boundedNotices(notices, path) };
 }
 
-/** The file as it stands; an empty file says nothing and is no error. */
+/** The file as it stands. An empty one is an error: a full disk or a crash may have cost the denials it held. */
 export function parseSettingsText(path: string, text: string): JsonNode {
+  if (text.trim() === "") {
+    throw new TroupeError("configuration", `${path} is empty.`, {
+      hint: "Restore its content from a backup. If it held none, write {} into it or delete it.",
+    });
+  }
   try {
-    const root = parseJsonc(text.trim() === "" ? "{}" : text);
+    const root = parseJsonc(text);
     if (isObject(root.value)) return root;
     throw new JsoncError(root.line, "must hold an object: { … }");
   } catch (error) {

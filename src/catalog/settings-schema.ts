@@ -62,6 +62,7 @@ export const SettingsSchema = z.lazy(() => {
       )
       .exactOptional(),
     memory: anything().exactOptional(),
+    sessionStore: z.enum(["repository", "all"]).exactOptional(),
   });
 });
 

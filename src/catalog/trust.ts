@@ -10,8 +10,9 @@ import { parseJson } from "../lib/json.ts";
 import { type Disk, replaceFile } from "../lib/node/disk.ts";
 import { withFileLock } from "../lib/node/file-lock.ts";
 import { readSmallFile } from "../lib/node/small-file.ts";
-import type { ItemTrust, PinnedItem } from "../lib/pinned-item.ts";
+import { type ItemTrust, MAX_SHOWN_CHARACTERS, type PinnedItem } from "../lib/pinned-item.ts";
 import type { Stamp } from "../lib/stamp.ts";
+import { sanitise } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Notice } from "./catalog.ts";
 import { pinnedKinds } from "./pins.ts";
@@ -87,6 +88,7 @@ export async function recordTrust(change: Change & { readonly items: readonly Pi
   if (change.items.length > MAX_ITEMS) {
     throw new TroupeError("failed", `${folder} holds more than ${MAX_ITEMS} things to approve.`);
   }
+  requireReadable(change.items);
   const items = change.items.map(({ kind, id, digest }) => ({ kind, id, digest }));
   const entry: TrustedFolder = { folder, trustedAt: new Date(change.stamp.now()).toISOString(), items };
   return changeBook(change, (folders) => {
@@ -97,6 +99,16 @@ export async function recordTrust(change: Change & { readonly items: readonly Pi
     }
     return [...others, entry].sort((one, other) => (one.folder < other.folder ? -1 : 1));
   });
+}
+
+const PROGRAMS: ReadonlySet<PinnedItem["kind"]> = new Set(["hook", "mcp", "extension"]);
+
+/** Throws when the definition of a program is too long to be shown whole: what nobody can read, nobody can approve. */
+export function requireReadable(items: readonly PinnedItem[]): void {
+  const long = items.find(({ kind, shown }) => PROGRAMS.has(kind) && shown.length > MAX_SHOWN_CHARACTERS);
+  if (long === undefined) return;
+  const message = `${long.kind} ${long.id} cannot be trusted: its definition has ${long.shown.length} characters, more than the ${MAX_SHOWN_CHARACTERS} that are shown.`;
+  throw new TroupeError("failed", sanitise(message), { hint: "Move long scripts into files, or remove the entry." });
 }
 
 /** A folder that is gone can be removed too, by the path it had. `found` tells whether it was trusted. */

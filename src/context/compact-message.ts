@@ -1,5 +1,5 @@
 /** The new beginning of a conversation that was summarised. The same event gives the same words, live or read back. */
-import { quoted } from "../lib/quoting.ts";
+import { quoted, quotedInSummary, wrapped } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import leadIn from "./compact-lead-in.md";
 
@@ -24,8 +24,8 @@ export function beginning(what: {
   return [
     leadIn.trim(),
     ...earlier,
-    // What is in it was fenced when it was made; here it only may not end what is around it.
-    `<summary>\n${quoted(clip(summary, summaryCharacters(tokenLimit))).replace(AROUND, "&lt;")}\n</summary>`,
+    // Its sections were quoted when it was made; here it only may not end the frame around it.
+    wrapped("summary", {}, quoted(clip(summary, summaryCharacters(tokenLimit)))),
   ].join("\n\n");
 }
 
@@ -38,14 +38,6 @@ export function summaryCharacters(tokenLimit: number | undefined): number {
 export function saying(text: string): string {
   const left = text.length - MAX_MESSAGE_CHARACTERS;
   return left <= 0 ? text : clip(text, MAX_MESSAGE_CHARACTERS, ` … [${left} more characters left out]`);
-}
-
-const AROUND = /<(?=[\s/]*(?:summary|user_message)\b)/gi;
-const OUR_TAGS = /<(?=[\s/]*(?:summary|user_message|todos|agents|plan|skills|focus)\b)/gi;
-
-/** Text of others, in which none of the tags around it begins or ends. */
-export function fenced(text: string): string {
-  return quoted(text).replace(OUR_TAGS, "&lt;");
 }
 
 /** The first message and the newest ones, as many as there is room for; what is left out is said where it was. */
@@ -62,7 +54,7 @@ function boundedSayings(said: readonly string[], maxCharacters: number): string[
   return [tagged(first), ...leftOut, ...others.slice(from).map(tagged)];
 }
 
-const tagged = (text: string): string => `<user_message>\n${fenced(text)}\n</user_message>`;
+const tagged = (text: string): string => wrapped("user_message", {}, quotedInSummary(text));
 
 function share(tokenLimit: number | undefined, part: number, [least, most]: readonly [number, number]): number {
   if (tokenLimit === undefined || !Number.isFinite(tokenLimit)) return most;

@@ -1,7 +1,7 @@
 /** What a model is shown so that it writes the summary. */
+import { quotedInSummary, wrapped } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import type { Message } from "../protocol/message.ts";
-import { fenced } from "./compact-message.ts";
 import prompt from "./compact-prompt.md";
 import { replacedMessages, replacementsToFit } from "./compact-shorten.ts";
 
@@ -22,6 +22,6 @@ export function summaryRequest(
 
 function summaryPrompt(focus: string): string {
   if (focus === "") return prompt.trim();
-  const wanted = `The user wants this above all to be kept:\n<focus>\n${fenced(clip(focus, MAX_FOCUS_CHARACTERS))}\n</focus>`;
+  const wanted = `The user wants this above all to be kept:\n${wrapped("focus", {}, quotedInSummary(clip(focus, MAX_FOCUS_CHARACTERS)))}`;
   return `${prompt.trim()}\n\n${wanted}`;
 }

@@ -1,7 +1,7 @@
 /** What a model wrote as a summary, brought into one form whatever it made of the request. */
+import { quotedInSummary, wrapped } from "../lib/quoting.ts";
 import { sectionsOf, summarySections } from "../lib/summary-sections.ts";
 import { clip } from "../lib/text.ts";
-import { fenced } from "./compact-message.ts";
 
 /** What stands beside the summary because no model is trusted to remember it. */
 export interface Standing {
@@ -35,10 +35,10 @@ export function readSummary(
   const room = Math.max(0, options.maxCharacters - beside.reduce((sum, block) => sum + block.length + 2, 0));
   const names = summarySections.filter((name) => (written[name] ?? "") !== "");
   const perSection = fairShare(
-    names.map((name) => fenced(written[name] ?? "").length),
+    names.map((name) => quotedInSummary(written[name] ?? "").length),
     room - names.length * TAG_CHARACTERS,
   );
-  const blocks = names.map((name) => `<${name}>\n${clip(fenced(written[name] ?? ""), perSection)}\n</${name}>`);
+  const blocks = names.map((name) => wrapped(name, {}, clip(quotedInSummary(written[name] ?? ""), perSection)));
   return { title, content: [...blocks, ...beside].join("\n\n") };
 }
 
@@ -59,7 +59,7 @@ function fairShare(lengths: readonly number[], room: number): number {
 function standingBlocks(standing: Standing): string[] {
   return (["plan", "todos", "agents", "skills"] as const).flatMap((name) => {
     const text = standing[name]?.trim() ?? "";
-    return text === "" ? [] : [`<${name}>\n${fenced(clip(text, MAX_STANDING_CHARACTERS))}\n</${name}>`];
+    return text === "" ? [] : [wrapped(name, {}, quotedInSummary(clip(text, MAX_STANDING_CHARACTERS)))];
   });
 }
 

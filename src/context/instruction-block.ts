@@ -1,6 +1,7 @@
 /** Instruction texts as blocks of a prompt, within a budget. */
+
+import { type FrameTag, wrapped } from "../lib/quoting.ts";
 import type { InstructionText } from "./instruction-reader.ts";
-import { wrapped } from "./quoting.ts";
 
 /** Less than this of a file says nothing. */
 const MIN_BYTES = 256;
@@ -14,7 +15,7 @@ export interface Block {
 /** Never more than `maxBytes`, wrapper included; what is cut off is said inside. */
 export function blockOf(
   instruction: InstructionText,
-  { tag, opening = "", glob, maxBytes }: { tag: string; opening?: string; glob?: string; maxBytes: number },
+  { tag, opening = "", glob, maxBytes }: { tag: FrameTag; opening?: string; glob?: string; maxBytes: number },
 ): Block {
   const { shownPath, scope, importedBy, body } = instruction;
   const attributes = { path: shownPath, scope, imported_by: importedBy, applies_to: glob };

@@ -3,10 +3,10 @@ import { createHash } from "node:crypto";
 import { dirname, relative, sep } from "node:path";
 import { parseFrontmatter } from "../lib/frontmatter.ts";
 import { isInside, type Opened, openForReading, PathError } from "../lib/node/paths.ts";
+import { quoted } from "../lib/quoting.ts";
 import { clip, sanitise } from "../lib/text.ts";
 import { importedPaths, isHidden } from "./instruction-imports.ts";
 import { exists } from "./instruction-places.ts";
-import { quoted } from "./quoting.ts";
 
 /** Whose words they are: a person's, from the state root or a named folder, or the project's, by where it lies. */
 export type InstructionScope = "user" | "directory" | "repository" | "working-directory";
@@ -76,6 +76,10 @@ export class InstructionReader {
     const shownPath = this.shown(found.path);
     if (this.#readsLeft-- <= 0) {
       this.#options.onNotice(`More than ${MAX_READS} instruction files were found: the rest is not read.`);
+      return undefined;
+    }
+    if (found.scope !== "user" && this.#options.mayRead?.(found.path) === false) {
+      this.#options.onNotice(`${shownPath} was not read: a rule denies reading it.`);
       return undefined;
     }
     const opened = await this.#open(found, shownPath);

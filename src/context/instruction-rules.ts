@@ -2,9 +2,9 @@
 import { relative, sep } from "node:path";
 import { GlobPatternError, globMatcher } from "../lib/glob-pattern.ts";
 import { isInside } from "../lib/node/paths.ts";
+import { quoted } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import type { FoundFile, InstructionText } from "./instruction-reader.ts";
-import { quoted } from "./quoting.ts";
 
 export interface InstructionReference {
   readonly path: string;

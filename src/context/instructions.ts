@@ -4,6 +4,7 @@
  */
 import { realpathSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
+import { wrapped } from "../lib/quoting.ts";
 import { plural, sanitise } from "../lib/text.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
 import { blockOf, byteLength } from "./instruction-block.ts";
@@ -18,7 +19,6 @@ import {
 import { type InstructionReference, referenceLine, type ScopedRule, scopedRule } from "./instruction-rules.ts";
 import source from "./instructions.md";
 import { namedTexts } from "./named-texts.ts";
-import { wrapped } from "./quoting.ts";
 
 export interface InstructionRequest {
   readonly context: WorkingDirectory;
@@ -28,7 +28,7 @@ export interface InstructionRequest {
   readonly instructionDirectories?: readonly string[];
   /** False: nothing is read, now or later. */
   readonly enabled?: boolean;
-  /** Whether the session's tools could read an imported file without being denied. */
+  /** Whether the session's tools could read a file of the project, or an imported one, without being denied. */
   readonly mayRead?: (path: string) => boolean;
   /** Told what is refused or cut after the start. */
   readonly onNotice?: (notice: string) => void;

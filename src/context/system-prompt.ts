@@ -1,8 +1,9 @@
 /** What the main agent is told before the first message: our own sections, the place, and what others add to them. */
+
+import { quoted, wrapped } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
 import { namedTexts } from "./named-texts.ts";
-import { quoted, wrapped } from "./quoting.ts";
 import { assembleUnasked, type PromptParts } from "./sections.ts";
 import type { SystemMessageConfig } from "./system-message.ts";
 import source from "./system-prompt.md";

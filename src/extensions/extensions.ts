@@ -31,6 +31,9 @@ export interface ExtensionLaunch {
   /** Where the SDK is, in place of one that is installed. */
   readonly sdkPath?: string | undefined;
   readonly profile?: LaunchProfile | undefined;
+  /** Hosts that a project's extension may reach and variables it gets, as approved. */
+  readonly hosts: readonly string[];
+  readonly variableNames: readonly string[];
   readonly prepare: PrepareProgram;
 }
 
@@ -56,7 +59,7 @@ export async function startExtension(launch: ExtensionLaunch): Promise<Extension
   const { cwd, prepare, scope } = launch;
   const sdk = sdkFolder(launch.sdkPath, dirname(launch.path));
   const environment = environmentOf(launch, sdk);
-  const prepared = await prepare({ ...commandOf(launch, sdk), cwd, environment, scope, network: true });
+  const prepared = await prepare({ ...commandOf(launch, sdk), cwd, environment, scope, hosts: launch.hosts });
   const child = await spawned(prepared, cwd).catch(async (cause: unknown) => {
     await prepared.release();
     throw cause;
@@ -99,12 +102,15 @@ function commandOf({ path, profile }: ExtensionLaunch, sdk: string | undefined) 
   return { program: process.execPath, arguments: [...resolver, path] };
 }
 
-/** What we see ourselves, but for secrets. It may ask for those by name once it has joined. */
+/**
+ * A project's extension gets the variables that every program gets and those its manifest names; a person's own gets all
+ * but secrets. Either may ask for more by name once it has joined.
+ */
 function environmentOf(launch: ExtensionLaunch, sdk: string | undefined): Record<string, string> {
-  const { environment, secretNames, sessionId, profile } = launch;
+  const { environment, sessionId, profile } = launch;
   const given: Record<string, string> = {};
   for (const [name, value] of Object.entries(environment)) {
-    if (value !== undefined && isGiven(name, secretNames) && value.length <= MAX_VALUE_CHARACTERS) given[name] = value;
+    if (value !== undefined && isGiven(name, launch) && value.length <= MAX_VALUE_CHARACTERS) given[name] = value;
   }
   for (const [name, value] of Object.entries(profile?.env ?? {})) if (value !== undefined) given[name] = value;
   return {

@@ -69,7 +69,7 @@ function request(definition: CommandDefinition, ports: CommandPorts) {
     ...commandLine(definition, ports),
     environment,
     scope: source.owner,
-    network: source.owner === "user",
+    hosts: run.hosts ?? [],
   };
 }
 

@@ -1,6 +1,9 @@
 /** One entry of a configuration: what may stand in it, and the definition that it becomes. */
 import * as z from "zod";
+import { HOST_NOTATION, hostRule, MAX_PROGRAM_HOSTS, NO_NETWORK } from "../lib/host-rule.ts";
 import type { Json } from "../lib/json.ts";
+import { steersLauncher } from "../lib/node/child-environment.ts";
+import { shownFacts } from "../lib/pinned-item.ts";
 import { clip, plural, sanitise } from "../lib/text.ts";
 import {
   type CommandRun,
@@ -29,6 +32,7 @@ const MAX_LIST = 256;
 
 const command = z.string().min(1).max(MAX_COMMAND_CHARACTERS).refine(hasNoNul, "must not hold a NUL");
 const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, "must be the name of a variable");
+const host = z.string().refine((text) => hostRule(text) !== undefined, HOST_NOTATION);
 const seconds = z.number().positive().exactOptional();
 
 const common = {
@@ -48,6 +52,7 @@ const Command = z.lazy(() =>
     args: z.array(z.string().max(MAX_COMMAND_CHARACTERS).refine(hasNoNul)).max(MAX_LIST).exactOptional(),
     cwd: z.string().min(1).max(4096).refine(hasNoNul).exactOptional(),
     env: z.record(variable, z.string().max(MAX_COMMAND_CHARACTERS).refine(hasNoNul)).exactOptional(),
+    hosts: z.array(host).max(MAX_PROGRAM_HOSTS).exactOptional(),
     ...common,
   }),
 );
@@ -117,11 +122,11 @@ function runOf(entry: Entry, place: EntryPlace): HookRun {
 }
 
 function commandOf(entry: z.infer<typeof Command>, { origin, platform }: EntryPlace): CommandRun {
-  const { bash, powershell, command: either, exec, args, cwd, env = {} } = entry;
-  const loader = Object.keys(env).find((name) => LOADER_VARIABLE.test(name));
+  const { bash, powershell, command: either, exec, args, cwd, env = {}, hosts } = entry;
+  const loader = Object.keys(env).find(steersLauncher);
   if (loader !== undefined && origin.owner === "project")
     throw new Error(`env.${loader}: a project's hook cannot set what the loader of programs reads`);
-  const rest = { env, ...(cwd === undefined ? {} : { cwd }) };
+  const rest = { env, ...(cwd === undefined ? {} : { cwd }), ...(hosts === undefined ? {} : { hosts }) };
   if (exec !== undefined) {
     if (bash ?? powershell ?? either) throw new Error("exec cannot be combined with bash, powershell or command");
     return { type: "command", start: { type: "program", program: exec, arguments: args ?? [] }, ...rest };
@@ -133,9 +138,6 @@ function commandOf(entry: z.infer<typeof Command>, { origin, platform }: EntryPl
   if (text === undefined) throw new Error(`it has no command for this system; give ${shell} or command`);
   return { type: "command", start: { type: "shell", shell, text }, ...rest };
 }
-
-/** Would act on the program that builds the sandbox, before there is one. */
-const LOADER_VARIABLE = /^(LD_|DYLD_|GLIBC_|MALLOC_|GCONV_PATH$|LOCPATH$)/;
 
 function hasNoNul(text: string): boolean {
   return !text.includes("\0");
@@ -156,8 +158,38 @@ export function pin(definition: Omit<HookDefinition, "pinned">): HookDefinition[
   return {
     id: `hook:${source.file}#${source.index}`,
     shown: `${sanitise(when)}: ${clip(sanitise(describe(run)).replace(/\s+/g, " "), 400)}`,
+    whole: shownFacts([`runs at: ${when}`, ...wholeRun(definition)]),
     value,
   };
+}
+
+/** Everything that a person decides about, one fact a line: first what runs and what it reaches, nothing cut. */
+function wholeRun({ run, onFailure, timeoutMs }: Pick<HookDefinition, "run" | "onFailure" | "timeoutMs">): string[] {
+  const rest = [`limits: ${timeoutMs / 1000} s; when it fails: ${onFailure === "open" ? "go on" : "refuse"}`];
+  switch (run.type) {
+    case "command": {
+      const { start, env } = run;
+      return [
+        ...(start.type === "shell"
+          ? [`command for ${start.shell}: ${start.text}`]
+          : [`program: ${start.program}`, ...start.arguments.map((word) => `argument: ${word}`)]),
+        `hosts: ${run.hosts?.join(", ") || NO_NETWORK}`,
+        `variables: ${Object.keys(env).join(", ") || "none of its own"}`,
+        ...(run.cwd === undefined ? [] : [`in: ${run.cwd}`]),
+        ...Object.entries(env).map(([name, value]) => `variable ${name}: ${value}`),
+        ...rest,
+      ];
+    }
+    case "http":
+      return [
+        `address: POST ${run.url}`,
+        `variables of yours that it is sent: ${run.allowedEnvVars.join(", ") || "none"}`,
+        ...Object.entries(run.headers).map(([name, value]) => `header ${name}: ${value}`),
+        ...rest,
+      ];
+    default:
+      return [describe(run)];
+  }
 }
 
 function describe(run: HookRun): string {

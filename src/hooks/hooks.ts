@@ -51,6 +51,8 @@ export interface CommandRun {
     | { readonly type: "program"; readonly program: string; readonly arguments: readonly string[] };
   readonly cwd?: string;
   readonly env: Readonly<Record<string, string>>;
+  /** All that a project's hook can reach; none if left out. A person's own is not limited. */
+  readonly hosts?: readonly string[];
 }
 
 export interface HttpRun {
@@ -77,8 +79,10 @@ export interface FunctionRun {
 interface PinnedHook {
   /** The place of the hook, the same as long as it stays in its file. */
   readonly id: string;
-  /** One line for people. */
+  /** One line for people, cut where it gets long. */
   readonly shown: string;
+  /** The whole definition for the person who is asked to trust it, one fact a line. */
+  readonly whole: string;
   /** Everything that decides what it does. */
   readonly value: Json;
 }

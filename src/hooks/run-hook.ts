@@ -1,5 +1,6 @@
 /** Runs one hook, whatever it is, and judges how it ended. Nothing here throws: every end is an outcome. */
 import type { PrepareProgram } from "../lib/node/program.ts";
+import { quoted } from "../lib/quoting.ts";
 import { type Answer, checkAnswer, messageOf, readAnswer } from "./answer.ts";
 import { type CommandEnd, runCommand } from "./command.ts";
 import { asSent, type Payload } from "./dialect.ts";
@@ -64,10 +65,10 @@ async function dispatch<P extends HookPoint>(
   if (Buffer.byteLength(text) > MAX_PAYLOAD_BYTES)
     return { kind: "failed", message: `what it would be told is longer than ${MAX_PAYLOAD_BYTES} bytes` };
   if (run.type === "command") {
-    return judgeCommand(point, await runCommand({ ...definition, run }, text, { ...ports, signal }));
+    return asWords(judgeCommand(point, await runCommand({ ...definition, run }, text, { ...ports, signal })));
   }
   const end = await runHttp({ ...definition, run }, text, { ...ports, signal });
-  if (end.kind === "answer") return fromAnswer(readAnswer(point, end.body));
+  if (end.kind === "answer") return asWords(fromAnswer(readAnswer(point, end.body)));
   return { kind: "failed", message: end.kind === "failed" ? end.message : "it was stopped" };
 }
 
@@ -112,6 +113,17 @@ function judgeRefusal<P extends HookPoint>(point: P, end: { stdout: string; stde
 function reasonIn(stdout: string): string {
   const said = readAnswer("preToolUse", stdout);
   return (said.ok ? said.output?.permissionDecisionReason : undefined) ?? "";
+}
+
+const SPOKEN = ["additionalContext", "permissionDecisionReason"];
+
+/** Quotes what a model will read: a program may repeat the words of anyone, and they must not pass for ours. */
+function asWords<P extends HookPoint>(outcome: Outcome<P>): Outcome<P> {
+  if (outcome.kind === "refused") return { ...outcome, reason: quoted(outcome.reason) };
+  if (!("output" in outcome) || outcome.output === undefined) return outcome;
+  const spoken = Object.entries(outcome.output).filter(([name]) => SPOKEN.includes(name));
+  const words = spoken.map(([name, value]) => [name, typeof value === "string" ? quoted(value) : value]);
+  return { ...outcome, output: { ...outcome.output, ...Object.fromEntries(words) } };
 }
 
 function fromAnswer<P extends HookPoint>(answer: Answer<P>, stderr = ""): Outcome<P> {

@@ -1,6 +1,7 @@
 /** Where a hook may send what it is told. Checked when a configuration is read, and again when the hook runs. */
 import { isIP } from "node:net";
 import { addressKind, isLocalName, isTranslated, refusalOf, refusalOfName } from "../lib/address.ts";
+import { isOwnAddress } from "../lib/node/own-address.ts";
 import type { HookOwner, HttpRun } from "./hooks.ts";
 import { type HookPoint, isAuthorising } from "./points.ts";
 
@@ -49,4 +50,5 @@ const allowsLocalhost = (environment: Environment): boolean => environment.COPIL
  * Only what is given out for the public Internet is public. Text that is no address is not, nor is what a gateway of
  * the network would translate: that gateway is not ours to judge.
  */
-const isPrivate = (address: string): boolean => refusalOf(address) !== undefined || isTranslated(address);
+const isPrivate = (address: string): boolean =>
+  refusalOf(address) !== undefined || isTranslated(address) || isOwnAddress(address);

@@ -1,9 +1,10 @@
 /** Where an agent works: in the folder of the session, or in a work tree of its own, with hands that end with it. */
-import { basename, join } from "node:path";
+import { basename, join, relative } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import { linkedPlaces } from "../permissions/linked-places.ts";
-import type { Policy } from "../permissions/policy.ts";
+import { type Policy, policyWith } from "../permissions/policy.ts";
 import { protectionOf } from "../permissions/protected-paths.ts";
+import type { Rule } from "../permissions/rules.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Actor } from "../session/agent-run.ts";
 import type { Checkpoints } from "../session/checkpoints.ts";
@@ -11,6 +12,7 @@ import { type FileLedger, type Files, fileLedger, rememberedFiles } from "../too
 import type { Shells } from "../tools/shell/shells.ts";
 import type { ToolPorts } from "../tools/tool.ts";
 import type { AgentPlace } from "./company.ts";
+import type { ShellContainment } from "./containment.ts";
 
 export interface PlaceParts {
   readonly cwd: string;
@@ -23,7 +25,9 @@ export interface PlaceParts {
   readonly checkpoints: Checkpoints;
   /** What all agents of the session share. */
   readonly shared: ToolPorts;
-  newShells(options?: { gitMounts?: () => Promise<readonly string[]> }): Shells;
+  newShells(options?: { gitMounts?: () => Promise<readonly string[]>; containment?: ShellContainment }): Shells;
+  /** Holds denials for the commands of those who work under this policy. */
+  contain(policy: Policy, cwd: string): ShellContainment;
 }
 
 export interface AgentPlaces {
@@ -57,6 +61,23 @@ export function agentPlaces(parts: PlaceParts): AgentPlaces {
   };
 }
 
+/** A denial of a file of the repository holds for its copy in the tree too. */
+function inTree(policy: Policy, { from, to }: { from: string; to: string }): Policy {
+  const copied = ({ target, effect, ...rule }: Rule): Rule[] => {
+    if (effect === "allow" || (target.kind !== "read" && target.kind !== "write") || target.path === undefined)
+      return [];
+    const below = relative(from, policy.resolvePath(target.path, from));
+    if (!/^[/~]/.test(target.path) || below === "" || below.startsWith("..")) return [];
+    return [{ ...rule, effect, target: { ...target, path: join(to, below) } }];
+  };
+  return {
+    ...policy,
+    get rules() {
+      return [...policy.rules, ...policy.rules.flatMap(copied)];
+    },
+  };
+}
+
 async function inWorktree(
   task: Actor,
   how: {
@@ -83,15 +104,11 @@ async function inWorktree(
     taskId,
     disk,
   });
-  const shells = parts.newShells({
-    gitMounts: async () => gitAccessMounts(await worktreeAccess({ folder: worktrees, taskId, disk })),
-  });
   const { places } = parts.policy;
   const roots = [tree.root, ...parts.roots.filter((root) => root.startsWith(`${parts.sessionFolder}/`))];
   // Everything the agent may touch is bound to its tree: what it could write in the session's folder it cannot here.
   const linked = linkedPlaces([tree.root]);
-  const policy: Policy = {
-    ...parts.policy,
+  const own = policyWith(inTree(parts.policy, { from: parts.gitRoot, to: tree.root }), {
     roots,
     places: {
       ...places,
@@ -99,7 +116,13 @@ async function inWorktree(
       gitFolders: [...places.gitFolders, ...linked.gitFolders],
       linkTargets: [...places.linkTargets, ...linked.linkTargets],
     },
-  };
+  });
+  const containment = parts.contain(own, tree.cwd);
+  const policy = policyWith(own, { containment });
+  const shells = parts.newShells({
+    gitMounts: async () => gitAccessMounts(await worktreeAccess({ folder: worktrees, taskId, disk })),
+    containment,
+  });
   return {
     cwd: tree.cwd,
     roots,

@@ -92,8 +92,9 @@ async function requireAllowed(guarded: GuardedCall, given: Arguments): Promise<v
   const access: Access = {
     kind: "mcp",
     ...{ serverName: definition.server, toolName: definition.name, toolTitle: definition.title ?? definition.name },
+    ...(definition.description && { toolDescription: definition.description }),
     args: { ...given },
-    readOnly: definition.annotations?.readOnlyHint === true,
+    readOnly: false,
   };
   const question = { access, toolName, cwd: session.settings.cwd };
   const ruled = decide(policy, question);

@@ -3,9 +3,9 @@ import type { AgentDefinition } from "../agents/agent.ts";
 import { effectiveEffort } from "../agents/effective-model.ts";
 import { effectiveTools } from "../agents/effective-tools.ts";
 import { type AgentSettings, agentSettings } from "../catalog/agents-settings.ts";
-import { quoted, wrapped } from "../context/quoting.ts";
 import { skillContext } from "../context/skills/load-skill.ts";
 import { type PromptRequest, promptParts } from "../context/system-prompt.ts";
+import { quoted, wrapped } from "../lib/quoting.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Flag } from "../protocol/flags.ts";
 import type { Actor, Outfit } from "../session/agent-run.ts";
@@ -61,6 +61,8 @@ export interface CompanyParts {
   warn(message: string): void;
 }
 
+/** Agents that one message may start in all. */
+const MAX_TOTAL = 256;
 const MAX_DEPTH = 6;
 const MAX_CONCURRENCY = 32;
 
@@ -263,6 +265,7 @@ function taskLimits({ environment, given }: CompanyParts, { subagents }: Setting
     get maxConcurrency() {
       return Math.min(mostAtOnce, given?.().maxConcurrency ?? mostAtOnce);
     },
+    maxTotal: within(environment.TROUPE_SUBAGENT_MAX_TOTAL, 10_000) ?? MAX_TOTAL,
     whenFull: subagents?.whenFull ?? "queue",
   };
 }

@@ -1,7 +1,8 @@
 /** Skills that come with troupe: how a tool is used, told when someone asks instead of in every prompt. */
-import { wrapped } from "../context/quoting.ts";
+
 import type { SkillShelf } from "../context/skills/load-skill.ts";
 import { commandName } from "../context/skills/skill.ts";
+import { wrapped } from "../lib/quoting.ts";
 import subagentsSkill from "../tools/subagents/skill.md";
 import type { Tool } from "../tools/tool.ts";
 

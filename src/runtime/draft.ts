@@ -41,8 +41,10 @@ export interface Draft extends Omit<PrepareParts, "models"> {
   readonly request: SessionRequest;
   readonly log: SessionLog;
   readonly context: WorkingDirectory;
-  /** The session's own folder for files. */
+  /** The session's own folder for files that the agent and its commands write. Nothing in it is trusted. */
   readonly files: string;
+  /** For records of the runtime: tools may read them, neither tools nor commands may write them. */
+  readonly records: string;
   /** Whatever must be told before the session is there. */
   readonly listener: LateSession;
 }
@@ -57,7 +59,16 @@ export function beginDraft(request: SessionRequest, log: SessionLog, parts: Prep
     capabilities: request.modelCapabilities,
     emit: listener.say,
   });
-  return { ...parts, models, request, log, context, files: join(log.directory, "files"), listener };
+  return {
+    ...parts,
+    models,
+    request,
+    log,
+    context,
+    files: join(log.directory, "files"),
+    records: join(log.directory, "records"),
+    listener,
+  };
 }
 
 function placeOf(cwd: string): WorkingDirectory {

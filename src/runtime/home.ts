@@ -1,16 +1,43 @@
+import { type Stats, statSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
-import { isAbsolute, join, resolve } from "node:path";
+import { dirname, isAbsolute, join, resolve } from "node:path";
+import { makePrivate } from "../lib/node/disk.ts";
 import { TroupeError } from "../protocol/errors.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Where troupe keeps its state: `TROUPE_HOME`, else `COPILOT_HOME`, else `~/.troupe`. A relative one of the first two is
  * meant from the working folder; a home folder that is empty or relative is none.
  */
-export function stateRoot(environment: Readonly<Record<string, string | undefined>>): string {
+export function stateRoot(environment: Environment): string {
   const chosen = environment.TROUPE_HOME || environment.COPILOT_HOME;
   if (chosen) return resolve(chosen);
   const home = [environment.HOME ?? "", homedir()].find(isAbsolute) ?? registeredHome();
   return join(home, ".troupe");
+}
+
+/**
+ * Makes the folder with the state private, if it is not. Returns a sentence for the user when it was open to others.
+ * A home folder is left alone, and a shared one, such as `/tmp`, is only reported: others need them as they are.
+ */
+export function protectStateRoot(root: string, environment: Environment): string | undefined {
+  const stat = statSync(root, { throwIfNoEntry: false });
+  if (!stat?.isDirectory() || (stat.mode & OTHERS) === 0 || isHome(stat, environment)) return undefined;
+  const isShared = (stat.mode & STICKY) !== 0 || dirname(root) === root;
+  if (!isShared && makePrivate(root)) return `${root} was open to other users of this machine and is private now.`;
+  const remedy = isShared ? "Set TROUPE_HOME to a folder of your own." : `Close it with: chmod 700 ${root}`;
+  return `${root} is open to other users of this machine. ${remedy}`;
+}
+
+const OTHERS = 0o077;
+const STICKY = 0o1000;
+
+function isHome({ ino, dev }: Stats, { HOME: home = "" }: Environment): boolean {
+  return [home, homedir()].some((path) => {
+    const stat = isAbsolute(path) ? statSync(path, { throwIfNoEntry: false }) : undefined;
+    return stat?.ino === ino && stat.dev === dev;
+  });
 }
 
 /** As the system has it, whatever `HOME` says. */

@@ -1,6 +1,6 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { SessionMode } from "../commands/command.ts";
+import { readShared } from "../lib/node/shared-folder.ts";
 import type { Policy } from "../permissions/policy.ts";
 import type { CheckResult } from "../session/autopilot.ts";
 import { afterPlan, modeSection, planPolicy } from "../session/modes.ts";
@@ -17,14 +17,14 @@ export interface ModeParts extends Pick<SessionOptions, "policy" | "refuses" | "
 
 export function modeParts(what: { files: string; policy: Policy; listener: LateSession }): Required<ModeParts> {
   const { listener } = what;
-  const planFile = join(what.files, "plan.md");
+  const planFile = join(what.files, PLAN);
   const { policy, refuses } = planPolicy(what.policy, planFile);
   let current: SessionMode = "interactive";
   return {
     policy,
     refuses: (question) => (current === "plan" ? refuses(question) : undefined),
     plan: {
-      content: () => readFile(planFile, "utf8").catch(() => ""),
+      content: () => readPlan(what.files),
       async approved(action) {
         const { mode, startsFleet } = afterPlan(action);
         const { session } = listener;
@@ -42,6 +42,18 @@ export function modeParts(what: { files: string; policy: Policy; listener: LateS
     section: () => modeSection(current, { planFile }),
     current: () => current,
   };
+}
+
+const PLAN = "plan.md";
+const MAX_PLAN_BYTES = 1024 * 1024;
+
+/** Returns the plan, "" if there is none. Commands can write the file, so one that is not a plain file is not read. */
+export async function readPlan(files: string): Promise<string> {
+  try {
+    return (await readShared(files, PLAN, MAX_PLAN_BYTES))?.toString("utf8") ?? "";
+  } catch (error) {
+    return `(${PLAN} was not read: ${error instanceof Error ? error.message : String(error)})`;
+  }
 }
 
 const CHECK_MS = 10 * 60_000;

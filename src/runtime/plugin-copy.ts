@@ -1,7 +1,8 @@
 /** Plugins on their way into the state root: whole or not at all, and nothing that lies outside of their folder. */
-import { readdir, readFile, stat } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Disk, writeNewFile } from "../lib/node/disk.ts";
+import { readRegular } from "../lib/node/shared-folder.ts";
 import { TroupeError } from "../protocol/errors.ts";
 
 const MAX_FILES = 5_000;
@@ -46,7 +47,7 @@ async function copyFolder(from: string, to: string, copying: Copying): Promise<v
         const message = `${from} is too large for a plugin: at most ${MAX_FILES} files and ${MAX_BYTES} bytes.`;
         throw new TroupeError("limit", message);
       }
-      await writeNewFile(disk, target, [await readFile(source)]);
+      await writeNewFile(disk, target, [await readRegular(source, MAX_BYTES)]);
       if ((mode & 0o100) !== 0) await disk.makeRunnable(target);
     }
   }

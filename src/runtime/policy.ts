@@ -1,7 +1,9 @@
 import type { SettingsRule } from "../catalog/settings.ts";
+import { readDenials } from "../permissions/denied-files.ts";
 import { linkedPlaces } from "../permissions/linked-places.ts";
+import { pathRuleMatches } from "../permissions/path-scope.ts";
 import type { Policy } from "../permissions/policy.ts";
-import { isThere, realPathOf } from "../permissions/resolve-path.ts";
+import { exists, isUnsettled, realPathOf } from "../permissions/resolve-path.ts";
 import { parseRule, parseRules, parseUrlRule, type Rule, RuleError, type RuleNames } from "../permissions/rules.ts";
 import { TroupeError } from "../protocol/errors.ts";
 
@@ -83,8 +85,38 @@ export function policyOf(request: PermissionRequest, place: PolicyPlace, written
       ...linkedPlaces(place.workspace ?? place.roots),
     },
     resolvePath: realPathOf,
-    isThere,
+    isUnsettled,
+    exists,
   };
+}
+
+/**
+ * Whether a path may be read, by the denials of a run and of settings alone: for what is read before a session has its
+ * policy. Rules that cannot be used are told elsewhere.
+ */
+export function mayReadBy(
+  denyTools: readonly string[],
+  written: readonly SettingsRule[],
+  cwd: string,
+): ((path: string) => boolean) | undefined {
+  const texts = [...denyTools, ...written.filter(({ effect }) => effect === "deny").map(({ text }) => text)];
+  const rules = texts.flatMap((text) => {
+    try {
+      return parseRules(text, { effect: "deny", source: { name: "a rule" } }, builtinNames);
+    } catch (error) {
+      if (error instanceof RuleError) return [];
+      throw error;
+    }
+  });
+  const denials = readDenials({ rules });
+  if (denials.length === 0) return undefined;
+  const places = { stateRoot: "/", writable: [], gitFolders: [], linkTargets: [] };
+  const scope = { roots: [], places, resolvePath: realPathOf, isUnsettled, exists };
+  return (path) =>
+    !denials.some(({ target }) => {
+      const rule = target.kind === "read" ? target.path : undefined;
+      return rule === undefined || pathRuleMatches(scope, { rule, path, cwd, refusing: true });
+    });
 }
 
 /** A rule of a client program: `{kind, argument}` is what people write as `kind(argument)`. */

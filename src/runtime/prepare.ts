@@ -1,5 +1,3 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { checkpointWriter, checkpointWriterTo } from "../context/compact-checkpoint.ts";
 import { Compactions } from "../session/compaction.ts";
 import { compactionOptions } from "../session/compaction-options.ts";
@@ -14,7 +12,7 @@ import { lateFactories } from "./late-factories.ts";
 import { type LeadChoice, leadChoice } from "./lead-choice.ts";
 import { LiveAgents } from "./live-agents.ts";
 import { memoryOf } from "./memory-gate.ts";
-import { checkRunner } from "./modes.ts";
+import { checkRunner, readPlan } from "./modes.ts";
 import { offerThatWaits } from "./offer.ts";
 import type { SessionRequest } from "./runtime.ts";
 import type { SessionBoard } from "./session-board.ts";
@@ -78,6 +76,8 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const context = contextWatch(draft);
   const carrier = await fileCarrier(log, draft.disk);
   for (const notice of workspace.notices) draft.listener.notice(notice);
+  const { warning } = hands.policy.containment ?? {};
+  if (warning !== undefined && mayRunCommands(rules)) draft.listener.warn("shell", warning);
   return {
     options: {
       ...askedFor(draft),
@@ -112,6 +112,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       ...(request.nestedInstructions !== false && {
         onFileAccess: (path: string, toolName: string) => draft.listener.fileAccess(workspace, path, toolName),
       }),
+      withoutSandbox: hands.withoutSandbox,
       fileHistory: { checkpoints: hands.checkpoints, disk: draft.disk },
       onRewound: (events) => {
         late.schedules?.rewound(events);
@@ -137,6 +138,13 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       hands.shells.onFinished(() => draft.listener.commandsEnded(hands.shells));
     },
   };
+}
+
+/** Whether commands may run without anybody being asked. */
+function mayRunCommands({ live: { policy } }: SessionRules): boolean {
+  return (
+    policy.mode.allTools || policy.rules.some(({ effect, target }) => effect === "allow" && target.kind === "shell")
+  );
 }
 
 /** Where it is switched on; elsewhere nothing of it is loaded. */
@@ -166,8 +174,8 @@ function askedFor({ request, log, stamp, context, identity, tracing }: Draft) {
 
 function ruled({ context, listener }: Draft, { rules, hands }: { rules: SessionRules; hands: SessionHands }) {
   const { roots, grants } = rules;
-  const { policy, refuses, plan, onMode } = rules.mode;
-  const { newShells } = hands;
+  const { refuses, plan, onMode } = rules.mode;
+  const { newShells, policy } = hands;
   return {
     ...{ roots, grants, policy, refuses, plan, onMode },
     runCheck: checkRunner({ cwd: context.cwd, roots, newShells, end: () => listener.session?.end.signal }),
@@ -178,7 +186,6 @@ function ruled({ context, listener }: Draft, { rules, hands }: { rules: SessionR
 function kept(draft: Draft, { redactor, database }: SessionHands) {
   const { request, log, disk, environment, listener } = draft;
   const readTodos = () => database.readTodos();
-  const readPlan = () => readFile(join(draft.files, "plan.md"), "utf8");
   return {
     redactor,
     largeOutputBytes: request.largeOutputBytes ?? largeOutputBytes(environment),
@@ -188,7 +195,7 @@ function kept(draft: Draft, { redactor, database }: SessionHands) {
       writeCheckpoint: log.elsewhere ? checkpointWriterTo(log.elsewhere) : checkpointWriter(log.directory, disk),
       standing: (key) => {
         const { tasks, events = [] } = listener.session ?? {};
-        return standingOf(key, { readTodos, readPlan, tasks, events });
+        return standingOf(key, { readTodos, readPlan: () => readPlan(draft.files), tasks, events });
       },
     }),
   };

@@ -117,7 +117,7 @@ const searchFor: ProcessParts["searchFor"] = async (settings) => {
 /** How the programs of all sessions are started: hooks by the session's own settings, servers by those of their folder. */
 function sharedPrograms(shared: { sandboxes: SandboxSource; stateRoot: string; disk: Disk }) {
   const wishesOf = new Map<string, SandboxWishes>();
-  const { guard, stopGuard } = programGuard();
+  const { guard, stopGuard } = programGuard(shared.stateRoot);
   const preparer = (workspace: readonly string[], { wishes, onWarning }: ProgramsOf): PrepareProgram =>
     programPreparer({
       ...shared,

@@ -5,6 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
+import { steersLauncher } from "../lib/node/child-environment.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import type { PreparedProgram, PrepareProgram, ProgramRequest } from "../lib/node/program.ts";
 import { TroupeError } from "../protocol/errors.ts";
@@ -16,7 +17,7 @@ import type { SandboxSettings } from "./sandbox-settings.ts";
 import type { SandboxSource } from "./shells.ts";
 
 export interface ProgramPreparerOptions {
-  readonly sandboxes: SandboxSource;
+  readonly sandboxes: Pick<SandboxSource, "get">;
   /** Real paths that a project's programs may change. */
   readonly workspace: readonly string[];
   /** Where the caches of a project's programs are kept, each project apart. */
@@ -40,13 +41,13 @@ interface ProgramGuard {
 }
 
 /** One for a process; its watchdog runs from the first program on. */
-export function programGuard(): { readonly guard: ProgramGuard; stopGuard(): Promise<void> } {
+export function programGuard(stateRoot: string): { readonly guard: ProgramGuard; stopGuard(): Promise<void> } {
   const mark = `program-${crypto.randomUUID()}`;
   let watchdog: Promise<Watchdog> | undefined;
   const start = async (): Promise<Watchdog> => {
     const { startWatchdog } = await import("../tools/shell/watchdog.ts");
     // No program holds a file of ours; the mark and the group are all there is to go by.
-    return startWatchdog({ mark, folder: `/dev/null/${mark}` });
+    return startWatchdog({ mark, folder: `/dev/null/${mark}`, records: join(stateRoot, "sandbox") });
   };
   return {
     guard: {
@@ -70,13 +71,19 @@ export function programPreparer(options: ProgramPreparerOptions): PrepareProgram
       return { program, arguments: [...rest, request.program, ...request.arguments] };
     };
     if (request.scope === "user") return plain(request, start({ kind: "plain" }), options);
-    const cache = await cacheFolder(options);
+    const steering = Object.keys(request.environment).find(steersLauncher);
+    if (steering !== undefined) {
+      const message = `${request.program} of this project was not started: it sets ${steering}, which a project must not.`;
+      throw new TroupeError("failed", message, { hint: "Remove the variable from its definition." });
+    }
+    const cache = await cacheFolder(options, rootsOf(request, options));
     const prepared = await enter(request, options, cache);
     if (prepared.kind === "plain") {
       const warning = prepared.warning && `${request.program} of this project: ${prepared.warning}`;
       if (warning !== undefined) options.onWarning?.(warning);
       return { ...(await plain(request, start(prepared), options)), ...(warning !== undefined && { warning }) };
     }
+    let group: number | undefined;
     return {
       ...start(prepared),
       environment: {
@@ -85,7 +92,12 @@ export function programPreparer(options: ProgramPreparerOptions): PrepareProgram
         XDG_CACHE_HOME: cache,
         npm_config_cache: join(cache, "npm"),
       },
+      started(pid) {
+        group = pid;
+        void options.guard?.watchdog().then((watchdog) => watchdog.watch(pid, prepared.left));
+      },
       async release() {
+        if (group !== undefined) (await options.guard?.watchdog())?.unwatch(group);
         const undone = await prepared.release();
         if (undone !== undefined) options.onWarning?.(undone);
       },
@@ -119,9 +131,11 @@ async function plain(
 }
 
 async function enter(request: ProgramRequest, options: ProgramPreparerOptions, cache: string): Promise<Prepared> {
-  const sandbox = await options.sandboxes.get(request.network, options.settings);
-  const { workspace, writable = [] } = options;
-  const place = { workspace: workspace.length > 0 ? workspace : [request.cwd], cwd: request.cwd };
+  // Only what was approved with its definition: the hosts of the user's settings are meant for commands.
+  const settings = { ...options.settings, allowedHosts: request.hosts };
+  const sandbox = await options.sandboxes.get(false, settings);
+  const { writable = [] } = options;
+  const place = { workspace: rootsOf(request, options), cwd: request.cwd };
   const wish = {
     ...place,
     ownTerminal: false,
@@ -135,9 +149,13 @@ async function enter(request: ProgramRequest, options: ProgramPreparerOptions, c
   });
 }
 
+/** Programs that are shared by sessions have no workspace of their own; then their folder is it. */
+const rootsOf = ({ cwd }: ProgramRequest, { workspace }: ProgramPreparerOptions): readonly string[] =>
+  workspace.length > 0 ? workspace : [cwd];
+
 /** So that `npx` and its like work, and one project cannot prepare what another, or the person, will run. */
-async function cacheFolder({ stateRoot, disk, workspace }: ProgramPreparerOptions): Promise<string> {
-  const name = createHash("sha256").update(workspace.join("\0")).digest("hex").slice(0, 16);
+async function cacheFolder({ stateRoot, disk }: ProgramPreparerOptions, roots: readonly string[]): Promise<string> {
+  const name = createHash("sha256").update(roots.join("\0")).digest("hex").slice(0, 16);
   const folder = join(stateRoot, "program-caches", name);
   await disk.mkdir(folder);
   return folder;

@@ -2,10 +2,10 @@
  * For a session that a client keeps: the plan and the files that agents work on lie in its folder on this machine, where tools
  * reach them, and at the client, where they last. Brought here when the session is opened, taken there when it rests.
  */
-import { readdir, readFile, stat } from "node:fs/promises";
-import { dirname, join, relative, sep } from "node:path";
+import { join, sep } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
-import { replaceFile } from "../lib/node/disk.ts";
+import { PathError } from "../lib/node/paths.ts";
+import { filesInShared, readShared, writeShared } from "../lib/node/shared-folder.ts";
 import type { Session } from "../session/session.ts";
 import type { Elsewhere, SessionLog } from "../store/store.ts";
 
@@ -17,7 +17,7 @@ export interface FileCarrier {
 
 const MAX_FILES = 1_000;
 const MAX_BYTES = 4 * 1024 * 1024;
-/** Copies of what is there already. */
+/** Copies that older versions made here of files that the client has. */
 const COPIES = `temp${sep}`;
 
 /** Undefined for a session that is kept here. */
@@ -27,7 +27,7 @@ export async function fileCarrier(log: SessionLog, disk: Disk): Promise<FileCarr
   const folder = join(log.directory, "files");
   const known = new Map<string, string>();
   const left = new Set<string>();
-  if (log.events.length > 0) await bring(elsewhere, folder, disk);
+  const refused = log.events.length > 0 ? await bring(elsewhere, folder, disk) : [];
   for (const [path, version] of await versionsIn(folder)) known.set(path, version);
   let session: Session | undefined;
   let working = Promise.resolve();
@@ -36,7 +36,7 @@ export async function fileCarrier(log: SessionLog, disk: Disk): Promise<FileCarr
     const now = await versionsIn(folder);
     for (const [path, version] of now) {
       if (known.get(path) === version) continue;
-      const content = await textOf(join(folder, path));
+      const content = await textOf(folder, path);
       if (content !== undefined) await elsewhere?.write(nameThere(path), content);
       else if (!left.has(path)) {
         left.add(path);
@@ -61,6 +61,7 @@ export async function fileCarrier(log: SessionLog, disk: Disk): Promise<FileCarr
   return {
     listen(started) {
       session = started;
+      for (const message of refused) started.warn("storage", message);
       started.subscribe(({ type }) => {
         if (type !== "session.idle") return;
         carry().catch((error: unknown) => {
@@ -79,38 +80,38 @@ export async function fileCarrier(log: SessionLog, disk: Disk): Promise<FileCarr
 /** The contract has the plan beside the log. */
 const nameThere = (path: string): string => (path === "plan.md" ? path : `files/${path.split(sep).join("/")}`);
 
-/** What is there and not here. What is here was written here last. */
-async function bring(elsewhere: Elsewhere, folder: string, disk: Disk): Promise<void> {
+/**
+ * Writes the files that the client has and this machine has not; a file that is here was written here last.
+ * A command may have left links here, so nothing is written through them. Returns what could not be written.
+ */
+async function bring(elsewhere: Elsewhere, folder: string, disk: Disk): Promise<string[]> {
   const plan = (await elsewhere.read("plan.md")) === undefined ? [] : ["plan.md"];
   const paths = [...plan, ...(await elsewhere.list("files")).slice(0, MAX_FILES)];
+  const refused: string[] = [];
   for (const path of paths) {
-    const place = join(folder, ...path.split("/"));
-    // Whatever the client says, nothing is put outside of the folder.
-    if (!place.startsWith(`${folder}${sep}`) || (await stat(place).catch(() => undefined))) continue;
     const content = await elsewhere.read(nameThere(path));
     if (content === undefined) continue;
-    await disk.mkdir(dirname(place));
-    await replaceFile(disk, place, content);
+    await writeShared(folder, path, { content, disk, onlyNew: true }).catch((error: unknown) => {
+      if (!(error instanceof PathError)) throw error;
+      refused.push(`${path} of the session was not brought to this machine: ${error.message}`);
+    });
   }
+  return refused;
 }
 
 async function versionsIn(folder: string): Promise<Map<string, string>> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
-  const versions = new Map<string, string>();
-  for (const entry of entries.slice(0, MAX_FILES)) {
-    const place = join(entry.parentPath, entry.name);
-    const path = relative(folder, place);
-    if (!entry.isFile() || path.startsWith(COPIES)) continue;
-    const found = await stat(place).catch(() => undefined);
-    if (found) versions.set(path, `${found.size} ${found.mtimeMs}`);
-  }
-  return versions;
+  const files = await filesInShared(folder, { maxFiles: MAX_FILES });
+  const own = files.filter(({ path }) => !path.startsWith(COPIES));
+  return new Map(own.map(({ path, stat }) => [path, `${stat.size} ${stat.mtimeMs}`]));
 }
 
-async function textOf(place: string): Promise<string | undefined> {
-  const { size } = await stat(place);
-  if (size > MAX_BYTES) return undefined;
-  const bytes = await readFile(place);
-  const text = bytes.toString("utf8");
-  return Buffer.from(text).equals(bytes) && !text.includes("\0") ? text : undefined;
+/** Returns `undefined` for anything but a text of a bounded size in a regular file. */
+async function textOf(folder: string, path: string): Promise<string | undefined> {
+  const bytes = await readShared(folder, path, MAX_BYTES).catch((error: unknown) => {
+    if (!(error instanceof PathError)) throw error;
+    return undefined;
+  });
+  const text = bytes?.toString("utf8");
+  const isText = bytes && text !== undefined && Buffer.from(text).equals(bytes) && !text.includes("\0");
+  return isText ? text : undefined;
 }

@@ -14,8 +14,8 @@ export interface SessionExtensions {
   /** The person does not want this one. */
   isDisabled(id: string): boolean;
   start(extension: FoundExtension, profile: LaunchProfile | undefined): Promise<ExtensionProcess>;
-  /** Of these variables those that are set and that extensions are not given by themselves. */
-  withheld(names: readonly string[]): Record<string, string>;
+  /** Of these variables those that are set and that the extension is not given by itself. */
+  withheld(id: string, names: readonly string[]): Record<string, string>;
 }
 
 /** Undefined where no client asks for them. */
@@ -29,6 +29,7 @@ export function sessionExtensions(
   const { disabledExtensions = [], secretEnvironmentVariables: secretNames = [] } = workspace.settings.effective;
   const warn = (message: string): void => listener.warn("extension", message);
   const prepare = shared.programs([workspace.root], { wishes, onWarning: warn });
+  const started = new Map<string, FoundExtension>();
   return {
     place: JSON.stringify([workspace.root, asked.sdkPath ?? null]),
     async find(how) {
@@ -38,7 +39,9 @@ export function sessionExtensions(
       return again.extensions.extensions;
     },
     isDisabled: (id) => disabledExtensions.includes(id),
-    async start({ path, scope }, profile) {
+    async start(extension, profile) {
+      const { path, scope, wishes } = extension;
+      started.set(extension.id, extension);
       const { startExtension } = await import("../extensions/extensions.ts");
       const { sdkPath } = asked;
       const { sessionId } = log;
@@ -49,15 +52,19 @@ export function sessionExtensions(
         sessionId,
         environment,
         secretNames,
+        hosts: wishes.hosts,
+        variableNames: wishes.env,
         sdkPath,
         profile,
         prepare,
       });
     },
-    withheld(names) {
+    withheld(id, names) {
+      const { scope = "project", wishes } = started.get(id) ?? {};
+      const receiver = { scope, secretNames, variableNames: wishes?.env ?? [] };
       const wanted = names.flatMap((name) => {
         const value = environment[name];
-        return value === undefined || isGiven(name, secretNames) ? [] : [[name, value] as const];
+        return value === undefined || isGiven(name, receiver) ? [] : [[name, value] as const];
       });
       return Object.fromEntries(wanted);
     },

@@ -1,10 +1,13 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { isInside } from "../lib/node/paths.ts";
 import type { Redactor } from "../lib/redact.ts";
 import { secretValuesOf } from "../lib/redact-values.ts";
+import { type Policy, policyWith } from "../permissions/policy.ts";
 import { Checkpoints } from "../session/checkpoints.ts";
 import { commandCheckpoints } from "../session/command-checkpoints.ts";
 import type { SessionLog } from "../store/store.ts";
+import type { StoreScope } from "../tools/database/program.ts";
 import { providedDatabase } from "../tools/database/provided-database.ts";
 import {
   type SessionDatabase,
@@ -15,12 +18,13 @@ import type { Shells } from "../tools/shell/shells.ts";
 import type { ToolPorts } from "../tools/tool.ts";
 import { allowsLocalhost } from "../tools/web/web-access.ts";
 import { type AgentPlaces, agentPlaces, type PlaceParts } from "./agent-place.ts";
+import { ShellContainment } from "./containment.ts";
 import type { Draft } from "./draft.ts";
 import { type SandboxWishes, sandboxWishes } from "./sandbox-settings.ts";
 import type { SessionBoard } from "./session-board.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import type { SessionRules } from "./session-rules.ts";
-import { lazyShells } from "./shells.ts";
+import { lazyShells, sandboxMode } from "./shells.ts";
 import { undoSeal } from "./undo-seal.ts";
 import { version } from "./version.ts";
 import type { Workspace } from "./workspace.ts";
@@ -33,7 +37,13 @@ export interface SessionHands {
   /** Those of the main agent. */
   readonly shells: Shells;
   readonly newShells: PlaceParts["newShells"];
+  /** Holds denials for the commands of those who work under this policy. */
+  contain(policy: Policy, cwd: string): ShellContainment;
+  /** The policy of the main agent, and of those that work in the same folder. */
+  readonly policy: Policy;
   readonly wishes: SandboxWishes;
+  /** Why commands run without a sandbox here; resolves to undefined when they run in one. */
+  withoutSandbox(): Promise<string | undefined>;
   /** All changes that follow from one message can be undone together. */
   onMessage(messageId: string): void;
 }
@@ -50,19 +60,30 @@ export function sessionHands(draft: Draft, how: { workspace: Workspace; rules: S
     seal: undoSeal({ home, disk }),
   });
   const database = databaseOf(log, {
-    past: draft.past,
+    past: { ...draft.past, ...storeScope(draft, workspace) },
     disk,
     redact: (text) => redactor.text(text),
     onTodosChanged: () => void listener.say("session.todos_changed", {}),
   });
-  const newShells = shellMaker(draft, { ...how, wishes, checkpoints, redactor });
+  const contain = container(draft, { ...how, wishes });
+  const containment = contain(how.rules.mode.policy, draft.context.cwd);
+  const newShells = shellMaker(draft, { ...how, wishes, checkpoints, redactor, containment });
   return {
-    ...{ redactor, checkpoints, database, newShells, wishes },
+    ...{ redactor, checkpoints, database, newShells, wishes, contain },
+    policy: policyWith(how.rules.mode.policy, { containment }),
+    withoutSandbox: () => draft.shared.sandboxes.absence(how.rules.permissions.allUrls === true, wishes.sandbox),
     shells: newShells(),
     onMessage: (messageId) => {
       turn = messageId;
     },
   };
+}
+
+/** Agents see past sessions of their own repository, unless the user's settings allow all. */
+function storeScope({ context }: Draft, { settings }: Workspace): { scope?: StoreScope } {
+  if (settings.effective.sessionStore === "all") return {};
+  const { cwd, gitRoot } = context;
+  return { scope: { cwd, ...(gitRoot !== undefined && { gitRoot }) } };
 }
 
 function databaseOf(
@@ -92,7 +113,8 @@ export function sessionPlaces(
     ...(mcp && { mcp: { servers: () => mcp.servers } }),
   };
   const places = agentPlaces({
-    ...{ cwd: context.cwd, roots: rules.roots, policy: rules.mode.policy, disk, checkpoints, newShells, shared },
+    ...{ cwd: context.cwd, roots: rules.roots, policy: hands.policy, disk, checkpoints, newShells, shared },
+    contain: (policy, cwd) => hands.contain(policy, cwd),
     gitRoot: context.gitRoot,
     sessionId: log.sessionId,
     sessionFolder: log.directory,
@@ -114,6 +136,23 @@ function redactorOf({ shared }: Draft, { settings, commandEnvironment }: Workspa
   return redactor;
 }
 
+/** Of the state root: logs and records of sessions, tokens of servers, what the sandbox itself needs. */
+const STATE_FOLDERS = ["session-state", "server", "sandbox"];
+
+function container(
+  { shared, environment }: Draft,
+  { rules, wishes }: { rules: SessionRules; wishes: SandboxWishes },
+): SessionHands["contain"] {
+  const network = rules.permissions.allUrls === true;
+  const { allowedHosts = [] } = wishes.sandbox;
+  return (policy, cwd) =>
+    new ShellContainment({
+      ...{ policy, cwd, mode: sandboxMode(environment) ?? wishes.sandbox.mode ?? "auto" },
+      network: network || allowedHosts.length > 0,
+      sandbox: () => shared.sandboxes.get(network, wishes.sandbox),
+    });
+}
+
 function shellMaker(
   draft: Draft,
   how: {
@@ -122,23 +161,30 @@ function shellMaker(
     wishes: SandboxWishes;
     checkpoints: Checkpoints;
     redactor: Redactor;
+    containment: ShellContainment;
   },
 ): SessionHands["newShells"] {
-  const { shared, files, stamp, disk, environment, home, listener } = draft;
+  const { log, files, records, stamp, disk, environment, home, listener } = draft;
   const { workspace, rules, wishes, checkpoints, redactor } = how;
-  const network = rules.permissions.allUrls === true;
   const names = workspace.settings.effective.environment?.names ?? [];
-  return (own = {}) =>
+  const state = STATE_FOLDERS.map((name) => join(home, name));
+  const writable = [files, join(log.directory, "worktrees")];
+  return ({ containment = how.containment, ...own } = {}) =>
     lazyShells({
       ...own,
-      sandbox: () => shared.sandboxes.get(network, wishes.sandbox),
+      async sandbox() {
+        await disk.mkdir(files); // a sandbox mounts only folders that exist
+        return containment.sandbox();
+      },
       limits: wishes.limits,
-      folder: files,
+      folder: records,
+      isState: (path) => isInside(path, state) && !isInside(path, writable),
       stamp,
       disk,
       environment,
       additions: { values: workspace.commandEnvironment, names },
       beforeRun: commandCheckpoints({ checkpoints, except: [home], home: homedir() }),
+      isPlanning: () => rules.mode.current() === "plan",
       newCleaner: () => redactor.stream(),
       onWarning: (message) => listener.warn("shell", message),
     });

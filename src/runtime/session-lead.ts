@@ -30,7 +30,10 @@ export async function sessionLead(draft: Draft): Promise<SessionLead> {
     githubServer(draft).then((builtinServers) =>
       openWorkspace(
         { ...request.workspace, builtinServers },
-        { context, stateRoot: home, environment, onNotice: listener.notice },
+        {
+          ...{ context, stateRoot: home, environment, onNotice: listener.notice },
+          denyTools: request.permissions?.denyTools ?? [],
+        },
       ),
     ),
   ]);

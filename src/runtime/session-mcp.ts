@@ -4,11 +4,13 @@
  * not there costs its own tools and a notice.
  */
 import { isDeepStrictEqual } from "node:util";
+import { wrapped } from "../lib/quoting.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { McpConnections, McpServer } from "../tools/mcp/connections.ts";
 import type { McpPins } from "../tools/mcp/pins.ts";
 import type { McpServerConfig, McpStatus, McpToolDefinition } from "../tools/mcp/server.ts";
 import type { Tool } from "../tools/tool.ts";
+import notOurs from "./server-instructions.md";
 import type { SessionTokens } from "./session-tokens.ts";
 
 /** A session that waits for its servers waits no longer than this; what comes later is there with the next message. */
@@ -193,11 +195,19 @@ async function checked(
   return verdict;
 }
 
+const MAX_INSTRUCTIONS_CHARACTERS = 16_000;
+
+/** One frame per server. The texts were quoted and bounded by the connection; together they have a limit too. */
 function instructionsOf(servers: readonly McpServer[]): string {
-  return servers
-    .flatMap((server) => {
-      const text = server.instructions();
-      return text ? [`${server.config.name}: ${text}`] : [];
-    })
-    .join("\n\n");
+  const frames: string[] = [];
+  let room = MAX_INSTRUCTIONS_CHARACTERS;
+  for (const server of servers) {
+    const text = server.instructions();
+    if (!text) continue;
+    const frame = wrapped("mcp_server_instructions", { server: server.config.name }, `${notOurs.trim()}\n\n${text}`);
+    if (frame.length > room) return [...frames, "[Instructions of further MCP servers are left out.]"].join("\n\n");
+    room -= frame.length;
+    frames.push(frame);
+  }
+  return frames.join("\n\n");
 }

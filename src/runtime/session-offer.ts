@@ -1,5 +1,5 @@
-import { wrapped } from "../context/quoting.ts";
 import type { PromptRequest } from "../context/system-prompt.ts";
+import { wrapped } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import { autopilotTools, interactiveTools } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";

@@ -25,14 +25,14 @@ export interface SessionRules {
 }
 
 export function sessionRules(draft: Draft, workspace: Workspace): SessionRules {
-  const { request, disk, home, context, files, listener } = draft;
+  const { request, disk, home, context, files, records, listener } = draft;
   const { settings } = workspace;
   const grants = openGrants({ disk, file: join(home, "permissions-config.json"), location: locationKey(context.cwd) });
   const granted = grants.allowedDirectories.flatMap((folder) => realOrNothing(folder));
   const asked = { ...request.permissions, allPaths: request.paths === "all" };
   const permissions = withoutBypass(asked, settings, listener);
   const added = request.paths === "all" ? [] : (request.paths ?? []).map(realFolder);
-  const roots = permissions.allPaths ? [] : [context.cwd, ...added, ...granted, files];
+  const roots = permissions.allPaths ? [] : [context.cwd, ...added, ...granted, files, records];
   const servers = serverNames(workspace);
   const policy = policyOf(
     permissions,

@@ -4,6 +4,7 @@ import { TroupeError } from "../protocol/errors.ts";
 import type { MountPoints } from "../tools/shell/mount-points.ts";
 import type { Sandbox, SandboxMode } from "../tools/shell/sandbox.ts";
 import type { FinishedCommand, Shells, ShellsOptions } from "../tools/shell/shells.ts";
+import { ToolError } from "../tools/tool.ts";
 import type { SandboxSettings } from "./sandbox-settings.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -11,6 +12,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** One for all sessions of a process that want the same; made, and looked for, with the first command. */
 export interface SandboxSource {
   get(network: boolean, settings?: SandboxSettings): Promise<Sandbox>;
+  /** Why commands run without one; undefined when they run in one, or not at all. */
+  absence(network: boolean, settings?: SandboxSettings): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
@@ -19,7 +22,7 @@ export function sandboxSource(options: { environment: Environment; stateRoot: st
   const ruled = sandboxMode(environment);
   const made = new Map<string, Promise<Sandbox>>();
   let mountPoints: MountPoints | undefined;
-  return {
+  const source: SandboxSource = {
     get(network, { mode = "auto", allowedHosts = [], localNetwork = false, ...settings } = {}) {
       const key = JSON.stringify([network, mode, allowedHosts, localNetwork, settings]);
       const found = made.get(key);
@@ -41,23 +44,43 @@ export function sandboxSource(options: { environment: Environment; stateRoot: st
       made.set(key, making);
       return making;
     },
+    async absence(network, settings) {
+      const mode = ruled ?? settings?.mode ?? "auto";
+      if (mode === "off") return "The sandbox is switched off.";
+      const probed = await (await source.get(network, settings)).probe();
+      return probed.available || mode === "required" ? undefined : probed.reason;
+    },
     async close() {
       for (const sandbox of made.values()) await (await sandbox).close();
     },
   };
+  return source;
 }
 
 /** The shells of one session, loaded with its first command: most sessions of a prompt run none. */
 export function lazyShells(
-  options: Omit<ShellsOptions, "sandbox"> & { readonly sandbox: () => Promise<Sandbox> },
+  options: Omit<ShellsOptions, "sandbox"> & {
+    readonly sandbox: () => Promise<Sandbox>;
+    /** Asked before each command: while the session plans, its agents change nothing. */
+    isPlanning?(): boolean;
+  },
 ): Shells {
+  const isPlanning = (): boolean => options.isPlanning?.() === true;
+  let gitVariables: Readonly<Record<string, string>> = {};
   const listeners = new Set<(finished: FinishedCommand) => void>();
   let made: Shells | undefined;
   let making: Promise<Shells> | undefined;
   const get = (): Promise<Shells> => {
     making ??= (async () => {
       const { createShells } = await import("../tools/shell/session-shells.ts");
-      made = createShells({ ...options, sandbox: await options.sandbox() });
+      made = createShells({
+        ...options,
+        sandbox: await options.sandbox(),
+        get additions() {
+          const { additions } = options;
+          return isPlanning() ? { ...additions, values: { ...additions?.values, ...gitVariables } } : (additions ?? {});
+        },
+      });
       made.onFinished((finished) => {
         for (const listener of listeners) listener(finished);
       });
@@ -66,9 +89,17 @@ export function lazyShells(
     return making;
   };
   return {
-    run: async (request) => (await get()).run(request),
+    async run(request) {
+      const shells = await get();
+      const readOnly = request.readOnly ?? isPlanning();
+      if (readOnly) gitVariables = await (await import("../lib/node/git.ts")).neutralVariables(request.cwd);
+      return shells.run({ ...request, readOnly });
+    },
     read: async (request) => (await get()).read(request),
-    write: async (request) => (await get()).write(request),
+    async write(request) {
+      if (isPlanning()) throw new ToolError("Plan mode is on, and nothing is typed into commands that may write.");
+      return (await get()).write(request);
+    },
     stop: async (shellId) => (await get()).stop(shellId),
     leavesSandbox: (call) => made?.leavesSandbox(call) ?? false,
     list: () => made?.list() ?? [],
@@ -82,7 +113,7 @@ export function lazyShells(
 }
 
 /** The user's own environment goes before settings. */
-function sandboxMode(environment: Environment): SandboxMode | undefined {
+export function sandboxMode(environment: Environment): SandboxMode | undefined {
   const wanted = environment.TROUPE_SANDBOX || undefined;
   if (wanted === undefined || wanted === "auto" || wanted === "required" || wanted === "off") return wanted;
   throw new TroupeError("configuration", `TROUPE_SANDBOX must be auto, required or off, not "${wanted}".`);

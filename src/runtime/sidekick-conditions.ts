@@ -1,5 +1,5 @@
 /** When the sidekicks that are built in have something to look at, and what they know before they look. */
-import { quoted, wrapped } from "../context/quoting.ts";
+import { quoted, wrapped } from "../lib/quoting.ts";
 import type { SessionBoard } from "./session-board.ts";
 import type { SessionMemory } from "./session-memory.ts";
 import type { SidekickCondition } from "./sidekicks.ts";

@@ -3,7 +3,7 @@ import type { CompanyOptions } from "../session/company.ts";
 import type { SidekickDefinition, SidekickOptions } from "../session/sidekicks.ts";
 import { contextBoardReader } from "../tools/context-board.ts";
 import { sqlStoreTool } from "../tools/sql.ts";
-import { isReading, type Tool } from "../tools/tool.ts";
+import type { Tool } from "../tools/tool.ts";
 import type { CompanyParts } from "./company.ts";
 
 /** Says whether a sidekick of ours has anything to look at, and what it should know before it does. */
@@ -58,11 +58,14 @@ const UNDERSTUDY = "understudy";
 const isSidekick = (agent: ReturnType<CompanyParts["agents"]>[number]): agent is SidekickDefinition =>
   agent.sidekick !== undefined;
 
-/** Only what changes nothing, starts nobody and asks nobody; of what can do both, the half that reads. */
+/**
+ * Only what changes nothing, starts nobody and asks nobody; of what can do both, the half that reads. Tools of servers
+ * pass here; a run keeps those that a rule of the user names.
+ */
 function reading(tools: readonly Tool[]): readonly Tool[] {
   return tools
     .map((tool) => READING_FORMS.get(tool.name) ?? tool)
-    .filter((tool) => isReading(tool) && !tool.needs && !NOT_THEIRS.has(tool.name));
+    .filter((tool) => (tool.readOnly || tool.from?.kind === "mcp") && !tool.needs && !NOT_THEIRS.has(tool.name));
 }
 
 const READING_FORMS: ReadonlyMap<string, Tool> = new Map(

@@ -23,6 +23,7 @@ import type { PinnedItem } from "../lib/pinned-item.ts";
 import type { WorkingDirectory } from "../protocol/event.ts";
 import { type FlagSources, type Flags, flagsFrom, isNamed } from "../protocol/flags.ts";
 import { type ResolvedServers, resolveServers, type ServerSources } from "../tools/mcp/config.ts";
+import { mayReadBy } from "./policy.ts";
 
 export interface WorkspaceRequest {
   /** Trusts the folder for this run, as it is. */
@@ -86,6 +87,8 @@ interface Place {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Instead of what the person's book of trust says of the folder. */
   readonly trust?: Trust;
+  /** Rules of the run that deny, as `--deny-tool` takes them: what they deny to read is not shown to a model. */
+  readonly denyTools?: readonly string[];
   /** Told what is found out after the start. */
   readonly onNotice?: (notice: string) => void;
 }
@@ -108,7 +111,8 @@ export async function openWorkspace(request: WorkspaceRequest, place: Place): Pr
     environment: place.environment,
     ...(request.flags && { program: request.flags }),
   });
-  const parts = { request, place, root, trust, settings, flags };
+  const mayRead = mayReadBy(place.denyTools ?? [], settings.rules, context.cwd);
+  const parts = { request, place, root, trust, settings, flags, mayRead };
   const { plugins, notices: pluginNotices } = await pluginsOf(parts);
   const sourcesOfAgents = agentSources(parts, plugins);
   const [hooks, skills, instructions, agents] = await Promise.all([
@@ -160,6 +164,7 @@ interface Parts {
   readonly trust: Trust;
   readonly settings: LoadedSettings;
   readonly flags: Flags;
+  readonly mayRead: ((path: string) => boolean) | undefined;
 }
 
 function pluginsOf({ request, place, root, trust, settings }: Parts) {
@@ -228,7 +233,7 @@ function mayHaveHooks({ request, place, root, settings }: Parts, plugins: readon
 }
 
 function hookItem({ pinned }: HookDefinition): PinnedItem {
-  return { kind: "hook", id: pinned.id, digest: digestOf(pinned.value), shown: pinned.shown };
+  return { kind: "hook", id: pinned.id, digest: digestOf(pinned.value), shown: pinned.whole };
 }
 
 function agentSources(parts: Parts, plugins: readonly Plugin[]): AgentSources {
@@ -271,10 +276,10 @@ function remoteSource({ context, environment }: Place): Pick<AgentSources, "remo
   };
 }
 
-async function skillsOf({ request, place, trust, settings }: Parts, plugins: readonly Plugin[]) {
+async function skillsOf({ request, place, trust, settings, mayRead }: Parts, plugins: readonly Plugin[]) {
   const { context, stateRoot, environment } = place;
   if (request.skills === false) return { skills: [], notices: [] };
-  return discoverSkills({
+  const found = await discoverSkills({
     locations: skillLocations({
       cwd: context.cwd,
       ...(context.gitRoot !== undefined && { gitRoot: context.gitRoot }),
@@ -288,9 +293,11 @@ async function skillsOf({ request, place, trust, settings }: Parts, plugins: rea
     disabled: [...(request.disabledSkills ?? []), ...(settings.effective.disabledSkills ?? [])],
     check: trust.check,
   });
+  const isShown = ({ scope, path }: Skill): boolean => scope === "user" || mayRead?.(path) !== false;
+  return { ...found, skills: found.skills.filter(isShown) };
 }
 
-function instructionsOf({ request, place, settings }: Parts): Promise<Instructions> {
+function instructionsOf({ request, place, settings, mayRead }: Parts): Promise<Instructions> {
   const { context, stateRoot, environment, onNotice } = place;
   return readInstructions({
     context,
@@ -301,6 +308,7 @@ function instructionsOf({ request, place, settings }: Parts): Promise<Instructio
       ...(settings.effective.instructionDirectories ?? []),
     ],
     enabled: request.customInstructions ?? settings.effective.customInstructions ?? true,
+    ...(mayRead && { mayRead }),
     ...(onNotice && { onNotice }),
   });
 }

@@ -223,7 +223,7 @@ describe("MCP servers of an agent", () => {
       },
     });
     expect(findAgent("a", agents)?.mcpServers).toEqual({ docs: { command: "docs-server" } });
-    expect(asked[0]).toMatch(/^mcp \/\.github\/agents\/a\.md#docs docs-server/);
+    expect(asked[0]).toMatch(/^mcp \/\.github\/agents\/a\.md#docs program: docs-server/);
     expect(notices.map(({ kind }) => kind)).toEqual(["field", "changed"]);
   });
 });

@@ -61,6 +61,7 @@ const keys: Record<keyof Required<Settings>, fc.Arbitrary<unknown>> = {
     agents: fc.constant({ explore: { model: "x" } }),
   }),
   memory: fc.constant({ enabled: true }),
+  sessionStore: fc.constantFrom("repository", "all"),
 };
 
 const settings = fc.record(keys, { requiredKeys: [] }).map((value) => SettingsSchema.parse(value));

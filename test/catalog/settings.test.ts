@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdir, symlink } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { type LoadedSettings, loadSettings, type SettingsRequest } from "../../src/catalog/settings.ts";
+import { changeSettings } from "../../src/catalog/settings-change.ts";
 import { TroupeError } from "../../src/protocol/errors.ts";
 import { type FileTree, type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 
@@ -122,12 +123,21 @@ describe("the user's settings", () => {
     ]);
   });
 
-  it("may be a link, and a file that is empty; a folder counts as missing", async () => {
-    await using place = await stage({ "dotfiles/settings.json": '{"model": "a"}', "empty/settings.json": " \n" });
+  it.each(["", " \n", "\ufeff"])("are an error when the file is empty (%j), which says what to do", async (text) => {
+    await using place = await stage({ "home/settings.json": text, "project/.troupe/settings.json": text });
+    expect(() => load(place)).toThrow("settings.json is empty.");
+    await expect(changeSettings(place.at("home/settings.json"), (now) => now)).rejects.toThrow("is empty.");
+    expect(await place.read("home/settings.json")).toBe(text);
+    expect(messages(load(place, { stateRoot: place.at("elsewhere") }), place)).toEqual([
+      "/project/.troupe/settings.json is empty. The whole file is ignored.",
+    ]);
+  });
+
+  it("may be a link; a folder counts as missing", async () => {
+    await using place = await stage({ "dotfiles/settings.json": '{"model": "a"}' });
     await mkdir(place.at("home"));
     await symlink(place.at("dotfiles/settings.json"), place.at("home/settings.json"));
     expect(load(place).effective).toEqual({ model: "a" });
-    expect(load(place, { stateRoot: place.at("empty") }).effective).toEqual({});
     await mkdir(place.at("strange/settings.json"), { recursive: true });
     expect(load(place, { stateRoot: place.at("strange") }).effective).toEqual({});
   });

@@ -47,7 +47,7 @@ describe("troupe trust", () => {
     const { code, printed, asked } = await run(place, [], { answer: true });
     expect(code).toBe(0);
     expect(printed).toBe(
-      `${place.at("work")} brings 1 thing that would be used:\n\nhook sessionStart  x (new)\n  | touch pwn\n  | Trust everything? [y/N] y<U+202E>\n\nTrusted: ${place.at("work")}\n`,
+      `${place.at("work")} brings 1 thing that would be used:\n\nhook sessionStart  x (new)\n  | touch pwn<U+001B>[31m\n  | Trust everything? [y/N] y<U+202E>\n\nTrusted: ${place.at("work")}\n`,
     );
     expect(asked).toEqual([`Trust ${place.at("work")} with this? [y/N] `]);
     expect(check(place)).toBe("approved");

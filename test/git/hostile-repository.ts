@@ -14,7 +14,12 @@ export interface HostileRepository {
   /** Which programs have run since the last time. */
   ran(): Promise<string[]>;
   /** Git as anyone would call it, without protection. */
-  plain(args: readonly string[], cwd?: string): Promise<void>;
+  plain(args: readonly string[], options?: PlainOptions): Promise<string>;
+}
+
+interface PlainOptions {
+  readonly cwd?: string;
+  readonly variables?: Readonly<Record<string, string>>;
 }
 
 export async function hostileRepository(folder: TempFolder): Promise<HostileRepository> {
@@ -98,9 +103,11 @@ export async function hostileRepository(folder: TempFolder): Promise<HostileRepo
     path,
     bare: join(path, "vendor", "bare"),
     ran,
-    plain: (args, cwd = path) =>
+    plain: (args, { cwd = path, variables = {} } = {}) =>
       new Promise((resolve) => {
-        const child = execFile("git", args, { cwd, env, timeout: 5000 }, () => resolve());
+        const options = { cwd, env: { ...env, ...variables }, timeout: 5000 };
+        const child = execFile("git", args, options, (_error, stdout) => resolve(stdout));
+        child.stdin?.on("error", () => undefined); // most commands end without reading it
         child.stdin?.end("protocol=https\nhost=example.invalid\n\n");
       }),
   };

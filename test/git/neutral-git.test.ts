@@ -70,7 +70,7 @@ describe("J01: the runtime's own git", () => {
       ["evil"],
     ];
     for (const args of plain) await repository.plain(args);
-    await repository.plain(["status"], repository.bare);
+    await repository.plain(["status"], { cwd: repository.bare });
     // The pager is missing here: git starts it on a terminal only, which neither side of this test has.
     expect(await repository.ran()).toEqual(
       expect.arrayContaining([

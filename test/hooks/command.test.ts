@@ -18,14 +18,14 @@ describe("a command hook", () => {
     });
     const { hooks, requests, released } = hookStage(definitions, { projectRoot: folder.path });
     expect(await hooks.fire("sessionStart", start)).toEqual({ additionalContext: `a b|$HOME|${folder.path}` });
-    expect(requests[0]).toMatchObject({ program: "node", scope: "user", network: true, cwd: folder.path });
+    expect(requests[0]).toMatchObject({ program: "node", scope: "user", hosts: [], cwd: folder.path });
     expect(released()).toBe(1);
   });
 
   it("is asked for in the name of the project, without network, when it is a project's", async () => {
     const { hooks, requests } = hookStage(hooksOf({ sessionStart: [{ bash: "true" }] }, { origin: projectOrigin }));
     await hooks.fire("sessionStart", start);
-    expect(requests[0]).toMatchObject({ scope: "project", network: false });
+    expect(requests[0]).toMatchObject({ scope: "project", hosts: [] });
   });
 
   it("E01: sees none of the secrets of its parent, and its own variables expanded from what it may see", async () => {

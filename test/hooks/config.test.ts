@@ -199,6 +199,14 @@ describe("what is pinned", () => {
     expect(pinned({ bash: "a\n  b\u001b[2J", matcher: "bash" })).toEqual({
       id: "hook:hooks.json#0",
       shown: "preToolUse (bash): a b",
+      whole: [
+        "runs at: preToolUse (bash)",
+        "command for bash: a",
+        "    ⏎   b<U+001B>[2J",
+        "hosts: none (no network)",
+        "variables: none of its own",
+        "limits: 30 s; when it fails: refuse",
+      ].join("\n"),
       value: {
         point: "preToolUse",
         dialect: "camel",
@@ -214,6 +222,7 @@ describe("what is pinned", () => {
     { bash: "other" },
     { bash: "x", cwd: "y" },
     { bash: "x", env: { A: "1" } },
+    { bash: "x", hosts: ["a.example"] },
     { bash: "x", matcher: "bash" },
     { bash: "x", onFailure: "open" },
     { bash: "x", timeoutSec: 1 },

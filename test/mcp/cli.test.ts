@@ -268,7 +268,9 @@ describe("troupe mcp approve", () => {
     const approved: string[] = [];
     const approveItem = async ({ digest }: { digest: string }): Promise<void> => void approved.push(digest);
     const { printed } = await run(folder, ["approve", "p"], { approveItem, sources: { trust: () => "new" } });
-    expect(printed).toBe("The server uses: sh -c id\n\nApproved the server of p, as shown.\n");
+    expect(printed).toBe(
+      "The server uses:\nprogram: sh\nargument: -c\nargument: id\nhosts: none (no network)\nvariables: none of its own\nvariables of yours that it names: none\n\nApproved the server of p, as shown.\n",
+    );
     expect(approved).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/)]);
     const untrusted = run(folder, ["approve", "p"], { approveItem, sources: { trust: () => "untrusted" } });
     await expect(untrusted).rejects.toThrow("is of a folder that is not trusted");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { pinnedItem, serverKey } from "../../src/tools/mcp/config-pin.ts";
+import { pinnedItem, serverKey, shownServer } from "../../src/tools/mcp/config-pin.ts";
 import type { McpServerConfig } from "../../src/tools/mcp/server.ts";
 
 describe("what stands for a server", () => {
@@ -12,7 +12,7 @@ describe("what stands for a server", () => {
     timeoutMs: 1,
   });
 
-  it("shows no secret, and hidden characters are visible", () => {
+  it("shows a person all of it, one fact a line", () => {
     const shown = (transport: McpServerConfig["transport"]): string => pinnedItem(server(transport)).shown;
     expect(
       shown({
@@ -21,10 +21,42 @@ describe("what stands for a server", () => {
         args: ["--api-key=abc", "--token", "abc", "--key", "$KEY", "a\u202eb", "two\nlines"],
         environment: { S: "abc" },
       }),
-    ).toBe('npx --api-key=*** --token *** --key $KEY "a<U+202E>b" "two\\nlines" (variables: S)');
-    expect(shown({ type: "http", url: "https://a/b?key=abc&x", headers: { Authorization: "abc" } })).toBe(
+    ).toBe(
+      [
+        "program: npx",
+        ...["--api-key=abc", "--token", "abc", "--key", "$KEY", "a<U+202E>b", "two\n    ⏎ lines"].map(
+          (word) => `argument: ${word}`,
+        ),
+        "hosts: none (no network)",
+        "variables: S",
+        "variables of yours that it names: KEY",
+        "variable S: abc",
+      ].join("\n"),
+    );
+    expect(shown({ type: "http", url: "https://a/b?key=$K&x", headers: { Authorization: "Bearer $TOKEN" } })).toBe(
+      [
+        "address (http): https://a/b?key=$K&x",
+        "variables of yours that it is sent: K, TOKEN",
+        "header Authorization: Bearer $TOKEN",
+      ].join("\n"),
+    );
+  });
+
+  it("shows no secret in lists, where hidden characters are visible too", () => {
+    const list = (transport: McpServerConfig["transport"]): string => shownServer(server(transport));
+    const args = ["--api-key=abc", "--token", "abc", "--key", "$KEY", "a\u202eb", "two\nlines"];
+    expect(list({ type: "stdio", command: "npx", args, environment: { S: "abc" } })).toBe(
+      'npx --api-key=*** --token *** --key $KEY "a<U+202E>b" "two\\nlines" (variables: S)',
+    );
+    expect(list({ type: "http", url: "https://a/b?key=abc&x", headers: { Authorization: "abc" } })).toBe(
       "https://a/b?key=***&x (headers: Authorization)",
     );
+  });
+
+  it("is another when the hosts change", () => {
+    const digest = (hosts: readonly string[]): string =>
+      pinnedItem(server({ type: "stdio", command: "a", args: [], environment: {}, hosts })).digest;
+    expect(new Set([digest([]), digest(["a.example"]), digest(["a.example:80"])]).size).toBe(3);
   });
 
   it("is another for other values where trust is concerned, and the same server whatever its secrets are", () => {

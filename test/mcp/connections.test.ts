@@ -107,8 +107,8 @@ describe("MCP connections", () => {
     const seen: unknown[] = [];
     let released = 0;
     await using mcp = stage({
-      async prepare({ program, arguments: given, environment, scope, network }) {
-        seen.push({ scope, network });
+      async prepare({ program, arguments: given, environment, scope, hosts }) {
+        seen.push({ scope, hosts });
         return {
           program,
           arguments: given,
@@ -125,7 +125,7 @@ describe("MCP connections", () => {
     await callFirst(server);
     await server.release();
     expect({ seen, released, notices }).toEqual({
-      seen: [{ scope: "project", network: true }],
+      seen: [{ scope: "project", hosts: [] }],
       released: 1,
       notices: ["no sandbox here"],
     });

@@ -1,7 +1,6 @@
 /** What a consolidating agent is told: its contract, the board with its texts, and what a session left behind. */
 
-import { quoted } from "../../lib/quoting.ts";
-import { wrapped } from "../quoting.ts";
+import { quoted, wrapped } from "../../lib/quoting.ts";
 import { type BoardRow, boardLimits } from "./board.ts";
 import contract from "./consolidation.md";
 import nearlyFull from "./consolidation-full.md";

@@ -1,6 +1,7 @@
 /** What the main agent is told of the memory: accepted facts of this place, the most useful first, as quoted data. */
+
+import { quoted, wrapped } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
-import { quoted, wrapped } from "../quoting.ts";
 import { type Fact, isCurrent } from "./memory.ts";
 import introduction from "./section.md";
 import serviceIntroduction from "./service-section.md";
@@ -54,7 +55,7 @@ export function serviceSection(text: string): string {
 }
 
 function boundedSection(text: string, maxBytes: number): string {
-  const bytes = Buffer.from(harmless(text));
+  const bytes = Buffer.from(quoted(text));
   const kept = bytes.length <= maxBytes ? bytes : bytes.subarray(0, maxBytes);
   const whole = new TextDecoder().decode(kept).replace(/\ufffd+$/, "");
   return wrapped(TAG, {}, `${serviceIntroduction.trim()}\n\n${whole}`);
@@ -78,10 +79,7 @@ function lineOf(fact: Fact): string {
 }
 
 /** One line in quotation marks, in which no tag begins. */
-const asData = (text: string): string => harmless(JSON.stringify(text));
-
-const harmless = (text: string): string =>
-  quoted(text).replace(/[<\uff1c\ufe64](?=[\s/\uff0f]*memor(?:y|ies))/gi, "&lt;");
+const asData = (text: string): string => quoted(JSON.stringify(text));
 
 function youngerFirst(one: Fact, other: Fact): number {
   return other.createdAt.localeCompare(one.createdAt) || one.id.localeCompare(other.id);

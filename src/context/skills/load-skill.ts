@@ -1,9 +1,9 @@
 /** The text of a skill, read when it is used, and how a model is shown it. */
 import { openForReading, PathError } from "../../lib/node/paths.ts";
+import { quoted, wrapped } from "../../lib/quoting.ts";
 import { clip, plural } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData } from "../../protocol/event.ts";
-import { quoted, wrapped } from "../quoting.ts";
 import { pinnedItem } from "./pin.ts";
 import { realPath } from "./read-inside.ts";
 import { skillBody } from "./read-skill.ts";

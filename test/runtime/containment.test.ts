@@ -1,0 +1,144 @@
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { nodeDisk } from "../../src/lib/node/disk.ts";
+import { DeniedFileFinder } from "../../src/permissions/denied-files.ts";
+import { type Policy, policyWith } from "../../src/permissions/policy.ts";
+import { missingSandbox, ShellContainment } from "../../src/runtime/containment.ts";
+import { policyOf } from "../../src/runtime/policy.ts";
+import { sandboxSource } from "../../src/runtime/shells.ts";
+import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
+import { hasBubblewrap } from "../shell/bubblewrap.ts";
+
+const withBubblewrap = await hasBubblewrap();
+
+function policyIn(root: string, ...denyTools: string[]): Policy {
+  return policyOf({ denyTools }, { roots: [root], stateRoot: join(root, "state"), writable: [] });
+}
+
+function contain(folder: TempFolder, policy: Policy, mode: "auto" | "off" = "auto", candidates?: readonly string[]) {
+  const environment = { TROUPE_SANDBOX: mode };
+  const source = sandboxSource({ environment, stateRoot: folder.at("state"), disk: nodeDisk });
+  const [cwd = ""] = policy.roots;
+  return new ShellContainment({
+    ...{ policy, cwd, mode, network: false },
+    async sandbox() {
+      const { createSandbox } = await import("../../src/tools/shell/sandbox.ts");
+      if (candidates) return createSandbox({ mode: "auto", stateRoot: folder.at("state"), candidates });
+      return source.get(false);
+    },
+  });
+}
+
+const place = (cwd: string) => ({ workspace: [cwd], cwd, ownTerminal: false, detached: false });
+
+describe("files that rules deny to read", () => {
+  it("are found below every allowed folder, in any case, through links, and again when they change", async () => {
+    await using folder = await tempFolder({
+      "work/secret.txt": "",
+      "work/a/SECRET.TXT": "",
+      "work/a/other.txt": "",
+      "work/node_modules/x/secret.txt": "",
+      "work/.git/secret.txt": "",
+      "work/keys/deep/one": "",
+      "elsewhere/target": "",
+    });
+    const at = (name: string): string => folder.at(`work/${name}`);
+    mkdirSync(at("b"));
+    symlinkSync(folder.at("elsewhere/target"), at("b/secret.txt"));
+    const finder = new DeniedFileFinder(
+      policyIn(folder.at("work"), "read(secret.txt)", `read(${at("keys")})`),
+      at("a"),
+    );
+    const first = await finder.find();
+    const expected = [at("secret.txt"), at("a/SECRET.TXT"), at("node_modules/x/secret.txt"), at("keys")];
+    expect([...first.paths].sort()).toEqual([...expected, folder.at("elsewhere/target")].sort());
+    expect(first.complete).toBe(true);
+    await folder.files({ "work/new/secret.txt": "", "work/a/deep/secret.txt": "" });
+    expect((await finder.find()).paths).toEqual(
+      expect.arrayContaining([at("new/secret.txt"), at("a/deep/secret.txt")]),
+    );
+  });
+
+  it.each([["read(work)"], ["read"]])("are not all hidden where a rule denies everything: %s", async (rule) => {
+    await using folder = await tempFolder({ "work/a": "" });
+    const found = await new DeniedFileFinder(policyIn(folder.at("work"), rule), folder.at("work")).find();
+    expect(found.complete).toBe(false);
+    expect(found.paths).toEqual([]);
+  });
+
+  it("never include the folder of the work, whatever a link of that name leads to", async () => {
+    await using folder = await tempFolder({ "work/a": "" });
+    symlinkSync("..", folder.at("work/secret"));
+    const found = await new DeniedFileFinder(policyIn(folder.at("work"), "read(secret)"), folder.at("work")).find();
+    expect(found).toMatchObject({ paths: [], complete: false });
+  });
+
+  it("are hidden from those who work elsewhere for somebody to whom they are denied", async () => {
+    await using folder = await tempFolder({ "work/secret.txt": "", "tree/secret.txt": "" });
+    const outer = policyIn(folder.at("work"), "read(secret.txt)");
+    const inner = policyWith(outer, { containment: contain(folder, outer), roots: [folder.at("tree")] });
+    const { paths } = await contain(folder, inner).files();
+    expect([...paths].sort()).toEqual([folder.at("tree/secret.txt"), folder.at("work/secret.txt")]);
+  });
+});
+
+describe("denials that the sandbox holds", () => {
+  const denyTools = ["read(secret.txt)", "write(a)", "url(example.com)"];
+  const held = async (containment: ShellContainment, policy: Policy, command = {}) => {
+    const enforced = await containment.enforced(command);
+    return policy.rules.filter(enforced).map(({ text }) => text);
+  };
+
+  it.skipIf(!withBubblewrap)(
+    "are reading and reaching, not changing, and none for a command outside of it",
+    async () => {
+      await using folder = await tempFolder({ "work/secret.txt": "" });
+      const policy = policyIn(folder.at("work"), ...denyTools);
+      const containment = contain(folder, policy);
+      expect(await held(containment, policy)).toEqual(["read(secret.txt)", "url(example.com)"]);
+      expect(await held(containment, policy, { unsandboxed: true })).toEqual([]);
+      expect(await held(contain(folder, policy, "off"), policy)).toEqual([]);
+      expect(await held(contain(folder, policy, "auto", []), policy)).toEqual([]);
+    },
+  );
+
+  it.skipIf(!withBubblewrap)("do not hold in a shell that was started before the file was there", async () => {
+    await using folder = await tempFolder({ "work/secret.txt": "" });
+    const policy = policyIn(folder.at("work"), "read(secret.txt)");
+    const containment = contain(folder, policy);
+    const prepared = await (await containment.sandbox()).prepare(place(folder.at("work")));
+    expect(prepared.kind).toBe("sandboxed");
+    expect(await held(containment, policy, { shellId: "1" })).toEqual(["read(secret.txt)"]);
+    await folder.files({ "work/later/secret.txt": "" });
+    expect(await held(containment, policy, { shellId: "1" })).toEqual([]);
+    expect(await held(containment, policy)).toEqual(["read(secret.txt)"]);
+    if (prepared.kind === "sandboxed") await prepared.release();
+  });
+
+  it.skipIf(!withBubblewrap)("stop the command when the files cannot all be hidden after all", async () => {
+    await using folder = await tempFolder({ "work/secret.txt": "" });
+    const policy = policyIn(folder.at("work"), "read(secret.txt)");
+    const containment = contain(folder, policy);
+    await containment.enforced({});
+    symlinkSync("..", folder.at("work/a-link"));
+    mkdirSync(folder.at("work/x"));
+    symlinkSync("../..", folder.at("work/x/secret.txt"));
+    await expect((await containment.sandbox()).prepare(place(folder.at("work")))).rejects.toThrow(/Nothing was run/);
+  });
+
+  it("are told to be weaker where there is no sandbox, and what is weaker", async () => {
+    await using folder = await tempFolder({ "work/a": "" });
+    writeFileSync(folder.at("work/b"), "");
+    const policy = policyIn(folder.at("work"));
+    const prepared = await (await contain(folder, policy, "auto", []).sandbox()).prepare(place(folder.at("work")));
+    expect(prepared).toMatchObject({ kind: "plain" });
+    const warning = prepared.kind === "plain" ? prepared.warning : "";
+    if (missingSandbox("auto") === undefined) {
+      for (const part of ["credentials", ".env", "protected files", "network", "Unix sockets"]) {
+        expect(warning).toContain(part);
+      }
+    }
+    expect(missingSandbox("off")).toBeUndefined();
+  });
+});
