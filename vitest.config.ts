@@ -4,13 +4,7 @@ import { defineConfig, type Plugin } from "vitest/config";
 /** Prompts are markdown beside the code; the build inlines them as text, and so do the tests. */
 const markdownAsText: Plugin = {
   name: "markdown-as-text",
-  transform: (code, id) =>
-    id.endsWith(".md")
-      ? `/** Whether every test can be looked at a second time: none may depend on what its first run left behind. */
-const TWICE = process.env.TROUPE_TWICE !== undefined;
-
-export default ${JSON.stringify(code)};`
-      : undefined,
+  transform: (code, id) => (id.endsWith(".md") ? `export default ${JSON.stringify(code)};` : undefined),
 };
 
 /** Whether every test can be looked at a second time: none may depend on what its first run left behind. */

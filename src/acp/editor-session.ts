@@ -1,12 +1,13 @@
 import { fileURLToPath } from "node:url";
-import { quoted, quotedLine } from "../lib/quoting.ts";
+import { quoted, quotedLine, wrapped } from "../lib/quoting.ts";
+import { clip } from "../lib/text.ts";
 import type { Attachment, SessionEvent } from "../protocol/event.ts";
 import type { Peer } from "../protocol/rpc/peer.ts";
 import type { Client } from "../sdk/client.ts";
 import type { McpServer, PermissionDecision, PermissionRequest, SessionConfig } from "../sdk/config.ts";
 import type { ClientSession } from "../sdk/session.ts";
 import type { Block, Place, ServerEntry } from "./params.ts";
-import { askedFor, type Choice, choices } from "./permission.ts";
+import { askedFor, type Choice, choicesFor } from "./permission.ts";
 import { updateOf } from "./updates.ts";
 
 type StopReason = "end_turn" | "cancelled" | "max_turn_requests" | "refusal";
@@ -107,7 +108,7 @@ async function ask(peer: Peer, sessionId: string, request: PermissionRequest): P
   const answer = await peer.ask("session/request_permission", { sessionId, ...askedFor(request) });
   const { outcome } = answer as { outcome?: { outcome?: string; optionId?: string } };
   if (outcome?.outcome !== "selected") return { kind: "user-not-available" };
-  const chosen: Choice | undefined = choices.find(({ optionId }) => optionId === outcome.optionId);
+  const chosen: Choice | undefined = choicesFor(request).find(({ optionId }) => optionId === outcome.optionId);
   return chosen?.decision ?? { kind: "user-not-available" };
 }
 
@@ -128,11 +129,17 @@ function messageOf(blocks: readonly Block[]): { prompt: string; attachments: Att
     else if (block.type === "resource_link") {
       const file = fileOf(block.uri, block.name);
       if (file) attachments.push(file);
-      else texts.push(block.uri);
+      else texts.push(linked(block));
     } else texts.push(`Quoted from ${quotedLine(block.resource.uri)}:\n\n${quoted(block.resource.text ?? "")}`);
   }
   return { prompt: texts.join("\n\n"), attachments };
 }
+
+/** An address that the editor names and that is no file: data, whatever it says. */
+const linked = ({ uri, name }: { uri: string; name: string }): string =>
+  wrapped("linked_resource", { name }, clip(quoted(uri).replace(/\s+/g, " "), MAX_URI_CHARACTERS));
+
+const MAX_URI_CHARACTERS = 4096;
 
 function fileOf(uri: string, name: string): Attachment | undefined {
   if (!uri.startsWith("file://")) return undefined;

@@ -1,3 +1,4 @@
+import { permissionText } from "../protocol/permission-text.ts";
 import type { PermissionDecision, PermissionRequest } from "../sdk/config.ts";
 
 export interface Choice {
@@ -7,7 +8,7 @@ export interface Choice {
   readonly decision: PermissionDecision;
 }
 
-export const choices: readonly Choice[] = [
+const choices: readonly Choice[] = [
   { optionId: "once", name: "Allow", kind: "allow_once", decision: { kind: "approve-once" } },
   {
     optionId: "session",
@@ -18,56 +19,39 @@ export const choices: readonly Choice[] = [
   { optionId: "reject", name: "Reject", kind: "reject_once", decision: { kind: "reject" } },
 ];
 
+/** The answers that can be given to this question. */
+export function choicesFor(request: PermissionRequest): readonly Choice[] {
+  const { canAllowForSession } = permissionText(request);
+  return canAllowForSession ? choices : choices.filter(({ kind }) => kind !== "allow_always");
+}
+
 /** A question as an editor shows it. The whole request goes with it, its kind included, for editors that show more. */
 export function askedFor(request: PermissionRequest): object {
-  const { title, kind } = shown(request);
+  const { title, text } = permissionText(request);
   return {
     toolCall: {
       toolCallId: request.toolCallId ?? "",
       title,
-      kind,
+      kind: kinds[request.kind],
       status: "pending",
       rawInput: request,
-      content: contentOf(request),
+      content: [{ type: "content", content: { type: "text", text } }],
     },
-    options: choices.map(({ optionId, name, kind: how }) => ({ optionId, name, kind: how })),
+    options: choicesFor(request).map(({ optionId, name, kind: how }) => ({ optionId, name, kind: how })),
     _meta: { "troupe/permission": request.kind },
   };
 }
 
-function shown(request: PermissionRequest): { title: string; kind: string } {
-  switch (request.kind) {
-    case "shell":
-      return { title: request.fullCommandText, kind: "execute" };
-    case "write":
-      return { title: `Change ${request.fileName}`, kind: "edit" };
-    case "read":
-      return { title: `Read ${request.path}`, kind: "read" };
-    case "url":
-      return { title: `Fetch ${request.url}`, kind: "fetch" };
-    case "mcp":
-      return { title: `${request.serverName}: ${request.toolTitle}`, kind: "other" };
-    case "memory":
-      return {
-        title: request.action === "vote" ? `Vote on: ${request.fact}` : `Remember: ${request.fact}`,
-        kind: "other",
-      };
-    case "extension-permission-access":
-      return { title: `Let the extension ${request.extensionName}: ${request.capabilities.join(", ")}`, kind: "other" };
-    case "extension-env-access": {
-      const names = request.environmentVariables.join(", ");
-      return { title: `Give the extension ${request.extensionName}: ${names}`, kind: "other" };
-    }
-    case "custom-tool":
-    case "hook":
-      return { title: request.toolName, kind: "other" };
-  }
-}
-
-function contentOf(request: PermissionRequest): object[] {
-  const text = (value: string): object => ({ type: "content", content: { type: "text", text: value } });
-  if (request.kind === "write") return [text(request.diff)];
-  if (request.kind !== "memory") return [];
-  const lines = [request.fact, request.citations && `Source: ${request.citations}`, request.reason];
-  return [text(lines.filter(Boolean).join("\n"))];
-}
+/** The editor's word for each kind. */
+const kinds: Readonly<Record<PermissionRequest["kind"], "execute" | "edit" | "read" | "fetch" | "other">> = {
+  shell: "execute",
+  write: "edit",
+  read: "read",
+  url: "fetch",
+  mcp: "other",
+  memory: "other",
+  "custom-tool": "other",
+  hook: "other",
+  "extension-permission-access": "other",
+  "extension-env-access": "other",
+};

@@ -2,6 +2,8 @@ import { randomBytes } from "node:crypto";
 import { fstatSync } from "node:fs";
 import { join } from "node:path";
 import { nodeDisk, replaceFile } from "../lib/node/disk.ts";
+import { isOrdinary } from "../lib/redact-values.ts";
+import { TroupeError } from "../protocol/errors.ts";
 import { createRuntime } from "../runtime/runtime.ts";
 import { serveStdio, serveTcp } from "../server/serve.ts";
 import { Server } from "../server/server.ts";
@@ -42,12 +44,16 @@ export async function headlessCommand(given: Arguments, launcher: Launcher): Pro
     else {
       const needsToken = !given.has("no-connection-token");
       const secret = needsToken ? (token ?? randomBytes(32).toString("base64url")) : undefined;
+      const isOwned = token !== undefined && isPipe(1);
+      if (secret !== undefined) {
+        refuseWeak(secret, { isOwned });
+        runtime.addSecret(secret);
+      }
       const listening = await serveTcp(server, { port: port ?? 0, token: secret });
       const told = secret !== undefined && token === undefined;
       const forgetToken = told ? await tellToken(runtime.home, listening.port, secret) : undefined;
       await write(`troupe server listening on port ${listening.port}\n`);
-      const owned = token !== undefined && isPipe(1);
-      await Promise.race([listening.ended, interrupted, ...(owned ? [whenLeftAlone(server)] : [])]);
+      await Promise.race([listening.ended, interrupted, ...(isOwned ? [whenLeftAlone(server)] : [])]);
       await forgetToken?.(); // while the port is ours: whoever has it next writes a file of its own
       listening.close();
     }
@@ -92,11 +98,29 @@ function keepStdoutClean(): void {
   for (const name of ["log", "info", "debug", "dir", "table"] as const) console[name] = console.error;
 }
 
-/** Nobody who is started from here inherits it. */
+/** Returns the token of the environment, and removes it there so that child processes do not inherit it. */
 function takeToken(): string | undefined {
   const { COPILOT_CONNECTION_TOKEN: token } = process.env;
   delete process.env.COPILOT_CONNECTION_TOKEN;
   return token || undefined;
+}
+
+const MIN_TOKEN_LENGTH = 16;
+/** Programs that own their server choose the token themselves, and some choose short ones. */
+const MIN_OWNED_LENGTH = 8;
+
+/**
+ * Throws for a token that can be guessed: a port is open to every program of this machine. A token that looks like
+ * ordinary text cannot be masked in what a session writes, so it counts as weak too.
+ */
+function refuseWeak(token: string, { isOwned }: { isOwned: boolean }): void {
+  if (token.length >= MIN_TOKEN_LENGTH && !isOrdinary(token)) return;
+  const hint = "Set it to the output of `openssl rand -hex 32`, or leave it out: then one is made.";
+  const need = `at least ${MIN_TOKEN_LENGTH} characters that cannot be guessed`;
+  if (!isOwned || token.length < MIN_OWNED_LENGTH) {
+    throw new TroupeError("usage", `COPILOT_CONNECTION_TOKEN is too weak: it needs ${need}.`, { hint });
+  }
+  say(`warning: COPILOT_CONNECTION_TOKEN is weak: it should have ${need}. ${hint}`);
 }
 
 /** A port of this machine is open to everyone on it; who may read this file may come in. Returns what takes it away. */

@@ -6,6 +6,7 @@
 import { nearest, sanitise } from "../lib/text.ts";
 import { ModelError } from "../model/model-error.ts";
 import { TroupeError, withHint } from "../protocol/errors.ts";
+import { protectStateRoot, stateRoot } from "../runtime/home.ts";
 import { version } from "../runtime/version.ts";
 import { type Arguments, parse, usage } from "./args.ts";
 import { type ExitCode, exitCodeOfError, exitCodes } from "./exit-codes.ts";
@@ -30,6 +31,8 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
   if (given.has("version")) return print(`${version}\n`);
   enterFolder(given);
   checkServing(given);
+  const repaired = protectStateRoot(stateRoot(process.env), process.env);
+  if (repaired !== undefined) say(repaired);
   if (given.has("acp")) return (await import("./acp.ts")).acpCommand(given, launcher);
   if (given.has("headless")) return (await import("./headless.ts")).headlessCommand(given, launcher);
 

@@ -217,7 +217,7 @@ async function approve({ name, around }: Call): Promise<void> {
   const { administration, print } = around;
   await find(name, administration);
   const { entry, tools, agree } = await administration.review(name);
-  if (entry !== undefined) print(`The server uses: ${entry}\n`);
+  if (entry !== undefined) print(`The server uses:\n${entry}\n`);
   for (const tool of tools) print(`\n${tool}\n`);
   await agree();
   const agreed = [

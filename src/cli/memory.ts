@@ -1,4 +1,3 @@
-import { createInterface } from "node:readline";
 import { loadSettings } from "../catalog/settings.ts";
 import { readTrust } from "../catalog/trust.ts";
 import { acceptChange, daysFrom, editChange, type FactEdit, retractChange } from "../context/memory/changes.ts";
@@ -21,6 +20,7 @@ import { plural, sanitise } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { stateRoot } from "../runtime/home.ts";
 import { type Arguments, usage } from "./args.ts";
+import { terminalAsk } from "./ask.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { factDetails, factList } from "./memory-lines.ts";
 import { write } from "./output.ts";
@@ -73,7 +73,7 @@ const surroundings = (): MemorySurroundings => {
     ports: { disk: nodeDisk, stamp: systemStamp, redactor: createRedactor({ values: secretValuesOf(environment) }) },
     print: write,
     say,
-    ...(process.stdin.isTTY && process.stderr.isTTY && { ask: askOnTerminal }),
+    ...terminalAsk(),
   };
 };
 
@@ -314,16 +314,4 @@ async function requireYes(given: Arguments, { ask }: MemorySurroundings, questio
   if (given.has("yes")) return;
   if (ask === undefined) throw usage(`${question} Nobody can be asked here. To mean it, add --yes.`);
   if (!(await ask(`${question} [y/N] `))) throw new TroupeError("failed", "Nothing was changed.");
-}
-
-/** The end of the input, and an interruption, are a no. */
-function askOnTerminal(question: string): Promise<boolean> {
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
-  return new Promise((resolve) => {
-    lines.once("close", () => resolve(false));
-    lines.question(sanitise(question), (answer) => {
-      resolve(/^(y|yes)$/i.test(answer.trim()));
-      lines.close();
-    });
-  });
 }

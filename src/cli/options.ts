@@ -58,7 +58,11 @@ export const options: readonly Option[] = [
   { name: "cwd", value: "folder", group: "Session", help: "for search: only sessions of this folder" },
   { name: "since", value: "time", group: "Session", help: "for search: since a date, or 12h, 7d" },
   { name: "limit", value: "n", group: "Session", help: "for search: so many places at most (default 20)" },
-  { name: "force", group: "Session", help: "for undo, tasks discard, sessions delete: also what would be lost" },
+  {
+    name: "force",
+    group: "Session",
+    help: "for undo, tasks merge, tasks discard, sessions delete: also what they refuse",
+  },
 
   {
     name: "model",

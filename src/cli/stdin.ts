@@ -1,4 +1,5 @@
 import { fstatSync } from "node:fs";
+import { quoted, wrapped } from "../lib/quoting.ts";
 import { TroupeError } from "../protocol/errors.ts";
 
 const MAX_BYTES = 10 * 1024 * 1024;
@@ -46,9 +47,9 @@ export async function readPiped({ patient }: { patient: boolean }): Promise<Pipe
   return text.trim() === "" ? { kind: "none" } : { kind: "data", text };
 }
 
-/** The piped text rides in the prompt, marked as data; it cannot close the mark. */
+/** Adds the piped text to the prompt, framed as data. The text cannot close the frame. */
 export function withPiped(prompt: string, text: string): string {
-  return `${prompt}\n\n<piped_input>\n${text.replaceAll("</piped_input>", "<\\/piped_input>").trimEnd()}\n</piped_input>`;
+  return `${prompt}\n\n${wrapped("piped_input", {}, quoted(text).trimEnd())}`;
 }
 
 function isPiped(): boolean {

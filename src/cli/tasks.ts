@@ -2,10 +2,12 @@ import { join } from "node:path";
 import { workingDirectory } from "../context/working-directory.ts";
 import { clip, nearest, plural, sanitise, sanitiseLine } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import { stateRoot } from "../runtime/home.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { findSession, sessionHere } from "../runtime/select-session.ts";
 import { type KeptReport, type KeptTask, readTask, readTasks, stopTasks } from "../runtime/tasks.ts";
 import { type Arguments, usage } from "./args.ts";
+import { terminalAsk } from "./ask.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
 import { jsonLine, write } from "./output.ts";
@@ -19,7 +21,8 @@ const HELP = `Usage:
   troupe tasks stop <id …>|--all        end agents, and all they started, for good
   troupe tasks diff <id>                what an agent changed in a worktree of its own
   troupe tasks merge <id>               take that over into this folder; nothing changes where it does not fit;
-                                        --as files (default), squash (one commit) or merge (the branch)
+                                        --as files (default), squash (one commit) or merge (the branch);
+                                        --force: also protected names, such as .vscode and .mcp.json
   troupe tasks discard <id>             throw it away; --force: also what was not merged
 
   --session <id|name>                   another session than the last one of this folder
@@ -182,12 +185,15 @@ async function worktree({ given, words, runtime, sessionId }: TasksCall): Promis
   const { diffTask, discardTask, mergeTask } = await import("./worktree.ts");
   const printed: Promise<void>[] = [];
   const print = (text: string): void => void printed.push(write(text));
-  const wish = { folder: join(directory, "worktrees"), taskId, print };
+  const wish = { folder: join(directory, "worktrees"), taskId, print, stateRoot: stateRoot(process.env) };
+  // A command of an agent may merge what its agent may write, and no more.
+  const isAgent = process.env.TROUPE_SHELL !== undefined;
+  const consent = isAgent ? {} : { force: given.has("force"), ...terminalAsk() };
   try {
     if (verb === "diff") return await diffTask(wish);
     if (verb === "discard") return await discardTask({ ...wish, force: given.has("force") });
     const as = given.choice("as", ["files", "squash", "merge"]);
-    return await mergeTask({ ...wish, ...(as && { as }), ...(task && { description: task.description }) });
+    return await mergeTask({ ...wish, ...consent, ...(as && { as }), ...(task && { description: task.description }) });
   } finally {
     await Promise.all(printed);
   }

@@ -1,14 +1,22 @@
-import { createInterface } from "node:readline";
-import { type Changed, listTrusted, readTrust, realFolder, recordTrust, removeTrust } from "../catalog/trust.ts";
+import {
+  type Changed,
+  listTrusted,
+  readTrust,
+  realFolder,
+  recordTrust,
+  removeTrust,
+  requireReadable,
+} from "../catalog/trust.ts";
 import { workingDirectory } from "../context/working-directory.ts";
 import { nodeDisk } from "../lib/node/disk.ts";
 import type { ItemTrust, PinnedItem } from "../lib/pinned-item.ts";
 import { systemStamp } from "../lib/stamp.ts";
-import { plural, sanitise } from "../lib/text.ts";
+import { plural, sanitise, visible } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { stateRoot } from "../runtime/home.ts";
 import { executableItems } from "../runtime/workspace.ts";
 import { type Arguments, usage } from "./args.ts";
+import { terminalAsk } from "./ask.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { write } from "./output.ts";
 import { say } from "./say.ts";
@@ -35,7 +43,7 @@ const surroundings = (): TrustSurroundings => ({
   environment: process.env,
   cwd: workspaceOf(process.cwd()),
   print: write,
-  ...(process.stdin.isTTY && process.stderr.isTTY && { ask: askOnTerminal }),
+  ...terminalAsk(),
 });
 
 const collected = (folder: string): Promise<readonly PinnedItem[]> =>
@@ -85,6 +93,7 @@ async function add(request: {
   const book = readTrust(home);
   for (const { message } of book.notices) say(message);
   const items = await collect(folder);
+  requireReadable(items);
   const trust = book.of(folder);
   await around.print(itemsText(folder, items, (item) => trust.check(item)));
   if (isAsked) {
@@ -127,7 +136,7 @@ function itemsText(folder: string, items: readonly PinnedItem[], check: (item: P
   if (items.length === 0) return sanitise(`Nothing in ${folder} could run or decide anything by itself yet.\n`);
   const shown = items.map((item) => {
     const head = oneLine(`${item.kind} ${item.id} (${MARKS[check(item)]})`);
-    const body = sanitise(item.shown)
+    const body = visible(item.shown)
       .split("\n")
       .map((line) => `  | ${line}`);
     return [head, ...body].join("\n");
@@ -146,15 +155,3 @@ function listText(home: string): string {
 }
 
 const oneLine = (text: string): string => sanitise(text).replace(/\n/g, " ");
-
-/** The end of the input, and an interruption, are a no. */
-function askOnTerminal(question: string): Promise<boolean> {
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
-  return new Promise((resolve) => {
-    lines.once("close", () => resolve(false));
-    lines.question(oneLine(question), (answer) => {
-      resolve(/^(y|yes)$/i.test(answer.trim()));
-      lines.close();
-    });
-  });
-}

@@ -4,6 +4,7 @@ import { plural, sanitise } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Conflict } from "../session/worktree-conflicts.ts";
 import { type MergeKind, mergeWorktree } from "../session/worktree-merge.ts";
+import type { ProtectedChange } from "../session/worktree-protection.ts";
 import { discardWorktree } from "../session/worktree-remove.ts";
 import { type WorktreeState, worktreeState } from "../session/worktree-state.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
@@ -12,6 +13,7 @@ export interface WorktreeWish {
   /** `<session folder>/worktrees` of the session that has the task. */
   readonly folder: string;
   readonly taskId: string;
+  readonly stateRoot: string;
   print(text: string): void;
 }
 
@@ -23,10 +25,23 @@ export async function diffTask(wish: WorktreeWish): Promise<ExitCode> {
 
 /** A merge that did not happen is an error with its own sentence; nothing has changed then. */
 export async function mergeTask(
-  wish: WorktreeWish & { readonly as?: MergeKind; readonly description?: string },
+  wish: WorktreeWish & {
+    readonly as?: MergeKind;
+    readonly description?: string;
+    /** Merges protected names too. */
+    readonly force?: boolean;
+    /** Undefined when there is no terminal. */
+    readonly ask?: (question: string) => Promise<boolean>;
+  },
 ): Promise<ExitCode> {
-  const { taskId } = wish;
-  const result = await mergeWorktree({ ...wish, disk: nodeDisk });
+  const { taskId, force = false, ask } = wish;
+  const permit = async (changes: readonly ProtectedChange[]): Promise<boolean> => {
+    if (force) return true;
+    wish.print(protectedText(changes));
+    if (changes.some(({ protection }) => protection === "deny")) return false;
+    return (await ask?.("Merge them? [y/N] ")) === true;
+  };
+  const result = await mergeWorktree({ ...wish, permit, disk: nodeDisk });
   switch (result.kind) {
     case "nothing":
       wish.print(`There is nothing to merge from ${taskId}.\n`);
@@ -48,6 +63,14 @@ export async function mergeTask(
       throw new TroupeError("failed", "Nothing was merged: files here have changes that would be lost.", {
         hint: "Commit or stash them, then merge again.",
       });
+    case "protected":
+      throw new TroupeError(
+        "failed",
+        `Nothing was merged: ${plural(result.changes.length, "protected name")} changed.`,
+        {
+          hint: `Look at them with \`troupe tasks diff ${taskId}\`. To merge them as well, use --force in your own terminal.`,
+        },
+      );
     case "taken-back":
       throw new TroupeError("failed", sanitise(`The merge was taken back: ${result.because}`), {
         hint: "The files are as before. Try again.",
@@ -71,10 +94,12 @@ export async function discardTask(wish: WorktreeWish & { readonly force?: boolea
 
 function stateText(state: WorktreeState): string {
   const { branch, root, ahead, uncommitted, files, conflicts, dirty, diff, isDiffCut } = state;
+  const guarded = state.guarded.map(({ path }) => path);
   const about = [
     `${branch} at ${root}`,
     `${plural(ahead, "commit")}, ${plural(uncommitted.length, "uncommitted file")}, ${plural(files.length, "file")} to merge`,
     ...(conflicts.length > 0 ? [`Conflicts with the main tree: ${conflicts.join(", ")}`] : []),
+    ...(guarded.length > 0 ? [`Protected names, merged only with --force: ${guarded.join(", ")}`] : []),
     ...(dirty.length > 0 ? [`Changed in the main tree: ${dirty.join(", ")}`] : []),
   ];
   const end = isDiffCut ? `\n… the rest is left out; see it with: git diff in ${root}\n` : "";
@@ -88,6 +113,14 @@ function mergedText(files: readonly string[], commit: string | undefined): strin
 }
 
 const MAX_LISTED = 100;
+
+function protectedText(changes: readonly ProtectedChange[]): string {
+  const title = "Protected names, which can run code later or decide what others run:";
+  return list(
+    title,
+    changes.map(({ path }) => path),
+  );
+}
 
 function list(title: string, paths: readonly string[]): string {
   const more = paths.length > MAX_LISTED ? [`  and ${paths.length - MAX_LISTED} more`] : [];

@@ -1,6 +1,7 @@
 /** The entry `troupe/sdk`: drive troupe from a program. */
 
 export type { EventData, EventOf, EventType, SessionEvent } from "../protocol/event.ts";
+export { type PermissionText, permissionText } from "../protocol/permission-text.ts";
 export { type AgentNode, AgentTree } from "./agent-tree.ts";
 export { Client, Client as CopilotClient, type ClientOptions, type Lifecycle, type SessionMetadata } from "./client.ts";
 export * from "./config.ts";

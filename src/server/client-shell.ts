@@ -103,7 +103,7 @@ export class ClientShell {
 
   #place(cwd: string | undefined) {
     const { settings } = this.#session();
-    return { cwd: cwd ?? settings.cwd, roots: settings.roots, description: "run by a person" };
+    return { cwd: cwd ?? settings.cwd, roots: settings.roots, description: "run by a person", readOnly: false };
   }
 
   #shells(): Shells {

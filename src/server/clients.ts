@@ -3,6 +3,7 @@
  * session is, and outlives every one of them: what a client brought goes when it goes, what waits for an answer stays.
  */
 import * as z from "zod";
+import { quoted, wrapped } from "../lib/quoting.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { HookListener, SessionProgram } from "../runtime/runtime.ts";
 import type { Answerer } from "../session/broker.ts";
@@ -331,6 +332,10 @@ function modelSwitchOf(connection: Connection, sessionId: string): Answerer {
 }
 
 function goneNotice(name: string): Parameters<Session["notify"]>[0] {
-  const content = `<tools_changed_notice>\nTools no longer available: ${name}\n\nThe program that ran it has left. Go on without it.\n</tools_changed_notice>`;
+  const content = wrapped(
+    "tools_changed_notice",
+    {},
+    `Tools no longer available: ${quoted(name)}\n\nThe program that ran it has left. Go on without it.`,
+  );
   return { content, kind: { type: "unclassified" } };
 }

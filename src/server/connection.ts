@@ -18,6 +18,8 @@ export interface ExtensionIdentity {
   readonly scope: "user" | "project";
   /** What a person lets it answer in their place, by the methods that answer it. */
   answers?: ReadonlySet<string>;
+  /** The user's answer for each of its factories: the number of agents a run may have, or 0 for a refusal. */
+  readonly factories: Map<string, Promise<number>>;
 }
 
 export interface ConnectionOptions {
@@ -28,9 +30,11 @@ export interface ConnectionOptions {
   readonly token?: string;
   readonly extension?: ExtensionIdentity;
   handle(connection: Connection, method: string, params: unknown, signal: AbortSignal): Promise<unknown>;
+  /** Called once, when the token was presented. Throws when there is no room for another client. */
+  onAdmitted?(connection: Connection): void;
   onClose(connection: Connection): void;
   /** For people: why a client was let go of. */
-  onTrouble(message: string): void;
+  onTrouble(message: string, connection: Connection): void;
   readonly limits?: Partial<ConnectionLimits>;
 }
 
@@ -43,13 +47,16 @@ interface ConnectionLimits {
   readonly stallMs: number;
   /** How long a client that must show a token may wait with it. */
   readonly greetingMs: number;
+  /** How many bytes are read before the token was shown, in all. */
+  readonly greetingBytes: number;
 }
 
 const limits: ConnectionLimits = {
   slowBytes: 8 * 1024 * 1024,
   lostBytes: 64 * 1024 * 1024,
   stallMs: 30_000,
-  greetingMs: 10_000,
+  greetingMs: 2_000,
+  greetingBytes: 4096,
 };
 
 export class Connection {
@@ -64,6 +71,8 @@ export class Connection {
   readonly #output: Writable;
   #stall: NodeJS.Timeout | undefined;
   #greeting: NodeJS.Timeout | undefined;
+  /** Bytes read before the token was shown. */
+  #greeted = 0;
   #isClosed = false;
   /** Why it was let go of, where it was. */
   closedFor: string | undefined;
@@ -87,7 +96,8 @@ export class Connection {
       handle: (method, params, signal) => options.handle(this, method, params, signal),
     });
     if (!this.isAdmitted) {
-      this.#greeting = setTimeout(() => this.close("it did not show its token in time"), this.#limits.greetingMs);
+      // After a pause of this process, what arrived in time is read first.
+      this.#greeting = setTimeout(() => setImmediate(() => this.#requireGreeting()), this.#limits.greetingMs);
     }
     this.#input.on("data", (chunk: Buffer) => this.#read(chunk));
     for (const end of ["end", "close", "error"]) this.#input.on(end, () => this.close());
@@ -103,7 +113,10 @@ export class Connection {
     return this.#options.token;
   }
 
+  /** Called when the token was presented; throws when there is no room for another client. */
   admit(): void {
+    if (this.isAdmitted) return;
+    this.#options.onAdmitted?.(this);
     this.isAdmitted = true;
     clearTimeout(this.#greeting);
   }
@@ -143,7 +156,7 @@ export class Connection {
     this.closedFor = why;
     clearTimeout(this.#stall);
     clearTimeout(this.#greeting);
-    if (why !== undefined) this.#options.onTrouble(`client ${this.id} was let go of: ${why}`);
+    if (why !== undefined) this.#options.onTrouble(`client ${this.id} was let go of: ${why}`, this);
     this.#peer.close("The connection is closed.");
     this.#input.destroy();
     this.#output.end();
@@ -151,10 +164,14 @@ export class Connection {
     this.#options.onClose(this);
   }
 
+  #requireGreeting(): void {
+    if (!this.isAdmitted) this.close("it did not show its token in time");
+  }
+
   #read(chunk: Buffer): void {
     if (this.#isClosed) return;
     try {
-      for (const frame of this.#reader.read(chunk)) this.#peer.receive(frame);
+      this.#receive(this.isAdmitted ? chunk : this.#readGreeting(chunk));
     } catch (error) {
       if (!(error instanceof FramingError)) throw error;
       this.close(error.message);
@@ -164,6 +181,20 @@ export class Connection {
     if (this.#reader.isInside && !this.#isClosed) {
       this.#stall = setTimeout(() => this.close("it stopped in the middle of a message"), this.#limits.stallMs);
     }
+  }
+
+  /** Reads as much as a stranger may send. Returns the rest, which is read only if the token was in it. */
+  #readGreeting(chunk: Buffer): Buffer {
+    const allowed = chunk.subarray(0, this.#limits.greetingBytes - this.#greeted);
+    this.#greeted += allowed.length;
+    this.#receive(allowed);
+    const rest = chunk.subarray(allowed.length);
+    if (this.isAdmitted || rest.length === 0) return rest;
+    throw new FramingError(`it sent more than ${this.#limits.greetingBytes} bytes without a token`);
+  }
+
+  #receive(chunk: Buffer): void {
+    for (const frame of this.#reader.read(chunk)) this.#peer.receive(frame);
   }
 
   #write(frame: Uint8Array): void {

@@ -56,7 +56,7 @@ interface Wish {
 
 async function environmentFor(session: Session, { extension, names, signal }: Wish): Promise<JoinGrant> {
   const { name: extensionName } = extension;
-  const wanted = session.settings.surroundings?.extensions?.withheld(names) ?? {};
+  const wanted = session.settings.surroundings?.extensions?.withheld(extension.id, names) ?? {};
   const environmentVariables = Object.keys(wanted);
   if (environmentVariables.length === 0) return {};
   const access = { kind: "extension-env-access", extensionName, environmentVariables } as const;

@@ -310,7 +310,7 @@ export class Hub {
         onTold: (event) => live.telemetry.tell(event, live, this.#connections),
         extensions: {
           accept: (program, { id, name, scope }) =>
-            this.#options.acceptExtension(program, { id, name, scope, sessionId }),
+            this.#options.acceptExtension(program, { id, name, scope, sessionId, factories: new Map() }),
           profile: (extension) => this.launcher.profile(extension),
         },
       });

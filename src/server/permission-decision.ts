@@ -72,9 +72,9 @@ function shownTo(asked: PermissionRequest, approval: unknown): unknown {
 
 /** What "for this session" means where the client does not say. */
 function usualApproval(asked: PermissionRequest): Approval | undefined {
+  if (asked.canOfferSessionApproval === false) return undefined;
   switch (asked.kind) {
     case "shell":
-      if (!asked.canOfferSessionApproval) return undefined;
       return { kind: "commands", commandIdentifiers: asked.commands.map(({ identifier }) => identifier) };
     case "read":
     case "write":

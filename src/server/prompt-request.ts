@@ -4,6 +4,7 @@ import type { PermissionRequest } from "../session/requests.ts";
 export function promptRequest(request: PermissionRequest): object {
   if (request.kind !== "shell") return request;
   const { fullCommandText, intention, commands, canOfferSessionApproval, warning, toolCallId } = request;
+  const { requestSandboxBypass, requestSandboxBypassReason } = request;
   return {
     kind: "commands",
     fullCommandText,
@@ -11,6 +12,8 @@ export function promptRequest(request: PermissionRequest): object {
     commandIdentifiers: commands.map(({ identifier }) => identifier),
     canOfferSessionApproval,
     ...(warning !== undefined && { warning }),
+    ...(requestSandboxBypass !== undefined && { requestSandboxBypass }),
+    ...(requestSandboxBypassReason !== undefined && { requestSandboxBypassReason }),
     ...(toolCallId !== undefined && { toolCallId }),
   };
 }

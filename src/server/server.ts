@@ -10,6 +10,7 @@ import { answerTo, Dispatcher } from "./dispatch.ts";
 import { requireRight } from "./extension-rights.ts";
 import { Hub, type HubOptions } from "./hub.ts";
 import { methods } from "./methods/list.ts";
+import { PendingConnections } from "./pending-connections.ts";
 
 export interface ServerOptions extends Omit<HubOptions, "acceptExtension"> {
   /** What this process sees, as the runtime was given it. */
@@ -35,6 +36,7 @@ export class Server implements ServerParts {
   readonly options: ServerOptions;
   readonly #hub: Hub;
   readonly #dispatcher = new Dispatcher(methods);
+  readonly #pending: PendingConnections;
   #shutDown: Promise<void> | undefined;
   #connected = 0;
   /** Told when the last client has gone. */
@@ -43,6 +45,7 @@ export class Server implements ServerParts {
   constructor(options: ServerOptions) {
     this.options = options;
     this.runtime = options.runtime;
+    this.#pending = new PendingConnections(options.say);
     this.#hub = new Hub({
       ...options,
       acceptExtension: (streams, extension) =>
@@ -58,15 +61,31 @@ export class Server implements ServerParts {
     return this.#hub.connections.size > 0;
   }
 
-  /** Undefined when there are too many. */
+  /**
+   * With a token, the connection is a client from the moment it presents it; when there are too many clients, it is told so
+   * then. Without a token, returns undefined when there are too many clients.
+   */
   accept(streams: { input: Readable; output: Writable; token?: string }): Connection | undefined {
-    if (this.#hub.connections.size >= MAX_CONNECTIONS) return undefined;
+    if (streams.token === undefined && this.#isFull) return undefined;
     const connection = this.#newConnection(streams, (gone) => {
+      this.#pending.delete(gone);
+      if (!gone.isAdmitted) return;
       this.#hub.disconnect(gone);
       if (this.#hub.connections.size === 0) this.onLastGone();
     });
-    this.#hub.connect(connection);
+    if (connection.isAdmitted) this.#hub.connect(connection);
+    else this.#pending.add(connection);
     return connection;
+  }
+
+  get #isFull(): boolean {
+    return this.#hub.connections.size >= MAX_CONNECTIONS;
+  }
+
+  #admitted(connection: Connection): void {
+    if (this.#isFull) throw new RpcError(rpcCodes.refused, `TOO_MANY_CLIENTS: at most ${MAX_CONNECTIONS} are served.`);
+    this.#pending.delete(connection);
+    this.#hub.connect(connection);
   }
 
   #newConnection(
@@ -77,8 +96,9 @@ export class Server implements ServerParts {
       ...streams,
       id: `c${++this.#connected}`,
       handle: (from, name, params, signal) => this.#handle(from, name, params, signal),
+      onAdmitted: (admitted) => this.#admitted(admitted),
       onClose,
-      onTrouble: (message) => this.options.say(message),
+      onTrouble: (message, from) => (from.isAdmitted ? this.options.say(message) : this.#pending.report(message)),
     });
   }
 
@@ -91,6 +111,7 @@ export class Server implements ServerParts {
   /** After `shutDown`: lets go of the clients and of what the process holds. */
   async close(): Promise<void> {
     await this.shutDown();
+    this.#pending.closeAll();
     for (const connection of [...this.#hub.connections]) connection.close();
     await this.runtime.close();
   }

@@ -1,7 +1,8 @@
 /** Files of a session that its clients may read and write: its plan, and what is in `files/` of its folder; nowhere else. */
-import { readdir, readFile, realpath, stat } from "node:fs/promises";
-import { dirname, join, posix, relative, resolve, sep } from "node:path";
-import { nodeDisk, replaceFile } from "../lib/node/disk.ts";
+import { readdir, readFile } from "node:fs/promises";
+import { join, posix, resolve, sep } from "node:path";
+import { isInside, PathError } from "../lib/node/paths.ts";
+import { filesInShared, readShared, removeShared, writeShared } from "../lib/node/shared-folder.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Session } from "../session/session.ts";
 
@@ -22,13 +23,8 @@ export function sessionFilePath(session: Session, path: string): string {
 export async function listSessionFiles(session: Session): Promise<string[]> {
   const elsewhere = elsewhereOf(session);
   if (elsewhere) return [...(await elsewhere.list("files"))].sort();
-  const folder = filesFolderOf(session);
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
-  return entries
-    .filter((entry) => entry.isFile())
-    .slice(0, MAX_FILES)
-    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join("/"))
-    .sort();
+  const files = await filesInShared(filesFolderOf(session), { maxFiles: MAX_FILES });
+  return files.map(({ path }) => path.split(sep).join("/")).sort();
 }
 
 export async function readSessionFile(session: Session, path: string): Promise<string> {
@@ -46,14 +42,11 @@ export const planPath = (session: Session): string => sessionFilePath(session, P
 /** Whether there was one. */
 export async function removePlan(session: Session): Promise<boolean> {
   const elsewhere = elsewhereOf(session);
+  const isGone = await removeShared(filesFolderOf(session), PLAN).catch(refused(PLAN));
+  if (!elsewhere) return isGone;
   const isThere = (await readPlan(session)) !== undefined;
-  if (isThere) await elsewhere?.remove(nameThere(PLAN));
-  const place = join(filesFolderOf(session), PLAN);
-  const isGone = await nodeDisk.unlink(place).then(
-    () => true,
-    () => false,
-  );
-  return elsewhere ? isThere : isGone;
+  if (isThere) await elsewhere.remove(nameThere(PLAN));
+  return isThere;
 }
 
 /** Whole or not at all. Returns whether the file was there before. A file that a client keeps is here too, for the agents. */
@@ -61,14 +54,12 @@ export async function writeSessionFile(session: Session, path: string, content: 
   if (Buffer.byteLength(content) > MAX_BYTES) {
     throw new TroupeError("limit", `At most ${MAX_BYTES} bytes are written to a file of a session.`);
   }
-  await nodeDisk.mkdir(filesFolderOf(session));
-  const place = await placeOf(session, path);
+  requireInside(session, path);
   const elsewhere = elsewhereOf(session);
-  const isNew = (await readIfThere(session, path)) === undefined;
+  const isNewThere = elsewhere && (await elsewhere.read(nameThere(path))) === undefined;
+  const { isNew } = await writeShared(filesFolderOf(session), path, { content }).catch(refused(path));
   await elsewhere?.write(nameThere(path), content);
-  await nodeDisk.mkdir(dirname(place));
-  await replaceFile(nodeDisk, place, content);
-  return { isNew };
+  return { isNew: isNewThere ?? isNew };
 }
 
 /** Summaries of what was said, by number. */
@@ -103,33 +94,28 @@ const nameThere = (path: string): string => {
 };
 
 async function readIfThere(session: Session, path: string): Promise<string | undefined> {
-  const place = await placeOf(session, path);
+  requireInside(session, path);
   const elsewhere = elsewhereOf(session);
   if (elsewhere) return elsewhere.read(nameThere(path));
-  const found = await stat(place).catch(() => undefined);
-  if (!found) return undefined;
-  if (found.size > MAX_BYTES) {
-    throw new TroupeError("limit", `${path} has ${found.size} bytes; at most ${MAX_BYTES} are read.`);
-  }
-  return readFile(place, "utf8");
+  const found = await readShared(filesFolderOf(session), path, MAX_BYTES).catch(refused(path));
+  return found?.toString("utf8");
 }
 
-/** Refuses what would leave the folder, by its words or by links. */
-async function placeOf(session: Session, path: string): Promise<string> {
+/** By its words alone; links are left to `shared-folder.ts`. */
+function requireInside(session: Session, path: string): void {
   const folder = filesFolderOf(session);
   const place = resolve(folder, path);
-  const real = await realOrNearest(place);
-  const home = await realOrNearest(folder);
-  if (place === folder || !`${real}${sep}`.startsWith(`${home}${sep}`) || real === home) {
-    throw new TroupeError("usage", `${path} is outside the workspace files directory of the session.`);
-  }
-  return place;
+  if (place === folder || !isInside(place, [folder])) throw outside(path);
 }
 
-/** Where a path really leads, as far as it exists. */
-async function realOrNearest(path: string): Promise<string> {
-  const found = await realpath(path).catch(() => undefined);
-  if (found !== undefined) return found;
-  const parent = dirname(path);
-  return parent === path ? path : join(await realOrNearest(parent), relative(parent, path));
+const outside = (path: string): TroupeError =>
+  new TroupeError("usage", `${path} is outside the workspace files directory of the session.`);
+
+/** Commands of the agent can put links, pipes and devices into the folder; none of them is opened. */
+function refused(path: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof PathError)) throw error;
+    if (error.problem === "outside") throw outside(path);
+    throw new TroupeError(error.problem === "too-large" ? "limit" : "usage", error.message);
+  };
 }

@@ -1,7 +1,6 @@
 /** What is different in the repository a session works in, as git tells it. Nothing is changed to find out. */
-import { readFile, stat } from "node:fs/promises";
-import { join } from "node:path";
 import { runGit } from "../lib/node/git.ts";
+import { readShared } from "../lib/node/shared-folder.ts";
 
 export type DiffMode = "unstaged" | "branch" | "session";
 
@@ -100,10 +99,7 @@ export function clipped(diff: string | undefined): Pick<Change, "diff" | "isTrun
 
 /** Git has nothing to compare it with: all of it is new. */
 async function untracked(root: string, path: string): Promise<Change> {
-  const place = join(root, path);
-  const entry = await stat(place).catch(() => undefined);
-  const isReadable = entry?.isFile() && entry.size <= MAX_UNTRACKED_BYTES;
-  const content = isReadable ? await readFile(place).catch(() => undefined) : undefined;
+  const content = await readShared(root, path, MAX_UNTRACKED_BYTES).catch(() => undefined);
   if (!content) return { path, changeType: "added", diff: "", isTruncated: true };
   const head = `diff --git a/${path} b/${path}\nnew file mode 100644\n`;
   if (content.includes(0)) return { path, changeType: "added", diff: `${head}Binary files differ\n` };

@@ -1,5 +1,6 @@
 /** Every starred case of the adversarial test plan, in its order, with relatives of the same families. */
 import type { Attack, Pending } from "./attack.ts";
+import { escapeAttacks } from "./escape-attacks.ts";
 import { fileAttacks } from "./file-attacks.ts";
 import { gitAttacks } from "./git-attacks.ts";
 import { mcpAttacks } from "./mcp-attacks.ts";
@@ -16,6 +17,7 @@ export const attacks: readonly Attack[] = [
   ...shellAttacks,
   ...fileAttacks,
   ...sandboxAttacks,
+  ...escapeAttacks,
   ...secretAttacks,
   ...mcpAttacks,
   ...modelAttacks,

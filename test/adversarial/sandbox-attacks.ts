@@ -158,6 +158,7 @@ async function repository(stage: Stage): Promise<Findings> {
   const inode = lstatSync(join(workspace, ".git")).ino;
   stage.files({
     "file.txt": "one\n",
+    ".github/CODEOWNERS": "mine",
     "below/.vscode/settings.json": "{}",
     "below/.envrc": "mine",
     "probe.sh": `
@@ -238,7 +239,7 @@ async function linkedNames(stage: Stage): Promise<Findings> {
   }
   if (stage.guarded) {
     expectRan(findings, run);
-    findings.expect(/has changed where it leads/.test(run.stderr), "a warning");
+    findings.expect(/changed where this protected name leads/.test(run.stderr), "a warning");
   }
   return findings;
 }

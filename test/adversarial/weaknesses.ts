@@ -76,7 +76,7 @@ export const weaknesses: readonly Weakness[] = [
         "!isInside(realPath, scope.roots)) throw",
         "!isInside(asked, scope.roots)) throw",
       ),
-      ...change("src/permissions/resolve-path.ts", "return fs.realpathSync.native(path);", "return path;"),
+      ...change("src/permissions/resolve-path.ts", "path: fs.realpathSync.native(whole),", "path: whole,"),
     ],
   },
   {
@@ -101,7 +101,7 @@ export const weaknesses: readonly Weakness[] = [
   {
     id: "keeps-capabilities",
     watcher: "D01",
-    changes: change("src/tools/shell/sandbox-profile.ts", ', "--cap-drop", "ALL"]', "]"),
+    changes: change("src/tools/shell/sandbox-entry.ts", ', "--cap-drop", "ALL"]', "]"),
   },
   {
     id: "launcher-with-whole-environment",
@@ -115,26 +115,93 @@ export const weaknesses: readonly Weakness[] = [
   {
     id: "no-filter-of-calls",
     watcher: "D03",
-    changes: change("src/tools/shell/sandbox.ts", '...["--seccomp", "9", "--"],', '...["--"],'),
+    changes: change(
+      "src/tools/shell/sandbox-entry.ts",
+      '...["--seccomp", String(filterDescriptor), "--"],',
+      '...["--"],',
+    ),
   },
   {
     id: "network-always",
     watcher: "D04",
     changes: change(
-      "src/tools/shell/sandbox-profile.ts",
-      '...(profile.network ? ["--share-net"] : [])',
+      "src/tools/shell/sandbox-entry.ts",
+      '...(options.network === true ? ["--share-net"] : [])',
       '"--share-net"',
     ),
   },
   {
     id: "writable-hooks-of-git",
     watcher: "D05",
-    changes: change("src/tools/shell/sandbox-profile.ts", '    ...readOnly(join(git, "hooks"), "folder", plan),\n', ""),
+    changes: change("src/tools/shell/sandbox-profile.ts", '    this.#readOnly(join(git, "hooks"));\n', ""),
   },
   {
     id: "links-left-alone",
     watcher: "D05-links",
-    changes: change("src/tools/shell/sandbox-profile.ts", "plan.links.push(path);", ""),
+    changes: change(
+      "src/tools/shell/sandbox-profile.ts",
+      "    this.links.push({ path, target: linkText(path), end: identityOf(target) });\n",
+      "",
+    ),
+  },
+  {
+    id: "mounts-targets-of-links",
+    watcher: "D20",
+    changes: change(
+      "src/tools/shell/sandbox-profile.ts",
+      "if (target === undefined || !isInside(target, roots) || isInside(target, this.#hidden)) return;",
+      'if (target !== undefined) this.add({ kind: "bind", path: target, unchecked: true });\n    return;',
+    ),
+  },
+  {
+    id: "believes-paths-of-mounts",
+    watcher: "D21",
+    changes: change("src/tools/shell/sandbox-entry.ts", "mountCheck(plan.mounts, ", "mountCheck([], "),
+  },
+  {
+    id: "leaves-new-repositories",
+    watcher: "D23",
+    changes: change(
+      "src/tools/shell/clean-up.ts",
+      "changed(target) >= before.since) checkGit(target);",
+      "changed(target) >= before.since) continue;",
+    ),
+  },
+  {
+    id: "forgets-packages",
+    watcher: "D23",
+    changes: change(
+      "src/tools/shell/sandbox-scan.ts",
+      "readFileSync(path).includes(GITLINK_MODE)",
+      "readFileSync(path).length < 0",
+    ),
+  },
+  {
+    id: "kill-undoes-nothing",
+    watcher: "D23-kill",
+    changes: change(
+      "src/tools/shell/start-shell.ts",
+      'base.watchdog.watch(process.pid, prepared.kind === "sandboxed" ? prepared.left : undefined);',
+      "base.watchdog.watch(process.pid);",
+    ),
+  },
+  {
+    id: "lets-folders-of-secrets-move",
+    watcher: "D24",
+    changes: change(
+      "src/tools/shell/sandbox-profile.ts",
+      "for (const folder of above.filter(",
+      "for (const folder of above.slice(above.length).filter(",
+    ),
+  },
+  {
+    id: "any-family-of-sockets",
+    watcher: "D25",
+    changes: change(
+      "src/tools/shell/seccomp.ts",
+      "      refuse(EAFNOSUPPORT),\n    ]),\n    // A stream",
+      "      allow(),\n    ]),\n    // A stream",
+    ),
   },
   {
     id: "required-means-auto",
@@ -247,8 +314,8 @@ export const weaknesses: readonly Weakness[] = [
     watcher: "D05-env",
     changes: change(
       "src/tools/shell/sandbox-scan.ts",
-      "if (!entry.isDirectory() ||",
-      'if (folder.endsWith("/a/b/c") || !entry.isDirectory() ||',
+      'entry.isDirectory() && entry.name !== ".git";',
+      'entry.isDirectory() && entry.name !== "d" && entry.name !== ".git";',
     ),
   },
   {
@@ -257,7 +324,7 @@ export const weaknesses: readonly Weakness[] = [
     changes: change(
       "src/permissions/shell/programs.ts",
       "escapes: escapesByOption(name, args) }",
-      "escapes: false && escapesByOption(name, args) }",
+      "escapes: escapesByOption(name, args) && args.length > 1e9 }",
     ),
   },
   {

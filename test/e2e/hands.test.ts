@@ -99,7 +99,7 @@ describe("a home behind a link", () => {
       symlinkSync(join(root, "real-home"), home);
       writeFileSync(join(cwd, "big.txt"), "0123456789\n".repeat(4_000));
       const id = "linked";
-      const saved = join(root, "real-home", "session-state", id, "files");
+      const saved = join(root, "real-home", "session-state", id, "records");
       const model = script(root, [
         call("view", { path: "big.txt" }),
         call("glob", { pattern: "*", path: saved }),

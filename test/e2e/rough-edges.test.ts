@@ -1,6 +1,6 @@
 /** What happens around the program: closed pipes, full devices, hostile text, folders that vanish. */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
@@ -121,4 +121,14 @@ it("a name beats the beginning of an id, and letters need not match in size", as
     home: own,
   });
   expect(begun.stderr).toContain("session Feature-Login-2");
+});
+
+it("a state folder that others can enter is made private at the start, and that is said once", async () => {
+  const loose = join(folder.path, "loose");
+  mkdirSync(loose);
+  chmodSync(loose, 0o777);
+  const run = () => troupe(["sessions", "list"], { cwd: folder.path, home, environment: { TROUPE_HOME: loose } });
+  expect((await run()).stderr).toContain(`${loose} was open to other users of this machine and is private now.`);
+  expect(statSync(loose).mode & 0o777).toBe(0o700);
+  expect((await run()).stderr).not.toContain("open to other users");
 });

@@ -30,7 +30,7 @@ async function written(folder: string) {
   ]);
   const ran = await troupe(["-p", "go", "--model", model, "--allow-all"], { cwd, home });
   const tasks = (...args: string[]) => troupe(["tasks", ...args], { cwd, home });
-  return { cwd, git, ran, tasks, read: (name: string) => readFileSync(join(cwd, name), "utf8") };
+  return { cwd, home, git, ran, tasks, read: (name: string) => readFileSync(join(cwd, name), "utf8") };
 }
 
 describe("troupe tasks diff, merge and discard", () => {
@@ -86,4 +86,36 @@ describe("troupe tasks diff, merge and discard", () => {
     expect([read("a.txt"), git("branch", "--format=%(refname:short)").trim()]).toEqual(["one\n", "main"]);
     expect(await tasks("diff", "nobody")).toMatchObject({ code: 2, stdout: "" });
   });
+
+  it("do not merge protected names that an agent has committed, and let only the user force it", async () => {
+    await using folder = await tempFolder();
+    const { cwd, tasks, home, git } = await written(folder.path);
+    const tree = join(git("worktree", "list", "--porcelain").split("worktree ").at(-1)?.split("\n")[0] ?? "");
+    const id = execFileSync("git", ["hash-object", "-w", "--stdin"], {
+      cwd: tree,
+      input: "{}",
+      encoding: "utf8",
+    }).trim();
+    for (const path of [".mcp.json", "sub/.vscode/tasks.json"])
+      execFileSync("git", ["update-index", "--add", "--cacheinfo", `100644,${id},${path}`], { cwd: tree });
+    const author = ["-c", "user.name=A", "-c", "user.email=a@b.c"];
+    execFileSync("git", [...author, "commit", "-qm", "work"], { cwd: tree });
+    execFileSync("git", ["checkout", "-q", "--", "."], { cwd: tree });
+
+    for (const as of ["files", "squash", "merge"]) {
+      const refused = await tasks("merge", "writer", "--as", as);
+      expect(refused).toMatchObject({
+        code: 1,
+        stdout: expect.stringContaining("  .mcp.json\n  sub/.vscode/tasks.json\n"),
+      });
+      expect(refused.stderr).toContain("Nothing was merged: 2 protected names changed.");
+    }
+    const environment = { TROUPE_SHELL: "mark" };
+    expect(await troupe(["tasks", "merge", "writer", "--force"], { cwd, home, environment })).toMatchObject({
+      code: 1,
+    });
+    expect(existsSync(join(cwd, ".mcp.json"))).toBe(false);
+    expect(await tasks("merge", "writer", "--force")).toMatchObject({ code: 0 });
+    expect(existsSync(join(cwd, "sub/.vscode/tasks.json"))).toBe(true);
+  }, 30_000);
 });

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { describe, expect, it } from "vitest";
@@ -106,6 +106,79 @@ describe("the session store", () => {
       for (const refusal of results.slice(0, attacks.length)) expect(refusal).toMatch(/can only be read|one SELECT/);
       expect(results.at(-2)).toContain("[4800 more rows not shown");
       expect(results.at(-1)).toBe("count(*)\n3\n(1 row)");
+    });
+  });
+
+  it("shows an agent the sessions of its own repository only, whatever it asks", async () => {
+    const secret = "the vault code is kumquat";
+    const attacks = [
+      "SELECT user_message FROM turns",
+      "SELECT content FROM search_index WHERE search_index MATCH 'kumquat'",
+      "SELECT * FROM search_index_content",
+      "SELECT id, hex(block) FROM search_index_data LIMIT 200",
+      "SELECT sql FROM sqlite_master",
+      "SELECT * FROM main.sessions UNION ALL SELECT * FROM main.sessions",
+      "WITH sessions AS (SELECT user_message FROM main.turns) SELECT * FROM sessions",
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50) SELECT user_message FROM n, turns",
+      "SELECT * FROM pragma_database_list",
+      "SELECT * FROM temp.turns",
+      "ATTACH 'HOME/session-store.db' AS x",
+      "SELECT * FROM sqlite_dbpage",
+      "SELECT * FROM indexed",
+      "SELECT count(*) FROM sessions",
+    ];
+    const steps = [
+      says("noted"),
+      ...attacks.map(asks),
+      says("done"),
+      asks("SELECT user_message FROM turns"),
+      says("done"),
+    ];
+    const remote = '[remote "origin"]\n\turl = https://github.com/octo/demo.git\n';
+    const files = { ".git/config": remote, ".git/HEAD": "ref: refs/heads/main\n" };
+    await onStage(steps, { files }, async ({ session, runtime, folder, home }) => {
+      await session.sendAndWait({ prompt: secret });
+      await session.close();
+      // Another folder may claim any remote; it is another repository all the same.
+      const other = join(folder, "../other");
+      mkdirSync(join(other, ".git"), { recursive: true });
+      for (const [path, text] of Object.entries(files)) writeFileSync(join(other, path), text);
+      const wish = { cwd: other, model: "alpha/large", permissions: { allTools: true } };
+      const hostile = await runtime.createSession(wish);
+      await hostile.sendAndWait({ prompt: "look around" });
+      const results = resultsOf(hostile.events, "sql");
+      expect(results).toHaveLength(attacks.length);
+      for (const [index, result] of results.entries()) {
+        const shown = { attack: attacks[index], found: result.match(/kumquat|6b756d71756174/i)?.[0] };
+        if (!attacks[index]?.includes("MATCH")) expect(shown).toEqual({ attack: attacks[index], found: undefined });
+      }
+      expect(results[0]).toBe("user_message\nlook around\n(1 row)");
+      expect(results[1]).toBe("No rows.");
+      expect(results.at(-1)).toBe("count(*)\n1\n(1 row)");
+      await hostile.close();
+
+      writeFileSync(join(home, "settings.json"), JSON.stringify({ sessionStore: "all" }));
+      const open = await runtime.createSession(wish);
+      await open.sendAndWait({ prompt: "again" });
+      expect(resultsOf(open.events, "sql")[0]).toContain(secret);
+    });
+  });
+
+  it("shows an agent outside of repositories what was done in its folder and below", async () => {
+    const steps = ["top", "deep", "beside"].map(() => says("ok"));
+    await onStage([...steps, asks("SELECT user_message FROM turns ORDER BY 1"), says("done")], {}, async (stage) => {
+      const { runtime, folder, session } = stage;
+      await session.close();
+      for (const name of ["x", "x/deep", "xx"]) {
+        mkdirSync(join(folder, name));
+        const one = await runtime.createSession({ cwd: join(folder, name), model: "alpha/large" });
+        await one.sendAndWait({ prompt: `in ${name}` });
+        await one.close();
+      }
+      const wish = { cwd: join(folder, "x"), model: "alpha/large", permissions: { allTools: true } };
+      const last = await runtime.createSession(wish);
+      await last.sendAndWait({ prompt: "what was?" });
+      expect(resultsOf(last.events, "sql")).toEqual(["user_message\nin x\nin x/deep\nwhat was?\n(3 rows)"]);
     });
   });
 

@@ -138,7 +138,7 @@ describe("github-context", () => {
     });
   });
 
-  it("MEM-47 is shown the latest commits, reads files, past sessions and, where it is configured, GitHub, and writes nothing", async () => {
+  it("MEM-47 is shown the latest commits, reads files, past sessions and the tools of GitHub that a rule names, and writes nothing", async () => {
     const server = fileURLToPath(new URL("./github-server.mjs", import.meta.url));
     const mcpServers = { github: { command: process.execPath, args: [server] } };
     const steps = [
@@ -156,7 +156,8 @@ describe("github-context", () => {
       ),
     ];
     const memory = { store: injectedMemory({ text: "- door: it is in door.ts" }) };
-    await onStage(steps, { environment, memory, workspace: { mcpServers } }, async (stage) => {
+    const permissions = { allTools: true, allowTools: ["github(search_issues)"] };
+    await onStage(steps, { environment, memory, permissions, workspace: { mcpServers } }, async (stage) => {
       const { session, folder } = stage;
       const git = (...args: readonly string[]) =>
         execFileSync("git", ["-c", "user.name=Ann", "-c", "user.email=a@b.c", ...args], {

@@ -1,4 +1,6 @@
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { dirname, resolve } from "node:path";
 import { approveAll, type CopilotSession, RuntimeConnection, type SessionConfig } from "@github/copilot-sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -8,7 +10,10 @@ import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { executableItems } from "../../src/runtime/workspace.ts";
 import { calls, says } from "../../src/testing/index.ts";
+import { hasBubblewrap } from "../shell/bubblewrap.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
+
+const works = await hasBubblewrap();
 
 let stage: ServerStage;
 beforeAll(async () => {
@@ -423,6 +428,57 @@ describe("an extension of a project", () => {
     await expect.poll(() => trusted.warnings.join("\n")).toMatch(/it has changed since it was approved/);
     expect(await written()).toBe("one\n");
     await Promise.all([before.disconnect(), trusted.disconnect()]);
+  });
+
+  it.runIf(works)("reaches the hosts and sees the variables of its manifest, and no others", async () => {
+    await rm(stage.folder.at("home/extensions"), { recursive: true, force: true });
+    const reached: string[] = [];
+    const canary = createServer((request, response) => {
+      reached.push(request.url ?? "");
+      response.end();
+    });
+    await new Promise<void>((done) => canary.listen(0, "127.0.0.1", done));
+    const { port } = canary.address() as AddressInfo;
+    const name = `looking-${crypto.randomUUID()}`;
+    const folder = `${name}/.github/extensions/looker`;
+    const body = `import { writeFileSync } from "node:fs";
+const direct = await fetch("http://127.0.0.1:${port}/").then(() => "yes", () => "no");
+writeFileSync("seen.json", JSON.stringify({ direct, proxy: process.env.HTTP_PROXY ?? "", names: Object.keys(process.env) }));`;
+    await write(`${folder}/extension.mjs`, `${join}${body}\nawait joinSession();`);
+    const project = stage.folder.at(name);
+    const environment = { ...stage.environment(), DATABASE_URL: "postgres://u:p@h/d", REDIS_URI: "r", NAMED: "n" };
+    const approve = async (): Promise<string> => {
+      const place = { stateRoot: stage.folder.at("home"), environment };
+      const items = await executableItems(project, place);
+      await recordTrust({ ...place, folder: project, items, disk: nodeDisk, stamp: systemStamp });
+      return items.map(({ shown }) => shown).join("\n");
+    };
+    const connection = RuntimeConnection.forStdio({ path: resolve("bin/troupe.js"), env: environment });
+    const client = stage.newClient({ connection });
+    const config = { onPermissionRequest: approveAll, requestExtensions: true, workingDirectory: project };
+    const open = async () => watched(await client.createSession(config));
+    const seen = async () => JSON.parse(await readFile(stage.folder.at(`${name}/seen.json`), "utf8"));
+    expect(await approve()).toMatch(/\nhosts: none \(no network\)\nvariables of yours that it names: none$/);
+    const first = await open();
+    expect(await first.states()).toEqual(["project:looker running"]);
+    const { names, ...rest } = await seen();
+    expect(rest).toEqual({ direct: "no", proxy: "" });
+    expect(names.filter((one: string) => ["DATABASE_URL", "REDIS_URI", "NAMED"].includes(one))).toEqual([]);
+    await write(`${folder}/extension.json`, JSON.stringify({ hosts: ["api.example.com"], env: ["NAMED"] }));
+    const changed = await open();
+    expect(await changed.states()).toEqual([]);
+    expect(await approve()).toMatch(/\nhosts: api\.example\.com\nvariables of yours that it names: NAMED$/);
+    const again = await open();
+    expect(await again.states()).toEqual(["project:looker running"]);
+    expect(await seen()).toMatchObject({ direct: "no", proxy: expect.stringMatching(/^http:/) });
+    expect((await seen()).names).toContain("NAMED");
+    expect((await seen()).names).not.toContain("DATABASE_URL");
+    await write(`${folder}/extension.json`, JSON.stringify({ hosts: ["https://x/"] }));
+    expect(await approve()).toBe("");
+    expect(reached).toEqual([]);
+    await client.stop();
+    canary.closeAllConnections();
+    canary.close();
   });
 
   it("runs where the program that starts the server answers for the folder", async () => {

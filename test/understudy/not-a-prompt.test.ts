@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { builtinCommands } from "../../src/commands/list.ts";
-import { quoted, wrapped } from "../../src/context/quoting.ts";
+import { quoted, wrapped } from "../../src/lib/quoting.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import { needsModel } from "../../src/model/understudy/commands.ts";
 import { promptsIn } from "../../src/model/understudy/prompts.ts";

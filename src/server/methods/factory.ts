@@ -7,6 +7,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import { FactoryError } from "../../protocol/factory-error.ts";
 import { RpcError, rpcCodes } from "../../protocol/rpc/errors.ts";
 import { factoryLimits } from "../client-factories.ts";
+import { requireFactoryAccess } from "../factory-access.ts";
 import { type MethodTable, type SessionCall, sessionMethod } from "./method.ts";
 
 const JsonValue: z.ZodType<Json> = z.json();
@@ -26,13 +27,15 @@ export const factoryMethods: MethodTable = {
     ({ name, args, options = {} }, call) =>
       answered(call, async (factories) => {
         const limits = given(options.limits);
-        if (options.resumeFromRunId === undefined) return factories.run(name, args, limits);
-        return (await factories.resume(options.resumeFromRunId, limits)).run;
+        const { resumeFromRunId } = options;
+        if (resumeFromRunId !== undefined) return (await resumed(factories, resumeFromRunId, limits, call)).run;
+        await requireFactoryAccess(call, factories.planned({ name }, limits));
+        return factories.run(name, args, limits);
       }),
   ),
   "session.factory.resume": sessionMethod(
     () => ({ ...runId(), limits: factoryLimits().optional() }),
-    ({ runId: id, limits }, call) => answered(call, (factories) => factories.resume(id, given(limits))),
+    ({ runId: id, limits }, call) => answered(call, (factories) => resumed(factories, id, given(limits), call)),
   ),
   "session.factory.getRun": sessionMethod(runId, (params, call) =>
     answered(call, (factories) => factories.get(params.runId)),
@@ -102,6 +105,11 @@ const speaker = (from: { runId: string; executionToken: string }, { connection }
   ...from,
   owner: connection,
 });
+
+async function resumed(factories: Factories, id: string, limits: RunLimits, call: SessionCall) {
+  await requireFactoryAccess(call, factories.planned({ runId: id }, limits));
+  return factories.resume(id, limits);
+}
 
 const given = (limits: object | undefined): RunLimits => ({ ...limits });
 
