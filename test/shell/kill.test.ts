@@ -82,6 +82,8 @@ describe.runIf(onLinux).each([
     for (const way of ["sync", "async"] as const)
       await stage.run(`sleep ${token} & sleep ${token}`, { mode: way, waitMs: 0 });
     await stage.run(`sleep ${token}`, { shellId: "named", waitMs: 100 });
+    // Its parent has ended, and neither group nor environment tells whose it is.
+    await stage.run(`(env -i setsid sh -c '(sleep ${token} > /dev/null 2>&1 &)' &)`);
     const { shellId } = await stage.run(`sleep ${kept}`, { mode: "detached" });
     await delay(200);
     await stage.shells.closeAll();

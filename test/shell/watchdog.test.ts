@@ -1,6 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
+import { build } from "esbuild";
 import { expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { startWatchdog } from "../../src/tools/shell/watchdog.ts";
@@ -27,3 +29,47 @@ it.runIf(process.platform !== "win32")(
     expect({ end, isKept }).toEqual({ end: [null, "SIGKILL"], isKept: true });
   },
 );
+
+it.runIf(process.platform === "linux")(
+  "a watchdog spares the process that started it, and programs that only have the guard folder open",
+  async () => {
+    await using folder = await tempFolder();
+    await build({
+      entryPoints: ["src/tools/shell/watchdog.ts"],
+      outfile: folder.at("watchdog.mjs"),
+      bundle: true,
+      platform: "node",
+      format: "esm",
+    });
+    const reader = spawn("/bin/bash", ["-c", 'exec 7<"$1"; exec sleep 60', "bash", folder.path], { stdio: "ignore" });
+    const left = spawn("/bin/bash", ["-c", 'exec 198<"$1"; exec sleep 60', "bash", folder.path], { stdio: "ignore" });
+    const leftEnded = once(left, "exit");
+    await expect.poll(() => readlinkSync(`/proc/${reader.pid}/fd/7`)).toBe(folder.path);
+    await expect.poll(() => readlinkSync(`/proc/${left.pid}/fd/198`)).toBe(folder.path);
+    const program = `
+      import { startWatchdog } from ${JSON.stringify(folder.at("watchdog.mjs"))};
+      (await startWatchdog({ mark: "spared", folder: ${JSON.stringify(folder.path)} })).close();
+      process.stdin.resume();`;
+    const owner = spawn(process.execPath, ["--input-type=module", "-e", program], {
+      stdio: ["pipe", "ignore", "inherit"],
+      env: { ...process.env, TROUPE_SHELL: "spared.1" },
+    });
+    const ownerEnded = once(owner, "exit");
+    expect(await leftEnded).toEqual([null, "SIGKILL"]);
+    // It searches six times more, so the others would be gone by the time that one started later is.
+    await delay(1000);
+    expect(reader.kill(0)).toBe(true);
+    owner.stdin.end();
+    expect(await ownerEnded).toEqual([0, null]);
+    reader.kill("SIGKILL");
+  },
+);
+
+it.runIf(process.platform !== "win32")("a watchdog that is dismissed searches for nothing", async () => {
+  const marked = spawn("/bin/sleep", ["60"], { stdio: "ignore", env: { TROUPE_SHELL: "dismissed.1" } });
+  const watchdog = await startWatchdog({ mark: "dismissed", folder: "/dev/null/dismissed" });
+  watchdog.dismiss();
+  await delay(1000);
+  expect(marked.kill("SIGKILL")).toBe(true);
+  await once(marked, "exit");
+});

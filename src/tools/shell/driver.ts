@@ -4,12 +4,14 @@
  * exit code and folder.
  */
 
+import { GUARD_DESCRIPTOR } from "./family.ts";
+
 /** Neither profile nor rc file, whatever the environment says. */
 const BASH = ["bash", "--noprofile", "--norc"] as const;
 
 /** $1 is a folder to hold open so that the watchdog finds us, or empty; $2 is the command. */
 const FRESH = `
-[ -n "$1" ] && exec 198<"$1"
+[ -n "$1" ] && exec ${GUARD_DESCRIPTOR}<"$1"
 exec 2>&1
 __troupe_command=$2
 set --
@@ -21,7 +23,7 @@ eval "$__troupe_command"
  * else reads there). Each command is three fields that end with NUL: mark, "input" or "none", text.
  */
 const NAMED = `
-[ -n "$1" ] && exec 198<"$1"
+[ -n "$1" ] && exec ${GUARD_DESCRIPTOR}<"$1"
 __troupe_kind=$2
 set --
 exec 2>&1 199>&1

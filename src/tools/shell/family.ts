@@ -2,8 +2,12 @@
  * Finds and ends everything that belongs to a command. Three ties are followed, because a process can cut any one of
  * them: its group, its ancestors, and a mark in its environment that survives leaving both.
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { setImmediate as breathe, setTimeout as delay } from "node:timers/promises";
+import { namesIn } from "./processes.ts";
+
+/** The descriptor on which every shell outside a sandbox holds a folder of its session open. */
+export const GUARD_DESCRIPTOR = 198;
 
 /** The name of the environment variable that marks the processes of a shell. */
 export const MARK_NAME = "TROUPE_SHELL";
@@ -48,6 +52,28 @@ export async function killFamily(family: Family): Promise<void> {
     if (members.length === 0) return;
     for (const { pid } of members) signal(pid, "SIGKILL");
     await delay(POLL_MS);
+  }
+}
+
+/**
+ * Kills every process that holds this folder open on the guard descriptor: commands outside a sandbox inherit it, so it
+ * finds one that has left its group and its environment behind. Only Linux can tell.
+ */
+export async function killHolders(folder: string): Promise<void> {
+  const end = performance.now() + KILL_GRACE_MS;
+  while (performance.now() < end) {
+    const holders = namesIn("/proc").filter((name) => holdsOpen(name, folder) && name !== String(process.pid));
+    if (holders.length === 0) return;
+    for (const pid of holders) signal(Number(pid), "SIGKILL");
+    await delay(POLL_MS);
+  }
+}
+
+function holdsOpen(pid: string, folder: string): boolean {
+  try {
+    return /^\d+$/.test(pid) && readlinkSync(`/proc/${pid}/fd/${GUARD_DESCRIPTOR}`) === folder;
+  } catch {
+    return false;
   }
 }
 

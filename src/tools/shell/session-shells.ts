@@ -1,3 +1,4 @@
+import { realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Disk, nodeDisk } from "../../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../../lib/stamp.ts";
@@ -6,7 +7,7 @@ import { checkRequest, requireSameView, withoutState } from "./check-request.ts"
 import { finishedCommand, isNews, summary, takeText, takeWithEnd, unreadText } from "./command-report.ts";
 import type { DetachedShell } from "./detached.ts";
 import { DetachedShells } from "./detached-shells.ts";
-import { endFamily, signalFamily } from "./family.ts";
+import { endFamily, killHolders, signalFamily } from "./family.ts";
 import { strokes } from "./keys.ts";
 import { Output } from "./output.ts";
 import { OutputPipes } from "./output-pipe.ts";
@@ -25,7 +26,7 @@ import type {
   ShellsOptions,
 } from "./shells.ts";
 import { type ShellBase, startShell } from "./start-shell.ts";
-import { startWatchdog } from "./watchdog.ts";
+import { guardFolderName, PROCESS_MARK, shareWatchdog } from "./watchdog.ts";
 
 /** One per session. */
 export function createShells(options: ShellsOptions): Shells {
@@ -57,6 +58,8 @@ class SessionShells implements Shells {
   #count = 0;
   #base: Promise<ShellBase> | undefined;
   #closed = false;
+  /** Whether a command ran without a sandbox, so that processes may have left its group. */
+  #ranOutside = false;
 
   constructor(options: ShellsOptions) {
     this.#options = options;
@@ -162,10 +165,11 @@ class SessionShells implements Shells {
     await Promise.all([...this.#shells.values()].map((shell) => this.#end(shell)));
     await Promise.allSettled(this.#tidying);
     const base = await this.#base?.catch(() => undefined);
-    // The watchdog kills whoever has the folder open, so it has to be empty: then it is removed without being opened.
-    await base?.pipes.close();
-    base?.watchdog.close();
-    if (base) await this.#disk.remove(base.folder).catch(() => undefined);
+    if (base === undefined) return;
+    if (this.#ranOutside) await killHolders(base.folder);
+    await base.pipes.close();
+    await this.#disk.remove(base.folder).catch(() => undefined);
+    base.watchdog.release();
   }
 
   #check(request: ShellRequest): void {
@@ -239,13 +243,14 @@ class SessionShells implements Shells {
       base: await this.#prepareBase(),
       id,
       kind,
-      mark: `${this.#mark}.${++this.#count}`,
+      mark: `${PROCESS_MARK}.${this.#mark}.${++this.#count}`,
       request,
       started: this.#stamp.now(),
       firstCommand: (created) => this.#addTo(created, request),
       onTidying: (work) => this.#track(work),
       onWarning: (message) => this.#warn(message),
     });
+    if (prepared.kind === "plain") this.#ranOutside = true;
     this.#shells.set(id, shell);
     this.#places.set(shell, { cwd: request.cwd, roots: request.roots, readOnly: request.readOnly ?? false });
     this.#past.forget(id);
@@ -257,11 +262,11 @@ class SessionShells implements Shells {
     const options = this.#options;
     this.#base ??= (async () => {
       // Not among the records: commands can read those, and could take the output of others from a pipe.
-      const folder = join(dirname(options.folder), "pipes", `shells-${this.#mark}`);
+      const folder = join(dirname(options.folder), "pipes", guardFolderName(`-${this.#mark}`));
       await this.#disk.mkdir(options.folder);
       await this.#disk.mkdir(folder);
-      const watchdog = await startWatchdog({ mark: this.#mark, folder, records: options.sandbox.records });
-      return { options, folder, watchdog, pipes: new OutputPipes(folder) };
+      const watchdog = await shareWatchdog(options.sandbox.records);
+      return { options, folder: realpathSync(folder), watchdog, pipes: new OutputPipes(folder) };
     })();
     return this.#base;
   }

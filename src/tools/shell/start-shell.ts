@@ -9,7 +9,7 @@ import { type Command, Shell } from "./shell.ts";
 import { filterDescriptor, type ProcessRequest, startProcess } from "./shell-process.ts";
 import type { ShellRequest, ShellsOptions } from "./shells.ts";
 import { hasTerminals } from "./terminal.ts";
-import type { Watchdog } from "./watchdog.ts";
+import type { shareWatchdog } from "./watchdog.ts";
 
 /** What all shells of a session share. */
 export interface ShellBase {
@@ -17,7 +17,7 @@ export interface ShellBase {
   /** For short-lived files; whoever holds it open belongs to the session. */
   readonly folder: string;
   readonly pipes: OutputPipes;
-  readonly watchdog: Watchdog;
+  readonly watchdog: Awaited<ReturnType<typeof shareWatchdog>>;
 }
 
 interface ShellStart {
