@@ -10,7 +10,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { PreparedProgram, PrepareProgram } from "../lib/node/program.ts";
 import { clip, sanitise } from "../lib/text.ts";
 import { isGiven } from "./given.ts";
-import { resolverModule, sdkFolder } from "./sdk-resolver.ts";
+import { packagesAround, resolverModule, sdkFolder } from "./sdk-resolver.ts";
 
 /** How a client that knows better starts it. */
 export interface LaunchProfile {
@@ -59,7 +59,9 @@ export async function startExtension(launch: ExtensionLaunch): Promise<Extension
   const { cwd, prepare, scope } = launch;
   const sdk = sdkFolder(launch.sdkPath, dirname(launch.path));
   const environment = environmentOf(launch, sdk);
-  const prepared = await prepare({ ...commandOf(launch, sdk), cwd, environment, scope, hosts: launch.hosts });
+  const command = commandOf(launch, sdk);
+  const readable = [command.program, ...(sdk === undefined ? [] : [packagesAround(sdk)])];
+  const prepared = await prepare({ ...command, cwd, environment, scope, hosts: launch.hosts, readable });
   const child = await spawned(prepared, cwd).catch(async (cause: unknown) => {
     await prepared.release();
     throw cause;

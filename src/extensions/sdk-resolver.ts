@@ -1,7 +1,7 @@
 /** How the module of an extension finds the SDK by its name, though nobody has installed it there. */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { dirname, join, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const PACKAGE = "@github/copilot-sdk";
@@ -28,6 +28,13 @@ export function resolverModule(folder: string): string {
     `else module.register(${JSON.stringify(asAddress(threaded))});`,
   ].join("\n");
   return asAddress(text);
+}
+
+/** Returns the outermost `node_modules` folder around the SDK, which has its dependencies, or else the SDK's own folder. */
+export function packagesAround(sdk: string): string {
+  const marker = `${sep}node_modules${sep}`;
+  const at = sdk.indexOf(marker);
+  return at < 0 ? sdk : sdk.slice(0, at + marker.length - 1);
 }
 
 type Resolve = (specifier: string, context: unknown, next: (specifier: string, context: unknown) => unknown) => unknown;

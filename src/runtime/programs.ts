@@ -141,6 +141,7 @@ async function enter(request: ProgramRequest, options: ProgramPreparerOptions, c
     ownTerminal: false,
     detached: false,
     writable: [cache, ...writable],
+    readable: request.readable ?? [],
     ...(options.onWarning && { onWarning: options.onWarning }),
   };
   return sandbox.prepare(wish).catch((cause: unknown) => {

@@ -1,7 +1,9 @@
 /** What a person can set about the sandbox. */
+import { spawnSync } from "node:child_process";
 import { chmodSync } from "node:fs";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
+import { createSandbox } from "../../src/tools/shell/sandbox.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 import { shellStage } from "./stage.ts";
 
@@ -30,6 +32,22 @@ describe.runIf(works)("settings of the sandbox", () => {
     const reply = await other.run("cat data/secret.pem; rm -f data/secret.pem", { cwd, roots: [cwd] });
     expect(reply.output).not.toContain(CANARY);
     expect(await stage.workspace.read("data/secret.pem")).toBe(CANARY);
+  });
+
+  it("show a program that is installed in a temporary folder, and nothing else of that folder", async () => {
+    await using installed = await tempFolder({ "app/tool": "from the tool", secret: CANARY });
+    await using workspace = await tempFolder();
+    await using state = await tempFolder();
+    const sandbox = createSandbox({ mode: "required", stateRoot: state.path });
+    const place = { workspace: [workspace.path], cwd: workspace.path, ownTerminal: false, detached: false };
+    const prepared = await sandbox.prepare({ ...place, readable: [installed.at("app")] });
+    if (prepared.kind !== "sandboxed") throw new Error("no sandbox");
+    const command = `cat '${installed.at("app/tool")}' '${installed.at("secret")}' 2>/dev/null; echo x > '${installed.at("app/tool")}'`;
+    const [program = "", ...rest] = [...prepared.launcher, "bash", "-c", command];
+    const { stdout } = spawnSync(program, rest, { encoding: "utf8" });
+    await prepared.release();
+    await sandbox.close();
+    expect([stdout, await installed.read("app/tool")]).toEqual(["from the tool", "from the tool"]);
   });
 
   it("hide the home folder under the strict profile, but for tools", async () => {

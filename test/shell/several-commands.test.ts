@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -81,6 +82,13 @@ describe.runIf(works)("commands in the sandbox", { timeout: 60_000 }, () => {
       ".claude/hooks/deep/n/.git/HEAD": "ref: refs/heads/main",
       ".vscode/deep/.env": "SECRET=two",
     });
+  });
+
+  it("run after the state folder was cleaned", async () => {
+    await using stage = await shellStage({ sandboxed: {} });
+    expect((await stage.run("echo one")).output).toBe("one\n");
+    for (const name of readdirSync(stage.state.path)) rmSync(stage.state.at(name), { recursive: true });
+    expect((await stage.run("echo two")).output).toBe("two\n");
   });
 
   it("get no descriptor that was open where troupe was started", async () => {

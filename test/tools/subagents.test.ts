@@ -1,5 +1,8 @@
+import { symlinkSync } from "node:fs";
+import { delimiter } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { coordinationTools, workerOnlyTools } from "../../src/tools/builtin.ts";
 import { environmentDetectTool } from "../../src/tools/environment-detect.ts";
 import { type CoordinationContext, DEFAULT_LIMITS } from "../../src/tools/subagents/coordination.ts";
@@ -314,6 +317,13 @@ describe("what a worker is given", () => {
     });
     expect(answers[0]).toBe("Not run: call environment_detect first, then try again.");
     expect(answers[1]).toContain("bash ");
+  });
+
+  it("BLX-32 detects the environment when a folder of PATH cannot be read", async () => {
+    await using folder = await tempFolder({ "bin/git": "" });
+    symlinkSync("loop", folder.at("loop"));
+    const environments = new Environments({ PATH: `${folder.at("loop")}${delimiter}${folder.at("bin")}` });
+    expect(environments.detect("/work")).toMatchObject({ gitAvailable: true, availableShells: [] });
   });
 
   it("BLX-36 follows a role that was configured", async () => {

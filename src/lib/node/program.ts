@@ -10,6 +10,8 @@ export interface ProgramRequest {
   readonly environment: Readonly<Record<string, string>>;
   /** Whose words decided what runs: a project's programs are contained, a person's own are not. */
   readonly scope: "user" | "project";
+  /** Files and folders it needs, which the sandbox would hide if they are installed in a temporary folder. */
+  readonly readable?: readonly string[];
   /** All that a project's program can reach, in the notation of `host-rule.ts`; a person's own is not limited. */
   readonly hosts: readonly string[];
 }

@@ -51,8 +51,11 @@ export class OutputPipes {
   }
 
   async #next(): Promise<string> {
-    const ready = this.#unused.pop();
-    if (ready !== undefined) return ready;
+    // The folder may have been cleaned since.
+    for (let ready = this.#unused.pop(); ready !== undefined; ready = this.#unused.pop()) {
+      if (fs.existsSync(ready)) return ready;
+    }
+    await nodeDisk.mkdir(this.#folder);
     const names = Array.from({ length: BATCH }, () => join(this.#folder, `${crypto.randomUUID()}.pipe`));
     const [first = "", ...more] = names;
     await makeFifos(names);

@@ -21,7 +21,7 @@ export interface SandboxProfile {
   readonly workspace: readonly { readonly root: string; readonly found: Found }[];
   /** Real paths that may be changed too and hold nothing to protect. */
   readonly writable: readonly string[];
-  /** Real paths that can be read although they lie in a hidden folder. */
+  /** Real paths that can be read although they lie in a hidden or a temporary folder. */
   readonly readable: readonly string[];
   /** Real paths that cannot even be read, wherever they lie. */
   readonly denied: readonly string[];
@@ -77,7 +77,13 @@ export function planMounts(profile: SandboxProfile): MountPlan {
   const hidden = hiddenPaths(profile, [...roots, ...profile.writable]).filter((path) => !isGone(path));
   const isBehind = (path: string): boolean => isInside(path, hidden);
   const plan = new Plan(profile, hidden);
-  plan.add(...folders([...profile.temporaryFolders, "/run"]).map((path) => scratch(path)));
+  const temporary = folders([...profile.temporaryFolders, "/run"]);
+  plan.add(...temporary.map((path) => scratch(path)));
+  // Programs may be installed there. Only a path that nothing else opens or hides needs a mount.
+  const isInstalled = (path: string): boolean => isInside(path, temporary) && !isBehind(path) && !isInside(path, roots);
+  plan.add(
+    ...profile.readable.filter(isInstalled).map((path): Mount => ({ ...bind("ro-bind", path), unchecked: true })),
+  );
   if (strict !== undefined) {
     const tools = strict.map((path): Mount => ({ kind: "ro-bind", path, unchecked: true }));
     plan.add({ ...scratch(profile.home), unchecked: true }, ...tools);

@@ -56,7 +56,7 @@ export interface SandboxRequest {
   readonly readOnlyWorkspace?: boolean;
   /** Real paths that this one may change too. */
   readonly writable?: readonly string[];
-  /** Paths in troupe's own state that this one can read. */
+  /** Paths in troupe's own state or in a temporary folder that this one can read. */
   readonly readable?: readonly string[];
   /** Further paths that this one cannot read. */
   readonly denied?: readonly string[];
@@ -127,8 +127,10 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       const reason = result.available ? unfit(request.workspace) : result.reason;
       if (!result.available || reason !== undefined) return withoutSandbox(mode, reason ?? "");
       ready ??= prepareFolder(folder, { mountPoints, disk, onWarning: (message) => request.onWarning?.(message) });
+      // The state folder may have been cleaned since.
+      const files = existsSync((await ready).filter) ? await ready : await supportFiles(folder, disk);
       const { program } = result;
-      return enterSandbox({ request, options, mountPoints, disk, program, files: await ready, scanner });
+      return enterSandbox({ request, options, mountPoints, disk, program, files, scanner });
     },
     sweep: async () => [...(await mountPoints.sweep()), ...(await takeReports(folder, disk))],
     close: () => mountPoints.close(),

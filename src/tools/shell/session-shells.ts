@@ -1,5 +1,4 @@
-import { realpathSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { type Disk, nodeDisk } from "../../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../../lib/stamp.ts";
 import { ToolError } from "../tool.ts";
@@ -10,7 +9,6 @@ import { DetachedShells } from "./detached-shells.ts";
 import { endFamily, killHolders, signalFamily } from "./family.ts";
 import { strokes } from "./keys.ts";
 import { Output } from "./output.ts";
-import { OutputPipes } from "./output-pipe.ts";
 import { PastShells } from "./past-shells.ts";
 import { limitRun } from "./run-limit.ts";
 import type { Prepared } from "./sandbox.ts";
@@ -25,8 +23,8 @@ import type {
   Shells,
   ShellsOptions,
 } from "./shells.ts";
-import { type ShellBase, startShell } from "./start-shell.ts";
-import { guardFolderName, PROCESS_MARK, shareWatchdog } from "./watchdog.ts";
+import { openShellBase, type ShellBase, startShell } from "./start-shell.ts";
+import { PROCESS_MARK } from "./watchdog.ts";
 
 /** One per session. */
 export function createShells(options: ShellsOptions): Shells {
@@ -167,9 +165,7 @@ class SessionShells implements Shells {
     const base = await this.#base?.catch(() => undefined);
     if (base === undefined) return;
     if (this.#ranOutside) await killHolders(base.folder);
-    await base.pipes.close();
-    await this.#disk.remove(base.folder).catch(() => undefined);
-    base.watchdog.release();
+    await base.close();
   }
 
   #check(request: ShellRequest): void {
@@ -259,15 +255,7 @@ class SessionShells implements Shells {
   }
 
   #prepareBase(): Promise<ShellBase> {
-    const options = this.#options;
-    this.#base ??= (async () => {
-      // Not among the records: commands can read those, and could take the output of others from a pipe.
-      const folder = join(dirname(options.folder), "pipes", guardFolderName(`-${this.#mark}`));
-      await this.#disk.mkdir(options.folder);
-      await this.#disk.mkdir(folder);
-      const watchdog = await shareWatchdog(options.sandbox.records);
-      return { options, folder: realpathSync(folder), watchdog, pipes: new OutputPipes(folder) };
-    })();
+    this.#base ??= openShellBase({ ...this.#options, disk: this.#disk }, this.#mark);
     return this.#base;
   }
 

@@ -1,23 +1,47 @@
+import { realpathSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { childEnvironment } from "../../lib/node/child-environment.ts";
+import type { Disk } from "../../lib/node/disk.ts";
 import { ToolError } from "../tool.ts";
 import { freshArguments, namedArguments } from "./driver.ts";
 import { endFamily, familyOf, MARK_NAME } from "./family.ts";
 import { commandLimits, guardProcesses, limitLines } from "./limits.ts";
-import type { OutputPipes } from "./output-pipe.ts";
+import { OutputPipes } from "./output-pipe.ts";
 import type { Prepared } from "./sandbox.ts";
 import { type Command, Shell } from "./shell.ts";
 import { filterDescriptor, type ProcessRequest, startProcess } from "./shell-process.ts";
 import type { ShellRequest, ShellsOptions } from "./shells.ts";
 import { hasTerminals } from "./terminal.ts";
-import type { shareWatchdog } from "./watchdog.ts";
+import { guardFolderName, shareWatchdog, type Watchdog } from "./watchdog.ts";
 
-/** What all shells of a session share. */
+/** Shared by all shells of a session. */
 export interface ShellBase {
   readonly options: ShellsOptions;
-  /** For short-lived files; whoever holds it open belongs to the session. */
+  /** For pipes. Commands outside a sandbox hold it open, so that their processes can be found. */
   readonly folder: string;
   readonly pipes: OutputPipes;
-  readonly watchdog: Awaited<ReturnType<typeof shareWatchdog>>;
+  readonly watchdog: Watchdog;
+  /** Call when every shell has ended. */
+  close(): Promise<void>;
+}
+
+export async function openShellBase(
+  options: ShellsOptions & { readonly disk: Disk },
+  mark: string,
+): Promise<ShellBase> {
+  const { disk } = options;
+  // Not among the records: commands can read those, and could take the output of others from a pipe.
+  const folder = join(dirname(options.folder), "pipes", guardFolderName(`-${mark}`));
+  await disk.mkdir(options.folder);
+  await disk.mkdir(folder);
+  const watchdog = await shareWatchdog(options.sandbox.records);
+  const pipes = new OutputPipes(folder);
+  const close = async (): Promise<void> => {
+    await pipes.close();
+    await disk.remove(folder).catch(() => undefined);
+    watchdog.release();
+  };
+  return { options, folder: realpathSync(folder), watchdog, pipes, close };
 }
 
 interface ShellStart {

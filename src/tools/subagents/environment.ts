@@ -53,6 +53,11 @@ export class Environments {
   }
 }
 
+/** False for a file in a folder that cannot be read. */
 function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+  } catch {
+    return false;
+  }
 }
