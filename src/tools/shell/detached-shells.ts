@@ -54,7 +54,11 @@ export class DetachedShells {
       command: this.#cleaned(request.command),
       argv: [
         ...launcherOf(prepared),
-        ...freshArguments(request.command, { guardFolder: "", limits: bashLimits(this.#options, prepared) }),
+        ...freshArguments(request.command, {
+          guardFolder: "",
+          first: bashLimits(this.#options, prepared),
+          bash: "bash",
+        }),
       ],
       cwd: request.cwd,
       environment: environmentOf(this.#options, prepared, mark),

@@ -7,7 +7,7 @@
 import { GUARD_DESCRIPTOR } from "./family.ts";
 
 /** Neither profile nor rc file, whatever the environment says. */
-const BASH = ["bash", "--noprofile", "--norc"] as const;
+const OPTIONS = ["--noprofile", "--norc", "-c"] as const;
 
 /** $1 is a folder to hold open so that the watchdog finds us, or empty; $2 is the command. */
 const FRESH = `
@@ -49,16 +49,18 @@ done
 interface Beginning {
   /** To hold open, or empty. */
   readonly guardFolder: string;
-  /** Lines of bash; see `limits.ts`. */
-  readonly limits: string;
+  /** Lines of bash that come before everything else; see `limits.ts`. */
+  readonly first: string;
+  /** The program that runs them. */
+  readonly bash: string;
 }
 
-export function freshArguments(command: string, { guardFolder, limits }: Beginning): string[] {
-  return [...BASH, "-c", limits + FRESH, "bash", guardFolder, command];
+export function freshArguments(command: string, { guardFolder, first, bash }: Beginning): string[] {
+  return [bash, ...OPTIONS, first + FRESH, "bash", guardFolder, command];
 }
 
-export function namedArguments(kind: "pipe" | "terminal", { guardFolder, limits }: Beginning): string[] {
-  return [...BASH, "-c", limits + NAMED, "bash", guardFolder, kind];
+export function namedArguments(kind: "pipe" | "terminal", { guardFolder, first, bash }: Beginning): string[] {
+  return [bash, ...OPTIONS, first + NAMED, "bash", guardFolder, kind];
 }
 
 /** What a terminal shell prints when it can take its first command. */

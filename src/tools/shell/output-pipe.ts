@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { nodeDisk } from "../../lib/node/disk.ts";
 
 const READ_BYTES = 64 * 1024;
-const BATCH = 8;
+const BATCH = 32;
 
 export interface OutputPipe {
   /** For the child; to be closed here once it has started. */

@@ -45,6 +45,9 @@ export async function enterSandbox(entry: Entry): Promise<Prepared> {
     throw error;
   });
   const before = launcherOf(entry, plan, bridge);
+  const script = firstScript(entry, plan, bridge);
+  // The check of the mounts must not run a program that PATH leads to.
+  const checked = script === "" ? [] : [SANDBOX_BASH, "--noprofile", "--norc", "-c", `${script}exec "$@"`, "bash"];
   /** The dangerous entries that are there now. Undefined when there are too many to search. */
   const entriesNow = async (): Promise<LeftBehind["now"]> => {
     const searches = plan.trees.map(async ({ root }) => ({
@@ -58,9 +61,9 @@ export async function enterSandbox(entry: Entry): Promise<Prepared> {
     kind: "sandboxed",
     launcher: [
       ...["/bin/sh", "-c", bridge ? OPEN_PIPES : OPEN_FILTER, "sh", entry.files.filter, ...(bridge?.pipes ?? [])],
-      ...before(FILTER_DESCRIPTOR),
+      ...[...before(FILTER_DESCRIPTOR), ...checked, ...(bridge?.inside ?? [])],
     ],
-    ...(!bridge && { direct: { filter: entry.files.filter, launcher: before } }),
+    ...(!bridge && { direct: { filter: entry.files.filter, launcher: before, script } }),
     // The home folder cannot be written, and most tools keep their caches there.
     environment: { XDG_CACHE_HOME: "/tmp/.cache", TMPDIR: "/tmp", ...bridge?.environment },
     left,
@@ -173,16 +176,12 @@ function workspaceRoots({ workspace, cwd }: SandboxRequest, stateRoot: string): 
   return { guarded: tops.filter((path) => !isOwn(path)), own: tops.filter(isOwn) };
 }
 
-/** Returns the words before a command; the seccomp filter is on the given descriptor. */
+/** Returns bubblewrap and its arguments; the seccomp filter is on the given descriptor. */
 function launcherOf(
-  { request, options, program, mountPoints }: Entry,
+  { request, options, program }: Entry,
   plan: MountPlan,
   bridge: NetworkBridge | undefined,
 ): (filterDescriptor: number) => string[] {
-  const kept = [0, 1, 2, ...(request.detached || request.ownTerminal ? [] : [3]), ...(bridge ? [7, 8] : [])];
-  // Without another command nobody swaps anything, and names at the top cannot be swapped by one.
-  const check = plan.isMovable || mountPoints.isShared() ? mountCheck(plan.mounts, ["/dev", "/proc"]) : "";
-  const first = (hasInherited() ? closeOthers(kept) : "") + check;
   return (filterDescriptor) => [
     program,
     ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"],
@@ -194,9 +193,16 @@ function launcherOf(
     ...["--chdir", request.cwd],
     ...(bridge ? ["--ro-bind", process.execPath, process.execPath] : []),
     ...["--seccomp", String(filterDescriptor), "--"],
-    ...(first === "" ? [] : [BASH, "--noprofile", "--norc", "-c", `${first}exec "$@"`, "bash"]),
-    ...(bridge?.inside ?? []),
   ];
+}
+
+/** Returns lines of bash that must run before the command, or an empty text. */
+function firstScript({ request, mountPoints }: Entry, plan: MountPlan, bridge: NetworkBridge | undefined): string {
+  const kept = [0, 1, 2, ...(request.detached || request.ownTerminal ? [] : [3]), ...(bridge ? [7, 8] : [])];
+  // Without another command nobody swaps anything, and names at the top cannot be swapped by one.
+  const check = plan.isMovable || mountPoints.isShared() ? mountCheck(plan.mounts, ["/dev", "/proc"]) : "";
+  hasInherited ??= inheritsDescriptors();
+  return (hasInherited ? closeOthers(kept) : "") + check;
 }
 
 /**
@@ -213,8 +219,11 @@ unset __troupe_fd
 
 const CLOSE_ON_EXEC = 0o2000000;
 
+/** Looked up once: Node opens no descriptor that a child would inherit, so there are only those it was started with. */
+let hasInherited: boolean | undefined;
+
 /** Whether this process has a descriptor that a child would inherit, besides input, output and errors. */
-function hasInherited(): boolean {
+function inheritsDescriptors(): boolean {
   return namesIn("/proc/self/fdinfo").some((fd) => {
     const [, flags] =
       Number(fd) > 2 ? (/^flags:\s+(\d+)/m.exec(smallText(`/proc/self/fdinfo/${fd}`, 4096) ?? "") ?? []) : [];
@@ -222,8 +231,7 @@ function hasInherited(): boolean {
   });
 }
 
-/** The check of the mounts must not run a program that PATH leads to. */
-const BASH = existsSync("/bin/bash") ? "/bin/bash" : "bash";
+export const SANDBOX_BASH = existsSync("/bin/bash") ? "/bin/bash" : "bash";
 
 function mountArguments({ kind, path }: Mount): string[] {
   switch (kind) {

@@ -71,8 +71,15 @@ export type Prepared =
       readonly kind: "sandboxed";
       /** Stands before the command. */
       readonly launcher: readonly string[];
-      /** The same for a caller that passes the file `filter` as a descriptor itself, which saves a process. */
-      readonly direct?: { readonly filter: string; launcher(filterDescriptor: number): readonly string[] };
+      /**
+       * The same for a caller that passes the file `filter` as a descriptor itself and starts bash, which saves two
+       * processes. Its bash must be `SANDBOX_BASH` and run the lines of `script` first.
+       */
+      readonly direct?: {
+        readonly filter: string;
+        launcher(filterDescriptor: number): readonly string[];
+        readonly script: string;
+      };
       readonly environment: Readonly<Record<string, string>>;
       /** Must be undone if this process is killed before `release`. */
       readonly left: LeftBehind;

@@ -8,8 +8,9 @@ import { endFamily, familyOf, MARK_NAME } from "./family.ts";
 import { commandLimits, guardProcesses, limitLines } from "./limits.ts";
 import { OutputPipes } from "./output-pipe.ts";
 import type { Prepared } from "./sandbox.ts";
+import { SANDBOX_BASH } from "./sandbox-entry.ts";
 import { type Command, Shell } from "./shell.ts";
-import { filterDescriptor, type ProcessRequest, startProcess } from "./shell-process.ts";
+import { filterDescriptor, startProcess } from "./shell-process.ts";
 import type { ShellRequest, ShellsOptions } from "./shells.ts";
 import { hasTerminals } from "./terminal.ts";
 import { guardFolderName, shareWatchdog, type Watchdog } from "./watchdog.ts";
@@ -86,17 +87,19 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
     },
   });
   const command = start.firstCommand(shell);
+  const direct = !terminal && prepared.kind === "sandboxed" ? prepared.direct : undefined;
   const beginning = {
     guardFolder: prepared.kind === "plain" ? base.folder : "",
-    limits: bashLimits(base.options, prepared),
+    first: (direct?.script ?? "") + bashLimits(base.options, prepared),
+    bash: direct ? SANDBOX_BASH : "bash",
   };
   const bash =
     kind === "fresh"
       ? freshArguments(request.command, beginning)
       : namedArguments(terminal ? "terminal" : "pipe", beginning);
-  const spawned = terminal
-    ? { argv: [...launcherOf(prepared), ...bash] }
-    : directStart(prepared, bash, kind === "named");
+  const spawned = direct
+    ? { argv: [...direct.launcher(filterDescriptor(kind === "named")), ...bash], filter: direct.filter }
+    : { argv: [...launcherOf(prepared), ...bash] };
   const process = await startProcess({
     ...spawned,
     cwd: request.cwd,
@@ -156,17 +159,6 @@ export function placeOf({ roots, cwd, unsandboxed = false, readOnly = false }: S
 /** The first lines of a bash that runs a command. */
 export function bashLimits({ limits }: ShellsOptions, prepared: Prepared): string {
   return limitLines(commandLimits(limits), { shell: "bash", sandboxed: prepared.kind === "sandboxed" });
-}
-
-/** Without a process that only opens the filter, if the sandbox allows it. */
-function directStart(
-  prepared: Prepared,
-  bash: readonly string[],
-  commands: boolean,
-): Pick<ProcessRequest, "argv" | "filter"> {
-  if (prepared.kind === "plain" || prepared.direct === undefined) return { argv: [...launcherOf(prepared), ...bash] };
-  const { filter, launcher } = prepared.direct;
-  return { argv: [...launcher(filterDescriptor(commands)), ...bash], filter };
 }
 
 export function launcherOf(prepared: Prepared): readonly string[] {
