@@ -43,6 +43,32 @@ export async function endFamily(family: Family): Promise<void> {
   await killFamily(family);
 }
 
+const leftovers = new Map<Family, () => void>();
+const SEARCH_DELAY_MS = 100;
+
+/**
+ * Ends what a command left running that has ended itself. The search reads the table of all processes, so it waits a
+ * moment, and commands that end one after the other share it.
+ */
+export function endLeftovers(family: Family): Promise<void> {
+  if (signal(-family.pid, 0)) return endFamily(family);
+  if (leftovers.size === 0) setTimeout(() => void searchLeftovers(), SEARCH_DELAY_MS);
+  return new Promise((resolve) => leftovers.set(family, resolve));
+}
+
+/** Makes the search that `endLeftovers` waits with. */
+export async function searchLeftovers(): Promise<void> {
+  const waiting = [...leftovers];
+  leftovers.clear();
+  if (waiting.length === 0) return;
+  const since = Math.min(...waiting.map(([family]) => family.since));
+  const table = await processTable(since);
+  for (const [family, done] of waiting) {
+    const isOver = membersIn(table, family).length === 0;
+    void (isOver ? Promise.resolve() : endFamily(family)).then(done);
+  }
+}
+
 /** KILL at once, again for what was born meanwhile. */
 export async function killFamily(family: Family): Promise<void> {
   signal(-family.pid, "SIGKILL");
@@ -100,7 +126,15 @@ interface Member {
 }
 
 export async function membersOf(family: Family): Promise<Member[]> {
-  const table = process.platform === "linux" ? await procTable(family) : await psTable();
+  return membersIn(await processTable(family.since), family);
+}
+
+/** All processes that began at this time or later. */
+const processTable = (since: number): Promise<Member[]> =>
+  process.platform === "linux" ? procTable(since) : psTable();
+
+function membersIn(all: readonly Member[], family: Family): Member[] {
+  const table = all.filter((member) => member.since >= family.since);
   const found = new Set(table.filter(({ pid, group }) => pid === family.pid || group === family.pid));
   for (const member of table) if (isMarked(member, family)) found.add(member);
   for (let grown = true; grown; ) {
@@ -112,7 +146,7 @@ export async function membersOf(family: Family): Promise<Member[]> {
   return [...found].filter(({ pid }) => pid !== process.pid && pid > 1);
 }
 
-async function procTable({ since }: Family): Promise<Member[]> {
+async function procTable(since: number): Promise<Member[]> {
   const table: Member[] = [];
   const names = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   for (const [index, name] of names.entries()) {
@@ -180,10 +214,11 @@ async function psTable(): Promise<Member[]> {
   });
 }
 
-function signal(pid: number, name: NodeJS.Signals): void {
+/** Returns false when there is no such process any more. */
+function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   try {
-    process.kill(pid, name);
+    return process.kill(pid, name);
   } catch {
-    // It has just ended by itself.
+    return false;
   }
 }

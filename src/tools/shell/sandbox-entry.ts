@@ -33,6 +33,8 @@ export interface Entry {
   readonly program: string;
   readonly files: SupportFiles;
   readonly scanner: WorkspaceScanner;
+  /** See `hasInheritable`. */
+  readonly inheritsDescriptors: boolean;
 }
 
 export async function enterSandbox(entry: Entry): Promise<Prepared> {
@@ -197,12 +199,15 @@ function launcherOf(
 }
 
 /** Returns lines of bash that must run before the command, or an empty text. */
-function firstScript({ request, mountPoints }: Entry, plan: MountPlan, bridge: NetworkBridge | undefined): string {
+function firstScript(
+  { request, mountPoints, inheritsDescriptors }: Entry,
+  plan: MountPlan,
+  bridge: NetworkBridge | undefined,
+): string {
   const kept = [0, 1, 2, ...(request.detached || request.ownTerminal ? [] : [3]), ...(bridge ? [7, 8] : [])];
   // Without another command nobody swaps anything, and names at the top cannot be swapped by one.
   const check = plan.isMovable || mountPoints.isShared() ? mountCheck(plan.mounts, ["/dev", "/proc"]) : "";
-  hasInherited ??= inheritsDescriptors();
-  return (hasInherited ? closeOthers(kept) : "") + check;
+  return (inheritsDescriptors ? closeOthers(kept) : "") + check;
 }
 
 /**
@@ -219,11 +224,11 @@ unset __troupe_fd
 
 const CLOSE_ON_EXEC = 0o2000000;
 
-/** Looked up once: Node opens no descriptor that a child would inherit, so there are only those it was started with. */
-let hasInherited: boolean | undefined;
-
-/** Whether this process has a descriptor that a child would inherit, besides input, output and errors. */
-function inheritsDescriptors(): boolean {
+/**
+ * Whether this process has a descriptor that a child would inherit, besides input, output and errors. Node opens none, so
+ * the answer stays the same.
+ */
+export function hasInheritable(): boolean {
   return namesIn("/proc/self/fdinfo").some((fd) => {
     const [, flags] =
       Number(fd) > 2 ? (/^flags:\s+(\d+)/m.exec(smallText(`/proc/self/fdinfo/${fd}`, 4096) ?? "") ?? []) : [];

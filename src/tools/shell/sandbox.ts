@@ -12,7 +12,7 @@ import { MountPoints } from "./mount-points.ts";
 import { sweepNetworkPipes } from "./network-bridge.ts";
 import type { ProxyOptions } from "./network-proxy.ts";
 import { namesIn } from "./processes.ts";
-import { enterSandbox } from "./sandbox-entry.ts";
+import { enterSandbox, hasInheritable } from "./sandbox-entry.ts";
 import { WorkspaceScanner } from "./sandbox-scan.ts";
 import { seccompFilter } from "./seccomp.ts";
 
@@ -120,6 +120,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   const scanner = new WorkspaceScanner();
   let probed: Promise<Probe> | undefined;
   let ready: Promise<SupportFiles> | undefined;
+  let inheritsDescriptors: boolean | undefined;
   const probe = (): Promise<Probe> => {
     probed ??= probeSystem(options.candidates ?? SYSTEM_PLACES);
     return probed;
@@ -136,8 +137,9 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       ready ??= prepareFolder(folder, { mountPoints, disk, onWarning: (message) => request.onWarning?.(message) });
       // The state folder may have been cleaned since.
       const files = existsSync((await ready).filter) ? await ready : await supportFiles(folder, disk);
+      inheritsDescriptors ??= hasInheritable();
       const { program } = result;
-      return enterSandbox({ request, options, mountPoints, disk, program, files, scanner });
+      return enterSandbox({ request, options, mountPoints, disk, program, files, scanner, inheritsDescriptors });
     },
     sweep: async () => [...(await mountPoints.sweep()), ...(await takeReports(folder, disk))],
     close: () => mountPoints.close(),

@@ -6,7 +6,7 @@ import { checkRequest, requireSameView, withoutState } from "./check-request.ts"
 import { finishedCommand, isNews, summary, takeText, takeWithEnd, unreadText } from "./command-report.ts";
 import type { DetachedShell } from "./detached.ts";
 import { DetachedShells } from "./detached-shells.ts";
-import { endFamily, killHolders, signalFamily } from "./family.ts";
+import { endFamily, killHolders, searchLeftovers, signalFamily } from "./family.ts";
 import { strokes } from "./keys.ts";
 import { Output } from "./output.ts";
 import { PastShells } from "./past-shells.ts";
@@ -161,6 +161,7 @@ class SessionShells implements Shells {
     this.#closed = true;
     await Promise.allSettled(this.#starting.values());
     await Promise.all([...this.#shells.values()].map((shell) => this.#end(shell)));
+    void searchLeftovers();
     await Promise.allSettled(this.#tidying);
     const base = await this.#base?.catch(() => undefined);
     if (base === undefined) return;

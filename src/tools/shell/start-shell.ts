@@ -4,7 +4,7 @@ import { childEnvironment } from "../../lib/node/child-environment.ts";
 import type { Disk } from "../../lib/node/disk.ts";
 import { ToolError } from "../tool.ts";
 import { freshArguments, namedArguments } from "./driver.ts";
-import { endFamily, familyOf, MARK_NAME } from "./family.ts";
+import { endLeftovers, familyOf, MARK_NAME } from "./family.ts";
 import { commandLimits, guardProcesses, limitLines } from "./limits.ts";
 import { OutputPipes } from "./output-pipe.ts";
 import type { Prepared } from "./sandbox.ts";
@@ -125,7 +125,7 @@ async function release(shell: Shell, prepared: Prepared, start: ShellStart): Pro
   const { family } = shell;
   if (family === undefined) return;
   const tidy = async (): Promise<void> => {
-    if (prepared.kind === "plain") await endFamily(family);
+    if (prepared.kind === "plain") await endLeftovers(family);
     start.base.watchdog.unwatch(family.pid);
   };
   start.onTidying(tidy());
