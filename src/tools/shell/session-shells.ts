@@ -256,7 +256,7 @@ class SessionShells implements Shells {
   }
 
   #prepareBase(): Promise<ShellBase> {
-    this.#base ??= openShellBase({ ...this.#options, disk: this.#disk }, this.#mark);
+    this.#base ??= openShellBase(this.#options, this.#mark, this.#disk);
     return this.#base;
   }
 

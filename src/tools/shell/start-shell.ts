@@ -26,11 +26,8 @@ export interface ShellBase {
   close(): Promise<void>;
 }
 
-export async function openShellBase(
-  options: ShellsOptions & { readonly disk: Disk },
-  mark: string,
-): Promise<ShellBase> {
-  const { disk } = options;
+/** Keeps `options` as they are: some of them are asked anew for each command. */
+export async function openShellBase(options: ShellsOptions, mark: string, disk: Disk): Promise<ShellBase> {
   // Not among the records: commands can read those, and could take the output of others from a pipe.
   const folder = join(dirname(options.folder), "pipes", guardFolderName(`-${mark}`));
   await disk.mkdir(options.folder);
