@@ -94,6 +94,42 @@ export async function invokeCommand(session: Session, text: string): Promise<Inv
   }
 }
 
+/** The result of text that a user typed at a surface that waits for events itself. */
+export type Sent =
+  | { readonly kind: "said"; readonly text: string }
+  | { readonly kind: "sent"; readonly messageId: string };
+
+/**
+ * Runs a slash command or a skill, and sends the message it makes with its own limits and gate. Any other text is sent as a
+ * prompt. `data` is appended to the prompt and is never read as a command. Resolves once the message is accepted.
+ * Throws a `TroupeError` for a command that does not exist.
+ */
+export async function sendTyped(
+  session: Session,
+  typed: { readonly text: string; readonly data?: string } & Pick<SendOptions, "attachments">,
+): Promise<Sent> {
+  const { text, data = "", attachments } = typed;
+  const withData = (prompt: string): string => (data === "" ? prompt : `${prompt}\n\n${data}`);
+  const send = async (options: SendOptions): Promise<Sent> => {
+    return { kind: "sent", messageId: await sendOn(session, { ...options, ...(attachments && { attachments }) }) };
+  };
+  const result = await commandResult(session, text);
+  switch (result?.kind) {
+    case undefined:
+      return send({ prompt: withData(text) });
+    case "completed":
+      return { kind: "said", text: result.text };
+    case "mode":
+      await session.modes.set(result.mode);
+      return { kind: "said", text: result.text };
+    case "prompt":
+      if (result.mode) await session.modes.set(result.mode);
+      return send(await promptOf(session, result, withData));
+    case "skill":
+      return send(await skillPrompt(session, result, withData));
+  }
+}
+
 /** The commands that a person could type now. */
 export async function offeredCommands(session: Session): Promise<readonly Command[]> {
   const [{ builtinCommands }, { isOffered }] = await Promise.all([

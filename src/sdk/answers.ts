@@ -46,6 +46,8 @@ export class Answers {
         return undefined;
       case "elicitation.requested":
         return this.#fillForm(event);
+      case "command.execute":
+        return this.#runCommand(event);
       default:
         return undefined;
     }
@@ -63,14 +65,15 @@ export class Answers {
     await this.#request("session.tools.handlePendingToolCall", { requestId, ...answer });
   }
 
-  async #decide({ data }: EventOf<"permission.requested">): Promise<void> {
+  async #decide({ data, agentId }: EventOf<"permission.requested">): Promise<void> {
     const { onPermissionRequest: handler } = this.#config;
     if (data.resolvedByHook) return;
     if (!handler) {
       this.#unanswered.set(data.requestId, data.permissionRequest.kind);
       return;
     }
-    const decide = async () => handler(data.permissionRequest, { sessionId: this.#sessionId });
+    const invocation = { sessionId: this.#sessionId, ...(agentId !== undefined && { agentId }) };
+    const decide = async () => handler(data.permissionRequest, invocation);
     const result = await decide().catch(() => ({ kind: "user-not-available" as const }));
     if (result.kind === "no-result") return;
     await this.#request("session.permissions.handlePendingPermissionRequest", { requestId: data.requestId, result });
@@ -83,6 +86,18 @@ export class Answers {
     const fill = async () => handler(request, { sessionId: this.#sessionId });
     const result = await fill().catch(() => ({ action: "cancel" as const }));
     await this.#request("session.ui.handlePendingElicitation", { requestId, result });
+  }
+
+  async #runCommand({ data }: EventOf<"command.execute">): Promise<void> {
+    const { requestId, commandName, command, args } = data;
+    const handler = this.#config.commands?.find(({ name }) => name === commandName)?.handler;
+    if (!handler) return; // another client's
+    const run = async () => handler({ command, args, sessionId: this.#sessionId });
+    const failed = await run().then(
+      () => ({}),
+      (error: unknown) => ({ error: messageOf(error) }),
+    );
+    await this.#request("session.commands.handlePendingCommand", { requestId, ...failed });
   }
 
   /** What is asked of this client alone, by method. */

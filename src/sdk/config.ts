@@ -18,7 +18,11 @@ export type PermissionDecision =
   | { readonly kind: "user-not-available" }
   | { readonly kind: "no-result" };
 
-export type PermissionHandler = (request: PermissionRequest, invocation: Where) => Later<PermissionDecision>;
+export type PermissionHandler = (
+  request: PermissionRequest,
+  /** `agentId`: the agent whose call it is; absent for the main agent. */
+  invocation: Where & { readonly agentId?: string },
+) => Later<PermissionDecision>;
 
 /** Says yes to everything, each time anew. For programs that trust the model with this machine, and for tests. */
 export const approveAll: PermissionHandler = () => ({ kind: "approve-once" });
@@ -119,6 +123,7 @@ export interface ElicitationRequest {
   readonly mode?: string;
   readonly url?: string;
   readonly elicitationSource?: string;
+  readonly toolCallId?: string;
 }
 export interface ExitPlanRequest {
   readonly summary: string;

@@ -9,5 +9,11 @@ export { type ClientTool, defineTool, type ToolInvocation, type ToolResultObject
 export type { HookPoints, SessionHooks } from "./hooks.ts";
 export type { Rpc, ServerRpc, SessionRpc } from "./rpc.ts";
 export { createClient } from "./sdk.ts";
-export { ClientSession, type MessageOptions, type WaitOptions } from "./session.ts";
+export {
+  ClientSession,
+  type MessageOptions,
+  type SubmitOptions,
+  type Submitted,
+  type WaitOptions,
+} from "./session.ts";
 export type { Connection, Transport } from "./transport.ts";

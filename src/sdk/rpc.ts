@@ -67,14 +67,24 @@ export interface SessionRpc {
   "tasks.remove": Method<{ id: string }, { removed: boolean }>;
   "model.getCurrent": Method<None, { modelId?: string; reasoningEffort?: string }>;
   "model.switchTo": Method<{ modelId: string; reasoningEffort?: string }, { modelId?: string }>;
+  "model.list": Method<None, { list: readonly { id: string; name: string }[] }>;
+  "model.setReasoningEffort": Method<{ reasoningEffort: string }, unknown>;
+  "commands.list": Method<
+    None,
+    { commands: readonly { name: string; description: string; kind: string; input?: { hint: string } }[] }
+  >;
+  "assets.read": Method<{ assetId: string }, { data: string }>;
   "mode.get": Method<None, Mode>;
   "mode.set": Method<{ mode: Mode }, unknown>;
   "name.get": Method<None, { name: string | null }>;
   "name.set": Method<{ name: string }, unknown>;
   "plan.read": Method<None, { exists: boolean; content: string | null; path: string | null }>;
   "plan.update": Method<{ content: string }, unknown>;
+  "plan.readSqlTodos": Method<None, { rows: readonly { title?: string; status?: string }[] }>;
   "fleet.start": Method<{ prompt?: string }, { started: boolean }>;
   "history.compact": Method<{ customInstructions?: string }, { success: boolean }>;
+  "history.abortManualCompaction": Method<None, { aborted: boolean }>;
+  "metadata.getContextAttribution": Method<None, { contextAttribution: { totalTokens: number; limit: number } | null }>;
   "usage.getMetrics": Method<None, Readonly<Record<string, unknown>>>;
 }
 

@@ -23,6 +23,18 @@ export interface WaitOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Everything that goes with text that a user typed. */
+export interface SubmitOptions extends WaitOptions {
+  /** Text that is appended to the prompt and is never read as a command. */
+  readonly data?: string;
+  readonly attachments?: readonly Attachment[];
+}
+
+/** A command answers with a text of its own, or has the agent answer. */
+export type Submitted =
+  | { readonly kind: "said"; readonly text: string }
+  | { readonly kind: "answered"; readonly message?: EventOf<"assistant.message"> };
+
 const WAIT_MS = 30 * 60_000;
 
 /** A session as a program sees it. Everything it does happens in the server; here are its words and its events. */
@@ -94,7 +106,35 @@ export class ClientSession {
     message: string | MessageOptions,
     options: WaitOptions | number = {},
   ): Promise<EventOf<"assistant.message"> | undefined> {
-    const { timeout = WAIT_MS, signal } = typeof options === "number" ? { timeout: options } : options;
+    const wait = typeof options === "number" ? { timeout: options } : options;
+    return this.#untilIdle(wait, async () => {
+      await this.send(message);
+      return "sent";
+    });
+  }
+
+  /**
+   * Runs text as a user typed it: a slash command, a skill by its name, or a prompt. Waits like `sendAndWait` where the
+   * agent answers. Rejects for a command that does not exist.
+   */
+  async submit(text: string, options: SubmitOptions = {}): Promise<Submitted> {
+    const { data, attachments } = options;
+    let said: string | undefined;
+    const message = await this.#untilIdle(options, async () => {
+      const params = { text, ...(data !== undefined && { data }), ...(attachments && { attachments }) };
+      const result = (await this.#request("session.commands.submit", params)) as { kind: string; text?: string };
+      if (result.kind === "sent") return "sent";
+      said = result.text ?? "";
+      return "over";
+    });
+    return said === undefined ? { kind: "answered", ...(message && { message }) } : { kind: "said", text: said };
+  }
+
+  /** `start` resolves with "sent" once a message is accepted, or with "over" when there is nothing to wait for. */
+  async #untilIdle(
+    { timeout = WAIT_MS, signal }: WaitOptions,
+    start: () => Promise<"sent" | "over">,
+  ): Promise<EventOf<"assistant.message"> | undefined> {
     signal?.throwIfAborted();
     let isAccepted = false;
     let last: EventOf<"assistant.message"> | undefined;
@@ -119,7 +159,8 @@ export class ClientSession {
       });
       this.#waiters.add(fail);
       signal?.addEventListener("abort", onAbort, { once: true });
-      this.send(message).then(() => {
+      start().then((how) => {
+        if (how === "over") settle(() => resolve(undefined));
         isAccepted = true;
       }, fail);
     });

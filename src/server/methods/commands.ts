@@ -1,7 +1,9 @@
 /** Commands that people type with a slash: ours, skills, and those that clients bring. */
 import * as z from "zod";
-import { invokeCommand, offeredCommands } from "../../runtime/submit.ts";
-import { type MethodTable, sessionMethod } from "./method.ts";
+import { GivenAttachment } from "../../protocol/define-event.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { invokeCommand, offeredCommands, sendTyped } from "../../runtime/submit.ts";
+import { type MethodTable, type SessionCall, sessionMethod } from "./method.ts";
 
 const requestId = z.string();
 
@@ -19,8 +21,9 @@ export const commandMethods: MethodTable = {
       const usual = { allowDuringAgentExecution: false };
       return {
         commands: [
-          ...builtin.map(({ name, aliases, summary: description }) => ({
+          ...builtin.map(({ name, aliases, summary: description, argumentHint: hint }) => ({
             ...{ name, aliases, description, kind: "builtin" },
+            ...(hint !== undefined && { input: { hint } }),
             ...usual,
           })),
           ...skills
@@ -38,6 +41,24 @@ export const commandMethods: MethodTable = {
       if (result.kind === "said") return { kind: "text", text: result.text };
       const { prompt, displayPrompt = prompt } = result.send;
       return { kind: "agent-prompt", prompt, displayPrompt, ...(result.mode && { mode: result.mode }) };
+    },
+  ),
+  // Ours, unknown to the contract: runs what a user typed, and sends the message that a command makes.
+  "session.commands.submit": sessionMethod(
+    () => ({
+      text: z.string().min(1),
+      data: z.string().exactOptional(),
+      attachments: z.array(GivenAttachment).exactOptional(),
+    }),
+    async (typed, call) => {
+      const client = await clientCommand(typed.text, call);
+      if (client) {
+        const error = await call.live.commands.run(client.name, client.args);
+        if (error !== undefined) throw new TroupeError("failed", `/${client.name} failed: ${error}`);
+        return { kind: "text", text: "" };
+      }
+      const result = await sendTyped(call.session, typed);
+      return result.kind === "said" ? { kind: "text", text: result.text } : result;
     },
   ),
   "session.commands.execute": sessionMethod(
@@ -69,3 +90,15 @@ export const commandMethods: MethodTable = {
     ({ requestId: id, result }, { live }) => ({ success: live.commands.respond(id, result) }),
   ),
 };
+
+/** The command of a client that the text calls. Commands of ours come first. */
+async function clientCommand(
+  text: string,
+  { session, live }: SessionCall,
+): Promise<{ readonly name: string; readonly args: string } | undefined> {
+  const [, name, args = ""] = /^\/(\S+)(?:\s+([\s\S]*))?$/.exec(text.trim()) ?? [];
+  if (name === undefined || !live.clients.withCommand(name)) return undefined;
+  const builtin = await offeredCommands(session);
+  const isOurs = builtin.some((command) => command.name === name || command.aliases.includes(name));
+  return isOurs ? undefined : { name, args: args.trim() };
+}

@@ -2,6 +2,7 @@
 
 import { accountMethods } from "./account.ts";
 import { agentMethods } from "./agent.ts";
+import { assetsMethods } from "./assets.ts";
 import { canvasMethods } from "./canvas.ts";
 import { commandMethods } from "./commands.ts";
 import { connectionMethods } from "./connection.ts";
@@ -47,6 +48,7 @@ export const methods: MethodTable = {
   ...sessionsMethods,
   ...openMethods,
   ...peripheralMethods,
+  ...assetsMethods,
   ...canvasMethods,
   ...extensionsMethods,
   ...factoryMethods,
