@@ -1,14 +1,27 @@
 /**
  * For editors: the Agent Client Protocol, version 1, JSON-RPC in lines on stdin and stdout. It is a client like every other
- * surface: what an editor asks becomes calls of `sdk`, and what happens in a session becomes updates for the editor.
+ * surface: requests of an editor become calls of `sdk`, and events of a session become updates for the editor.
  */
 import type { Readable, Writable } from "node:stream";
+import type { AgentCapabilities } from "@agentclientprotocol/sdk";
+import * as z from "zod";
 import { parseJson } from "../lib/json.ts";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import { Peer } from "../protocol/rpc/peer.ts";
 import type { Client } from "../sdk/client.ts";
+import { abilitiesOf, noAbilities } from "./abilities.ts";
 import { EditorSession } from "./editor-session.ts";
-import { initializeParams, loadParams, modeParams, newParams, promptParams, sessionParams } from "./params.ts";
+import {
+  configParams,
+  initializeParams,
+  listParams,
+  loadParams,
+  modeParams,
+  newParams,
+  promptParams,
+  sessionParams,
+} from "./params.ts";
+import { sessionPage } from "./session-page.ts";
 
 export interface AcpOptions {
   readonly client: Client;
@@ -30,14 +43,17 @@ export async function serveEditor(options: AcpOptions): Promise<void> {
   const methods = editorMethods(options, sessions, () => peer);
   const peer: Peer = new Peer({
     send: (message) => void output.write(`${JSON.stringify(message)}\n`),
-    async handle(method, params) {
+    cancellation: { method: "$/cancel_request", idField: "requestId" },
+    async handle(method, params, signal) {
       const handler = Object.hasOwn(methods, method) ? methods[method] : undefined;
       if (!handler) throw new RpcError(rpcCodes.methodNotFound, `Method not found: ${method}`);
-      return handler(params);
+      return handler(params, signal);
     },
     onNotification(method, params) {
       const parsed = sessionParams().safeParse(params);
-      if (method === "session/cancel" && parsed.success) sessions.get(parsed.data.sessionId)?.cancel();
+      if (method !== "session/cancel" || !parsed.success) return;
+      const { sessionId } = parsed.data;
+      [...sessions.values()].find((session) => session.has(sessionId))?.cancel(sessionId);
     },
   });
   try {
@@ -52,62 +68,92 @@ export async function serveEditor(options: AcpOptions): Promise<void> {
   }
 }
 
-type Methods = Readonly<Record<string, (params: unknown) => Promise<unknown>>>;
+type Methods = Readonly<Record<string, (params: unknown, signal: AbortSignal) => Promise<unknown>>>;
+
+const agentCapabilities: AgentCapabilities = {
+  loadSession: true,
+  promptCapabilities: { image: true, embeddedContext: true },
+  mcpCapabilities: { http: true, sse: true },
+  sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, additionalDirectories: {} },
+};
 
 function editorMethods(options: AcpOptions, sessions: Map<string, EditorSession>, peer: () => Peer): Methods {
   const { client, version } = options;
+  let abilities = noAbilities;
+  const parts = () => ({ client, peer: peer(), abilities });
   const known = (sessionId: string): EditorSession => {
     const session = sessions.get(sessionId);
     if (!session) throw new RpcError(rpcCodes.invalidParams, `There is no session ${sessionId}.`);
     return session;
   };
-  const opened = async (session: EditorSession): Promise<EditorSession> => {
+  /** Returns what an editor is answered. It is told more once it has the answer. */
+  const opened = async (session: EditorSession) => {
     sessions.set(session.sessionId, session);
-    return session;
+    const state = await session.state();
+    setImmediate(() => session.show().catch(() => undefined)); // fails only where the session is gone
+    return state;
   };
   return {
     async initialize(params) {
-      parsed(initializeParams(), params);
+      abilities = abilitiesOf(parsed(initializeParams(), params));
       return {
         protocolVersion: PROTOCOL_VERSION,
         agentInfo: { name: "troupe", version },
-        agentCapabilities: {
-          loadSession: true,
-          promptCapabilities: { image: true, embeddedContext: true },
-          mcpCapabilities: { http: true, sse: true },
-        },
+        agentCapabilities,
         authMethods: [],
       };
     },
     async "session/new"(params) {
-      const session = await opened(await EditorSession.create(client, peer(), parsed(newParams(), params)));
-      return { sessionId: session.sessionId, modes: await session.modes() };
+      const session = await EditorSession.create(parts(), parsed(newParams(), params));
+      return { sessionId: session.sessionId, ...(await opened(session)) };
     },
     async "session/load"(params) {
-      const session = await opened(await EditorSession.load(client, peer(), parsed(loadParams(), params)));
+      const session = await EditorSession.resume(parts(), parsed(loadParams(), params));
       await session.replay();
-      return { modes: await session.modes() };
+      return opened(session);
     },
-    async "session/prompt"(params) {
+    async "session/resume"(params) {
+      const session = await EditorSession.resume(parts(), parsed(loadParams(), params));
+      await session.recallCost();
+      return opened(session);
+    },
+    "session/list": async (params) => sessionPage(client, parsed(listParams(), params)),
+    async "session/close"(params) {
+      const { sessionId } = parsed(sessionParams(), params);
+      const session = known(sessionId);
+      sessions.delete(sessionId);
+      await session.close();
+      return {};
+    },
+    async "session/delete"(params) {
+      const { sessionId } = parsed(sessionParams(), params);
+      await sessions.get(sessionId)?.close();
+      sessions.delete(sessionId);
+      await client.deleteSession(sessionId);
+      return {};
+    },
+    async "session/prompt"(params, signal) {
       const { sessionId, prompt } = parsed(promptParams(), params);
-      return { stopReason: await known(sessionId).prompt(prompt) };
+      const session = known(sessionId);
+      signal.addEventListener("abort", () => session.cancel(), { once: true });
+      return { stopReason: await session.prompt(prompt) };
     },
     async "session/set_mode"(params) {
       const { sessionId, modeId } = parsed(modeParams(), params);
       await known(sessionId).setMode(modeId);
       return {};
     },
+    async "session/set_config_option"(params) {
+      const { sessionId, configId, value } = parsed(configParams(), params);
+      return { configOptions: await known(sessionId).configure(configId, value) };
+    },
   };
 }
 
-interface Schema<T> {
-  safeParse(value: unknown): { success: true; data: T } | { success: false; error: { message: string } };
-}
-
-function parsed<T>(schema: Schema<T>, params: unknown): T {
+function parsed<S extends z.ZodType>(schema: S, params: unknown): z.infer<S> {
   const result = schema.safeParse(params);
   if (result.success) return result.data;
-  throw new RpcError(rpcCodes.invalidParams, result.error.message);
+  throw new RpcError(rpcCodes.invalidParams, `The request cannot be read: ${z.prettifyError(result.error)}`);
 }
 
 async function* linesOf(input: Readable): AsyncGenerator<string> {

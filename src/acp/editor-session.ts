@@ -1,147 +1,309 @@
-import { fileURLToPath } from "node:url";
-import { quoted, quotedLine, wrapped } from "../lib/quoting.ts";
-import { clip } from "../lib/text.ts";
-import type { Attachment, SessionEvent } from "../protocol/event.ts";
+import { randomUUID } from "node:crypto";
+import type { AvailableCommand, SessionConfigOption, SessionModeState, StopReason } from "@agentclientprotocol/sdk";
+import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
+import { isObject } from "../lib/json.ts";
+import type { SessionEvent } from "../protocol/event.ts";
+import { RpcError } from "../protocol/rpc/errors.ts";
 import type { Peer } from "../protocol/rpc/peer.ts";
 import type { Client } from "../sdk/client.ts";
-import type { McpServer, PermissionDecision, PermissionRequest, SessionConfig } from "../sdk/config.ts";
-import type { ClientSession } from "../sdk/session.ts";
+import type { McpServer, SessionConfig } from "../sdk/config.ts";
+import type { ClientSession, SubmitOptions } from "../sdk/session.ts";
+import type { Abilities } from "./abilities.ts";
+import { ConfigOptions, modes } from "./config-options.ts";
+import { textBlock, textContent } from "./content.ts";
+import { messageOf } from "./message.ts";
 import type { Block, Place, ServerEntry } from "./params.ts";
-import { askedFor, type Choice, choicesFor } from "./permission.ts";
-import { updateOf } from "./updates.ts";
+import { Questions } from "./questions.ts";
+import { planOfRows } from "./todo-plan.ts";
+import type { Update } from "./update.ts";
+import { Updates } from "./updates.ts";
 
-type StopReason = "end_turn" | "cancelled" | "max_turn_requests" | "refusal";
+export interface EditorParts {
+  readonly client: Client;
+  readonly peer: Peer;
+  readonly abilities: Abilities;
+}
+
+/** Longer than any turn; every wait has an end. */
+const PROMPT_MS = 24 * 60 * 60_000;
+const MAX_IMAGE_BYTES = 8 * 1024 * 1024;
 
 /** One session of an editor: prompts in, updates and questions out. */
 export class EditorSession {
-  readonly #session: ClientSession;
-  readonly #peer: Peer;
+  readonly sessionId: string;
+  readonly #parts: EditorParts;
+  readonly #updates: Updates;
+  readonly #questions: Questions;
+  /** Events that wait until the editor knows the session. */
+  #held: SessionEvent[] | undefined = [];
+  readonly #underWay = new Set<Promise<void>>();
+  #opened: { readonly session: ClientSession; readonly config: ConfigOptions } | undefined;
+  #lastConfig = "";
   #isCancelled = false;
   #limit: "max_turn_requests" | undefined;
 
-  static create(client: Client, peer: Peer, place: Place): Promise<EditorSession> {
-    return EditorSession.#open(peer, place, (config) => client.createSession(config));
+  static async create(parts: EditorParts, place: Place): Promise<EditorSession> {
+    const session = new EditorSession(parts, place, randomUUID());
+    const { sessionId } = session;
+    session.#open(await parts.client.createSession({ ...session.#config(place), sessionId }));
+    return session;
   }
 
-  static load(client: Client, peer: Peer, place: Place & { readonly sessionId: string }): Promise<EditorSession> {
-    return EditorSession.#open(peer, place, (config) => client.resumeSession(place.sessionId, config));
+  /** Opens a session that exists. Its past is not shown: see `replay`. */
+  static async resume(parts: EditorParts, place: Place & { readonly sessionId: string }): Promise<EditorSession> {
+    const session = new EditorSession(parts, place, place.sessionId);
+    session.#open(await parts.client.resumeSession(place.sessionId, session.#config(place)));
+    return session;
   }
 
-  static async #open(
-    peer: Peer,
-    place: Place,
-    make: (config: SessionConfig) => Promise<ClientSession>,
-  ): Promise<EditorSession> {
-    const session = await make({
+  private constructor(parts: EditorParts, { cwd }: Place, sessionId: string) {
+    const { peer, abilities } = parts;
+    this.#parts = parts;
+    this.sessionId = sessionId;
+    this.#updates = new Updates({ sessionId, cwd, abilities });
+    const tell = (updates: readonly Update[]): void => this.#tell(updates);
+    this.#questions = new Questions({ peer, sessionId, cwd, abilities, updates: this.#updates, tell });
+  }
+
+  #config(place: Place): SessionConfig {
+    const { additionalDirectories: folders } = place;
+    return {
       workingDirectory: place.cwd,
+      ...(folders && folders.length > 0 && { additionalDirectories: folders }),
       streaming: true,
       enableConfigDiscovery: true,
       clientName: "acp",
       memory: { enabled: true },
       mcpServers: Object.fromEntries(place.mcpServers.map((entry) => [entry.name, serverOf(entry)])),
-      onPermissionRequest: (request, { sessionId }) => ask(peer, sessionId, request),
-    });
-    return new EditorSession(session, peer);
+      onEvent: (event) => this.#hear(event),
+      onPermissionRequest: (request, { agentId }) => this.#questions.permission(request, agentId),
+      onUserInputRequest: (request) => this.#questions.userInput(request),
+      onExitPlanModeRequest: (request) => this.#questions.plan(request),
+      ...(this.#parts.abilities.forms && {
+        onElicitationRequest: (request) => this.#questions.elicitation(request),
+      }),
+    };
   }
 
-  private constructor(session: ClientSession, peer: Peer) {
-    this.#session = session;
-    this.#peer = peer;
-    session.on((event) => this.#hear(event));
+  #open(session: ClientSession): void {
+    this.#opened = { session, config: new ConfigOptions(session) };
   }
 
-  get sessionId(): string {
-    return this.#session.sessionId;
+  get #session(): ClientSession {
+    if (!this.#opened) throw new Error(`Session ${this.sessionId} is not open yet.`);
+    return this.#opened.session;
   }
 
-  /** Until the session is idle. What goes wrong is an error of the request. */
+  /** Waits until the session is idle. Errors of the session reject. */
   async prompt(blocks: readonly Block[]): Promise<StopReason> {
     this.#isCancelled = false;
     this.#limit = undefined;
-    const { prompt, attachments } = messageOf(blocks);
-    await this.#session
-      .sendAndWait({ prompt, ...(attachments.length > 0 && { attachments }) })
-      .catch((error: unknown) => {
-        if (!this.#isCancelled) throw error;
-      });
+    const { prompt, command, quotes: data, attachments } = messageOf(blocks);
+    const answered =
+      command === undefined
+        ? this.#session.sendAndWait({ prompt, ...(attachments.length > 0 && { attachments }) }, PROMPT_MS)
+        : this.#run(command, { timeout: PROMPT_MS, data, ...(attachments.length > 0 && { attachments }) });
+    await answered.catch((error: unknown) => {
+      if (!this.#isCancelled) throw error;
+    });
+    await this.#settled();
     return this.#isCancelled ? "cancelled" : (this.#limit ?? "end_turn");
   }
 
-  cancel(): void {
+  /** A command answers in the conversation, also when it is not known or cannot be carried out now. */
+  async #run(command: string, options: SubmitOptions): Promise<void> {
+    try {
+      const submitted = await this.#session.submit(command, options);
+      if (submitted.kind === "said") this.#say(submitted.text);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      this.#say(error.message.replace(/^Request \S+ failed with message: /, ""));
+    }
+  }
+
+  /** Stops the turn, or the work of one agent that has a session of its own. */
+  cancel(sessionId = this.sessionId): void {
+    const agentId = this.#updates.agents.agentOf(sessionId);
+    const gone = (): void => undefined; // a session that is gone needs no stopping
+    if (agentId !== undefined) {
+      this.#session.rpc.tasks.cancel({ id: agentId }).catch(gone);
+      return;
+    }
     this.#isCancelled = true;
-    this.#session.abort().catch(() => undefined); // a session that is gone needs no stopping
+    this.#session.abort().catch(gone);
+    this.#session.rpc.history.abortManualCompaction().catch(gone);
+    this.#questions.cancel();
   }
 
-  /** What was said before, for an editor that shows it again. */
+  /** True for its own id and those of its agents. */
+  has(sessionId: string): boolean {
+    return sessionId === this.sessionId || this.#updates.agents.agentOf(sessionId) !== undefined;
+  }
+
+  /** Stops what is under way and lets go of the session. It can be opened again. */
+  async close(): Promise<void> {
+    this.cancel();
+    await this.#session.disconnect();
+  }
+
+  /** Shows the past of the session. Events that are heard meanwhile wait. */
   async replay(): Promise<void> {
-    for (const event of await this.#session.getEvents()) this.#tell(updateOf(event, "replay"));
+    const past = await this.#session.getEvents();
+    for (const event of past) this.#tell(this.#updates.of(event, "replay"));
+    const shown = new Set(past.map(({ id }) => id));
+    this.#held = this.#held?.filter(({ id }) => !shown.has(id));
+    await this.#showRows();
+    await this.#settled();
   }
 
-  async modes(): Promise<object> {
-    return { currentModeId: await this.#session.rpc.mode.get(), availableModes: MODES };
+  /** Without its past, a session still has a cost. */
+  async recallCost(): Promise<void> {
+    const { modelMetrics = {} } = (await this.#session.rpc.usage.getMetrics()) as {
+      modelMetrics?: Readonly<Record<string, { readonly requests?: { readonly cost?: number } }>>;
+    };
+    for (const { requests } of Object.values(modelMetrics)) this.#updates.facts.addCost(requests?.cost ?? 0);
   }
 
-  async setMode(mode: "interactive" | "plan" | "autopilot"): Promise<void> {
-    await this.#session.rpc.mode.set({ mode });
+  /** The editor knows the session from here on. */
+  async show(): Promise<void> {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const event of held) this.#hear(event);
+    await Promise.all([this.#showCommands(), this.#showContext()]);
+  }
+
+  async state(): Promise<{ modes: SessionModeState; configOptions: SessionConfigOption[] }> {
+    const configOptions = await this.#readConfig();
+    const currentModeId = await this.#session.rpc.mode.get();
+    return { modes: { currentModeId, availableModes: [...modes] }, configOptions };
+  }
+
+  async setMode(mode: string): Promise<void> {
+    await this.#opened?.config.setMode(mode);
+  }
+
+  async configure(id: string, value: unknown): Promise<SessionConfigOption[]> {
+    await this.#opened?.config.set(id, value);
+    return this.#readConfig();
   }
 
   #hear(event: SessionEvent): void {
-    if (event.type === "troupe.limit_reached") this.#limit = "max_turn_requests";
-    if (event.type === "session.mode_changed") {
-      this.#tell({ sessionUpdate: "current_mode_update", currentModeId: event.data.newMode });
+    if (this.#held) {
+      this.#held.push(event);
+      return;
     }
-    this.#tell(updateOf(event, "live"));
+    if (event.type === "troupe.limit_reached" && event.agentId === undefined) this.#limit = "max_turn_requests";
+    this.#tell(this.#updates.of(event, "live"));
+    if (this.#opened && event.agentId === undefined) this.#after(event);
   }
 
-  #tell(update: object | undefined): void {
-    if (update) this.#peer.notify("session/update", { sessionId: this.sessionId, update });
+  /** Reads the facts that an event only announces. */
+  #after(event: SessionEvent): void {
+    switch (event.type) {
+      case "session.todos_changed":
+        this.#later(this.#showRows());
+        break;
+      case "session.model_change":
+        this.#later(this.#showConfig());
+        break;
+      case "session.mode_changed":
+        // The session has the mode only after it has told of it.
+        this.#later(this.#showConfig(event.data.newMode));
+        break;
+      case "session.skills_loaded":
+      case "commands.changed":
+        this.#later(this.#showCommands());
+        break;
+    }
+  }
+
+  /** The context of a session that was left is known before its next model call. */
+  async #showContext(): Promise<void> {
+    const { contextAttribution: context } = await this.#session.rpc.metadata.getContextAttribution();
+    if (!context) return;
+    for (const update of this.#updates.facts.context(context.totalTokens, context.limit)) this.#show(update);
+  }
+
+  async #showRows(): Promise<void> {
+    const { rows } = await this.#session.rpc.plan.readSqlTodos();
+    if (rows.length > 0) this.#show({ sessionUpdate: "plan", entries: planOfRows(rows) });
+  }
+
+  async #showConfig(mode?: string): Promise<void> {
+    const before = this.#lastConfig;
+    const configOptions = await this.#readConfig(mode);
+    if (this.#lastConfig !== before) this.#show({ sessionUpdate: "config_option_update", configOptions });
+  }
+
+  async #readConfig(mode?: string): Promise<SessionConfigOption[]> {
+    const options = (await this.#opened?.config.read(mode)) ?? [];
+    this.#lastConfig = JSON.stringify(options);
+    return options;
+  }
+
+  async #showCommands(): Promise<void> {
+    const { commands } = await this.#session.rpc.commands.list();
+    const byName = new Map<string, AvailableCommand>();
+    for (const { name, description, input } of commands) {
+      // Skills may have blanks in their names, and are typed without.
+      const typed = name.toLowerCase().replace(/\s+/g, "-");
+      if (!byName.has(typed)) byName.set(typed, { name: typed, description, ...(input && { input }) });
+    }
+    this.#show({ sessionUpdate: "available_commands_update", availableCommands: [...byName.values()] });
+  }
+
+  #say(text: string): void {
+    if (text === "") return;
+    this.#show({ sessionUpdate: "agent_message_chunk", content: textBlock(text), messageId: randomUUID() });
+  }
+
+  #show(update: SessionUpdate): void {
+    this.#tell([{ sessionId: this.sessionId, update }]);
+  }
+
+  #tell(updates: readonly Update[]): void {
+    for (const { sessionId, update, images } of updates) {
+      this.#parts.peer.notify("session/update", { sessionId, update });
+      if (images && update.sessionUpdate === "tool_call_update")
+        this.#later(this.#showImages(sessionId, update, images));
+    }
+  }
+
+  async #showImages(
+    sessionId: string,
+    { toolCallId, content }: Extract<SessionUpdate, { sessionUpdate: "tool_call_update" }>,
+    images: NonNullable<Update["images"]>,
+  ): Promise<void> {
+    const shown = await Promise.all(
+      images.map(async ({ assetId, mimeType, byteLength }) => {
+        if (byteLength > MAX_IMAGE_BYTES)
+          return textContent(`An image of ${byteLength} bytes is not shown: too large.`);
+        const { data } = await this.#session.rpc.assets.read({ assetId });
+        return { type: "content" as const, content: { type: "image" as const, data, mimeType } };
+      }),
+    );
+    const update = { sessionUpdate: "tool_call_update" as const, toolCallId, content: [...(content ?? []), ...shown] };
+    this.#tell([{ sessionId, update }]);
+  }
+
+  /** The turn is not over before it is done. What fails is left out: the session may be gone. */
+  #later(work: Promise<void>): void {
+    const done = work.catch(() => undefined).finally(() => this.#underWay.delete(done));
+    this.#underWay.add(done);
+  }
+
+  async #settled(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
   }
 }
 
-const MODES = [
-  { id: "interactive", name: "Ask", description: "Asks before it changes anything" },
-  { id: "plan", name: "Plan", description: "Looks, and changes nothing but a plan" },
-  { id: "autopilot", name: "Autopilot", description: "Goes on until the task is done" },
-];
-
-async function ask(peer: Peer, sessionId: string, request: PermissionRequest): Promise<PermissionDecision> {
-  const answer = await peer.ask("session/request_permission", { sessionId, ...askedFor(request) });
-  const { outcome } = answer as { outcome?: { outcome?: string; optionId?: string } };
-  if (outcome?.outcome !== "selected") return { kind: "user-not-available" };
-  const chosen: Choice | undefined = choicesFor(request).find(({ optionId }) => optionId === outcome.optionId);
-  return chosen?.decision ?? { kind: "user-not-available" };
-}
+/** The user can mend it: a command that does not exist, or not now. */
+const isRefusal = (error: unknown): error is RpcError =>
+  error instanceof RpcError && isObject(error.data) && (error.data.kind === "usage" || error.data.kind === "failed");
 
 function serverOf(entry: ServerEntry): McpServer {
   const pairs = (list: readonly { name: string; value: string }[]) =>
     Object.fromEntries(list.map(({ name, value }) => [name, value]));
   if ("url" in entry) return { type: entry.type, url: entry.url, headers: pairs(entry.headers), tools: ["*"] };
   return { type: "stdio", command: entry.command, args: entry.args, env: pairs(entry.env), tools: ["*"] };
-}
-
-/** Text is the prompt; the rest goes with it as what it is. What an editor quotes is data, and says where it is from. */
-function messageOf(blocks: readonly Block[]): { prompt: string; attachments: Attachment[] } {
-  const texts: string[] = [];
-  const attachments: Attachment[] = [];
-  for (const block of blocks) {
-    if (block.type === "text") texts.push(block.text);
-    else if (block.type === "image") attachments.push({ type: "blob", mimeType: block.mimeType, data: block.data });
-    else if (block.type === "resource_link") {
-      const file = fileOf(block.uri, block.name);
-      if (file) attachments.push(file);
-      else texts.push(linked(block));
-    } else texts.push(`Quoted from ${quotedLine(block.resource.uri)}:\n\n${quoted(block.resource.text ?? "")}`);
-  }
-  return { prompt: texts.join("\n\n"), attachments };
-}
-
-/** An address that the editor names and that is no file: data, whatever it says. */
-const linked = ({ uri, name }: { uri: string; name: string }): string =>
-  wrapped("linked_resource", { name }, clip(quoted(uri).replace(/\s+/g, " "), MAX_URI_CHARACTERS));
-
-const MAX_URI_CHARACTERS = 4096;
-
-function fileOf(uri: string, name: string): Attachment | undefined {
-  if (!uri.startsWith("file://")) return undefined;
-  return { type: "file", path: fileURLToPath(uri), displayName: name };
 }

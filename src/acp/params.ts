@@ -1,4 +1,4 @@
-/** What editors send, as far as it is read; the rest of a message is left alone. */
+/** The parts of an editor's messages that are read. Other fields are ignored. */
 import * as z from "zod";
 
 const KeyValue = z.object({ name: z.string(), value: z.string() });
@@ -19,25 +19,52 @@ const ServerEntry = z.union([
 ]);
 export type ServerEntry = z.infer<typeof ServerEntry>;
 
-const Block = z.union([
-  z.object({ type: z.literal("text"), text: z.string() }),
-  z.object({ type: z.literal("image"), data: z.string(), mimeType: z.string() }),
-  z.object({ type: z.literal("resource_link"), uri: z.string(), name: z.string() }),
-  z.object({
-    type: z.literal("resource"),
-    resource: z.object({ uri: z.string(), text: z.string().optional() }),
-  }),
+const mimeType = z.string().nullish();
+const Resource = z.union([
+  z.object({ uri: z.string(), text: z.string() }),
+  z.object({ uri: z.string(), blob: z.string(), mimeType }),
 ]);
+
+const Block = z.discriminatedUnion(
+  "type",
+  [
+    z.object({ type: z.literal("text"), text: z.string() }),
+    z.object({ type: z.literal("image"), data: z.string(), mimeType: z.string() }),
+    z.object({ type: z.literal("audio"), mimeType: z.string() }),
+    z.object({ type: z.literal("resource_link"), uri: z.string(), name: z.string() }),
+    z.object({ type: z.literal("resource"), resource: Resource }),
+  ],
+  { error: "This block cannot be read. Send text, image, resource or resource_link blocks." },
+);
 export type Block = z.infer<typeof Block>;
 
-export const initializeParams = () => z.looseObject({ protocolVersion: z.number() });
-export const sessionParams = () => z.looseObject({ sessionId: z.string() });
-export const newParams = () => z.looseObject({ cwd: z.string(), mcpServers: z.array(ServerEntry).default([]) });
-export const loadParams = () => newParams().extend({ sessionId: z.string() });
-export const promptParams = () => sessionParams().extend({ prompt: z.array(Block).min(1) });
-export const modeParams = () => sessionParams().extend({ modeId: z.enum(["interactive", "plan", "autopilot"]) });
+/** What an editor supports; a malformed entry counts as absent. */
+const Ability = z.looseObject({}).nullish().catch(undefined);
+const ClientCapabilities = z
+  .looseObject({
+    elicitation: z.looseObject({ form: Ability, url: Ability }).nullish().catch(undefined),
+    session: z.looseObject({ notices: Ability, compaction: Ability }).nullish().catch(undefined),
+    subagents: Ability,
+    _meta: z.looseObject({ terminal_output: z.unknown() }).nullish().catch(undefined),
+  })
+  .nullish()
+  .catch(undefined);
+const Initialize = z.looseObject({ protocolVersion: z.number(), clientCapabilities: ClientCapabilities });
+export type InitializeParams = z.infer<typeof Initialize>;
 
-export interface Place {
-  readonly cwd: string;
-  readonly mcpServers: readonly ServerEntry[];
-}
+export const initializeParams = () => Initialize;
+export const sessionParams = () => z.looseObject({ sessionId: z.string() });
+export const newParams = () =>
+  z.looseObject({
+    cwd: z.string(),
+    mcpServers: z.array(ServerEntry).default([]),
+    additionalDirectories: z.array(z.string()).nullish(),
+  });
+export const loadParams = () => newParams().extend({ sessionId: z.string() });
+export const listParams = () => z.looseObject({ cwd: z.string().nullish(), cursor: z.string().nullish() }).default({});
+export const promptParams = () => sessionParams().extend({ prompt: z.array(Block).min(1) });
+export const modeParams = () => sessionParams().extend({ modeId: z.string() });
+export const configParams = () => sessionParams().extend({ configId: z.string(), value: z.unknown() });
+
+/** The working directory of a session, and the MCP servers that the editor brings. */
+export type Place = z.infer<ReturnType<typeof newParams>>;

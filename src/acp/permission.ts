@@ -1,49 +1,57 @@
+import type { PermissionOption, ToolCallContent, ToolCallUpdate, ToolKind } from "@agentclientprotocol/sdk";
 import { permissionText } from "../protocol/permission-text.ts";
 import type { PermissionDecision, PermissionRequest } from "../sdk/config.ts";
+import { textContent } from "./content.ts";
+import { fileChanges } from "./diff-content.ts";
 
-export interface Choice {
-  readonly optionId: string;
-  readonly name: string;
-  readonly kind: "allow_once" | "allow_always" | "reject_once";
+interface Choice {
+  readonly option: PermissionOption;
   readonly decision: PermissionDecision;
 }
 
 const choices: readonly Choice[] = [
-  { optionId: "once", name: "Allow", kind: "allow_once", decision: { kind: "approve-once" } },
+  { option: { optionId: "once", name: "Allow", kind: "allow_once" }, decision: { kind: "approve-once" } },
   {
-    optionId: "session",
-    name: "Allow for this session",
-    kind: "allow_always",
+    option: { optionId: "session", name: "Allow for this session", kind: "allow_always" },
     decision: { kind: "approve-for-session" },
   },
-  { optionId: "reject", name: "Reject", kind: "reject_once", decision: { kind: "reject" } },
+  { option: { optionId: "reject", name: "Reject", kind: "reject_once" }, decision: { kind: "reject" } },
 ];
 
-/** The answers that can be given to this question. */
+/** The answers that can be given to this request. */
 export function choicesFor(request: PermissionRequest): readonly Choice[] {
   const { canAllowForSession } = permissionText(request);
-  return canAllowForSession ? choices : choices.filter(({ kind }) => kind !== "allow_always");
+  return canAllowForSession ? choices : choices.filter(({ option }) => option.kind !== "allow_always");
 }
 
-/** A question as an editor shows it. The whole request goes with it, its kind included, for editors that show more. */
-export function askedFor(request: PermissionRequest): object {
+/** A request as an editor shows it. The whole request goes with it, its kind included, for editors that show more. */
+export function askedFor(
+  request: PermissionRequest,
+  { toolCallId, cwd }: { readonly toolCallId: string; readonly cwd: string },
+): { toolCall: ToolCallUpdate; options: PermissionOption[]; _meta: Record<string, unknown> } {
   const { title, text } = permissionText(request);
   return {
     toolCall: {
-      toolCallId: request.toolCallId ?? "",
+      toolCallId,
       title,
       kind: kinds[request.kind],
       status: "pending",
       rawInput: request,
-      content: [{ type: "content", content: { type: "text", text } }],
+      // The words come first: they name what a diff would hide.
+      content: [textContent(text), ...diffsOf(request, cwd)],
     },
-    options: choicesFor(request).map(({ optionId, name, kind: how }) => ({ optionId, name, kind: how })),
+    options: choicesFor(request).map(({ option }) => option),
     _meta: { "troupe/permission": request.kind },
   };
 }
 
+function diffsOf(request: PermissionRequest, cwd: string): ToolCallContent[] {
+  if (request.kind !== "write") return [];
+  return fileChanges(request.diff, cwd).diffs.map((diff) => ({ type: "diff", ...diff }));
+}
+
 /** The editor's word for each kind. */
-const kinds: Readonly<Record<PermissionRequest["kind"], "execute" | "edit" | "read" | "fetch" | "other">> = {
+const kinds: Readonly<Record<PermissionRequest["kind"], ToolKind>> = {
   shell: "execute",
   write: "edit",
   read: "read",

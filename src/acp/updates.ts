@@ -1,61 +1,176 @@
-import type { SessionEvent } from "../protocol/event.ts";
+import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
+import { deferred } from "../lib/deferred.ts";
+import type { EventOf, SessionEvent } from "../protocol/event.ts";
+import type { Abilities } from "./abilities.ts";
+import { EditorAgents, type Stage } from "./agents.ts";
+import { textBlock } from "./content.ts";
+import { SessionFacts } from "./session-facts.ts";
+import { planOfList } from "./todo-plan.ts";
+import {
+  type CallPlace,
+  endedCall,
+  type OpenCall,
+  openCall,
+  printedCall,
+  progressedCall,
+  startedCall,
+} from "./tool-call.ts";
+import type { Update } from "./update.ts";
 
-const text = (value: string): object => ({ type: "text", text: value });
+const START_MS = 2_000;
 
-const KINDS: Readonly<Record<string, string>> = {
-  view: "read",
-  glob: "search",
-  grep: "search",
-  create: "edit",
-  edit: "edit",
-  apply_patch: "edit",
-  bash: "execute",
-  web_fetch: "fetch",
-  task: "think",
-};
+/** `replay`: an event of a log that is shown again. */
+type How = "live" | "replay";
 
 /**
- * What an editor is told of an event, if anything. Words come as they arrive; of what is replayed they are whole. Agents that
- * work for the main one are calls of `task`, and their own words are not the answer.
+ * Translates the events of a session to updates for an editor. It remembers what the protocol wants repeated, or never twice:
+ * every event must be given once, in order.
  */
-export function updateOf(event: SessionEvent, how: "live" | "replay"): object | undefined {
-  if (event.agentId !== undefined) return undefined;
-  switch (event.type) {
-    case "assistant.message_delta":
-      return { sessionUpdate: "agent_message_chunk", content: text(event.data.deltaContent) };
-    case "assistant.reasoning_delta":
-      return { sessionUpdate: "agent_thought_chunk", content: text(event.data.deltaContent) };
-    case "assistant.message":
-      if (how === "live" || event.data.content === "") return undefined;
-      return { sessionUpdate: "agent_message_chunk", content: text(event.data.content) };
-    case "user.message":
-      if (how === "live" || event.data.source !== undefined) return undefined;
-      return { sessionUpdate: "user_message_chunk", content: text(event.data.content) };
-    case "tool.execution_start": {
-      const { toolCallId, toolName, arguments: rawInput } = event.data;
-      const kind = KINDS[toolName] ?? "other";
-      const title = titleOf(toolName, rawInput);
-      return { sessionUpdate: "tool_call", toolCallId, title, kind, status: "in_progress", rawInput };
+export class Updates {
+  readonly agents: EditorAgents;
+  readonly facts: SessionFacts;
+  readonly #sessionId: string;
+  readonly #place: CallPlace;
+  /** Calls that are under way, by their ids for the editor. */
+  readonly #calls = new Map<string, OpenCall>();
+  /** Called after each start of a call. */
+  readonly #onStart = new Set<() => void>();
+  /** Messages and thoughts that have arrived in parts. */
+  readonly #streamed = new Set<string>();
+
+  constructor(parts: { sessionId: string; cwd: string; abilities: Abilities }) {
+    const { sessionId, cwd, abilities } = parts;
+    this.#sessionId = sessionId;
+    this.#place = { cwd, terminalOutput: abilities.terminalOutput };
+    this.agents = new EditorAgents(sessionId, abilities.subagents);
+    this.facts = new SessionFacts(abilities);
+  }
+
+  /**
+   * Resolves with the latest open call of a tool, for questions that do not name their call. A question may overtake the
+   * event that its call has started; the event is waited for, in bounded time.
+   */
+  async openCall(
+    toolName: string,
+    fits: (input: OpenCall["input"]) => boolean = () => true,
+  ): Promise<string | undefined> {
+    const find = (): string | undefined =>
+      [...this.#calls].findLast(([, call]) => call.toolName === toolName && fits(call.input))?.[0];
+    const found = find();
+    if (found !== undefined) return found;
+    const late = deferred<string | undefined>();
+    const look = (): void => {
+      const id = find();
+      if (id !== undefined) late.resolve(id);
+    };
+    const timer = setTimeout(() => late.resolve(undefined), START_MS);
+    this.#onStart.add(look);
+    return late.promise.finally(() => {
+      clearTimeout(timer);
+      this.#onStart.delete(look);
+    });
+  }
+
+  of(event: SessionEvent, how: How): readonly Update[] {
+    const about = this.agents.apply(event);
+    const stage = this.agents.stageOf(event.agentId);
+    const facts = this.facts.of(event, how === "live");
+    return [
+      ...about,
+      ...(stage ? this.#ofCall(event, stage) : []),
+      // Words of an agent without a session of its own are not the answer.
+      ...(stage && !stage.agent ? addressed(stage.sessionId, this.#ofWords(event, how)) : []),
+      ...addressed(this.#sessionId, facts),
+    ];
+  }
+
+  #ofWords(event: SessionEvent, how: How): readonly SessionUpdate[] {
+    switch (event.type) {
+      case "assistant.message_delta": {
+        const { messageId, deltaContent } = event.data;
+        this.#streamed.add(messageId);
+        return [{ sessionUpdate: "agent_message_chunk", content: textBlock(deltaContent), messageId }];
+      }
+      case "assistant.reasoning_delta": {
+        const { reasoningId: messageId, deltaContent } = event.data;
+        this.#streamed.add(messageId);
+        return [{ sessionUpdate: "agent_thought_chunk", content: textBlock(deltaContent), messageId }];
+      }
+      case "assistant.reasoning": {
+        const { reasoningId: messageId, content } = event.data;
+        if (this.#streamed.delete(messageId) || content === "") return [];
+        return [{ sessionUpdate: "agent_thought_chunk", content: textBlock(content), messageId }];
+      }
+      case "assistant.message":
+        return this.#whole(event, how);
+      case "user.message":
+        if (how === "live" || event.data.source !== undefined || event.agentId !== undefined) return [];
+        return [{ sessionUpdate: "user_message_chunk", content: textBlock(event.data.content), messageId: event.id }];
+      default:
+        return [];
     }
-    case "tool.execution_complete": {
-      const { toolCallId, success, result, error } = event.data;
-      const said = result?.content ?? error?.message ?? "";
-      return {
-        sessionUpdate: "tool_call_update",
-        toolCallId,
-        status: success ? "completed" : "failed",
-        content: [{ type: "content", content: text(said) }],
-      };
+  }
+
+  /** A message of a log, or of a model that does not stream, has not arrived in parts. */
+  #whole({ data }: EventOf<"assistant.message">, how: How): readonly SessionUpdate[] {
+    const { messageId, content, reasoningText = "" } = data;
+    const updates: SessionUpdate[] = [];
+    if (how === "replay" && reasoningText !== "") {
+      const thought = { content: textBlock(reasoningText), messageId: `${messageId}-thought` };
+      updates.push({ sessionUpdate: "agent_thought_chunk", ...thought });
     }
-    default:
-      return undefined;
+    if (!this.#streamed.delete(messageId) && content !== "")
+      updates.push({ sessionUpdate: "agent_message_chunk", content: textBlock(content), messageId });
+    return updates;
+  }
+
+  #ofCall(event: SessionEvent, stage: Stage): readonly Update[] {
+    switch (event.type) {
+      case "tool.execution_start":
+        return [this.#started(event, stage)];
+      case "tool.execution_partial_result":
+      case "tool.execution_progress": {
+        const id = stage.idOf(event.data.toolCallId);
+        const call = this.#calls.get(id);
+        if (!call) return [];
+        const update =
+          event.type === "tool.execution_progress"
+            ? progressedCall(id, event.data.progressMessage)
+            : printedCall(id, call, this.#place, event.data.partialOutput);
+        return addressed(stage.sessionId, [{ sessionUpdate: "tool_call_update", ...update }]);
+      }
+      case "tool.execution_complete":
+        return this.#ended(event, stage);
+      default:
+        return [];
+    }
+  }
+
+  #started({ data }: EventOf<"tool.execution_start">, { sessionId, agent, idOf }: Stage): Update {
+    const id = idOf(data.toolCallId);
+    const call = openCall(data);
+    this.#calls.set(id, call);
+    for (const look of [...this.#onStart]) look();
+    const started = { sessionUpdate: "tool_call" as const, ...startedCall(id, call, this.#place) };
+    if (!agent) return { sessionId, update: started };
+    const { id: agentId, displayName: name, toolCallId: parentToolCallId } = agent;
+    const _meta = { ...started._meta, "troupe/agent": { agentId, name, parentToolCallId } };
+    return { sessionId, update: { ...started, title: `${name}: ${started.title}`, _meta } };
+  }
+
+  #ended({ data }: EventOf<"tool.execution_complete">, { sessionId, agent, idOf }: Stage): readonly Update[] {
+    const id = idOf(data.toolCallId);
+    const call = this.#calls.get(id);
+    this.#calls.delete(id);
+    const update = { sessionUpdate: "tool_call_update" as const, ...endedCall(id, call, this.#place, data) };
+    const images = data.result?.binaryResultsForLlm?.filter(({ type }) => type === "image") ?? [];
+    const list = call?.toolName === "update_todo" && data.success && !agent ? data.result?.detailedContent : undefined;
+    return [
+      { sessionId, update, ...(images.length > 0 && { images }) },
+      ...(list === undefined ? [] : addressed(sessionId, [{ sessionUpdate: "plan", entries: planOfList(list) }])),
+    ];
   }
 }
 
-function titleOf(toolName: string, input: unknown): string {
-  const given = typeof input === "object" && input !== null ? (input as Readonly<Record<string, unknown>>) : {};
-  const what = [given.path, given.command, given.pattern, given.url, given.description].find(
-    (value) => typeof value === "string" && value !== "",
-  );
-  return what === undefined ? toolName : `${toolName} ${what}`;
-}
+const addressed = (sessionId: string, updates: readonly SessionUpdate[]): readonly Update[] =>
+  updates.map((update) => ({ sessionId, update }));

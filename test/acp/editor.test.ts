@@ -211,7 +211,8 @@ describe("an editor over the Agent Client Protocol", () => {
         "agent_message_chunk",
       ]);
       await request("session/set_mode", { sessionId, modeId: "plan" });
-      expect(editor.updates.at(-1)).toEqual({ sessionUpdate: "current_mode_update", currentModeId: "plan" });
+      const modeUpdate = editor.updates.find(({ sessionUpdate }) => sessionUpdate === "current_mode_update");
+      expect(modeUpdate).toEqual({ sessionUpdate: "current_mode_update", currentModeId: "plan" });
       await expect(
         request("session/prompt", { sessionId: "nobody", prompt: [{ type: "text", text: "x" }] }),
       ).rejects.toThrow(/no session nobody/);

@@ -13,6 +13,8 @@ export interface PeerOptions {
   handle(method: string, params: unknown, signal: AbortSignal): Promise<unknown>;
   onNotification?(method: string, params: unknown): void;
   readonly maxInFlight?: number;
+  /** The notification that gives up a request: `$/cancelRequest` with `id`, as most protocols have it, unless told. */
+  readonly cancellation?: { readonly method: string; readonly idField: string };
 }
 
 export interface AskOptions {
@@ -68,7 +70,8 @@ export class Peer {
     const answer = deferred<unknown>();
     this.#asked.set(id, answer);
     const giveUp = (reason: unknown): void => {
-      this.notify("$/cancelRequest", { id });
+      const { method: cancel, idField } = this.#cancellation;
+      this.notify(cancel, { [idField]: id });
       answer.reject(reason);
     };
     const onAbort = (): void => giveUp(signal?.reason);
@@ -97,9 +100,14 @@ export class Peer {
     for (const answering of this.#answering.values()) answering.abort(this.#closed);
   }
 
+  get #cancellation(): NonNullable<PeerOptions["cancellation"]> {
+    return this.#options.cancellation ?? { method: "$/cancelRequest", idField: "id" };
+  }
+
   #hear(method: string, params: unknown): void {
-    if (method === "$/cancelRequest") {
-      const id = isObject(params) ? params.id : undefined;
+    const { method: cancel, idField } = this.#cancellation;
+    if (method === cancel) {
+      const id = isObject(params) ? params[idField] : undefined;
       if (typeof id === "number" || typeof id === "string") {
         this.#answering.get(id)?.abort(new RpcError(rpcCodes.cancelled, "The request was cancelled."));
       }

@@ -1,0 +1,38 @@
+import type { InitializeParams } from "./params.ts";
+
+/** The optional parts of the protocol that an editor supports. */
+export interface Abilities {
+  /** It shows forms: `elicitation/create` in the mode `form`. */
+  readonly forms: boolean;
+  /** It opens addresses for the user: the mode `url` of the same request. */
+  readonly addresses: boolean;
+  readonly notices: boolean;
+  readonly compaction: boolean;
+  /** Agents are sessions of their own. A draft of the protocol. */
+  readonly subagents: boolean;
+  /** It draws a terminal from `_meta.terminal_output`. Not part of the protocol; several editors and agents use it. */
+  readonly terminalOutput: boolean;
+}
+
+export const noAbilities: Abilities = {
+  forms: false,
+  addresses: false,
+  notices: false,
+  compaction: false,
+  subagents: false,
+  terminalOutput: false,
+};
+
+/** Any object says yes; absent and null say no. */
+const isOffered = (value: unknown): boolean => typeof value === "object" && value !== null;
+
+export function abilitiesOf({ clientCapabilities: client }: InitializeParams): Abilities {
+  return {
+    forms: isOffered(client?.elicitation?.form),
+    addresses: isOffered(client?.elicitation?.url),
+    notices: isOffered(client?.session?.notices),
+    compaction: isOffered(client?.session?.compaction),
+    subagents: isOffered(client?.subagents),
+    terminalOutput: client?._meta?.terminal_output === true,
+  };
+}

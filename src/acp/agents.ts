@@ -1,0 +1,130 @@
+import type { ContentBlock, StateUpdate } from "@agentclientprotocol/sdk/unstable";
+import type { EventData, SessionEvent } from "../protocol/event.ts";
+import { type AgentNode, AgentTree } from "../sdk/agent-tree.ts";
+import { textBlock } from "./content.ts";
+import type { Update } from "./update.ts";
+
+/** The session in which an agent's events are shown, and the ids of its calls there. */
+export interface Stage {
+  readonly sessionId: string;
+  /** Absent for the main agent, and where the agent has a session of its own. */
+  readonly agent?: AgentNode;
+  idOf(toolCallId: string): string;
+}
+
+/**
+ * The agents that work for the main one, as an editor shows them. Editors with the draft of subagents get a session for each
+ * agent. All others see the agents' calls among those of the main agent, with the agent's name.
+ */
+export class EditorAgents {
+  readonly #sessionId: string;
+  readonly #haveSessions: boolean;
+  readonly #tree = new AgentTree();
+  /** The last state that the editor was sent, by agent. */
+  readonly #states = new Map<string, string>();
+  readonly #notAgents = new Set<string>();
+
+  constructor(sessionId: string, haveSessions: boolean) {
+    this.#sessionId = sessionId;
+    this.#haveSessions = haveSessions;
+  }
+
+  /** Returns the updates about the agents themselves. Every event must be given, in order. */
+  apply(event: SessionEvent): readonly Update[] {
+    if (event.type === "troupe.task_created" && event.data.kind !== "agent") this.#notAgents.add(event.data.taskId);
+    const changed = this.#tree.apply(event);
+    if (!this.#haveSessions) return [];
+    if (event.type === "troupe.task_message") return this.#message(event.data);
+    const updates = changed && !this.#notAgents.has(changed.id) ? this.#told(changed) : [];
+    if (event.type !== "troupe.task_created" || !changed || updates.length === 0) return updates;
+    const { taskId, prompt: content } = event.data;
+    return [...updates, ...this.#message({ taskId, messageId: `${taskId}-prompt`, content })];
+  }
+
+  /** Undefined for agents that the user did not ask for. */
+  stageOf(agentId: string | undefined): Stage | undefined {
+    if (agentId === undefined) return { sessionId: this.#sessionId, idOf: (id) => id };
+    const agent = this.#tree.get(agentId);
+    if (!agent || this.#notAgents.has(agentId)) return undefined;
+    if (this.#haveSessions) return { sessionId: this.#sessionOf(agentId), idOf: (id) => id };
+    // Models number their calls: those of two agents may have the same id.
+    return { sessionId: this.#sessionId, agent, idOf: (id) => `${agentId}:${id}` };
+  }
+
+  /** The agent that has this session. */
+  agentOf(sessionId: string): string | undefined {
+    const prefix = this.#sessionOf("");
+    const id = sessionId.startsWith(prefix) ? sessionId.slice(prefix.length) : undefined;
+    return id !== undefined && this.#haveSessions && this.#tree.get(id) ? id : undefined;
+  }
+
+  /** The agent waits for the user, or no longer does. */
+  waits(agentId: string | undefined, isWaiting: boolean): readonly Update[] {
+    const agent = agentId === undefined ? undefined : this.#tree.get(agentId);
+    if (!agent || !this.#haveSessions) return [];
+    return this.#told(agent, isWaiting ? { state: "requires_action" } : stateOf(agent));
+  }
+
+  #told(agent: AgentNode, state: StateUpdate | undefined = stateOf(agent)): readonly Update[] {
+    const known = this.#states.get(agent.id);
+    const now = JSON.stringify(state ?? null);
+    if (known === now) return [];
+    this.#states.set(agent.id, now);
+    const { displayName: title, description } = agent;
+    const about = known === undefined && { title, description, capabilities: { cancel: {} } };
+    return [
+      {
+        sessionId: agent.parentId === undefined ? this.#sessionId : this.#sessionOf(agent.parentId),
+        update: {
+          sessionUpdate: "subagent_update",
+          sessionId: this.#sessionOf(agent.id),
+          ...about,
+          ...(state && { state }),
+        },
+      },
+    ];
+  }
+
+  /** Both sessions show the message, each under an id of its own. */
+  #message(data: Pick<EventData<"troupe.task_message">, "taskId" | "messageId" | "content" | "from">): Update[] {
+    const { taskId, messageId, content, from = this.#tree.get(taskId)?.parentId } = data;
+    if (this.#notAgents.has(taskId) || !this.#tree.get(taskId)) return [];
+    const isAgent = from !== undefined && this.#tree.get(from) !== undefined;
+    const sender = isAgent ? this.#sessionOf(from) : this.#sessionId;
+    const recipient = this.#sessionOf(taskId);
+    const blocks: ContentBlock[] = [textBlock(content)];
+    const update = {
+      sessionUpdate: "session_message" as const,
+      senderSessionId: sender,
+      recipientSessionId: recipient,
+      content: blocks,
+    };
+    const [sent, received] = [`${messageId}-sent`, `${messageId}-received`];
+    return [
+      { sessionId: sender, update: { ...update, messageId: sent, recipientMessageId: received } },
+      { sessionId: recipient, update: { ...update, messageId: received, senderMessageId: sent } },
+    ];
+  }
+
+  #sessionOf(agentId: string): string {
+    return `${this.#sessionId}/agents/${agentId}`;
+  }
+}
+
+const INTERNAL_ERROR = -32603;
+
+function stateOf({ status, error = "The agent failed." }: AgentNode): StateUpdate | undefined {
+  switch (status) {
+    case "queued":
+      return undefined;
+    case "running":
+      return { state: "running" };
+    case "idle":
+    case "completed":
+      return { state: "idle", stopReason: "end_turn" };
+    case "cancelled":
+      return { state: "idle", stopReason: "cancelled" };
+    case "failed":
+      return { state: "idle", stopReason: "error", error: { code: INTERNAL_ERROR, message: error } };
+  }
+}

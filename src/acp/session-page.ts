@@ -1,0 +1,27 @@
+import type { ListSessionsResponse } from "@agentclientprotocol/sdk";
+import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
+import type { Client } from "../sdk/client.ts";
+
+const PAGE = 100;
+
+/**
+ * A page of the sessions that can be loaded, the newest first. The cursor names the last session of the page before, so that
+ * sessions that are added meanwhile shift nothing.
+ */
+export async function sessionPage(
+  client: Client,
+  { cwd, cursor }: { readonly cwd?: string | null | undefined; readonly cursor?: string | null | undefined },
+): Promise<ListSessionsResponse> {
+  const found = await client.listSessions(cwd ? { cwd } : undefined);
+  const all = found.toSorted((one, other) => other.modifiedTime.localeCompare(one.modifiedTime));
+  const last = cursor ? all.findIndex(({ sessionId }) => sessionId === cursor) : -1;
+  if (cursor && last < 0)
+    throw new RpcError(rpcCodes.invalidParams, "The cursor is of no session. List from the start.");
+  const page = all.slice(last + 1, last + 1 + PAGE);
+  const sessions = page.flatMap(({ sessionId, context, name, summary, modifiedTime: updatedAt }) => {
+    const title = name ?? summary;
+    return context ? [{ sessionId, cwd: context.cwd, updatedAt, ...(title !== undefined && { title }) }] : [];
+  });
+  const next = last + 1 + PAGE < all.length ? page.at(-1)?.sessionId : undefined;
+  return { sessions, ...(next !== undefined && { nextCursor: next }) };
+}

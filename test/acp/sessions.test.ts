@@ -1,0 +1,142 @@
+import { describe, expect, it } from "vitest";
+import { calls, says, stalls, thinks, withUsage } from "../../src/testing/index.ts";
+import { type Editor, type Opened, withEditor } from "./stage.ts";
+
+interface Listed {
+  readonly sessions: { readonly sessionId: string; readonly cwd: string; readonly title?: string }[];
+}
+
+const text = ({ content }: { content: { type: string; text?: string } }): string => content.text ?? "";
+const reopen = (editor: Editor, method: string, sessionId: string) =>
+  editor.request<Opened>(method, { sessionId, cwd: editor.cwd, mcpServers: [] });
+
+describe("sessions of an editor", () => {
+  it("lists, closes, resumes and deletes a session", async () => {
+    await withEditor({ steps: [says("One."), says("Two.")] }, async (editor) => {
+      const { sessionId } = await editor.open();
+      await editor.prompt(sessionId, "Say one");
+      const list = async (cwd: string) => (await editor.request<Listed>("session/list", { cwd })).sessions;
+      expect(await list(editor.cwd)).toMatchObject([{ sessionId, cwd: editor.cwd, title: "Say one" }]);
+      expect(await list("/elsewhere")).toEqual([]);
+      await editor.request("session/close", { sessionId });
+      await expect(editor.prompt(sessionId, "Say two")).rejects.toThrow(/no session/);
+      editor.notifications.length = 0;
+      expect((await reopen(editor, "session/resume", sessionId)).modes.currentModeId).toBe("interactive");
+      expect(editor.updates("user_message_chunk")).toEqual([]);
+      await editor.prompt(sessionId, "Say two");
+      expect(editor.said()).toBe("Two.");
+      await editor.request("session/delete", { sessionId });
+      expect(await list(editor.cwd)).toEqual([]);
+    });
+  });
+
+  it("cancels the turn that is under way when its session is closed", async () => {
+    await withEditor({ steps: [stalls()] }, async (editor) => {
+      const { sessionId } = await editor.open();
+      const answered = editor.prompt(sessionId, "Wait");
+      await expect.poll(() => editor.model.requests.filter(({ wire }) => wire !== undefined).length).toBe(1);
+      await editor.request("session/close", { sessionId });
+      expect(await answered).toEqual({ stopReason: "cancelled" });
+    });
+  });
+
+  it("loads a session with its thoughts, calls, plan and title", async () => {
+    const steps = [
+      thinks("I should look.", calls(["view", { path: "a.txt" }], ["update_todo", { todos: "- [x] Look" }])),
+      says("Two lines."),
+    ];
+    await withEditor({ steps }, async (editor) => {
+      const { sessionId } = await editor.open();
+      await editor.prompt(sessionId, "Look at a.txt");
+      expect(editor.updates("agent_thought_chunk").map(text).join("")).toBe("I should look.");
+      await editor.request("session/close", { sessionId });
+      editor.notifications.length = 0;
+      await reopen(editor, "session/load", sessionId);
+      expect(editor.updates("user_message_chunk").map(text)).toEqual(["Look at a.txt"]);
+      expect(editor.updates("agent_thought_chunk").map(text)).toEqual(["I should look."]);
+      expect(editor.updates("tool_call").map(({ name }) => name)).toEqual(["view", "update_todo"]);
+      expect(editor.updates("tool_call_update").map(({ status }) => status)).toEqual(["completed", "completed"]);
+      expect(editor.updates("plan").at(-1)?.entries).toMatchObject([{ content: "Look", status: "completed" }]);
+      expect(editor.said()).toBe("Two lines.");
+    });
+  });
+
+  it("tells the title, and the size of the context after each model call", async () => {
+    const steps = [withUsage(says("Hello."), { inputTokens: 900, outputTokens: 100 })];
+    await withEditor({ steps }, async (editor) => {
+      const { sessionId } = await editor.open();
+      await editor.prompt(sessionId, "Greet me");
+      await expect.poll(() => editor.updates("session_info_update").at(-1)?.title).toBe("Greet me");
+      expect(editor.updates("usage_update").at(-1)).toMatchObject({ used: 1000, size: expect.any(Number) });
+      await editor.prompt(sessionId, "/rename Greetings");
+      expect(editor.updates("session_info_update").at(-1)?.title).toBe("Greetings");
+    });
+  });
+
+  it("shows warnings as notices to an editor that shows notices", async () => {
+    const command = "troupe-no-such-program";
+    const server = { name: "lost", command, args: [], env: [] };
+    await withEditor({ steps: [says("Hello.")], capabilities: { session: { notices: {} } } }, async (editor) => {
+      const { sessionId } = await editor.open({ mcpServers: [server] });
+      await editor.prompt(sessionId, "Hello");
+      expect(editor.updates("notice").filter(({ severity }) => severity === "warning")).toMatchObject([
+        { title: expect.stringContaining("lost") },
+      ]);
+    });
+  });
+});
+
+describe("content of a prompt", () => {
+  it("refuses audio in words, and content of an unknown type too", async () => {
+    await withEditor({}, async (editor) => {
+      const { sessionId } = await editor.open();
+      const audio = { type: "audio", data: "AAAA", mimeType: "audio/wav" };
+      await expect(editor.prompt(sessionId, audio)).rejects.toThrow(
+        "troupe cannot listen to audio. Send the words as text.",
+      );
+      const error = await editor.prompt(sessionId, { type: "smell" }).catch((reason: Error) => reason.message);
+      expect(error).toMatch(/Send text, image, resource or resource_link blocks/);
+      expect(error).not.toContain('"code"');
+    });
+  });
+
+  it("reads the bytes of an embedded resource: text is quoted, an image is shown, the rest is named", async () => {
+    await withEditor({ steps: [says("Read.")] }, async (editor) => {
+      const { sessionId } = await editor.open();
+      const blob = (uri: string, mimeType: string, bytes: string) => {
+        const resource = { uri, mimeType, blob: Buffer.from(bytes).toString("base64") };
+        return { type: "resource", resource };
+      };
+      await editor.prompt(
+        sessionId,
+        "What are these?",
+        blob("file:///x/notes.csv", "text/csv", "a,b"),
+        blob("file:///x/data.bin", "application/octet-stream", "0123"),
+      );
+      const shown = JSON.stringify(editor.model.requests.at(-1)?.body);
+      expect(shown).toContain("Attached: notes.csv (text/csv, 3 bytes)");
+      expect(shown).toContain("a,b");
+      expect(shown).toContain("Attached: data.bin (application/octet-stream, 4 bytes): not shown");
+    });
+  });
+
+  it("attaches a linked file with its lines and a linked folder, and frames any other link as data", async () => {
+    await withEditor({ steps: [says("Read.")] }, async (editor) => {
+      const { sessionId } = await editor.open();
+      const link = (uri: string) => ({ type: "resource_link", uri, name: "x" });
+      await editor.prompt(
+        sessionId,
+        "What are these?",
+        link(`file://${editor.cwd}/a.txt#L1:2`),
+        link(`file://${editor.cwd}/`),
+        link("file://another-host/share/a.txt"),
+        link("https://example.com/a"),
+      );
+      const shown = JSON.stringify(editor.model.requests.at(-1)?.body);
+      expect(shown).toContain("a.txt (lines 1-2 of 3 lines)");
+      expect(shown).toContain(`${editor.cwd}/ (1 items)`);
+      for (const uri of ["file://another-host/share/a.txt", "https://example.com/a"])
+        expect(shown).toContain(`<linked_resource name=\\"x\\">\\n${uri}\\n</linked_resource>`);
+    });
+  });
+});
