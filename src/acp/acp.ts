@@ -42,7 +42,7 @@ export async function serveEditor(options: AcpOptions): Promise<void> {
   const sessions = new Map<string, EditorSession>();
   const methods = editorMethods(options, sessions, () => peer);
   const peer: Peer = new Peer({
-    send: (message) => void output.write(`${JSON.stringify(message)}\n`),
+    send: (message) => void output.write(`${JSON.stringify(message, wellFormed)}\n`),
     cancellation: { method: "$/cancel_request", idField: "requestId" },
     async handle(method, params, signal) {
       const handler = Object.hasOwn(methods, method) ? methods[method] : undefined;
@@ -155,6 +155,12 @@ function parsed<S extends z.ZodType>(schema: S, params: unknown): z.infer<S> {
   if (result.success) return result.data;
   throw new RpcError(rpcCodes.invalidParams, `The request cannot be read: ${z.prettifyError(result.error)}`);
 }
+
+/** Half of a surrogate pair, from a text that was cut, is an error to the JSON readers of most editors. */
+const wellFormed = (_: string, value: unknown): unknown =>
+  typeof value === "string" && LONE_SURROGATE.test(value) ? value.replace(LONE_SURROGATES, "\ufffd") : value;
+const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
+const LONE_SURROGATES = new RegExp(LONE_SURROGATE, "g");
 
 async function* linesOf(input: Readable): AsyncGenerator<string> {
   let rest = "";

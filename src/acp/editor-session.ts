@@ -169,7 +169,7 @@ export class EditorSession {
     const held = this.#held ?? [];
     this.#held = undefined;
     for (const event of held) this.#hear(event);
-    await Promise.all([this.#showCommands(), this.#showContext()]);
+    await Promise.all([this.#showCommands(), this.#showContext(), this.#showTitle()]);
   }
 
   async state(): Promise<{ modes: SessionModeState; configOptions: SessionConfigOption[] }> {
@@ -222,6 +222,11 @@ export class EditorSession {
     const { contextAttribution: context } = await this.#session.rpc.metadata.getContextAttribution();
     if (!context) return;
     for (const update of this.#updates.facts.context(context.totalTokens, context.limit)) this.#show(update);
+  }
+
+  async #showTitle(): Promise<void> {
+    const { name } = await this.#session.rpc.name.get();
+    if (name) for (const update of this.#updates.facts.named(name)) this.#show(update);
   }
 
   async #showRows(): Promise<void> {

@@ -14,7 +14,7 @@ import type { Abilities } from "./abilities.ts";
 import { textContent } from "./content.ts";
 import { askedFor, choicesFor } from "./permission.ts";
 import type { Update } from "./update.ts";
-import type { Updates } from "./updates.ts";
+import type { AskingCall, Updates } from "./updates.ts";
 
 export interface QuestionParts {
   readonly peer: Peer;
@@ -57,19 +57,19 @@ export class Questions {
   /** A form where the editor has forms, else the choices as options. Free text needs a form. */
   async userInput(request: UserInputRequest): Promise<{ answer: string; wasFreeform: boolean }> {
     const { question, choices = [] } = request;
-    const toolCallId = await this.#parts.updates.openCall("ask_user", (input) => input.question === question);
-    if (this.#parts.abilities.forms) return this.#fillIn(request, toolCallId);
+    const call = await this.#parts.updates.openCall("ask_user", (input) => input.question === question);
+    if (this.#parts.abilities.forms) return this.#fillIn(request, call);
     if (choices.length === 0) throw new Error("This editor has no forms, so the user cannot answer in words.");
     const options = choices.map((name, index) => ({ optionId: `choice-${index}`, name, kind: "allow_once" as const }));
     const toolCall: ToolCallUpdate = {
-      toolCallId: toolCallId ?? `question-${randomUUID()}`,
+      toolCallId: call?.toolCallId ?? `question-${randomUUID()}`,
       title: clip(sanitiseLine(question), MAX_TITLE_CHARACTERS),
       kind: "other",
       status: "pending",
       content: [textContent(question)],
     };
     const none: PermissionOption = { optionId: "none", name: NONE, kind: "reject_once" };
-    const optionId = await this.#choose({ toolCall, options: [...options, none] });
+    const optionId = await this.#choose({ toolCall, options: [...options, none] }, call?.sessionId);
     const index = options.findIndex((option) => option.optionId === optionId);
     const answer = choices[index];
     return answer === undefined ? { answer: NONE, wasFreeform: true } : { answer, wasFreeform: false };
@@ -77,13 +77,16 @@ export class Questions {
 
   async #fillIn(
     { question, choices = [], allowFreeform = true }: UserInputRequest,
-    toolCallId: string | undefined,
+    call: AskingCall | undefined,
   ): Promise<{ answer: string; wasFreeform: boolean }> {
-    const form = await this.elicitation({
-      message: question,
-      requestedSchema: answerSchema(choices, allowFreeform),
-      ...(toolCallId !== undefined && { toolCallId }),
-    });
+    const form = await this.elicitation(
+      {
+        message: question,
+        requestedSchema: answerSchema(choices, allowFreeform),
+        ...(call && { toolCallId: call.toolCallId }),
+      },
+      call?.sessionId,
+    );
     const { [CHOICE]: choice, [WORDS]: words } = form.content ?? {};
     if (form.action === "accept" && typeof words === "string" && words.trim() !== "")
       return { answer: words, wasFreeform: true };
@@ -92,8 +95,8 @@ export class Questions {
     throw new Error("The user did not answer.");
   }
 
-  async elicitation(request: ElicitationRequest): Promise<FormAnswer> {
-    const { peer, sessionId, abilities } = this.#parts;
+  async elicitation(request: ElicitationRequest, sessionId = this.#parts.sessionId): Promise<FormAnswer> {
+    const { peer, abilities } = this.#parts;
     const { mode = "form", toolCallId, elicitationSource: source, requestedSchema, url } = request;
     const isAddress = mode === "url" && url !== undefined;
     if (isAddress ? !abilities.addresses : !abilities.forms) return { action: "cancel" };
@@ -115,8 +118,9 @@ export class Questions {
       const option = planOptions[action];
       return option ? [{ ...option, optionId: action }] : [];
     });
+    const call = await this.#parts.updates.openCall("exit_plan_mode");
     const toolCall: ToolCallUpdate = {
-      toolCallId: (await this.#parts.updates.openCall("exit_plan_mode")) ?? `plan-${randomUUID()}`,
+      toolCallId: call?.toolCallId ?? `plan-${randomUUID()}`,
       title: "Carry out this plan?",
       kind: "switch_mode",
       status: "pending",

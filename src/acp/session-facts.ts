@@ -27,6 +27,13 @@ export class SessionFacts {
     return this.#usage();
   }
 
+  /** The title, where it is new. */
+  named(title: string, updatedAt?: string): readonly SessionUpdate[] {
+    if (title === this.#title) return [];
+    this.#title = title;
+    return [{ sessionUpdate: "session_info_update", title, ...(updatedAt !== undefined && { updatedAt }) }];
+  }
+
   /** Updates for an event of any agent. `isLive` is false for events of a log that is shown again. */
   of(event: SessionEvent, isLive: boolean): readonly SessionUpdate[] {
     if (event.type === "troupe.usage") return this.#spent(event, isLive);
@@ -35,9 +42,9 @@ export class SessionFacts {
       case "session.mode_changed":
         return isLive ? [{ sessionUpdate: "current_mode_update", currentModeId: event.data.newMode }] : [];
       case "session.title_changed":
-        return this.#named(event.data.title, event.timestamp);
+        return this.named(event.data.title, event.timestamp);
       case "troupe.session_named":
-        return this.#named(event.data.name, event.timestamp);
+        return this.named(event.data.name, event.timestamp);
       case "session.usage_info":
         return this.context(event.data.currentTokens, event.data.tokenLimit);
       case "session.compaction_start":
@@ -67,12 +74,6 @@ export class SessionFacts {
     // The reply is in the context from now on.
     if (isMain && this.#context) this.#context = { ...this.#context, used: data.inputTokens + data.outputTokens };
     return isLive ? this.#usage() : [];
-  }
-
-  #named(title: string, updatedAt: string): readonly SessionUpdate[] {
-    if (title === this.#title) return [];
-    this.#title = title;
-    return [{ sessionUpdate: "session_info_update", title, updatedAt }];
   }
 
   #compacted({ data }: EventOf<"session.compaction_complete">): readonly SessionUpdate[] {

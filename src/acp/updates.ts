@@ -1,6 +1,7 @@
-import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
+import { pathToFileURL } from "node:url";
+import type { ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import { deferred } from "../lib/deferred.ts";
-import type { EventOf, SessionEvent } from "../protocol/event.ts";
+import type { EventData, EventOf, SessionEvent } from "../protocol/event.ts";
 import type { Abilities } from "./abilities.ts";
 import { EditorAgents, type Stage } from "./agents.ts";
 import { textBlock } from "./content.ts";
@@ -19,6 +20,12 @@ import type { Update } from "./update.ts";
 
 const START_MS = 2_000;
 
+/** The call that a question comes from, and the session that shows it. */
+export interface AskingCall {
+  readonly toolCallId: string;
+  readonly sessionId: string;
+}
+
 /** `replay`: an event of a log that is shown again. */
 type How = "live" | "replay";
 
@@ -32,7 +39,7 @@ export class Updates {
   readonly #sessionId: string;
   readonly #place: CallPlace;
   /** Calls that are under way, by their ids for the editor. */
-  readonly #calls = new Map<string, OpenCall>();
+  readonly #calls = new Map<string, { readonly call: OpenCall; readonly sessionId: string }>();
   /** Called after each start of a call. */
   readonly #onStart = new Set<() => void>();
   /** Messages and thoughts that have arrived in parts. */
@@ -53,15 +60,17 @@ export class Updates {
   async openCall(
     toolName: string,
     fits: (input: OpenCall["input"]) => boolean = () => true,
-  ): Promise<string | undefined> {
-    const find = (): string | undefined =>
-      [...this.#calls].findLast(([, call]) => call.toolName === toolName && fits(call.input))?.[0];
+  ): Promise<AskingCall | undefined> {
+    const find = (): AskingCall | undefined => {
+      const found = [...this.#calls].findLast(([, { call }]) => call.toolName === toolName && fits(call.input));
+      return found && { toolCallId: found[0], sessionId: found[1].sessionId };
+    };
     const found = find();
     if (found !== undefined) return found;
-    const late = deferred<string | undefined>();
+    const late = deferred<AskingCall | undefined>();
     const look = (): void => {
-      const id = find();
-      if (id !== undefined) late.resolve(id);
+      const call = find();
+      if (call !== undefined) late.resolve(call);
     };
     const timer = setTimeout(() => late.resolve(undefined), START_MS);
     this.#onStart.add(look);
@@ -105,7 +114,10 @@ export class Updates {
         return this.#whole(event, how);
       case "user.message":
         if (how === "live" || event.data.source !== undefined || event.agentId !== undefined) return [];
-        return [{ sessionUpdate: "user_message_chunk", content: textBlock(event.data.content), messageId: event.id }];
+        return userBlocks(event.data).map((content) => ({
+          ...{ sessionUpdate: "user_message_chunk", content },
+          messageId: event.id,
+        }));
       default:
         return [];
     }
@@ -131,12 +143,12 @@ export class Updates {
       case "tool.execution_partial_result":
       case "tool.execution_progress": {
         const id = stage.idOf(event.data.toolCallId);
-        const call = this.#calls.get(id);
-        if (!call) return [];
+        const open = this.#calls.get(id);
+        if (!open) return [];
         const update =
           event.type === "tool.execution_progress"
             ? progressedCall(id, event.data.progressMessage)
-            : printedCall(id, call, this.#place, event.data.partialOutput);
+            : printedCall(id, open.call, this.#place, event.data.partialOutput);
         return addressed(stage.sessionId, [{ sessionUpdate: "tool_call_update", ...update }]);
       }
       case "tool.execution_complete":
@@ -149,7 +161,7 @@ export class Updates {
   #started({ data }: EventOf<"tool.execution_start">, { sessionId, agent, idOf }: Stage): Update {
     const id = idOf(data.toolCallId);
     const call = openCall(data);
-    this.#calls.set(id, call);
+    this.#calls.set(id, { call, sessionId });
     for (const look of [...this.#onStart]) look();
     const started = { sessionUpdate: "tool_call" as const, ...startedCall(id, call, this.#place) };
     if (!agent) return { sessionId, update: started };
@@ -160,7 +172,7 @@ export class Updates {
 
   #ended({ data }: EventOf<"tool.execution_complete">, { sessionId, agent, idOf }: Stage): readonly Update[] {
     const id = idOf(data.toolCallId);
-    const call = this.#calls.get(id);
+    const { call } = this.#calls.get(id) ?? {};
     this.#calls.delete(id);
     const update = { sessionUpdate: "tool_call_update" as const, ...endedCall(id, call, this.#place, data) };
     const images = data.result?.binaryResultsForLlm?.filter(({ type }) => type === "image") ?? [];
@@ -174,3 +186,12 @@ export class Updates {
 
 const addressed = (sessionId: string, updates: readonly SessionUpdate[]): readonly Update[] =>
   updates.map((update) => ({ sessionId, update }));
+
+/** A user's message with the files that were attached to it. */
+function userBlocks({ content, attachments = [] }: EventData<"user.message">): ContentBlock[] {
+  const links = attachments.flatMap((attachment): ContentBlock[] => {
+    if (attachment.type !== "file" && attachment.type !== "directory") return [];
+    return [{ type: "resource_link", uri: pathToFileURL(attachment.path).href, name: attachment.displayName }];
+  });
+  return [textBlock(content), ...links];
+}

@@ -56,6 +56,11 @@ describe("agents that work for the main one, in an editor", () => {
       const first = editor.notifications.findIndex((one) => one.sessionId === child);
       const announced = editor.notifications.findIndex(({ update }) => update.sessionUpdate === "subagent_update");
       expect(announced).toBeLessThan(first);
+      await editor.request("session/close", { sessionId });
+      editor.notifications.length = 0;
+      await editor.request("session/load", { sessionId, cwd: editor.cwd, mcpServers: [] });
+      expect([editor.said(child), editor.said(sessionId)]).toEqual(["It is written.", "All done."]);
+      expect(editor.updates("subagent_update").at(-1)?.state).toMatchObject({ state: "idle", stopReason: "end_turn" });
     });
   });
 

@@ -102,4 +102,18 @@ describe("questions to the user of an editor", () => {
       expect(await answered).toEqual({ stopReason: "cancelled" });
     });
   });
+
+  it("passes on a form that a program asks for, and the answer to it", async () => {
+    const requestedSchema = { type: "object", properties: { port: { type: "integer", title: "Port" } } };
+    await withEditor({ capabilities: forms }, async (editor) => {
+      const { sessionId } = await editor.open();
+      const ask = () =>
+        editor.client.request("session.ui.elicitation", { sessionId, message: "Which port?", requestedSchema });
+      editor.fillIn = () => ({ action: "accept", content: { port: 8080 } });
+      expect(await ask()).toEqual({ action: "accept", content: { port: 8080 } });
+      expect(editor.forms).toMatchObject([{ mode: "form", sessionId, message: "Which port?", requestedSchema }]);
+      editor.fillIn = () => ({ action: "decline" });
+      expect(await ask()).toEqual({ action: "decline" });
+    });
+  });
 });

@@ -47,17 +47,32 @@ describe("sessions of an editor", () => {
     ];
     await withEditor({ steps }, async (editor) => {
       const { sessionId } = await editor.open();
-      await editor.prompt(sessionId, "Look at a.txt");
+      const uri = `file://${editor.cwd}/a.txt`;
+      await editor.prompt(sessionId, "Look at a.txt", { type: "resource_link", uri, name: "a.txt" });
       expect(editor.updates("agent_thought_chunk").map(text).join("")).toBe("I should look.");
       await editor.request("session/close", { sessionId });
       editor.notifications.length = 0;
       await reopen(editor, "session/load", sessionId);
-      expect(editor.updates("user_message_chunk").map(text)).toEqual(["Look at a.txt"]);
+      expect(editor.updates("user_message_chunk").map(({ content }) => content)).toEqual([
+        { type: "text", text: "Look at a.txt" },
+        { type: "resource_link", uri, name: "a.txt" },
+      ]);
       expect(editor.updates("agent_thought_chunk").map(text)).toEqual(["I should look."]);
       expect(editor.updates("tool_call").map(({ name }) => name)).toEqual(["view", "update_todo"]);
       expect(editor.updates("tool_call_update").map(({ status }) => status)).toEqual(["completed", "completed"]);
       expect(editor.updates("plan").at(-1)?.entries).toMatchObject([{ content: "Look", status: "completed" }]);
       expect(editor.said()).toBe("Two lines.");
+      await expect.poll(() => editor.updates("session_info_update").at(-1)?.title).toBe("Look at a.txt");
+    });
+  });
+
+  it("sends no half of a character, which editors could not read", async () => {
+    await withEditor({ steps: [says("Half \ud83d of a smile.")] }, async (editor) => {
+      const { sessionId } = await editor.open();
+      await editor.prompt(sessionId, "\ude00 is the other half");
+      expect(editor.said()).not.toMatch(/[\ud800-\udfff]/);
+      expect(JSON.stringify(editor.wire)).not.toMatch(/\\ud[89ab]/i);
+      expect(editor.updates("session_info_update").at(-1)?.title).toBe("\ufffd is the other half");
     });
   });
 

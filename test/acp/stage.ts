@@ -12,6 +12,7 @@ import {
 import { expect } from "vitest";
 import * as z from "zod";
 import { serveEditor } from "../../src/acp/acp.ts";
+import type { Client } from "../../src/sdk/client.ts";
 import { createClient } from "../../src/sdk/sdk.ts";
 import { inProcess } from "../../src/server/in-process.ts";
 import { type FileTree, type HttpStep, type ModelServer, modelServer, tempFolder } from "../../src/testing/index.ts";
@@ -31,6 +32,8 @@ export interface StageOptions {
 export interface Editor {
   readonly cwd: string;
   readonly model: ModelServer;
+  /** The client of the server that the agent uses itself. */
+  readonly client: Client;
   readonly notifications: SessionNotification[];
   /** Every message of the agent as it came: the published client drops fields that it does not know. */
   readonly wire: Wire[];
@@ -77,7 +80,7 @@ export async function withEditor(options: StageOptions, work: (editor: Editor) =
   const client = await createClient({ connection });
   const serving = serveEditor({ client, input: toAgent, output: fromAgent, version: "0", say: () => undefined });
   const check = checker("subagents" in capabilities);
-  const editor = newEditor(cwd, model);
+  const editor = newEditor(cwd, model, client);
   const app = editorApp({ name: "test-editor" })
     .onNotification(methods.client.session.update, ({ params }) => void editor.notifications.push(params))
     .onRequest(methods.client.session.requestPermission, async ({ params }) => {
@@ -120,10 +123,11 @@ export async function withEditor(options: StageOptions, work: (editor: Editor) =
   expect(check.problems).toEqual([]);
 }
 
-function newEditor(cwd: string, model: ModelServer): Editor {
+function newEditor(cwd: string, model: ModelServer, client: Client): Editor {
   const editor: Editor = {
     cwd,
     model,
+    client,
     notifications: [],
     wire: [],
     asked: [],
