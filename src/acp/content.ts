@@ -1,4 +1,5 @@
 import type { ContentBlock, ToolCallContent } from "@agentclientprotocol/sdk";
+import { fenced } from "../lib/text.ts";
 
 export const textBlock = (text: string): ContentBlock => ({ type: "text", text });
 
@@ -8,8 +9,4 @@ export const textContent = (text: string): ToolCallContent => ({ type: "content"
  * Output of tools as an editor shows it. Editors render text as Markdown: in a fence that the output cannot close, it links
  * to nothing and loads nothing.
  */
-export function fencedContent(output: string): ToolCallContent {
-  const longest = Math.max(2, ...(output.match(/`+/g) ?? []).map(({ length }) => length));
-  const fence = "`".repeat(longest + 1);
-  return textContent(`${fence}\n${output.endsWith("\n") ? output : `${output}\n`}${fence}`);
-}
+export const fencedContent = (output: string): ToolCallContent => textContent(fenced(output));

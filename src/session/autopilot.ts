@@ -5,7 +5,7 @@
  */
 import { filledIn } from "../commands/lines.ts";
 import { quoted } from "../lib/quoting.ts";
-import { clip } from "../lib/text.ts";
+import { clip, fenced } from "../lib/text.ts";
 import checkFailedText from "./autopilot-check-failed.md";
 import reminderText from "./autopilot-reminder.md";
 
@@ -254,13 +254,6 @@ function checkText(command: string, result: CheckResult): string {
 
 const SHOWN_LINES = 5;
 const MAX_SHOWN_LINE = 200;
-
-/** A fence that the text inside cannot close. */
-function fenced(text: string): string {
-  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
-  const fence = "`".repeat(longest + 1);
-  return `${fence}\n${text}\n${fence}`;
-}
 
 /** The end of it matters most: there a failing command says why. */
 function lastCharacters(text: string, count: number): string {
