@@ -88,6 +88,7 @@ function editorMethods(options: AcpOptions, sessions: Map<string, EditorSession>
   };
   /** Returns what an editor is answered. It is told more once it has the answer. */
   const opened = async (session: EditorSession) => {
+    sessions.get(session.sessionId)?.leave();
     sessions.set(session.sessionId, session);
     const state = await session.state();
     setImmediate(() => session.show().catch(() => undefined)); // fails only where the session is gone

@@ -1,3 +1,4 @@
+import { basename, isAbsolute, join, relative } from "node:path";
 import type { ContentBlock, StateUpdate } from "@agentclientprotocol/sdk/unstable";
 import type { EventData, SessionEvent } from "../protocol/event.ts";
 import { type AgentNode, AgentTree } from "../sdk/agent-tree.ts";
@@ -7,6 +8,8 @@ import type { Update } from "./update.ts";
 /** The session in which an agent's events are shown, and the ids of its calls there. */
 export interface Stage {
   readonly sessionId: string;
+  /** The agent's working directory. */
+  readonly cwd: string;
   /** Absent for the main agent, and where the agent has a session of its own. */
   readonly agent?: AgentNode;
   idOf(toolCallId: string): string;
@@ -18,20 +21,26 @@ export interface Stage {
  */
 export class EditorAgents {
   readonly #sessionId: string;
+  readonly #cwd: string;
   readonly #haveSessions: boolean;
   readonly #tree = new AgentTree();
   /** The last state that the editor was sent, by agent. */
   readonly #states = new Map<string, string>();
   readonly #notAgents = new Set<string>();
+  /** The working directories of agents with a work tree of their own. */
+  readonly #folders = new Map<string, string>();
+  /** The session's working directory within its repository. */
+  #prefix = "";
 
-  constructor(sessionId: string, haveSessions: boolean) {
-    this.#sessionId = sessionId;
-    this.#haveSessions = haveSessions;
+  constructor(parts: { readonly sessionId: string; readonly cwd: string; readonly haveSessions: boolean }) {
+    this.#sessionId = parts.sessionId;
+    this.#cwd = parts.cwd;
+    this.#haveSessions = parts.haveSessions;
   }
 
   /** Returns the updates about the agents themselves. Every event must be given, in order. */
   apply(event: SessionEvent): readonly Update[] {
-    if (event.type === "troupe.task_created" && event.data.kind !== "agent") this.#notAgents.add(event.data.taskId);
+    this.#locate(event);
     const changed = this.#tree.apply(event);
     if (!this.#haveSessions) return [];
     if (event.type === "troupe.task_message") return this.#message(event.data);
@@ -43,12 +52,13 @@ export class EditorAgents {
 
   /** Undefined for agents that the user did not ask for. */
   stageOf(agentId: string | undefined): Stage | undefined {
-    if (agentId === undefined) return { sessionId: this.#sessionId, idOf: (id) => id };
+    if (agentId === undefined) return { sessionId: this.#sessionId, cwd: this.#cwd, idOf: (id) => id };
     const agent = this.#tree.get(agentId);
     if (!agent || this.#notAgents.has(agentId)) return undefined;
-    if (this.#haveSessions) return { sessionId: this.#sessionOf(agentId), idOf: (id) => id };
+    const cwd = this.#folders.get(agentId) ?? this.#cwd;
+    if (this.#haveSessions) return { sessionId: this.#sessionOf(agentId), cwd, idOf: (id) => id };
     // Models number their calls: those of two agents may have the same id.
-    return { sessionId: this.#sessionId, agent, idOf: (id) => `${agentId}:${id}` };
+    return { sessionId: this.#sessionId, cwd, agent, idOf: (id) => `${agentId}:${id}` };
   }
 
   /** The agent that has this session. */
@@ -65,13 +75,33 @@ export class EditorAgents {
     return this.#told(agent, isWaiting ? { state: "requires_action" } : stateOf(agent));
   }
 
+  /** Learns where agents work, and which tasks are none of agents. */
+  #locate({ type, data }: SessionEvent): void {
+    if (type === "session.start" || type === "session.resume") {
+      const { gitRoot, cwd } = data.context ?? {};
+      const inside = gitRoot === undefined || cwd === undefined ? "" : relative(gitRoot, cwd);
+      this.#prefix = isAbsolute(inside) || inside.startsWith("..") ? "" : inside;
+    }
+    if (type !== "troupe.task_created") return;
+    const { taskId, kind, worktree } = data;
+    if (kind !== "agent") this.#notAgents.add(taskId);
+    if (worktree === undefined) return;
+    // The folder of all work trees, or the tree of the agent's parent.
+    const root = basename(worktree) === "worktrees" ? join(worktree, taskId) : worktree;
+    this.#folders.set(taskId, join(root, this.#prefix));
+  }
+
   #told(agent: AgentNode, state: StateUpdate | undefined = stateOf(agent)): readonly Update[] {
     const known = this.#states.get(agent.id);
     const now = JSON.stringify(state ?? null);
     if (known === now) return [];
     this.#states.set(agent.id, now);
     const { displayName: title, description } = agent;
-    const about = known === undefined && { title, description, capabilities: { cancel: {} } };
+    const cwd = this.#folders.get(agent.id);
+    const about = known === undefined && {
+      ...{ title, description, capabilities: { cancel: {} } },
+      ...(cwd !== undefined && { cwd }),
+    };
     return [
       {
         sessionId: agent.parentId === undefined ? this.#sessionId : this.#sessionOf(agent.parentId),

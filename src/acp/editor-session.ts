@@ -146,6 +146,11 @@ export class EditorSession {
     await this.#session.disconnect();
   }
 
+  /** The editor has opened the session again: prompts of this opening end. */
+  leave(): void {
+    this.#session.end(new Error(`Session ${this.sessionId} was opened again.`));
+  }
+
   /** Shows the past of the session. Events that are heard meanwhile wait. */
   async replay(): Promise<void> {
     const past = await this.#session.getEvents();

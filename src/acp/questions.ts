@@ -41,8 +41,9 @@ export class Questions {
   }
 
   async permission(request: PermissionRequest, agentId: string | undefined): Promise<PermissionDecision> {
-    const { updates, cwd, tell } = this.#parts;
+    const { updates, tell } = this.#parts;
     const stage = updates.agents.stageOf(agentId) ?? updates.agents.stageOf(undefined);
+    const cwd = stage?.cwd ?? this.#parts.cwd;
     const toolCallId = (request.toolCallId && stage?.idOf(request.toolCallId)) || `permission-${randomUUID()}`;
     tell(updates.agents.waits(agentId, true));
     try {

@@ -18,7 +18,7 @@ import {
 } from "./tool-call.ts";
 import type { Update } from "./update.ts";
 
-const START_MS = 2_000;
+const START_MS = 10_000;
 
 /** The call that a question comes from, and the session that shows it. */
 export interface AskingCall {
@@ -37,7 +37,7 @@ export class Updates {
   readonly agents: EditorAgents;
   readonly facts: SessionFacts;
   readonly #sessionId: string;
-  readonly #place: CallPlace;
+  readonly #terminalOutput: boolean;
   /** Calls that are under way, by their ids for the editor. */
   readonly #calls = new Map<string, { readonly call: OpenCall; readonly sessionId: string }>();
   /** Called after each start of a call. */
@@ -48,8 +48,8 @@ export class Updates {
   constructor(parts: { sessionId: string; cwd: string; abilities: Abilities }) {
     const { sessionId, cwd, abilities } = parts;
     this.#sessionId = sessionId;
-    this.#place = { cwd, terminalOutput: abilities.terminalOutput };
-    this.agents = new EditorAgents(sessionId, abilities.subagents);
+    this.#terminalOutput = abilities.terminalOutput;
+    this.agents = new EditorAgents({ sessionId, cwd, haveSessions: abilities.subagents });
     this.facts = new SessionFacts(abilities);
   }
 
@@ -148,7 +148,7 @@ export class Updates {
         const update =
           event.type === "tool.execution_progress"
             ? progressedCall(id, event.data.progressMessage)
-            : printedCall(id, open.call, this.#place, event.data.partialOutput);
+            : printedCall(id, open.call, this.#placeOf(stage), event.data.partialOutput);
         return addressed(stage.sessionId, [{ sessionUpdate: "tool_call_update", ...update }]);
       }
       case "tool.execution_complete":
@@ -158,23 +158,29 @@ export class Updates {
     }
   }
 
-  #started({ data }: EventOf<"tool.execution_start">, { sessionId, agent, idOf }: Stage): Update {
+  #placeOf({ cwd }: Stage): CallPlace {
+    return { cwd, terminalOutput: this.#terminalOutput };
+  }
+
+  #started({ data }: EventOf<"tool.execution_start">, stage: Stage): Update {
+    const { sessionId, agent, idOf } = stage;
     const id = idOf(data.toolCallId);
     const call = openCall(data);
     this.#calls.set(id, { call, sessionId });
     for (const look of [...this.#onStart]) look();
-    const started = { sessionUpdate: "tool_call" as const, ...startedCall(id, call, this.#place) };
+    const started = { sessionUpdate: "tool_call" as const, ...startedCall(id, call, this.#placeOf(stage)) };
     if (!agent) return { sessionId, update: started };
     const { id: agentId, displayName: name, toolCallId: parentToolCallId } = agent;
     const _meta = { ...started._meta, "troupe/agent": { agentId, name, parentToolCallId } };
     return { sessionId, update: { ...started, title: `${name}: ${started.title}`, _meta } };
   }
 
-  #ended({ data }: EventOf<"tool.execution_complete">, { sessionId, agent, idOf }: Stage): readonly Update[] {
+  #ended({ data }: EventOf<"tool.execution_complete">, stage: Stage): readonly Update[] {
+    const { sessionId, agent, idOf } = stage;
     const id = idOf(data.toolCallId);
     const { call } = this.#calls.get(id) ?? {};
     this.#calls.delete(id);
-    const update = { sessionUpdate: "tool_call_update" as const, ...endedCall(id, call, this.#place, data) };
+    const update = { sessionUpdate: "tool_call_update" as const, ...endedCall(id, call, this.#placeOf(stage), data) };
     const images = data.result?.binaryResultsForLlm?.filter(({ type }) => type === "image") ?? [];
     const list = call?.toolName === "update_todo" && data.success && !agent ? data.result?.detailedContent : undefined;
     return [

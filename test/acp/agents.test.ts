@@ -1,3 +1,5 @@
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { calls, forAgent, says, stalls } from "../../src/testing/index.ts";
 import { withEditor } from "./stage.ts";
@@ -75,6 +77,31 @@ describe("agents that work for the main one, in an editor", () => {
       expect(await answered).toEqual({ stopReason: "end_turn" });
       expect(editor.said(sessionId)).toBe("It was stopped.");
       expect(editor.updates("subagent_update").at(-1)?.state).toMatchObject({ state: "idle", stopReason: "cancelled" });
+    });
+  });
+
+  it("shows the files of an agent with a work tree of its own where they are", async () => {
+    const isolated = calls([
+      "task",
+      {
+        ...{ agent_type: "general-purpose", name: "helper", description: "Write a file", isolation: "worktree" },
+        prompt: "Write b.txt.",
+      },
+    ]);
+    const [, ...rest] = steps;
+    await withEditor({ steps: [isolated, ...rest], capabilities: { subagents: {} } }, async (editor) => {
+      const git = (...args: string[]) => execFileSync("git", args, { cwd: editor.cwd, stdio: "ignore" });
+      git("init", "-q");
+      git("add", ".");
+      git("-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-qm", "first");
+      const { sessionId } = await editor.open();
+      await editor.prompt(sessionId, "Have b.txt written.");
+      const [{ sessionId: child, cwd = "" } = { sessionId: "" }] = editor.updates("subagent_update");
+      expect(cwd).toMatch(/worktrees.helper$/);
+      expect(editor.asked[0]?.toolCall.content?.at(-1)).toMatchObject({ type: "diff", path: join(cwd ?? "", "b.txt") });
+      expect(editor.updates("tool_call_update", child).at(-1)?.locations).toEqual([
+        { path: join(cwd ?? "", "b.txt"), line: 1 },
+      ]);
     });
   });
 });

@@ -100,6 +100,8 @@ describe("questions to the user of an editor", () => {
       await expect.poll(() => editor.forms.length).toBe(1);
       await editor.notify("session/cancel", { sessionId });
       expect(await answered).toEqual({ stopReason: "cancelled" });
+      const asked = editor.wire.find(({ method }) => method === "elicitation/create");
+      expect(editor.wire.find(({ method }) => method === "$/cancel_request")?.params).toEqual({ requestId: asked?.id });
     });
   });
 

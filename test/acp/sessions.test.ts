@@ -40,6 +40,29 @@ describe("sessions of an editor", () => {
     });
   });
 
+  it("cancels the turn when the editor gives up the request", async () => {
+    await withEditor({ steps: [stalls(), says("Still here.")] }, async (editor) => {
+      const { sessionId } = await editor.open();
+      const giveUp = new AbortController();
+      const prompt = [{ type: "text", text: "Wait" }];
+      const answered = editor.request("session/prompt", { sessionId, prompt }, giveUp.signal);
+      await expect.poll(() => editor.model.requests.filter(({ wire }) => wire !== undefined).length).toBe(1);
+      giveUp.abort();
+      expect(await answered).toEqual({ stopReason: "cancelled" });
+      expect(await editor.prompt(sessionId, "And now?")).toEqual({ stopReason: "end_turn" });
+    });
+  });
+
+  it("ends the prompt of a session that the editor opens again meanwhile", async () => {
+    await withEditor({ steps: [stalls()] }, async (editor) => {
+      const { sessionId } = await editor.open();
+      const answered = editor.prompt(sessionId, "Wait").catch((error: Error) => error.message);
+      await expect.poll(() => editor.model.requests.filter(({ wire }) => wire !== undefined).length).toBe(1);
+      await reopen(editor, "session/resume", sessionId);
+      expect(await answered).toMatch(/was opened again/);
+    });
+  });
+
   it("loads a session with its thoughts, calls, plan and title", async () => {
     const steps = [
       thinks("I should look.", calls(["view", { path: "a.txt" }], ["update_todo", { todos: "- [x] Look" }])),
@@ -72,7 +95,8 @@ describe("sessions of an editor", () => {
       await editor.prompt(sessionId, "\ude00 is the other half");
       expect(editor.said()).not.toMatch(/[\ud800-\udfff]/);
       expect(JSON.stringify(editor.wire)).not.toMatch(/\\ud[89ab]/i);
-      expect(editor.updates("session_info_update").at(-1)?.title).toBe("\ufffd is the other half");
+      const title = () => editor.updates("session_info_update").at(-1)?.title;
+      await expect.poll(title).toBe("\ufffd is the other half");
     });
   });
 

@@ -42,7 +42,8 @@ export interface Editor {
   /** Chooses an option of a permission request by its id; undefined closes it without a choice. */
   choose: (request: RequestPermissionRequest) => string | undefined | Promise<string | undefined>;
   fillIn: (request: CreateElicitationRequest) => object | Promise<object>;
-  request<T = Record<string, unknown>>(method: string, params: object): Promise<T>;
+  /** `signal` gives the request up. */
+  request<T = Record<string, unknown>>(method: string, params: object, signal?: AbortSignal): Promise<T>;
   notify(method: string, params: object): Promise<void>;
   /** Opens a session and resolves with the answer. */
   open(more?: object): Promise<Opened>;
@@ -109,8 +110,9 @@ export async function withEditor(options: StageOptions, work: (editor: Editor) =
     ),
   };
   await app.connectWith(tapped, async (context) => {
-    editor.request = async (method, params) => {
-      const result = await context.request(method as never, params as never);
+    editor.request = async (method, params, cancellationSignal) => {
+      const options = cancellationSignal ? { cancellationSignal } : {};
+      const result = await context.request(method as never, params as never, options);
       check.answered(method, result);
       return result as never;
     };
@@ -156,6 +158,7 @@ function newEditor(cwd: string, model: ModelServer, client: Client): Editor {
 }
 
 interface Wire {
+  readonly id?: unknown;
   readonly method?: string;
   readonly params?: unknown;
 }
