@@ -3,7 +3,7 @@
  * surface: requests of an editor become calls of `sdk`, and events of a session become updates for the editor.
  */
 import type { Readable, Writable } from "node:stream";
-import type { AgentCapabilities } from "@agentclientprotocol/sdk";
+import type { AgentCapabilities } from "@agentclientprotocol/sdk/unstable";
 import * as z from "zod";
 import { parseJson } from "../lib/json.ts";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
@@ -74,7 +74,8 @@ const agentCapabilities: AgentCapabilities = {
   loadSession: true,
   promptCapabilities: { image: true, embeddedContext: true },
   mcpCapabilities: { http: true, sse: true },
-  sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, additionalDirectories: {} },
+  // `fork` is a draft of the protocol; editors that do not know it leave it alone.
+  sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, fork: {}, additionalDirectories: {} },
 };
 
 function editorMethods(options: AcpOptions, sessions: Map<string, EditorSession>, peer: () => Peer): Methods {
@@ -117,6 +118,13 @@ function editorMethods(options: AcpOptions, sessions: Map<string, EditorSession>
       const session = await EditorSession.resume(parts(), parsed(loadParams(), params));
       await session.recallCost();
       return opened(session);
+    },
+    async "session/fork"(params) {
+      const place = parsed(loadParams(), params);
+      const { sessionId } = await client.rpc.sessions.fork({ sessionId: place.sessionId });
+      const session = await EditorSession.resume(parts(), { ...place, sessionId });
+      await session.recallCost();
+      return { sessionId, ...(await opened(session)) };
     },
     "session/list": async (params) => sessionPage(client, parsed(listParams(), params)),
     async "session/close"(params) {

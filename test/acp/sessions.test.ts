@@ -30,6 +30,20 @@ describe("sessions of an editor", () => {
     });
   });
 
+  it("forks a session: the copy knows what was said, and the original goes on without it", async () => {
+    await withEditor({ steps: [says("Noted."), says("42."), says("Yes.")], draft: true }, async (editor) => {
+      const { sessionId } = await editor.open();
+      await editor.prompt(sessionId, "Remember 42");
+      const fork = await reopen(editor, "session/fork", sessionId);
+      expect(fork.sessionId).not.toBe(sessionId);
+      await editor.prompt(fork.sessionId, "Which number?");
+      expect(JSON.stringify(editor.model.requests.at(-1)?.body)).toContain("Remember 42");
+      expect(editor.said(fork.sessionId)).toBe("42.");
+      await editor.prompt(sessionId, "Still there?");
+      expect(JSON.stringify(editor.model.requests.at(-1)?.body)).not.toContain("Which number?");
+    });
+  });
+
   it("cancels the turn that is under way when its session is closed", async () => {
     await withEditor({ steps: [stalls()] }, async (editor) => {
       const { sessionId } = await editor.open();

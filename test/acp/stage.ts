@@ -25,6 +25,8 @@ export interface StageOptions {
   readonly files?: FileTree;
   readonly capabilities?: object;
   readonly models?: readonly string[];
+  /** Checks with the schema that has the drafts; agreed on by the capability `subagents`, or by a draft method. */
+  readonly draft?: boolean;
   readonly environment?: Readonly<Record<string, string>>;
 }
 
@@ -80,7 +82,7 @@ export async function withEditor(options: StageOptions, work: (editor: Editor) =
   const [toAgent, fromAgent] = [new PassThrough(), new PassThrough()];
   const client = await createClient({ connection });
   const serving = serveEditor({ client, input: toAgent, output: fromAgent, version: "0", say: () => undefined });
-  const check = checker("subagents" in capabilities);
+  const check = checker(options.draft ?? "subagents" in capabilities);
   const editor = newEditor(cwd, model, client);
   const app = editorApp({ name: "test-editor" })
     .onNotification(methods.client.session.update, ({ params }) => void editor.notifications.push(params))
