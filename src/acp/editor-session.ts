@@ -40,7 +40,7 @@ export class EditorSession {
   #opened: { readonly session: ClientSession; readonly config: ConfigOptions } | undefined;
   #lastConfig = "";
   #isCancelled = false;
-  #limit: "max_turn_requests" | undefined;
+  #limit: "max_turn_requests" | "max_tokens" | undefined;
 
   static async create(parts: EditorParts, place: Place): Promise<EditorSession> {
     const session = new EditorSession(parts, place, randomUUID());
@@ -197,9 +197,17 @@ export class EditorSession {
       this.#held.push(event);
       return;
     }
-    if (event.type === "troupe.limit_reached" && event.agentId === undefined) this.#limit = "max_turn_requests";
     this.#tell(this.#updates.of(event, "live"));
-    if (this.#opened && event.agentId === undefined) this.#after(event);
+    if (event.agentId !== undefined) return;
+    this.#limited(event);
+    if (this.#opened) this.#after(event);
+  }
+
+  /** Remembers why the turn may end early. A reply that was cut off counts only where no other follows. */
+  #limited({ type, data }: SessionEvent): void {
+    if (type === "troupe.limit_reached") this.#limit = "max_turn_requests";
+    else if (type === "session.warning" && data.warningType === "output_limit") this.#limit = "max_tokens";
+    else if (type === "assistant.turn_start" && this.#limit === "max_tokens") this.#limit = undefined;
   }
 
   /** Reads the facts that an event only announces. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { calls, says, stalls, thinks, withUsage } from "../../src/testing/index.ts";
+import { calls, type Moves, says, stalls, thinks, withUsage } from "../../src/testing/index.ts";
 import { type Editor, type Opened, withEditor } from "./stage.ts";
 
 interface Listed {
@@ -41,6 +41,18 @@ describe("sessions of an editor", () => {
       expect(editor.said(fork.sessionId)).toBe("42.");
       await editor.prompt(sessionId, "Still there?");
       expect(JSON.stringify(editor.model.requests.at(-1)?.body)).not.toContain("Which number?");
+    });
+  });
+
+  it("says that a reply was cut off at the output limit, and not for the reply after it", async () => {
+    const cutOff: Moves = [
+      { type: "text", delta: "Once upon" },
+      { type: "end", stop: "length" },
+    ];
+    await withEditor({ steps: [cutOff, says("The end.")] }, async (editor) => {
+      const { sessionId } = await editor.open();
+      expect(await editor.prompt(sessionId, "Tell a story")).toEqual({ stopReason: "max_tokens" });
+      expect(await editor.prompt(sessionId, "Go on")).toEqual({ stopReason: "end_turn" });
     });
   });
 
