@@ -39,6 +39,8 @@ export class EditorSession {
   readonly #underWay = new Set<Promise<void>>();
   #opened: { readonly session: ClientSession; readonly config: ConfigOptions } | undefined;
   #lastConfig = "";
+  /** Prompts that are not answered yet. */
+  #prompts = 0;
   #isCancelled = false;
   #limit: "max_turn_requests" | "max_tokens" | undefined;
 
@@ -96,8 +98,13 @@ export class EditorSession {
 
   /** Waits until the session is idle. Errors of the session reject. */
   async prompt(blocks: readonly Block[]): Promise<StopReason> {
-    this.#isCancelled = false;
+    if (this.#prompts === 0) this.#isCancelled = false;
     this.#limit = undefined;
+    this.#prompts++;
+    return this.#answer(blocks).finally(() => this.#prompts--);
+  }
+
+  async #answer(blocks: readonly Block[]): Promise<StopReason> {
     const { prompt, command, quotes: data, attachments } = messageOf(blocks);
     const answered =
       command === undefined
@@ -130,7 +137,9 @@ export class EditorSession {
       return;
     }
     this.#isCancelled = true;
-    this.#session.abort().catch(gone);
+    // Prompts that wait would be answered next.
+    const cleared = this.#prompts > 1 ? this.#session.rpc.queue.clear().catch(gone) : Promise.resolve();
+    cleared.then(() => this.#session.abort()).catch(gone);
     this.#session.rpc.history.abortManualCompaction().catch(gone);
     this.#questions.cancel();
   }
@@ -148,16 +157,18 @@ export class EditorSession {
 
   /** The editor has opened the session again: prompts of this opening end. */
   leave(): void {
+    this.#questions.cancel();
     this.#session.end(new Error(`Session ${this.sessionId} was opened again.`));
   }
 
   /** Shows the past of the session. Events that are heard meanwhile wait. */
   async replay(): Promise<void> {
     const past = await this.#session.getEvents();
-    for (const event of past) this.#tell(this.#updates.of(event, "replay"));
+    const updates = past.flatMap((event) => this.#updates.of(event, "replay"));
+    this.#tell(updates);
     const shown = new Set(past.map(({ id }) => id));
     this.#held = this.#held?.filter(({ id }) => !shown.has(id));
-    await this.#showRows();
+    if (!updates.some(({ update }) => update.sessionUpdate === "plan")) await this.#showRows();
     await this.#settled();
   }
 
@@ -315,7 +326,7 @@ export class EditorSession {
   }
 }
 
-/** The user can mend it: a command that does not exist, or not now. */
+/** The user can fix it: the command does not exist, or cannot run now. */
 const isRefusal = (error: unknown): error is RpcError =>
   error instanceof RpcError && isObject(error.data) && (error.data.kind === "usage" || error.data.kind === "failed");
 

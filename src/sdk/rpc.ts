@@ -81,6 +81,7 @@ export interface SessionRpc {
   "plan.read": Method<None, { exists: boolean; content: string | null; path: string | null }>;
   "plan.update": Method<{ content: string }, unknown>;
   "plan.readSqlTodos": Method<None, { rows: readonly { title?: string; status?: string }[] }>;
+  "queue.clear": Method<None, unknown>;
   "fleet.start": Method<{ prompt?: string }, { started: boolean }>;
   "history.compact": Method<{ customInstructions?: string }, { success: boolean }>;
   "history.abortManualCompaction": Method<None, { aborted: boolean }>;

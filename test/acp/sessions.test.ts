@@ -66,6 +66,24 @@ describe("sessions of an editor", () => {
     });
   });
 
+  it("cancels the prompts that wait, too", async () => {
+    await withEditor({ steps: [stalls(), says("Third.")] }, async (editor) => {
+      const { sessionId } = await editor.open();
+      const calls = () => editor.model.requests.filter(({ wire }) => wire !== undefined).length;
+      const first = editor.prompt(sessionId, "First");
+      await expect.poll(calls).toBe(1);
+      const second = editor.prompt(sessionId, "Second");
+      const waiting = async () =>
+        ((await editor.client.request("session.queue.pendingItems", { sessionId })) as { items: object[] }).items
+          .length;
+      await expect.poll(waiting).toBe(1);
+      await editor.notify("session/cancel", { sessionId });
+      expect([await first, await second]).toEqual([{ stopReason: "cancelled" }, { stopReason: "cancelled" }]);
+      expect(await editor.prompt(sessionId, "Third")).toEqual({ stopReason: "end_turn" });
+      expect([calls(), editor.said()]).toEqual([2, "Third."]);
+    });
+  });
+
   it("cancels the turn when the editor gives up the request", async () => {
     await withEditor({ steps: [stalls(), says("Still here.")] }, async (editor) => {
       const { sessionId } = await editor.open();
