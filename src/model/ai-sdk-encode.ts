@@ -1,7 +1,7 @@
 /** Our request in the words of the AI SDK's language model interface. */
 import { isObject, parseJson } from "../lib/json.ts";
 import type { AssistantMessage, Image, Message, ToolMessage } from "../protocol/message.ts";
-import type { ModelRequest, ToolDefinition } from "./provider.ts";
+import type { ModelRequest, ResponseFormat, ToolDefinition } from "./provider.ts";
 
 export interface ReasoningPart {
   readonly type: "reasoning";
@@ -22,6 +22,12 @@ export function toolsOf(tools: readonly ToolDefinition[]): object[] {
     description,
     inputSchema: parameters,
   }));
+}
+
+export function responseFormatOf(format: ResponseFormat): object {
+  if (format.type === "json_object") return { type: "json" };
+  const { name, description, schema } = format.jsonSchema;
+  return { type: "json", name, ...(description !== undefined && { description }), schema };
 }
 
 export function promptOf({ system, messages }: ModelRequest, npm: string): object[] {

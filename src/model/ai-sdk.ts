@@ -4,7 +4,7 @@
  */
 import { isObject } from "../lib/json.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { promptOf, toolsOf } from "./ai-sdk-encode.ts";
+import { promptOf, responseFormatOf, toolsOf } from "./ai-sdk-encode.ts";
 import { type ImportModule, importPackage } from "./ai-sdk-load.ts";
 import { partReader } from "./ai-sdk-parts.ts";
 import { ModelError } from "./model-error.ts";
@@ -79,6 +79,7 @@ function callOptions(request: ModelRequest, abortSignal: AbortSignal, options: A
     prompt: promptOf(request, options.npm),
     ...(tools.length === 0 ? {} : { tools, toolChoice: { type: "auto" } }),
     ...(request.maxOutputTokens === undefined ? {} : { maxOutputTokens: request.maxOutputTokens }),
+    ...(request.responseFormat && { responseFormat: responseFormatOf(request.responseFormat) }),
     headers: options.headers,
     abortSignal,
     includeRawChunks: false,

@@ -2,6 +2,7 @@
  * The port to every model. A provider is a wire (how to speak) at a place (base URL) with a key; the understudy, the
  * faux model and packages the user installed implement the same three lines, so nothing above can tell them apart.
  */
+import type { Json } from "../lib/json.ts";
 import type { Citations } from "../protocol/citations.ts";
 import type { Message, Reasoning, ToolCall } from "../protocol/message.ts";
 import { ModelError } from "./model-error.ts";
@@ -24,6 +25,8 @@ export interface ModelRequest {
   readonly agent?: { readonly id: string; readonly name: string };
   /** Ask for the places in documents that the reply rests on, where the wire can. */
   readonly citations?: boolean;
+  /** The form that the text of the reply must have; free text by default. */
+  readonly responseFormat?: ResponseFormat;
   /** For this request alone, beside what the provider sends with each. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Told to whoever carries the request in the network's place. No wire sends it. */
@@ -34,6 +37,23 @@ export interface ModelRequest {
 
 export type ReasoningEffort = "low" | "medium" | "high" | "xhigh" | "max";
 export type ReasoningSummary = "none" | "concise" | "detailed";
+
+/**
+ * Structured output. Each wire asks for it with its own parameter. Where the model or the server has none, the schema is
+ * part of the instructions. Neither the schema nor the reply is checked or rewritten: validate the reply yourself.
+ */
+export type ResponseFormat =
+  | { readonly type: "json_object" }
+  | { readonly type: "json_schema"; readonly jsonSchema: JsonSchemaFormat };
+
+export interface JsonSchemaFormat {
+  readonly name: string;
+  /** JSON schema of the reply. */
+  readonly schema: Json;
+  readonly description?: string;
+  /** OpenAI only: refuse schemas that cannot be enforced. The provider's default applies when absent. */
+  readonly strict?: boolean;
+}
 
 /** Whose request it is. */
 export interface RequestOrigin {

@@ -1,11 +1,12 @@
 /** The messages wire of Anthropic. */
 import { isObject } from "../../lib/json.ts";
 import type { Document, Image, Message } from "../../protocol/message.ts";
-import type { ModelRequest, Provider, ToolDefinition } from "../provider.ts";
+import type { ModelRequest, Provider, ReasoningEffort, ToolDefinition } from "../provider.ts";
 import { ANTHROPIC, AnthropicDecoder } from "./anthropic-reply.ts";
 import { encodeJson } from "./bounded-json.ts";
 import { arrange, objectText, type Pieces, parametersOf, remember } from "./encode.ts";
 import type { Place } from "./place.ts";
+import { anthropicFormat, systemWithFormat } from "./response-format.ts";
 import { wireProvider } from "./wire.ts";
 
 export interface AnthropicOptions {
@@ -25,13 +26,17 @@ export function anthropicMessages(place: Place, options: AnthropicOptions = {}):
     headers: { "anthropic-version": "2023-06-01" },
     decoder: (request) => new AnthropicDecoder(place, request),
     encode(request) {
-      const { model, system, tools, stream, citations } = request;
+      const { model, tools, stream, citations, responseFormat } = request;
+      const format = responseFormat && knowsFormats(model) ? anthropicFormat(responseFormat) : undefined;
+      const system = systemWithFormat(request, format ? "enforced" : "asked");
+      const { thinking, effort } = thinkingOfRequest(request, maxTokensOf(request), options);
       const messages = request.messages.map(citations ? encodeCited : encodeMessage);
-      const maxTokens = request.maxOutputTokens ?? defaultMaxTokens(model);
       return objectText({
         model: encodeJson(model),
-        max_tokens: String(maxTokens),
-        ...thinkingFields(request, maxTokens, options),
+        max_tokens: String(maxTokensOf(request)),
+        thinking: thinking && encodeJson(thinking),
+        output_config:
+          effort || format ? encodeJson({ ...(effort && { effort }), ...(format && { format }) }) : undefined,
         system: system.trim() === "" ? undefined : `[${mark(encodeJson({ type: "text", text: system }))}]`,
         tools: tools.length > 0 ? `[${markLast(encodeTools(tools), mark).join(",")}]` : undefined,
         messages: `[${messageTexts(messages, mark).join(",")}]`,
@@ -139,7 +144,8 @@ function toolTexts(tools: readonly ToolDefinition[]): string[] {
 }
 
 /** The API demands a limit. Old models refuse one above their own. */
-function defaultMaxTokens(model: string): number {
+function maxTokensOf({ model, maxOutputTokens }: ModelRequest): number {
+  if (maxOutputTokens !== undefined) return maxOutputTokens;
   if (/claude-3[.-]5/.test(model)) return 8192;
   if (/claude-3-(?:opus|sonnet|haiku)/.test(model)) return 4096;
   return 32_000;
@@ -148,20 +154,21 @@ function defaultMaxTokens(model: string): number {
 const budgets = { low: 4096, medium: 10_000, high: 20_000, xhigh: 28_000, max: 60_000 } as const;
 const MIN_BUDGET = 1024;
 
-function thinkingFields(
-  request: ModelRequest,
-  maxTokens: number,
-  options: AnthropicOptions,
-): Readonly<Record<string, string>> {
+interface ThinkingFields {
+  readonly thinking?: object;
+  readonly effort?: ReasoningEffort;
+}
+
+function thinkingOfRequest(request: ModelRequest, maxTokens: number, options: AnthropicOptions): ThinkingFields {
   const { model, reasoningEffort } = request;
   if (reasoningEffort === undefined) return {};
   const thinking = options.thinking ?? thinkingOf(model);
   if (thinking === "adaptive") {
-    return { thinking: '{"type":"adaptive"}', output_config: encodeJson({ effort: reasoningEffort }) };
+    return { thinking: { type: "adaptive" }, effort: reasoningEffort };
   }
   const budget = Math.min(budgets[reasoningEffort], maxTokens - MIN_BUDGET);
   if (thinking === "none" || budget < MIN_BUDGET || answersForeignCall(request)) return {};
-  return { thinking: encodeJson({ type: "enabled", budget_tokens: budget }) };
+  return { thinking: { type: "enabled", budget_tokens: budget } };
 }
 
 function thinkingOf(model: string): "adaptive" | "budget" | "none" {
@@ -169,6 +176,12 @@ function thinkingOf(model: string): "adaptive" | "budget" | "none" {
   return /claude-3[.-]7|claude-(?:opus|sonnet|haiku)-4(?:[.-][0-5])?(?:[-@:]\d{5,}.*|-latest)?$/.test(model)
     ? "budget"
     : "adaptive";
+}
+
+/** Whether the model takes `output_config.format`: Claude 4.1 (Opus) and 4.5 and later. Other vendors' models do not. */
+function knowsFormats(model: string): boolean {
+  if (!/claude-/.test(model) || /claude-(?:2|3|v2|instant)/.test(model)) return false;
+  return !/claude-(?:opus|sonnet|haiku)-4(?:-0)?(?:[@:-]\d{5,}.*|-latest)?$/.test(model);
 }
 
 /** With a budget the API wants each reply that is being answered to begin with thinking of its own. */

@@ -1,10 +1,11 @@
 /** The chat completions wire of OpenAI, which most servers speak in some dialect. */
 import type { Document, Image, Message } from "../../protocol/message.ts";
-import type { ModelRequest, Provider, ToolDefinition } from "../provider.ts";
+import type { Provider, ToolDefinition } from "../provider.ts";
 import { encodeJson } from "./bounded-json.ts";
 import { dataUrl, objectText, parametersOf, remember } from "./encode.ts";
 import { ChatDecoder, isReasoningField } from "./openai-chat-reply.ts";
 import type { Place } from "./place.ts";
+import { chatFormat, systemWithFormat } from "./response-format.ts";
 import { wireProvider } from "./wire.ts";
 
 export interface OpenaiChatOptions {
@@ -21,15 +22,17 @@ export function openaiChat(place: Place, options: OpenaiChatOptions = {}): Provi
     path: "/chat/completions",
     decoder: (request) => new ChatDecoder(place, request),
     encode(request) {
-      const { model, tools, stream, maxOutputTokens, reasoningEffort, cacheKey } = request;
+      const { model, tools, stream, maxOutputTokens, reasoningEffort, cacheKey, responseFormat } = request;
+      const system = systemWithFormat(request, "enforced");
       return objectText({
         model: encodeJson(model),
-        messages: `[${messageList(request, encodeMessage).join(",")}]`,
+        messages: `[${messageList(system, request.messages, encodeMessage).join(",")}]`,
         tools: tools.length > 0 ? encodeTools(tools) : undefined,
         stream: stream ? "true" : undefined,
         stream_options: stream && place.streamUsage !== false ? '{"include_usage":true}' : undefined,
         [maxTokensField]: maxOutputTokens?.toString(),
         reasoning_effort: reasoningEffort && encodeJson(reasoningEffort === "max" ? "xhigh" : reasoningEffort),
+        response_format: responseFormat && chatFormat(responseFormat),
         prompt_cache_key: isOpenai && cacheKey ? encodeJson(cacheKey) : undefined,
       });
     },
@@ -42,7 +45,11 @@ interface MessageTexts {
   readonly afterTools?: string;
 }
 
-function messageList({ system, messages }: ModelRequest, encode: (message: Message) => MessageTexts): string[] {
+function messageList(
+  system: string,
+  messages: readonly Message[],
+  encode: (message: Message) => MessageTexts,
+): string[] {
   const texts = system === "" ? [] : [encodeJson({ role: "system", content: system })];
   let waiting: string[] = [];
   for (const message of messages) {

@@ -5,6 +5,7 @@ import { encodeJson } from "./bounded-json.ts";
 import { arrange, dataUrl, objectText, type Pieces, parametersOf, remember } from "./encode.ts";
 import { RESPONSES, ResponsesDecoder } from "./openai-responses-reply.ts";
 import type { Place } from "./place.ts";
+import { responsesFormat, systemWithFormat } from "./response-format.ts";
 import { wireProvider } from "./wire.ts";
 
 export interface OpenaiResponsesOptions {
@@ -19,7 +20,8 @@ export function openaiResponses(place: Place, options: OpenaiResponsesOptions = 
     path: "/responses",
     decoder: (request) => new ResponsesDecoder(place, request),
     encode(request) {
-      const { model, system, messages, tools, stream, maxOutputTokens, cacheKey } = request;
+      const { model, messages, tools, stream, maxOutputTokens, cacheKey, responseFormat } = request;
+      const system = systemWithFormat(request, "enforced");
       const items = messages.map(encodeMessage).filter((text) => text !== "");
       return objectText({
         model: encodeJson(model),
@@ -30,6 +32,7 @@ export function openaiResponses(place: Place, options: OpenaiResponsesOptions = 
         store: "false",
         include: '["reasoning.encrypted_content"]',
         reasoning: reasoningText(request, options),
+        text: responseFormat && responsesFormat(responseFormat),
         max_output_tokens: maxOutputTokens?.toString(),
         prompt_cache_key: cacheKey ? encodeJson(cacheKey) : undefined,
       });
