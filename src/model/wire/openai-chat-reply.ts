@@ -1,6 +1,7 @@
 import { isObject } from "../../lib/json.ts";
 import type { Reasoning } from "../../protocol/message.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../provider.ts";
+import { mergedExtra, ReasoningDetails, replayReasoning } from "./openai-chat-replay.ts";
 import type { Place } from "./place.ts";
 import { countOf, type OpenCall, Reply, textOf } from "./reply.ts";
 import type { Decoder } from "./wire.ts";
@@ -25,6 +26,10 @@ export class ChatDecoder implements Decoder {
   #finishReason: string | undefined;
   #usage: Usage | undefined;
   #reasoningField: ReasoningField | undefined;
+  readonly #details: ReasoningDetails;
+  readonly #callExtras = new Map<OpenCall, Fields>();
+  #extra: Fields | undefined;
+  #hasThinking = false;
   #opaque = "";
   #refusal = "";
   #hasText = false;
@@ -32,6 +37,7 @@ export class ChatDecoder implements Decoder {
   constructor(place: Place, request: ModelRequest) {
     this.#place = place;
     this.#reply = new Reply(place.id, request);
+    this.#details = new ReasoningDetails(place.id);
   }
 
   get state(): Decoder["state"] {
@@ -85,17 +91,33 @@ export class ChatDecoder implements Decoder {
   }
 
   #readDelta(delta: Fields, extent: "part" | "whole"): void {
-    this.#readReasoning(delta);
-    const text = contentText(delta.content);
-    if (text !== "") {
-      this.#hasText = true;
-      this.#reply.text(text);
-    }
+    this.#readReasoning(delta, extent);
+    this.#readContent(delta);
     if (typeof delta.refusal === "string") this.#refusal = this.#reply.keep(this.#refusal, delta.refusal);
     if (Array.isArray(delta.tool_calls)) for (const part of delta.tool_calls) this.#readCall(part, extent);
   }
 
-  #readReasoning(delta: Fields): void {
+  #readContent({ content, extra_content: extra }: Fields): void {
+    const { google, ...others }: Fields = isObject(extra) ? extra : {};
+    const { thought, ...signed }: Fields = isObject(google) ? google : {};
+    const kept = { ...others, ...(Object.keys(signed).length > 0 && { google: signed }) };
+    if (Object.keys(kept).length > 0) this.#extra = mergedExtra(this.#extra, kept);
+    for (const { type, text } of contentParts(content)) {
+      if (type === "text" && thought !== true) {
+        this.#hasText = true;
+        this.#reply.text(text);
+      } else {
+        this.#hasThinking ||= type === "thinking";
+        this.#reply.reasoning(type === "thinking" ? text : text.replace(/<\/?thought>/g, ""));
+      }
+    }
+  }
+
+  #readReasoning(delta: Fields, extent: "part" | "whole"): void {
+    const detailText = this.#details.add(delta.reasoning_details, extent);
+    if (detailText !== "" && !reasoningFields.some((field) => textOf(delta[field]) !== "")) {
+      this.#reply.reasoning(detailText);
+    }
     for (const field of reasoningFields) {
       const text = delta[field];
       if (typeof text !== "string" || text === "" || (this.#reasoningField ?? field) !== field) continue;
@@ -115,6 +137,8 @@ export class ChatDecoder implements Decoder {
     this.#latestCall = call;
     call.wireId ||= textOf(part.id);
     call.name ||= textOf(name);
+    const { extra_content: extra } = part;
+    if (isObject(extra)) this.#callExtras.set(call, mergedExtra(this.#callExtras.get(call), extra));
     if (typeof argumentText === "string") this.#reply.argument(call, argumentText);
     else if (isObject(argumentText)) this.#reply.argument(call, JSON.stringify(argumentText));
   }
@@ -129,6 +153,19 @@ export class ChatDecoder implements Decoder {
 
   #reasoningToKeep(): Reasoning | undefined {
     const text = this.#reply.reasoningText;
+    const details = this.#details.all;
+    const calls = [...this.#callExtras].map(([call, extra]) => [this.#reply.idOf(call), extra] as const);
+    const field = this.#hasThinking ? "thinking" : this.#reasoningField;
+    if (details.length > 0 || calls.length > 0 || this.#extra || this.#hasThinking) {
+      return replayReasoning(text, {
+        provider: this.#place.id,
+        ...(field && { field }),
+        ...(this.#opaque && { opaque: this.#opaque }),
+        ...(details.length > 0 && { details }),
+        ...(this.#extra && { extra: this.#extra }),
+        ...(calls.length > 0 && { calls: Object.fromEntries(calls) }),
+      });
+    }
     if (text === "" && this.#opaque === "") return undefined;
     return {
       ...(text && { text }),
@@ -138,10 +175,27 @@ export class ChatDecoder implements Decoder {
   }
 }
 
-/** Text, or the text among parts. */
-function contentText(content: unknown): string {
-  if (!Array.isArray(content)) return textOf(content);
-  return content.map((part) => (isObject(part) && part.type === "text" ? textOf(part.text) : "")).join("");
+interface ContentPart {
+  readonly type: "text" | "thinking";
+  readonly text: string;
+}
+
+/** Content is text or a list of parts. Parts of other kinds are skipped. */
+function contentParts(content: unknown): readonly ContentPart[] {
+  const parts = Array.isArray(content) ? content : [{ type: "text", text: content }];
+  return parts.flatMap((part): ContentPart[] => {
+    if (!isObject(part)) return [];
+    const thinking = part.type === "thinking" ? thinkingText(part.thinking) : "";
+    const text = part.type === "text" ? textOf(part.text) : "";
+    if (thinking !== "") return [{ type: "thinking", text: thinking }];
+    return text === "" ? [] : [{ type: "text", text }];
+  });
+}
+
+/** Mistral nests parts in a thinking part; other servers put text there. */
+function thinkingText(thinking: unknown): string {
+  if (!Array.isArray(thinking)) return textOf(thinking);
+  return thinking.map((part) => (isObject(part) ? textOf(part.text) : "")).join("");
 }
 
 function usageOf(usage: Fields): Usage {

@@ -78,6 +78,12 @@ export class Reply {
     return call;
   }
 
+  /** The id of the call in the conversation. */
+  idOf(call: OpenCall): string {
+    call.toolCallId ??= this.#uniqueId(call);
+    return call.toolCallId;
+  }
+
   argument(call: OpenCall, delta: string): void {
     if (call.argumentText.length + delta.length > limits.argumentCharacters) {
       throw protocolError(this.#provider, `the arguments of the call "${call.name}" are too long`);
@@ -139,7 +145,7 @@ export class Reply {
     if (!call?.name || call.unsaid === "") return;
     const delta = call.unsaid;
     call.unsaid = "";
-    this.#events.push({ type: "call_delta", toolCallId: this.#idOf(call), name: call.name, delta });
+    this.#events.push({ type: "call_delta", toolCallId: this.idOf(call), name: call.name, delta });
   }
 
   /** A reply that was cut off must not lead to a call with half its arguments. */
@@ -147,14 +153,9 @@ export class Reply {
     const parsed = parseArguments(call.argumentText);
     if (stop === "length" && (!parsed.ok || call.argumentText.trim() === "")) return [];
     if (call.name === "") throw protocolError(this.#provider, "the reply asks for a tool without naming it");
-    const toolCallId = this.#idOf(call);
+    const toolCallId = this.idOf(call);
     if (parsed.ok) return [{ toolCallId, name: call.name, arguments: parsed.value }];
     return [{ toolCallId, name: call.name, arguments: {}, argumentsError: parsed.error }];
-  }
-
-  #idOf(call: OpenCall): string {
-    call.toolCallId ??= this.#uniqueId(call);
-    return call.toolCallId;
   }
 
   /** Not every server gives ids, and some count from zero in each reply; the same reply always gets the same ids. */
