@@ -10,6 +10,13 @@ export interface ReasoningPart {
   readonly providerOptions?: unknown;
 }
 
+/** Options that a package wants back with one of its calls, such as the thought signature of Gemini. */
+export interface CallOptions {
+  readonly type: "tool-call";
+  readonly toolCallId: string;
+  readonly providerOptions: unknown;
+}
+
 /** Names the package that reasoning must go back to. */
 export function wireFieldOf(npm: string): string {
   return `ai-sdk:${npm}`;
@@ -58,19 +65,22 @@ function spoken(message: Exclude<Message, ToolMessage>, npm: string): object {
 }
 
 function assistantParts({ content, calls, reasoning }: AssistantMessage, npm: string): object[] {
+  const kept = reasoning?.wireField === wireFieldOf(npm) ? keptParts(reasoning.opaque) : [];
+  const optionsOf = (id: string): unknown => kept.find((part) => part.toolCallId === id)?.providerOptions;
   return [
-    ...(reasoning?.wireField === wireFieldOf(npm) ? reasoningParts(reasoning.opaque) : []),
+    ...kept.filter((part) => part.type !== "tool-call"),
     ...(content === "" ? [] : [{ type: "text", text: content }]),
     ...calls.map((call) => ({
       type: "tool-call",
       toolCallId: call.toolCallId,
       toolName: call.name,
       input: call.arguments,
+      ...(optionsOf(call.toolCallId) !== undefined && { providerOptions: optionsOf(call.toolCallId) }),
     })),
   ];
 }
 
-function reasoningParts(opaque: string | undefined): object[] {
+function keptParts(opaque: string | undefined): Record<string, unknown>[] {
   const parsed = opaque === undefined ? undefined : parseJson(opaque);
   const parts: readonly unknown[] = parsed?.ok && Array.isArray(parsed.value) ? parsed.value : [];
   return parts.filter(isObject);

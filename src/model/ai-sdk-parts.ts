@@ -1,7 +1,7 @@
 /** Reads the stream of an AI SDK language model: parts in, our events out. */
 import { isObject, parseJson } from "../lib/json.ts";
 import type { Reasoning, ToolCall } from "../protocol/message.ts";
-import { type ReasoningPart, wireFieldOf } from "./ai-sdk-encode.ts";
+import { type CallOptions, type ReasoningPart, wireFieldOf } from "./ai-sdk-encode.ts";
 import { ModelError } from "./model-error.ts";
 import type { ModelEnd, ModelEvent, Stop, Usage } from "./provider.ts";
 import { limits } from "./wire/limits.ts";
@@ -19,6 +19,7 @@ export function partReader({ id, npm }: { readonly id: string; readonly npm: str
   const place = { id, baseUrl: "", headers: async () => ({}) };
   const inputs = new Map<string, string>();
   const reasoning = new Map<string, ReasoningPart>();
+  const callOptions: CallOptions[] = [];
   let events: ModelEvent[] = [];
   let calls = 0;
   let end: ModelEnd | undefined;
@@ -40,7 +41,12 @@ export function partReader({ id, npm }: { readonly id: string; readonly npm: str
       // The provider ran this one itself; its result is already part of the answer.
       if (part.providerExecuted === true) return;
       if (++calls > limits.calls) throw reportedError(place, `more than ${limits.calls} calls in one reply`);
-      events.push({ type: "call", call: toCall(part) });
+      const call = toCall(part);
+      const { providerMetadata: providerOptions } = part;
+      if (isObject(providerOptions)) {
+        callOptions.push({ type: "tool-call", toolCallId: call.toolCallId, providerOptions });
+      }
+      events.push({ type: "call", call });
     },
     error: (part) => {
       const { error } = part;
@@ -70,7 +76,8 @@ export function partReader({ id, npm }: { readonly id: string; readonly npm: str
     if (reason === "error") throw reportedError(place, "the provider reported an error without a reason");
     const stop: Stop = reason === "length" ? "length" : calls > 0 ? "tools" : "done";
     const usage = usageOf(part.usage);
-    const kept = reasoning.size === 0 ? undefined : reasoningOf([...reasoning.values()], npm);
+    const parts = [...reasoning.values(), ...callOptions];
+    const kept = parts.length === 0 ? undefined : reasoningOf(parts, npm);
     return {
       type: "end",
       stop,
@@ -106,8 +113,9 @@ function toCall(part: Record<string, unknown>): ToolCall {
   return { ...call, arguments: {}, argumentsError: `The arguments are not JSON: ${parsed.error}` };
 }
 
-function reasoningOf(parts: readonly ReasoningPart[], npm: string): Reasoning {
-  return { text: parts.map((part) => part.text).join(""), opaque: JSON.stringify(parts), wireField: wireFieldOf(npm) };
+function reasoningOf(parts: readonly (ReasoningPart | CallOptions)[], npm: string): Reasoning {
+  const text = parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
+  return { ...(text && { text }), opaque: JSON.stringify(parts), wireField: wireFieldOf(npm) };
 }
 
 /** Version 2 has plain numbers, version 3 a breakdown. */

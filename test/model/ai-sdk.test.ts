@@ -147,6 +147,60 @@ describe("a provider package of the user's", () => {
     });
   });
 
+  it("gets the options of a call back with that call", async () => {
+    const providerMetadata = { google: { thoughtSignature: "s1" } };
+    const { events } = await talk({
+      parts: [{ type: "tool-call", toolCallId: "c1", toolName: "read", input: "{}", providerMetadata }, finish],
+    });
+    const end = events.at(-1);
+    const reasoning = end?.type === "end" ? end.reasoning : undefined;
+    const { asked } = await talk({
+      parts: [finish],
+      asked: {
+        messages: [
+          { role: "user", content: "look" },
+          {
+            role: "assistant",
+            content: "",
+            calls: [
+              { toolCallId: "c1", name: "read", arguments: {} },
+              { toolCallId: "c2", name: "read", arguments: {} },
+            ],
+            ...(reasoning && { reasoning }),
+          },
+        ],
+      },
+    });
+    expect(asked).toMatchObject({
+      options: {
+        prompt: [
+          {},
+          {
+            content: [
+              {
+                type: "tool-call",
+                toolCallId: "c1",
+                toolName: "read",
+                input: {},
+                providerOptions: providerMetadata,
+              },
+              { type: "tool-call", toolCallId: "c2", toolName: "read", input: {} },
+            ],
+          },
+        ],
+      },
+    });
+  });
+
+  it("is asked for structured output in its own words", async () => {
+    const schema = { type: "object" };
+    const { asked } = await talk({
+      parts: [finish],
+      asked: { responseFormat: { type: "json_schema", jsonSchema: { name: "sum", schema } } },
+    });
+    expect(asked).toMatchObject({ options: { responseFormat: { type: "json", name: "sum", schema } } });
+  });
+
   it("is given the key, the address, its options, and the conversation in its own words", async () => {
     const opaque = '[{"type":"reasoning","text":"hm","providerOptions":{"fake":{"signature":"s"}}}]';
     const { asked } = await talk({
