@@ -115,6 +115,9 @@ async function listen(run: Run, turnId: string, request: ModelRequest): Promise<
         await reportRetry({ run, turnId, heard, ...event });
         Object.assign(heard, nothingYet(run), { attempts: heard.attempts + 1 });
         break;
+      case "warning":
+        void run.emit("session.warning", { warningType: event.warningType, message: event.message });
+        break;
       case "end":
         heard.end = event;
     }

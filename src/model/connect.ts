@@ -3,6 +3,7 @@ import type { Stamp } from "../lib/stamp.ts";
 import { keyReader, signedHeaders } from "./key.ts";
 import type { Provider } from "./provider.ts";
 import type { ProviderSettings } from "./settings.ts";
+import type { RefusedParameters } from "./wire/optional-parameters.ts";
 import type { Bounds, ModelFetch, Place } from "./wire/place.ts";
 import type { OpenSocket } from "./wire/socket.ts";
 
@@ -19,6 +20,8 @@ export interface CatalogDependencies {
   readonly packagesFolder?: string;
   /** Told each key as it is known, so that it is kept out of everything that is written. */
   readonly onKey?: (key: string, providerId: string) => void;
+  /** Remembers what providers refused, for as long as the process lives. */
+  readonly refused?: RefusedParameters;
   /** How such a package is loaded; plain `import()` unless told. */
   readonly importModule?: (specifier: string) => Promise<unknown>;
 }
@@ -68,7 +71,7 @@ function told(
 }
 
 function placeOf(provider: ProviderSettings, model: string, dependencies: CatalogDependencies): Place {
-  const { stamp, fetch, openSocket, bounds } = dependencies;
+  const { stamp, fetch, openSocket, bounds, refused } = dependencies;
   return {
     id: provider.id,
     headers: signedHeaders(introduced(provider, dependencies), stamp, (key) => dependencies.onKey?.(key, provider.id)),
@@ -78,6 +81,8 @@ function placeOf(provider: ProviderSettings, model: string, dependencies: Catalo
     ...(fetch === undefined ? {} : { fetch }),
     ...(openSocket && provider.sockets && provider.wire === "responses" ? { openSocket } : {}),
     ...(bounds === undefined ? {} : { bounds }),
+    ...(refused === undefined ? {} : { refused }),
+    ...(provider.streamUsage === undefined ? {} : { streamUsage: provider.streamUsage }),
   };
 }
 

@@ -32,6 +32,8 @@ export interface ModelErrorDetails {
   statusCode?: number;
   /** The provider's own code, such as `insufficient_quota`. */
   code?: string;
+  /** The parameter of the request that the provider complains about, as the provider names it. */
+  parameter?: string;
   /** What the provider asked us to wait, in milliseconds. */
   retryAfterMs?: number;
   /** What the provider itself says about trying again; it outranks what the kind would suggest. */
@@ -46,6 +48,7 @@ export class ModelError extends Error {
   readonly provider: string;
   readonly statusCode: number | undefined;
   readonly code: string | undefined;
+  readonly parameter: string | undefined;
   readonly retryAfterMs: number | undefined;
   /** Set when the provider said so itself; otherwise the kind decides. */
   readonly retryable: boolean | undefined;
@@ -58,6 +61,7 @@ export class ModelError extends Error {
     this.provider = details.provider;
     this.statusCode = details.statusCode;
     this.code = details.code;
+    this.parameter = details.parameter;
     this.retryAfterMs = details.retryAfterMs;
     this.retryable = details.retryable;
     this.hint = details.hint;

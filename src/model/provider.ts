@@ -93,6 +93,8 @@ export type ModelEvent =
    * whoever collects text and calls starts afresh.
    */
   | { readonly type: "retry"; readonly attempt: number; readonly delayMs: number; readonly error: ModelError }
+  /** Something that the user should know about a request that goes on all the same. */
+  | { readonly type: "warning"; readonly warningType: string; readonly message: string }
   | ModelEnd;
 
 export interface ModelEnd {

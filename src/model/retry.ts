@@ -101,7 +101,7 @@ async function* oneAttempt(
       if (event.stop !== "error" && event.stop !== "aborted") accepted();
       return { end: event, output };
     }
-    if (!output && event.type !== "retry") {
+    if (!output && event.type !== "retry" && event.type !== "warning") {
       output = true;
       accepted();
     }

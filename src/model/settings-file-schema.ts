@@ -45,6 +45,7 @@ export const Provider = z.strictObject({
   headers: z.record(z.string(), z.string()).exactOptional(),
   defaultModel: word.exactOptional(),
   maxConcurrency: z.number().int().positive().exactOptional(),
+  streamUsage: z.boolean().exactOptional(),
   npm: z
     .string()
     .regex(/^(?:@[\w.~-]+\/)?\w[\w.~-]*$/, "must be the name of a package, such as @ai-sdk/xai")

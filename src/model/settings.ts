@@ -52,6 +52,8 @@ export interface ProviderSettings {
   readonly defaultModel?: string;
   readonly models: readonly KnownModel[];
   readonly maxConcurrency?: number;
+  /** False: streams are asked for without `stream_options`. */
+  readonly streamUsage?: boolean;
   /** A package of the user's that speaks for this provider, and what it is given. */
   readonly npm?: string;
   readonly npmOptions?: Readonly<Record<string, unknown>>;
@@ -115,6 +117,7 @@ function combine({ id, environment, override = {}, models }: Parts): ProviderSet
   const missing = baseUrl === "" && override.npm === undefined ? `set ${known?.baseUrlVariable}` : missingKey;
   const apiVersion = override.apiVersion ?? firstSet(environment, known?.azure?.versionVariables ?? []).value;
   const { local, defaultModel, headers } = known ?? {};
+  const streamUsage = override.streamUsage ?? known?.streamUsage;
   const chosenDefault = override.defaultModel ?? defaultModel;
   const keySet = key.type !== "none" && known !== undefined && missing === undefined;
   return {
@@ -136,6 +139,7 @@ function combine({ id, environment, override = {}, models }: Parts): ProviderSet
     ...(local === undefined ? {} : { local }),
     ...(chosenDefault === undefined ? {} : { defaultModel: chosenDefault }),
     ...(override.maxConcurrency === undefined ? {} : { maxConcurrency: override.maxConcurrency }),
+    ...(streamUsage === undefined ? {} : { streamUsage }),
     ...(override.npm === undefined ? {} : { npm: override.npm, npmOptions: override.options ?? {} }),
     ...(missing === undefined ? {} : { missing }),
   };

@@ -9,6 +9,7 @@ import type { ModelRow } from "../model/list-models.ts";
 import { costOf } from "../model/prices.ts";
 import { withRetry } from "../model/retry.ts";
 import { readSettings, registryPath, type Settings, type TextFile } from "../model/settings.ts";
+import { RefusedParameters } from "../model/wire/optional-parameters.ts";
 import type { ModelFetch } from "../model/wire/place.ts";
 import type { OpenSocket } from "../model/wire/socket.ts";
 import { TroupeError } from "../protocol/errors.ts";
@@ -58,6 +59,7 @@ export function models(options: {
   const dependencies = {
     stamp,
     packagesFolder: home,
+    refused: new RefusedParameters(),
     ...(userAgent !== undefined && { userAgent }),
     ...(importModule && { importModule }),
     ...(onKey && { onKey }),

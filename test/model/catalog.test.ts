@@ -55,6 +55,24 @@ describe("a model that was asked for", () => {
     });
   });
 
+  it("is asked for the usage of streams unless its provider says otherwise", async () => {
+    const asks = async (name: string, file: object = {}): Promise<unknown> => {
+      let body = "";
+      const fetch = async (_url: string, init: RequestInit): Promise<Response> => {
+        body = String(init.body);
+        return new Response("{}");
+      };
+      const environment = { MISTRAL_API_KEY: "k", GROQ_API_KEY: "k" };
+      const { provider, model } = await resolveModel(settings(environment, { providers: file }), name, { fetch });
+      await collect(provider.stream({ ...request, model, stream: true }, live));
+      return JSON.parse(body).stream_options;
+    };
+    expect(await asks("groq/openai/gpt-oss-20b")).toEqual({ include_usage: true });
+    expect(await asks("groq/openai/gpt-oss-20b", { groq: { streamUsage: false } })).toBeUndefined();
+    expect(await asks("mistral/codestral-latest")).toBeUndefined();
+    expect(await asks("mistral/codestral-latest", { mistral: { streamUsage: true } })).toEqual({ include_usage: true });
+  });
+
   it("is found by its bare name, at the provider known to offer it", async () => {
     const keys = { OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "k" };
     const resolved = await resolveModel(settings(keys), "gpt-5-mini", noNetwork);

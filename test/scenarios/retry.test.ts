@@ -67,6 +67,19 @@ describe("LOOP-28: retries", () => {
     expect(server.requests).toHaveLength(1);
   });
 
+  it("asks once more without an optional parameter that is refused, and warns about it once", async () => {
+    const body = JSON.stringify({ error: { message: "Unknown parameter: 'stream_options'", param: "stream_options" } });
+    const { server, session } = await overHttp([httpStatus(400, { body }), says("first"), says("second")]);
+    await using _ = server;
+    expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "first" });
+    expect(await session.sendAndWait({ prompt: "on" })).toEqual({ kind: "done", answer: "second" });
+    expect(server.requests).toHaveLength(3);
+    expect(dataOf(session.events, "session.warning")).toEqual([
+      { warningType: "parameter_refused", message: expect.stringContaining('"stream_options"') },
+    ]);
+    expect(dataOf(session.events, "troupe.usage")).toMatchObject([{ attempts: 1 }, { attempts: 1 }]);
+  });
+
   it("asks once more after a reply that stalled half-way, and keeps the half for people only", async () => {
     const { server, session } = await overHttp([
       withFaults(says("half an answer", { chunkSize: 4 }), { stall: 2 }),

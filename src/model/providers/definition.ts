@@ -19,6 +19,8 @@ export interface ProviderDefinition {
   readonly keyVariables: readonly string[];
   readonly auth: Auth;
   readonly headers?: Readonly<Record<string, string>>;
+  /** False for a server that sends the usage of streams unasked and may refuse `stream_options`. */
+  readonly streamUsage?: boolean;
   /** Routes of Azure OpenAI: by deployment when an API version is given, versionless otherwise. */
   readonly azure?: { readonly versionVariables: readonly string[] };
   /** A server on this machine. */

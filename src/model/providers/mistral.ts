@@ -8,6 +8,7 @@ export const mistral: ProviderDefinition = {
   baseUrl: "https://api.mistral.ai/v1",
   keyVariables: ["MISTRAL_API_KEY"],
   auth: "bearer",
+  streamUsage: false,
   listsModels: true,
   defaultModel: "mistral-medium-latest",
   models: [

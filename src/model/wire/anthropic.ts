@@ -4,7 +4,8 @@ import type { Document, Image, Message } from "../../protocol/message.ts";
 import type { ModelRequest, Provider, ReasoningEffort, ToolDefinition } from "../provider.ts";
 import { ANTHROPIC, AnthropicDecoder } from "./anthropic-reply.ts";
 import { encodeJson } from "./bounded-json.ts";
-import { arrange, objectText, type Pieces, parametersOf, remember } from "./encode.ts";
+import { arrange, objectText, type Pieces, parametersOf, remember, without } from "./encode.ts";
+import type { OptionalParameter } from "./optional-parameters.ts";
 import type { Place } from "./place.ts";
 import { anthropicFormat, systemWithFormat } from "./response-format.ts";
 import { wireProvider } from "./wire.ts";
@@ -20,16 +21,19 @@ export function anthropicMessages(place: Place, options: AnthropicOptions = {}):
   const encodeMessage = remember((message: Message) => messageBlocks(message, "plain"));
   const encodeCited = remember((message: Message) => messageBlocks(message, "cited"));
   const encodeTools = remember(toolTexts);
-  const mark = options.promptCache === false ? (block: string) => block : withCacheMarker;
   return wireProvider(place, {
     path: /\/v\d+\/*$/.test(place.baseUrl) ? "/messages" : "/v1/messages",
     headers: { "anthropic-version": "2023-06-01" },
     decoder: (request) => new AnthropicDecoder(place, request),
-    encode(request) {
+    optional,
+    encode(request, refused) {
       const { model, tools, stream, citations, responseFormat } = request;
-      const format = responseFormat && knowsFormats(model) ? anthropicFormat(responseFormat) : undefined;
+      const takesFormat = knowsFormats(model) && !refused.has("output_config.format");
+      const format = responseFormat && takesFormat ? anthropicFormat(responseFormat) : undefined;
+      const isCached = options.promptCache !== false && !refused.has("cache_control");
+      const mark = isCached ? withCacheMarker : (block: string) => block;
       const system = systemWithFormat(request, format ? "enforced" : "asked");
-      const { thinking, effort } = thinkingOfRequest(request, maxTokensOf(request), options);
+      const { thinking, effort } = without(refused, thinkingOfRequest(request, maxTokensOf(request), options));
       const messages = request.messages.map(citations ? encodeCited : encodeMessage);
       return objectText({
         model: encodeJson(model),
@@ -45,6 +49,13 @@ export function anthropicMessages(place: Place, options: AnthropicOptions = {}):
     },
   });
 }
+
+const optional: readonly OptionalParameter[] = [
+  { name: "output_config.format", aliases: ["output_format"], unless: /schema/i },
+  { name: "effort", aliases: ["output_config.effort", "output_config"] },
+  { name: "thinking", unless: /signature|block/i },
+  { name: "cache_control" },
+];
 
 /** The blocks of one message. Results stand first in the message that answers calls, so they are kept apart. */
 interface Blocks {

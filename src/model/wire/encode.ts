@@ -24,6 +24,12 @@ export function objectText(members: Readonly<Record<string, string | undefined>>
   return `{${present.map(([key, text]) => `${JSON.stringify(key)}:${text}`).join(",")}}`;
 }
 
+/** The members whose names are not refused. */
+export function without<Members extends object>(refused: ReadonlySet<string>, members: Members): Partial<Members> {
+  if (refused.size === 0) return members;
+  return Object.fromEntries(Object.entries(members).filter(([name]) => !refused.has(name))) as Partial<Members>;
+}
+
 /** Providers insist on an object schema, even for a tool without parameters. */
 export function parametersOf({ parameters }: ToolDefinition): object {
   if ("properties" in parameters && "type" in parameters) return parameters;

@@ -2,9 +2,10 @@
 import type { AssistantMessage, Document, Image, Message } from "../../protocol/message.ts";
 import type { Provider, ToolDefinition } from "../provider.ts";
 import { encodeJson } from "./bounded-json.ts";
-import { dataUrl, objectText, parametersOf, remember } from "./encode.ts";
+import { dataUrl, objectText, parametersOf, remember, without } from "./encode.ts";
 import { type ChatReplay, replayFor, unsignedCall } from "./openai-chat-replay.ts";
 import { ChatDecoder, isReasoningField } from "./openai-chat-reply.ts";
+import type { OptionalParameter } from "./optional-parameters.ts";
 import type { Place } from "./place.ts";
 import { chatFormat, systemWithFormat } from "./response-format.ts";
 import { wireProvider } from "./wire.ts";
@@ -18,39 +19,78 @@ export function openaiChat(place: Place, options: OpenaiChatOptions = {}): Provi
   const isOpenai = /^https:\/\/[^/]*\.(?:openai|azure)\.com(?:[:/]|$)/.test(place.baseUrl);
   const maxTokensField = options.maxTokensField ?? (isOpenai ? "max_completion_tokens" : "max_tokens");
   const isGoogle = /^https:\/\/[^/]*\.googleapis\.com(?:[:/]|$)/.test(place.baseUrl);
-  const encodePlain = remember((message: Message) => messageTexts(message, { provider: place.id, signs: false }));
-  const encodeSigned = remember((message: Message) => messageTexts(message, { provider: place.id, signs: true }));
+  const encodeMessage = messageEncoders(place.id);
   const encodeTools = remember(toolsText);
   return wireProvider(place, {
     path: "/chat/completions",
     decoder: (request) => new ChatDecoder(place, request),
-    encode(request) {
+    optional,
+    encode(request, refused) {
       const { model, tools, stream, maxOutputTokens, reasoningEffort, cacheKey, responseFormat } = request;
-      const system = systemWithFormat(request, "enforced");
-      const encodeMessage = isGoogle && needsSignatures.test(model) ? encodeSigned : encodePlain;
+      const sends = (name: string): boolean => !refused.has(name);
+      const system = systemWithFormat(request, sends("response_format") ? "enforced" : "asked");
+      const encode = encodeMessage({
+        signs: isGoogle && needsSignatures.test(model),
+        replays: sends("reasoning_content"),
+        extras: sends("extra_content"),
+      });
+      const maxTokens = [maxTokensField, "max_completion_tokens"].find(sends);
       return objectText({
         model: encodeJson(model),
-        messages: `[${messageList(system, request.messages, encodeMessage).join(",")}]`,
+        messages: `[${messageList(system, request.messages, encode).join(",")}]`,
         tools: tools.length > 0 ? encodeTools(tools) : undefined,
         stream: stream ? "true" : undefined,
-        stream_options: stream && place.streamUsage !== false ? '{"include_usage":true}' : undefined,
-        [maxTokensField]: maxOutputTokens?.toString(),
-        reasoning_effort: reasoningEffort && encodeJson(reasoningEffort === "max" ? "xhigh" : reasoningEffort),
-        response_format: responseFormat && chatFormat(responseFormat),
-        prompt_cache_key: isOpenai && cacheKey ? encodeJson(cacheKey) : undefined,
+        ...(maxTokens && { [maxTokens]: maxOutputTokens?.toString() }),
+        ...without(refused, {
+          stream_options: stream && place.streamUsage !== false ? '{"include_usage":true}' : undefined,
+          reasoning_effort: reasoningEffort && encodeJson(reasoningEffort === "max" ? "xhigh" : reasoningEffort),
+          response_format: responseFormat && chatFormat(responseFormat),
+          prompt_cache_key: isOpenai && cacheKey ? encodeJson(cacheKey) : undefined,
+        }),
       });
     },
   });
 }
 
+const optional: readonly OptionalParameter[] = [
+  { name: "stream_options" },
+  { name: "reasoning_effort" },
+  { name: "max_tokens" },
+  { name: "max_completion_tokens" },
+  { name: "response_format", unless: /schema/i },
+  { name: "prompt_cache_key" },
+  {
+    name: "reasoning_content",
+    aliases: ["reasoning_details", "reasoning_text", "reasoning_opaque", "reasoning", "thinking"],
+  },
+  { name: "extra_content" },
+];
+
 /** Gemini 3 and later. */
 const needsSignatures = /gemini-(?:[3-9]|\d\d)/;
 
 interface MessageOptions {
-  /** Id of the provider that gets the request. */
-  readonly provider: string;
   /** Whether calls without a signature get the one that stands for none. */
   readonly signs: boolean;
+  /** Whether reasoning goes back. */
+  readonly replays: boolean;
+  /** Whether `extra_content` goes back. */
+  readonly extras: boolean;
+}
+
+type EncodeMessage = (message: Message) => MessageTexts;
+
+/** Encoders for the options in use. Each encodes a message once. */
+function messageEncoders(provider: string): (options: MessageOptions) => EncodeMessage {
+  const encoders = new Map<string, EncodeMessage>();
+  return (options) => {
+    const key = JSON.stringify(options);
+    const known = encoders.get(key);
+    if (known) return known;
+    const made = remember((message: Message) => messageTexts(message, provider, options));
+    encoders.set(key, made);
+    return made;
+  };
 }
 
 /** A message, and what this wire can only say after the run of tool messages it stands in. */
@@ -59,11 +99,7 @@ interface MessageTexts {
   readonly afterTools?: string;
 }
 
-function messageList(
-  system: string,
-  messages: readonly Message[],
-  encode: (message: Message) => MessageTexts,
-): string[] {
+function messageList(system: string, messages: readonly Message[], encode: EncodeMessage): string[] {
   const texts = system === "" ? [] : [encodeJson({ role: "system", content: system })];
   let waiting: string[] = [];
   for (const message of messages) {
@@ -78,23 +114,24 @@ function messageList(
   return waiting.length > 0 ? [...texts, ...waiting] : texts;
 }
 
-function messageTexts(message: Message, options: MessageOptions): MessageTexts {
+function messageTexts(message: Message, provider: string, options: MessageOptions): MessageTexts {
   if (message.role === "user") return { text: userText(message.content, message.images, message.documents) };
   if (message.role === "tool") {
     const { toolCallId, content, images = [] } = message;
     const text = encodeJson({ role: "tool", tool_call_id: toolCallId, content });
     return images.length > 0 ? { text, afterTools: userText("", images) } : { text };
   }
-  return { text: encodeJson(assistantFields(message, options)) };
+  return { text: encodeJson(assistantFields(message, replayFor(provider, message), options)) };
 }
 
-function assistantFields(message: AssistantMessage, { provider, signs }: MessageOptions): object {
+function assistantFields(message: AssistantMessage, stored: ChatReplay | undefined, options: MessageOptions): object {
   const { content, calls } = message;
-  const replay = replayFor(provider, message);
+  const replay = options.extras ? stored : undefined;
+  const signs = options.signs && options.extras;
   const isSigned = calls.some(({ toolCallId }) => replay?.calls?.[toolCallId]);
   return {
     role: "assistant",
-    ...spokenFields(message, replay),
+    ...(options.replays ? spokenFields(message, stored) : { content: spokenText(message) }),
     ...(replay?.extra && content !== "" && { extra_content: replay.extra }),
     ...(calls.length > 0 && {
       tool_calls: calls.map((call, index) => {
@@ -112,8 +149,9 @@ function assistantFields(message: AssistantMessage, { provider, signs }: Message
 }
 
 /** The text of a reply and its reasoning, in the fields they came in. */
-function spokenFields({ content, calls, reasoning }: AssistantMessage, replay: ChatReplay | undefined): object {
-  const text = content === "" && calls.length > 0 ? null : content;
+function spokenFields(message: AssistantMessage, replay: ChatReplay | undefined): object {
+  const { reasoning } = message;
+  const text = spokenText(message);
   const thought = reasoning?.text;
   if (replay?.field === "thinking" && thought) {
     const thinking = { type: "thinking", thinking: [{ type: "text", text: thought }], closed: true };
@@ -129,6 +167,9 @@ function spokenFields({ content, calls, reasoning }: AssistantMessage, replay: C
     ...(replay?.details && { reasoning_details: replay.details }),
   };
 }
+
+const spokenText = ({ content, calls }: AssistantMessage): string | null =>
+  content === "" && calls.length > 0 ? null : content;
 
 function userText(content: string, images: readonly Image[] = [], documents: readonly Document[] = []): string {
   if (images.length + documents.length === 0) return encodeJson({ role: "user", content });

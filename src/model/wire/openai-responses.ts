@@ -2,8 +2,9 @@
 import type { Document, Image, Message } from "../../protocol/message.ts";
 import type { ModelRequest, Provider, ToolDefinition } from "../provider.ts";
 import { encodeJson } from "./bounded-json.ts";
-import { arrange, dataUrl, objectText, type Pieces, parametersOf, remember } from "./encode.ts";
+import { arrange, dataUrl, objectText, type Pieces, parametersOf, remember, without } from "./encode.ts";
 import { RESPONSES, ResponsesDecoder } from "./openai-responses-reply.ts";
+import type { OptionalParameter } from "./optional-parameters.ts";
 import type { Place } from "./place.ts";
 import { responsesFormat, systemWithFormat } from "./response-format.ts";
 import { wireProvider } from "./wire.ts";
@@ -19,9 +20,10 @@ export function openaiResponses(place: Place, options: OpenaiResponsesOptions = 
   return wireProvider(place, {
     path: "/responses",
     decoder: (request) => new ResponsesDecoder(place, request),
-    encode(request) {
+    optional,
+    encode(request, refused) {
       const { model, messages, tools, stream, maxOutputTokens, cacheKey, responseFormat } = request;
-      const system = systemWithFormat(request, "enforced");
+      const system = systemWithFormat(request, refused.has("text.format") ? "asked" : "enforced");
       const items = messages.map(encodeMessage).filter((text) => text !== "");
       return objectText({
         model: encodeJson(model),
@@ -30,19 +32,37 @@ export function openaiResponses(place: Place, options: OpenaiResponsesOptions = 
         tools: tools.length > 0 ? encodeTools(tools) : undefined,
         stream: stream ? "true" : undefined,
         store: "false",
-        include: '["reasoning.encrypted_content"]',
-        reasoning: reasoningText(request, options),
-        text: responseFormat && responsesFormat(responseFormat),
-        max_output_tokens: maxOutputTokens?.toString(),
-        prompt_cache_key: cacheKey ? encodeJson(cacheKey) : undefined,
+        ...without(refused, {
+          include: '["reasoning.encrypted_content"]',
+          reasoning: reasoningText(request, options, refused),
+          text: responseFormat && !refused.has("text.format") ? responsesFormat(responseFormat) : undefined,
+          max_output_tokens: maxOutputTokens?.toString(),
+          prompt_cache_key: cacheKey ? encodeJson(cacheKey) : undefined,
+        }),
       });
     },
   });
 }
 
-function reasoningText(request: ModelRequest, options: OpenaiResponsesOptions): string | undefined {
-  const { reasoningEffort: effort, reasoningSummary = options.reasoningSummary === false ? "none" : "auto" } = request;
-  const wantsSummary = reasoningSummary !== "none" && (effort !== undefined || reasoningSummary !== "auto");
+const optional: readonly OptionalParameter[] = [
+  { name: "reasoning.summary", aliases: ["reasoning_summary"] },
+  { name: "reasoning.effort", aliases: ["reasoning_effort"] },
+  { name: "include", aliases: ["reasoning.encrypted_content"] },
+  { name: "reasoning" },
+  { name: "text.format", aliases: ["text"], unless: /schema/i },
+  { name: "max_output_tokens" },
+  { name: "prompt_cache_key" },
+];
+
+function reasoningText(
+  request: ModelRequest,
+  options: OpenaiResponsesOptions,
+  refused: ReadonlySet<string>,
+): string | undefined {
+  const { reasoningSummary = options.reasoningSummary === false ? "none" : "auto" } = request;
+  const effort = refused.has("reasoning.effort") ? undefined : request.reasoningEffort;
+  const isAsked = reasoningSummary !== "auto" || request.reasoningEffort !== undefined;
+  const wantsSummary = reasoningSummary !== "none" && isAsked && !refused.has("reasoning.summary");
   if (effort === undefined && !wantsSummary) return undefined;
   return encodeJson({
     ...(effort !== undefined && { effort: effort === "max" ? "xhigh" : effort }),

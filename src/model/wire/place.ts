@@ -1,5 +1,6 @@
 import type { Stamp } from "../../lib/stamp.ts";
 import type { RequestOrigin } from "../provider.ts";
+import type { RefusedParameters } from "./optional-parameters.ts";
 import type { OpenSocket } from "./socket.ts";
 
 /** The network as a client program may stand in for it: what `fetch` does, and told whose request it is. */
@@ -27,8 +28,10 @@ export interface Place {
   readonly stamp?: Stamp;
   /** What to tell a user whose key was refused, such as "Set OPENAI_API_KEY". */
   readonly keyHint?: string;
-  /** False for a server that refuses `stream_options` on the chat wire; usage of streams is then unknown. */
+  /** False: `stream_options` is not sent on the chat wire. A server that then sends no usage is counted by estimate. */
   readonly streamUsage?: boolean;
+  /** Optional parameters that were refused so far; shared by all who speak to the place. */
+  readonly refused?: RefusedParameters;
 }
 
 /** Nothing waits for ever. */

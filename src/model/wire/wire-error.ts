@@ -5,20 +5,9 @@
 import { isObject } from "../../lib/json.ts";
 import { clip, sanitise } from "../../lib/text.ts";
 import { ModelError, type ModelErrorDetails, type ModelErrorKind } from "../model-error.ts";
-import { parseBounded } from "./bounded-json.ts";
+import { type Complaint, complaintOf, readComplaint } from "./complaint.ts";
 import { limits } from "./limits.ts";
 import type { Place } from "./place.ts";
-
-/** What a provider says about a failure, in whatever shape it says it. */
-interface Complaint {
-  readonly message: string | undefined;
-  /** The most telling of its codes. */
-  readonly code: string | undefined;
-  /** All its codes and types, for sorting into kinds. */
-  readonly codes: readonly string[];
-  /** Some servers put the HTTP status inside. */
-  readonly status: number | undefined;
-}
 
 interface Refusal {
   readonly status: number;
@@ -45,6 +34,7 @@ export function httpError(place: Place, refusal: Refusal): ModelError {
     statusCode: status,
     hint: hintFor(kind, place, status),
     ...optional("code", complaint.code && presentable(complaint.code, refusal.secrets)),
+    ...optional("parameter", complaint.parameter && presentable(complaint.parameter, refusal.secrets)),
     ...optional("retryAfterMs", retryAfter(refusal, place.stamp?.now() ?? Date.now())),
     ...optional("retryable", retryable(refusal, complaint)),
   });
@@ -90,46 +80,6 @@ export function networkError(place: Place, origin: string, cause: unknown): Mode
     cause,
   };
   return new ModelError(`${place.id}: ${networkProblem(code, origin)}`, { ...details, ...optional("code", code) });
-}
-
-function readComplaint(body: string): Complaint {
-  const text = body.trim();
-  if (text.startsWith("{") || text.startsWith("[")) {
-    const parsed = parseBounded(text);
-    if (parsed.ok) return complaintOf(parsed.value);
-  }
-  if (text.startsWith("<")) {
-    const title = /<title[^>]*>([^<]*)<\/title>/i.exec(text)?.[1]?.trim();
-    return { message: title ? `a web page came back: ${title}` : "a web page came back", ...nothing };
-  }
-  return { message: text === "" ? undefined : text, ...nothing };
-}
-
-const nothing = { code: undefined, codes: [], status: undefined } as const;
-
-function complaintOf(value: unknown): Complaint {
-  if (typeof value === "string") return { message: value, ...nothing };
-  if (Array.isArray(value)) return complaintOf(value[0]);
-  if (!isObject(value)) return { message: undefined, ...nothing };
-  const nested = value.error ?? value.errors;
-  if (typeof nested === "string" && typeof value.message === "string") return { message: value.message, ...nothing };
-  if (nested !== undefined && nested !== null) return complaintOf(nested);
-  const codes = [value.code, value.status, value.type].filter((code) => typeof code === "string" && code !== "");
-  const status = [value.code, value.status, value.status_code].find((code) => typeof code === "number");
-  return {
-    message: messageOf(value),
-    code: codes[0] as string | undefined,
-    codes: codes as string[],
-    status: status as number | undefined,
-  };
-}
-
-function messageOf(error: Record<string, unknown>): string | undefined {
-  for (const candidate of [error.message, error.detail, error.msg, error.error_description]) {
-    if (typeof candidate === "string" && candidate.trim() !== "") return candidate;
-    if (Array.isArray(candidate)) return complaintOf(candidate).message;
-  }
-  return undefined;
 }
 
 const kindOfCode: Readonly<Record<string, ModelErrorKind>> = {

@@ -8,6 +8,7 @@ import { defineProvider, type ModelEvent, type ModelRequest, type Provider } fro
 import { parseBounded } from "./bounded-json.ts";
 import { type Exchange, post } from "./http.ts";
 import { limits } from "./limits.ts";
+import { type OptionalParameter, RefusedParameters, refusalWarning, refusedParameter } from "./optional-parameters.ts";
 import type { Place } from "./place.ts";
 import { type SseEvent, sseReader } from "./sse.ts";
 import { type Send, transport } from "./transport.ts";
@@ -17,7 +18,10 @@ export interface Wire {
   /** Appended to the base URL of the place. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  encode(request: ModelRequest): string;
+  /** Parameters that may be refused and left out, specific ones first. */
+  readonly optional: readonly OptionalParameter[];
+  /** The body of the request, without the parameters that are refused. */
+  encode(request: ModelRequest, refused: ReadonlySet<string>): string;
   decoder(request: ModelRequest): Decoder;
 }
 
@@ -40,20 +44,15 @@ export interface Decoder {
 
 export function wireProvider(place: Place, wire: Wire): Provider {
   let send: Send | undefined;
+  const memory = place.refused ?? new RefusedParameters();
   return defineProvider({
     id: place.id,
     async *stream(request, signal) {
       const decoder = wire.decoder(request);
-      const body = wire.encode(request);
-      const { path, headers = {} } = wire;
       send ??= transport(place);
-      const { stream, origin, headers: extra } = request;
-      const exchange = await post({
-        ...{ place, send, path, headers, body, stream, signal },
-        ...(extra && { extra }),
-        ...(origin && { origin }),
-      });
+      const { exchange, warnings } = await begin({ place, wire, request, send, signal, memory });
       try {
+        for (const message of warnings) yield { type: "warning", warningType: "parameter_refused", message };
         if (await isStream(exchange, place)) {
           yield* readStream(exchange, decoder, place.id);
         } else {
@@ -66,6 +65,40 @@ export function wireProvider(place: Place, wire: Wire): Provider {
       }
     },
   });
+}
+
+interface Beginning {
+  readonly place: Place;
+  readonly wire: Wire;
+  readonly request: ModelRequest;
+  readonly send: Send;
+  readonly signal: AbortSignal;
+  readonly memory: RefusedParameters;
+}
+
+/** Sends the request, and again without an optional parameter that is refused: each parameter is tried once. */
+async function begin(what: Beginning): Promise<{ exchange: Exchange; warnings: readonly string[] }> {
+  const { place, wire, request, send, signal, memory } = what;
+  const { path, headers = {}, optional } = wire;
+  const { stream, origin, headers: extra, model } = request;
+  const fixed = { place, send, path, headers, stream, signal, ...(extra && { extra }), ...(origin && { origin }) };
+  const refused = new Set(memory.of(place, model));
+  const warnings: string[] = [];
+  for (let body = wire.encode(request, refused); ; ) {
+    try {
+      const exchange = await post({ ...fixed, body });
+      if (warnings.length > 0) memory.remember(place, model, refused);
+      return { exchange, warnings };
+    } catch (error) {
+      const without = (name: string): string => wire.encode(request, new Set([...refused, name]));
+      const isSent = ({ name }: OptionalParameter): boolean => !refused.has(name) && without(name) !== body;
+      const parameter = refusedParameter(error, () => optional.filter(isSent));
+      if (!parameter || !(error instanceof ModelError)) throw error;
+      body = without(parameter.name);
+      refused.add(parameter.name);
+      warnings.push(refusalWarning(error, parameter));
+    }
+  }
 }
 
 async function isStream(exchange: Exchange, place: Place): Promise<boolean> {

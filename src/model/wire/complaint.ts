@@ -1,0 +1,115 @@
+/** Reads what a provider says about a failure. Providers and gateways use many shapes; none is shown as nothing. */
+import { isObject } from "../../lib/json.ts";
+import { parseBounded } from "./bounded-json.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export interface Complaint {
+  readonly message: string | undefined;
+  /** The most telling of its codes. */
+  readonly code: string | undefined;
+  /** All its codes and types, for sorting into kinds. */
+  readonly codes: readonly string[];
+  /** Some servers put the HTTP status inside. */
+  readonly status: number | undefined;
+  /** The parameter of the request that the provider complains about, as the provider names it. */
+  readonly parameter: string | undefined;
+}
+
+const nothing = { code: undefined, codes: [], status: undefined, parameter: undefined } as const;
+
+/** The complaint in the body of an HTTP error. */
+export function readComplaint(body: string): Complaint {
+  const text = body.trim();
+  if (text.startsWith("{") || text.startsWith("[")) {
+    const parsed = parseBounded(text);
+    if (parsed.ok) return complaintOf(parsed.value);
+  }
+  if (text.startsWith("<")) {
+    const title = /<title[^>]*>([^<]*)<\/title>/i.exec(text)?.[1]?.trim();
+    return { message: title ? `a web page came back: ${title}` : "a web page came back", ...nothing };
+  }
+  return { message: text === "" ? undefined : text, ...nothing };
+}
+
+/** The complaint in a parsed value. A value in a shape that is not known is its own message, as JSON. */
+export function complaintOf(value: unknown): Complaint {
+  const complaint = search(value, 0);
+  if (complaint.message !== undefined) return complaint;
+  const isEmpty = !isObject(value) && !Array.isArray(value) ? true : Object.keys(value).length === 0;
+  return isEmpty ? complaint : { ...complaint, message: JSON.stringify(value) };
+}
+
+/** Gateways wrap the complaints of others, but not for ever. */
+const MAX_DEPTH = 6;
+/** Of several complaints in a list, so many are shown. */
+const MAX_LISTED = 3;
+
+function search(value: unknown, depth: number): Complaint {
+  if (typeof value === "string") return { message: value.trim() === "" ? undefined : value, ...nothing };
+  if (depth >= MAX_DEPTH) return { message: undefined, ...nothing };
+  if (Array.isArray(value)) return listed(value, depth);
+  if (!isObject(value)) return { message: undefined, ...nothing };
+  const { error, errors } = value;
+  const nested = [error, errors].find((part) => isObject(part) || (Array.isArray(part) && part.length > 0));
+  const inner = nested === undefined ? undefined : search(nested, depth + 1);
+  if (inner?.message !== undefined) return inner;
+  return own(value, depth, typeof error === "string" ? error : undefined);
+}
+
+function listed(list: readonly unknown[], depth: number): Complaint {
+  const complaints = list.slice(0, MAX_LISTED).map((entry) => search(entry, depth + 1));
+  const messages = complaints.flatMap(({ message }) => message ?? []);
+  const [first = { message: undefined, ...nothing }] = complaints;
+  return messages.length === 0 ? first : { ...first, message: messages.join("; ") };
+}
+
+function own(value: Fields, depth: number, error: string | undefined): Complaint {
+  const inner = innerComplaint(value, depth);
+  const codes = [value.code, value.status, value.type].filter((code) => typeof code === "string" && code !== "");
+  const status = [value.code, value.status, value.status_code].find((code) => typeof code === "number");
+  const location = locationOf(value);
+  const message = inner?.message ?? (error?.trim() ? error : undefined);
+  const wrapped = wrappedMessage(value, depth);
+  return {
+    message: message && `${location ? `${location}: ` : ""}${message}${wrapped ? `: ${wrapped}` : ""}`,
+    code: codes[0] as string | undefined,
+    codes: codes as string[],
+    status: (status as number | undefined) ?? inner?.status,
+    parameter: parameterOf(value) ?? location ?? inner?.parameter,
+  };
+}
+
+const messageFields = ["message", "detail", "msg", "error_description", "error_message", "title", "reason"] as const;
+
+function innerComplaint(value: Fields, depth: number): Complaint | undefined {
+  for (const field of messageFields) {
+    const complaint = search(value[field], depth + 1);
+    if (complaint.message !== undefined) return complaint;
+  }
+  return undefined;
+}
+
+/** OpenRouter puts the words of the provider behind it, often JSON, into `metadata.raw`. */
+function wrappedMessage({ metadata }: Fields, depth: number): string | undefined {
+  const raw = isObject(metadata) ? metadata.raw : undefined;
+  if (typeof raw !== "string" || raw.trim() === "") return undefined;
+  const parsed = parseBounded(raw);
+  return parsed.ok ? (search(parsed.value, depth + 1).message ?? raw) : raw;
+}
+
+/** The place of a validation error, such as `["body", "stream_options"]`. */
+function locationOf({ loc }: Fields): string | undefined {
+  if (!Array.isArray(loc)) return undefined;
+  const path = loc.filter((step) => step !== "body" && (typeof step === "string" || typeof step === "number"));
+  return path.length === 0 ? undefined : path.join(".");
+}
+
+function parameterOf({ param, details }: Fields): string | undefined {
+  if (typeof param === "string" && param !== "") return param;
+  const violations = (Array.isArray(details) ? details : []).flatMap((detail: unknown) =>
+    isObject(detail) && Array.isArray(detail.fieldViolations) ? detail.fieldViolations : [],
+  );
+  const field = violations.find((violation) => isObject(violation) && typeof violation.field === "string");
+  return isObject(field) ? String(field.field) : undefined;
+}

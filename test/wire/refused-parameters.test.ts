@@ -1,0 +1,219 @@
+import { describe, expect, test } from "vitest";
+import type { ModelEvent, ModelRequest, Provider } from "../../src/model/provider.ts";
+import { anthropicMessages } from "../../src/model/wire/anthropic.ts";
+import { openaiChat } from "../../src/model/wire/openai-chat.ts";
+import { openaiResponses } from "../../src/model/wire/openai-responses.ts";
+import { RefusedParameters } from "../../src/model/wire/optional-parameters.ts";
+import type { Place } from "../../src/model/wire/place.ts";
+import { recordings } from "./recordings.ts";
+import { collect, placeWith, request } from "./support.ts";
+
+const full: Partial<ModelRequest> = { reasoningEffort: "high", maxOutputTokens: 500, cacheKey: "s-1" };
+const openaiError = (message: string, param: string | null = null): object => ({
+  error: { message, type: "invalid_request_error", param, code: null },
+});
+
+/** A server that refuses requests for as long as `refuse` finds something in them. */
+function server(wire: (place: Place) => Provider, refuse: (body: string) => object | undefined, more?: Partial<Place>) {
+  const bodies: Record<string, unknown>[] = [];
+  const stream = recordings.find((one) => one.provider === wire)?.stream ?? "";
+  const respond = ({ body }: RequestInit): Response => {
+    bodies.push(JSON.parse(String(body)));
+    const refusal = refuse(String(body));
+    return refusal ? new Response(JSON.stringify(refusal), { status: 400 }) : new Response(stream);
+  };
+  return { bodies, provider: wire(placeWith(respond, more)), again: () => wire(placeWith(respond, more)) };
+}
+
+const warnings = (events: readonly ModelEvent[]): string[] =>
+  events.flatMap((event) => (event.type === "warning" ? [event.message] : []));
+
+const refusing =
+  (field: string, error: object) =>
+  (body: string): object | undefined =>
+    body.includes(`"${field}":`) ? error : undefined;
+
+describe("a request with an optional parameter that is refused", () => {
+  test("is sent once more without it, with a warning that says so", async () => {
+    const error = openaiError("Unknown parameter: 'stream_options'.", "stream_options");
+    const { provider, bodies } = server(openaiChat, refusing("stream_options", error));
+    const events = await collect(provider, { ...request, ...full });
+    expect(warnings(events)).toEqual([
+      'test refused the optional parameter "stream_options". The request was sent again without it, and "stream_options" stays off for this model until the program ends. Its words: test: Unknown parameter: \'stream_options\'. (HTTP 400)',
+    ]);
+    expect(events.at(-1)).toMatchObject({ type: "end", stop: "tools" });
+    const { stream_options: _, ...rest } = bodies[0] ?? {};
+    expect(bodies.slice(1)).toEqual([rest]);
+  });
+
+  test("is sent without it from then on, by all who share the memory, and for that model alone", async () => {
+    const refused = new RefusedParameters();
+    const error = openaiError("Unrecognized request argument supplied: reasoning_effort");
+    const { provider, again, bodies } = server(openaiChat, refusing("reasoning_effort", error), { refused });
+    await collect(provider, { ...request, ...full });
+    expect(warnings(await collect(again(), { ...request, ...full }))).toEqual([]);
+    expect(bodies.map((body) => body.reasoning_effort)).toEqual(["high", undefined, undefined]);
+    expect(warnings(await collect(again(), { ...request, ...full, model: "m-2" }))).toHaveLength(1);
+  });
+
+  test.each([
+    [
+      "a validation error of Mistral",
+      "stream_options",
+      { message: { detail: [{ loc: ["body", "stream_options"], msg: "Extra inputs are not permitted" }] } },
+    ],
+    [
+      "an unknown name at Google",
+      "reasoning_effort",
+      [
+        {
+          error: {
+            code: 400,
+            message: 'Invalid JSON payload received. Unknown name "reasoning_effort": Cannot find field.',
+            status: "INVALID_ARGUMENT",
+          },
+        },
+      ],
+    ],
+    ["an unsupported property at Groq", "stream_options", openaiError("property 'stream_options' is unsupported")],
+    [
+      "an unsupported value",
+      "reasoning_effort",
+      openaiError("Unsupported value: 'reasoning_effort' does not support 'high' with this model.", "reasoning_effort"),
+    ],
+    [
+      "an error that a gateway wraps",
+      "stream_options",
+      {
+        error: {
+          message: "Provider returned error",
+          code: 400,
+          metadata: { raw: JSON.stringify(openaiError("Unknown parameter: stream_options")) },
+        },
+      },
+    ],
+  ])("is recognised in %s", async (_name, field, error) => {
+    const { provider, bodies } = server(openaiChat, refusing(field, error));
+    const events = await collect(provider, { ...request, ...full });
+    expect(events.at(-1)).toMatchObject({ stop: "tools" });
+    expect(bodies).toHaveLength(2);
+    expect(bodies[1]).not.toHaveProperty(field);
+  });
+
+  test("uses the other name of the output limit where the usual one is refused", async () => {
+    const error = openaiError(
+      "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+      "max_tokens",
+    );
+    const { provider, bodies } = server(openaiChat, refusing("max_tokens", error));
+    await collect(provider, { ...request, ...full });
+    expect(bodies).toMatchObject([{ max_tokens: 500 }, { max_completion_tokens: 500 }]);
+  });
+
+  test("can do without several", async () => {
+    const error = (field: string): object => openaiError(`Unknown parameter: '${field}'.`, field);
+    const { provider, bodies } = server(
+      openaiChat,
+      (body) => ["stream_options", "reasoning_effort"].filter((field) => body.includes(`"${field}":`)).map(error)[0],
+    );
+    expect(warnings(await collect(provider, { ...request, ...full }))).toHaveLength(2);
+    expect(bodies).toHaveLength(3);
+  });
+
+  test("asks for the format in words where the server has no parameter for it", async () => {
+    const schema = { type: "object", properties: { answer: { type: "number" } } };
+    const error = openaiError("This response_format type is unavailable now");
+    const { provider, bodies } = server(openaiChat, refusing("response_format", error));
+    const responseFormat = { type: "json_schema", jsonSchema: { name: "sum", schema } } as const;
+    await collect(provider, { ...request, responseFormat });
+    expect(bodies[1]).not.toHaveProperty("response_format");
+    expect(JSON.stringify(bodies[1]?.messages)).toContain(JSON.stringify(JSON.stringify(schema)).slice(1, -1));
+  });
+
+  test("leaves the reasoning of earlier replies out where a server refuses it", async () => {
+    const error = openaiError("'messages.2' : property 'reasoning_content' is unsupported");
+    const { provider, bodies } = server(openaiChat, refusing("reasoning_content", error));
+    const reasoning = { text: "Hm.", wireField: "reasoning_content" };
+    const messages = [...request.messages, { role: "assistant", content: "Yes.", calls: [], reasoning } as const];
+    expect((await collect(provider, { ...request, messages })).at(-1)).toMatchObject({ stop: "tools" });
+    expect(bodies[1]?.messages).toEqual([
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "Hello" },
+      { role: "assistant", content: "Yes." },
+    ]);
+  });
+
+  test("keeps the effort on the responses wire where only summaries are refused", async () => {
+    const error = openaiError(
+      "Your organization must be verified to generate reasoning summaries.",
+      "reasoning.summary",
+    );
+    const { provider, bodies } = server(openaiResponses, refusing("summary", error));
+    await collect(provider, { ...request, ...full });
+    expect(bodies.map(({ reasoning }) => reasoning)).toEqual([{ effort: "high", summary: "auto" }, { effort: "high" }]);
+  });
+
+  test("does without encrypted reasoning on the responses wire", async () => {
+    const error = openaiError("Encrypted content is not supported with this model.", "include");
+    const { provider, bodies } = server(openaiResponses, refusing("include", error));
+    await collect(provider, { ...request, ...full });
+    expect(bodies[1]).not.toHaveProperty("include");
+  });
+
+  test.each([
+    ["effort", "This model does not support the effort parameter.", { thinking: { type: "adaptive" } }],
+    [
+      "thinking",
+      "thinking.type: Input tag 'adaptive' is not supported by this model",
+      { output_config: { effort: "high" } },
+    ],
+    [
+      "cache_control",
+      "system.0.cache_control: Extra inputs are not permitted",
+      { system: [{ type: "text", text: "Be brief." }] },
+    ],
+  ])("does without %s on the messages wire", async (field, message, rest) => {
+    const error = { type: "error", error: { type: "invalid_request_error", message } };
+    const { provider, bodies } = server(anthropicMessages, refusing(field, error));
+    const events = await collect(provider, { ...request, ...full, model: "claude-sonnet-5-5" });
+    expect(events.at(-1)).toMatchObject({ stop: "tools" });
+    expect(bodies[1]).toMatchObject(rest);
+    expect(JSON.stringify(bodies[1])).not.toContain(`"${field}":`);
+  });
+});
+
+describe("an error about anything else", () => {
+  test.each([
+    ["an unknown model", openaiError("The model 'm-1' does not exist", "model")],
+    [
+      "a parameter that was not sent",
+      openaiError("Unknown parameter: 'max_completion_tokens'.", "max_completion_tokens"),
+    ],
+    ["a parameter that is needed", openaiError("Invalid value for 'messages': not supported", "messages")],
+    ["a word that is also a parameter", openaiError("This model gave no reasoning and is unsupported")],
+  ])("is reported at once: %s", async (_name, error) => {
+    const { provider, bodies } = server(openaiChat, () => error);
+    const events = await collect(provider, { ...request, ...full });
+    expect(events).toMatchObject([{ type: "end", stop: "error", error: { statusCode: 400 } }]);
+    expect(bodies).toHaveLength(1);
+  });
+
+  test("is reported when the request still fails without the parameter, and nothing is remembered", async () => {
+    const error = openaiError("Unknown parameter: 'stream_options'.", "stream_options");
+    const { provider, bodies } = server(openaiChat, () => error);
+    expect(await collect(provider)).toMatchObject([{ type: "end", stop: "error" }]);
+    expect(await collect(provider)).toMatchObject([{ type: "end", stop: "error" }]);
+    expect(bodies.map((body) => "stream_options" in body)).toEqual([true, false, true, false]);
+  });
+
+  test("is reported when a schema is the trouble, so that its author can put it right", async () => {
+    const error = openaiError(
+      "Invalid schema for response_format 'sum': 'additionalProperties' is required",
+      "response_format",
+    );
+    const { provider, bodies } = server(openaiChat, () => error);
+    const responseFormat = { type: "json_schema", jsonSchema: { name: "sum", schema: {} } } as const;
+    expect(await collect(provider, { ...request, responseFormat })).toMatchObject([{ stop: "error" }]);
+    expect(bodies).toHaveLength(1);
+  });
+});
