@@ -72,10 +72,12 @@ export function partReader({ id, npm }: { readonly id: string; readonly npm: str
 
   function endOf(part: Record<string, unknown>): ModelEnd {
     const reason = isObject(part.finishReason) ? part.finishReason.unified : part.finishReason;
-    if (reason === "content-filter") throw refusedContent(place);
+    const usage = usageOf(part.usage);
+    if (reason === "content-filter") {
+      return { type: "end", stop: "error", error: refusedContent(place), ...(usage && { usage }) };
+    }
     if (reason === "error") throw reportedError(place, "the provider reported an error without a reason");
     const stop: Stop = reason === "length" ? "length" : calls > 0 ? "tools" : "done";
-    const usage = usageOf(part.usage);
     const parts = [...reasoning.values(), ...callOptions];
     const kept = parts.length === 0 ? undefined : reasoningOf(parts, npm);
     return {

@@ -6,7 +6,14 @@ import type { Stamp } from "../lib/stamp.ts";
 import { plural } from "../lib/text.ts";
 import type { Limiter, LimiterWait } from "./limiter.ts";
 import { ModelError, type ModelErrorKind } from "./model-error.ts";
-import { defineProvider, type ModelEnd, type ModelEvent, type ModelRequest, type Provider } from "./provider.ts";
+import {
+  defineProvider,
+  type ModelEnd,
+  type ModelEvent,
+  type ModelRequest,
+  type Provider,
+  type Usage,
+} from "./provider.ts";
 
 export interface RetryPolicy {
   /** Retries in all, as long as the failed attempt had shown nothing. */
@@ -67,9 +74,11 @@ async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
       const pass = await seat?.enter(call.signal, onWait);
       let verdict: Verdict;
       let error: ModelError;
+      let usage: Usage | undefined;
       try {
         const { end, output } = yield* oneAttempt(call, () => pass?.accepted());
         if (end.stop !== "error") return yield end;
+        usage = end.usage;
         error = end.error ?? ModelError.incomplete(call.provider.id);
         verdict = judge({ error, output, tally, policy, random });
         pass?.failed(
@@ -81,7 +90,7 @@ async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
         pass?.release();
       }
       if (verdict.type !== "retry")
-        return yield failure(explain({ error, verdict, attempts: tally.retries + 1, stamp }));
+        return yield failure(explain({ error, verdict, attempts: tally.retries + 1, stamp }), usage);
       tally.retries++;
       yield { type: "retry", attempt: tally.retries, delayMs: verdict.delayMs, error };
       await stamp.sleep(verdict.delayMs, call.signal);
@@ -203,6 +212,6 @@ function clockTime(milliseconds: number): string {
   return `${new Date(Math.min(milliseconds, FARTHEST_MS)).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }
 
-function failure(error: ModelError): ModelEnd {
-  return { type: "end", stop: "error", error };
+function failure(error: ModelError, usage?: Usage): ModelEnd {
+  return { type: "end", stop: "error", error, ...(usage && { usage }) };
 }

@@ -15,6 +15,7 @@ export const Citations = z.object({
       id: z.string(),
       provider: z.enum(["anthropic", "openai", "client"]),
       title: z.string().exactOptional(),
+      url: z.string().exactOptional(),
     }),
   ),
   spans: z.array(

@@ -3,7 +3,7 @@ import { fails, rateLimited, says } from "../../src/model/faux/faux-step.ts";
 import { withRetry } from "../../src/model/retry.ts";
 import { openaiChat } from "../../src/model/wire/openai-chat.ts";
 import { fauxStamp } from "../../src/testing/faux-stamp.ts";
-import { httpStatus, withFaults } from "../../src/testing/http-reply.ts";
+import { httpStatus, rawBytes, withFaults } from "../../src/testing/http-reply.ts";
 import { type ModelServerOptions, modelServer } from "../../src/testing/model-server.ts";
 import { dataOf, stage } from "../support/stage.ts";
 
@@ -78,6 +78,18 @@ describe("LOOP-28: retries", () => {
       { warningType: "parameter_refused", message: expect.stringContaining('"stream_options"') },
     ]);
     expect(dataOf(session.events, "troupe.usage")).toMatchObject([{ attempts: 1 }, { attempts: 1 }]);
+  });
+
+  it("counts the tokens of a reply that the provider filtered", async () => {
+    const usage = { prompt_tokens: 40, completion_tokens: 2 };
+    const filtered = { choices: [{ delta: {}, finish_reason: "content_filter" }], usage };
+    const { server, session } = await overHttp([rawBytes(`data: ${JSON.stringify(filtered)}\n\ndata: [DONE]\n\n`)]);
+    await using _ = server;
+    expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({
+      kind: "error",
+      error: { kind: "content_filter" },
+    });
+    expect(dataOf(session.events, "troupe.usage")).toMatchObject([{ inputTokens: 40, outputTokens: 2 }]);
   });
 
   it("asks once more after a reply that stalled half-way, and keeps the half for people only", async () => {

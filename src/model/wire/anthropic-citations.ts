@@ -1,13 +1,11 @@
 import { isObject } from "../../lib/json.ts";
 import type { Citations } from "../../protocol/citations.ts";
+import { citationLimits, webAddress } from "./openai-citations.ts";
 import { countOf, textOf } from "./reply.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 type Span = Citations["spans"][number];
 type Reference = Span["references"][number];
-
-const MAX_REFERENCES = 10_000;
-const MAX_CITED_CHARACTERS = 4_096;
 
 /** The citations of one reply, gathered block by block. */
 export class CitationReader {
@@ -18,11 +16,9 @@ export class CitationReader {
 
   /** One citation of the block that is being read. */
   add(citation: unknown): void {
-    if (!isObject(citation) || ++this.#count > MAX_REFERENCES) return;
-    const id = `document-${countOf(citation.document_index)}`;
-    const title = textOf(citation.document_title);
-    this.#sources.set(id, { id, provider: "anthropic", ...(title !== "" && { title }) });
-    const cited = textOf(citation.cited_text).slice(0, MAX_CITED_CHARACTERS);
+    if (!isObject(citation) || ++this.#count > citationLimits.references) return;
+    const id = this.#sourceOf(citation);
+    const cited = textOf(citation.cited_text).slice(0, citationLimits.citedCharacters);
     const location = locationOf(citation);
     this.#references.push({ sourceId: id, ...(cited !== "" && { citedText: cited }), ...(location && { location }) });
   }
@@ -32,6 +28,25 @@ export class CitationReader {
     const references = this.#references;
     this.#references = [];
     if (references.length > 0 && endIndex > startIndex) this.#spans.push({ startIndex, endIndex, references });
+  }
+
+  /** Documents of the request have a number; pages that the provider searched have an address. */
+  #sourceOf(citation: Fields): string {
+    const isDocument = citation.document_index !== undefined;
+    const address = textOf(citation.url) || textOf(citation.source);
+    const key = isDocument ? `document-${countOf(citation.document_index)}` : address;
+    const known = this.#sources.get(key);
+    if (known) return known.id;
+    const id = isDocument ? key : `source-${this.#sources.size + 1}`;
+    const title = textOf(isDocument ? citation.document_title : citation.title);
+    const url = isDocument ? undefined : webAddress(address);
+    this.#sources.set(key, {
+      id,
+      provider: "anthropic",
+      ...(title !== "" && { title: title.slice(0, citationLimits.titleCharacters) }),
+      ...(url !== undefined && { url }),
+    });
+    return id;
   }
 
   get all(): Citations | undefined {
@@ -55,6 +70,7 @@ function locationOf(citation: Fields): Reference["location"] {
         endPage: Math.max(countOf(citation.start_page_number), countOf(citation.end_page_number) - 1),
       };
     case "content_block_location":
+    case "search_result_location":
       return {
         type: "block",
         startBlock: countOf(citation.start_block_index),

@@ -1,5 +1,6 @@
 import { isObject } from "../../lib/json.ts";
 import type { Reasoning } from "../../protocol/message.ts";
+import type { ModelError } from "../model-error.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../provider.ts";
 import { CitationReader } from "./anthropic-citations.ts";
 import { limits } from "./limits.ts";
@@ -29,8 +30,11 @@ export class AnthropicDecoder implements Decoder {
   readonly #blockAt = new Map<unknown, Block>();
   readonly #usage: Record<string, unknown> = {};
   readonly #citations = new CitationReader();
+  #given: readonly Fields[] = [];
   #textLength = 0;
+  #endsWithSpace = false;
   #stopReason: string | undefined;
+  #stopDetails: Fields = {};
   #isStopped = false;
 
   constructor(place: Place, request: ModelRequest) {
@@ -53,9 +57,8 @@ export class AnthropicDecoder implements Decoder {
     if (!isObject(data) || !Array.isArray(data.content)) {
       throw protocolError(this.#place.id, "the reply is not a message");
     }
-    for (const content of data.content.filter(isObject)) this.#closeBlock(this.#openBlock(content));
-    this.#readUsage(data.usage);
-    this.#stopReason = textOf(data.stop_reason) || undefined;
+    this.#readMessage(data);
+    this.#useGivenBlocks();
     this.#isStopped = this.#stopReason !== undefined;
   }
 
@@ -64,11 +67,12 @@ export class AnthropicDecoder implements Decoder {
   }
 
   finish(): readonly ModelEvent[] {
-    if (this.#stopReason === "refusal") throw refusedContent(this.#place);
+    const usage = Object.keys(this.#usage).length > 0 ? usageOf(this.#usage) : undefined;
+    if (this.#stopReason === "refusal") return this.#reply.fail(this.#refusal(), usage);
     const isCut = this.#stopReason === "max_tokens" || this.#stopReason === "model_context_window_exceeded";
     return this.#reply.finish({
       stop: isCut ? "length" : "done",
-      usage: Object.keys(this.#usage).length > 0 ? usageOf(this.#usage) : undefined,
+      usage,
       reasoning: this.#reasoningToKeep(),
       citations: this.#citations.all,
     });
@@ -86,16 +90,17 @@ export class AnthropicDecoder implements Decoder {
         this.#closeBlock(this.#blockAt.get(event.index));
         break;
       case "message_start":
-        if (isObject(event.message)) this.#readUsage(event.message.usage);
+        if (isObject(event.message)) this.#readMessage(event.message);
         break;
       case "message_delta":
-        if (isObject(event.delta)) this.#stopReason = textOf(event.delta.stop_reason) || this.#stopReason;
+        if (isObject(event.delta)) this.#readStop(event.delta);
         this.#readUsage(event.usage);
         break;
       case "message_stop":
         if (this.#stopReason === undefined) {
           throw protocolError(this.#place.id, "the reply ended without a stop reason");
         }
+        this.#useGivenBlocks();
         this.#isStopped = true;
         break;
       case "error":
@@ -103,14 +108,42 @@ export class AnthropicDecoder implements Decoder {
     }
   }
 
+  /** A message that is whole, or the beginning of one. Even a beginning may hold blocks and a stop reason. */
+  #readMessage(message: Fields): void {
+    if (this.#blocks.length === 0 && Array.isArray(message.content)) this.#given = message.content.filter(isObject);
+    this.#readUsage(message.usage);
+    this.#readStop(message);
+  }
+
+  /** Blocks that came with the message itself count unless the stream repeats them. */
+  #useGivenBlocks(): void {
+    const given = this.#given;
+    this.#given = [];
+    for (const content of given) this.#closeBlock(this.#openBlock(content));
+  }
+
+  #readStop({ stop_reason: reason, stop_details: details }: Fields): void {
+    this.#stopReason = textOf(reason) || this.#stopReason;
+    if (isObject(details)) this.#stopDetails = details;
+  }
+
+  #refusal(): ModelError {
+    const { explanation, category, recommended_model: model } = this.#stopDetails;
+    const details = { said: textOf(explanation), category: textOf(category), otherModel: textOf(model) };
+    return refusedContent(this.#place, details);
+  }
+
   #start(index: unknown, content: unknown): void {
     if (!isObject(content)) return;
+    if (typeof index === "number" && index >= this.#given.length) this.#useGivenBlocks();
+    this.#given = [];
     if (this.#blockAt.has(index)) throw protocolError(this.#place.id, "a block of the reply was started twice");
     this.#blockAt.set(index, this.#openBlock(content));
   }
 
   #openBlock(content: Fields): Block {
     if (this.#blocks.length >= limits.blocks) throw protocolError(this.#place.id, "the reply has too many blocks");
+    if (content.type === "text") this.#separateTexts();
     const block = this.#newBlock(content);
     this.#blocks.push(block);
     if (block.type === "text") {
@@ -119,6 +152,15 @@ export class AnthropicDecoder implements Decoder {
     }
     if (block.type === "thinking") this.#reply.reasoning(textOf(content.thinking));
     return block;
+  }
+
+  /** Text after a search or another block is a paragraph of its own. Cited text comes in blocks that follow each other. */
+  #separateTexts(): void {
+    const last = this.#blocks.at(-1);
+    if (last === undefined || last.type === "text" || this.#textLength === 0 || this.#endsWithSpace) return;
+    const separator = { type: "text" as const, start: this.#textLength, textLength: 0 };
+    this.#blocks.push(separator);
+    this.#addText(separator, "\n\n");
   }
 
   #newBlock(content: Fields): Block {
@@ -156,6 +198,7 @@ export class AnthropicDecoder implements Decoder {
   #addText(block: Block & { type: "text" }, delta: string): void {
     block.textLength += delta.length;
     this.#textLength += delta.length;
+    if (delta !== "") this.#endsWithSpace = /\s$/.test(delta);
     this.#reply.text(delta);
   }
 

@@ -42,15 +42,30 @@ export function dataUrl({ mimeType, data }: Pick<Image, "mimeType" | "data">): s
 }
 
 /**
- * Where the pieces of a reply stood: a number is so many characters of its text, null its next call, an object is
- * reasoning that goes back as it came. Kept as JSON in `Reasoning.opaque`.
+ * The pieces of a reply in order, stored as JSON in `Reasoning.opaque`:
+ * - a number is a text of so many characters, `{ "text": n, "phase": … }` one that belongs to a phase,
+ * - null is the next call,
+ * - any other object is reasoning that goes back as it came.
  */
-type Layout = readonly (number | null | object)[];
+export type Layout = readonly (number | PhasedText | null | object)[];
+
+interface PhasedText {
+  readonly text: number;
+  readonly phase: string;
+}
+
+function isPhased(piece: number | null | object): piece is PhasedText {
+  return isObject(piece) && typeof piece.text === "number" && typeof piece.phase === "string";
+}
+
+/** The number of characters of a text; nothing for other pieces. */
+const charactersOf = (piece: number | null | object): number | undefined =>
+  typeof piece === "number" ? piece : isPhased(piece) ? piece.text : undefined;
 
 export interface Pieces {
   /** Only reasoning of this wire goes back over it. */
   readonly wireField: string;
-  text(text: string): string;
+  text(text: string, phase?: string): string;
   call(call: ToolCall): string;
 }
 
@@ -58,23 +73,25 @@ export interface Pieces {
 export function arrange(message: AssistantMessage, pieces: Pieces): string[] {
   const { content, calls } = message;
   const layout = layoutOf(message, pieces.wireField);
-  const textLength = layout.reduce<number>((sum, piece) => sum + (typeof piece === "number" ? piece : 0), 0);
+  const textLength = layout.reduce<number>((sum, piece) => sum + (charactersOf(piece) ?? 0), 0);
   const known = textLength === content.length;
   const texts: string[] = [];
   let at = 0;
   let nextCall = 0;
-  const addText = (end: number): void => {
+  const addText = (end: number, phase?: string): void => {
     const text = content.slice(at, end);
     at = end;
-    if (text.trim() !== "") texts.push(pieces.text(text));
+    if (text.trim() !== "") texts.push(pieces.text(text, phase));
   };
   const addCall = (): void => {
     const call = calls[nextCall++];
     if (call) texts.push(pieces.call(call));
   };
   for (const piece of layout) {
-    if (typeof piece === "number") addText(known ? at + piece : content.length);
-    else if (piece === null) addCall();
+    const characters = charactersOf(piece);
+    if (characters !== undefined) {
+      addText(known ? at + characters : content.length, isPhased(piece) ? piece.phase : undefined);
+    } else if (piece === null) addCall();
     else texts.push(encodeJson(piece));
   }
   addText(content.length);

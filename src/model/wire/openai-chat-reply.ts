@@ -2,6 +2,7 @@ import { isObject } from "../../lib/json.ts";
 import type { Reasoning } from "../../protocol/message.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../provider.ts";
 import { mergedExtra, ReasoningDetails, replayReasoning } from "./openai-chat-replay.ts";
+import { citationLimits, OpenaiCitations } from "./openai-citations.ts";
 import type { Place } from "./place.ts";
 import { countOf, type OpenCall, Reply, textOf } from "./reply.ts";
 import type { Decoder } from "./wire.ts";
@@ -32,7 +33,9 @@ export class ChatDecoder implements Decoder {
   #hasThinking = false;
   #opaque = "";
   #refusal = "";
-  #hasText = false;
+  readonly #citations = new OpenaiCitations();
+  readonly #annotations: unknown[] = [];
+  #text = "";
 
   constructor(place: Place, request: ModelRequest) {
     this.#place = place;
@@ -72,13 +75,17 @@ export class ChatDecoder implements Decoder {
   }
 
   finish(): readonly ModelEvent[] {
-    const isRefused = this.#refusal !== "" && !this.#hasText && !this.#reply.hasCalls;
-    if (this.#finishReason === "content_filter" || isRefused) throw refusedContent(this.#place, this.#refusal);
+    const isRefused = this.#refusal !== "" && this.#text === "" && !this.#reply.hasCalls;
+    if (this.#finishReason === "content_filter" || isRefused) {
+      return this.#reply.fail(refusedContent(this.#place, { said: this.#refusal }), this.#usage);
+    }
     if (this.#finishReason === "error") throw reportedError(this.#place, undefined);
+    this.#citations.annotate(this.#annotations, this.#text, 0);
     return this.#reply.finish({
       stop: this.#finishReason === "length" ? "length" : "done",
       usage: this.#usage,
       reasoning: this.#reasoningToKeep(),
+      citations: this.#citations.all(this.#text),
     });
   }
 
@@ -87,12 +94,16 @@ export class ChatDecoder implements Decoder {
     if (!isObject(frame)) throw protocolError(this.#place.id, "the reply is not a chat completion");
     if (frame.error) throw reportedError(this.#place, frame.error);
     if (isObject(frame.usage)) this.#usage = usageOf(frame.usage);
+    this.#citations.list(frame);
     return frame;
   }
 
   #readDelta(delta: Fields, extent: "part" | "whole"): void {
     this.#readReasoning(delta, extent);
     this.#readContent(delta);
+    if (Array.isArray(delta.annotations) && this.#annotations.length < citationLimits.references) {
+      this.#annotations.push(...delta.annotations);
+    }
     if (typeof delta.refusal === "string") this.#refusal = this.#reply.keep(this.#refusal, delta.refusal);
     if (Array.isArray(delta.tool_calls)) for (const part of delta.tool_calls) this.#readCall(part, extent);
   }
@@ -104,7 +115,7 @@ export class ChatDecoder implements Decoder {
     if (Object.keys(kept).length > 0) this.#extra = mergedExtra(this.#extra, kept);
     for (const { type, text } of contentParts(content)) {
       if (type === "text" && thought !== true) {
-        this.#hasText = true;
+        this.#text += text;
         this.#reply.text(text);
       } else {
         this.#hasThinking ||= type === "thinking";

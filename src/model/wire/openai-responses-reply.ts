@@ -2,7 +2,9 @@ import { isObject } from "../../lib/json.ts";
 import type { Reasoning } from "../../protocol/message.ts";
 import { ModelError } from "../model-error.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../provider.ts";
+import type { Layout } from "./encode.ts";
 import { limits } from "./limits.ts";
+import { OpenaiCitations } from "./openai-citations.ts";
 import type { Place } from "./place.ts";
 import { countOf, type OpenCall, Reply, textOf } from "./reply.ts";
 import type { Decoder } from "./wire.ts";
@@ -16,6 +18,8 @@ export const RESPONSES = "responses";
 /** An item of the output while it arrives. */
 interface OpenItem {
   readonly call: OpenCall | undefined;
+  /** Where its text begins in the text of the reply. */
+  textStart: number;
   textLength: number;
   reasoningLength: number;
 }
@@ -25,8 +29,11 @@ export class ResponsesDecoder implements Decoder {
   readonly #place: Place;
   readonly #reply: Reply;
   readonly #items = new Map<unknown, OpenItem>();
-  readonly #layout: (number | null | object)[] = [];
+  readonly #layout: Layout[number][] = [];
+  readonly #citations = new OpenaiCitations();
+  #text = "";
   #refusal = "";
+  #isFiltered = false;
   #doneItems = 0;
   #final: { readonly stop: "done" | "length"; readonly usage: Usage | undefined } | undefined;
 
@@ -57,8 +64,15 @@ export class ResponsesDecoder implements Decoder {
   }
 
   finish(): readonly ModelEvent[] {
-    if (this.#refusal !== "" && !this.#reply.hasCalls) throw refusedContent(this.#place, this.#refusal);
-    return this.#reply.finish({ stop: "done", ...this.#final, reasoning: this.#reasoningToKeep() });
+    if (this.#isFiltered || (this.#refusal !== "" && !this.#reply.hasCalls)) {
+      return this.#reply.fail(refusedContent(this.#place, { said: this.#refusal }), this.#final?.usage);
+    }
+    return this.#reply.finish({
+      stop: "done",
+      ...this.#final,
+      reasoning: this.#reasoningToKeep(),
+      citations: this.#citations.all(this.#text),
+    });
   }
 
   #readEvent(event: Fields): void {
@@ -110,7 +124,7 @@ export class ResponsesDecoder implements Decoder {
       throw protocolError(this.#place.id, "the reply has too many items");
     }
     const call = item.type === "function_call" ? this.#reply.openCall(item.call_id, item.name) : undefined;
-    const open = { call, textLength: 0, reasoningLength: 0 };
+    const open = { call, textStart: 0, textLength: 0, reasoningLength: 0 };
     this.#items.set(key, open);
     return open;
   }
@@ -121,8 +135,25 @@ export class ResponsesDecoder implements Decoder {
   }
 
   #addText(item: OpenItem, delta: string): void {
+    if (delta === "") return;
+    if (item.textLength === 0) {
+      this.#separateMessages();
+      item.textStart = this.#text.length;
+    }
     item.textLength += delta.length;
+    this.#text += delta;
     this.#reply.text(delta);
+  }
+
+  /** A message of the reply is a paragraph of its own in the text. The break between two is not sent back. */
+  #separateMessages(): void {
+    if (this.#text === "") return;
+    const missing = 2 - (/\n{0,2}$/.exec(this.#text)?.[0].length ?? 0);
+    if (missing === 0) return;
+    const separator = "\n".repeat(missing);
+    this.#layout.push(missing);
+    this.#text += separator;
+    this.#reply.text(separator);
   }
 
   #addReasoning(item: OpenItem, delta: string): void {
@@ -167,7 +198,13 @@ export class ResponsesDecoder implements Decoder {
     const refusals = parts.filter((part) => part.type === "refusal").map((part) => textOf(part.refusal));
     if (open.textLength === 0) this.#addText(open, texts.join(""));
     this.#refusal ||= refusals.join("");
-    if (open.textLength > 0) this.#layout.push(open.textLength);
+    const phase = textOf(item.phase);
+    if (open.textLength > 0) this.#layout.push(phase === "" ? open.textLength : { text: open.textLength, phase });
+    let offset = open.textStart;
+    for (const part of parts.filter(({ type }) => type === "output_text")) {
+      this.#citations.annotate(part.annotations, textOf(part.text), offset);
+      offset += textOf(part.text).length;
+    }
   }
 
   /** The response object of the last event, or of a reply that is not streamed. */
@@ -180,14 +217,15 @@ export class ResponsesDecoder implements Decoder {
       for (const [index, item] of response.output.entries()) if (isObject(item)) this.#closeItem(index, item);
     }
     const details = isObject(response.incomplete_details) ? response.incomplete_details : {};
-    if (details.reason === "content_filter") throw refusedContent(this.#place, this.#refusal);
+    this.#isFiltered = details.reason === "content_filter";
     const usage = isObject(response.usage) ? usageOf(response.usage) : undefined;
     this.#final = { stop: status === "incomplete" ? "length" : "done", usage };
   }
 
   #reasoningToKeep(): Reasoning | undefined {
     const text = this.#reply.reasoningText;
-    const hasItems = this.#layout.some((piece) => typeof piece === "object" && piece !== null);
+    const hasMessages = this.#layout.filter((piece) => typeof piece === "number").length > 1;
+    const hasItems = hasMessages || this.#layout.some((piece) => typeof piece === "object" && piece !== null);
     if (!hasItems && text === "") return undefined;
     return { ...(text && { text }), ...(hasItems && { opaque: JSON.stringify(this.#layout) }), wireField: RESPONSES };
   }

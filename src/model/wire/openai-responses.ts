@@ -90,7 +90,7 @@ function inputItems(message: Message): string {
 
 const assistantPieces: Pieces = {
   wireField: RESPONSES,
-  text: (text) => encodeJson({ role: "assistant", content: text }),
+  text: (text, phase) => encodeJson({ role: "assistant", ...(phase && { phase }), content: text }),
   call: ({ toolCallId, name, arguments: input }) =>
     encodeJson({ type: "function_call", call_id: toolCallId, name, arguments: encodeJson(input) }),
 };

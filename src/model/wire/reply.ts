@@ -1,6 +1,7 @@
 import { isObject } from "../../lib/json.ts";
 import type { Citations } from "../../protocol/citations.ts";
 import type { Reasoning, ToolCall } from "../../protocol/message.ts";
+import type { ModelError } from "../model-error.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../provider.ts";
 import { parseBounded } from "./bounded-json.ts";
 import { limits } from "./limits.ts";
@@ -124,6 +125,13 @@ export class Reply {
       ...(reasoning && { reasoning }),
       ...(citations && { citations }),
     });
+    return this.drain();
+  }
+
+  /** The last events of a reply that is complete and of no use, with the tokens it cost. */
+  fail(error: ModelError, usage: Usage | undefined): readonly ModelEvent[] {
+    this.#flush();
+    this.#events.push({ type: "end", stop: "error", error, ...(usage && { usage }) });
     return this.drain();
   }
 

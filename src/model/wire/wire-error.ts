@@ -59,13 +59,28 @@ export function reportedError(place: Place, error: unknown): ModelError {
   });
 }
 
+export interface RefusalDetails {
+  /** The words of the model or the provider. */
+  readonly said?: string;
+  /** The policy that was met, such as `cyber`. */
+  readonly category?: string;
+  /** A model that may answer. */
+  readonly otherModel?: string;
+}
+
 /** The provider refused to answer for reasons of content. */
-export function refusedContent(place: Place, said?: string): ModelError {
-  const message = said?.trim() ? `the model refused: ${presentable(said)}` : "the reply was stopped by a filter";
+export function refusedContent(place: Place, details: RefusalDetails = {}): ModelError {
+  const { said = "", category = "", otherModel = "" } = details;
+  const reason = said.trim() === "" ? "" : `: ${presentable(said)}`;
+  const policy = category.trim() === "" ? "" : ` (category: ${presentable(category)})`;
+  const isSilent = reason + policy === "";
+  const message = isSilent ? "the reply was stopped by a filter" : `the model refused${policy}${reason}`;
+  const other = otherModel.trim() === "" ? "" : ` The provider suggests ${presentable(otherModel)}.`;
   return new ModelError(`${place.id}: ${message}`, {
     kind: "content_filter",
     provider: place.id,
-    hint: hintFor("content_filter", place, undefined),
+    hint: `${hintFor("content_filter", place, undefined)}${other}`,
+    ...optional("code", category.trim() === "" ? undefined : presentable(category)),
   });
 }
 
