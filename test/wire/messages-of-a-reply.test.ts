@@ -61,6 +61,16 @@ describe("on the responses wire", () => {
     ]);
   });
 
+  test("text that came only with the end of its message is added", async () => {
+    const stream = namedSse(
+      { type: "response.output_item.added", ...{ output_index: 0, item: { type: "message", content: [] } } },
+      { type: "response.output_text.delta", ...{ output_index: 0, delta: "One " } },
+      { type: "response.output_item.done", ...{ output_index: 0, item: message("One and two.") } },
+      completed([message("One and two.")]),
+    );
+    expect((await roundTrip({ wire: openaiResponses, stream })).message.content).toBe("One and two.");
+  });
+
   test("a single message without a phase is stored as before", async () => {
     const { message: stored } = await roundTrip({ wire: openaiResponses, stream: streamed(message("One.")) });
     expect(stored).toEqual({ role: "assistant", content: "One.", calls: [] });

@@ -196,7 +196,7 @@ export class ResponsesDecoder implements Decoder {
     const parts = Array.isArray(item.content) ? item.content.filter(isObject) : [];
     const texts = parts.filter((part) => part.type === "output_text").map((part) => textOf(part.text));
     const refusals = parts.filter((part) => part.type === "refusal").map((part) => textOf(part.refusal));
-    if (open.textLength === 0) this.#addText(open, texts.join(""));
+    this.#addText(open, restOf(texts.join(""), this.#text.slice(open.textStart, open.textStart + open.textLength)));
     this.#refusal ||= refusals.join("");
     const phase = textOf(item.phase);
     if (open.textLength > 0) this.#layout.push(phase === "" ? open.textLength : { text: open.textLength, phase });
@@ -229,6 +229,11 @@ export class ResponsesDecoder implements Decoder {
     if (!hasItems && text === "") return undefined;
     return { ...(text && { text }), ...(hasItems && { opaque: JSON.stringify(this.#layout) }), wireField: RESPONSES };
   }
+}
+
+/** The part of a whole text that did not come in pieces. A text that says something else is not repeated. */
+function restOf(whole: string, known: string): string {
+  return whole.startsWith(known) ? whole.slice(known.length) : "";
 }
 
 function replayable({ type, id, summary, encrypted_content }: Fields): object {
