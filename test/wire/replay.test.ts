@@ -97,13 +97,38 @@ describe("OpenRouter", () => {
     const whole = {
       choices: [
         {
-          message: { content: "", reasoning_details: [...details, text({ text: "More." })], ...call(0, "c1") },
+          message: {
+            content: "",
+            reasoning_details: [...details, text({ text: "More.", signature: "c2lnMg" })],
+            ...call(0, "c1"),
+          },
           finish_reason: "tool_calls",
         },
       ],
     };
     const { next } = await roundTrip({ wire: openaiChat, stream: JSON.stringify(whole), place });
-    expect(next.messages).toMatchObject([{}, {}, { reasoning_details: [...details, text({ text: "More." })] }, {}]);
+    expect(next.messages).toMatchObject([
+      {},
+      {},
+      { reasoning_details: [...details, text({ text: "More.", signature: "c2lnMg" })] },
+      {},
+    ]);
+  });
+
+  test("gets an empty list of details back, which DeepSeek wants", async () => {
+    const empty = sse(chunk({ content: "Yes.", reasoning_details: [] }), chunk({}, "stop"));
+    const { next } = await roundTrip({ wire: openaiChat, stream: empty, place });
+    expect(next.messages).toMatchObject([{}, {}, { role: "assistant", content: "Yes.", reasoning_details: [] }]);
+  });
+
+  test("gets no thoughts back whose signature never came", async () => {
+    const cut = sse(
+      chunk({ reasoning_details: [text({ text: "Half a th" }), { ...sealed, index: 2 }] }),
+      chunk({ content: "Yes." }, "length"),
+    );
+    const { next } = await roundTrip({ wire: openaiChat, stream: cut, place });
+    expect(next.messages).toMatchObject([{}, {}, { reasoning_details: [{ ...sealed, index: 2 }] }]);
+    expect(JSON.stringify(next)).not.toContain("Half a th");
   });
 
   test("has details shown as reasoning where no other field carries the text", async () => {

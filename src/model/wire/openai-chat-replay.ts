@@ -61,19 +61,25 @@ function objectsIn(members: Fields): Record<string, Fields> {
 export class ReasoningDetails {
   readonly #provider: string;
   readonly #details: Fields[] = [];
+  #isGiven = false;
   #characters = 0;
 
   constructor(provider: string) {
     this.#provider = provider;
   }
 
-  get all(): readonly Fields[] {
-    return this.#details;
+  /**
+   * The details to send back; nothing when the reply had none at all. An empty list goes back too, because DeepSeek wants
+   * it. Thoughts whose signature never came are left out: Anthropic and Google refuse them.
+   */
+  get all(): readonly Fields[] | undefined {
+    return this.#isGiven ? this.#details.filter((detail) => !lacksSignature(detail)) : undefined;
   }
 
   /** Adds a chunk and returns its readable text. Throws when the details of the reply grow beyond their limits. */
   add(chunk: unknown, extent: "part" | "whole"): string {
     if (!Array.isArray(chunk)) return "";
+    this.#isGiven = true;
     let text = "";
     for (const detail of chunk.filter(isObject)) {
       this.#characters += JSON.stringify(detail).length;
@@ -91,6 +97,9 @@ export class ReasoningDetails {
     return text;
   }
 }
+
+const lacksSignature = ({ type, format, signature }: Fields): boolean =>
+  type === "reasoning.text" && !signature && /^(?:anthropic-claude|google-gemini)-/.test(textField(format));
 
 /** Text comes in pieces, encrypted data as a whole. */
 function continues(last: Fields, next: Fields): boolean {

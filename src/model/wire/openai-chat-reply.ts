@@ -167,12 +167,12 @@ export class ChatDecoder implements Decoder {
     const details = this.#details.all;
     const calls = [...this.#callExtras].map(([call, extra]) => [this.#reply.idOf(call), extra] as const);
     const field = this.#hasThinking ? "thinking" : this.#reasoningField;
-    if (details.length > 0 || calls.length > 0 || this.#extra || this.#hasThinking) {
+    if (details || calls.length > 0 || this.#extra || this.#hasThinking) {
       return replayReasoning(text, {
         provider: this.#place.id,
         ...(field && { field }),
         ...(this.#opaque && { opaque: this.#opaque }),
-        ...(details.length > 0 && { details }),
+        ...(details && { details }),
         ...(this.#extra && { extra: this.#extra }),
         ...(calls.length > 0 && { calls: Object.fromEntries(calls) }),
       });
