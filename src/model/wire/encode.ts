@@ -1,4 +1,5 @@
 /** What the encoders of all wires share. */
+import { createHash } from "node:crypto";
 import { isObject } from "../../lib/json.ts";
 import type { AssistantMessage, Image, ToolCall } from "../../protocol/message.ts";
 import type { ToolDefinition } from "../provider.ts";
@@ -35,6 +36,15 @@ export function parametersOf({ parameters }: ToolDefinition): object {
   if ("properties" in parameters && "type" in parameters) return parameters;
   if ("type" in parameters && parameters.type !== "object") return parameters;
   return { ...parameters, type: "object", properties: "properties" in parameters ? parameters.properties : {} };
+}
+
+/**
+ * The id of a call in a form that the wire takes. Ids of other providers may be too long or hold other characters; the
+ * same id always becomes the same one.
+ */
+export function fittingId(toolCallId: string, fits: RegExp, length: number): string {
+  if (fits.test(toolCallId)) return toolCallId;
+  return createHash("sha256").update(toolCallId).digest("hex").slice(0, length);
 }
 
 export function dataUrl({ mimeType, data }: Pick<Image, "mimeType" | "data">): string {

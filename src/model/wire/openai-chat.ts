@@ -2,7 +2,7 @@
 import type { AssistantMessage, Document, Image, Message } from "../../protocol/message.ts";
 import type { Provider, ToolDefinition } from "../provider.ts";
 import { encodeJson } from "./bounded-json.ts";
-import { dataUrl, objectText, parametersOf, remember, without } from "./encode.ts";
+import { dataUrl, fittingId, objectText, parametersOf, remember, without } from "./encode.ts";
 import { type ChatReplay, replayFor, unsignedCall } from "./openai-chat-replay.ts";
 import { ChatDecoder, isReasoningField } from "./openai-chat-reply.ts";
 import type { OptionalParameter } from "./optional-parameters.ts";
@@ -19,7 +19,8 @@ export function openaiChat(place: Place, options: OpenaiChatOptions = {}): Provi
   const isOpenai = /^https:\/\/[^/]*\.(?:openai|azure)\.com(?:[:/]|$)/.test(place.baseUrl);
   const maxTokensField = options.maxTokensField ?? (isOpenai ? "max_completion_tokens" : "max_tokens");
   const isGoogle = /^https:\/\/[^/]*\.googleapis\.com(?:[:/]|$)/.test(place.baseUrl);
-  const encodeMessage = messageEncoders(place.id);
+  const idOf = callIds(place.baseUrl, isOpenai);
+  const encodeMessage = messageEncoders({ provider: place.id, idOf });
   const encodeTools = remember(toolsText);
   return wireProvider(place, {
     path: "/chat/completions",
@@ -66,6 +67,19 @@ const optional: readonly OptionalParameter[] = [
   { name: "extra_content" },
 ];
 
+/** Mistral takes ids of nine letters and digits, OpenAI up to 40 characters. */
+function callIds(baseUrl: string, isOpenai: boolean): Dialect["idOf"] {
+  if (/^https:\/\/[^/]*\.mistral\.ai(?:[:/]|$)/.test(baseUrl)) return (id) => fittingId(id, /^[a-zA-Z0-9]{9}$/, 9);
+  return isOpenai ? (id) => fittingId(id, /^.{1,40}$/s, 40) : (id) => id;
+}
+
+/** The ways of the server that gets the request. */
+interface Dialect {
+  /** Id of the provider. */
+  readonly provider: string;
+  idOf(toolCallId: string): string;
+}
+
 /** Gemini 3 and later. */
 const needsSignatures = /gemini-(?:[3-9]|\d\d)/;
 
@@ -81,13 +95,13 @@ interface MessageOptions {
 type EncodeMessage = (message: Message) => MessageTexts;
 
 /** Encoders for the options in use. Each encodes a message once. */
-function messageEncoders(provider: string): (options: MessageOptions) => EncodeMessage {
+function messageEncoders(dialect: Dialect): (options: MessageOptions) => EncodeMessage {
   const encoders = new Map<string, EncodeMessage>();
   return (options) => {
     const key = JSON.stringify(options);
     const known = encoders.get(key);
     if (known) return known;
-    const made = remember((message: Message) => messageTexts(message, provider, options));
+    const made = remember((message: Message) => messageTexts(message, dialect, options));
     encoders.set(key, made);
     return made;
   };
@@ -114,18 +128,19 @@ function messageList(system: string, messages: readonly Message[], encode: Encod
   return waiting.length > 0 ? [...texts, ...waiting] : texts;
 }
 
-function messageTexts(message: Message, provider: string, options: MessageOptions): MessageTexts {
+function messageTexts(message: Message, dialect: Dialect, options: MessageOptions): MessageTexts {
   if (message.role === "user") return { text: userText(message.content, message.images, message.documents) };
   if (message.role === "tool") {
     const { toolCallId, content, images = [] } = message;
-    const text = encodeJson({ role: "tool", tool_call_id: toolCallId, content });
+    const text = encodeJson({ role: "tool", tool_call_id: dialect.idOf(toolCallId), content });
     return images.length > 0 ? { text, afterTools: userText("", images) } : { text };
   }
-  return { text: encodeJson(assistantFields(message, replayFor(provider, message), options)) };
+  return { text: encodeJson(assistantFields(message, dialect, options)) };
 }
 
-function assistantFields(message: AssistantMessage, stored: ChatReplay | undefined, options: MessageOptions): object {
+function assistantFields(message: AssistantMessage, dialect: Dialect, options: MessageOptions): object {
   const { content, calls } = message;
+  const stored = replayFor(dialect.provider, message);
   const replay = options.extras ? stored : undefined;
   const signs = options.signs && options.extras;
   const isSigned = calls.some(({ toolCallId }) => replay?.calls?.[toolCallId]);
@@ -138,7 +153,7 @@ function assistantFields(message: AssistantMessage, stored: ChatReplay | undefin
         const extra =
           replay?.calls?.[call.toolCallId] ?? (signs && !isSigned && index === 0 ? unsignedCall : undefined);
         return {
-          id: call.toolCallId,
+          id: dialect.idOf(call.toolCallId),
           type: "function",
           function: { name: call.name, arguments: encodeJson(call.arguments) },
           ...(extra && { extra_content: extra }),

@@ -2,7 +2,7 @@
 import type { Document, Image, Message } from "../../protocol/message.ts";
 import type { ModelRequest, Provider, ToolDefinition } from "../provider.ts";
 import { encodeJson } from "./bounded-json.ts";
-import { arrange, dataUrl, objectText, type Pieces, parametersOf, remember, without } from "./encode.ts";
+import { arrange, dataUrl, fittingId, objectText, type Pieces, parametersOf, remember, without } from "./encode.ts";
 import { RESPONSES, ResponsesDecoder } from "./openai-responses-reply.ts";
 import type { OptionalParameter } from "./optional-parameters.ts";
 import type { Place } from "./place.ts";
@@ -83,16 +83,18 @@ function inputItems(message: Message): string {
   if (message.role === "tool") {
     const { toolCallId, content, images = [] } = message;
     const output = images.length > 0 ? parts(content, images) : content;
-    return encodeJson({ type: "function_call_output", call_id: toolCallId, output });
+    return encodeJson({ type: "function_call_output", call_id: callId(toolCallId), output });
   }
   return arrange(message, assistantPieces).join(",");
 }
+
+const callId = (toolCallId: string): string => fittingId(toolCallId, /^.{1,64}$/s, 64);
 
 const assistantPieces: Pieces = {
   wireField: RESPONSES,
   text: (text, phase) => encodeJson({ role: "assistant", ...(phase && { phase }), content: text }),
   call: ({ toolCallId, name, arguments: input }) =>
-    encodeJson({ type: "function_call", call_id: toolCallId, name, arguments: encodeJson(input) }),
+    encodeJson({ type: "function_call", call_id: callId(toolCallId), name, arguments: encodeJson(input) }),
 };
 
 function parts(content: string, images: readonly Image[]): object[] {
