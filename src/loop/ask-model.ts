@@ -239,6 +239,7 @@ function assistantMessage(parts: {
     turnId,
     model: run.model,
     ...(usage && { outputTokens: usage.outputTokens }),
+    ...(heard.end.phase && { phase: heard.end.phase }),
     ...(heard.end.citations && { citations: heard.end.citations }),
     ...(reasoning.text !== undefined && { reasoningText: reasoning.text }),
     ...(reasoning.opaque !== undefined && { reasoningOpaque: reasoning.opaque }),

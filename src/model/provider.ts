@@ -104,6 +104,8 @@ export interface ModelEnd {
   /** What must go back to the same wire with the next request. */
   readonly reasoning?: Reasoning;
   readonly citations?: Citations;
+  /** The phase that the model gives its words, such as `commentary` or `final_answer`; that of the last ones. */
+  readonly phase?: string;
   /** Present exactly when `stop` is "error". */
   readonly error?: ModelError;
 }

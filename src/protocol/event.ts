@@ -182,6 +182,7 @@ export const eventDefinitions = [
         model: text.exactOptional(),
         outputTokens: count.exactOptional(),
         citations: Citations.exactOptional(),
+        phase: text.exactOptional(),
         reasoningText: text.exactOptional(),
         reasoningOpaque: text.exactOptional(),
         reasoningWireField: text.exactOptional(),

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { anthropicMessages } from "../../src/model/wire/anthropic.ts";
 import { openaiResponses } from "../../src/model/wire/openai-responses.ts";
+import { dataOf, stage } from "../support/stage.ts";
 import { roundTrip } from "./round-trip.ts";
 import { collect, endOf, joined, namedSse, placeSaying, request } from "./support.ts";
 
@@ -38,6 +39,15 @@ describe("on the responses wire", () => {
       { role: "assistant", phase: "final_answer", content: "It holds x." },
       { type: "function_call", call_id: "c1", name: "view", arguments: "{}" },
       { type: "function_call_output", call_id: "c1", output: "Done." },
+    ]);
+  });
+
+  test("the phase of the last words is told with the message of the session", async () => {
+    const stream = streamed(message("Nearly.", "commentary"), message("It holds x.", "final_answer"));
+    const { session } = await stage([], { provider: openaiResponses(placeSaying([stream])) });
+    await session.sendAndWait({ prompt: "go" });
+    expect(dataOf(session.events, "assistant.message")).toMatchObject([
+      { content: "Nearly.\n\nIt holds x.", phase: "final_answer" },
     ]);
   });
 

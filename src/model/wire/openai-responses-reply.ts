@@ -32,6 +32,7 @@ export class ResponsesDecoder implements Decoder {
   readonly #layout: Layout[number][] = [];
   readonly #citations = new OpenaiCitations();
   #text = "";
+  #phase = "";
   #refusal = "";
   #isFiltered = false;
   #doneItems = 0;
@@ -72,6 +73,7 @@ export class ResponsesDecoder implements Decoder {
       ...this.#final,
       reasoning: this.#reasoningToKeep(),
       citations: this.#citations.all(this.#text),
+      phase: this.#phase,
     });
   }
 
@@ -199,6 +201,7 @@ export class ResponsesDecoder implements Decoder {
     this.#addText(open, restOf(texts.join(""), this.#text.slice(open.textStart, open.textStart + open.textLength)));
     this.#refusal ||= refusals.join("");
     const phase = textOf(item.phase);
+    this.#phase = phase;
     if (open.textLength > 0) this.#layout.push(phase === "" ? open.textLength : { text: open.textLength, phase });
     let offset = open.textStart;
     for (const part of parts.filter(({ type }) => type === "output_text")) {

@@ -24,6 +24,7 @@ interface Finish {
   readonly usage?: Usage | undefined;
   readonly reasoning?: Reasoning | undefined;
   readonly citations?: Citations | undefined;
+  readonly phase?: string | undefined;
 }
 
 /**
@@ -114,7 +115,7 @@ export class Reply {
   }
 
   /** The last events: what is pending, the calls as a whole, and the end. */
-  finish({ stop, usage, reasoning, citations }: Finish): readonly ModelEvent[] {
+  finish({ stop, usage, reasoning, citations, phase }: Finish): readonly ModelEvent[] {
     this.#flush();
     const calls = this.#calls.flatMap((call) => this.#wholeCall(call, stop));
     for (const call of calls) this.#events.push({ type: "call", call });
@@ -124,6 +125,7 @@ export class Reply {
       ...(usage && { usage }),
       ...(reasoning && { reasoning }),
       ...(citations && { citations }),
+      ...(phase && { phase }),
     });
     return this.drain();
   }
