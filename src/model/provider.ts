@@ -46,7 +46,7 @@ export type ResponseFormat =
   | { readonly type: "json_object" }
   | { readonly type: "json_schema"; readonly jsonSchema: JsonSchemaFormat };
 
-export interface JsonSchemaFormat {
+interface JsonSchemaFormat {
   readonly name: string;
   /** JSON schema of the reply. */
   readonly schema: Json;

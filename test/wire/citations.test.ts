@@ -9,8 +9,8 @@ const a = "https://example.com/a";
 const b = "https://example.com/b";
 const openai = (id: number, more: object): object => ({ id: `source-${id}`, provider: "openai", ...more });
 
-describe("citations are kept", () => {
-  test("from annotations of the chat wire, whose numbers count characters and not code units", async () => {
+describe("citations", () => {
+  test("are read from annotations of the chat wire, whose numbers count characters and not code units", async () => {
     const annotation = (fields: object): object => ({ type: "url_citation", url_citation: fields });
     const stream = sse(
       { choices: [{ delta: { content: "👋 Hello" } }] },
@@ -36,7 +36,7 @@ describe("citations are kept", () => {
     expect(Citations.parse(citations)).toEqual(citations);
   });
 
-  test("from the lists of Perplexity, with a span for each marker in the text", async () => {
+  test("are read from the lists of Perplexity, with a span for each marker in the text", async () => {
     const frame = (content: string, more: object = {}): object => ({
       citations: [a, b],
       choices: [{ delta: { content } }],
@@ -57,7 +57,7 @@ describe("citations are kept", () => {
     });
   });
 
-  test("from annotations of the responses wire, at their place in the whole text", async () => {
+  test("are read from annotations of the responses wire, at their place in the whole text", async () => {
     const part = (text: string, ...annotations: object[]): object => ({ type: "output_text", text, annotations });
     const output = [
       { type: "message", content: [part("First.")] },
@@ -77,7 +77,7 @@ describe("citations are kept", () => {
     });
   });
 
-  test("from searches on the messages wire, each page being a source of its own", async () => {
+  test("are read from searches on the messages wire, each page being a source of its own", async () => {
     const found = (url: string, title: string): object => ({
       ...{ type: "web_search_result_location", url, title, encrypted_index: "x", cited_text: `${title} text` },
     });
@@ -105,7 +105,7 @@ describe("citations are kept", () => {
     });
   });
 
-  test("and nonsense among them is not", async () => {
+  test("are dropped where they make no sense", async () => {
     const annotations = [
       null,
       { type: "url_citation" },
@@ -123,7 +123,7 @@ describe("citations are kept", () => {
     });
   });
 
-  test("and a reply without any has none", async () => {
+  test("are absent from a reply without any", async () => {
     const stream = namedSse({ type: "response.completed", ...{ response: { status: "completed", output: [] } } });
     expect(await endOf(openaiResponses(placeSaying([stream])))).not.toHaveProperty("citations");
   });

@@ -120,10 +120,12 @@ describe("a request with an optional parameter that is refused", () => {
     expect(bodies).toHaveLength(3);
   });
 
-  test("asks for the format in words where the server has no parameter for it", async () => {
+  test.each([
+    "This response_format type is unavailable now",
+    "This model does not support response format `json_schema`.",
+  ])("asks for the format in words where the server says: %s", async (words) => {
     const schema = { type: "object", properties: { answer: { type: "number" } } };
-    const error = openaiError("This response_format type is unavailable now");
-    const { provider, bodies } = server(openaiChat, refusing("response_format", error));
+    const { provider, bodies } = server(openaiChat, refusing("response_format", openaiError(words)));
     const responseFormat = { type: "json_schema", jsonSchema: { name: "sum", schema } } as const;
     await collect(provider, { ...request, responseFormat });
     expect(bodies[1]).not.toHaveProperty("response_format");

@@ -5,7 +5,7 @@ import type { ModelRequest, Provider, ReasoningEffort, ToolDefinition } from "..
 import { ANTHROPIC, AnthropicDecoder } from "./anthropic-reply.ts";
 import { encodeJson } from "./bounded-json.ts";
 import { arrange, objectText, type Pieces, parametersOf, remember, without } from "./encode.ts";
-import type { OptionalParameter } from "./optional-parameters.ts";
+import { aboutSchema, type OptionalParameter } from "./optional-parameters.ts";
 import type { Place } from "./place.ts";
 import { anthropicFormat, systemWithFormat } from "./response-format.ts";
 import { wireProvider } from "./wire.ts";
@@ -51,7 +51,7 @@ export function anthropicMessages(place: Place, options: AnthropicOptions = {}):
 }
 
 const optional: readonly OptionalParameter[] = [
-  { name: "output_config.format", aliases: ["output_format"], unless: /schema/i },
+  { name: "output_config.format", aliases: ["output_format"], unless: aboutSchema },
   { name: "effort", aliases: ["output_config.effort", "output_config"] },
   { name: "thinking", unless: /signature|block/i },
   { name: "cache_control" },

@@ -5,7 +5,7 @@ import { encodeJson } from "./bounded-json.ts";
 import { dataUrl, fittingId, objectText, parametersOf, remember, without } from "./encode.ts";
 import { type ChatReplay, replayFor, unsignedCall } from "./openai-chat-replay.ts";
 import { ChatDecoder, isReasoningField } from "./openai-chat-reply.ts";
-import type { OptionalParameter } from "./optional-parameters.ts";
+import { aboutSchema, type OptionalParameter } from "./optional-parameters.ts";
 import type { Place } from "./place.ts";
 import { chatFormat, systemWithFormat } from "./response-format.ts";
 import { wireProvider } from "./wire.ts";
@@ -58,7 +58,7 @@ const optional: readonly OptionalParameter[] = [
   { name: "reasoning_effort" },
   { name: "max_tokens" },
   { name: "max_completion_tokens" },
-  { name: "response_format", unless: /schema/i },
+  { name: "response_format", aliases: ["json_schema", "json_object"], unless: aboutSchema },
   { name: "prompt_cache_key" },
   {
     name: "reasoning_content",

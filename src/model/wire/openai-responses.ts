@@ -4,7 +4,7 @@ import type { ModelRequest, Provider, ToolDefinition } from "../provider.ts";
 import { encodeJson } from "./bounded-json.ts";
 import { arrange, dataUrl, fittingId, objectText, type Pieces, parametersOf, remember, without } from "./encode.ts";
 import { RESPONSES, ResponsesDecoder } from "./openai-responses-reply.ts";
-import type { OptionalParameter } from "./optional-parameters.ts";
+import { aboutSchema, type OptionalParameter } from "./optional-parameters.ts";
 import type { Place } from "./place.ts";
 import { responsesFormat, systemWithFormat } from "./response-format.ts";
 import { wireProvider } from "./wire.ts";
@@ -49,7 +49,7 @@ const optional: readonly OptionalParameter[] = [
   { name: "reasoning.effort", aliases: ["reasoning_effort"] },
   { name: "include", aliases: ["reasoning.encrypted_content"] },
   { name: "reasoning" },
-  { name: "text.format", aliases: ["text"], unless: /schema/i },
+  { name: "text.format", aliases: ["json_schema", "json_object", "text"], unless: aboutSchema },
   { name: "max_output_tokens" },
   { name: "prompt_cache_key" },
 ];

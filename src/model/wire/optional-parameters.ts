@@ -31,6 +31,9 @@ export class RefusedParameters {
   }
 }
 
+/** Errors about the schema of the user, as opposed to formats with a schema as such. */
+export const aboutSchema = /invalid (?:json )?schema|(?<!json[_ ])schema/i;
+
 const none: ReadonlySet<string> = new Set();
 const MAX_MODELS = 1_000;
 
