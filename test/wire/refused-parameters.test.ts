@@ -164,6 +164,7 @@ describe("a request with an optional parameter that is refused", () => {
 
   test.each([
     ["effort", "This model does not support the effort parameter.", { thinking: { type: "adaptive" } }],
+    ["effort", "This model does not support effort level 'high'. Supported: low.", { thinking: { type: "adaptive" } }],
     [
       "thinking",
       "thinking.type: Input tag 'adaptive' is not supported by this model",

@@ -60,16 +60,41 @@ describe("Gemini", () => {
     expect(JSON.stringify(next)).not.toContain("c2lnbmF0dXJl");
   });
 
-  test("has its thought summaries shown as reasoning", async () => {
+  test("gets a signature back that stands on a message with calls", async () => {
+    const signed = { google: { thought: true, ...signature.google } };
+    const older = sse(chunk({ ...call(0, "c1"), extra_content: signed }), chunk({}, "tool_calls"));
+    const { next } = await roundTrip({ wire: openaiChat, stream: older, place, asked });
+    expect(next.messages).toMatchObject([{}, {}, { extra_content: signature, tool_calls: [{ id: "c1" }] }, {}]);
+    expect(JSON.stringify(next)).not.toContain("skip_thought_signature_validator");
+  });
+
+  test("has an answer shown as an answer though it is marked as a thought", async () => {
+    const signed = { google: { thought: true, ...signature.google } };
+    const stream = JSON.stringify({
+      choices: [{ message: { content: "It is noon.", extra_content: signed }, finish_reason: "stop" }],
+    });
+    const { message } = await roundTrip({ wire: openaiChat, stream, place, asked });
+    expect(message.content).toBe("It is noon.");
+    expect(message.reasoning?.text).toBeUndefined();
+  });
+
+  test.each([
+    ["an unmarked answer", [chunk({ content: "Four." })]],
+    ["the end of the thought in the same chunk", [chunk({ content: "</thought>Four." })]],
+    [
+      "a marked end",
+      [chunk({ content: "</thought>Fo", extra_content: { google: { thought: true } } }), chunk({ content: "ur." })],
+    ],
+  ])("has thought summaries shown as reasoning, before %s", async (_name, answer) => {
     const thoughts = sse(
       chunk({ content: "<thought>Let me ", extra_content: { google: { thought: true } } }),
       chunk({ content: "see.", extra_content: { google: { thought: true } } }),
-      chunk({ content: "Four." }),
+      ...answer,
       chunk({}, "stop"),
     );
     const { message, next } = await roundTrip({ wire: openaiChat, stream: thoughts, place, asked });
     expect(message).toMatchObject({ content: "Four.", reasoning: { text: "Let me see." } });
-    expect(JSON.stringify(next)).not.toContain("<thought>");
+    expect(JSON.stringify(next)).not.toContain("thought>");
   });
 });
 

@@ -266,6 +266,20 @@ test.each([
   expect(await failure(provider, stream)).toEqual(expected);
 });
 
+test("a chat stream without a finish reason is complete when usage and the end marker came, and not before", async () => {
+  const text = sse({ choices: [{ delta: { content: "Yes" } }] });
+  const counted = sse({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 1 } });
+  const done = "data: [DONE]\n\n";
+  expect(await endOf(openaiChat(placeSaying([text, counted, done])))).toMatchObject({ stop: "done" });
+  for (const cut of [
+    [text, counted],
+    [text, done],
+    [counted, done],
+  ]) {
+    expect(await endOf(openaiChat(placeSaying(cut)))).toMatchObject({ stop: "error", error: { kind: "protocol" } });
+  }
+});
+
 test("a stream that breaks after its finish reason is complete", async () => {
   const finished = sse({ choices: [{ delta: { content: "Yes" }, finish_reason: "stop" }] });
   const broken = placeWith(() => new Response(streamOf([finished], "break")));

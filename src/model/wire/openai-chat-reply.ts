@@ -36,6 +36,8 @@ export class ChatDecoder implements Decoder {
   readonly #citations = new OpenaiCitations();
   readonly #annotations: unknown[] = [];
   #text = "";
+  /** Whether the text so far ends inside a thought. */
+  #isThought = false;
 
   constructor(place: Place, request: ModelRequest) {
     this.#place = place;
@@ -68,6 +70,11 @@ export class ChatDecoder implements Decoder {
       return textOf(choice.finish_reason) || (isObject(choice.message) ? "stop" : "");
     });
     this.#finishReason = reasons.find((reason) => reason !== "" && reason !== "stop") ?? reasons.find(Boolean);
+  }
+
+  /** Some servers name no finish reason. The count of tokens and the end marker together say as much. */
+  end(): void {
+    if (this.#usage && (this.#text !== "" || this.#reply.hasCalls)) this.#finishReason ??= "stop";
   }
 
   drain(): readonly ModelEvent[] {
@@ -114,14 +121,22 @@ export class ChatDecoder implements Decoder {
     const kept = { ...others, ...(Object.keys(signed).length > 0 && { google: signed }) };
     if (Object.keys(kept).length > 0) this.#extra = mergedExtra(this.#extra, kept);
     for (const { type, text } of contentParts(content)) {
-      if (type === "text" && thought !== true) {
-        this.#text += text;
-        this.#reply.text(text);
+      if (type === "thinking") {
+        this.#hasThinking = true;
+        this.#reply.reasoning(text);
       } else {
-        this.#hasThinking ||= type === "thinking";
-        this.#reply.reasoning(type === "thinking" ? text : text.replace(/<\/?thought>/g, ""));
+        this.#readText(text, thought === true);
       }
     }
+  }
+
+  /** Gemini marks thoughts and answers alike. Thoughts also stand between tags. */
+  #readText(text: string, isMarked: boolean): void {
+    const { thought, answer } = splitThought(text, { isMarked, isInside: this.#isThought });
+    this.#isThought = thought !== "" && answer === undefined;
+    this.#reply.reasoning(thought.replace(OPEN_THOUGHT, ""));
+    this.#text += answer ?? "";
+    this.#reply.text(answer ?? "");
   }
 
   #readReasoning(delta: Fields, extent: "part" | "whole"): void {
@@ -184,6 +199,20 @@ export class ChatDecoder implements Decoder {
       wireField: this.#reasoningField ?? "reasoning_text",
     };
   }
+}
+
+const OPEN_THOUGHT = "<thought>";
+const CLOSE_THOUGHT = "</thought>";
+
+/** The thought that a text begins with, and the answer behind it; no answer when the thought is still open. */
+function splitThought(
+  text: string,
+  { isMarked, isInside }: { readonly isMarked: boolean; readonly isInside: boolean },
+): { readonly thought: string; readonly answer: string | undefined } {
+  const begins = isInside || (isMarked && text.startsWith(OPEN_THOUGHT));
+  const end = begins ? text.indexOf(CLOSE_THOUGHT) : -1;
+  if (end !== -1) return { thought: text.slice(0, end), answer: text.slice(end + CLOSE_THOUGHT.length) };
+  return begins && isMarked ? { thought: text, answer: undefined } : { thought: "", answer: text };
 }
 
 interface ContentPart {

@@ -88,7 +88,7 @@ interface MessageOptions {
   readonly signs: boolean;
   /** Whether reasoning goes back. */
   readonly replays: boolean;
-  /** Whether `extra_content` goes back. */
+  /** Whether `extra_content` of messages goes back. That of calls always does. */
   readonly extras: boolean;
 }
 
@@ -139,19 +139,17 @@ function messageTexts(message: Message, dialect: Dialect, options: MessageOption
 }
 
 function assistantFields(message: AssistantMessage, dialect: Dialect, options: MessageOptions): object {
-  const { content, calls } = message;
+  const { calls } = message;
   const stored = replayFor(dialect.provider, message);
-  const replay = options.extras ? stored : undefined;
-  const signs = options.signs && options.extras;
-  const isSigned = calls.some(({ toolCallId }) => replay?.calls?.[toolCallId]);
+  const isSigned = stored?.extra !== undefined || calls.some(({ toolCallId }) => stored?.calls?.[toolCallId]);
   return {
     role: "assistant",
     ...(options.replays ? spokenFields(message, stored) : { content: spokenText(message) }),
-    ...(replay?.extra && content !== "" && { extra_content: replay.extra }),
+    ...(stored?.extra && options.extras && { extra_content: stored.extra }),
     ...(calls.length > 0 && {
       tool_calls: calls.map((call, index) => {
         const extra =
-          replay?.calls?.[call.toolCallId] ?? (signs && !isSigned && index === 0 ? unsignedCall : undefined);
+          stored?.calls?.[call.toolCallId] ?? (options.signs && !isSigned && index === 0 ? unsignedCall : undefined);
         return {
           id: dialect.idOf(call.toolCallId),
           type: "function",

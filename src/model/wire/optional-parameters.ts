@@ -67,7 +67,7 @@ const refusal =
 function mention(name: string): RegExp {
   const escaped = name.replaceAll(".", "\\.");
   if (/[._]/.test(name)) return new RegExp(`(?<!\\w)${escaped}(?!\\w)`);
-  const kind = "(?:parameter|argument|field|property|name|key|option)s?";
+  const kind = "(?:parameter|argument|field|property|name|key|option|level|value)s?";
   return new RegExp(
     `["'\`]${escaped}["'\`.]|\\b${escaped}\\.\\w|\\b${escaped} ${kind}\\b|\\b${kind}:? ["'\`]?${escaped}\\b|(?:^|\\s)${escaped}:`,
     "i",

@@ -36,6 +36,8 @@ export interface Decoder {
    * `closed`: nothing that follows matters.
    */
   readonly state: "open" | "finished" | "closed";
+  /** The server sent the marker that ends a stream. */
+  end?(): void;
   /** What has become ready since the last call. */
   drain(): readonly ModelEvent[];
   /** The closing events, once the state is no longer `open`. */
@@ -123,6 +125,7 @@ async function* readStream(exchange: Exchange, decoder: Decoder, provider: strin
     for (const batch of bytes ? reader.feed(bytes) : [reader.end()]) {
       if (decodeBatch(batch, decoder, provider)) exchange.progress();
       isDone ||= batch.at(-1)?.data === DONE;
+      if (isDone) decoder.end?.();
       const events = decoder.drain();
       if (events.length > 0) yield* events;
     }
