@@ -45,6 +45,7 @@ describe("a refused request becomes an error with its kind", () => {
       "invalid_request_error",
       "Unknown parameter: stream_options",
     ],
+    [400, openaiBody("Bad call", "tool_use_failed"), "protocol", "tool_use_failed", "Bad call"],
     [404, openaiBody("No such model", "model_not_found"), "request", "model_not_found", "No such model"],
     [
       413,

@@ -71,6 +71,19 @@ describe("on the responses wire", () => {
     ]);
   });
 
+  test("reasoning that led to a call that was cut off does not go back", async () => {
+    const reasoning = (id: string): object => ({
+      type: "reasoning",
+      id,
+      summary: [],
+      encrypted_content: `sealed ${id}`,
+    });
+    const output = [reasoning("r1"), message("Nearly."), reasoning("r2"), { ...call, arguments: '{"path":' }];
+    const whole = { status: "incomplete", incomplete_details: { reason: "max_output_tokens" }, output };
+    const { next } = await roundTrip({ wire: openaiResponses, stream: JSON.stringify(whole) });
+    expect(next.input).toEqual([...request.messages, reasoning("r1"), { role: "assistant", content: "Nearly." }]);
+  });
+
   test("text that came only with the end of its message is added", async () => {
     const stream = namedSse(
       { type: "response.output_item.added", ...{ output_index: 0, item: { type: "message", content: [] } } },

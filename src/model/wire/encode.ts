@@ -79,7 +79,10 @@ export interface Pieces {
   call(call: ToolCall): string;
 }
 
-/** The pieces of a reply in the order in which the model gave them. */
+/**
+ * The pieces of a reply in the order in which the model gave them. Reasoning at the end is left out: it led to a call
+ * that was cut off, and providers refuse reasoning without what follows it.
+ */
 export function arrange(message: AssistantMessage, pieces: Pieces): string[] {
   const { content, calls } = message;
   const layout = layoutOf(message, pieces.wireField);
@@ -88,14 +91,15 @@ export function arrange(message: AssistantMessage, pieces: Pieces): string[] {
   const texts: string[] = [];
   let at = 0;
   let nextCall = 0;
+  let complete = 0;
   const addText = (end: number, phase?: string): void => {
     const text = content.slice(at, end);
     at = end;
-    if (text.trim() !== "") texts.push(pieces.text(text, phase));
+    if (text.trim() !== "") complete = texts.push(pieces.text(text, phase));
   };
   const addCall = (): void => {
     const call = calls[nextCall++];
-    if (call) texts.push(pieces.call(call));
+    if (call) complete = texts.push(pieces.call(call));
   };
   for (const piece of layout) {
     const characters = charactersOf(piece);
@@ -106,7 +110,7 @@ export function arrange(message: AssistantMessage, pieces: Pieces): string[] {
   }
   addText(content.length);
   while (nextCall < calls.length) addCall();
-  return texts;
+  return texts.slice(0, complete);
 }
 
 function layoutOf({ reasoning }: AssistantMessage, wireField: string): Layout {

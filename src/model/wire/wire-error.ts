@@ -120,10 +120,18 @@ const kindOfCode: Readonly<Record<string, ModelErrorKind>> = {
   api_error: "server",
   server_error: "server",
   timeout_error: "server",
+  // Groq: the model wrote a call or JSON that is not valid. Another attempt writes another.
+  tool_use_failed: "protocol",
+  json_validate_failed: "protocol",
 };
 
 /** Codes that say more than the status does; for the others the status is the better witness. */
-const tellingKinds: ReadonlySet<ModelErrorKind | undefined> = new Set(["quota", "context_length", "content_filter"]);
+const tellingKinds: ReadonlySet<ModelErrorKind | undefined> = new Set([
+  "quota",
+  "context_length",
+  "content_filter",
+  "protocol",
+]);
 
 function kindOf(complaint: Complaint, status: number | undefined): ModelErrorKind {
   const kinds = complaint.codes.map((code) => kindOfCode[code.toLowerCase()]);
