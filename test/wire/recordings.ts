@@ -157,7 +157,7 @@ const responses: Recording = {
       usage,
       reasoning: {
         text: "Let me see…",
-        opaque: JSON.stringify([reasoningItem, 11, null, null]),
+        opaque: JSON.stringify([{ from: "test" }, reasoningItem, 11, null, null]),
         wireField: "responses",
       },
     },
@@ -238,7 +238,7 @@ const anthropic: Recording = {
       usage: { ...usage, cacheWriteTokens: 6, reasoningTokens: 0 },
       reasoning: {
         text: "Let me see…",
-        opaque: JSON.stringify([thinking, redacted, 11, null, null]),
+        opaque: JSON.stringify([{ from: "test" }, thinking, redacted, 11, null, null]),
         wireField: "anthropic",
       },
     },

@@ -218,6 +218,24 @@ describe.each(recordings)("a conversation over $wire", ({ wire, whole, events })
     expect(texts[0]).not.toMatch(/thought|thinking|elsewhere|opaque|"reasoning"/);
   });
 
+  test("sends no sealed reasoning of another provider on the same wire", async () => {
+    const { opaque = "" } = reply.reasoning ?? {};
+    const reasoning = { ...reply.reasoning, opaque: opaque.replace('"from":"test"', '"from":"elsewhere"') };
+    const list = [...request.messages, { ...reply, reasoning }, ...results];
+    const { texts } = await sent(wire, { ...request, messages: list });
+    expect(texts[0]).toContain(reply.content);
+    if (wire !== "openai-chat") expect(texts[0]).not.toMatch(/c2VhbGVk|c2lnbmVk|cmVkYWN0ZWQ|elsewhere/);
+  });
+
+  test("sends the reasoning of logs that do not say where it came from", async () => {
+    const { opaque = "" } = reply.reasoning ?? {};
+    const reasoning = { ...reply.reasoning, opaque: opaque.replace('{"from":"test"},', "") };
+    const list = (message: AssistantMessage): Message[] => [...request.messages, message, ...results];
+    const asked = [reply, { ...reply, reasoning }].map((message) => ({ ...request, messages: list(message) }));
+    const { texts } = await sent(wire, ...asked);
+    expect(texts[1]).toBe(texts[0]);
+  });
+
   test("sends what it sent before byte for byte, so that a prompt cache hits", async () => {
     const first = [...request.messages, reply, ...results];
     const then = [...first, { role: "user", content: "More" } as const];

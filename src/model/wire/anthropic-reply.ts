@@ -3,6 +3,7 @@ import type { Reasoning } from "../../protocol/message.ts";
 import type { ModelError } from "../model-error.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../provider.ts";
 import { CitationReader } from "./anthropic-citations.ts";
+import { layoutText } from "./encode.ts";
 import { limits } from "./limits.ts";
 import type { Place } from "./place.ts";
 import { countOf, type OpenCall, Reply, textOf } from "./reply.ts";
@@ -225,7 +226,7 @@ export class AnthropicDecoder implements Decoder {
       return block.type === "thinking" ? [block.fields] : [];
     });
     const text = this.#reply.reasoningText;
-    return { ...(text && { text }), opaque: JSON.stringify(layout), wireField: ANTHROPIC };
+    return { ...(text && { text }), opaque: layoutText(this.#place.id, layout), wireField: ANTHROPIC };
   }
 }
 

@@ -4,7 +4,7 @@ import type { Document, Image, Message } from "../../protocol/message.ts";
 import type { ModelRequest, Provider, ReasoningEffort, ToolDefinition } from "../provider.ts";
 import { ANTHROPIC, AnthropicDecoder } from "./anthropic-reply.ts";
 import { encodeJson } from "./bounded-json.ts";
-import { arrange, objectText, type Pieces, parametersOf, remember, without } from "./encode.ts";
+import { arrange, hasOwnReasoning, objectText, type Pieces, parametersOf, remember, without } from "./encode.ts";
 import { aboutSchema, type OptionalParameter } from "./optional-parameters.ts";
 import type { Place } from "./place.ts";
 import { anthropicFormat, systemWithFormat } from "./response-format.ts";
@@ -18,8 +18,8 @@ export interface AnthropicOptions {
 }
 
 export function anthropicMessages(place: Place, options: AnthropicOptions = {}): Provider {
-  const encodeMessage = remember((message: Message) => messageBlocks(message, "plain"));
-  const encodeCited = remember((message: Message) => messageBlocks(message, "cited"));
+  const encodeMessage = remember((message: Message) => messageBlocks(message, "plain", place.id));
+  const encodeCited = remember((message: Message) => messageBlocks(message, "cited", place.id));
   const encodeTools = remember(toolTexts);
   return wireProvider(place, {
     path: /\/v\d+\/*$/.test(place.baseUrl) ? "/messages" : "/v1/messages",
@@ -33,7 +33,7 @@ export function anthropicMessages(place: Place, options: AnthropicOptions = {}):
       const isCached = options.promptCache !== false && !refused.has("cache_control");
       const mark = isCached ? withCacheMarker : (block: string) => block;
       const system = systemWithFormat(request, format ? "enforced" : "asked");
-      const { thinking, effort } = without(refused, thinkingOfRequest(request, maxTokensOf(request), options));
+      const { thinking, effort } = without(refused, thinkingOfRequest(request, place.id, options));
       const messages = request.messages.map(citations ? encodeCited : encodeMessage);
       return objectText({
         model: encodeJson(model),
@@ -98,8 +98,10 @@ function withCacheMarker(block: string): string {
 /** Whether documents are to be cited from. */
 type Documents = "plain" | "cited";
 
-function messageBlocks(message: Message, documents: Documents): Blocks {
-  if (message.role === "assistant") return { role: "assistant", results: [], rest: arrange(message, assistantPieces) };
+function messageBlocks(message: Message, documents: Documents, provider: string): Blocks {
+  if (message.role === "assistant") {
+    return { role: "assistant", results: [], rest: arrange(message, assistantPieces, provider) };
+  }
   if (message.role === "user") {
     const blocks = contentBlocks(message.content, message.images);
     const read = (message.documents ?? []).map((document) => documentBlock(document, documents));
@@ -170,15 +172,15 @@ interface ThinkingFields {
   readonly effort?: ReasoningEffort;
 }
 
-function thinkingOfRequest(request: ModelRequest, maxTokens: number, options: AnthropicOptions): ThinkingFields {
+function thinkingOfRequest(request: ModelRequest, provider: string, options: AnthropicOptions): ThinkingFields {
   const { model, reasoningEffort } = request;
   if (reasoningEffort === undefined) return {};
   const thinking = options.thinking ?? thinkingOf(model);
   if (thinking === "adaptive") {
     return { thinking: { type: "adaptive" }, effort: reasoningEffort };
   }
-  const budget = Math.min(budgets[reasoningEffort], maxTokens - MIN_BUDGET);
-  if (thinking === "none" || budget < MIN_BUDGET || answersForeignCall(request)) return {};
+  const budget = Math.min(budgets[reasoningEffort], maxTokensOf(request) - MIN_BUDGET);
+  if (thinking === "none" || budget < MIN_BUDGET || answersForeignCall(request, provider)) return {};
   return { thinking: { type: "enabled", budget_tokens: budget } };
 }
 
@@ -196,8 +198,8 @@ function knowsFormats(model: string): boolean {
 }
 
 /** With a budget the API wants each reply that is being answered to begin with thinking of its own. */
-function answersForeignCall({ messages }: ModelRequest): boolean {
+function answersForeignCall({ messages }: ModelRequest, provider: string): boolean {
   if (messages.at(-1)?.role !== "tool") return false;
   const asked = messages.findLast((message) => message.role === "assistant");
-  return asked?.role === "assistant" && asked.reasoning?.wireField !== ANTHROPIC;
+  return asked?.role === "assistant" && !hasOwnReasoning(asked, ANTHROPIC, provider);
 }

@@ -52,7 +52,8 @@ export function dataUrl({ mimeType, data }: Pick<Image, "mimeType" | "data">): s
 }
 
 /**
- * The pieces of a reply in order, stored as JSON in `Reasoning.opaque`:
+ * The pieces of a reply in order, stored as JSON in `Reasoning.opaque`. `{ "from": id }` of the provider comes first; logs
+ * of earlier releases lack it.
  * - a number is a text of so many characters, `{ "text": n, "phase": … }` one that belongs to a phase,
  * - null is the next call,
  * - any other object is reasoning that goes back as it came.
@@ -72,6 +73,11 @@ function isPhased(piece: number | null | object): piece is PhasedText {
 const charactersOf = (piece: number | null | object): number | undefined =>
   typeof piece === "number" ? piece : isPhased(piece) ? piece.text : undefined;
 
+/** The layout as it is stored. */
+export function layoutText(provider: string, layout: Layout): string {
+  return JSON.stringify([{ from: provider }, ...layout]);
+}
+
 export interface Pieces {
   /** Only reasoning of this wire goes back over it. */
   readonly wireField: string;
@@ -83,9 +89,9 @@ export interface Pieces {
  * The pieces of a reply in the order in which the model gave them. Reasoning at the end is left out: it led to a call
  * that was cut off, and providers refuse reasoning without what follows it.
  */
-export function arrange(message: AssistantMessage, pieces: Pieces): string[] {
+export function arrange(message: AssistantMessage, pieces: Pieces, provider: string): string[] {
   const { content, calls } = message;
-  const layout = layoutOf(message, pieces.wireField);
+  const layout = layoutOf(message, pieces.wireField, provider);
   const textLength = layout.reduce<number>((sum, piece) => sum + (charactersOf(piece) ?? 0), 0);
   const known = textLength === content.length;
   const texts: string[] = [];
@@ -113,9 +119,18 @@ export function arrange(message: AssistantMessage, pieces: Pieces): string[] {
   return texts.slice(0, complete);
 }
 
-function layoutOf({ reasoning }: AssistantMessage, wireField: string): Layout {
+/** Whether the message has reasoning that this provider can read: encrypted or signed, it is of no use to others. */
+export function hasOwnReasoning(message: AssistantMessage, wireField: string, provider: string): boolean {
+  return layoutOf(message, wireField, provider).length > 0;
+}
+
+function layoutOf({ reasoning }: AssistantMessage, wireField: string, provider: string): Layout {
   if (reasoning?.wireField !== wireField || !reasoning.opaque) return [];
   const parsed = parseBounded(reasoning.opaque);
   if (!parsed.ok || !Array.isArray(parsed.value)) return [];
-  return parsed.value.filter((piece) => piece === null || typeof piece === "number" || isObject(piece)) as Layout;
+  const [first]: readonly unknown[] = parsed.value;
+  const from = isObject(first) && typeof first.from === "string" ? first.from : undefined;
+  if (from !== undefined && from !== provider) return [];
+  const pieces = from === undefined ? parsed.value : parsed.value.slice(1);
+  return pieces.filter((piece) => piece === null || typeof piece === "number" || isObject(piece)) as Layout;
 }

@@ -2,7 +2,7 @@ import { isObject } from "../../lib/json.ts";
 import type { Reasoning } from "../../protocol/message.ts";
 import { ModelError } from "../model-error.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../provider.ts";
-import type { Layout } from "./encode.ts";
+import { type Layout, layoutText } from "./encode.ts";
 import { limits } from "./limits.ts";
 import { OpenaiCitations } from "./openai-citations.ts";
 import type { Place } from "./place.ts";
@@ -230,7 +230,11 @@ export class ResponsesDecoder implements Decoder {
     const hasMessages = this.#layout.filter((piece) => typeof piece === "number").length > 1;
     const hasItems = hasMessages || this.#layout.some((piece) => typeof piece === "object" && piece !== null);
     if (!hasItems && text === "") return undefined;
-    return { ...(text && { text }), ...(hasItems && { opaque: JSON.stringify(this.#layout) }), wireField: RESPONSES };
+    return {
+      ...(text && { text }),
+      ...(hasItems && { opaque: layoutText(this.#place.id, this.#layout) }),
+      wireField: RESPONSES,
+    };
   }
 }
 

@@ -15,7 +15,7 @@ export interface OpenaiResponsesOptions {
 }
 
 export function openaiResponses(place: Place, options: OpenaiResponsesOptions = {}): Provider {
-  const encodeMessage = remember(inputItems);
+  const encodeMessage = remember((message: Message) => inputItems(message, place.id));
   const encodeTools = remember(toolsText);
   return wireProvider(place, {
     path: "/responses",
@@ -71,7 +71,7 @@ function reasoningText(
 }
 
 /** The items that a message becomes, joined. */
-function inputItems(message: Message): string {
+function inputItems(message: Message, provider: string): string {
   if (message.role === "user") {
     const { content, images = [], documents = [] } = message;
     const isPlain = images.length + documents.length === 0;
@@ -85,7 +85,7 @@ function inputItems(message: Message): string {
     const output = images.length > 0 ? parts(content, images) : content;
     return encodeJson({ type: "function_call_output", call_id: callId(toolCallId), output });
   }
-  return arrange(message, assistantPieces).join(",");
+  return arrange(message, assistantPieces, provider).join(",");
 }
 
 const callId = (toolCallId: string): string => fittingId(toolCallId, /^.{1,64}$/s, 64);
