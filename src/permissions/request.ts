@@ -127,7 +127,8 @@ export function permissionRequest(
     // The wire has no words of its own for these two: a client sees them as tools of ours.
     case "mcp-sampling": {
       const toolDescription = `The MCP server ${access.serverName} asks for a model call at your cost.`;
-      return { kind: "custom-tool", toolName: "mcp-sampling", toolDescription, ...call };
+      const args = access.args === undefined ? {} : { args: access.args };
+      return { kind: "custom-tool", toolName: "mcp-sampling", toolDescription, ...args, ...call };
     }
     case "agent":
       return {

@@ -36,7 +36,8 @@ export type Access =
       /** Known to change nothing, as reading a resource is. The hint of a server about its own tool does not count. */
       readonly readOnly: boolean;
     }
-  | { readonly kind: "mcp-sampling"; readonly serverName: string }
+  /** A model call that a server asks for; `args` holds its prompt, bounded, for the user to review. */
+  | { readonly kind: "mcp-sampling"; readonly serverName: string; readonly args?: Json }
   | {
       readonly kind: "memory";
       readonly action: "store" | "vote";

@@ -8,6 +8,7 @@ import { wrapped } from "../lib/quoting.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { McpConnections, McpServer } from "../tools/mcp/connections.ts";
 import type { McpPins } from "../tools/mcp/pins.ts";
+import type { McpAnswerers } from "../tools/mcp/requests.ts";
 import type { McpServerConfig, McpStatus, McpToolDefinition } from "../tools/mcp/server.ts";
 import type { Tool } from "../tools/tool.ts";
 import notOurs from "./server-instructions.md";
@@ -18,7 +19,11 @@ const PATIENCE_MS = 15_000;
 
 export interface SessionMcpOptions {
   readonly configs: readonly McpServerConfig[];
-  readonly roots: readonly string[];
+  readonly owner: string;
+  /** Folders that servers are told about; read when a connection is prepared. */
+  roots(): readonly string[];
+  /** The questions of a server that can be answered now; announced to the server when it is connected. */
+  answerers(serverName: string): McpAnswerers;
   readonly stamp: Stamp;
   readonly reservedNames: Iterable<string>;
   readonly connections: () => Promise<McpConnections>;
@@ -55,6 +60,8 @@ export interface SessionMcp {
 interface Known {
   /** Another one each time it is taken back in. */
   server: McpServer;
+  /** The capabilities that `server` was prepared with. */
+  announced: string;
   isOff: boolean;
   definitions: readonly McpToolDefinition[];
 }
@@ -82,7 +89,7 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
     const [connections, pins] = await Promise.all([options.connections(), options.pins()]);
     for (const config of configs) {
       known.set(config.name, {
-        server: use(connections, config),
+        ...use(connections, config),
         isOff: false,
         definitions: pins.definitions(config) ?? [],
       });
@@ -100,9 +107,12 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
     isLoaded = true;
   };
 
-  const use = (connections: McpConnections, config: McpServerConfig): McpServer =>
-    connections.use(config, {
-      roots: options.roots,
+  const use = (connections: McpConnections, config: McpServerConfig): Pick<Known, "server" | "announced"> => {
+    const [roots, answerers] = [options.roots(), options.answerers(config.name)];
+    const server = connections.use(config, {
+      ...answerers,
+      owner: options.owner,
+      roots,
       tokens: options.tokens,
       apps: options.apps,
       onStatus: (name, { status, error }) => options.onStatus(name, status, error),
@@ -110,6 +120,25 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
       onToolsChanged: (name, definitions) => void learn(name, definitions),
       onListChanged: options.onListChanged,
     });
+    return { server, announced: JSON.stringify([Object.keys(answerers), roots]) };
+  };
+
+  /** A server that is not connected yet is told the capabilities of now: a client may have joined or left since. */
+  const renew = async (): Promise<void> => {
+    const connections = await options.connections();
+    let isRenewed = false;
+    for (const entry of inUse()) {
+      const { server, announced } = entry;
+      const { status } = server.state();
+      if (status === "connected" || server.isConnecting()) continue;
+      const now = [Object.keys(options.answerers(server.config.name)), options.roots()];
+      if (JSON.stringify(now) === announced) continue;
+      Object.assign(entry, use(connections, server.config));
+      void server.release();
+      isRenewed = true;
+    }
+    if (isRenewed) await refresh();
+  };
 
   const learn = async (name: string, definitions: readonly McpToolDefinition[]): Promise<void> => {
     const entry = known.get(name);
@@ -145,6 +174,7 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
     askAgain: (serverName) => options.tokens.askAgain(serverName),
     async ready(signal) {
       await opened();
+      await renew();
       const strangers = inUse().filter(
         ({ server, definitions }) =>
           definitions.length === 0 && server.state().status !== "failed" && !options.tokens.hasDeclined(server.config),
@@ -164,7 +194,7 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
       if (entry.isOff === !enabled) return true;
       entry.isOff = !enabled;
       options.tokens.askAgain(name);
-      if (enabled) entry.server = use(await options.connections(), entry.server.config);
+      if (enabled) Object.assign(entry, use(await options.connections(), entry.server.config));
       else await entry.server.release();
       options.onStatus(name, enabled ? entry.server.state().status : "disabled");
       await refresh();

@@ -1,3 +1,4 @@
+import { mcpAnswerers } from "../session/mcp-answers.ts";
 import type { McpServerConfig } from "../tools/mcp/server.ts";
 import type { Draft } from "./draft.ts";
 import { type ServerSummary, summaryOf } from "./server-port.ts";
@@ -47,13 +48,15 @@ function opener(
   draft: Draft,
   { workspace, roots }: { workspace: Workspace; roots: readonly string[] },
 ): SessionServers["open"] {
-  const { stamp, shared, listener } = draft;
+  const { stamp, shared, listener, log } = draft;
   const tokens = sessionTokens(draft);
   return (configs, reservedNames, more) =>
     sessionMcp({
       ...more,
       configs,
-      roots: roots.slice(0, 1),
+      owner: log.sessionId,
+      roots: () => rootsToTell(draft, roots),
+      answerers: (serverName) => (listener.session ? mcpAnswerers(listener.session, serverName) : {}),
       stamp,
       reservedNames,
       tokens,
@@ -70,4 +73,11 @@ function opener(
       onChange: listener.toolsChanged,
       onListChanged: (serverName, what) => void listener.say(`mcp.${what}.list_changed`, { serverName }),
     });
+}
+
+/** The working folder, then what was added to it. The session's own folders are no part of the workspace. */
+function rootsToTell({ context, files, records }: Draft, allowed: readonly string[]): readonly string[] {
+  // Without a limit (--allow-all-paths) the list is empty; the working folder still names the workspace.
+  if (allowed.length === 0) return [context.cwd];
+  return allowed.filter((folder) => folder !== files && folder !== records);
 }

@@ -47,6 +47,7 @@ export async function callTool(place: CallPlace, call: McpCall): Promise<CallToo
     toolCallId: call.toolCallId,
     answerers: place.answerers,
     signal,
+    samples: { count: 0 },
     whileAsking: (work) => clock.pauseFor(work),
   };
   const end = place.begin(asking);

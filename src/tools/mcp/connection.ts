@@ -24,6 +24,8 @@ export interface McpServerState {
 
 /** Someone who uses servers: a session. */
 export interface McpUser extends McpAnswerers {
+  /** The session's id. A connection over which the server may ask questions is used by this owner alone. */
+  readonly owner?: string;
   /** Folders the server is told about, absolute. */
   readonly roots?: readonly string[];
   /** It shows apps of servers. */
@@ -93,6 +95,10 @@ export class Connection {
 
   get state(): McpServerState {
     return this.#state;
+  }
+
+  get isConnecting(): boolean {
+    return this.#opening !== undefined;
   }
 
   get live(): Live | undefined {

@@ -35,6 +35,7 @@ export interface McpConnectionsOptions {
 export interface McpServer {
   readonly config: McpServerConfig;
   state(): McpServerState;
+  isConnecting(): boolean;
   /** Connects when needed. */
   definitions(signal: AbortSignal): Promise<readonly McpToolDefinition[]>;
   /** As listed last, without connecting. */
@@ -93,6 +94,7 @@ export class McpConnections {
     return {
       config,
       state: () => connection.state,
+      isConnecting: () => connection.isConnecting,
       definitions: async (signal) => (await connection.listed(signal)).listing.definitions,
       knownDefinitions: () => connection.live?.listing.definitions,
       instructions: () => connection.instructions,
@@ -134,13 +136,19 @@ export class McpConnections {
   }
 }
 
-/** What a server is told about us is part of how it is connected. */
+/**
+ * Users with the same key share a connection. The capabilities announced to the server are part of the key. Two kinds of
+ * connection belong to one session:
+ * - with elicitation or sampling, because a question over one pipe does not say which call it belongs to, and must not
+ *   reach the user of another session;
+ * - with tokens of the session's host, because they are not for the calls of another session.
+ */
 function sharingKey(config: McpServerConfig, user: McpUser): string {
   const offers = [user.elicit !== undefined, user.sample !== undefined, user.apps ?? false];
   const { transport, tools, timeoutMs, name, scope, sandbox } = config;
-  // The token of one is not for the calls of another.
-  const owner = transport.type === "stdio" ? "" : (user.tokens?.owner ?? "");
-  return JSON.stringify([name, scope, transport, tools, timeoutMs, sandbox ?? "", offers, user.roots ?? [], owner]);
+  const asks = user.elicit !== undefined || user.sample !== undefined;
+  const owners = [asks ? (user.owner ?? "") : "", transport.type === "stdio" ? "" : (user.tokens?.owner ?? "")];
+  return JSON.stringify([name, scope, transport, tools, timeoutMs, sandbox ?? "", offers, user.roots ?? [], owners]);
 }
 
 async function startWatchdog(mark: string): ReturnType<OpenBase["watchdog"]> {

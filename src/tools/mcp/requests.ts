@@ -3,22 +3,28 @@
  * where the caller brought someone to answer, and never outside of a call: a server has nobody to talk to by itself.
  */
 import type { Client, ClientCapabilities, ElicitResult } from "@modelcontextprotocol/client";
-import { isObject } from "../../lib/json.ts";
+import { isObject, type Json } from "../../lib/json.ts";
 import { UI_EXTENSION } from "./apps.ts";
 import { cleanText, jsonProblem } from "./bounds.ts";
 import { TASKS_EXTENSION } from "./tasks.ts";
 
-type McpElicitation = { readonly serverName: string; readonly toolCallId?: string; readonly message: string } & (
-  | { readonly mode: "form"; readonly requestedSchema: object }
+export interface ElicitationForm {
+  type: "object";
+  properties: Record<string, Json>;
+  required?: string[];
+}
+
+export type McpElicitation = { readonly serverName: string; readonly toolCallId?: string; readonly message: string } & (
+  | { readonly mode: "form"; readonly requestedSchema: ElicitationForm }
   | { readonly mode: "url"; readonly url: string; readonly elicitationId: string }
 );
 
-interface McpElicitationAnswer {
+export interface McpElicitationAnswer {
   readonly action: "accept" | "decline" | "cancel";
   readonly content?: Readonly<Record<string, string | number | boolean | string[]>>;
 }
 
-interface McpSampling {
+export interface McpSampling {
   readonly serverName: string;
   readonly toolCallId?: string;
   readonly systemPrompt?: string;
@@ -27,13 +33,16 @@ interface McpSampling {
   readonly modelHints: readonly string[];
 }
 
-interface McpSample {
+export interface McpSample {
   readonly model: string;
   readonly text: string;
   readonly stopReason?: string;
 }
 
-/** Who answers. What is missing is not offered to the server. */
+/**
+ * Answers the questions of a server. The server is told which of the two exist when the connection is made. Throws an
+ * `Error` whose message is sent to the server.
+ */
 export interface McpAnswerers {
   elicit?(request: McpElicitation, signal: AbortSignal): Promise<McpElicitationAnswer>;
   sample?(request: McpSampling, signal: AbortSignal): Promise<McpSample>;
@@ -44,6 +53,8 @@ export interface AskingCall {
   readonly toolCallId: string | undefined;
   readonly answerers: McpAnswerers;
   readonly signal: AbortSignal;
+  /** Model calls the server has asked for during this call. */
+  readonly samples: { count: number };
   whileAsking<T>(work: () => Promise<T>): Promise<T>;
 }
 
@@ -63,6 +74,7 @@ const MAX_SAMPLING_MESSAGES = 100;
 const MAX_SAMPLING_CHARACTERS = 256 * 1024;
 const MAX_SAMPLING_TOKENS = 16_384;
 const MAX_OPEN = 4;
+const MAX_SAMPLES_PER_CALL = 25;
 
 export function capabilitiesFor({ offers, roots }: Pick<RequestsOptions, "offers" | "roots">): ClientCapabilities {
   return {
@@ -117,9 +129,24 @@ interface Asked {
 async function elicited(params: unknown, { call, serverName }: Asked): Promise<ElicitResult> {
   const request = readElicitation(params, { call, serverName });
   if (typeof request === "string") throw new Error(request);
-  const answer = (await call.answerers.elicit?.(request, call.signal)) ?? { action: "decline" as const };
-  return { action: answer.action, ...(answer.content && { content: { ...answer.content } }) };
+  const { action, content } = (await call.answerers.elicit?.(request, call.signal)) ?? { action: "decline" as const };
+  if (action !== "accept" || request.mode !== "form") return { action };
+  return { action, content: { ...defaultsOf(request.requestedSchema), ...content } };
 }
+
+/** The default values of the fields of a form (SEP-1034); they stand for the fields that were not filled in. */
+function defaultsOf({ properties }: ElicitationForm): NonNullable<ElicitResult["content"]> {
+  const defaults: NonNullable<ElicitResult["content"]> = {};
+  for (const [name, field] of Object.entries(properties)) {
+    const value = isObject(field) ? field.default : undefined;
+    if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") defaults[name] = value;
+    else if (isTexts(value)) defaults[name] = value;
+  }
+  return defaults;
+}
+
+const isTexts = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((item) => typeof item === "string");
 
 /** Bounded and fit to be shown, or what is wrong with it. */
 function readElicitation(params: unknown, { call, serverName }: Asked): McpElicitation | string {
@@ -132,13 +159,17 @@ function readElicitation(params: unknown, { call, serverName }: Asked): McpElici
     if (url === undefined) return "Only complete https URLs are shown to the person.";
     return { ...shared, mode: "url", url, elicitationId: cleanText(params.elicitationId, 200) };
   }
-  const { requestedSchema } = params;
-  if (!isObject(requestedSchema) || !isObject(requestedSchema.properties)) return "The form has no fields.";
-  const problem = jsonProblem(requestedSchema, FORM_LIMITS);
+  const requestedSchema = readForm(params.requestedSchema);
+  return typeof requestedSchema === "string" ? requestedSchema : { ...shared, mode: "form", requestedSchema };
+}
+
+function readForm(schema: unknown): ElicitationForm | string {
+  if (!isObject(schema) || !isObject(schema.properties)) return "The form has no fields.";
+  const problem = jsonProblem(schema, FORM_LIMITS);
   if (problem !== undefined) return `The form ${problem}.`;
-  if (Object.keys(requestedSchema.properties).length > MAX_FIELDS)
-    return `The form has more than ${MAX_FIELDS} fields.`;
-  return { ...shared, mode: "form", requestedSchema: cleanTexts(requestedSchema) };
+  const { properties, required } = schema;
+  if (Object.keys(properties).length > MAX_FIELDS) return `The form has more than ${MAX_FIELDS} fields.`;
+  return cleanTexts({ type: "object", properties, ...(isTexts(required) && { required }) });
 }
 
 function secureUrl(text: unknown): string | undefined {
@@ -148,7 +179,7 @@ function secureUrl(text: unknown): string | undefined {
 }
 
 /** The same value with every text fit to be shown; its depth has been checked. */
-function cleanTexts(value: object): object {
+function cleanTexts(value: object): ElicitationForm {
   const text = JSON.stringify(value, (_key, inner: unknown) =>
     typeof inner === "string" ? cleanText(inner, MAX_MESSAGE_CHARACTERS) : inner,
   );
@@ -161,7 +192,9 @@ async function sampled(
 ): Promise<{ model: string; role: "assistant"; content: { type: "text"; text: string }; stopReason?: string }> {
   const request = readSampling(params, { call, serverName });
   if (typeof request === "string") throw new Error(request);
-  if (call.answerers.sample === undefined) throw new Error("No model can be asked.");
+  if (call.answerers.sample === undefined) throw new Error("Sampling is not available in this session.");
+  if (++call.samples.count > MAX_SAMPLES_PER_CALL)
+    throw new Error(`A tool call may ask for at most ${MAX_SAMPLES_PER_CALL} model calls.`);
   const { model, text, stopReason } = await call.answerers.sample(request, call.signal);
   return { model, role: "assistant", content: { type: "text", text }, ...(stopReason !== undefined && { stopReason }) };
 }

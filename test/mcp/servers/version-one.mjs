@@ -20,6 +20,24 @@ server.registerTool("ask", { description: "Asks the person" }, async () => {
   });
   return text(JSON.stringify(answer));
 });
+server.registerTool("prefilled", { description: "Asks the person, with defaults" }, async () => {
+  const answer = await server.server.elicitInput({
+    message: "Which part?",
+    requestedSchema: {
+      type: "object",
+      properties: {
+        part: { type: "string", default: "Hamlet" },
+        acts: { type: "integer", default: 5 },
+        verse: { type: "boolean", default: true },
+        name: { type: "string" },
+      },
+    },
+  });
+  return text(JSON.stringify(answer));
+});
+server.registerTool("capabilities", { description: "Says what the client offers, and in which process" }, async () =>
+  text(JSON.stringify({ ...server.server.getClientCapabilities(), pid: process.pid })),
+);
 server.registerTool("sample", { description: "Asks a model" }, async () => {
   const message = { role: "user", content: { type: "text", text: "Say hi" } };
   const answer = await server.server.createMessage({ messages: [message], maxTokens: 10 });
