@@ -20,6 +20,12 @@ export interface OAuthServer {
   issuer: string | undefined;
   /** False: everyone is served. */
   isProtected: boolean;
+  /** Methods that everyone may call although it is protected. */
+  open: readonly string[];
+  /** A scope that is refused even to clients that have it. */
+  refusesScope: boolean;
+  /** Whether tokens come with a refresh token. */
+  refreshes: boolean;
 }
 
 interface Grant {
@@ -42,6 +48,9 @@ export async function oauthServer(): Promise<OAuthServer> {
     requiredScope: undefined,
     issuer: undefined,
     isProtected: true,
+    open: [],
+    refusesScope: false,
+    refreshes: true,
   };
 
   const routes: Record<string, (call: Call) => void> = {
@@ -89,7 +98,7 @@ export async function oauthServer(): Promise<OAuthServer> {
       const [token, next] = [`access-${++count}`, `refresh-${++count}`];
       access.set(token, grant);
       if (type !== "client_credentials") refresh.set(next, grant);
-      const more = type === "client_credentials" ? {} : { refresh_token: next };
+      const more = type === "client_credentials" || !state.refreshes ? {} : { refresh_token: next };
       json(200, { access_token: token, token_type: "Bearer", expires_in: 3600, scope: grant.scope, ...more });
     },
     "/mcp"({ body, request, response, json }) {
@@ -99,11 +108,12 @@ export async function oauthServer(): Promise<OAuthServer> {
       const metadata = `resource_metadata="${state.origin}/.well-known/oauth-protected-resource/mcp"`;
       const refuse = (status: number, error: string): void =>
         void response.writeHead(status, { "www-authenticate": `Bearer ${error}${metadata}` }).end();
-      if (state.isProtected && !grant) {
+      if (state.isProtected && !grant && !state.open.includes(call.method)) {
         const isStale = request.headers.authorization !== undefined;
         return refuse(401, isStale ? 'error="invalid_token", ' : 'scope="base", ');
       }
-      const needsMore = state.requiredScope && !grant?.scope.split(" ").includes(state.requiredScope);
+      const hasScope = grant?.scope.split(" ").includes(state.requiredScope ?? "") && !state.refusesScope;
+      const needsMore = state.requiredScope && !hasScope;
       if (call.method === "tools/call" && needsMore)
         return refuse(403, `error="insufficient_scope", scope="${state.requiredScope}", `);
       state.asked.push(`mcp ${call.method}`);

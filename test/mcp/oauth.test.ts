@@ -16,6 +16,7 @@ import { listenForRedirect } from "../../src/tools/mcp/oauth-listener.ts";
 import { fileSignIn, memorySignIn, type SignInStore } from "../../src/tools/mcp/oauth-store.ts";
 import type { McpOAuthSettings, McpServerConfig } from "../../src/tools/mcp/server.ts";
 import { type OAuthServer, oauthServer } from "./oauth-server.ts";
+import { callFirst, stage } from "./stage.ts";
 
 const remote = (url: string, oauth?: McpOAuthSettings): McpServerConfig => ({
   name: "work",
@@ -79,8 +80,55 @@ describe("signing in", () => {
     server.isProtected = false;
     const config = remote(server.url);
     expect(await signIn(config, memorySignIn(config))).toBe("not-needed");
-    expect(server.asked).toEqual(["mcp initialize"]);
+    expect(server.asked).toContain("mcp tools/list");
+    expect(server.asked.filter((what) => !what.startsWith("mcp "))).toEqual([]);
   });
+
+  it("works for a server that answers initialize to everyone and refuses the listing", async () => {
+    const server = await oauthServer();
+    server.open = ["server/discover", "initialize", "notifications/initialized"];
+    const config = remote(server.url);
+    expect(await signIn(config, memorySignIn(config))).toBe("signed-in");
+    expect(server.asked).toContain("authorize base");
+  });
+
+  it("works for a server that refuses calls only, once a session has met the refusal", async () => {
+    const server = await oauthServer();
+    server.open = ["server/discover", "initialize", "notifications/initialized", "tools/list"];
+    await using mcp = stage({ limits: { backoffMs: 1 }, authProvider: (config) => sessionSignIn({ config, store }) });
+    const config = remote(server.url);
+    const store = memorySignIn(config);
+    expect(await signIn(config, store)).toBe("not-needed");
+    const session = mcp.use(config);
+    await expect(callFirst(session, {})).rejects.toThrow("troupe mcp login work");
+    expect(store.read()?.refusal).toMatchObject({ scope: "base" });
+    expect(await signIn(config, store)).toBe("signed-in");
+    expect(store.read()?.refusal).toBeUndefined();
+    expect(await callFirst(session, {})).toContain("you");
+  });
+
+  it.each([
+    { refreshes: false, reason: /refuses the scope base write.*does not help/ },
+    { refreshes: true, reason: /403 insufficient_scope/ },
+  ])(
+    "is not asked for again when the scope of the last one is still refused (refresh token: $refreshes)",
+    async (is) => {
+      const server = await oauthServer();
+      Object.assign(server, { requiredScope: "write", refusesScope: true, refreshes: is.refreshes });
+      await using mcp = stage({ limits: { backoffMs: 1 }, authProvider: (config) => sessionSignIn({ config, store }) });
+      const config = remote(server.url);
+      const store = memorySignIn(config);
+      await signIn(config, store);
+      const session = mcp.use(config);
+      await expect(callFirst(session, {})).rejects.toThrow("troupe mcp login work");
+      await signIn(config, store);
+      await expect(callFirst(session, {})).rejects.toThrow(is.reason);
+      expect(server.asked.filter((what) => what.startsWith("authorize"))).toEqual([
+        "authorize base",
+        "authorize base write",
+      ]);
+    },
+  );
 
   it("works with a client id that was given, which is not registered again", async () => {
     const server = await oauthServer();

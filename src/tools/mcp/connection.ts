@@ -235,9 +235,10 @@ export class Connection {
   }
 
   async #list({ client }: Opened, signal: AbortSignal): Promise<Listing> {
-    const { name, tools } = this.#options.config;
+    const { config } = this.#options;
+    const { tools } = config;
     if (client.getServerCapabilities()?.tools === undefined) return { definitions: [], notices: [] };
-    const { definitions, notices } = await listTools(client, name, signal);
+    const { definitions, notices } = await listTools(client, config, signal);
     return { notices, definitions: definitions.filter((tool) => tools.includes("*") || tools.includes(tool.name)) };
   }
 

@@ -5,7 +5,8 @@ import { isObject } from "../../lib/json.ts";
 import { interfaceOf } from "./apps.ts";
 import { cleanLine, jsonProblem } from "./bounds.ts";
 import { LIBRARY_MS } from "./call-clock.ts";
-import type { McpToolAnnotations, McpToolDefinition } from "./server.ts";
+import type { McpServerConfig, McpToolAnnotations, McpToolDefinition } from "./server.ts";
+import { headerProblem } from "./tool-headers.ts";
 
 export interface Listing {
   readonly definitions: readonly McpToolDefinition[];
@@ -25,7 +26,12 @@ const MAX_NOTICES = 10;
 const page = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().max(4096).optional() });
 
 /** Each page counts for the signal; nothing else bounds the time. */
-export async function listTools(client: Client, server: string, signal: AbortSignal): Promise<Listing> {
+export async function listTools(
+  client: Client,
+  { name: server, transport }: McpServerConfig,
+  signal: AbortSignal,
+): Promise<Listing> {
+  const hasHeaders = transport.type !== "stdio" && client.getProtocolEra() === "modern";
   const found = new Map<string, McpToolDefinition>();
   const notices = new Set<string>();
   const say = (notice: string): void => {
@@ -37,7 +43,7 @@ export async function listTools(client: Client, server: string, signal: AbortSig
     const { tools, nextCursor } = await client.request(request, page, { timeout: LIBRARY_MS, signal });
     for (const tool of tools) {
       if (found.size >= MAX_TOOLS_PER_SERVER) break;
-      const read = readDefinition(tool, server);
+      const read = readDefinition(tool, { server, hasHeaders });
       if (typeof read === "string") say(read);
       else if (found.has(read.name)) say(`the tool ${cleanLine(read.name, 80)} is listed twice; the first counts.`);
       else found.set(read.name, read);
@@ -57,7 +63,10 @@ export async function listTools(client: Client, server: string, signal: AbortSig
 }
 
 /** The definition, or why the tool is left out. */
-function readDefinition(tool: unknown, server: string): McpToolDefinition | string {
+function readDefinition(
+  tool: unknown,
+  { server, hasHeaders }: { readonly server: string; readonly hasHeaders: boolean },
+): McpToolDefinition | string {
   if (!isObject(tool) || typeof tool.name !== "string" || tool.name === "") return "a tool without a name is left out.";
   const { name, description, title, inputSchema, outputSchema } = tool;
   const left = (why: string): string => `the tool ${cleanLine(name, 80)} is left out: ${why}.`;
@@ -65,6 +74,8 @@ function readDefinition(tool: unknown, server: string): McpToolDefinition | stri
   if (!isObject(inputSchema) || inputSchema.type !== "object") return left("its schema does not describe an object");
   const problem = jsonProblem(inputSchema, SCHEMA_LIMITS);
   if (problem !== undefined) return left(`its schema ${problem}`);
+  const broken = hasHeaders ? headerProblem(inputSchema) : undefined;
+  if (broken !== undefined) return left(broken);
   const hasOutput = isObject(outputSchema) && jsonProblem(outputSchema, SCHEMA_LIMITS) === undefined;
   const annotations = annotationsOf(tool.annotations);
   const ui = interfaceOf(tool._meta);

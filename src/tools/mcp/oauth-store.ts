@@ -28,6 +28,10 @@ const SignIn = z.object({
     .exactOptional(),
   /** What the next sign-in should ask for, because a call needed it. */
   wantedScope: text.exactOptional(),
+  /** The scope of the last sign-in: where it is refused again, another sign-in does not help. */
+  askedScope: text.exactOptional(),
+  /** How the server refused a session last; the next sign-in goes by it. */
+  refusal: z.object({ resourceMetadataUrl: text.exactOptional(), scope: text.exactOptional() }).exactOptional(),
 });
 export type SignIn = z.infer<typeof SignIn>;
 

@@ -4,8 +4,10 @@
  * and where that is not enough the server needs a sign-in, by `troupe mcp login` or by the host program.
  */
 import { randomBytes } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import type { FetchLike, OAuthClientProvider, OAuthDiscoveryState } from "@modelcontextprotocol/client";
 import { TroupeError } from "../../protocol/errors.ts";
+import { probeRefusal, type Refusal } from "./oauth-challenge.ts";
 import { listenForRedirect } from "./oauth-listener.ts";
 import { remoteUrl, type SignIn, type SignInStore } from "./oauth-store.ts";
 import type { McpOAuthSettings, McpServerConfig } from "./server.ts";
@@ -15,17 +17,41 @@ export interface SignInOptions {
   readonly store: SignInStore;
 }
 
+/** A provider that is told of each refusal before the library acts on it. */
+export type SessionSignIn = OAuthClientProvider & { onRefused(refusal: Refusal): Promise<void> };
+
 /** For a connection: uses what is kept, and rejects with what to do when that is not enough. */
-export function sessionSignIn(options: SignInOptions): OAuthClientProvider {
-  return provider(options, {
+export function sessionSignIn(options: SignInOptions): SessionSignIn {
+  const { config, store } = options;
+  let last: Refusal | undefined;
+  const signIn = provider(options, {
     redirectUrl: NO_REDIRECT,
     state: "",
     async onAuthorize(url) {
       const scope = url.searchParams.get("scope");
-      if (scope) await options.store.change((kept) => ({ ...kept, wantedScope: scope }));
-      throw await needed(options.config.name);
+      if (scope && last?.status === 403 && isWithin(scope, store.read()?.askedScope)) throw stillRefused(config, scope);
+      if (scope) await store.change((kept) => ({ ...kept, wantedScope: scope }));
+      throw await needed(config.name);
     },
   });
+  return {
+    ...signIn,
+    async onRefused({ status, ...refusal }) {
+      last = { status, ...refusal };
+      if (isDeepStrictEqual(store.read()?.refusal, refusal)) return;
+      await store.change((kept) => ({ ...kept, refusal }));
+    },
+  };
+}
+
+function isWithin(scope: string, asked: string | undefined): boolean {
+  const granted = new Set(asked?.split(" "));
+  return scope.split(" ").every((one) => granted.has(one));
+}
+
+function stillRefused({ name }: McpServerConfig, scope: string): TroupeError {
+  const message = `${name} refuses the scope ${scope.slice(0, 200)}, though the last sign-in asked for it.`;
+  return new TroupeError("failed", `${message} Another sign-in does not help; ask whoever runs the server.`);
 }
 
 export interface LoginOptions extends SignInOptions {
@@ -48,11 +74,16 @@ export async function login(options: LoginOptions): Promise<"signed-in" | "not-n
   const serverUrl = remoteUrl(config);
   const fetchFn: FetchLike = (url, init) =>
     options.fetch(url, { ...init, signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_TIMEOUT_MS)]) });
-  const challenge = await challengeOf(serverUrl, fetchFn);
-  if (challenge === "none") return "not-needed";
+  const refusal = await refusalOf(options, fetchFn);
+  if (!refusal) return "not-needed";
   if (clientSecret !== undefined) await store.change((kept) => ({ ...kept, clientSecret }));
-  const scope = store.read()?.wantedScope ?? challenge.scope;
-  const request = { serverUrl, fetchFn, ...challenge, ...(scope !== undefined && { scope }) };
+  const scope = store.read()?.wantedScope ?? refusal.scope;
+  const { resourceMetadataUrl: place } = refusal;
+  const request = {
+    ...{ serverUrl, fetchFn },
+    ...(place !== undefined && { resourceMetadataUrl: new URL(place) }),
+    ...(scope !== undefined && { scope }),
+  };
 
   const state = randomBytes(32).toString("base64url");
   const listener = await listenForRedirect({ state, timeoutMs });
@@ -63,7 +94,10 @@ export async function login(options: LoginOptions): Promise<"signed-in" | "not-n
       const { code, iss } = await Promise.race([listener.arrival, stop.promise]);
       await auth(signIn, { ...request, authorizationCode: code, ...(iss !== undefined && { iss }) });
     }
-    await store.change(({ wantedScope: _, ...kept }) => kept);
+    await store.change(({ wantedScope: _, refusal: __, askedScope: ___, ...kept }) => ({
+      ...kept,
+      ...(scope !== undefined && { askedScope: scope }),
+    }));
     return "signed-in";
   } catch (error) {
     throw error instanceof TroupeError || signal.aborted ? error : failed(config, error);
@@ -73,25 +107,14 @@ export async function login(options: LoginOptions): Promise<"signed-in" | "not-n
   }
 }
 
-/** What the server says when nobody is signed in. */
-async function challengeOf(
-  serverUrl: string,
-  fetchFn: FetchLike,
-): Promise<"none" | { resourceMetadataUrl?: URL; scope?: string }> {
-  const { extractWWWAuthenticateParams, LATEST_PROTOCOL_VERSION } = await import("@modelcontextprotocol/client");
-  const clientInfo = { name: CLIENT_NAME, version: "0" };
-  const params = { protocolVersion: LATEST_PROTOCOL_VERSION, capabilities: {}, clientInfo };
-  const response = await fetchFn(serverUrl, {
-    method: "POST",
-    headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params }),
-  }).catch((cause: unknown) => {
-    throw new TroupeError("failed", `${serverUrl} cannot be reached: ${messageOf(cause)}.`, { cause });
+/** The refusal that the server answers now, or the one that a session met: some servers refuse calls only. */
+async function refusalOf({ config, store }: SignInOptions, fetchFn: FetchLike): Promise<SignIn["refusal"]> {
+  const met = store.read()?.refusal;
+  const found = await probeRefusal(config, fetchFn, CLIENT_INFO).catch((error: unknown) => {
+    if (met) return undefined;
+    throw error;
   });
-  await response.body?.cancel();
-  if (response.ok) return "none";
-  const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(response);
-  return { ...(resourceMetadataUrl && { resourceMetadataUrl }), ...(scope !== undefined && { scope }) };
+  return found ?? met;
 }
 
 interface Way {
@@ -101,6 +124,7 @@ interface Way {
 }
 
 const CLIENT_NAME = "troupe";
+const CLIENT_INFO = { name: CLIENT_NAME, version: "0" };
 /** Never visited: a session ends where a browser would begin. */
 const NO_REDIRECT = "http://127.0.0.1/callback";
 
@@ -123,6 +147,8 @@ function provider(options: SignInOptions, way: Way): OAuthClientProvider {
       const client = clientOf(settings, store.read(), way);
       // Registering anew makes sense only where somebody can then sign in.
       if (client === undefined && way.redirectUrl === NO_REDIRECT) throw await needed(config.name);
+      // Without its secret such a client is refused in any case.
+      if (isByItself && client?.client_secret === undefined) throw await secretMissing(config, way);
       if (settings.clientId === undefined || client === undefined || context === undefined) return client;
       return boundClient(client, context.issuer, options);
     },
@@ -153,6 +179,13 @@ function provider(options: SignInOptions, way: Way): OAuthClientProvider {
     },
     ...(isByItself && { prepareTokenRequest: clientCredentials }),
   };
+}
+
+async function secretMissing({ name }: McpServerConfig, way: Way): Promise<Error> {
+  if (way.redirectUrl === NO_REDIRECT) return needed(name);
+  return new TroupeError("usage", `The client of ${name} signs in with a secret, and none is known.`, {
+    hint: `Set TROUPE_MCP_CLIENT_SECRET and run: troupe mcp login ${name}`,
+  });
 }
 
 const clientCredentials = (scope?: string): URLSearchParams =>

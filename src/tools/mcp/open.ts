@@ -9,13 +9,14 @@ import { cleanText } from "./bounds.ts";
 import { LIBRARY_MS } from "./call-clock.ts";
 import { guardedFetch } from "./guarded-fetch.ts";
 import { httpPlace } from "./http-place.ts";
+import { type Refusal, watchRefusals } from "./oauth-challenge.ts";
 import type { HostTokens } from "./oauth-host.ts";
 import { answerRequests, capabilitiesFor, type RequestsOptions } from "./requests.ts";
 import type { McpServerConfig, McpStdioTransport } from "./server.ts";
 import { StdioTransport } from "./stdio-transport.ts";
 import { TaskMessages } from "./task-messages.ts";
 
-type McpAuthProvider = AuthProvider | OAuthClientProvider;
+type McpAuthProvider = (AuthProvider | OAuthClientProvider) & { onRefused?(refusal: Refusal): Promise<void> };
 
 export type WhileAsking = <T>(work: () => Promise<T>) => Promise<T>;
 
@@ -229,7 +230,8 @@ async function httpCarrier(request: OpenRequest, type: "http" | "sse"): Promise<
   });
   const authProvider = tokens ? undefined : await base.authProvider?.(config);
   const library = await import("@modelcontextprotocol/client");
-  const fetch = tokens ? await authorised(request, tokens, guarded.fetch) : guarded.fetch;
+  const watched = watchRefusals(guarded.fetch, place.url.href, (refusal) => authProvider?.onRefused?.(refusal));
+  const fetch = tokens ? await authorised(request, tokens, guarded.fetch) : watched;
   const options = { fetch, ...(authProvider && { authProvider }) };
   const transport =
     type === "http"

@@ -25,8 +25,7 @@ export interface ResultSource {
 /** Throws a `ToolError` when the server says that the call failed. */
 export function toToolResult(result: CallToolResult, { config, toolName }: ResultSource): ToolResult {
   const { texts, images } = blocksOf(result.content);
-  const structured = structuredText(result.structuredContent, texts);
-  const joined = [...texts, ...(structured === undefined ? [] : [structured])].join("\n");
+  const joined = sentOnce(texts, result.structuredContent).join("\n");
   const filtered = filterText(joined.slice(0, MAX_CHARACTERS), filterFor(config));
   const text = clip(withoutTags(filtered), MAX_CHARACTERS, "\n[cut here]");
   const tool = `${cleanLine(toolName, 100)} of the MCP server ${config.name}`;
@@ -81,15 +80,41 @@ function imageOf({ mimeType, data }: { mimeType: string; data: string }): Image 
 
 const byteCount = (base64: string): string => `${Math.floor((base64.length * 3) / 4)} bytes`;
 
-/** Servers are asked to say the same in words; only what they did not say is added. */
-function structuredText(value: unknown, texts: readonly string[]): string | undefined {
-  if (!isObject(value) && !Array.isArray(value)) return undefined;
+/** Above this many comparisons (values times characters) both forms are sent. */
+const MAX_COMPARED = 50_000_000;
+
+/**
+ * Servers repeat structured content as text, as JSON or in words. Returns the text alone when it has all values of the
+ * structured content, the structured content alone when it has all of the text, and both only when they differ.
+ */
+function sentOnce(texts: readonly string[], value: unknown): readonly string[] {
+  if (!isObject(value) && !Array.isArray(value)) return texts;
   const json = jsonOf(value);
   const isSaid = texts.some((text) => {
     const parsed = text.length <= MAX_CHARACTERS ? parseJson(text) : undefined;
     return parsed?.ok === true && jsonOf(parsed.value) === json;
   });
-  return isSaid ? undefined : json;
+  if (isSaid) return texts;
+  const said = texts.join("\n");
+  const values = leavesOf(value);
+  if (values === undefined || said.trim() === "" || values.length * said.length > MAX_COMPARED) return [...texts, json];
+  if (values.every((leaf) => said.includes(leaf))) return texts;
+  const isCovered = texts.every((text) => values.some((leaf) => leaf.includes(text.trim())));
+  return isCovered ? [json] : [...texts, json];
+}
+
+/** The texts and numbers in a value, trimmed; undefined when it is nested too deep. */
+function leavesOf(value: unknown): string[] | undefined {
+  const leaves: string[] = [];
+  try {
+    JSON.stringify(value, (_key, inner: unknown) => {
+      if (typeof inner !== "object") leaves.push(String(inner).trim());
+      return inner;
+    });
+    return leaves;
+  } catch {
+    return undefined;
+  }
 }
 
 /** A value that is nested too deep for the serialiser is not worth a stack overflow. */
