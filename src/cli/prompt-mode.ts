@@ -22,7 +22,7 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
   const format = given.choice("output-format", ["text", "json"]) ?? "text";
   const silent = given.has("silent");
   const waitMs = agentWaitMs(process.env);
-  const request = await asChild({ ...sessionRequest(given, format), waitForAgentsMs: waitMs });
+  const request = await asChild({ ...sessionRequest(given, format), waitForAgentsMs: waitMs, waitForServers: true });
   const runtime = createRuntime({ environment: process.env, importModule: launcher.importModule });
   const prompt = await readPrompt(given, silent);
 

@@ -59,6 +59,12 @@ export function processParts(options: {
   const secrets: { value: string; name: string }[] = [];
   let connections: Promise<McpConnections> | undefined;
   let pins: Promise<McpPins> | undefined;
+  const openPins = (onNotice?: (message: string) => void): Promise<McpPins> => {
+    pins ??= import("../tools/mcp/pins.ts").then((module) =>
+      module.openPins({ disk, stateRoot: home, ...(onNotice && { onNotice }) }),
+    );
+    return pins;
+  };
   const { programs, serverPrograms, stopGuard } = sharedPrograms({ sandboxes, stateRoot: home, disk });
   return {
     sandboxes,
@@ -72,14 +78,15 @@ export function processParts(options: {
             environment,
             prepare: serverPrograms,
             authProvider: (config) => signIn(config, options),
+            probes: {
+              isIgnored: async (config) => (await openPins()).ignoresProbe(config),
+              wasIgnored: async (config) => (await openPins()).probeIgnored(config).catch(() => undefined),
+            },
           }),
       );
       return connections;
     },
-    pins(onNotice) {
-      pins ??= import("../tools/mcp/pins.ts").then(({ openPins }) => openPins({ disk, stateRoot: home, onNotice }));
-      return pins;
-    },
+    pins: openPins,
     redactor(extraNames) {
       const redactor = createRedactor({ values: [...secretValuesOf(environment, extraNames), ...secrets] });
       const reference = new WeakRef(redactor);

@@ -106,6 +106,8 @@ export interface SessionRequest {
   readonly delegation?: boolean;
   /** How long a session that is done waits for agents in the background. */
   readonly waitForAgentsMs?: number;
+  /** Waits for new MCP servers until each is connected or has failed: there is no later message for their tools. */
+  readonly waitForServers?: boolean;
   /** False: the model may not ask questions. */
   readonly askUser?: boolean;
   readonly systemMessage?: SystemMessageConfig;

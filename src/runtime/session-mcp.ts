@@ -29,6 +29,8 @@ export interface SessionMcpOptions {
   readonly connections: () => Promise<McpConnections>;
   readonly pins: () => Promise<McpPins>;
   readonly tokens: SessionTokens;
+  /** Waits for new servers as long as they may take to connect, not only for `PATIENCE_MS`. */
+  readonly waitsForAll: boolean;
   /** The program of the session shows apps of servers. */
   readonly apps: boolean;
   onStatus(serverName: string, status: McpStatus, error?: string): void;
@@ -181,6 +183,10 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
       );
       if (strangers.length === 0) return loaded();
       const meetings = Promise.all(strangers.map((entry) => meet(entry, signal)));
+      if (options.waitsForAll) {
+        await meetings;
+        return loaded();
+      }
       const waited = new AbortController();
       const patience = stamp.sleep(PATIENCE_MS, AbortSignal.any([signal, waited.signal])).catch(() => undefined);
       await Promise.race([meetings, patience]);

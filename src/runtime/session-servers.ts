@@ -56,6 +56,7 @@ function opener(
       configs,
       owner: log.sessionId,
       roots: () => rootsToTell(draft, roots),
+      waitsForAll: draft.request.waitForServers ?? false,
       answerers: (serverName) => (listener.session ? mcpAnswerers(listener.session, serverName) : {}),
       stamp,
       reservedNames,

@@ -11,8 +11,10 @@ import { cleanLine, cleanText } from "./bounds.ts";
 import { callTool, type McpCall } from "./call.ts";
 import { type CallClock, CallTimeout, callClock } from "./call-clock.ts";
 import { type Listing, listTools } from "./definitions.ts";
+import { isUnauthorized } from "./oauth-challenge.ts";
 import type { HeldToken, TokenSource } from "./oauth-host.ts";
 import { type McpList, type OpenBase, OpenError, type Opened, openConnection, type WhileAsking } from "./open.ts";
+import { connectMs, isPackageRunner } from "./package-runner.ts";
 import type { AskingCall, McpAnswerers } from "./requests.ts";
 import type { McpServerConfig, McpStatus, McpToolDefinition } from "./server.ts";
 
@@ -43,6 +45,8 @@ export interface McpUser extends McpAnswerers {
 
 export interface ConnectionLimits {
   readonly slowMs: number;
+  /** How long a command that installs its package may take to connect. */
+  readonly installMs?: number;
   readonly backoffMs: number;
   readonly restarts: number;
   readonly restartWindowMs: number;
@@ -181,8 +185,9 @@ export class Connection {
     return inTurn(async (stepAside) => {
       this.#starts.push(performance.now());
       this.#say({ status: "pending" });
-      const slow = setTimeout(() => this.#notice(`needs more than ${limits.slowMs / 1000} s to start.`), limits.slowMs);
-      const clock = callClock({ silenceMs: config.timeoutMs, totalMs: config.timeoutMs });
+      const slow = setTimeout(() => this.#notice(slowText(config, limits)), limits.slowMs);
+      const limitMs = connectMs(config, limits.installMs);
+      const clock = callClock({ silenceMs: limitMs, totalMs: limitMs });
       this.#connecting = { clock, stepAside };
       try {
         return await this.#connect(AbortSignal.any([signal, clock.signal]));
@@ -289,13 +294,13 @@ export class Connection {
 
   async #failed(error: unknown): Promise<unknown> {
     if (this.#stop.signal.aborted) return this.#stop.signal.reason;
-    const { config } = this.#options;
+    const limitMs = connectMs(this.#options.config, this.#options.limits.installMs);
     const cause = error instanceof OpenError ? error.cause : error;
     if (await isUnauthorized(cause)) {
       this.#starts.pop();
       return this.#needsSignIn();
     }
-    const what = cause instanceof CallTimeout ? `no answer within ${config.timeoutMs / 1000} s` : messageOf(cause);
+    const what = cause instanceof CallTimeout ? `no answer within ${limitMs / 1000} s` : messageOf(cause);
     const diagnosis = error instanceof OpenError ? error.diagnosis : "";
     const reason = [cleanLine(what, 500), diagnosis].filter((part) => part !== "").join("; ");
     this.#say({ status: "failed", error: reason });
@@ -375,12 +380,9 @@ export class Connection {
   }
 }
 
-async function isUnauthorized(error: unknown): Promise<boolean> {
-  const { SdkErrorCode, SdkHttpError, UnauthorizedError } = await import("@modelcontextprotocol/client");
-  if (error instanceof UnauthorizedError) return true;
-  if (error instanceof SdkHttpError)
-    return error.code === SdkErrorCode.ClientHttpAuthentication || error.data.status === 401;
-  return false;
+function slowText(config: McpServerConfig, { slowMs }: ConnectionLimits): string {
+  const why = isPackageRunner(config) ? " Its package may still be downloading." : "";
+  return `needs more than ${slowMs / 1000} s to start.${why}`;
 }
 
 function messageOf(error: unknown): string {

@@ -8,6 +8,7 @@ import { ToolError } from "../tool.ts";
 import type { McpCall } from "./call.ts";
 import { Connection, type ConnectionLimits, type InTurn, type McpServerState, type McpUser } from "./connection.ts";
 import type { OpenBase } from "./open.ts";
+import { isPackageRunner } from "./package-runner.ts";
 import {
   listResources,
   type McpContent,
@@ -28,6 +29,7 @@ export interface McpConnectionsOptions {
   readonly prepare?: PrepareProgram;
   readonly allowPrivateHosts?: readonly string[];
   readonly authProvider?: NonNullable<OpenBase["authProvider"]>;
+  readonly probes?: NonNullable<OpenBase["probes"]>;
   readonly limits?: Partial<ConnectionLimits & { readonly connectAtOnce: number }>;
 }
 
@@ -108,7 +110,10 @@ export class McpConnections {
       reconnect: () => connection.reconnect(),
       release: async () => {
         const wasUsing = connection.members.delete(member);
-        if (wasUsing && connection.members.size === 0) await this.#remove(key, connection);
+        if (!wasUsing || connection.members.size > 0) return;
+        const removed = this.#remove(key, connection);
+        // A start that is under way may be an installation, which is given time to finish. `close` waits for it.
+        if (!(isPackageRunner(config) && connection.isConnecting)) await removed;
       },
     };
   }

@@ -72,3 +72,12 @@ export async function probeRefusal(
   }
   return refusal;
 }
+
+/** The server wants a sign-in. */
+export async function isUnauthorized(error: unknown): Promise<boolean> {
+  const { SdkErrorCode, SdkHttpError, UnauthorizedError } = await import("@modelcontextprotocol/client");
+  if (error instanceof UnauthorizedError) return true;
+  if (error instanceof SdkHttpError)
+    return error.code === SdkErrorCode.ClientHttpAuthentication || error.data.status === 401;
+  return false;
+}

@@ -11,6 +11,7 @@ import { guardedFetch } from "./guarded-fetch.ts";
 import { httpPlace } from "./http-place.ts";
 import { type Refusal, watchRefusals } from "./oauth-challenge.ts";
 import type { HostTokens } from "./oauth-host.ts";
+import { isPackageRunner } from "./package-runner.ts";
 import { answerRequests, capabilitiesFor, type RequestsOptions } from "./requests.ts";
 import type { McpServerConfig, McpStdioTransport } from "./server.ts";
 import { StdioTransport } from "./stdio-transport.ts";
@@ -32,6 +33,11 @@ export interface OpenBase {
   /** Private hosts that the user allows whatever entry names them. */
   readonly allowPrivateHosts?: readonly string[];
   authProvider?(config: McpServerConfig): McpAuthProvider | undefined | Promise<McpAuthProvider | undefined>;
+  /** Remembers servers that ignore the question for their version, so that it is not asked at each start. */
+  readonly probes?: {
+    isIgnored(config: McpServerConfig): Promise<boolean>;
+    wasIgnored(config: McpServerConfig): Promise<void>;
+  };
   watchdog(): Promise<Watchdog>;
   /** Marks the processes of one server. */
   newMark(): string;
@@ -59,6 +65,7 @@ export interface Opened {
   readonly client: Client;
   readonly tasks: TaskMessages;
   readonly isLegacy: boolean;
+  readonly ignoredProbe: boolean;
   /** Resolves when the connection is gone, whoever ended it. */
   readonly closed: Promise<void>;
   /** Why it ended and the last it said, as far as that is known. */
@@ -85,9 +92,13 @@ const LIST_CHANGED_MS = 300;
 const FAREWELL_MS = 500;
 
 export async function openConnection(request: OpenRequest): Promise<Opened> {
-  const isOld = request.isLegacy || request.config.transport.type === "sse";
+  const { config, base } = request;
+  const isOld =
+    request.isLegacy || config.transport.type === "sse" || ((await base.probes?.isIgnored(config)) ?? false);
   try {
-    return await attempt(request, isOld);
+    const opened = await attempt(request, isOld);
+    if (opened.ignoredProbe) await base.probes?.wasIgnored(config);
+    return opened;
   } catch (error) {
     // Some servers end when they hear anything before "initialize"; they get what they expect, in a new process.
     if (isOld || !(error instanceof ProbeKilledError)) throw error;
@@ -117,6 +128,7 @@ async function attempt(request: OpenRequest, isLegacy: boolean): Promise<Opened>
       client,
       tasks,
       isLegacy: era === "legacy",
+      ignoredProbe: carrier.ignoredProbe?.() ?? false,
       closed,
       diagnosis: carrier.diagnosis,
       close: () => carrier.close(),
@@ -176,6 +188,7 @@ function probeMs({ transport, timeoutMs }: McpServerConfig): number {
 interface Carrier {
   readonly transport: Transport;
   endedByItself(): boolean;
+  ignoredProbe?(): boolean;
   diagnosis(): string;
   close(): Promise<void>;
 }
@@ -206,9 +219,10 @@ async function processCarrier({ config, base, onWarning }: OpenRequest, stdio: M
       hosts: stdio.hosts ?? [],
     })) ?? plain;
   if (program.warning !== undefined) onWarning(program.warning);
-  const transport = new StdioTransport({ program, cwd, mark, watchdog });
+  const transport = new StdioTransport({ program, cwd, mark, watchdog, mayInstall: isPackageRunner(config) });
   return {
     transport,
+    ignoredProbe: () => transport.ignoredProbe,
     endedByItself: () => transport.hasEnded && (transport.failure?.startsWith("it ended") ?? false),
     diagnosis() {
       const said = cleanText(transport.stderr.trim().slice(-MAX_STDERR_SHOWN), MAX_STDERR_SHOWN * 2);

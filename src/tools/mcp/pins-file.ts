@@ -26,6 +26,8 @@ const Server = z.object({
   approved: z.array(z.object({ hash: z.string(), definition: Definition })),
   /** What the server listed last, approved or not. */
   listed: z.array(Definition).exactOptional(),
+  /** When it last ignored the question for its version, in milliseconds since 1970. */
+  probeIgnoredAt: z.number().exactOptional(),
 });
 
 const PinsFile = z.object({ version: z.literal(1), servers: z.record(z.string(), Server) });

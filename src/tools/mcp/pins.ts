@@ -35,6 +35,9 @@ export interface McpPins {
   approve(config: McpServerConfig, definitions: readonly McpToolDefinition[]): Promise<void>;
   /** Keeps a listing for the next session; agrees to nothing. Costs nothing when it is the one already kept. */
   remember(config: McpServerConfig, definitions: readonly McpToolDefinition[]): Promise<void>;
+  /** The server ignored the question for its version; for a week it is not asked. */
+  probeIgnored(config: McpServerConfig): Promise<void>;
+  ignoresProbe(config: McpServerConfig): boolean;
   forget(config: McpServerConfig): Promise<void>;
 }
 
@@ -46,6 +49,7 @@ export interface PinsOptions {
 
 const MAX_SERVER_BYTES = 1024 * 1024;
 const MAX_SERVERS = 200;
+const PROBE_AGAIN_MS = 7 * 24 * 60 * 60 * 1000;
 
 export async function openPins(options: PinsOptions): Promise<McpPins> {
   const { serverOf, change } = await openFile(options);
@@ -70,7 +74,14 @@ export async function openPins(options: PinsOptions): Promise<McpPins> {
     async remember(config, definitions) {
       const listed = definitions.map(kept);
       if (sameListing(serverOf(config)?.listed, listed) || sizeOf(listed) > MAX_SERVER_BYTES) return;
-      await change(config, (server) => ({ approved: server?.approved ?? [], listed }));
+      await change(config, (server) => ({ ...server, approved: server?.approved ?? [], listed }));
+    },
+    async probeIgnored(config) {
+      await change(config, (server) => ({ approved: [], ...server, probeIgnoredAt: Date.now() }));
+    },
+    ignoresProbe(config) {
+      const at = serverOf(config)?.probeIgnoredAt;
+      return at !== undefined && Date.now() - at < PROBE_AGAIN_MS;
     },
     async forget(config) {
       if (serverOf(config) !== undefined) await change(config, () => undefined);

@@ -17,6 +17,8 @@ export interface StdioServer {
   readonly cwd: string;
   readonly mark: string;
   readonly watchdog: Watchdog;
+  /** The program may install a package before it answers. Until then it is not killed, but given time to finish. */
+  readonly mayInstall?: boolean;
 }
 
 const MAX_LINE_BYTES = 4 * 1024 * 1024;
@@ -28,6 +30,8 @@ const MAX_UNSENT_BYTES = 16 * 1024 * 1024;
 const MAX_UNASKED = 5000;
 const UNASKED_WINDOW_MS = 10_000;
 const EOF_GRACE_MS = 300;
+/** Killed half-way, a package runner leaves a broken cache; at the end of its input it ends after the installation. */
+const INSTALL_GRACE_MS = 30_000;
 
 export class StdioTransport implements Transport {
   onclose?: (() => void) | undefined;
@@ -40,6 +44,9 @@ export class StdioTransport implements Transport {
   #failure: string | undefined;
   #ending: Promise<void> | undefined;
   #unasked = { since: 0, count: 0 };
+  #hasSpoken = false;
+  #probeId: unknown;
+  #isProbeAnswered = false;
 
   constructor(server: StdioServer) {
     this.#server = server;
@@ -61,6 +68,16 @@ export class StdioTransport implements Transport {
 
   get hasEnded(): boolean {
     return this.#ending !== undefined;
+  }
+
+  /** Nothing has come from the server so far, and it may be busy installing itself. */
+  get isInstalling(): boolean {
+    return this.#server.mayInstall === true && !this.#hasSpoken && this.#child?.exitCode === null;
+  }
+
+  /** The server was asked for its version in the new way and has not answered, not even with an error. */
+  get ignoredProbe(): boolean {
+    return this.#probeId !== undefined && !this.#isProbeAnswered;
   }
 
   async start(): Promise<void> {
@@ -101,6 +118,7 @@ export class StdioTransport implements Transport {
       this.#giveUp("it does not read what it is sent");
       throw new Error("the server does not read what it is sent");
     }
+    if ("method" in message && "id" in message && message.method === "server/discover") this.#probeId = message.id;
     stdin.write(`${JSON.stringify(message)}\n`);
   }
 
@@ -118,7 +136,7 @@ export class StdioTransport implements Transport {
     const child = this.#child;
     if (child !== undefined && this.#family !== undefined) {
       child.stdin.end();
-      if (this.#failure === undefined) await exitOf(child);
+      if (this.#failure === undefined) await exitOf(child, this.isInstalling ? INSTALL_GRACE_MS : EOF_GRACE_MS);
       await endFamily(this.#family);
       watchdog.unwatch(this.#family.pid);
       for (const stream of [child.stdout, child.stderr, child.stdin]) stream.destroy();
@@ -145,6 +163,8 @@ export class StdioTransport implements Transport {
     // Most of what is no message shows at once; a parser that throws for each line of a flood is slow.
     const parsed = line.startsWith("{") ? parseJson(line) : { ok: false as const };
     if (!parsed.ok || !isObject(parsed.value) || parsed.value.jsonrpc !== "2.0") return false;
+    this.#hasSpoken = true;
+    if (parsed.value.method === undefined && parsed.value.id === this.#probeId) this.#isProbeAnswered = true;
     if (this.hasEnded || (parsed.value.method !== undefined && this.#isFlood())) return true;
     try {
       this.onmessage?.(parsed.value as unknown as JSONRPCMessage);
@@ -170,10 +190,10 @@ export class StdioTransport implements Transport {
 }
 
 /** A server that minds the end of its input ends by itself. */
-async function exitOf(child: ChildProcessWithoutNullStreams): Promise<void> {
+async function exitOf(child: ChildProcessWithoutNullStreams, graceMs: number): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const stop = new AbortController();
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  await Promise.race([exited, delay(EOF_GRACE_MS, undefined, { signal: stop.signal }).catch(() => undefined)]);
+  await Promise.race([exited, delay(graceMs, undefined, { signal: stop.signal }).catch(() => undefined)]);
   stop.abort();
 }

@@ -201,7 +201,7 @@ function take({ id, method, params, result, error }) {
     return reply(id, { resources: [{ uri: "memory://b", name: forged, description: forged }] });
   if (method === "resources/read") return reply(id, { contents: [{ uri: "memory://b", text: forged }] });
   if (method === "tools/call") return (calls[mode] ?? calls.good)(id, params);
-  if (id !== undefined) refuse(id, "unknown method");
+  if (id !== undefined && mode !== "silent") refuse(id, "unknown method");
 }
 
 if (mode === "exits") {
