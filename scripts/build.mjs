@@ -29,7 +29,13 @@ const shared = {
   target: "node20.19",
   loader: { ".md": "text" },
   define: { __TROUPE_VERSION__: JSON.stringify(version) },
-  external: ["@photostructure/sqlite", "@vscode/ripgrep", "@lydell/node-pty", "@modelcontextprotocol/client"],
+  external: [
+    "@photostructure/sqlite",
+    "@vscode/ripgrep",
+    "@lydell/node-pty",
+    "@modelcontextprotocol/client",
+    "@modelcontextprotocol/server",
+  ],
   legalComments: "none",
   logLevel: "warning",
   charset: "ascii", // so that the launcher may read it as latin1, which is four times as fast

@@ -24,6 +24,7 @@ Usage:
   troupe fork [--at <n>]             a new session with the conversation of the last one
   troupe undo [turn|--list]          take back the file changes of the last tool call, or of the whole turn
   troupe mcp list|get|add|remove|enable|disable|approve|login|logout
+  troupe mcp serve                   be an MCP server over stdio whose tools run sessions: see docs/guides/mcp.md
   troupe memory list|show|add|edit|accept|remove|export|import|undo
   troupe board list|show|add|prune|changes|restore|consolidate
                                      notes on this repository and branch, for agents of later sessions

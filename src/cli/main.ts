@@ -57,6 +57,7 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
     case "trust":
       return (await import("./trust.ts")).trustCommand(given);
     case "mcp":
+      if (given.words[1] === "serve") return (await import("./mcp-serve.ts")).mcpServeCommand(given, launcher);
       return mcp(given);
     case "agents":
       return agents(given);

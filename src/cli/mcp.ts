@@ -12,6 +12,7 @@ const HELP = `Usage:
   troupe mcp enable|disable <name>   any server
   troupe mcp approve <name>          agree to what it is and to what its tools say of themselves now
   troupe mcp login|logout <name>     sign in to a remote server, or forget the sign-in
+  troupe mcp serve                   be an MCP server over stdio: tools that start sessions, message and await them
 
   --transport stdio|http|sse         for add: how to speak to it (told from command or url)
   --env NAME=value                   for add, repeatable: a variable for the program
@@ -21,6 +22,8 @@ const HELP = `Usage:
   --connect                          for list, get and add: connect, and show what the server says
   --json                             for list and get: as JSON
 
+serve takes the flags of a prompt (--allow-tool, --deny-tool, --allow-all-tools, --add-dir, --model, ...). They hold for all
+of its sessions. Nobody can be asked, so what no rule allows is denied.
 Values may name variables: --header 'Authorization: Bearer \${TOKEN}' keeps the token itself out of the file.
 A client secret for login is read from TROUPE_MCP_CLIENT_SECRET.
 `;
@@ -80,7 +83,7 @@ export async function mcpCommand(given: Arguments, around: McpSurroundings): Pro
   const run = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
   if (verb === "help") around.print(HELP);
   else if (!run) {
-    const close = nearest(verb, Object.keys(verbs));
+    const close = nearest(verb, [...Object.keys(verbs), "serve"]);
     throw usage(`Unknown: troupe mcp ${verb}.${close ? ` Did you mean ${close}?` : ""} See troupe mcp help.`);
   } else {
     if (verb !== "list" && name === "") throw usage(`troupe mcp ${verb} needs the name of a server.`);

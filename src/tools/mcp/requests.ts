@@ -8,7 +8,7 @@ import { UI_EXTENSION } from "./apps.ts";
 import { cleanText, jsonProblem } from "./bounds.ts";
 import { TASKS_EXTENSION } from "./tasks.ts";
 
-export interface ElicitationForm {
+interface ElicitationForm {
   type: "object";
   properties: Record<string, Json>;
   required?: string[];
@@ -19,7 +19,7 @@ export type McpElicitation = { readonly serverName: string; readonly toolCallId?
   | { readonly mode: "url"; readonly url: string; readonly elicitationId: string }
 );
 
-export interface McpElicitationAnswer {
+interface McpElicitationAnswer {
   readonly action: "accept" | "decline" | "cancel";
   readonly content?: Readonly<Record<string, string | number | boolean | string[]>>;
 }
@@ -33,7 +33,7 @@ export interface McpSampling {
   readonly modelHints: readonly string[];
 }
 
-export interface McpSample {
+interface McpSample {
   readonly model: string;
   readonly text: string;
   readonly stopReason?: string;
