@@ -66,6 +66,7 @@ export async function oauthServer(): Promise<OAuthServer> {
         code_challenge_methods_supported: ["S256"],
         authorization_response_iss_parameter_supported: true,
         token_endpoint_auth_methods_supported: ["none", "client_secret_basic"],
+        client_id_metadata_document_supported: true,
       }),
     "/register"({ body, json }) {
       const { redirect_uris } = JSON.parse(body);

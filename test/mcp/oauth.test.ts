@@ -140,6 +140,29 @@ describe("signing in", () => {
     expect(store.read()?.client).toEqual({ client_id: "mine", issuer: server.origin });
   });
 
+  it("uses the address of the client's own description as its id where one is configured", async () => {
+    const server = await oauthServer();
+    const clientMetadataUrl = "https://tools.example.com/client.json";
+    server.clients.set(clientMetadataUrl, {});
+    const config = remote(server.url, { clientMetadataUrl });
+    const store = memorySignIn(config);
+    expect(await signIn(config, store)).toBe("signed-in");
+    expect(server.asked).not.toContain("register");
+    const client = await connected(server, { authProvider: sessionSignIn({ config, store }) });
+    expect(await whoami(client)).toEqual(YOU);
+  });
+
+  it("is asked for, without a request for a token, while the secret of a client is not known", async () => {
+    const server = await oauthServer();
+    server.clients.set("robot", { secret: "s3cret" });
+    const config = remote(server.url, { clientId: "robot", grantType: "client_credentials" });
+    const store = memorySignIn(config);
+    const session = connected(server, { authProvider: sessionSignIn({ config, store }) });
+    await expect(session).rejects.toThrow("troupe mcp login work");
+    await expect(signIn(config, store)).rejects.toThrow(/signs in with a secret, and none is known/);
+    expect(server.asked).toEqual([]);
+  });
+
   it("works without a person for a client that has a secret, also when its token has expired", async () => {
     await using folder = await tempFolder();
     const server = await oauthServer();

@@ -4,7 +4,12 @@ import { toNodeHandler } from "@modelcontextprotocol/node";
 import { McpServer as FirstServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { SSEServerTransport } from "@modelcontextprotocol/sdk/server/sse.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
-import { createMcpHandler, McpServer as SecondServer } from "@modelcontextprotocol/server";
+import {
+  acceptedContent,
+  createMcpHandler,
+  inputRequired,
+  McpServer as SecondServer,
+} from "@modelcontextprotocol/server";
 import { afterAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { deferred } from "../../src/lib/deferred.ts";
@@ -45,6 +50,21 @@ function firstServer(): FirstServer {
     text(words),
   );
   return server;
+}
+
+/** The URL of a server of the new era. */
+async function listenModern(register: (server: SecondServer) => void): Promise<string> {
+  const handler = toNodeHandler(
+    createMcpHandler(() => {
+      const server = new SecondServer({ name: "second", version: "2" });
+      register(server);
+      return server;
+    }),
+  );
+  const url = await listen((request, response) => {
+    void handler(request as Parameters<typeof handler>[0], response);
+  });
+  return `${url}/mcp`;
 }
 
 /** Answers like a server of the first era, with a body of the test's choice for a call. */
@@ -94,6 +114,40 @@ describe("remote MCP servers", () => {
     const server = mcp.use({ ...config, transport: { type: "http", url: `${url}/mcp`, headers: { "X-Key": "k" } } });
     expect(await callFirst(server)).toMatch(/hello$/);
     expect(new Set(seen)).toEqual(new Set(["k"]));
+  });
+
+  it("list no tool whose x-mcp-header is invalid, and say which", async () => {
+    const plain = (header?: string) => z.object({ where: z.string().meta(header ? { "x-mcp-header": header } : {}) });
+    const url = await listenModern((server) => {
+      server.registerTool("good", { inputSchema: plain("Region") }, async () => text("good"));
+      server.registerTool("bad", { inputSchema: plain("My Region") }, async () => text("bad"));
+    });
+    const notices: string[] = [];
+    const server = mcp.use(remoteConfig(url), { onNotice: (_name, notice) => void notices.push(notice) });
+    expect((await server.definitions(never())).map(({ name }) => name)).toEqual(["good"]);
+    expect(notices).toEqual([
+      expect.stringMatching(/the tool bad is left out: x-mcp-header is not a valid header name/),
+    ]);
+  });
+
+  it("get the answer to a question in a call together with the state they gave (SEP-2322)", async () => {
+    const states: unknown[] = [];
+    const url = await listenModern((server) => {
+      server.registerTool("book", { inputSchema: z.object({}) }, async (_given, { mcpReq }) => {
+        states.push(mcpReq.requestState());
+        const answer = acceptedContent(mcpReq.inputResponses, "seat");
+        if (answer) return text(`seat ${answer.row}`);
+        const requestedSchema = {
+          type: "object" as const,
+          properties: { row: { type: "integer" as const, default: 7 } },
+        };
+        const seat = inputRequired.elicit({ message: "Which row?", requestedSchema });
+        return inputRequired({ inputRequests: { seat }, requestState: "opaque-1" });
+      });
+    });
+    const server = mcp.use(remoteConfig(url), { elicit: async () => ({ action: "accept", content: {} }) });
+    expect(await callFirst(server, {})).toMatch(/seat 7$/);
+    expect(states).toEqual([undefined, "opaque-1"]);
   });
 
   it("of the first SDK work over streamable HTTP, and are told when we leave", async () => {

@@ -134,6 +134,10 @@ const Entry = z.lazy(() =>
     url: word.exactOptional(),
     headers: pairs.exactOptional(),
     oauthClientId: word.exactOptional(),
+    oauthClientMetadataUrl: z
+      .url({ protocol: /^https$/ })
+      .max(4096)
+      .exactOptional(),
     oauthPublicClient: z.boolean().exactOptional(),
     oauthGrantType: z.enum(["authorization_code", "client_credentials"]).exactOptional(),
     tools: z.union([names, z.literal("*").transform(() => ["*"])]).exactOptional(),
@@ -224,9 +228,11 @@ function headerProblem(headers: Readonly<Record<string, string>>): { field: stri
 
 function oauthOf(entry: Entry): McpOAuthSettings | undefined {
   const { oauthClientId: clientId, oauthPublicClient: publicClient, oauthGrantType: grantType } = entry;
-  if (clientId === undefined && publicClient === undefined && grantType === undefined) return undefined;
+  const { oauthClientMetadataUrl: clientMetadataUrl } = entry;
+  if ([clientId, publicClient, grantType, clientMetadataUrl].every((value) => value === undefined)) return undefined;
   return {
     ...(clientId !== undefined && { clientId }),
+    ...(clientMetadataUrl !== undefined && { clientMetadataUrl }),
     ...(publicClient !== undefined && { publicClient }),
     ...(grantType !== undefined && { grantType }),
   };

@@ -142,6 +142,7 @@ function provider(options: SignInOptions, way: Way): OAuthClientProvider {
       response_types: isByItself ? [] : ["code"],
       token_endpoint_auth_method: isByItself ? "client_secret_basic" : "none",
     },
+    ...(settings.clientMetadataUrl !== undefined && { clientMetadataUrl: settings.clientMetadataUrl }),
     state: () => way.state,
     async clientInformation(context) {
       const client = clientOf(settings, store.read(), way);

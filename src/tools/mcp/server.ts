@@ -18,6 +18,8 @@ export interface McpStdioTransport {
 
 export interface McpOAuthSettings {
   readonly clientId?: string;
+  /** Where the client describes itself; used as its id by servers that accept that, instead of a registration. */
+  readonly clientMetadataUrl?: string;
   readonly publicClient?: boolean;
   readonly grantType?: "authorization_code" | "client_credentials";
 }
