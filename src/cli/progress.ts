@@ -10,6 +10,8 @@ export interface Progress {
   show(event: SessionEvent): void;
   /** Takes in what an earlier process did, without showing it. */
   recall(event: SessionEvent): void;
+  /** Takes the live lines away until the returned function is called. */
+  pause(): () => void;
   /** Takes the live lines away for good, so that what follows starts on a clean one. */
   stop(): void;
 }
@@ -42,6 +44,7 @@ export function progress(options: ProgressOptions): Progress {
   let turn = 0;
   let doing = "";
   let waitedFor = "";
+  let pauses = 0;
 
   const lines = (): readonly string[] => {
     const { awaited } = tree;
@@ -60,10 +63,10 @@ export function progress(options: ProgressOptions): Progress {
     redraw();
   };
   const redraw = (): void => {
-    if (doing !== "") drawn?.change();
+    if (doing !== "" && pauses === 0) drawn?.change();
   };
   const collect = (): void => {
-    if (doing !== "") drawn?.collect();
+    if (doing !== "" && pauses === 0) drawn?.collect();
   };
   const draw = (text: string): void => {
     const isNew = text !== doing;
@@ -101,6 +104,14 @@ export function progress(options: ProgressOptions): Progress {
   };
 
   return {
+    pause() {
+      pauses++;
+      drawn?.clear();
+      return () => {
+        pauses--;
+        redraw();
+      };
+    },
     stop() {
       clearInterval(ticking);
       drawn?.stop();

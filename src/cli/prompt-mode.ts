@@ -28,6 +28,7 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
 
   const bar = progressOf(given, { waitMs, stdoutIsBusy: format === "json" });
   const session = await openSession(runtime, given, request);
+  const stopAsking = await askOnTerminal(session, given, bar);
   // A reader that went away wants nothing more, of agents in the background neither.
   const out = output(process.stdout, () => void session.close());
   let isInterrupted = false;
@@ -53,10 +54,19 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
     return out.failure ? unwritten(out.failure) : exitCode;
   } finally {
     removeInterrupt();
+    stopAsking();
     // Why it could not be closed was told above, or something else is on its way to be.
     await session.close().catch(() => undefined);
     await runtime.close();
   }
+}
+
+/** Forms of MCP servers are asked on the terminal where a person is there; permissions never are. */
+async function askOnTerminal(session: Session, given: Arguments, bar: Progress): Promise<() => void> {
+  const isThere = process.stdin.isTTY && process.stderr.isTTY;
+  if (!isThere || given.has("silent") || given.has("no-ask-user")) return () => undefined;
+  const { terminalForms } = await import("./fill-form.ts");
+  return session.attach(terminalForms({ input: process.stdin, output: process.stderr, pause: () => bar.pause() }));
 }
 
 /** A process that an ending session left behind works on what that one learned. */

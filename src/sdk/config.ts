@@ -122,7 +122,9 @@ export interface ElicitationRequest {
   readonly requestedSchema?: unknown;
   readonly mode?: string;
   readonly url?: string;
+  /** The MCP server that asks, where one does. */
   readonly elicitationSource?: string;
+  /** The call of the agent on whose behalf it asks. */
   readonly toolCallId?: string;
 }
 export interface ExitPlanRequest {
