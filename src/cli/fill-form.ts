@@ -27,6 +27,11 @@ export function terminalForms({ input, output, pause }: FormTerminal): Answerer 
     const resume = pause();
     const lines = createInterface({ input, output });
     const stop = (): void => lines.close();
+    // The terminal is in raw mode: Ctrl+C comes as a key and must still reach the program.
+    lines.once("SIGINT", () => {
+      stop();
+      process.kill(process.pid, "SIGINT");
+    });
     signal.addEventListener("abort", stop, { once: true });
     try {
       return await fillForm(request, (question) => lineOf(lines, question));
