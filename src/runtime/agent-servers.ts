@@ -1,10 +1,9 @@
 /** MCP servers that one agent brings: they run while it is there, and nobody else sees their tools. */
 import type { AgentDefinition } from "../agents/agent.ts";
 import { effectiveTools } from "../agents/effective-tools.ts";
-import type { McpServerConfig } from "../tools/mcp/server.ts";
 import type { Tool } from "../tools/tool.ts";
 import { withServersOf } from "./preselect.ts";
-import type { SessionMcp } from "./session-mcp.ts";
+import type { SessionServers } from "./session-servers.ts";
 import type { Workspace } from "./workspace.ts";
 
 export interface AgentServers {
@@ -12,12 +11,12 @@ export interface AgentServers {
   close(): Promise<void>;
 }
 
-/** An agent that is started waits for its servers no longer than this. */
-const PATIENCE_MS = 20_000;
+/** Longer than any server may take to connect. An agent gets the tools that are there when it starts, and no later ones. */
+const PATIENCE_MS = 240_000;
 
 export function agentServers(what: {
   workspace: Workspace;
-  open(configs: readonly McpServerConfig[], reservedNames: readonly string[]): SessionMcp;
+  open: SessionServers["open"];
   warn(message: string): void;
 }): (definition: AgentDefinition, reservedNames: readonly string[]) => Promise<AgentServers | undefined> {
   return async (definition, reservedNames) => {
@@ -27,7 +26,7 @@ export function agentServers(what: {
     for (const notice of notices.slice(what.workspace.notices.length)) what.warn(notice);
     const own = servers.servers.filter(({ name }) => Object.hasOwn(mcpServers, name));
     if (own.length === 0) return undefined;
-    const mcp = what.open(own, reservedNames);
+    const mcp = what.open(own, reservedNames, { waitsForAll: true });
     await mcp.ready(AbortSignal.timeout(PATIENCE_MS));
     return { tools: allowed(definition, mcp.tools), close: () => mcp.close() };
   };

@@ -38,7 +38,8 @@ export async function openMcpAdministration(options: {
   return { administration, close: () => shared.close() };
 }
 
-const PROBE_MS = 60_000;
+/** Longer than any server may take to connect and list its tools. */
+const PROBE_MS = 240_000;
 
 async function probe(
   config: McpServerConfig,

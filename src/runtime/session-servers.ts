@@ -12,7 +12,7 @@ export interface SessionServers {
   open(
     configs: readonly McpServerConfig[],
     reservedNames: readonly string[],
-    more?: Pick<SessionMcpOptions, "onLoaded">,
+    more?: Partial<Pick<SessionMcpOptions, "onLoaded" | "waitsForAll">>,
   ): SessionMcp;
 }
 
@@ -52,7 +52,6 @@ function opener(
   const tokens = sessionTokens(draft);
   return (configs, reservedNames, more) =>
     sessionMcp({
-      ...more,
       configs,
       owner: log.sessionId,
       roots: () => rootsToTell(draft, roots),
@@ -71,6 +70,7 @@ function opener(
           ...(error !== undefined && { error }),
         }),
       onNotice: (message) => listener.warn("mcp", message),
+      ...more,
       onChange: listener.toolsChanged,
       onListChanged: (serverName, what) => void listener.say(`mcp.${what}.list_changed`, { serverName }),
     });

@@ -124,8 +124,13 @@ describe("an MCP tool", () => {
     );
   });
 
-  it("shows progress, which also keeps the call alive beyond the time-out", async () => {
-    const [tool] = await toolsOf(mcp.use(scripted("progress", { timeoutMs: 250 })));
+  it("stays alive beyond the time-out of its server while it shows progress", async () => {
+    const [tool] = await toolsOf(mcp.use(scripted("progress", { timeoutMs: 2500, argument: "500", name: "steady" })));
+    expect((await run(tool, { words: "done" })).content).toMatch(/done$/);
+  });
+
+  it("shows some of its progress, not every sign of it", async () => {
+    const [tool] = await toolsOf(mcp.use(scripted("progress")));
     const seen: string[] = [];
     const { content } = await run(tool, { words: "done" }, { progress: (text) => seen.push(text) });
     expect(content).toMatch(/done$/);

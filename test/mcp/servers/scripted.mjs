@@ -105,7 +105,7 @@ const calls = {
       if (count < 6) return;
       clearInterval(timer);
       reply(id, text(given.words));
-    }, 60);
+    }, Number(argument) || 60);
   },
   asks: (id) => {
     const waiting = ["elicitation/create", "sampling/createMessage"];
