@@ -182,6 +182,28 @@ describe("real servers over stdio", () => {
     await expect(callFirst(server, { how: "badly" })).rejects.toThrow(/the spade broke/);
   });
 
+  it("that refuse a call until an address was visited get it again after the visit, and only then", async () => {
+    await using mcp = stage();
+    const visit = async (action: "accept" | "decline") => {
+      const asked: unknown[] = [];
+      const server = mcp.use(stdioConfig("version-one.mjs"), {
+        owner: action,
+        elicit: async (request) => {
+          asked.push(request.mode === "url" ? request.url : request.mode);
+          return { action };
+        },
+      });
+      const tool = (await toolsOf(server)).find(({ name }) => name === "version-one-visit");
+      return { asked, said: await run(tool).then(({ content }) => content, String) };
+    };
+    const visited = await visit("accept");
+    expect(visited.asked).toEqual(["https://example.com/in"]);
+    expect(visited.said).toMatch(/welcome$/);
+    const declined = await visit("decline");
+    expect(declined.asked).toEqual(["https://example.com/in"]);
+    expect(declined.said).toMatch(/refused the call/);
+  });
+
   it("of the first SDK work, with roots, elicitation, sampling and resources", async () => {
     await using mcp = stage();
     const server = mcp.use(stdioConfig("version-one.mjs"), {

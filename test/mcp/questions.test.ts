@@ -126,6 +126,16 @@ describe("the folders an MCP server is told about", () => {
     await using folder = await place();
     expect(await told({ additionalDirectories: [folder.at("more")] }, folder)).toEqual(["work", "more"]);
   });
+
+  it("are the working folder where every path is allowed", async () => {
+    await using folder = await place();
+    const environment = {};
+    const where = { environment, home: folder.at("state"), cwd: folder.at("work") };
+    await using client = await createClient({ connection: inProcess({ ...where, defaults: { paths: "all" } }) });
+    const config = { onPermissionRequest: approveAll };
+    const { results } = await play({ tools: ["roots"], config, folder, client });
+    expect(JSON.parse(results.roots ?? "")).toEqual([{ uri: `file://${folder.at("work")}`, name: "work" }]);
+  });
 });
 
 const place = () => tempFolder({ "work/a.txt": "", "more/b.txt": "" });

@@ -1,6 +1,6 @@
 /** One call of a tool on an open connection: bounded in time, ended at once by abort, its failures worded. */
 import type { CallToolResult, Client } from "@modelcontextprotocol/client";
-import type { Json } from "../../lib/json.ts";
+import { isObject, type Json } from "../../lib/json.ts";
 import { ToolError } from "../tool.ts";
 import { cleanLine } from "./bounds.ts";
 import { type CallClock, CallTimeout, callClock, LIBRARY_MS } from "./call-clock.ts";
@@ -31,6 +31,7 @@ export interface CallPlace {
   begin(call: AskingCall): () => void;
 }
 
+const MAX_VISITS = 5;
 const PROGRESS_FACTOR = 10;
 const TASK_TOTAL_MS = 60 * 60 * 1000;
 const PROGRESS_EVERY_MS = 200;
@@ -73,12 +74,14 @@ async function plainly(place: CallPlace, under: Under): Promise<CallToolResult> 
   const { call, clock, signal, asking } = under;
   const { client, config, tasks } = place;
   const { name, inputSchema } = call.definition;
-  const result = await client.callTool(paramsOf(call), {
-    signal,
-    timeout: LIBRARY_MS,
-    onprogress: progressReader(call, clock),
-    toolDefinition: { name, inputSchema: { ...inputSchema, type: "object" } },
-  });
+  const request = () =>
+    client.callTool(paramsOf(call), {
+      signal,
+      timeout: LIBRARY_MS,
+      onprogress: progressReader(call, clock),
+      toolDefinition: { name, inputSchema: { ...inputSchema, type: "object" } },
+    });
+  const result = await afterVisits(request, { call: asking, serverName: config.name });
   const made = tasks.taskIn(result);
   if (made === undefined) return result;
   clock.extend(TASK_TOTAL_MS);
@@ -92,6 +95,22 @@ async function plainly(place: CallPlace, under: Under): Promise<CallToolResult> 
       answer: (input) => answerInput(input, { call: asking, serverName: config.name }),
     }),
   );
+}
+
+/** Servers of 2025-11-25 refuse a call until the user has visited an address. Where the user did, it is made once more. */
+async function afterVisits<T>(request: () => Promise<T>, asked: { call: AskingCall; serverName: string }): Promise<T> {
+  try {
+    return await request();
+  } catch (error) {
+    const { UrlElicitationRequiredError } = await import("@modelcontextprotocol/client");
+    if (!(error instanceof UrlElicitationRequiredError) || !asked.call.answerers.elicit) throw error;
+    if (error.elicitations.length === 0) throw error;
+    for (const params of error.elicitations.slice(0, MAX_VISITS)) {
+      const answer = await answerInput({ method: "elicitation/create", params: { ...params, mode: "url" } }, asked);
+      if (!isObject(answer) || answer.action !== "accept") throw error;
+    }
+    return request();
+  }
 }
 
 async function asTask({ client, config, tasks }: CallPlace, under: Under, totalMs: number): Promise<CallToolResult> {

@@ -4,6 +4,7 @@ import { appendFileSync } from "node:fs";
 import { InMemoryTaskStore } from "@modelcontextprotocol/sdk/experimental/tasks/stores/in-memory.js";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import { UrlElicitationRequiredError } from "@modelcontextprotocol/sdk/types.js";
 import * as z from "zod";
 
 const taskStore = new InMemoryTaskStore();
@@ -34,6 +35,14 @@ server.registerTool("prefilled", { description: "Asks the person, with defaults"
     },
   });
   return text(JSON.stringify(answer));
+});
+let visits = 0;
+server.registerTool("visit", { description: "Wants an address to be visited first" }, async () => {
+  if (visits++ === 0) {
+    const elicitation = { mode: "url", message: "Sign in", url: "https://example.com/in", elicitationId: "e-1" };
+    throw new UrlElicitationRequiredError([elicitation]);
+  }
+  return text("welcome");
 });
 server.registerTool("capabilities", { description: "Says what the client offers, and in which process" }, async () =>
   text(JSON.stringify({ ...server.server.getClientCapabilities(), pid: process.pid })),
