@@ -1,5 +1,5 @@
 /** A small MCP server behind a small authorization server, both on one loopback address, strict about what they are told. */
-import { createHash } from "node:crypto";
+import { createHash, type KeyObject, verify } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
@@ -10,7 +10,7 @@ export interface OAuthServer {
   /** What was asked of it, in order: "register", "authorize a b", "token authorization_code", "mcp initialize". */
   readonly asked: string[];
   /** Registered clients and those known from the start, with their secrets. */
-  readonly clients: Map<string, { redirectUris?: readonly string[]; secret?: string }>;
+  readonly clients: Map<string, { redirectUris?: readonly string[]; secret?: string; key?: KeyObject }>;
   /** From now on these access tokens are refused. */
   expire(): void;
   revokeRefreshTokens(): void;
@@ -140,11 +140,23 @@ export async function oauthServer(): Promise<OAuthServer> {
   }
 
   function byItself(request: IncomingMessage, form: URLSearchParams): Grant | undefined {
+    if (form.get("client_assertion") !== null) return signed(form);
     const [clientId = "", secret] = Buffer.from((request.headers.authorization ?? "").replace("Basic ", ""), "base64")
       .toString()
       .split(":");
     const isKnown = secret !== undefined && state.clients.get(clientId)?.secret === secret;
     return isKnown ? { clientId, scope: form.get("scope") ?? "" } : undefined;
+  }
+
+  /** By a token that the client signed with its key. */
+  function signed(form: URLSearchParams): Grant | undefined {
+    const [head = "", body = "", signature = ""] = (form.get("client_assertion") ?? "").split(".");
+    const { iss: clientId, aud } = JSON.parse(Buffer.from(body, "base64url").toString());
+    const key = state.clients.get(clientId)?.key;
+    const bytes = Buffer.from(`${head}.${body}`);
+    const isGood =
+      key && verify("sha256", bytes, { key, dsaEncoding: "ieee-p1363" }, Buffer.from(signature, "base64url"));
+    return isGood && aud === state.origin ? { clientId, scope: form.get("scope") ?? "" } : undefined;
   }
 
   const origin = await serve(routes);

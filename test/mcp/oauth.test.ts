@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from "node:crypto";
 import { readdirSync, statSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { join } from "node:path";
@@ -178,6 +179,21 @@ describe("signing in", () => {
     expect(onAuthorize).not.toHaveBeenCalled();
     const [file = ""] = Object.values(await folder.tree());
     expect(file.split("s3cret")).toHaveLength(2);
+  });
+
+  it("signs its requests where the secret of a client is a private key, and sends no secret", async () => {
+    const server = await oauthServer();
+    const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    server.clients.set("robot", { key: publicKey });
+    const config = remote(server.url, { clientId: "robot", grantType: "client_credentials" });
+    const store = memorySignIn(config);
+    const clientSecret = privateKey.export({ type: "sec1", format: "pem" }).toString();
+    expect(await signIn(config, store, { clientSecret })).toBe("signed-in");
+    const client = await connected(server, { authProvider: sessionSignIn({ config, store }) });
+    server.expire();
+    expect(await whoami(client)).toEqual(YOU);
+    const broken = "-----BEGIN PRIVATE KEY-----\nnonsense\n-----END PRIVATE KEY-----";
+    await expect(signIn(config, memorySignIn(config), { clientSecret: broken })).rejects.toThrow(/key.*cannot be used/);
   });
 
   it("gives the secret of a client to the issuer it was first used with, and to no other", async () => {

@@ -8,6 +8,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { FetchLike, OAuthClientProvider, OAuthDiscoveryState } from "@modelcontextprotocol/client";
 import { TroupeError } from "../../protocol/errors.ts";
 import { probeRefusal, type Refusal } from "./oauth-challenge.ts";
+import { isPrivateKey, signedRequests } from "./oauth-key.ts";
 import { listenForRedirect } from "./oauth-listener.ts";
 import { remoteUrl, type SignIn, type SignInStore } from "./oauth-store.ts";
 import type { McpOAuthSettings, McpServerConfig } from "./server.ts";
@@ -178,7 +179,7 @@ function provider(options: SignInOptions, way: Way): OAuthClientProvider {
       if (what === "verifier" || what === "discovery") return;
       await store.change((kept) => withoutCredentials(kept, what, flow.lastUsed));
     },
-    ...(isByItself && { prepareTokenRequest: clientCredentials }),
+    ...(isByItself && { prepareTokenRequest: clientCredentials, ...signing(settings, store) }),
   };
 }
 
@@ -187,6 +188,13 @@ async function secretMissing({ name }: McpServerConfig, way: Way): Promise<Error
   return new TroupeError("usage", `The client of ${name} signs in with a secret, and none is known.`, {
     hint: `Set TROUPE_MCP_CLIENT_SECRET and run: troupe mcp login ${name}`,
   });
+}
+
+function signing({ clientId }: McpOAuthSettings, store: SignInStore) {
+  const secret = store.read()?.clientSecret;
+  return (
+    clientId !== undefined && isPrivateKey(secret) && { addClientAuthentication: signedRequests(clientId, secret) }
+  );
 }
 
 const clientCredentials = (scope?: string): URLSearchParams =>
