@@ -12,6 +12,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 import { login, sessionSignIn } from "../../src/tools/mcp/oauth.ts";
+import { watchRefusals } from "../../src/tools/mcp/oauth-challenge.ts";
 import { hostAuthorisedFetch, type TokenAnswer, type TokenRequest } from "../../src/tools/mcp/oauth-host.ts";
 import { listenForRedirect } from "../../src/tools/mcp/oauth-listener.ts";
 import { fileSignIn, memorySignIn, type SignInStore } from "../../src/tools/mcp/oauth-store.ts";
@@ -106,6 +107,19 @@ describe("signing in", () => {
     expect(await signIn(config, store)).toBe("signed-in");
     expect(store.read()?.refusal).toBeUndefined();
     expect(await callFirst(session, {})).toContain("you");
+  });
+
+  it("is not lost when a refusal holds words that cannot be stored", async () => {
+    const config = remote("http://127.0.0.1:1/mcp");
+    await using folder = await tempFolder();
+    const store = onDisk(folder, config);
+    await store.change((kept) => ({ ...kept, tokens: { access_token: "a", token_type: "Bearer" } }));
+    for (const scope of ["", "x".repeat(100_000)]) {
+      const response = new Response(null, { status: 401, headers: { "www-authenticate": `Bearer scope="${scope}"` } });
+      const { onRefused } = sessionSignIn({ config, store });
+      await watchRefusals(async () => response, "http://127.0.0.1:1/mcp", onRefused)("http://127.0.0.1:1/mcp");
+    }
+    expect(store.read()).toMatchObject({ tokens: { access_token: "a" }, refusal: {} });
   });
 
   it.each([

@@ -34,10 +34,14 @@ async function refusalIn(response: Response): Promise<Refusal | undefined> {
   if (status === 403 && error !== "insufficient_scope") return undefined;
   return {
     status,
-    ...(resourceMetadataUrl && { resourceMetadataUrl: resourceMetadataUrl.href }),
-    ...(scope !== undefined && { scope }),
+    ...(resourceMetadataUrl &&
+      isKeepable(resourceMetadataUrl.href) && { resourceMetadataUrl: resourceMetadataUrl.href }),
+    ...(scope !== undefined && isKeepable(scope) && { scope }),
   };
 }
+
+/** The words of a server are stored beside its tokens: neither empty nor without bound. */
+const isKeepable = (text: string): boolean => text !== "" && text.length <= 4096;
 
 /**
  * Connects and lists the tools without a sign-in. Returns the first refusal, or undefined when the server answers anyone.

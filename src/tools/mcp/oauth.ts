@@ -97,7 +97,7 @@ export async function login(options: LoginOptions): Promise<"signed-in" | "not-n
     }
     await store.change(({ wantedScope: _, refusal: __, askedScope: ___, ...kept }) => ({
       ...kept,
-      ...(scope !== undefined && { askedScope: scope }),
+      ...(scope && { askedScope: scope }),
     }));
     return "signed-in";
   } catch (error) {
