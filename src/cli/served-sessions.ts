@@ -77,7 +77,13 @@ export class ServedSessions {
         ...(agent !== undefined && { agent }),
       }),
     );
-    await this.#prompt(served, { prompt });
+    try {
+      await this.#prompt(served, { prompt });
+    } catch (error) {
+      // The caller has no id to close it by.
+      await this.stop(served.session.sessionId, { close: true }).catch(() => undefined);
+      throw error;
+    }
     return viewOf(served);
   }
 

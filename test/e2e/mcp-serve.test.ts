@@ -103,6 +103,16 @@ describe("troupe mcp serve", () => {
     expect(end).toMatchObject({ cwd, answer: "here" });
   });
 
+  it("leaves no session behind that could not be started", async () => {
+    await using folder = await place();
+    await using served = await serve(folder, { steps: [{ say: "here" }] });
+    await expect(served.call("start_session", { prompt: "Look.", model: "nowhere/nothing" })).rejects.toThrow(
+      /nowhere/,
+    );
+    await expect(served.call("start_session", { prompt: "Look.", cwd: "missing" })).rejects.toThrow(/no folder/);
+    expect(await served.call("list_sessions")).toEqual({ sessions: [] });
+  });
+
   it("returns from waiting when the time is over, and stops a session on request", async () => {
     await using folder = await place();
     await using served = await serve(folder, { steps: [{ say: "half a", stall: true }] });
