@@ -84,6 +84,25 @@ describe.runIf(works)("commands in the sandbox", { timeout: 60_000 }, () => {
     });
   });
 
+  it("get no mount on a folder that a running command can swap for a link", async () => {
+    await using workspace = await tempFolder({ "old/.env": "SECRET=one" });
+    await using state = await tempFolder();
+    const sandbox = createSandbox({ mode: "required", stateRoot: state.path });
+    const request = { workspace: [workspace.path], cwd: workspace.path, ownTerminal: false, detached: false };
+    const running = await sandbox.prepare(request);
+    spawnSync("git", ["init", "-q", "new/n"], { cwd: workspace.path });
+    await workspace.files({ "new/.env": "SECRET=two" });
+    const next = await sandbox.prepare(request);
+    if (running.kind !== "sandboxed" || next.kind !== "sandboxed") throw new Error("no sandbox");
+    const writable = next.launcher.filter((_, index) => next.launcher[index - 1] === "--bind");
+    expect(writable).toContain(workspace.at("old"));
+    expect(writable.filter((path) => path.startsWith(workspace.at("new")))).toEqual([]);
+    expect(next.launcher).toContain(workspace.at("new/.env"));
+    await running.release();
+    await next.release();
+    await sandbox.close();
+  });
+
   it("run after the state folder was cleaned", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     expect((await stage.run("echo one")).output).toBe("one\n");

@@ -10,6 +10,7 @@ import * as z from "zod";
 import { type Disk, replaceFile } from "../../lib/node/disk.ts";
 import { cleanUpHere, type KnownTree, type LeftBehind, type MountPoint, makePoints } from "./left-behind.ts";
 import { namesIn, startOf } from "./processes.ts";
+import type { MountPlan } from "./sandbox-profile.ts";
 
 const Record_ = z.object({
   pid: z.int(),
@@ -45,6 +46,12 @@ interface Held {
   handOver(pid: number, left: LeftBehind): Promise<void>;
 }
 
+interface RunningCommand {
+  /** The trees before it. */
+  readonly trees: readonly KnownTree[];
+  readonly mounts: ReadonlySet<string>;
+}
+
 /** The record stays this long after the last command, so that commands in a row write it once. */
 const RECORD_IDLE_MS = 1000;
 
@@ -52,8 +59,7 @@ export class MountPoints {
   readonly #folder: string;
   readonly #disk: Disk;
   readonly #users = new Map<string, { point: MountPoint; count: number }>();
-  /** The trees before each command that runs now. */
-  readonly #running = new Set<readonly KnownTree[]>();
+  readonly #running = new Set<RunningCommand>();
   #recorded = new Map<string, MountPoint>();
   #isRecorded = false;
   #holds = 0;
@@ -89,11 +95,26 @@ export class MountPoints {
     return new Set([...this.#users.keys(), ...this.#usedByOthers()]);
   }
 
+  /**
+   * Returns a test for paths that no running command can rename, because they are mount points in each sandbox that can
+   * write there. Attached commands of other processes are not known here.
+   */
+  fixedPaths(): (path: string) => boolean {
+    const detached = readRecords(this.#folder, this.#isRecorded).living.map(({ trees }) => ({
+      trees,
+      mounts: new Set(trees.flatMap(({ gitFolders, protectedNames }) => [...gitFolders, ...protectedNames])),
+    }));
+    const others = [...this.#running, ...detached];
+    return (path) =>
+      others.every(({ trees, mounts }) => mounts.has(path) || !trees.some(({ root }) => path.startsWith(root + sep)));
+  }
+
   /** Counts a user, at once. */
-  hold(points: readonly MountPoint[], trees: readonly KnownTree[]): Held {
+  hold({ points, trees, mounts }: Pick<MountPlan, "points" | "trees" | "mounts">): Held {
     const placeholders = this.placeholders();
     const known = this.#knownToAll(trees);
-    this.#running.add(known);
+    const command = { trees: known, mounts: new Set(mounts.map(({ path }) => path)) };
+    this.#running.add(command);
     clearTimeout(this.#idle);
     this.#holds++;
     for (const point of points) {
@@ -105,7 +126,7 @@ export class MountPoints {
     const release = async (left: LeftBehind): Promise<string[]> => {
       if (released) return [];
       released = true;
-      return this.#drop(points, left).finally(() => this.#running.delete(known));
+      return this.#drop(points, left).finally(() => this.#running.delete(command));
     };
     const handOver = async (pid: number, left: LeftBehind): Promise<void> => {
       await this.#disk.mkdir(this.#folder);
@@ -195,7 +216,7 @@ export class MountPoints {
 
   #knownToAll(trees: readonly KnownTree[]): KnownTree[] {
     const others = [
-      ...this.#running,
+      ...[...this.#running].map(({ trees: before }) => before),
       ...readRecords(this.#folder, this.#isRecorded).living.map((record) => record.trees),
     ].flat();
     const isOld = (path: string, root: string, list: "gitFolders" | "protectedNames"): boolean =>

@@ -101,7 +101,7 @@ async function hold(
     );
     await mountPoints.settled();
     const plan = planned(entry, { ...roots, workspace });
-    const held = mountPoints.hold(plan.points, plan.trees);
+    const held = mountPoints.hold(plan);
     try {
       await held.make();
       return { plan, held };
@@ -154,6 +154,7 @@ function planned(
         options.profile === "strict" ? { kind: "strict", searchPath: process.env.PATH ?? "" } : { kind: "open" },
       environmentFiles: options.environmentFiles ?? false,
       placeholders: mountPoints.placeholders(),
+      isFixed: mountPoints.fixedPaths(),
       gitMounts: request.gitMounts,
     });
   } catch (error) {

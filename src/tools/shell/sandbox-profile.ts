@@ -37,6 +37,11 @@ export interface SandboxProfile {
   readonly environmentFiles: boolean;
   /** Mount points of running commands. They count as missing. */
   readonly placeholders: ReadonlySet<string>;
+  /**
+   * False for a path that a running command could swap for a link while the mounts are made. A writable mount there could
+   * land outside the workspace, and bubblewrap would create missing mount points in it.
+   */
+  isFixed(path: string): boolean;
   /** Access of a worktree to its repository, decided by the caller. */
   readonly gitMounts?: readonly string[] | undefined;
 }
@@ -168,8 +173,10 @@ class Plan implements MountPlan {
       const { gitFolders, protectedNames, unreadable } = found;
       this.trees.push({ root, since: Date.now(), gitFolders, protectedNames, unreadable });
       this.#protectTop(root);
-      for (const path of found.gitFolders) this.#protectNestedGit(root, path);
-      for (const path of found.protectedNames) this.#protectNested(root, path);
+      // Entries that are not fixed are checked when the commands that could change them end.
+      const isFixed = (path: string): boolean => this.#profile.isFixed(path);
+      for (const path of found.gitFolders.filter(isFixed)) this.#protectNestedGit(root, path);
+      for (const path of found.protectedNames.filter(isFixed)) this.#protectNested(root, path);
       this.#protectStartupFiles(root);
       // Last, because a later mount could make something writable again.
       for (const path of this.#targets) this.#freeze(path);
@@ -270,6 +277,7 @@ class Plan implements MountPlan {
     if (root === undefined || isInside(target, this.#hidden)) return;
     // Those of submodules and linked worktrees are protected already, with the repository they belong to.
     if (isInside(target, [join(root, ".git", "modules"), join(root, ".git", "worktrees")])) return;
+    if (!this.#profile.isFixed(target)) return;
     this.#pin(target);
     this.#openGit(target);
   }
@@ -357,7 +365,7 @@ class Plan implements MountPlan {
     if (root === undefined) return;
     const above: string[] = [];
     for (let folder = dirname(path); folder !== root; folder = dirname(folder)) above.unshift(folder);
-    for (const folder of above.filter((one) => !this.#mounted.has(one))) {
+    for (const folder of above.filter((one) => !this.#mounted.has(one) && this.#profile.isFixed(one))) {
       const isReadOnly = this.#profile.readOnlyWorkspace || isInside(folder, this.#frozen);
       this.add(bind(isReadOnly ? "ro-bind" : "bind", folder));
     }
