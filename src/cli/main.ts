@@ -9,6 +9,7 @@ import { TroupeError, withHint } from "../protocol/errors.ts";
 import { protectStateRoot, stateRoot } from "../runtime/home.ts";
 import { version } from "../runtime/version.ts";
 import { type Arguments, parse, usage } from "./args.ts";
+import { containErrors } from "./contain-errors.ts";
 import { type ExitCode, exitCodeOfError, exitCodes } from "./exit-codes.ts";
 import { helpText } from "./help.ts";
 import type { Launcher } from "./launcher.ts";
@@ -27,6 +28,7 @@ export async function main(launcher: Launcher): Promise<void> {
 
 async function command(argv: readonly string[], launcher: Launcher): Promise<ExitCode> {
   const given = parse(argv);
+  containErrors({ isServer: given.has("acp") || given.has("headless") });
   if (given.has("help")) return print(helpText(version));
   if (given.has("version")) return print(`${version}\n`);
   enterFolder(given);

@@ -64,9 +64,15 @@ function sendByNode(secure: boolean): Send {
         headers: { ...headers, "content-length": bytes.length },
       });
       outgoing.once("socket", (socket) => limitConnecting(socket, secure));
-      outgoing.once("response", (incoming) => resolve(answerOf(incoming)));
+      let answered = false;
+      outgoing.once("response", (incoming) => {
+        answered = true;
+        resolve(answerOf(incoming));
+      });
       outgoing.on("error", (error: NodeJS.ErrnoException) => {
-        // A kept connection that the server had closed meanwhile: nothing was heard, so nothing is lost by a new one.
+        // The reader of the response gets this error too. A second request would have no owner.
+        if (answered) return;
+        // The server closed a kept connection before it answered, so a new connection repeats nothing.
         if (again && outgoing.reusedSocket && error.code === "ECONNRESET") resolve(send(sending, false));
         else reject(error);
       });

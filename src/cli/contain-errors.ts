@@ -1,0 +1,43 @@
+import { TroupeError, withHint } from "../protocol/errors.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { say, sayLines } from "./say.ts";
+
+/**
+ * Reports errors that no code handled, instead of letting Node end the process with every session in it.
+ *
+ * - A rejection without a handler is reported, and the process goes on.
+ * - An exception outside of any promise is reported too. A server goes on: its other sessions are not concerned. A command
+ *   ends, because it may wait for something that never comes.
+ * - More than `MOST_PER_MINUTE` of them end the process: something fails in a loop.
+ */
+export function containErrors({ isServer }: { readonly isServer: boolean }): void {
+  const times: number[] = [];
+  const contain = (error: unknown, what: "rejection" | "exception"): void => {
+    const now = performance.now();
+    times.push(now);
+    while ((times[0] ?? now) < now - 60_000) times.shift();
+    const defect = defectOf(error, what);
+    sayLines(`${withHint(defect.message, defect.hint)}\n${stackOf(error)}`);
+    if (times.length > MOST_PER_MINUTE) {
+      say(
+        `ended: more than ${MOST_PER_MINUTE} internal errors within a minute. Start it again; sessions can be resumed.`,
+      );
+      process.exit(exitCodes.failed);
+    }
+    if (what === "exception" && !isServer) process.exit(exitCodes.failed);
+  };
+  process.on("unhandledRejection", (reason) => contain(reason, "rejection"));
+  process.on("uncaughtException", (error) => contain(error, "exception"));
+}
+
+const MOST_PER_MINUTE = 100;
+
+function defectOf(error: unknown, what: "rejection" | "exception"): TroupeError {
+  const name = error instanceof Error ? error.name : typeof error;
+  const hint = "This is a defect in troupe, please report it:";
+  return new TroupeError("failed", `internal error (${what} without a handler, ${name})`, { hint, cause: error });
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,91 @@
+/** Connections that break below a reply, over Node's own HTTP client. */
+import type { ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import type { Provider } from "../../src/model/provider.ts";
+import { openaiChat } from "../../src/model/wire/openai-chat.ts";
+import type { Place } from "../../src/model/wire/place.ts";
+import { compatible, type Recorded, serve } from "../model/server.ts";
+import { endOf } from "./support.ts";
+
+/** Answers every request, but resets the first one that comes over a kept connection. */
+function resetting(when: "before the reply" | "inside the reply") {
+  const used = new WeakSet<object>();
+  const seen = { resets: 0 };
+  const answer = (asked: Recorded, response: ServerResponse): void => {
+    const { socket } = response;
+    if (socket === null) return;
+    const isKept = used.has(socket);
+    used.add(socket);
+    if (!isKept || seen.resets > 0) {
+      compatible([])(asked, response);
+      return;
+    }
+    seen.resets++;
+    if (when === "before the reply") {
+      socket.resetAndDestroy();
+      return;
+    }
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write(`data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "half" } }] })}\n\n`, () => {
+      setTimeout(() => socket.resetAndDestroy(), 20);
+    });
+  };
+  return { answer, seen };
+}
+
+/** Calls until a connection was kept, used again and reset. Returns how that call ended, and how many came before. */
+async function callUntilReset(provider: Provider, seen: { readonly resets: number }) {
+  for (let before = 0; before < 100; before++) {
+    const end = await endOf(provider);
+    if (seen.resets > 0) return { end, before };
+    expect(end).toMatchObject({ stop: "done" });
+    await sleep(10);
+  }
+  throw new Error("no connection was kept");
+}
+
+function placeAt(url: string): Place {
+  return { id: "test", baseUrl: `${url}/v1`, headers: async () => ({}) };
+}
+
+/** Runs `work` and returns the promise rejections that nothing handled meanwhile. */
+async function unhandledDuring(work: () => Promise<void>): Promise<unknown[]> {
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown): void => void unhandled.push(reason);
+  const others = process.listeners("unhandledRejection");
+  process.removeAllListeners("unhandledRejection");
+  process.on("unhandledRejection", note);
+  try {
+    await work();
+    await sleep(50);
+  } finally {
+    process.off("unhandledRejection", note);
+    for (const other of others) process.on("unhandledRejection", other);
+  }
+  return unhandled;
+}
+
+describe("a reset on a kept connection", () => {
+  test("inside a reply is one network error: no second request and no rejection without an owner", async () => {
+    const { answer, seen } = resetting("inside the reply");
+    await using server = await serve(answer);
+    const provider = openaiChat(placeAt(server.url));
+    let calls = 0;
+    const unhandled = await unhandledDuring(async () => {
+      const { end, before } = await callUntilReset(provider, seen);
+      expect(end).toMatchObject({ stop: "error", error: { kind: "network", code: "ECONNRESET" } });
+      calls = before + 1;
+    });
+    expect({ unhandled, requests: server.requests.length }).toEqual({ unhandled: [], requests: calls });
+    expect(await endOf(provider)).toMatchObject({ stop: "done" });
+  });
+
+  test("before a reply is repeated once on a new connection", async () => {
+    const { answer, seen } = resetting("before the reply");
+    await using server = await serve(answer);
+    const { end, before } = await callUntilReset(openaiChat(placeAt(server.url)), seen);
+    expect(end).toMatchObject({ stop: "done" });
+    expect(server.requests).toHaveLength(before + 2);
+  });
+});
