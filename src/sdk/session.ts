@@ -35,6 +35,16 @@ export type Submitted =
   | { readonly kind: "said"; readonly text: string }
   | { readonly kind: "answered"; readonly message?: EventOf<"assistant.message"> };
 
+interface EventPage {
+  readonly events: readonly SessionEvent[];
+  readonly cursor: string;
+  readonly cursorStatus: "ok" | "expired";
+  readonly hasMore: boolean;
+}
+
+/** How often `getEvents` begins anew for a session that is rewound meanwhile. */
+const MAX_READINGS = 5;
+
 const WAIT_MS = 30 * 60_000;
 
 /** A session as a program sees it. Everything it does happens in the server; here are its words and its events. */
@@ -174,10 +184,31 @@ export class ClientSession {
     return `${late} It waits for a permission (${kind}), and this client has no onPermissionRequest.`;
   }
 
-  /** The events kept so far, in order. */
+  /** The events kept so far, in order. They are read page by page, so a history may have any size. */
   async getEvents(): Promise<SessionEvent[]> {
-    const { events } = (await this.#request("session.getMessages", {})) as { events: SessionEvent[] };
-    return events;
+    for (let reading = 1; reading <= MAX_READINGS; reading++) {
+      const events = await this.#readEvents();
+      if (events) return events;
+    }
+    throw new Error(`The session was rewound ${MAX_READINGS} times while its events were read. Try again.`);
+  }
+
+  /** Returns undefined when a rewind took back events of an earlier page meanwhile. */
+  async #readEvents(): Promise<SessionEvent[] | undefined> {
+    const events: SessionEvent[] = [];
+    const read = (query: Readonly<Record<string, unknown>>): Promise<EventPage> =>
+      this.#request("session.eventLog.read", query) as Promise<EventPage>;
+    const query = { max: 1_000, includeEphemeral: false };
+    const tail = this.#request("session.eventLog.tail", {}) as Promise<{ cursor: string }>;
+    let [page, { cursor }] = await Promise.all([read(query), tail]);
+    const since = { cursor, types: ["session.snapshot_rewind"] };
+    for (;;) {
+      for (const event of page.events) events.push(event);
+      if (!page.hasMore) return events;
+      const [next, rewinds] = await Promise.all([read({ ...query, cursor: page.cursor }), read(since)]);
+      if (next.cursorStatus === "expired" || rewinds.events.length > 0) return undefined;
+      page = next;
+    }
   }
 
   /** Stops the turn that is under way; the session stays usable. */

@@ -7,6 +7,8 @@ import type { Readable, Writable } from "node:stream";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import { encodeFrame, FrameReader, FramingError } from "../protocol/rpc/frame.ts";
 import { type AskOptions, Peer } from "../protocol/rpc/peer.ts";
+import { encodeAnswer, type LargeMessage } from "./large-answer.ts";
+import { Outgoing } from "./outgoing.ts";
 
 /** Who a client is that we started ourselves. */
 export interface ExtensionIdentity {
@@ -45,6 +47,8 @@ interface ConnectionLimits {
   readonly lostBytes: number;
   /** How long a message that has begun may stand still. */
   readonly stallMs: number;
+  /** How long a client may read nothing of an answer that is sent piece by piece. */
+  readonly unreadMs: number;
   /** How long a client that must show a token may wait with it. */
   readonly greetingMs: number;
   /** How many bytes are read before the token was shown, in all. */
@@ -55,6 +59,7 @@ const limits: ConnectionLimits = {
   slowBytes: 8 * 1024 * 1024,
   lostBytes: 64 * 1024 * 1024,
   stallMs: 30_000,
+  unreadMs: 300_000,
   greetingMs: 2_000,
   greetingBytes: 4096,
 };
@@ -69,6 +74,7 @@ export class Connection {
   readonly #reader = new FrameReader();
   readonly #input: Readable;
   readonly #output: Writable;
+  readonly #outgoing: Outgoing;
   #stall: NodeJS.Timeout | undefined;
   #greeting: NodeJS.Timeout | undefined;
   /** Bytes read before the token was shown. */
@@ -91,8 +97,13 @@ export class Connection {
     this.#input = options.input;
     this.#output = options.output;
     this.isAdmitted = options.token === undefined;
+    this.#outgoing = new Outgoing({
+      output: options.output,
+      stallMs: this.#limits.unreadMs,
+      onLost: (why) => this.close(why),
+    });
     this.#peer = new Peer({
-      send: (message) => this.#write(encodeFrame(message)),
+      send: (message) => this.#write("result" in message ? encodeAnswer({ ...message }) : encodeFrame(message)),
       handle: (method, params, signal) => options.handle(this, method, params, signal),
     });
     if (!this.isAdmitted) {
@@ -132,7 +143,7 @@ export class Connection {
 
   /** An event that all clients of a session are told, made into bytes once for all of them. */
   tell(frame: Uint8Array, about: { readonly sessionId: string; readonly isRepeatedLater: boolean }): void {
-    if (about.isRepeatedLater && this.#output.writableLength > this.#limits.slowBytes) {
+    if (about.isRepeatedLater && this.#outgoing.unread > this.#limits.slowBytes) {
       this.#leftOut.set(about.sessionId, (this.#leftOut.get(about.sessionId) ?? 0) + 1);
       return;
     }
@@ -141,7 +152,7 @@ export class Connection {
 
   /** Something to know that is out of date soon: who is behind does without it, unless it `mustArrive`. */
   hint(frame: Uint8Array, { mustArrive }: { readonly mustArrive: boolean }): void {
-    if (mustArrive || this.#output.writableLength <= this.#limits.slowBytes) this.#write(frame);
+    if (mustArrive || this.#outgoing.unread <= this.#limits.slowBytes) this.#write(frame);
   }
 
   /** Who has gone while it was kept waiting has left already, and would never leave again. */
@@ -157,6 +168,7 @@ export class Connection {
     clearTimeout(this.#stall);
     clearTimeout(this.#greeting);
     if (why !== undefined) this.#options.onTrouble(`client ${this.id} was let go of: ${why}`, this);
+    this.#outgoing.end();
     this.#peer.close("The connection is closed.");
     this.#input.destroy();
     this.#output.end();
@@ -197,12 +209,11 @@ export class Connection {
     for (const frame of this.#reader.read(chunk)) this.#peer.receive(frame);
   }
 
-  #write(frame: Uint8Array): void {
+  #write(message: Uint8Array | LargeMessage): void {
     if (this.#isClosed) return;
-    this.#output.write(frame);
-    if (this.#output.writableLength > this.#limits.lostBytes) {
-      this.close(`it did not read ${this.#output.writableLength} bytes`);
-    }
+    this.#outgoing.add(message);
+    const { unread } = this.#outgoing;
+    if (unread > this.#limits.lostBytes) this.close(`it did not read ${unread} bytes`);
   }
 
   #tellLeftOut(): void {

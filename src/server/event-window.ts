@@ -5,6 +5,8 @@ export interface WindowQuery {
   /** Behind which; from the beginning unless told. */
   readonly after?: number;
   readonly max: number;
+  /** A page ends before the event that would make its JSON longer than this, but holds at least one event. */
+  readonly maxCharacters: number;
   readonly direction: "forward" | "backward";
   matches(event: SessionEvent): boolean;
 }
@@ -36,23 +38,41 @@ export class EventWindow {
     this.#waiters.clear();
   }
 
-  /** `last` is where to go on from; more may match than were asked for. */
+  /** Returns one page. `last` is the cursor for the next one, `hasMore` whether that would hold anything now. */
   read(query: WindowQuery): { events: SessionEvent[]; last: number; hasMore: boolean } {
-    const { after, max, direction, matches } = query;
+    const { after, max, maxCharacters, direction, matches } = query;
     const isForward = direction === "forward";
     const start = after ?? (isForward ? 0 : this.#last + 1);
-    const candidates = this.#entries.filter(
-      ({ number, event }) => (isForward ? number > start : number < start) && matches(event),
-    );
-    if (!isForward) candidates.reverse();
-    const taken = candidates.slice(0, max);
-    const hasMore = candidates.length > taken.length;
-    const reached = hasMore ? taken.at(-1)?.number : undefined;
-    return {
-      events: taken.map(({ event }) => event),
-      last: reached ?? (isForward ? Math.max(start, this.#last) : (taken.at(-1)?.number ?? start)),
-      hasMore,
-    };
+    const events: SessionEvent[] = [];
+    let reached: number | undefined;
+    let characters = 0;
+    for (const { number, event } of this.#from(start, isForward)) {
+      if (!matches(event)) continue;
+      characters += JSON.stringify(event).length;
+      if (events.length === max || (events.length > 0 && characters > maxCharacters)) {
+        return { events, last: reached ?? start, hasMore: true };
+      }
+      events.push(event);
+      reached = number;
+    }
+    return { events, last: isForward ? Math.max(start, this.#last) : (reached ?? start), hasMore: false };
+  }
+
+  /** The entries behind a number, or those before it, newest first. */
+  *#from(start: number, isForward: boolean): Generator<Entry, void> {
+    let [low, high] = [0, this.#entries.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const number = this.#entries[middle]?.number ?? start;
+      if (isForward ? number > start : number >= start) high = middle;
+      else low = middle + 1;
+    }
+    const step = isForward ? 1 : -1;
+    for (let at = isForward ? low : low - 1; ; at += step) {
+      const entry = this.#entries[at];
+      if (entry === undefined) return;
+      yield entry;
+    }
   }
 
   /** Until something is told, the time is over, or nobody waits any more. */

@@ -35,6 +35,19 @@ describe.each(ways)("a client of %s", (way) => {
     stage.model.assertSpent();
   });
 
+  it("reads a history of more than one page, each event once and in order", async () => {
+    await using stage = await sdkStage(way);
+    await using client = await stage.client();
+    const session = await client.createSession({ provider: stage.provider, onPermissionRequest: approveAll });
+    for (let batch = 0; batch < 5; batch++) {
+      const lines = Array.from({ length: 450 }, (_, line) => `line ${batch * 450 + line}`);
+      await Promise.all(lines.map((line) => session.log(line)));
+    }
+    const { events } = (await session.request("session.getMessages")) as { events: SessionEvent[] };
+    expect(events.filter(({ type }) => type === "session.info")).toHaveLength(2_250);
+    expect(await session.getEvents()).toEqual(events);
+  });
+
   it("SDK-29 SDK-30 runs tools of the program, with checked arguments, after its permission handler agreed", async () => {
     await using stage = await sdkStage(
       way,

@@ -7,6 +7,7 @@ import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 import { surroundingsOf } from "./skills.ts";
 
 const MAX_PAGE = 1_000;
+const MAX_PAGE_CHARACTERS = 8 * 1024 * 1024;
 const MAX_WAIT_MS = 60_000;
 
 const query = () => ({
@@ -30,7 +31,7 @@ export const eventLogMethods: MethodTable = {
     for (;;) {
       const { events, last, hasMore } = live.window.read({
         ...(after !== undefined && { after }),
-        ...{ max, direction, matches },
+        ...{ max, maxCharacters: MAX_PAGE_CHARACTERS, direction, matches },
       });
       const left = until - performance.now();
       if (events.length > 0 || left <= 0 || direction === "backward" || signal.aborted) {

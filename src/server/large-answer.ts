@@ -1,0 +1,108 @@
+/**
+ * Answers that are too large for one buffer. They are encoded piece by piece while the client reads, so that neither the
+ * length of a string nor the memory of this process bounds the history of a session.
+ */
+import { setImmediate as nextTask } from "node:timers/promises";
+import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
+import { encodeFrame } from "../protocol/rpc/frame.ts";
+
+/** One message, whose length is known before its bytes are. */
+export interface LargeMessage {
+  /** The bytes of the header and the body. Throws an `RpcError` when no client could read them. */
+  pieces(): AsyncGenerator<Uint8Array, void>;
+  /** The answer to send in place of a message that nothing was sent of. */
+  refusal(error: unknown): Uint8Array;
+}
+
+/** Answers up to this size are sent at once. */
+const SMALL_BYTES = 1024 * 1024;
+/** A list with more members than this is encoded member by member. */
+const LONG_LIST = 500;
+const PIECE_CHARACTERS = 256 * 1024;
+/** No program on Node can hold a longer message as text. */
+const MAX_BYTES = 500 * 1024 * 1024;
+
+/** Encodes an answer: as the bytes of a frame, or as a message to be sent piece by piece. */
+export function encodeAnswer(answer: Readonly<Record<string, unknown>>): Uint8Array | LargeMessage {
+  const refusal = (error: unknown): Uint8Array =>
+    encodeFrame({ jsonrpc: "2.0", id: answer.id, error: wireError(error) });
+  if (hasLongList(answer.result)) return { refusal, pieces: () => piecesOf(answer) };
+  let frame: Uint8Array;
+  try {
+    frame = encodeFrame(answer);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return refusal(tooLarge());
+  }
+  if (frame.byteLength <= SMALL_BYTES) return frame;
+  return { refusal, pieces: () => slicesOf(frame) };
+}
+
+function hasLongList(result: unknown): boolean {
+  if (typeof result !== "object" || result === null) return false;
+  return [result, ...Object.values(result)].some((value) => Array.isArray(value) && value.length > LONG_LIST);
+}
+
+async function* slicesOf(frame: Uint8Array): AsyncGenerator<Uint8Array, void> {
+  for (let at = 0; at < frame.byteLength; at += PIECE_CHARACTERS) yield frame.subarray(at, at + PIECE_CHARACTERS);
+}
+
+async function* piecesOf(answer: Readonly<Record<string, unknown>>): AsyncGenerator<Uint8Array, void> {
+  let length = 0;
+  for (const text of gathered(answer)) {
+    length += Buffer.byteLength(text);
+    if (length > MAX_BYTES) throw tooLarge();
+    await nextTask();
+  }
+  yield Buffer.from(`Content-Length: ${length}\r\n\r\n`);
+  for (const text of gathered(answer)) {
+    const bytes = Buffer.from(text);
+    length -= bytes.byteLength;
+    yield bytes;
+  }
+  if (length !== 0) throw new Error("The answer changed while it was sent.");
+}
+
+/** The text of the message in pieces of a useful size. */
+function* gathered(message: unknown): Generator<string, void> {
+  let text = "";
+  for (const part of textOf(message, LIST_DEPTH)) {
+    text += part;
+    if (text.length < PIECE_CHARACTERS) continue;
+    yield text;
+    text = "";
+  }
+  if (text !== "") yield text;
+}
+
+/** Lists lie in the message's `result`, or in a member of it. */
+const LIST_DEPTH = 3;
+
+/** The same text as `JSON.stringify` gives, in parts. */
+function* textOf(value: unknown, depth: number): Generator<string, void> {
+  if (depth === 0 || typeof value !== "object" || value === null || "toJSON" in value) {
+    yield JSON.stringify(value) ?? "null";
+    return;
+  }
+  const isList = Array.isArray(value);
+  let separator = isList ? "[" : "{";
+  for (const [name, member] of isList ? value.entries() : Object.entries(value)) {
+    if (!isList && !isEncodable(member)) continue;
+    yield isList ? separator : `${separator}${JSON.stringify(name)}:`;
+    separator = ",";
+    yield* textOf(member, depth - 1);
+  }
+  yield `${separator === "," ? "" : separator}${isList ? "]" : "}"}`;
+}
+
+const isEncodable = (member: unknown): boolean => !["undefined", "function", "symbol"].includes(typeof member);
+
+function tooLarge(): RpcError {
+  const message = "The answer is larger than a message can be. Read the events page by page: session.eventLog.read.";
+  return new RpcError(rpcCodes.refused, message);
+}
+
+function wireError(error: unknown): { code: number; message: string } {
+  if (error instanceof RpcError) return { code: error.code, message: error.message };
+  return { code: rpcCodes.internalError, message: error instanceof Error ? error.message : String(error) };
+}

@@ -1,0 +1,87 @@
+import { once } from "node:events";
+import type { Writable } from "node:stream";
+import type { LargeMessage } from "./large-answer.ts";
+
+export interface OutgoingOptions {
+  readonly output: Writable;
+  /** How long a client may read nothing of a large answer. */
+  readonly stallMs: number;
+  /** The client cannot be sent anything more. */
+  onLost(why: string): void;
+}
+
+/** The messages for one client, in order. What follows a large answer waits until that was sent. */
+export class Outgoing {
+  readonly #options: OutgoingOptions;
+  readonly #ended = new AbortController();
+  #waiting: (Uint8Array | LargeMessage)[] = [];
+  #waitingBytes = 0;
+  #isSending = false;
+
+  constructor(options: OutgoingOptions) {
+    this.#options = options;
+  }
+
+  /** Bytes that wait for the client. A large answer counts only with what was encoded of it. */
+  get unread(): number {
+    return this.#options.output.writableLength + this.#waitingBytes;
+  }
+
+  add(message: Uint8Array | LargeMessage): void {
+    if (this.#ended.signal.aborted) return;
+    if (!this.#isSending && message instanceof Uint8Array) {
+      this.#options.output.write(message);
+      return;
+    }
+    this.#waiting.push(message);
+    if (message instanceof Uint8Array) this.#waitingBytes += message.byteLength;
+    if (!this.#isSending) void this.#sendWaiting();
+  }
+
+  /** Sends nothing more. */
+  end(): void {
+    this.#ended.abort();
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+  }
+
+  async #sendWaiting(): Promise<void> {
+    this.#isSending = true;
+    try {
+      for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+        if (next instanceof Uint8Array) {
+          this.#waitingBytes -= next.byteLength;
+          await this.#send(next);
+        } else await this.#sendLarge(next);
+      }
+    } catch (error) {
+      if (this.#ended.signal.aborted) return;
+      this.#options.onLost(error instanceof Error ? error.message : String(error));
+    } finally {
+      this.#isSending = false;
+    }
+  }
+
+  async #sendLarge(message: LargeMessage): Promise<void> {
+    let hasBegun = false;
+    try {
+      for await (const piece of message.pieces()) {
+        hasBegun = true;
+        await this.#send(piece);
+      }
+    } catch (error) {
+      if (hasBegun) throw error; // the client cannot make sense of what follows
+      await this.#send(message.refusal(error));
+    }
+  }
+
+  async #send(bytes: Uint8Array): Promise<void> {
+    this.#ended.signal.throwIfAborted();
+    const { output, stallMs } = this.#options;
+    if (output.write(bytes)) return;
+    const late = AbortSignal.timeout(stallMs);
+    await once(output, "drain", { signal: AbortSignal.any([late, this.#ended.signal]) }).catch((error: unknown) => {
+      throw late.aborted ? new Error(`it read nothing of an answer for ${stallMs / 1000} s`) : error;
+    });
+  }
+}
