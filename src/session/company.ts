@@ -7,6 +7,7 @@ import type { AgentDefinition } from "../agents/agent.ts";
 import { findAgent } from "../agents/names.ts";
 import type { Hooks } from "../hooks/fire.ts";
 import type { LimitReached } from "../loop/run.ts";
+import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
 import type { TaskLimits, TurnEnd, TurnPorts } from "../tasks/ports.ts";
 import { Registry } from "../tasks/registry.ts";
@@ -190,13 +191,16 @@ export class Company {
   async close(): Promise<void> {
     await this.#sidekicks?.close();
     await this.registry.close();
+    await this.#parts.log.repair().catch(() => undefined); // the next process finds the same
+    for (const [id, conversation] of this.#conversations)
+      await closeOpen(conversation, this.#emitOf(id)).catch(() => undefined);
     await Promise.all([...this.#outfits.keys()].map((id) => this.#release(id)));
   }
 
   async #turn(task: TaskRecord, messages: readonly TaskMessage[], io: TurnPorts): Promise<TurnEnd> {
     const { settings } = this.#parts;
     const { spec } = task;
-    const emit = this.#emitOf(task.id);
+    const emit = this.#lastingEmitOf(task.id);
     const who = { toolCallId: spec.toolCallId, agentName: spec.agentName, agentDisplayName: spec.agentDisplayName };
     const began = settings.stamp.monotonic();
     const before = this.registry.usage(task.id);
@@ -211,6 +215,8 @@ export class Company {
       ? errand.run(task, io, (how) => this.#asAgent(task, { messages, io, errand: how }))
       : this.#asAgent(task, { messages, io });
     const end = await work.catch((error: unknown): TurnEnd => failed(error, io.signal));
+    // A turn that failed half-way may have left calls without a result.
+    await closeOpen(this.#conversationOf(task.id), emit);
     this.#parts.budget.settle(task.id);
     const after = this.registry.usage(task.id);
     const spent = {
@@ -292,6 +298,19 @@ export class Company {
 
   #emitOf(agentId: string): Emit {
     return (type, data) => this.#parts.log.emit(agentId, type, data);
+  }
+
+  /** As `#emitOf`, but waits for a log that cannot be written now: what began must get its end. */
+  #lastingEmitOf(agentId: string): Emit {
+    const emit = this.#emitOf(agentId);
+    return (type, data) => {
+      const said = emit(type, data).catch((error: unknown) => {
+        if (!(error instanceof TroupeError && error.kind === "storage")) throw error;
+        return this.registry.writable();
+      });
+      said.catch(() => undefined); // some callers do not wait
+      return said;
+    };
   }
 
   #conversationOf(agentId: string): Conversation {

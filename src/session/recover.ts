@@ -1,3 +1,4 @@
+import type { Stamp } from "../lib/stamp.ts";
 import type { LeftTurn } from "../loop/run.ts";
 import { INTERRUPTED } from "../loop/run-calls.ts";
 import { TroupeError } from "../protocol/errors.ts";
@@ -39,6 +40,19 @@ export async function recover(what: {
   await closeOpenCalls(conversation, emit, (toolCallId) => !waiting.has(toolCallId));
   pending.broker.adopt(left.requests);
   return left.turn;
+}
+
+/** Makes the log whole before the session ends. A disk that is full for a moment gets a second to have room again. */
+export async function repairAtEnd(log: { repair(): Promise<void> }, stamp: Stamp): Promise<void> {
+  for (const pauseMs of [50, 150, 300, 500]) {
+    const isRepaired = await log.repair().then(
+      () => true,
+      () => false,
+    );
+    if (isRepaired) return;
+    await stamp.sleep(pauseMs);
+  }
+  await log.repair();
 }
 
 /** Every call has an answer and every turn an end. */

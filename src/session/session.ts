@@ -26,7 +26,7 @@ import { Inbox, type Notice, type SendOptions } from "./inbox.ts";
 import { Introduction } from "./introduction.ts";
 import { ModeState } from "./mode-state.ts";
 import { modelName, selection } from "./model-seat.ts";
-import { recover, requireFree } from "./recover.ts";
+import { closeOpen, recover, repairAtEnd, requireFree } from "./recover.ts";
 import type { CloseReason, SessionOptions } from "./session-options.ts";
 import { SessionRewinds } from "./session-rewinds.ts";
 import { startAgent } from "./start-agent.ts";
@@ -336,7 +336,8 @@ export class Session {
 
   async #lastWords(reason: CloseReason | undefined): Promise<void> {
     const isSpokenTo = this.#log.events.some(({ type }) => type === "user.message");
-    await this.#log.repair();
+    await repairAtEnd(this.#log, this.#options.stamp);
+    if (!reason?.leavesPending) await closeOpen(this.#conversation, this.#emit);
     const changes = await codeChanges(this.#options.fileHistory, this.#log.events);
     const data = shutdownData({ ...this.#facts(), error: reason?.error, codeChanges: changes });
     // A disk that failed for a moment gets a second chance for the last words.

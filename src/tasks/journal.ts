@@ -53,10 +53,7 @@ export class Journal {
         if (error instanceof Defect) throw error;
         this.#note(error);
       }
-      while (!(await this.#repaired())) {
-        await this.#ports.stamp.sleep(pauseMs, this.#closed.signal);
-        pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
-      }
+      await this.writable();
       if (stands()) return;
       await this.#ports.stamp.sleep(pauseMs, this.#closed.signal);
     }
@@ -79,6 +76,15 @@ export class Journal {
         hint: "Make room on the disk, then try again.",
         cause: error,
       });
+    }
+  }
+
+  /** Resolves when the log can be written and holds everything said before. Rejects only when closed. */
+  async writable(): Promise<void> {
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+      this.#closed.signal.throwIfAborted();
+      if (await this.#repaired()) return;
+      await this.#ports.stamp.sleep(pauseMs, this.#closed.signal);
     }
   }
 

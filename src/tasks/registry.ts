@@ -289,6 +289,11 @@ export class Registry {
     return (await this.#waiters.until(ANYONE, look, { timeoutMs, signal })) ?? busy();
   }
 
+  /** Resolves when the log can be written and holds everything said before. Rejects when the registry is closed. */
+  async writable(): Promise<void> {
+    await this.#journal.writable();
+  }
+
   /** Cuts off who is at work, as the end of the process would, but cleanly. Nothing starts any more. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
