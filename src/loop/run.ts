@@ -67,6 +67,8 @@ export interface LeftTurn {
   /** What the model said with these calls. */
   readonly content: string;
   readonly calls: readonly LeftCall[];
+  /** The process ended while the model was asked, or its calls ran: the model is asked again. */
+  readonly isCutOff?: true;
 }
 
 /** Its start is in the log, and nothing of it has run here. */

@@ -235,7 +235,7 @@ export class Answering {
       const started = startRun({ ...parts, beforeStopping });
       const unfinished = turn;
       turn = undefined;
-      return unfinished ? continueLoop(unfinished, started) : runLoop(started);
+      return unfinished && !unfinished.isCutOff ? continueLoop(unfinished, started) : runLoop(started);
     };
     return hookedRun(run, { hooks, emit, signal })
       .catch((error: unknown): LoopOutcome => {

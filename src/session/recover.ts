@@ -6,6 +6,7 @@ import type { Emit, SessionEvent } from "../protocol/event.ts";
 import type { Damage, SessionLog } from "../store/store.ts";
 import type { Broker } from "./broker.ts";
 import type { Conversation } from "./conversation.ts";
+import { cutOff, sayCutOff } from "./cut-off.ts";
 import { leftWork } from "./left-work.ts";
 
 /** Another process may have it. */
@@ -18,22 +19,27 @@ export function requireFree({ sessionId, heldBy }: Pick<SessionLog, "sessionId" 
 
 /**
  * Brings a log that another process left behind into a state the next turn can build on: damage is named once, every
- * call without an answer gets one, an open turn is closed. Nothing is run again. Killed half-way and done again, the
- * result is the same. With `pending`, calls that wait for someone outside stay open: returns the turn to go on with.
+ * call without an answer gets one, an open turn is closed, a message that was under way gets an outcome. Nothing is run
+ * again. Killed half-way and done again, the result is the same. With `pending`, calls that wait for someone outside stay
+ * open, and a message that was under way is answered: returns the turn to go on with.
  */
 export async function recover(what: {
   conversation: Conversation;
-  events: readonly SessionEvent[];
+  /** All that was ever said, and as the log reads now. */
+  events: { readonly said: readonly SessionEvent[]; readonly view: readonly SessionEvent[] };
   damage: readonly Damage[];
   emit: Emit;
-  pending?: { readonly broker: Broker; readonly events: readonly SessionEvent[]; readonly cwd: string } | undefined;
+  pending?: { readonly broker: Broker; readonly cwd: string } | undefined;
 }): Promise<LeftTurn | undefined> {
   const { conversation, events, emit, pending } = what;
-  const damage = unreported(what.damage, events);
+  const damage = unreported(what.damage, events.said);
   if (damage.length > 0) await emit("troupe.log_damage", { damage });
-  const left = pending && leftWork(pending.events, conversation, pending.cwd);
+  const left = pending && leftWork(events.view, conversation, pending.cwd);
   if (!left) {
     await closeOpen(conversation, emit);
+    const cut = cutOff(events.view);
+    if (cut && pending) return { turnId: cut.turnId ?? "", content: "", calls: [], isCutOff: true };
+    if (cut) await sayCutOff(emit);
     return undefined;
   }
   const waiting = new Set(left.turn.calls.map(({ call }) => call.toolCallId));

@@ -74,10 +74,10 @@ export class Session {
     requireFree(options.log);
     const session = new Session(options);
     const { events, removed, damage } = options.log;
-    const said = [...removed, ...events];
-    const pending = options.continuesPending ? { broker: session.#broker, events, cwd: options.cwd } : undefined;
+    const pending = options.continuesPending ? { broker: session.#broker, cwd: options.cwd } : undefined;
     const parts = { conversation: session.#conversation, emit: session.#emit, pending };
-    session.#working.left = await recover({ ...parts, events: said, damage });
+    const known = { said: [...removed, ...events], view: events };
+    session.#working.left = await recover({ ...parts, events: known, damage });
     await session.rewinds.finish();
     await session.#company?.restore();
     if (options.mode) await session.modes.set(options.mode);
@@ -263,7 +263,7 @@ export class Session {
   }
 
   /**
-   * Accepts a message: when this resolves it is on disk and will be answered. A working agent is steered
+   * Accepts a message: when this resolves it is on disk and gets an outcome. A working agent is steered
    * (`immediate`) or answers after what it has (`enqueue`). Returns the id of the message.
    */
   async send(options: SendOptions): Promise<string> {

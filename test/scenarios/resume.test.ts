@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
-import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
+import { calls, fails, says, stalls } from "../../src/model/faux/faux-step.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import type { Store } from "../../src/store/store.ts";
 import { expectPaired, story } from "../../src/testing/story.ts";
@@ -92,6 +92,72 @@ describe("LOOP-20: resume", () => {
       ]);
       await second.session.close();
     }));
+
+  describe("a message that was under way when its process was killed", () => {
+    /** Runs a session until `text` is in its log, and leaves the file as a kill would. */
+    async function killedAt(store: Store, file: string, text: string): Promise<void> {
+      const never = tool("wait", () => new Promise(() => undefined));
+      const steps = text === "assistant.turn_start" ? [stalls()] : [calls(["echo", { text: "a" }], ["wait"])];
+      const first = await stage(steps, { store, tools: [echo, never] });
+      await first.session.send({ prompt: "an order" });
+      await expect.poll(() => readFileSync(file, "utf8")).toContain(text);
+      const left = readFileSync(file, "utf8");
+      first.session.abort();
+      await first.session.close();
+      writeFileSync(file, left);
+    }
+
+    const points = ["assistant.turn_start", "tool.execution_complete"];
+
+    it.each(points)("gets one outcome however often the session is resumed, killed after %s", (point) =>
+      withStore(async (store, file) => {
+        await killedAt(store, file, point);
+        for (let opening = 1; opening <= 3; opening++) {
+          const later = await stage([], { store, resume: "session-1" });
+          expect(dataOf(later.session.events, "session.error")).toMatchObject([{ errorType: "interrupted" }]);
+          await later.session.close();
+        }
+      }),
+    );
+
+    it.each(points)("is answered where pending work goes on, killed after %s", (point) =>
+      withStore(async (store, file) => {
+        await killedAt(store, file, point);
+        const later = await stage([says("the answer")], { store, resume: "session-1", continuesPending: true });
+        later.session.goOn();
+        await later.session.whenIdle();
+        expect(dataOf(later.session.events, "assistant.message").at(-1)).toMatchObject({ content: "the answer" });
+        expect(dataOf(later.session.events, "session.error")).toEqual([]);
+        await later.session.close();
+        const again = await stage([], { store, resume: "session-1", continuesPending: true });
+        again.session.goOn();
+        await again.session.whenIdle();
+        expect(dataOf(again.session.events, "session.error")).toEqual([]);
+        await again.session.close();
+      }),
+    );
+
+    it.each<[string, Parameters<typeof stage>[0], Parameters<typeof stage>[1]]>([
+      ["was answered", [says("done")], {}],
+      ["was completed by a tool", [calls(["task_complete", { summary: "Done." }])], { tools: [taskComplete] }],
+      ["failed", [fails(400)], {}],
+    ])("gets no second outcome when it %s", (_, steps, more) =>
+      withStore(async (store) => {
+        const first = await stage(steps, { store, ...more });
+        await first.session.sendAndWait({ prompt: "go" });
+        await first.session.close();
+        const before = dataOf(first.session.events, "session.error").length;
+        const second = await stage([], { store, resume: "session-1", continuesPending: true });
+        second.session.goOn();
+        await second.session.whenIdle();
+        expect(dataOf(second.session.events, "session.error")).toHaveLength(before);
+        await second.session.close();
+        const third = await stage([], { store, resume: "session-1" });
+        expect(dataOf(third.session.events, "session.error")).toHaveLength(before);
+        await third.session.close();
+      }),
+    );
+  });
 
   it("names damage once, in the log itself", () =>
     withStore(async (store, file) => {

@@ -168,11 +168,15 @@ describe("work that waits when its server is killed", () => {
     await before.send("go");
     await expect.poll(effects).toBe("once\n");
     await kill(client);
+    stage.play(says("the answer that was still owed"), says("so it was cut off"));
     const { session } = await resumed(before.sessionId, { onPermissionRequest: approveAll });
     expect(await session.rpc.permissions.pendingRequests()).toEqual({ items: [] });
     expect(endsOf(await session.getEvents())).toMatchObject([{ success: false, error: { code: "interrupted" } }]);
-    stage.play(says("so it was cut off"));
     await session.sendAndWait("what became of it?");
+    const words = (await session.getEvents()).flatMap((event) =>
+      event.type === "assistant.message" ? [event.data.content] : [],
+    );
+    expect(words.slice(1)).toEqual(["the answer that was still owed", "so it was cut off"]);
     expect(await effects()).toBe("once\n");
   });
 
