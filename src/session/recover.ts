@@ -12,8 +12,9 @@ import { leftWork } from "./left-work.ts";
 /** Another process may have it. */
 export function requireFree({ sessionId, heldBy }: Pick<SessionLog, "sessionId" | "heldBy">): void {
   if (!heldBy) return;
-  throw new TroupeError("storage", `Session ${sessionId} is in use by process ${heldBy.pid}.`, {
-    hint: "End that process first, or start a new session.",
+  const where = heldBy.host === undefined ? "" : ` on ${heldBy.host}`;
+  throw new TroupeError("storage", `Session ${sessionId} is in use by process ${heldBy.pid}${where}.`, {
+    hint: heldBy.advice ?? "End that process first, or start a new session.",
   });
 }
 

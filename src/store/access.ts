@@ -4,7 +4,7 @@ import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { noRecord } from "./line.ts";
-import { LOCK_FILE, type LockResult, takeLock } from "./lock.ts";
+import { type LockHolder, type LockResult, takeLock } from "./lock.ts";
 import { type LogContent, readLog } from "./read-log.ts";
 import { repairTail } from "./repair.ts";
 import { errorCode } from "./storage-error.ts";
@@ -94,6 +94,15 @@ export class LogAccess {
     }
   }
 
+  /** Throws when another process has taken the session over, because this one stood still for too long. */
+  async requireLock(): Promise<void> {
+    if (!this.#lock || (await this.#lock.isOurs())) return;
+    this.#lock = undefined;
+    throw new TroupeError("storage", `Session ${this.#context.sessionId} was taken over by another process.`, {
+      hint: "This process stood still for too long. Open the session again.",
+    });
+  }
+
   async leave(): Promise<void> {
     await this.#entering?.catch(() => undefined);
     await this.#lock?.release().catch(() => undefined);
@@ -145,15 +154,10 @@ export async function readIfThere(path: string): Promise<LogContent> {
   }
 }
 
-export function held(context: LogContext, by: { pid: number; host: string }): TroupeError {
-  const lock = join(context.directory, LOCK_FILE);
-  return new TroupeError(
-    "storage",
-    `Session ${context.sessionId} is being written by process ${by.pid} on ${by.host}.`,
-    {
-      hint: `End that process, or start another session. If there is no such process any more, delete ${lock}.`,
-    },
-  );
+export function held({ sessionId }: LogContext, by: LockHolder): TroupeError {
+  return new TroupeError("storage", `Session ${sessionId} is in use by process ${by.pid} on ${by.host}.`, {
+    hint: by.advice,
+  });
 }
 
 function changed(log: string): TroupeError {

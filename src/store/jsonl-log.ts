@@ -2,7 +2,7 @@ import { replaceFile } from "../lib/node/disk.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { emptyLog, held, LogAccess, type LogContext, readIfThere } from "./access.ts";
 import { readAsset, readNumbered, writeAsset, writeNumbered } from "./assets.ts";
-import { takeLock } from "./lock.ts";
+import { type LockHolder, takeLock } from "./lock.ts";
 import { type LogContent, readLog } from "./read-log.ts";
 import { restoreLog } from "./repair.ts";
 import { viewOf } from "./rewound.ts";
@@ -55,7 +55,7 @@ interface Opened {
   readonly content: LogContent;
   readonly access: LogAccess;
   readonly failure?: TroupeError;
-  readonly heldBy?: { readonly pid: number; readonly host: string };
+  readonly heldBy?: LockHolder;
   /** At the end of the log; the rest is in `content`. */
   readonly damage: readonly Damage[];
 }
@@ -64,8 +64,12 @@ function sessionLog(context: LogContext, opened: Opened): SessionLog {
   const { disk } = context;
   const { content, access, heldBy } = opened;
   const length = lengthAfterRepair(content);
+  const write: typeof disk.write = async (fd, data) => {
+    await access.requireLock();
+    await disk.write(fd, data);
+  };
   const writer = new LogWriter({
-    disk,
+    disk: { ...disk, write },
     stamp: context.stamp,
     position: { length, synced: length, last: content.last, lastLine: 0, doubtful: false },
     failure: opened.failure,

@@ -104,13 +104,13 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
         failTo("delete the session"),
       );
       if (lock.kind === "held") {
-        throw new TroupeError("storage", `Session ${sessionId} is in use by process ${lock.by.pid}.`, {
-          hint: "End that process first.",
-        });
+        const { pid, host, advice: hint } = lock.by;
+        throw new TroupeError("storage", `Session ${sessionId} is in use by process ${pid} on ${host}.`, { hint });
       }
       // Out of sight in one step, so that no half of a session is ever listed.
       const doomed = join(folder, `.removed-${token}`);
       await context.disk.rename(directory, doomed).catch(failTo("delete the session"));
+      await lock.release();
       await context.disk.remove(doomed).catch(failTo("delete the session"));
     },
   };

@@ -5,18 +5,35 @@
  * A lock of a dead process is succeeded, never deleted: who makes `lock.after-<token>` first, and then still finds the
  * dead lock in place, has the right to rename its claim over it. Tokens never come back, so a slow process that acts on
  * what it saw long ago finds another token in place and withdraws. A claim whose process died is succeeded the same way.
+ *
+ * A pid says something only inside its pid name space, on one boot of one machine. For holders elsewhere (in another
+ * container, on another machine) the time of the lock file counts: its holder renews it every `BEAT_MS`, and one that was
+ * not renewed for `SILENCE_MS` belongs to a dead process. Times are compared with those of a file written by us, so only
+ * the clock of the file system matters. A holder that stood still for long must ask `isOurs` before it writes.
  */
 import { readFile, stat } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { isObject, parseJson } from "../lib/json.ts";
 import type { Disk } from "../lib/node/disk.ts";
-import { bootId, isSameProcess, startTime } from "../lib/node/process-identity.ts";
+import { bootId, isSameProcess, pidNamespace, startTime } from "../lib/node/process-identity.ts";
 import { errorCode } from "./storage-error.ts";
 
 export type LockResult =
-  | { readonly kind: "taken"; release(): Promise<void> }
-  | { readonly kind: "held"; readonly by: { readonly pid: number; readonly host: string } };
+  | {
+      readonly kind: "taken";
+      /** False when another process has taken it over, because this one stood still for too long. Cheap while it did not. */
+      isOurs(): Promise<boolean>;
+      release(): Promise<void>;
+    }
+  | { readonly kind: "held"; readonly by: LockHolder };
+
+export interface LockHolder {
+  readonly pid: number;
+  readonly host: string;
+  /** What a person can do about it. */
+  readonly advice: string;
+}
 
 export interface LockOptions {
   readonly disk: Disk;
@@ -24,7 +41,13 @@ export interface LockOptions {
   readonly pid: number;
   /** Unique for all time and all processes; the same when one who failed tries again. */
   readonly token: string;
+  /** How often the lock is renewed. */
+  readonly beatMs?: number;
 }
+
+/** How often a lock is renewed, and how long one must not have been to count as left behind. */
+const BEAT_MS = 5_000;
+const SILENCE_MS = 20_000;
 
 export async function takeLock(options: LockOptions): Promise<LockResult> {
   const path = join(options.directory, LOCK_FILE);
@@ -34,6 +57,8 @@ export async function takeLock(options: LockOptions): Promise<LockResult> {
     started: (await startTime(options.pid)) ?? "",
     host: hostname(),
     boot: bootId(),
+    pids: pidNamespace(),
+    renewed: true,
     token: options.token,
   };
   const content = Buffer.from(`${JSON.stringify(mine)}\n`);
@@ -44,14 +69,16 @@ export async function takeLock(options: LockOptions): Promise<LockResult> {
       await writePlain(options.disk, temporary, content);
     });
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const result = await attemptLock({ disk: options.disk, path, temporary, content, token: options.token });
+      const { disk, token, beatMs = BEAT_MS } = options;
+      const result = await attemptLock({ disk, path, temporary, content, token, beatMs });
       if (result) return result;
     }
   } finally {
     await options.disk.unlink(temporary).catch(() => undefined);
   }
+  const advice = "Other processes want it too: try again.";
   const holder = (await readHolders(path)).at(-1);
-  return { kind: "held", by: { pid: holder?.pid ?? 0, host: holder?.host ?? mine.host } };
+  return { kind: "held", by: { pid: holder?.pid ?? 0, host: holder?.host ?? mine.host, advice } };
 }
 
 export const LOCK_FILE = "lock";
@@ -65,6 +92,7 @@ interface Attempt {
   temporary: string;
   content: Buffer;
   token: string;
+  beatMs: number;
 }
 
 interface Holder {
@@ -72,23 +100,28 @@ interface Holder {
   readonly started: string;
   readonly host: string;
   readonly boot: string;
+  /** The pid name space that `pid` belongs to; empty when it is unknown. */
+  readonly pids: string;
   readonly token: string;
+  /** When the lock was last renewed, by the clock of its file system; undefined for one that is never renewed. */
+  readonly renewedAt?: number;
   /** Undefined when the file could be read. */
   readonly unreadableSince?: number;
 }
 
 /** Undefined when the situation changed meanwhile and it is worth another look. */
 async function attemptLock(attempt: Attempt): Promise<LockResult | undefined> {
-  const { disk, path, token } = attempt;
-  if (await publish(attempt, path)) return taken(disk, path, token);
+  const { path, token } = attempt;
+  if (await publish(attempt, path)) return taken(attempt);
   const holders = await readHolders(path);
-  if (holders[0]?.token === token) return taken(disk, path, token);
+  if (holders[0]?.token === token) return taken(attempt);
   // An earlier attempt that failed may have left a claim of our own.
   const dead = holders.filter((holder) => holder.token !== token);
   const last = dead.at(-1);
   if (!last) return undefined;
-  if (await isAlive(last)) return { kind: "held", by: { pid: last.pid, host: last.host } };
-  return (await succeed(attempt, dead)) ? taken(disk, path, token) : undefined;
+  const advice = await whyHeld(last, attempt);
+  if (advice !== undefined) return { kind: "held", by: { pid: last.pid, host: last.host, advice } };
+  return (await succeed(attempt, dead)) ? taken(attempt) : undefined;
 }
 
 /** Takes the place of the dead holders, unless someone else was faster. */
@@ -100,7 +133,8 @@ async function succeed(attempt: Attempt, dead: readonly Holder[]): Promise<boole
   try {
     const now = (await readHolders(path)).map((holder) => holder.token);
     const isUnchanged = now.join() === [...dead.map((holder) => holder.token), token].join();
-    if (!isUnchanged) {
+    const last = (await readHolders(path)).at(-2); // it may have been renewed meanwhile
+    if (!isUnchanged || (last && (await whyHeld(last, attempt)) !== undefined)) {
       await disk.unlink(claim);
       return false;
     }
@@ -114,11 +148,30 @@ async function succeed(attempt: Attempt, dead: readonly Holder[]): Promise<boole
   return true;
 }
 
-function taken(disk: Disk, path: string, token: string): LockResult {
+function taken({ disk, path, token, beatMs }: Attempt): LockResult {
+  const isInPlace = async (): Promise<boolean> => (await readHolder(path))?.token === token;
+  let seenAt = Date.now();
+  let isLost = false;
+  const beat = async (): Promise<void> => {
+    if (!(await isInPlace())) return;
+    await disk.touch(path);
+    seenAt = Date.now();
+  };
+  const timer = setInterval(() => void beat().catch(() => undefined), beatMs); // a disk that fails shows at the next write
+  timer.unref();
   return {
     kind: "taken",
+    async isOurs() {
+      if (isLost) return false;
+      // By the wall clock, which goes on while a machine sleeps.
+      if (Math.abs(Date.now() - seenAt) < SILENCE_MS / 2) return true;
+      isLost = !(await isInPlace());
+      if (!isLost) await beat();
+      return !isLost;
+    },
     async release() {
-      if ((await readHolder(path))?.token === token) await disk.unlink(path);
+      clearInterval(timer);
+      if (await isInPlace()) await disk.unlink(path);
     },
   };
 }
@@ -166,7 +219,7 @@ async function readHolder(path: string): Promise<Holder | undefined> {
     const { ino, mtimeMs } = await stat(path);
     const unnamed = `${ino}-${Math.trunc(mtimeMs)}`;
     if (!isObject(value) || typeof value.pid !== "number") {
-      return { pid: 0, started: "", host: hostname(), boot: "", token: unnamed, unreadableSince: mtimeMs };
+      return { pid: 0, started: "", host: hostname(), boot: "", pids: "", token: unnamed, unreadableSince: mtimeMs };
     }
     const text = (member: unknown, otherwise: string): string => (typeof member === "string" ? member : otherwise);
     const token = text(value.token, "");
@@ -175,6 +228,8 @@ async function readHolder(path: string): Promise<Holder | undefined> {
       started: text(value.started, ""),
       host: text(value.host, hostname()),
       boot: text(value.boot, ""),
+      pids: text(value.pids, ""),
+      ...(value.renewed === true && { renewedAt: mtimeMs }),
       token: /^[\w-]{1,64}$/.test(token) ? token : unnamed,
     };
   } catch (error) {
@@ -183,10 +238,36 @@ async function readHolder(path: string): Promise<Holder | undefined> {
   }
 }
 
-/** When it cannot be told, as for a process on another machine, the lock counts as held. */
-async function isAlive(holder: Holder): Promise<boolean> {
-  if (holder.unreadableSince !== undefined) return Date.now() - holder.unreadableSince < UNREADABLE_GRACE_MS;
-  if (holder.host !== hostname()) return true;
-  if (holder.boot !== "" && holder.boot !== bootId()) return false;
-  return isSameProcess(holder.pid, holder.started);
+/** Returns what to do about a lock that is held; undefined for one whose process is gone. */
+async function whyHeld(holder: Holder, { path, temporary }: Attempt): Promise<string | undefined> {
+  if (holder.unreadableSince !== undefined) {
+    return Date.now() - holder.unreadableSince < UNREADABLE_GRACE_MS ? "Try again in a moment." : undefined;
+  }
+  const place = placeOf(holder);
+  if (place === "here") {
+    const isRunning = await isSameProcess(holder.pid, holder.started);
+    return isRunning ? "End that process first, or start a new session." : undefined;
+  }
+  if (place === "earlier boot") return undefined;
+  if (holder.renewedAt === undefined) {
+    return `End that process first. If it is gone, for example with its container, delete ${path}.`;
+  }
+  const now = (await stat(temporary)).mtimeMs;
+  const leftMs = SILENCE_MS - Math.abs(now - holder.renewedAt);
+  if (leftMs <= 0) return undefined;
+  const again = `in ${Math.ceil(leftMs / 1000)} s`;
+  return `It runs in another container or on another machine: end it there. If it was killed, try again ${again}: its lock is free then.`;
+}
+
+/** "elsewhere": its pid cannot be looked up from here. */
+function placeOf(holder: Holder): "here" | "earlier boot" | "elsewhere" {
+  const boot = bootId();
+  const isThisHost = holder.host === hostname();
+  if (holder.boot !== "" && boot !== "" && holder.boot !== boot) {
+    // Names of hosts repeat across machines, so a lock that is renewed says more than its name.
+    return isThisHost && holder.renewedAt === undefined ? "earlier boot" : "elsewhere";
+  }
+  const pids = pidNamespace();
+  if (holder.pids !== "" && pids !== "" && holder.boot !== "") return holder.pids === pids ? "here" : "elsewhere";
+  return isThisHost ? "here" : "elsewhere";
 }

@@ -44,7 +44,7 @@ export interface SessionLog {
   everything(): Promise<readonly SessionEvent[]>;
   readonly damage: readonly Damage[];
   /** Set when another process is writing. `append` then fails with a storage error. */
-  readonly heldBy: { readonly pid: number; readonly host?: string } | undefined;
+  readonly heldBy: { readonly pid: number; readonly host?: string; readonly advice?: string } | undefined;
   /**
    * Resolves when the event is as durable as asked: written (survives the death of this process), or with `barrier`
    * synced (survives a power cut). Appends share syncs. After a failed write the log accepts no more until `recover`.

@@ -21,6 +21,8 @@ export interface Disk {
   /** So that a new or renamed file is still there after a power cut. */
   syncDirectory(path: string): Promise<void>;
   truncate(path: string, length: number): Promise<void>;
+  /** Gives a file that is not empty a new time of change, by the clock of its file system. */
+  touch(path: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   /** A second name for a file. Fails with EEXIST when `to` is there already, so that exactly one of many succeeds. */
   link(from: string, to: string): Promise<void>;
@@ -51,6 +53,7 @@ export const nodeDisk: Disk = {
     await nodeDisk.close(fd);
   },
   truncate: (path, length) => fs.promises.truncate(path, length),
+  touch: (path) => writeLastByteAgain(path),
   rename: (from, to) => fs.promises.rename(from, to),
   link: (from, to) => fs.promises.link(from, to),
   makeRunnable: (path) => fs.promises.chmod(path, DIRECTORY_MODE),
@@ -94,6 +97,17 @@ export function makePrivate(path: string): boolean {
     return (fs.statSync(path).mode & 0o077) === 0;
   } catch {
     return false;
+  }
+}
+
+async function writeLastByteAgain(path: string): Promise<void> {
+  const file = await fs.promises.open(path, fs.constants.O_RDWR);
+  try {
+    const last = (await file.stat()).size - 1;
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(1), 0, 1, Math.max(0, last));
+    if (bytesRead === 1) await file.write(buffer, 0, 1, last);
+  } finally {
+    await file.close();
   }
 }
 

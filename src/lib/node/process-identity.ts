@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, readlinkSync } from "node:fs";
 
 /**
  * When a process began, in the words of the operating system: with the pid it names a process for all time.
@@ -20,6 +20,15 @@ export async function isSameProcess(pid: number, started: string): Promise<boole
 export function bootId(): string {
   try {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  } catch {
+    return "";
+  }
+}
+
+/** The pid name space of this process: a pid means nothing in another one. Empty where the system does not say. */
+export function pidNamespace(): string {
+  try {
+    return readlinkSync("/proc/self/ns/pid");
   } catch {
     return "";
   }

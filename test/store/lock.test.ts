@@ -1,0 +1,97 @@
+import { mkdtemp, readFile, stat, utimes, writeFile } from "node:fs/promises";
+import { hostname, tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { nodeDisk } from "../../src/lib/node/disk.ts";
+import { bootId, pidNamespace } from "../../src/lib/node/process-identity.ts";
+import { type LockResult, takeLock } from "../../src/store/lock.ts";
+
+const minute = 60_000;
+
+interface Left {
+  readonly [member: string]: unknown;
+  readonly ageMs?: number;
+}
+
+/** A folder with a lock that another process left, or holds. */
+async function folderWith(left?: Left): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "troupe-lock-"));
+  onTestFinished(() => nodeDisk.remove(directory));
+  if (!left) return directory;
+  const { ageMs = 0, ...members } = left;
+  const path = join(directory, "lock");
+  // Process 1 is there in every pid name space, and never began at this time.
+  const holder = { pid: 1, started: "12", host: hostname(), boot: bootId(), pids: pidNamespace(), renewed: true };
+  await writeFile(path, JSON.stringify({ ...holder, token: "other", ...members }));
+  const at = new Date(Date.now() - ageMs);
+  await utimes(path, at, at);
+  return directory;
+}
+
+async function take(directory: string, more: { token?: string; beatMs?: number } = {}): Promise<LockResult> {
+  const taken = await takeLock({ disk: nodeDisk, directory, pid: process.pid, token: "mine", ...more });
+  onTestFinished(async () => {
+    if (taken.kind === "taken") await taken.release();
+  });
+  return taken;
+}
+
+const elsewhere = { pids: "pid:[1]" };
+
+describe.runIf(process.platform === "linux")("a lock of a process in another pid name space", () => {
+  it.each<[string, Left]>([
+    ["another container with this host name", elsewhere],
+    ["another container with a host name of its own", { ...elsewhere, host: "c0ffee" }],
+    ["another machine", { ...elsewhere, host: "c0ffee", boot: "another" }],
+    ["another machine with this host name", { ...elsewhere, boot: "another" }],
+  ])("is held while it is renewed, and free when it was not for long: %s", async (_, left) => {
+    const held = await take(await folderWith({ ...left, ageMs: 8_000 }));
+    const host = left.host ?? hostname();
+    expect(held).toMatchObject({ kind: "held", by: { pid: 1, host } });
+    if (held.kind === "held") expect(held.by.advice).toMatch(/end it there.*try again in 1\d s/);
+    expect(await take(await folderWith({ ...left, ageMs: minute }))).toMatchObject({ kind: "taken" });
+    expect(await take(await folderWith({ ...left, ageMs: -minute }))).toMatchObject({ kind: "taken" });
+  });
+
+  it("is judged by the pid where the name space is this one, whatever the host is called", async () => {
+    const directory = await folderWith({ host: "c0ffee", ageMs: 0 });
+    expect(await take(directory)).toMatchObject({ kind: "taken" });
+  });
+
+  it("names the file to delete where an older version never renews its lock", async () => {
+    const directory = await folderWith({ host: "c0ffee", pids: "", renewed: false, ageMs: 60 * minute });
+    expect(await take(directory)).toMatchObject({
+      kind: "held",
+      by: { advice: expect.stringContaining(`delete ${join(directory, "lock")}`) },
+    });
+  });
+});
+
+describe("a lock that is taken", () => {
+  it("is renewed without changing its content, until it is released", async () => {
+    const directory = await folderWith();
+    const path = join(directory, "lock");
+    const lock = await take(directory, { beatMs: 10 });
+    const content = await readFile(path, "utf8");
+    const long = new Date(Date.now() - minute);
+    await utimes(path, long, long);
+    await expect.poll(async () => (await stat(path)).mtimeMs).toBeGreaterThan(long.getTime() + 1000);
+    expect(await readFile(path, "utf8")).toBe(content);
+    if (lock.kind === "taken") await lock.release();
+    await expect(stat(path)).rejects.toThrow("ENOENT");
+  });
+
+  it("is known to be lost by a process that stood still while another one took it over", async () => {
+    const directory = await folderWith();
+    const lock = await take(directory, { beatMs: minute });
+    if (lock.kind !== "taken") throw new Error("the lock is held");
+    expect(await lock.isOurs()).toBe(true);
+    await writeFile(join(directory, "lock"), JSON.stringify({ pid: 1, token: "other" }));
+    const { now } = Date;
+    onTestFinished(() => {
+      Date.now = now;
+    });
+    Date.now = () => now() + 5 * minute;
+    expect(await lock.isOurs()).toBe(false);
+  });
+});
