@@ -22,7 +22,7 @@ export interface Reply {
 
 /** One model call, from request to a stored assistant message. A retry inside it adds no turn. */
 export async function askModel(run: Run, turnId: string): Promise<Reply> {
-  void run.emit("assistant.turn_start", { turnId, model: run.model });
+  const begun = run.emit("assistant.turn_start", { turnId, model: run.model });
   const request: ModelRequest = {
     ...run.request,
     model: run.model,
@@ -31,6 +31,7 @@ export async function askModel(run: Run, turnId: string): Promise<Reply> {
     tools: run.tools,
   };
   void run.emit("session.usage_info", run.usageInfo());
+  await begun; // no request leaves that the log does not know
   const started = run.stamp.monotonic();
   const heard = await listen(run, turnId, request);
   const { messageId, content, end } = heard;

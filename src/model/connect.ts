@@ -43,7 +43,7 @@ export async function connect(
       headers: provider.headers,
       options: provider.npmOptions ?? {},
       ...(dependencies.fetch === undefined ? {} : { fetch: asFetch(dependencies.fetch) }),
-      ...(dependencies.bounds === undefined ? {} : { bounds: dependencies.bounds }),
+      bounds: { ...dependencies.bounds, ...provider.bounds },
       ...(dependencies.importModule === undefined ? {} : { importModule: dependencies.importModule }),
     });
   }
@@ -80,9 +80,9 @@ function placeOf(provider: ProviderSettings, model: string, dependencies: Catalo
     ...(stamp === undefined ? {} : { stamp }),
     ...(fetch === undefined ? {} : { fetch }),
     ...(openSocket && provider.sockets && provider.wire === "responses" ? { openSocket } : {}),
-    ...(bounds === undefined ? {} : { bounds }),
     ...(refused === undefined ? {} : { refused }),
     ...(provider.streamUsage === undefined ? {} : { streamUsage: provider.streamUsage }),
+    bounds: { ...bounds, ...provider.bounds },
   };
 }
 

@@ -20,6 +20,10 @@ export interface RetryPolicy {
   readonly retriesBeforeOutput: number;
   /** Of these, how many may follow an attempt that had already shown something. */
   readonly retriesAfterOutput: number;
+  /** Of these, how many may follow an attempt that took too long: each of them has cost minutes. */
+  readonly retriesAfterTimeout: number;
+  /** No retry begins later than this after the first attempt did. */
+  readonly retryWithinMs: number;
   /** Full jitter: a pause lies between nothing and base · 2ⁿ, never above the cap. */
   readonly baseMs: number;
   readonly capMs: number;
@@ -33,6 +37,8 @@ export interface RetryPolicy {
 export const defaultRetryPolicy: RetryPolicy = {
   retriesBeforeOutput: 5,
   retriesAfterOutput: 1,
+  retriesAfterTimeout: 2,
+  retryWithinMs: 900_000,
   baseMs: 200,
   capMs: 30_000,
   rateLimitBaseMs: 5_000,
@@ -68,7 +74,8 @@ async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
   const { stamp, limiter, onWait, random = Math.random } = call.options;
   const policy = { ...defaultRetryPolicy, ...call.options.policy };
   const seat = limiter?.join(call.request.priority);
-  const tally = { retries: 0, retriesAfterOutput: 0 };
+  const tally = { retries: 0, retriesAfterOutput: 0, retriesAfterTimeout: 0 };
+  const began = stamp.monotonic();
   try {
     for (;;) {
       const pass = await seat?.enter(call.signal, onWait);
@@ -80,12 +87,13 @@ async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
         if (end.stop !== "error") return yield end;
         usage = end.usage;
         error = end.error ?? ModelError.incomplete(call.provider.id);
-        verdict = judge({ error, output, tally, policy, random });
+        verdict = judge({ error, output, tally, policy, random, tookMs: stamp.monotonic() - began });
         pass?.failed(
           error,
           verdict.type === "retry" ? verdict.delayMs : (error.retryAfterMs ?? policy.rateLimitBaseMs),
         );
         if (output) tally.retriesAfterOutput++;
+        if (error.kind === "timeout") tally.retriesAfterTimeout++;
       } finally {
         pass?.release();
       }
@@ -128,16 +136,20 @@ type Verdict =
 interface Case {
   readonly error: ModelError;
   readonly output: boolean;
-  readonly tally: { readonly retries: number; readonly retriesAfterOutput: number };
+  readonly tally: Readonly<Record<"retries" | "retriesAfterOutput" | "retriesAfterTimeout", number>>;
+  /** Since the first attempt began. */
+  readonly tookMs: number;
   readonly policy: RetryPolicy;
   readonly random: () => number;
 }
 
-function judge({ error, output, tally, policy, random }: Case): Verdict {
+function judge({ error, output, tally, policy, random, tookMs }: Case): Verdict {
   if (!passing.has(error.kind) || error.retryable === false) return { type: "hopeless" };
   const waitMs = error.retryAfterMs ?? 0;
   if (waitMs > policy.longestWaitMs) return { type: "too_long", waitMs };
   if (tally.retries >= policy.retriesBeforeOutput) return { type: "exhausted" };
+  if (error.kind === "timeout" && tally.retriesAfterTimeout >= policy.retriesAfterTimeout) return { type: "exhausted" };
+  if (tookMs > policy.retryWithinMs) return { type: "exhausted" };
   if (output && tally.retriesAfterOutput >= policy.retriesAfterOutput) return { type: "exhausted" };
   return { type: "retry", delayMs: pause({ error, retry: tally.retries, policy, random }) };
 }

@@ -4,6 +4,7 @@ import { isAddress } from "./is-address.ts";
 import { splitCommand } from "./key.ts";
 
 const tokens = z.number().int().positive();
+const seconds = z.number().min(1).max(86_400);
 const dollars = z.number().nonnegative();
 
 const flatPrice = {
@@ -46,6 +47,13 @@ export const Provider = z.strictObject({
   defaultModel: word.exactOptional(),
   maxConcurrency: z.number().int().positive().exactOptional(),
   streamUsage: z.boolean().exactOptional(),
+  timeouts: z
+    .strictObject({
+      firstAnswerSeconds: seconds.exactOptional(),
+      silenceSeconds: seconds.exactOptional(),
+      totalSeconds: seconds.exactOptional(),
+    })
+    .exactOptional(),
   npm: z
     .string()
     .regex(/^(?:@[\w.~-]+\/)?\w[\w.~-]*$/, "must be the name of a package, such as @ai-sdk/xai")

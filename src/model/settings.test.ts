@@ -176,6 +176,7 @@ describe("the providers file", () => {
           apiKeyVariable: "WORK_KEY",
           headers: { "x-team": "a" },
           maxConcurrency: 3,
+          timeouts: { silenceSeconds: 600, totalSeconds: 3_600 },
           models: { big: { contextWindow: 9_000, price: { input: 1, output: 2 } } },
         },
         openai: { models: { "gpt-5-mini": { contextWindow: 1_000 } } },
@@ -199,6 +200,7 @@ describe("the providers file", () => {
         { name: "small", wireName: "small-2", price: null },
       ],
       maxConcurrency: 3,
+      bounds: { idleMs: 600_000, totalMs: 3_600_000 },
       configured: true,
       keyHint: "Check WORK_KEY.",
     });

@@ -9,6 +9,7 @@ import type { Auth, KnownModel, LocalServer, ProviderDefinition, WireApi } from 
 import { providerList } from "./providers/list.ts";
 import { CUSTOM_PROVIDER, type Environment, readEnvironment, type SettingsFlags } from "./settings-environment.ts";
 import { type FileModel, type FileProvider, type ProvidersFile, parseProvidersFile } from "./settings-file.ts";
+import type { Bounds } from "./wire/place.ts";
 
 export interface SettingsInput {
   readonly environment: Environment;
@@ -54,6 +55,8 @@ export interface ProviderSettings {
   readonly maxConcurrency?: number;
   /** False: streams are asked for without `stream_options`. */
   readonly streamUsage?: boolean;
+  /** Time limits of a call that someone has set. */
+  readonly bounds?: Partial<Bounds>;
   /** A package of the user's that speaks for this provider, and what it is given. */
   readonly npm?: string;
   readonly npmOptions?: Readonly<Record<string, unknown>>;
@@ -140,8 +143,18 @@ function combine({ id, environment, override = {}, models }: Parts): ProviderSet
     ...(chosenDefault === undefined ? {} : { defaultModel: chosenDefault }),
     ...(override.maxConcurrency === undefined ? {} : { maxConcurrency: override.maxConcurrency }),
     ...(streamUsage === undefined ? {} : { streamUsage }),
+    ...(override.timeouts === undefined ? {} : { bounds: boundsOf(override.timeouts) }),
     ...(override.npm === undefined ? {} : { npm: override.npm, npmOptions: override.options ?? {} }),
     ...(missing === undefined ? {} : { missing }),
+  };
+}
+
+function boundsOf(timeouts: NonNullable<FileProvider["timeouts"]>): Partial<Bounds> {
+  const { firstAnswerSeconds, silenceSeconds, totalSeconds } = timeouts;
+  return {
+    ...(firstAnswerSeconds === undefined ? {} : { connectMs: firstAnswerSeconds * 1000 }),
+    ...(silenceSeconds === undefined ? {} : { idleMs: silenceSeconds * 1000 }),
+    ...(totalSeconds === undefined ? {} : { totalMs: totalSeconds * 1000 }),
   };
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { Limiter } from "../../src/model/limiter.ts";
 import type { ModelErrorKind } from "../../src/model/model-error.ts";
 import type { ModelEvent } from "../../src/model/provider.ts";
-import { defaultRetryPolicy, pause, withRetry } from "../../src/model/retry.ts";
+import { defaultRetryPolicy, pause, type RetryPolicy, withRetry } from "../../src/model/retry.ts";
 import { collect, done, failing, modelError, request, scripted } from "./scripted.ts";
 import { virtualClock } from "./virtual-clock.ts";
 
@@ -14,10 +14,11 @@ const half = (): number => 0.5;
 async function run(
   answer: (request: number) => readonly ModelEvent[],
   random = half,
+  policy: Partial<RetryPolicy> = {},
 ): Promise<{ events: ModelEvent[]; gaps: number[] }> {
   const stamp = virtualClock();
   const provider = scripted(stamp, answer);
-  const events = await stamp.during(collect(withRetry(provider, { stamp, random }).stream(request, live)));
+  const events = await stamp.during(collect(withRetry(provider, { stamp, random, policy }).stream(request, live)));
   const gaps = provider.starts.slice(1).map((start, index) => start - (provider.starts[index] ?? 0));
   return { events, gaps };
 }
@@ -48,6 +49,22 @@ describe("a failed attempt", () => {
         hint: "The provider has trouble of its own. Try again later or choose another model.",
       },
     });
+  });
+
+  it("that took too long is made again twice, whatever comes between", async () => {
+    const { gaps } = await run(() => failing(modelError("timeout")));
+    expect(gaps).toHaveLength(2);
+    const mixed = await run((n) => failing(modelError(n % 2 === 0 ? "timeout" : "server")));
+    expect(mixed.gaps).toHaveLength(5);
+  });
+
+  it("is not made again when the first one was begun 15 minutes ago", async () => {
+    const error = modelError("rate_limit", { retryAfterMs: 179_000 });
+    const soon = await run(() => failing(error));
+    expect(soon.gaps).toHaveLength(5);
+    const late = await run(() => failing(error), half, { retriesBeforeOutput: 20 });
+    expect(late.gaps.reduce((sum, gap) => sum + gap, 0)).toBeLessThan(900_000 + 200_000);
+    expect(late.gaps.length).toBeLessThan(8);
   });
 
   it.each<ModelErrorKind>(["authentication", "quota", "request", "context_length", "content_filter", "internal"])(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { deferred } from "../../src/lib/deferred.ts";
+import { deferred, deferred } from "../../src/lib/deferred.ts";
 import {
   breaksOff,
   calls,
@@ -10,6 +10,8 @@ import {
   thinks,
   together,
 } from "../../src/model/faux/faux-step.ts";
+import { memoryStore } from "../../src/store/memory.ts";
+import type { Store } from "../../src/store/store.ts";
 import { expectOrder, expectPaired, story } from "../../src/testing/story.ts";
 import { dataOf, echo, refuse, stage, tool } from "../support/stage.ts";
 
@@ -99,6 +101,26 @@ describe("LOOP-01 to LOOP-08: one message, turn by turn", () => {
     ]);
     expect(heard.at(-1)).toMatchObject({ type: "session.idle", ephemeral: true, data: {} });
     expect(session.events.some(({ type }) => type === "session.idle")).toBe(false);
+  });
+
+  it("asks the model only when the log holds the start of the turn", async () => {
+    const written = deferred<void>();
+    const store = memoryStore();
+    const create: Store["create"] = async (sessionId) => {
+      const log = await store.create(sessionId);
+      const append: typeof log.append = async (event, how) => {
+        if (event.type === "assistant.turn_start") await written.promise;
+        await log.append(event, how);
+      };
+      return { ...log, append };
+    };
+    const { session, model } = await stage([says("hi")], { store: { ...store, create } });
+    const outcome = session.sendAndWait({ prompt: "go" });
+    await expect.poll(() => session.events.some(({ type }) => type === "assistant.turn_start")).toBe(true);
+    await new Promise((later) => setTimeout(later, 20));
+    expect(model.requests).toHaveLength(0);
+    written.resolve();
+    expect(await outcome).toEqual({ kind: "done", answer: "hi" });
   });
 
   it("chains every stored event to the one before it, and ephemeral ones to the last stored", async () => {

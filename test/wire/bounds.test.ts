@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { ModelEvent } from "../../src/model/provider.ts";
 import { anthropicMessages } from "../../src/model/wire/anthropic.ts";
+import { boundsFor } from "../../src/model/wire/http-request.ts";
 import { openaiChat } from "../../src/model/wire/openai-chat.ts";
 import type { Bounds, Place } from "../../src/model/wire/place.ts";
 import { recordings } from "./recordings.ts";
@@ -110,7 +111,25 @@ test("a finished reply whose stream stays open is not waited for longer than the
   expect(took).toBeLessThan(2_000);
 });
 
-test("a reply that is not streamed may be silent until the total bound, unless the place says otherwise", async () => {
+test("a silent server is given 5 minutes for a reply that is not streamed, 2 for a stream, unless the place says otherwise", () => {
+  const limits = (stream: boolean, given?: Partial<Bounds>): Bounds =>
+    boundsFor({ stream, place: placeWith(() => new Response(""), given && { bounds: given }) });
+  expect(limits(true)).toEqual({ connectMs: 120_000, idleMs: 120_000, totalMs: 900_000 });
+  expect(limits(false)).toEqual({ connectMs: 300_000, idleMs: 300_000, totalMs: 900_000 });
+  expect(limits(false, { idleMs: 700_000 })).toEqual({ connectMs: 700_000, idleMs: 700_000, totalMs: 900_000 });
+  expect(limits(false, { totalMs: 60_000 })).toEqual({ connectMs: 60_000, idleMs: 60_000, totalMs: 60_000 });
+});
+
+test("blanks do not hold the idle bound of a reply that is not streamed up, but its bytes do", async () => {
+  const asked = { ...request, stream: false };
+  const blank = await timed(endOf(openaiChat(dripping("\n")), asked));
+  expect(blank.result).toMatchObject(timeout);
+  expect(blank.took).toBeLessThan(1_000);
+  const text = await timed(endOf(openaiChat(dripping("{", { totalMs: 700 })), asked));
+  expect(text.result).toMatchObject({ error: { message: "test: the call took longer than 0.7 s" } });
+});
+
+test("a reply that is not streamed may be silent for longer, unless the place says otherwise", async () => {
   const slow = (more: Partial<Bounds>): Place =>
     placeWith(() => sleep(400).then(() => Response.json({ choices: [{ message: { content: "Yes" } }] })), {
       bounds: more,

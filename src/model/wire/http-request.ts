@@ -19,16 +19,16 @@ export interface Post {
   readonly signal: AbortSignal;
 }
 
-/** A reply that is not streamed is silent until it is finished, so by default only the total bound applies to it. */
-export function boundsFor({ place, stream }: Post): Bounds {
-  const bounds = { ...defaultBounds, ...place.bounds };
+/** A reply that is not streamed is silent until it is finished, so a server may be silent for longer. */
+export function boundsFor({ place, stream }: Pick<Post, "place" | "stream">): Bounds {
+  const { bounds: given = {} } = place;
+  const bounds = { ...defaultBounds, ...given };
   if (stream) return bounds;
-  return {
-    connectMs: place.bounds?.connectMs ?? bounds.totalMs,
-    idleMs: place.bounds?.idleMs ?? bounds.totalMs,
-    totalMs: bounds.totalMs,
-  };
+  const idleMs = Math.min(given.idleMs ?? UNSTREAMED_IDLE_MS, bounds.totalMs);
+  return { connectMs: given.connectMs ?? idleMs, idleMs, totalMs: bounds.totalMs };
 }
+
+const UNSTREAMED_IDLE_MS = 300_000;
 
 /** The headers of the request, by lower-case name; no error about them shows a value. */
 export async function signInHeaders(what: Post): Promise<Record<string, string>> {

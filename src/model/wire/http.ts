@@ -101,6 +101,7 @@ export class Exchange {
       if (bytes > maxBytes) {
         throw protocolError(this.#options.place.id, `the reply is larger than ${maxBytes / 1024 / 1024} MiB`);
       }
+      if (chunk.some((byte) => !isBlank(byte))) this.progress();
       text += decoder.decode(chunk, { stream: true });
     }
     return text + decoder.decode();
@@ -175,7 +176,7 @@ export class Exchange {
 
   #timeOut(what: string): void {
     const { place } = this.#options;
-    const hint = "Try again; for a model that thinks for long, raise the time limits of its provider.";
+    const hint = `Try again. For a model that thinks for long, raise "timeouts" of ${place.id} in providers.json.`;
     this.#fail(new ModelError(`${place.id}: ${what}`, { kind: "timeout", provider: place.id, hint }));
   }
 

@@ -34,11 +34,11 @@ export interface Place {
   readonly refused?: RefusedParameters;
 }
 
-/** Nothing waits for ever. */
+/** The time limits of one call. Users set them as `timeouts` of a provider. */
 export interface Bounds {
   /** Until the response headers arrive. */
   readonly connectMs: number;
-  /** Between two events of a stream; comments and pings do not count. */
+  /** Between two events of a stream, or two parts of another reply; comments, pings and blanks do not count. */
   readonly idleMs: number;
   /** For the whole call. */
   readonly totalMs: number;
