@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { deferred, deferred } from "../../src/lib/deferred.ts";
 import {
   breaksOff,
   calls,
