@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { deferred } from "../../src/lib/deferred.ts";
 import {
   breaksOff,
   calls,
