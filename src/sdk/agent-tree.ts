@@ -68,9 +68,9 @@ export class AgentTree {
           node.lastTool = event.data.toolName;
           node.toolCalls++;
         });
-      case "assistant.usage":
+      case "troupe.usage":
         return this.#change(event.agentId, (node) => {
-          node.tokens += (event.data.inputTokens ?? 0) + (event.data.outputTokens ?? 0);
+          node.tokens += event.data.inputTokens + event.data.outputTokens;
         });
       default:
         return undefined;

@@ -25,6 +25,7 @@ import type { EventLog } from "./event-log.ts";
 import { sessionHooks } from "./hooked-calls.ts";
 import type { Notice } from "./inbox.ts";
 import { mcpTasksOf } from "./mcp-tasks.ts";
+import { OpenTurns } from "./open-turns.ts";
 import { closeOpen } from "./recover.ts";
 import type { Expected } from "./reservations.ts";
 import { isSidekickId, type SidekickOptions, Sidekicks } from "./sidekicks.ts";
@@ -90,6 +91,7 @@ export class Company {
   readonly #outfits = new Map<string, Promise<Outfit>>();
   readonly #errands = new Errands();
   readonly #ledger = new Ledger();
+  readonly #openTurns = new OpenTurns();
 
   constructor(parts: CompanyParts) {
     this.#parts = parts;
@@ -138,19 +140,21 @@ export class Company {
       return;
     }
     if (event.type === "troupe.usage") this.#ledger.apply(event.agentId, event.data);
+    this.#openTurns.apply(event.agentId, event);
     this.#conversationOf(event.agentId).apply(event);
   }
 
   /** Forgets all conversations, to be told them anew. */
   reset(): void {
     this.#ledger.reset();
+    this.#openTurns.clear();
     for (const conversation of this.#conversations.values()) conversation.reset();
     this.#sidekicks?.reset();
   }
 
   /** What an earlier process left open is closed; nothing runs by itself. */
   async restore(): Promise<void> {
-    for (const [id, conversation] of this.#conversations) await closeOpen(conversation, this.#emitOf(id));
+    await this.#endOpenTurns();
     await this.registry.restore();
     await this.#sidekicks?.restore();
   }
@@ -162,7 +166,7 @@ export class Company {
 
   /** The log reads otherwise now, and was folded anew: everyone is as it says. */
   async rewound(events: readonly SessionEvent[]): Promise<void> {
-    for (const [id, conversation] of this.#conversations) await closeOpen(conversation, this.#emitOf(id));
+    await this.#endOpenTurns();
     await this.registry.rewound(events);
     for (const id of this.#outfits.keys()) if (!this.registry.has(id)) await this.#release(id);
     await this.#sidekicks?.rewound(events);
@@ -195,6 +199,12 @@ export class Company {
     for (const [id, conversation] of this.#conversations)
       await closeOpen(conversation, this.#emitOf(id)).catch(() => undefined);
     await Promise.all([...this.#outfits.keys()].map((id) => this.#release(id)));
+  }
+
+  /** What began has an end: every call, and for clients of the wire every turn of an agent. */
+  async #endOpenTurns(): Promise<void> {
+    for (const [id, conversation] of this.#conversations) await closeOpen(conversation, this.#emitOf(id));
+    await this.#openTurns.end((id) => this.#emitOf(id));
   }
 
   async #turn(task: TaskRecord, messages: readonly TaskMessage[], io: TurnPorts): Promise<TurnEnd> {

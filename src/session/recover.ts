@@ -7,6 +7,7 @@ import type { Damage, SessionLog } from "../store/store.ts";
 import type { Broker } from "./broker.ts";
 import type { Conversation } from "./conversation.ts";
 import { cutOff, sayCutOff } from "./cut-off.ts";
+import type { EventLog } from "./event-log.ts";
 import { leftWork } from "./left-work.ts";
 
 /** Another process may have it. */
@@ -29,13 +30,15 @@ export async function recover(what: {
   /** All that was ever said, and as the log reads now. */
   events: { readonly said: readonly SessionEvent[]; readonly view: readonly SessionEvent[] };
   damage: readonly Damage[];
-  emit: Emit;
+  log: Pick<EventLog, "emit">;
   pending?: { readonly broker: Broker; readonly cwd: string } | undefined;
 }): Promise<LeftTurn | undefined> {
-  const { conversation, events, emit, pending } = what;
+  const { conversation, events, log, pending } = what;
+  const emit: Emit = (type, data) => log.emit(undefined, type, data);
   const damage = unreported(what.damage, events.said);
   if (damage.length > 0) await emit("troupe.log_damage", { damage });
   const left = pending && leftWork(events.view, conversation, pending.cwd);
+  await cancelPermissions(events.view, log, new Set(left?.requests.map(({ requestId }) => requestId)));
   if (!left) {
     await closeOpen(conversation, emit);
     const cut = cutOff(events.view);
@@ -47,6 +50,23 @@ export async function recover(what: {
   await closeOpenCalls(conversation, emit, (toolCallId) => !waiting.has(toolCallId));
   pending.broker.adopt(left.requests);
   return left.turn;
+}
+
+/** Ends the permission requests that nobody can answer any more: clients would show them as open. */
+async function cancelPermissions(
+  events: readonly SessionEvent[],
+  log: Pick<EventLog, "emit">,
+  waiting: ReadonlySet<string>,
+): Promise<void> {
+  const open = new Map<string, string | undefined>();
+  for (const event of events) {
+    if (event.type === "permission.requested") open.set(event.data.requestId, event.agentId);
+    else if (event.type === "permission.completed") open.delete(event.data.requestId);
+  }
+  const result = { kind: "cancelled", reason: "The process ended before it was answered." } as const;
+  for (const [requestId, agentId] of open) {
+    if (!waiting.has(requestId)) await log.emit(agentId, "permission.completed", { requestId, result });
+  }
 }
 
 /** Makes the log whole before the session ends. A disk that is full for a moment gets a second to have room again. */

@@ -75,7 +75,7 @@ export class Session {
     const session = new Session(options);
     const { events, removed, damage } = options.log;
     const pending = options.continuesPending ? { broker: session.#broker, cwd: options.cwd } : undefined;
-    const parts = { conversation: session.#conversation, emit: session.#emit, pending };
+    const parts = { conversation: session.#conversation, log: session.#log, pending };
     const known = { said: [...removed, ...events], view: events };
     session.#working.left = await recover({ ...parts, events: known, damage });
     await session.rewinds.finish();

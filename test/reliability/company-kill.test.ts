@@ -10,6 +10,7 @@ import type { Registry } from "../../src/tasks/registry.ts";
 import { expectPaired } from "../../src/testing/story.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { agentsWithoutEnd } from "../support/company.ts";
 import { dataOf } from "../support/stage.ts";
 import { buildProgram, type Ended, runProgram } from "./company-build.ts";
 import { actIn, playTree, treeAgents } from "./company-script.ts";
@@ -100,6 +101,7 @@ async function expectAllListed(taken: TakenUp, before: readonly SessionEvent[]):
   expect(listed).toEqual(expected);
   expect(checkTasks(taken.session.events)).toEqual([]);
   expectPaired(taken.session.events);
+  expect(agentsWithoutEnd(taken.session.events)).toEqual([]);
   expect(taken.requests).toEqual([]);
 }
 

@@ -3,12 +3,11 @@ import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { forAgent, otherwise } from "../../src/model/faux/faux-plan.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
-import type { SessionEvent } from "../../src/protocol/event.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import { type FaultPlan, faultDisk } from "../../src/testing/fault-disk.ts";
 import { expectPaired } from "../../src/testing/story.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { company, task } from "../support/company.ts";
+import { agentsWithoutEnd, company, task } from "../support/company.ts";
 import { tool } from "../support/stage.ts";
 
 /** How long the disk is full. */
@@ -50,16 +49,6 @@ async function run(at: number, more: { readonly isReadOnly: boolean }): Promise<
   expectPaired(events);
   expect(agentsWithoutEnd(events)).toEqual([]);
   return plan.fired === true;
-}
-
-/** Ids of agents that began a turn more often than they ended one. */
-function agentsWithoutEnd(events: readonly SessionEvent[]): string[] {
-  const open = new Set<string>();
-  for (const { type, agentId = "" } of events) {
-    if (type === "subagent.started") open.add(agentId);
-    if (type === "subagent.completed" || type === "subagent.failed") open.delete(agentId);
-  }
-  return [...open];
 }
 
 describe("a disk that is full for a moment while a subagent works", () => {

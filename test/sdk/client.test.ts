@@ -112,9 +112,8 @@ describe.each(ways)("a client of %s", (way) => {
     ]);
     const again = new AgentTree();
     for (const event of await session.getEvents()) again.apply(event);
-    expect(again.roots.map(({ name, status }) => ({ name, status }))).toEqual(
-      told.map(({ name, status }) => ({ name, status })),
-    );
+    expect(again.roots).toEqual(session.agents.roots);
+    for (const { tokens } of again.roots) expect(tokens).toBeGreaterThan(0);
   });
 
   it("waits no longer than told, is stopped by abort, and can be used after", async () => {

@@ -159,6 +159,28 @@ describe("work that waits when its server is killed", () => {
     expect(endsOf(await session.getEvents())).toHaveLength(1);
   });
 
+  it("is told as cancelled where pending work does not go on, once", async () => {
+    const client = stage.newClient();
+    const ear = listening();
+    stage.play(calls(effect("never")));
+    const before = await client.createSession({
+      onPermissionRequest: () => ({ kind: "no-result" }),
+      onEvent: ear.onEvent,
+    });
+    await before.send("go");
+    const [asked] = await ear.until("permission.requested");
+    await kill(client);
+    for (let opening = 1; opening <= 2; opening++) {
+      const next = stage.newClient();
+      const session = await next.resumeSession(before.sessionId, { onPermissionRequest: approveAll });
+      const ends = (await session.getEvents()).filter(({ type }) => type === "permission.completed");
+      expect(ends.map(({ data }) => data)).toMatchObject([
+        { requestId: asked?.data.requestId, result: { kind: "cancelled" } },
+      ]);
+      await next.stop();
+    }
+  });
+
   it("is not run a second time once it has been permitted", async () => {
     const client = stage.newClient();
     const ear = listening();

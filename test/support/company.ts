@@ -91,6 +91,16 @@ export const task = (name: string, agentType: string, more: Record<string, strin
 /** Whose request it is; nobody = the main agent's. */
 export const agentOf = ({ cacheKey = "" }: ModelRequest): string | undefined => cacheKey.split("/")[1];
 
+/** Ids of agents that began a turn more often than they ended one. */
+export function agentsWithoutEnd(events: readonly SessionEvent[]): string[] {
+  const open = new Set<string>();
+  for (const { type, agentId = "" } of events) {
+    if (type === "subagent.started") open.add(agentId);
+    if (type === "subagent.completed" || type === "subagent.failed") open.delete(agentId);
+  }
+  return [...open];
+}
+
 /** What a process that was killed leaves. */
 export async function storeWith(events: readonly SessionEvent[]): Promise<Store> {
   const store = memoryStore();
