@@ -1,4 +1,5 @@
 import { checkpointWriter, checkpointWriterTo } from "../context/compact-checkpoint.ts";
+import { sweepTemporaries } from "../lib/node/temporaries.ts";
 import { Compactions } from "../session/compaction.ts";
 import { compactionOptions } from "../session/compaction-options.ts";
 import { inTurn } from "../session/in-turn.ts";
@@ -51,6 +52,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const { models } = draft;
   const rules = sessionRules(draft, workspace);
   const hands = sessionHands(draft, { workspace, rules });
+  await sweepLeftovers(draft, hands);
   const agents = request.delegation === false ? undefined : new LiveAgents(workspace, draft.listener, log.events);
   const board = await boardOf(draft, leading, hands);
   const memory = await memoryOf(draft, { leading, redactor: hands.redactor });
@@ -138,6 +140,12 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       hands.shells.onFinished(() => draft.listener.commandsEnded(hands.shells));
     },
   };
+}
+
+/** Removes temporary files that killed processes left in the session's folders and beside the files it changed last. */
+async function sweepLeftovers({ context, log, disk }: Draft, { checkpoints }: SessionHands): Promise<void> {
+  await sweepTemporaries(context.cwd, disk);
+  if (log.events.length > 0 && !log.heldBy) await checkpoints.sweep();
 }
 
 /** Whether commands may run without anybody being asked. */

@@ -12,8 +12,8 @@
 import { lstat, readFile, readlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Disk, replaceFile } from "../lib/node/disk.ts";
-import { sweepTemporaries } from "../lib/node/paths-write.ts";
 import type { Seal } from "../lib/node/seal.ts";
+import { sweepReplacements, sweepTemporaries } from "../lib/node/temporaries.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { FileChange } from "../tools/files.ts";
@@ -162,8 +162,9 @@ export class Checkpoints {
     return lines.flatMap((line) => (line.kind === "settled" && !undone.has(line.seq) ? line.created : []));
   }
 
-  /** Takes away what writes that were killed have left beside the files they were about. Cheap; for a session's start. */
+  /** Takes away what writes that were killed have left: beside the files they were about, and here. For a session's start. */
   async sweep(): Promise<void> {
+    await sweepReplacements(this.#folder, this.#options.disk);
     const last = (await this.#lines.read()).filter((line) => line.kind === "change").slice(-LAST_CHANGES);
     for (const folder of new Set(last.map(({ path }) => dirname(path)))) {
       await sweepTemporaries(folder, this.#options.disk);

@@ -1,8 +1,11 @@
+import { readdir } from "node:fs/promises";
+import { basename, join } from "node:path";
 import { replaceFile } from "../lib/node/disk.ts";
+import { REPLACEMENT } from "../lib/node/temporaries.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { emptyLog, held, LogAccess, type LogContext, readIfThere } from "./access.ts";
 import { readAsset, readNumbered, writeAsset, writeNumbered } from "./assets.ts";
-import { type LockHolder, takeLock } from "./lock.ts";
+import { type LockHolder, sweepLocks, takeLock } from "./lock.ts";
 import { type LogContent, readLog } from "./read-log.ts";
 import { restoreLog } from "./repair.ts";
 import { viewOf } from "./rewound.ts";
@@ -42,6 +45,7 @@ export async function openLog(context: LogContext): Promise<SessionLog> {
     });
   }
   const opened = new LogAccess(context, content, lock);
+  await sweep(context);
   try {
     const lost = await opened.repair();
     return sessionLog(context, { content, access: opened, damage: lost ? [lost] : [] });
@@ -49,6 +53,14 @@ export async function openLog(context: LogContext): Promise<SessionLog> {
     const failure = storageError("repair the session log", error);
     return sessionLog(context, { content, access: opened, failure, damage: tailDamage(content) });
   }
+}
+
+/** Takes away what processes that were killed have left beside the log. */
+async function sweep({ directory, summary, disk }: LogContext): Promise<void> {
+  const names = await readdir(directory).catch(() => []);
+  await sweepLocks(directory, names, disk);
+  const left = names.filter((name) => name.startsWith(basename(summary)) && REPLACEMENT.test(name));
+  for (const name of left) await disk.unlink(join(directory, name)).catch(() => undefined);
 }
 
 interface Opened {

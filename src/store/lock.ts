@@ -81,6 +81,19 @@ export async function takeLock(options: LockOptions): Promise<LockResult> {
   return { kind: "held", by: { pid: holder?.pid ?? 0, host: holder?.host ?? mine.host, advice } };
 }
 
+/** Takes away what processes have left that were killed while they took the lock. For whoever has the lock. */
+export async function sweepLocks(directory: string, names: readonly string[], disk: Disk): Promise<void> {
+  for (const name of names.filter((candidate) => /^lock\.[\w-]+\.tmp$/.test(candidate))) {
+    const path = join(directory, name);
+    const holder = await readHolder(path).catch(() => undefined);
+    if (!holder) continue;
+    const isHere = holder.unreadableSince === undefined && placeOf(holder) === "here";
+    const since = holder.renewedAt ?? holder.unreadableSince ?? Date.now();
+    const isGone = isHere ? !(await isSameProcess(holder.pid, holder.started)) : Date.now() - since > SILENCE_MS;
+    if (isGone) await disk.unlink(path).catch(() => undefined);
+  }
+}
+
 export const LOCK_FILE = "lock";
 const MAX_ATTEMPTS = 50;
 /** Where hard links are missing a lock is for a moment visible before its content is. */

@@ -16,6 +16,7 @@ import {
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Disk, nodeDisk } from "../../src/lib/node/disk.ts";
+import { temporaryName } from "../../src/lib/node/temporaries.ts";
 import { Checkpoints } from "../../src/session/checkpoints.ts";
 import { undo } from "../../src/session/undo.ts";
 import { countOperations, faultDisk } from "../../src/testing/fault-disk.ts";
@@ -305,6 +306,19 @@ describe("trees", () => {
 });
 
 describe("what a killed write left behind", () => {
+  it.runIf(process.platform === "linux")(
+    "is swept at once when its process is gone, and stays while that lives",
+    async () => {
+      const made = stage();
+      await change(made);
+      const name = temporaryName();
+      const gone = name.replace(`-${process.pid.toString(36)}_`, `-${(4_194_304).toString(36)}_`);
+      const [left, living] = [made.write(gone), made.write(name)];
+      await made.reopened().sweep();
+      expect([existsSync(left), existsSync(living)]).toEqual([false, true]);
+    },
+  );
+
   it("is swept from beside the files that were changed last, when it is old enough", async () => {
     const made = stage();
     await change(made);

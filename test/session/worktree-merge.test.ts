@@ -265,7 +265,7 @@ describe("a merge that is cut off", () => {
 });
 
 /** As a write is called before it is finished; an old one is swept away. */
-const isTemporary = (name: string): boolean => /^\.troupe-[0-9a-z]+\.tmp$/.test(name);
+const isTemporary = (name: string): boolean => /^\.troupe-\w+\.tmp$/.test(name);
 
 const withoutTemporaries = (found: Record<string, string>) =>
   Object.fromEntries(Object.entries(found).filter(([path]) => !isTemporary(basename(path))));

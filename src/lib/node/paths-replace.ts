@@ -2,6 +2,7 @@
 import * as fs from "node:fs";
 import type { Disk } from "./disk.ts";
 import { changedMeanwhile, type Folder, PathError, sameObject } from "./paths.ts";
+import { temporaryName } from "./temporaries.ts";
 
 const NEW_FILE_MODE = 0o644;
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0, O_NOCTTY = 0 } = fs.constants;
@@ -17,7 +18,7 @@ export interface Replacement {
 }
 
 export async function replace({ content, mode, stat, folder, leaf, disk, asked }: Replacement): Promise<fs.Stats> {
-  const temporary = folder.child(`.troupe-${randomName()}.tmp`);
+  const temporary = folder.child(temporaryName());
   const fd = await disk.openExclusive(temporary);
   try {
     let written: fs.Stats;
@@ -120,8 +121,4 @@ function changeMode(fd: number, mode: number): Promise<void> {
 
 export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
-}
-
-function randomName(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => (byte % 36).toString(36)).join("");
 }

@@ -50,8 +50,6 @@ export interface Place {
 }
 
 const NEW_FOLDER_MODE = 0o777;
-const TEMPORARY = /^\.troupe-[0-9a-z]{12}\.tmp$/;
-const TEMPORARY_MAX_AGE_MS = 60_000;
 
 /** The place of a regular file, or of one that could be made. Links are followed while every step stays inside. */
 export async function openForWriting(path: string, scope: WriteScope): Promise<Place> {
@@ -95,17 +93,6 @@ export async function openAsIs(path: string, scope: WriteScope, asked = path): P
     }
   } catch (error) {
     throw await explain(error, { asked, target, scope });
-  }
-}
-
-/** Takes away what writes that were killed have left in a folder. */
-export async function sweepTemporaries(folder: string, disk: Disk = nodeDisk): Promise<void> {
-  const names = await fs.promises.readdir(folder).catch(() => []);
-  for (const name of names.filter((candidate) => TEMPORARY.test(candidate))) {
-    const stat = await found(join(folder, name)).catch(() => undefined);
-    if (stat?.isFile() && Date.now() - stat.mtimeMs > TEMPORARY_MAX_AGE_MS) {
-      await disk.unlink(join(folder, name)).catch(() => undefined);
-    }
   }
 }
 
