@@ -181,15 +181,19 @@ function modeOf(given: Arguments): Pick<SessionRequest, "mode"> {
   return { mode: initialMode({ ...flags, ...(mode !== undefined && { mode }) }) };
 }
 
+/** How long a server that holds a session and does nothing with it has to let go of it. */
+const PATIENCE_MS = 2_000;
+
 async function openSession(runtime: Runtime, given: Arguments, request: SessionRequest): Promise<Session> {
   const resume = given.text("resume");
   const sessionId = given.text("session-id");
   const chosen = [resume !== undefined, given.has("continue"), sessionId !== undefined].filter(Boolean).length;
   if (chosen > 1) throw usage("Use only one of --resume, --continue and --session-id.");
-  if (resume !== undefined) return runtime.resumeSession(await findSession(runtime.store, resume), request);
+  const asked = { ...request, patienceMs: PATIENCE_MS };
+  if (resume !== undefined) return runtime.resumeSession(await findSession(runtime.store, resume), asked);
   if (given.has("continue")) {
     const { workingDirectory } = await import("../context/working-directory.ts");
-    return runtime.resumeSession(await lastSession(runtime.store, workingDirectory(request.cwd)), request);
+    return runtime.resumeSession(await lastSession(runtime.store, workingDirectory(request.cwd)), asked);
   }
   if (sessionId !== undefined && (await runtime.store.ids()).includes(sessionId)) {
     throw usage(`There is a session ${sessionId} already. Go on with it: --resume ${sessionId}.`);

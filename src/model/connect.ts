@@ -4,7 +4,7 @@ import { keyReader, signedHeaders } from "./key.ts";
 import type { Provider } from "./provider.ts";
 import type { ProviderSettings } from "./settings.ts";
 import type { RefusedParameters } from "./wire/optional-parameters.ts";
-import type { Bounds, ModelFetch, Place } from "./wire/place.ts";
+import type { Bounds, Connections, ModelFetch, Place } from "./wire/place.ts";
 import type { OpenSocket } from "./wire/socket.ts";
 
 export interface CatalogDependencies {
@@ -16,6 +16,8 @@ export interface CatalogDependencies {
   /** How we introduce ourselves to places. */
   readonly userAgent?: string;
   readonly bounds?: Partial<Bounds>;
+  /** Shared by all providers; left out, each has its own. */
+  readonly connections?: Connections;
   /** The folder whose `node_modules` holds provider packages the user installed. Never a project's. */
   readonly packagesFolder?: string;
   /** Told each key as it is known, so that it is kept out of everything that is written. */
@@ -71,7 +73,7 @@ function told(
 }
 
 function placeOf(provider: ProviderSettings, model: string, dependencies: CatalogDependencies): Place {
-  const { stamp, fetch, openSocket, bounds, refused } = dependencies;
+  const { stamp, fetch, openSocket, bounds, refused, connections } = dependencies;
   return {
     id: provider.id,
     headers: signedHeaders(introduced(provider, dependencies), stamp, (key) => dependencies.onKey?.(key, provider.id)),
@@ -82,6 +84,7 @@ function placeOf(provider: ProviderSettings, model: string, dependencies: Catalo
     ...(openSocket && provider.sockets && provider.wire === "responses" ? { openSocket } : {}),
     ...(refused === undefined ? {} : { refused }),
     ...(provider.streamUsage === undefined ? {} : { streamUsage: provider.streamUsage }),
+    ...(connections === undefined ? {} : { connections }),
     bounds: { ...bounds, ...provider.bounds },
   };
 }

@@ -60,6 +60,7 @@ export function models(options: {
     stamp,
     packagesFolder: home,
     refused: new RefusedParameters(),
+    connections: {},
     ...(userAgent !== undefined && { userAgent }),
     ...(importModule && { importModule }),
     ...(onKey && { onKey }),

@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { approveAll, CopilotClient, RuntimeConnection, type SessionEvent } from "@github/copilot-sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { calls, says } from "../../src/testing/index.ts";
+import { troupe } from "../support/troupe.ts";
 import { type ServerStage, serverStage } from "./stage.ts";
 
 let stage: ServerStage;
@@ -101,6 +102,22 @@ describe("a session over the contract", () => {
     await session.abort();
   });
 
+  it("lets the command line have a session that it only holds, and goes on with it afterwards", async () => {
+    const session = await stage.client.createSession({ onPermissionRequest: approveAll });
+    stage.play(says("one"));
+    await session.sendAndWait("first");
+    stage.play(says("two"));
+    const { TROUPE_BASE_URL = "", TROUPE_MODEL = "" } = stage.environment();
+    const ended = await troupe(["--resume", session.sessionId, "-p", "second"], {
+      cwd: stage.folder.at("work"),
+      home: stage.folder.at("home"),
+      environment: { TROUPE_BASE_URL, TROUPE_MODEL },
+    });
+    expect(ended).toMatchObject({ code: 0, stdout: "two\n" });
+    stage.play(says("three"));
+    expect((await session.sendAndWait("third"))?.data.content).toBe("three");
+  });
+
   it("lists, describes and deletes what was kept, and tells every client", async () => {
     const told: string[] = [];
     const stop = stage.client.onLifecycle(({ type, sessionId }) => told.push(`${type} ${sessionId}`));
@@ -191,6 +208,7 @@ describe("a server", () => {
     async () => {
       const program = `
       import { CopilotClient, RuntimeConnection } from "@github/copilot-sdk";
+import { troupe } from "../support/troupe.ts";
       const client = new CopilotClient({ connection: RuntimeConnection.forTcp({ path: ${JSON.stringify(resolve("bin/troupe.js"))} }) });
       await client.start();
       console.log(client.cliProcess.pid);

@@ -1,12 +1,14 @@
 /** Connections that break below a reply, over Node's own HTTP client. */
 import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import type { Provider } from "../../src/model/provider.ts";
 import { openaiChat } from "../../src/model/wire/openai-chat.ts";
 import type { Place } from "../../src/model/wire/place.ts";
 import { compatible, type Recorded, serve } from "../model/server.ts";
-import { endOf } from "./support.ts";
+import { collect, endOf, placeWith } from "./support.ts";
 
 /** Answers every request, but resets the first one that comes over a kept connection. */
 function resetting(when: "before the reply" | "inside the reply") {
@@ -65,6 +67,59 @@ async function unhandledDuring(work: () => Promise<void>): Promise<unknown[]> {
   }
   return unhandled;
 }
+
+describe("a reply that is compressed though nobody asked for it", () => {
+  const encodings = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync };
+
+  test.each(Object.entries(encodings))("is read all the same: %s", async (encoding, compress) => {
+    const chunk = { choices: [{ index: 0, delta: { content: "ok" }, finish_reason: "stop" }] };
+    await using server = await serve((_, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream", "content-encoding": encoding });
+      response.end(compress(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`));
+    });
+    const events = await collect(openaiChat(placeAt(server.url)));
+    expect(events.map(({ type }) => type)).toEqual(["text", "end"]);
+    expect(events.at(-1)).toMatchObject({ stop: "done" });
+  });
+
+  test("is a broken reply where it is cut off", async () => {
+    await using server = await serve((_, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream", "content-encoding": "gzip" });
+      response.end(gzipSync(`data: ${"x".repeat(500)}`).subarray(0, 15));
+    });
+    expect(await endOf(openaiChat(placeAt(server.url)))).toMatchObject({ stop: "error" });
+  });
+});
+
+test("a certificate that is not trusted is no reason to try again", async () => {
+  const cause = Object.assign(new Error("self-signed"), { code: "SELF_SIGNED_CERT_IN_CHAIN" });
+  const place = placeWith(() => Promise.reject(cause));
+  expect(await endOf(openaiChat(place))).toMatchObject({ error: { kind: "network", retryable: false } });
+});
+
+describe("kept connections", () => {
+  test("are shared by all providers of a process, and closed when nobody uses them", async () => {
+    const sockets = new Set<Socket>();
+    let opened = 0;
+    await using server = await serve((asked, response) => {
+      const { socket } = response;
+      if (socket && !sockets.has(socket)) {
+        opened++;
+        sockets.add(socket);
+        socket.once("close", () => sockets.delete(socket));
+      }
+      response.setHeader("keep-alive", "timeout=600");
+      compatible([])(asked, response);
+    });
+    const connections = { keepMs: 200 };
+    for (let provider = 1; provider <= 5; provider++) {
+      expect(await endOf(openaiChat({ ...placeAt(server.url), connections }))).toMatchObject({ stop: "done" });
+      await sleep(20);
+    }
+    expect(opened).toBeLessThan(5);
+    await expect.poll(() => sockets.size, { timeout: 5_000 }).toBe(0);
+  });
+});
 
 describe("a reset on a kept connection", () => {
   test("inside a reply is one network error: no second request and no rejection without an owner", async () => {

@@ -1,3 +1,4 @@
+import type { Agent } from "node:http";
 import type { Stamp } from "../../lib/stamp.ts";
 import type { RequestOrigin } from "../provider.ts";
 import type { RefusedParameters } from "./optional-parameters.ts";
@@ -8,6 +9,16 @@ export type ModelFetch = (url: string, init: ModelFetchInit) => Promise<Response
 
 interface ModelFetchInit extends RequestInit {
   readonly origin?: RequestOrigin;
+}
+
+/** The connections that all providers of a process share; made when the first request needs them. */
+export interface Connections {
+  plain?: Agent;
+  secure?: Agent;
+  /** What closes each connection that nobody uses now. */
+  idle?: WeakMap<object, NodeJS.Timeout>;
+  /** How long one is kept that nobody uses. */
+  readonly keepMs?: number;
 }
 
 /** Where a wire speaks to, and how it signs in. A provider file fills this in; the wires do the rest. */
@@ -24,6 +35,8 @@ export interface Place {
   readonly fetch?: ModelFetch;
   /** Requests go over WebSockets where one can be opened; for the responses wire alone. */
   readonly openSocket?: OpenSocket;
+  /** Left out, the provider has connections of its own. */
+  readonly connections?: Connections;
   readonly bounds?: Partial<Bounds>;
   readonly stamp?: Stamp;
   /** What to tell a user whose key was refused, such as "Set OPENAI_API_KEY". */

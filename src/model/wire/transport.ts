@@ -5,8 +5,10 @@
 import { Agent, type IncomingMessage, request as requestPlainly } from "node:http";
 import { request as requestSecurely, Agent as SecureAgent } from "node:https";
 import type { Socket } from "node:net";
+import { type Duplex, pipeline, type Readable, type Transform } from "node:stream";
+import { constants, createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { RequestOrigin } from "../provider.ts";
-import type { Place } from "./place.ts";
+import type { Connections, Place } from "./place.ts";
 import { sendBySocket } from "./socket-transport.ts";
 
 export interface Sending {
@@ -32,7 +34,9 @@ export type Send = (sending: Sending) => Promise<Answer>;
 
 /** One for the life of a provider: it keeps connections for the next call. */
 export function transport(place: Place): Send {
-  const send = place.fetch ? sendByFetch(place.fetch) : sendByNode(new URL(place.baseUrl).protocol === "https:");
+  const send = place.fetch
+    ? sendByFetch(place.fetch)
+    : sendByNode(new URL(place.baseUrl).protocol === "https:", place.connections ?? {});
   return place.openSocket ? sendBySocket(place.openSocket, send) : send;
 }
 
@@ -50,8 +54,8 @@ function sendByFetch(fetch: NonNullable<Place["fetch"]>): Send {
   };
 }
 
-function sendByNode(secure: boolean): Send {
-  const agent = secure ? new SecureAgent({ keepAlive: true }) : new Agent({ keepAlive: true });
+function sendByNode(secure: boolean, connections: Connections): Send {
+  const agent = agentOf(secure, connections);
   const request = secure ? requestSecurely : requestPlainly;
   const send = (sending: Sending, again: boolean): Promise<Answer> =>
     new Promise((resolve, reject) => {
@@ -63,7 +67,10 @@ function sendByNode(secure: boolean): Send {
         signal,
         headers: { ...headers, "content-length": bytes.length },
       });
-      outgoing.once("socket", (socket) => limitConnecting(socket, secure));
+      outgoing.once("socket", (socket) => {
+        clearTimeout(connections.idle?.get(socket));
+        limitConnecting(socket, secure);
+      });
       let answered = false;
       outgoing.once("response", (incoming) => {
         answered = true;
@@ -81,6 +88,24 @@ function sendByNode(secure: boolean): Send {
   return (sending) => send(sending, true);
 }
 
+/** How long a connection is kept that nobody uses. */
+const KEEP_MS = 30_000;
+
+function agentOf(secure: boolean, connections: Connections): Agent {
+  const kind = secure ? "secure" : "plain";
+  const known = connections[kind];
+  if (known) return known;
+  const agent = secure ? new SecureAgent({ keepAlive: true }) : new Agent({ keepAlive: true });
+  connections.idle ??= new WeakMap();
+  const { idle } = connections;
+  agent.on("free", (socket: Duplex) => {
+    clearTimeout(idle.get(socket));
+    idle.set(socket, setTimeout(() => socket.destroy(), connections.keepMs ?? KEEP_MS).unref());
+  });
+  connections[kind] = agent;
+  return agent;
+}
+
 /** A machine that does not answer at all is given up on long before one that thinks. */
 const CONNECT_MS = 15_000;
 
@@ -93,8 +118,9 @@ function limitConnecting(socket: Socket, secure: boolean): void {
 }
 
 function answerOf(incoming: IncomingMessage): Answer {
-  const chunks: AsyncIterator<Uint8Array> = incoming[Symbol.asyncIterator]();
-  incoming.on("error", () => undefined); // whoever reads hears of it
+  const body = decoded(incoming);
+  const chunks: AsyncIterator<Uint8Array> = body[Symbol.asyncIterator]();
+  for (const stream of [incoming, body]) stream.on("error", () => undefined); // whoever reads hears of it
   return {
     status: incoming.statusCode ?? 0,
     header: (name) => [incoming.headers[name] ?? []].flat().join(", ") || undefined,
@@ -102,6 +128,24 @@ function answerOf(incoming: IncomingMessage): Answer {
       const { done, value } = await chunks.next();
       return done ? undefined : value;
     },
-    cancel: () => void incoming.destroy(),
+    cancel() {
+      incoming.destroy();
+      body.destroy();
+    },
   };
 }
+
+/** The body without its compression: some servers and proxies compress though nobody asked for it. */
+function decoded(incoming: IncomingMessage): Readable {
+  const decoder = decoders[incoming.headers["content-encoding"]?.trim().toLowerCase() ?? ""]?.();
+  if (!decoder) return incoming;
+  pipeline(incoming, decoder, () => undefined); // whoever reads hears of it
+  return decoder;
+}
+
+const decoders: Readonly<Record<string, () => Transform>> = {
+  gzip: () => createGunzip({ flush: constants.Z_SYNC_FLUSH }),
+  "x-gzip": () => createGunzip({ flush: constants.Z_SYNC_FLUSH }),
+  deflate: () => createInflate({ flush: constants.Z_SYNC_FLUSH }),
+  br: () => createBrotliDecompress({ flush: constants.BROTLI_OPERATION_FLUSH }),
+};

@@ -93,6 +93,7 @@ export function networkError(place: Place, origin: string, cause: unknown): Mode
     provider: place.id,
     hint: networkHint(code, origin),
     cause,
+    ...(code !== undefined && certificateCode.test(code) && { retryable: false }),
   };
   return new ModelError(`${place.id}: ${networkProblem(code, origin)}`, { ...details, ...optional("code", code) });
 }
@@ -194,17 +195,16 @@ function redirection({ header }: Refusal): string {
   return `the server redirects${URL.canParse(target) ? ` to ${new URL(target).origin}` : ""}`;
 }
 
-/** What the provider asked us to wait; nonsense counts as nothing said. */
+/** What the provider asked us to wait. Nonsense, no time and a time that has passed count as nothing said. */
 function retryAfter({ header }: Refusal, now: number): number | undefined {
-  const milliseconds = header("retry-after-ms")?.trim() ?? "";
-  if (number.test(milliseconds)) return Math.max(0, Number(milliseconds));
-  const value = header("retry-after")?.trim() ?? "";
-  if (number.test(value)) return Math.max(0, Number(value) * 1000);
-  if (httpDate.test(value)) {
-    const date = Date.parse(value);
-    return Number.isNaN(date) ? undefined : Math.max(0, date - now);
-  }
-  return undefined;
+  const asked = askedFor(header("retry-after-ms")?.trim() ?? "", header("retry-after")?.trim() ?? "", now);
+  return asked > 0 ? asked : undefined;
+}
+
+function askedFor(milliseconds: string, value: string, now: number): number {
+  if (number.test(milliseconds)) return Number(milliseconds);
+  if (number.test(value)) return Number(value) * 1000;
+  return httpDate.test(value) ? Date.parse(value) - now : Number.NaN;
 }
 
 const number = /^[+-]?\d{1,15}(?:\.\d+)?(?:e\d{1,2})?$/i;
