@@ -50,7 +50,7 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
     for (const line of finalLines({ session, outcome, verdict, silent })) sayLines(line);
     // Work that was cut off is no detail, unless that is what was asked for.
     const why = whyLeft({ isInterrupted: isInterrupted || outcome.kind === "aborted", waitMs });
-    if (!silent || waitMs > 0) for (const line of leftLines(left, { sessionId: session.id, why })) say(line);
+    if (!silent || waitMs > 0) for (const line of leftLines(left, { session, why })) say(line);
     return out.failure ? unwritten(out.failure) : exitCode;
   } finally {
     removeInterrupt();

@@ -60,14 +60,19 @@ export function whyLeft(end: { readonly isInterrupted: boolean; readonly waitMs:
   return `${end.waitMs === 0 ? "not waited for" : `not done after ${end.waitMs / 1000} s of waiting`}, and cut off`;
 }
 
-/** What to say of agents that were not waited for any longer. */
-export function leftLines(left: readonly string[], what: { sessionId: string; why: string }): string[] {
-  const [first] = left;
-  if (first === undefined) return [];
+/** What to say of agents that were not waited for any longer. For a closed session: only then is it known who can go on. */
+export function leftLines(
+  left: readonly string[],
+  what: { session: Pick<Session, "id" | "tasks">; why: string },
+): string[] {
+  const { session, why } = what;
+  if (left.length === 0) return [];
+  // Those that a call waited for ended with it.
+  const resumable = left.find((id) => session.tasks?.view(id)?.status === "idle");
   const more = left.length > MAX_NAMED ? ` and ${left.length - MAX_NAMED} more` : "";
   return [
-    `${plural(left.length, "agent")} ${what.why}: ${left.slice(0, MAX_NAMED).join(", ")}${more}`,
-    `to go on: troupe tasks resume ${first} --session ${what.sessionId}`,
+    `${plural(left.length, "agent")} ${why}: ${left.slice(0, MAX_NAMED).join(", ")}${more}`,
+    ...(resumable === undefined ? [] : [`to go on: troupe tasks resume ${resumable} --session ${session.id}`]),
   ];
 }
 

@@ -36,12 +36,16 @@ const doneByMain = (home: string): string[] =>
 
 const agentFiles = { reader: "You are the READER.", runner: "You are the RUNNER." };
 
-/** A session that was killed when `scout` had answered and `worker` and its `helper` were at work. */
-async function killed(home: string): Promise<void> {
+function writeAgents(home: string): void {
   mkdirSync(join(home, "agents"), { recursive: true });
   for (const [name, prompt] of Object.entries(agentFiles)) {
     writeFileSync(join(home, "agents", `${name}.md`), `---\ndescription: The ${name}.\n---\n\n${prompt}\n`);
   }
+}
+
+/** A session that was killed when `scout` had answered and `worker` and its `helper` were at work. */
+async function killed(home: string): Promise<void> {
+  writeAgents(home);
   const model = script(folder.path, [
     { calls: [start("scout", "reader", "sync")] },
     { calls: [start("worker", "runner")] },
@@ -127,6 +131,39 @@ describe("troupe tasks", () => {
     expect(ended).toMatchObject({ code: 1, stdout: "" });
     expect(ended.stderr).toMatch(/has ended \(completed\).*troupe tasks show scout/);
     expect(doneByMain(home)).toEqual(before);
+  });
+
+  it.each<["sync" | "background", "sync" | "background"]>([
+    ["sync", "sync"],
+    ["sync", "background"],
+    ["background", "sync"],
+    ["background", "background"],
+  ])("Ctrl+C advises a command that works, with a %s agent that has a %s one", async (outer, inner) => {
+    const home = newHome();
+    writeAgents(home);
+    const model = script(folder.path, [
+      { calls: [start("worker", "runner", outer)] },
+      { say: "Working on it." },
+      { agent: "RUNNER", calls: [start("helper", "reader", inner)] },
+      { agent: "RUNNER", say: "half", stall: true },
+      { agent: "READER", say: "half", stall: true },
+    ]);
+    const interrupted = await troupe(["-p", "go", "--model", model], {
+      cwd,
+      home,
+      when: { text: "helper (reader) started", react: (child) => setTimeout(() => child.kill("SIGINT"), 200) },
+    });
+    const advised = [...interrupted.stderr.matchAll(/to go on: troupe (.*)/g)].map(([, command = ""]) => command);
+    expect(advised.length).toBeGreaterThan(0);
+    const finishing = script(folder.path, [
+      ...["RUNNER", "READER"].map((agent) => ({ agent, say: "done now" })),
+      { say: "done now" },
+    ]);
+    for (const command of advised) {
+      const words = command.split(" ").map((word) => (word === '"…"' ? "go on" : word));
+      const next = await troupe([...words, "--model", finishing], { cwd, home });
+      expect({ command, code: next.code, stdout: next.stdout }).toEqual({ command, code: 0, stdout: "done now\n" });
+    }
   });
 
   it("stops one with all below it, then has nothing to stop", async () => {
