@@ -8,6 +8,11 @@ import { type MethodTable, method, nothing, sessionMethod } from "./method.ts";
 
 const sessionId = (): z.ZodObject<{ sessionId: z.ZodString }> => z.object({ sessionId: z.string() });
 
+const leave = method(sessionId, async (params, { hub, connection }) => {
+  await hub.leave(connection, params.sessionId);
+  return { success: true };
+});
+
 export const sessionMethods: MethodTable = {
   "session.create": method(createParams, (params, { hub, connection }) => hub.create(connection, params)),
   "session.resume": method(resumeParams, (params, { hub, connection, signal }) =>
@@ -50,10 +55,9 @@ export const sessionMethods: MethodTable = {
     return { success: true };
   }),
   "session.getMessages": sessionMethod(nothing, (_, { live }) => ({ events: live.toldEvents() })),
-  "session.destroy": method(sessionId, async (params, { hub, connection }) => {
-    await hub.leave(connection, params.sessionId);
-    return { success: true };
-  }),
+  "session.destroy": leave,
+  // The same since SDK 1.0.13.
+  "session.detach": leave,
   "session.shutdown": sessionMethod(
     () => ({ type: z.enum(["routine", "error"]).default("routine"), reason: z.string().optional() }),
     async ({ type, reason = "" }, { hub, live }) => {
