@@ -7,7 +7,7 @@ type Ours = Extract<EventType, `troupe.${string}`>;
 type Shared = Exclude<EventType, Ours>;
 
 /** Events of releases after the published one. */
-type LaterEvent = "factory.run_started" | "factory.run_settled";
+type LaterEvent = "factory.run_started" | "factory.run_settled" | `workflow.${string}`;
 
 /** Names that are neither the wire's nor prefixed. */
 type Missing = Exclude<Shared, WireEvent["type"] | LaterEvent>;

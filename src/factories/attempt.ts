@@ -9,7 +9,7 @@ import { clip } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { FactoryError } from "../protocol/factory-error.ts";
 import { Lanes } from "./lanes.ts";
-import type { AgentEnd, AgentOptions, FactoriesPorts, Factory, WorkingAgent } from "./ports.ts";
+import type { AgentEnd, AgentOptions, AttemptOptions, FactoriesPorts, Factory, WorkingAgent } from "./ports.ts";
 import type { RunEnd, RunRecord } from "./run-fold.ts";
 import { answerSchema, answerValue } from "./shape.ts";
 import { creditsOf, nanoOf, USD_PER_CREDIT } from "./usage.ts";
@@ -25,6 +25,7 @@ export class Attempt {
   readonly token: string;
   readonly run: RunRecord;
   readonly factory: Factory;
+  readonly options: AttemptOptions;
   readonly #ports: FactoriesPorts;
   readonly #onEnd: (attempt: Attempt, end: RunEnd) => void;
   readonly #stop = stoppable();
@@ -37,10 +38,11 @@ export class Attempt {
   #end: RunEnd | undefined;
 
   constructor(
-    what: { run: RunRecord; factory: Factory; ports: FactoriesPorts },
+    what: { run: RunRecord; factory: Factory; ports: FactoriesPorts; options: AttemptOptions },
     onEnd: (attempt: Attempt, end: RunEnd) => void,
   ) {
     const { run, factory, ports } = what;
+    this.options = what.options;
     this.run = run;
     this.factory = factory;
     this.#ports = ports;
@@ -91,8 +93,8 @@ export class Attempt {
     if (this.#end) return;
     this.#end = end;
     clearTimeout(this.#clock);
-    if (end.status !== "completed" && this.factory.isThere()) this.factory.abort(this.run.spec.runId);
     const { runId } = this.run.spec;
+    if (end.status !== "completed" && this.factory.isThere()) this.factory.abort({ runId, executionToken: this.token });
     this.#stop.abort(new FactoryError("factory_cancelled", "The run has ended.", runId));
     for (const agent of this.#working) void agent.stop().catch(() => undefined);
     this.#onEnd(this, end);

@@ -8,8 +8,8 @@ import { clip } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { FactoryError } from "../protocol/factory-error.ts";
 import { Attempt } from "./attempt.ts";
-import { limitsProblem, mergedLimits } from "./limits.ts";
-import type { AgentOptions, FactoriesPorts, Factory, FactoryMeta } from "./ports.ts";
+import { type GivenLimits, limitsProblem, mergedLimits } from "./limits.ts";
+import type { AgentOptions, AttemptOptions, FactoriesPorts, Factory, FactoryMeta, SettledAttempt } from "./ports.ts";
 import { type RunEnd, RunFold, type RunLimits, type RunRecord } from "./run-fold.ts";
 import { detailOf, envelopeOf, type Paging, progressPage, type RunEnvelope, summariesOf } from "./run-view.ts";
 import { nanoOf } from "./usage.ts";
@@ -44,7 +44,10 @@ export class Factories {
   /** Must hear every event of the session that is kept, once. */
   observe(event: SessionEvent): void {
     const run = this.#fold.apply(event);
-    if (run) void this.#ports.emit("factory.run_updated", { runId: run.spec.runId, revision: run.revision });
+    if (!run) return;
+    const data = { runId: run.spec.runId, revision: run.revision };
+    void this.#ports.emit("factory.run_updated", data);
+    void this.#ports.emit("workflow.run_updated", data);
   }
 
   /** What an earlier process left at work is at rest. */
@@ -74,7 +77,7 @@ export class Factories {
     return this.#ports.source.list();
   }
 
-  async run(name: string, args: Json, limits: RunLimits = {}): Promise<RunEnvelope> {
+  async run(name: string, args: Json, limits: GivenLimits = {}, options: AttemptOptions = {}): Promise<RunEnvelope> {
     const factory = this.#available(name);
     const { description, phases, limits: declared } = factory.meta;
     const declaredLimits = mergedLimits(declared);
@@ -85,12 +88,16 @@ export class Factories {
     const spec = { runId, factoryName: name, description, phases: told, args, declaredLimits };
     return this.#reserved(runId, async () => {
       await this.#ports.emit("troupe.factory_run", spec);
-      return this.#begin(this.#required(runId), factory, approved);
+      return this.#begin(this.#required(runId), factory, { limits: approved, options });
     });
   }
 
   /** Goes on with a run that came to rest before its end: what it knows already is not done again. */
-  async resume(runId: string, limits: RunLimits = {}): Promise<{ factoryName: string; run: RunEnvelope }> {
+  async resume(
+    runId: string,
+    limits: GivenLimits = {},
+    options: AttemptOptions = {},
+  ): Promise<{ factoryName: string; run: RunEnvelope }> {
     const run = this.#required(runId);
     if (this.#active.has(runId) || this.#beginning.has(runId))
       throw new FactoryError("already_active", `Factory run "${runId}" is active.`, runId);
@@ -99,11 +106,12 @@ export class Factories {
     const { factoryName } = run.spec;
     const factory = this.#available(factoryName, runId);
     const approved = checkedLimits(mergedLimits(run.limits, limits), runId);
-    return { factoryName, run: await this.#reserved(runId, () => this.#begin(run, factory, approved)) };
+    const begun = this.#reserved(runId, () => this.#begin(run, factory, { limits: approved, options }));
+    return { factoryName, run: await begun };
   }
 
   /** The factory and the limits that a new run, or the next attempt of a run, would have. */
-  planned(what: { readonly name: string } | { readonly runId: string }, limits: RunLimits) {
+  planned(what: { readonly name: string } | { readonly runId: string }, limits: GivenLimits) {
     if ("name" in what) {
       return { factoryName: what.name, limits: mergedLimits(this.#available(what.name).meta.limits, limits) };
     }
@@ -115,6 +123,14 @@ export class Factories {
   async cancel(runId: string, reason = "cancelled"): Promise<RunEnvelope> {
     const run = this.#required(runId);
     this.#active.get(runId)?.end({ status: "cancelled", reason });
+    await Promise.allSettled(this.#settling);
+    return envelopeOf(run);
+  }
+
+  /** Ends the attempt; the run can be resumed. A run that is not active stays as it is. */
+  async pause(runId: string): Promise<RunEnvelope> {
+    const run = this.#required(runId);
+    this.#active.get(runId)?.end({ status: "paused", reason: "paused", pauseInfo: { type: "user" } });
     await Promise.allSettled(this.#settling);
     return envelopeOf(run);
   }
@@ -138,7 +154,7 @@ export class Factories {
   // What the body of a factory asks for, through the program that has it.
 
   async log(from: Speaker, lines: readonly { readonly kind: "log" | "phase"; readonly text: string }[]): Promise<void> {
-    const { run } = this.#speaking(from);
+    const { run, options } = this.#speaking(from);
     const room = MAX_ENTRIES - run.progress.length;
     if (room <= 0) return;
     const kept = lines.slice(0, room).map(({ kind, text }) => ({ kind, text: clip(text, MAX_TEXT_CHARACTERS) }));
@@ -146,6 +162,20 @@ export class Factories {
     const cut = { kind: "log" as const, text: `What comes after these ${MAX_ENTRIES} lines is left out.` };
     const shown = isLast ? [...kept.slice(0, -1), cut] : kept;
     if (shown.length > 0) await this.#ports.emit("troupe.factory_progress", { runId: from.runId, lines: shown });
+    if (!options.logPhaseNames) return;
+    for (const { kind, text } of shown) {
+      const message = `${run.spec.factoryName}: ${text}`;
+      if (kind === "phase") await this.#ports.emit("session.info", { infoType: "factory_phase", message });
+    }
+  }
+
+  /** Pauses the run, unless an earlier attempt has paused at this checkpoint already. */
+  async pauseAtCheckpoint(from: Speaker, key: string): Promise<{ readonly action: "continue" | "pause" }> {
+    const attempt = this.#speaking(from);
+    if (attempt.run.checkpoints.has(key)) return { action: "continue" };
+    attempt.end({ status: "paused", reason: "paused", pauseInfo: { type: "checkpoint", key } });
+    await Promise.allSettled(this.#settling);
+    return { action: "pause" };
   }
 
   async agent(from: Speaker, prompt: string, options: AgentOptions): Promise<Json | undefined> {
@@ -186,13 +216,20 @@ export class Factories {
     }
   }
 
-  async #begin(run: RunRecord, factory: Factory, limits: RunLimits): Promise<RunEnvelope> {
+  async #begin(
+    run: RunRecord,
+    factory: Factory,
+    { limits, options }: { limits: RunLimits; options: AttemptOptions },
+  ): Promise<RunEnvelope> {
     const { runId, factoryName } = run.spec;
     const attempt = run.attempt + 1;
     await this.#ports.emit("troupe.factory_attempt", { runId, attempt, limits });
-    const execution = new Attempt({ run, factory, ports: this.#ports }, (ended, end) => this.#settle(ended, end));
+    const execution = new Attempt({ run, factory, ports: this.#ports, options }, (ended, end) =>
+      this.#settle(ended, end),
+    );
     this.#active.set(runId, execution);
     void this.#ports.emit("factory.run_started", { runId, factoryName, attempt });
+    void this.#ports.emit("workflow.run_started", { runId, workflowName: factoryName, attempt });
     if (this.#isClosed) execution.end({ status: "halted", reason: "The session was closed." });
     else execution.start();
     return envelopeOf(run);
@@ -210,11 +247,12 @@ export class Factories {
         this.#active.delete(runId);
         this.#settling.delete(told);
         const consumed = { consumedSubagents: run.agents.length, consumedNanoAiu: nanoOf(run, this.#ports) };
-        const failureType = result.failure?.type;
-        void this.#ports.emit("factory.run_settled", {
-          ...{ runId, status: result.status, ...consumed, elapsedMs: run.activeMs },
-          ...(failureType !== undefined && { failureType }),
-        });
+        const data = { runId, status: result.status, ...consumed, elapsedMs: run.activeMs };
+        const type = result.failure?.type;
+        void this.#ports.emit("factory.run_settled", { ...data, ...(type !== undefined && { failureType: type }) });
+        const failureType = type?.replace("factory_", "workflow_");
+        void this.#ports.emit("workflow.run_settled", { ...data, ...(failureType !== undefined && { failureType }) });
+        if (attempt.options.notifyOnComplete) this.#ports.onSettled?.(settledOf(run, result));
       });
     this.#settling.add(told);
   }
@@ -250,8 +288,22 @@ export class Factories {
   }
 
   #watching() {
-    return { ports: this.#ports, now: this.#ports.stamp.now(), attempt: (runId: string) => this.#active.get(runId) };
+    const { source, stamp } = this.#ports;
+    return {
+      ports: this.#ports,
+      now: stamp.now(),
+      attempt: (runId: string) => this.#active.get(runId),
+      isAvailable: (name: string) => source.find(name)?.isThere() ?? false,
+    };
   }
+}
+
+const MAX_TOLD_CHARACTERS = 2_000;
+
+function settledOf({ spec, attempt }: RunRecord, { status, result, error, reason }: RunEnd): SettledAttempt {
+  const { runId, factoryName } = spec;
+  const text = error ?? reason ?? (result === undefined ? "" : JSON.stringify(result));
+  return { runId, factoryName, attempt, status, text: clip(text, MAX_TOLD_CHARACTERS) };
 }
 
 function checkedLimits(limits: RunLimits, runId?: string): RunLimits {

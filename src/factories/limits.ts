@@ -1,5 +1,8 @@
 import type { RunLimits } from "./run-fold.ts";
 
+/** Limits of one invocation; null removes a limit that was set before. */
+export type GivenLimits = { readonly [K in keyof RunLimits]?: RunLimits[K] | null | undefined };
+
 /** Timers count no further. */
 const MAX_TIMEOUT_SECONDS = 2_147_483.647;
 const whole = ["maxConcurrentSubagents", "maxTotalSubagents"] as const;
@@ -21,15 +24,16 @@ export function limitsProblem(limits: RunLimits): string | undefined {
   return undefined;
 }
 
-/** Later ones win; what nobody says is without limit. */
+/** Later ones win, and null removes a limit; without any a run has no limit. */
 export function mergedLimits(
   ...all: readonly (Readonly<Record<string, unknown>> | RunLimits | undefined)[]
 ): RunLimits {
   const merged: Record<string, number> = {};
   for (const limits of all) {
     for (const name of [...whole, ...positive]) {
-      const value = (limits as RunLimits | undefined)?.[name];
-      if (value !== undefined) merged[name] = value;
+      const value = (limits as Record<string, number | null | undefined> | undefined)?.[name];
+      if (value === null) delete merged[name];
+      else if (value !== undefined) merged[name] = value;
     }
   }
   return merged;

@@ -1,7 +1,7 @@
 import type { Json } from "../lib/json.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { Emit } from "../protocol/event.ts";
-import type { RunLimits } from "./run-fold.ts";
+import type { RunEnd, RunLimits } from "./run-fold.ts";
 
 /** What a factory says of itself. */
 export interface FactoryMeta {
@@ -19,8 +19,8 @@ export interface Factory {
   readonly owner: unknown;
   /** Runs its body; rejects with what that throws, or when the program is gone. */
   execute(execution: Execution, signal: AbortSignal): Promise<{ readonly result?: Json }>;
-  /** Tells the body to stop; it need not. */
-  abort(runId: string): void;
+  /** Asks the body of this execution to stop; it need not. */
+  abort(execution: { readonly runId: string; readonly executionToken: string }): void;
   /** False when its program has ended. */
   isThere(): boolean;
 }
@@ -79,6 +79,23 @@ export interface AgentState {
   readonly costUsd: number | null;
 }
 
+/** Requests of the client that starts an attempt. */
+export interface AttemptOptions {
+  /** Notify the session's agent when the attempt settles. */
+  readonly notifyOnComplete?: boolean | undefined;
+  /** Write the names of phases into the session's transcript. */
+  readonly logPhaseNames?: boolean | undefined;
+}
+
+/** A settled attempt, as the session's agent is told of it. */
+export interface SettledAttempt {
+  readonly runId: string;
+  readonly factoryName: string;
+  readonly attempt: number;
+  readonly status: RunEnd["status"];
+  readonly text: string;
+}
+
 export interface FactoriesPorts {
   readonly stamp: Stamp;
   readonly emit: Emit;
@@ -86,4 +103,6 @@ export interface FactoriesPorts {
   /** Throws a `TroupeError` where it may not be started. */
   startAgent(wish: AgentWish): Promise<WorkingAgent>;
   agentState(agentId: string): AgentState | undefined;
+  /** Notifies the session's agent of an attempt whose starter asked for it. */
+  onSettled?(settled: SettledAttempt): void;
 }

@@ -44,6 +44,8 @@ export interface RunRecord {
   activeMs: number;
   readonly steps: Map<string, Json>;
   readonly answers: Map<string, Json>;
+  /** Keys of the checkpoints at which an earlier attempt paused. */
+  readonly checkpoints: Set<string>;
   readonly agents: RunAgent[];
   readonly progress: ProgressRecord[];
   readonly phases: Phases;
@@ -83,7 +85,7 @@ export class RunFold {
     this.#runs.set(spec.runId, {
       ...{ spec, seq: this.#runs.size + 1, status: "running", revision: 0, attempt: 0, limits: spec.declaredLimits },
       ...{ createdAt, startedAt: null, updatedAt: createdAt, completedAt: null, attemptAt: createdAt, activeMs: 0 },
-      ...{ steps: new Map(), answers: new Map(), agents: [], progress: [], end: undefined },
+      ...{ steps: new Map(), answers: new Map(), checkpoints: new Set(), agents: [], progress: [], end: undefined },
       phases: new Phases(spec.phases),
     });
   }
@@ -118,6 +120,7 @@ function change(run: RunRecord, event: SessionEvent, at: number): void {
     case "troupe.factory_end": {
       const { runId: _, activeMs, ...end } = event.data;
       run.phases.leave(at);
+      if (end.pauseInfo?.type === "checkpoint") run.checkpoints.add(end.pauseInfo.key);
       Object.assign(run, { end, status: end.status, completedAt: at, activeMs: run.activeMs + activeMs });
       return;
     }

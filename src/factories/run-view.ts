@@ -8,6 +8,7 @@ import { nanoOf } from "./usage.ts";
 
 export interface RunEnvelope {
   readonly runId: string;
+  readonly attempt: number;
   readonly status: RunStatus;
   readonly result?: Json;
   readonly error?: string;
@@ -27,6 +28,8 @@ interface Watching {
   readonly ports: Pick<FactoriesPorts, "agentState">;
   readonly now: number;
   attempt(runId: string): Attempt | undefined;
+  /** Whether the program that brings this factory is there. */
+  isAvailable(factoryName: string): boolean;
 }
 
 const USUAL_PAGE = 200;
@@ -35,13 +38,14 @@ const MAX_SNAPSHOT_LINES = 50;
 const MAX_PREVIEW_CHARACTERS = 500;
 
 export function envelopeOf(run: RunRecord): RunEnvelope {
-  const { spec, status, end } = run;
-  if (!end) return { runId: spec.runId, status };
+  const { spec, status, attempt, end } = run;
+  const named = { runId: spec.runId, attempt, status };
+  if (!end) return named;
   const { status: _, ...said } = end;
-  if (status === "completed") return { runId: spec.runId, status, ...said };
+  if (status === "completed") return { ...named, ...said };
   const journal = [...run.steps].map(([key, result]) => ({ key, result }));
   const progress = run.progress.slice(-MAX_SNAPSHOT_LINES);
-  return { runId: spec.runId, status, ...said, snapshot: { journal, progress } };
+  return { ...named, ...said, snapshot: { journal, progress } };
 }
 
 /** Those that are at work, and of the others a page; in the order they were made. */
@@ -84,7 +88,7 @@ export function progressPage(run: RunRecord, paging: Paging & { readonly phaseId
 
 const LIVE = new Set(["queued", "running"]);
 
-function summaryOf(run: RunRecord, { ports, now, attempt }: Watching) {
+function summaryOf(run: RunRecord, { ports, now, attempt, isAvailable }: Watching) {
   const { spec, status, revision, createdAt, startedAt, updatedAt, completedAt, phases, limits, end } = run;
   const { runId, factoryName, description, declaredLimits } = spec;
   const live = attempt(runId);
@@ -104,15 +108,17 @@ function summaryOf(run: RunRecord, { ports, now, attempt }: Watching) {
     observedAt: now,
     activeSegmentStartedAt: live && !live.hasEnded ? run.attemptAt : null,
     terminal: end ? terminalOf(end) : null,
+    canResume: end !== undefined && end.status !== "completed" && isAvailable(factoryName),
   };
 }
 
-function terminalOf({ reason, failure, error, result }: NonNullable<RunRecord["end"]>) {
+function terminalOf({ reason, failure, error, result, pauseInfo }: NonNullable<RunRecord["end"]>) {
   return {
     ...(reason !== undefined && { reason }),
     ...(failure && { failure }),
     ...(error !== undefined && { error }),
     ...(result !== undefined && { resultPreview: clip(JSON.stringify(result), MAX_PREVIEW_CHARACTERS) }),
+    pauseInfo: pauseInfo ?? null,
   };
 }
 

@@ -40,6 +40,7 @@ export const frameTags = [
   "system_notification",
   "system_reminder",
   "tagged_files",
+  "factory_run_settled",
   "tools_changed_notice",
   "user_message",
 ] as const;

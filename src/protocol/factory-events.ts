@@ -2,7 +2,20 @@
 import * as z from "zod";
 import { barrier, count, ephemeral, event, JsonValue, text } from "./define-event.ts";
 
-const Status = z.enum(["completed", "halted", "cancelled", "error"]);
+const Status = z.enum(["completed", "halted", "paused", "cancelled", "error"]);
+/** Who paused a run: a client, or the run itself at a checkpoint. */
+const PauseInfo = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("user") }),
+  z.object({ type: z.literal("checkpoint"), key: text }),
+]);
+const Settled = z.object({
+  runId: text,
+  status: Status,
+  consumedSubagents: count,
+  consumedNanoAiu: count,
+  elapsedMs: count,
+  failureType: text.exactOptional(),
+});
 const limit = count.exactOptional();
 const Limits = z.object({
   maxConcurrentSubagents: limit,
@@ -24,19 +37,11 @@ export const factoryEvents = [
   /** Something about a run is other than it was: whoever shows it reads it again. */
   event("factory.run_updated", () => z.object({ runId: text, revision: count }), ephemeral),
   event("factory.run_started", () => z.object({ runId: text, factoryName: text, attempt: count }), ephemeral),
-  event(
-    "factory.run_settled",
-    () =>
-      z.object({
-        runId: text,
-        status: Status,
-        consumedSubagents: count,
-        consumedNanoAiu: count,
-        elapsedMs: count,
-        failureType: text.exactOptional(),
-      }),
-    ephemeral,
-  ),
+  event("factory.run_settled", () => Settled, ephemeral),
+  // The same three under the names of SDK 1.0.15, which calls factories workflows.
+  event("workflow.run_updated", () => z.object({ runId: text, revision: count }), ephemeral),
+  event("workflow.run_started", () => z.object({ runId: text, workflowName: text, attempt: count }), ephemeral),
+  event("workflow.run_settled", () => Settled, ephemeral),
 
   /** A run exists from here on. What it was asked for is here whole, so that it can be taken up by its id alone. */
   event(
@@ -79,6 +84,7 @@ export const factoryEvents = [
         error: text.exactOptional(),
         reason: text.exactOptional(),
         failure: Failure.exactOptional(),
+        pauseInfo: PauseInfo.exactOptional(),
       }),
     barrier,
   ),

@@ -1,5 +1,13 @@
 import { Factories } from "../factories/factories.ts";
-import type { AgentEnd, AgentState, AgentWish, FactorySource, WorkingAgent } from "../factories/ports.ts";
+import type {
+  AgentEnd,
+  AgentState,
+  AgentWish,
+  FactorySource,
+  SettledAttempt,
+  WorkingAgent,
+} from "../factories/ports.ts";
+import { quoted, wrapped } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import type { Session } from "../session/session.ts";
 import type { Registry } from "../tasks/registry.ts";
@@ -18,6 +26,7 @@ export async function openFactories(session: Session, source: FactorySource): Pr
       ...{ stamp, emit: session.say, source },
       startAgent: (wish) => startAgent(session, wish),
       agentState: (agentId) => stateOf(session.tasks, agentId),
+      onSettled: (settled) => session.notify(settledNotice(settled)),
     },
     session.events,
   );
@@ -28,6 +37,18 @@ export async function openFactories(session: Session, source: FactorySource): Pr
   session.end.signal.addEventListener("abort", () => void factories.close(), { once: true });
   await factories.restore();
   return factories;
+}
+
+function settledNotice({
+  runId,
+  factoryName,
+  attempt,
+  status,
+  text,
+}: SettledAttempt): Parameters<Session["notify"]>[0] {
+  const about = `The factory ${quoted(factoryName)} has settled: ${status}. Run: ${runId}, attempt ${attempt}.`;
+  const content = wrapped("factory_run_settled", {}, [about, text && quoted(text)].filter(Boolean).join("\n\n"));
+  return { content, kind: { type: "unclassified" } };
 }
 
 async function startAgent(session: Session, wish: AgentWish): Promise<WorkingAgent> {

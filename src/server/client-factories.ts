@@ -11,7 +11,9 @@ const ABORT_MS = 5_000;
 
 const JsonValue: z.ZodType<Json> = z.json();
 const text = (characters: number) => z.string().min(1).max(characters);
-const limit = z.number().optional();
+const limit = z.number().nullish();
+/** SDK 1.0.15 calls factories workflows, in its callbacks too. */
+type Family = "factory" | "workflow";
 
 export const factoryMeta = () =>
   z.object({
@@ -25,18 +27,27 @@ export const factoryMeta = () =>
 export const factoryLimits = () =>
   z.object({ maxConcurrentSubagents: limit, maxTotalSubagents: limit, timeoutSeconds: limit, maxAiCredits: limit });
 
+const callbacks = {
+  factory: { execute: "factory.execute", abort: "factory.abort" },
+  workflow: { execute: "workflow.execute", abort: "workflow.abort" },
+} as const;
+
 const Answer = z.object({ result: JsonValue.optional() }).nullish();
 
 export class ClientFactories implements FactorySource {
   readonly #sessionId: string;
-  readonly #brought = new Map<string, { readonly meta: FactoryMeta; readonly connection: Connection }>();
+  readonly #brought = new Map<
+    string,
+    { readonly meta: FactoryMeta; readonly connection: Connection; readonly family: Family }
+  >();
 
   constructor(sessionId: string) {
     this.#sessionId = sessionId;
   }
 
   /** Throws when one of this name is another's, and then changes nothing. */
-  declare(connection: Connection, metas: readonly FactoryMeta[]): void {
+  declare(connection: Connection, given: { readonly [F in Family]?: readonly FactoryMeta[] | undefined }): void {
+    const metas = [...(given.factory ?? []), ...(given.workflow ?? [])];
     for (const { name } of metas) {
       const known = this.#brought.get(name);
       if (!known || known.connection === connection) continue;
@@ -46,7 +57,8 @@ export class ClientFactories implements FactorySource {
       );
     }
     this.withdraw(connection);
-    for (const meta of metas) this.#brought.set(meta.name, { meta, connection });
+    for (const meta of given.factory ?? []) this.#brought.set(meta.name, { meta, connection, family: "factory" });
+    for (const meta of given.workflow ?? []) this.#brought.set(meta.name, { meta, connection, family: "workflow" });
   }
 
   withdraw(connection: Connection): void {
@@ -60,7 +72,7 @@ export class ClientFactories implements FactorySource {
   find(name: string): Factory | undefined {
     const brought = this.#brought.get(name);
     if (!brought) return undefined;
-    const { meta, connection } = brought;
+    const { meta, connection, family } = brought;
     const sessionId = this.#sessionId;
     return {
       meta,
@@ -68,11 +80,12 @@ export class ClientFactories implements FactorySource {
       isThere: () => !connection.isClosed,
       async execute(execution, signal) {
         const params = { sessionId, name, ...execution };
-        const answer = Answer.parse(await connection.ask("factory.execute", params, { signal, timeoutMs: EXECUTE_MS }));
+        const asked = connection.ask(callbacks[family].execute, params, { signal, timeoutMs: EXECUTE_MS });
+        const answer = Answer.parse(await asked);
         return answer?.result === undefined ? {} : { result: answer.result };
       },
-      abort(runId) {
-        const asked = connection.ask("factory.abort", { sessionId, runId }, { timeoutMs: ABORT_MS });
+      abort(execution) {
+        const asked = connection.ask(callbacks[family].abort, { sessionId, ...execution }, { timeoutMs: ABORT_MS });
         // A body that does not listen is no longer listened to either.
         asked.catch(() => undefined);
       },

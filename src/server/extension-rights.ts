@@ -9,8 +9,13 @@ import type { Connection } from "./connection.ts";
 
 const ofServer: ReadonlySet<string> = new Set(["connect", "ping", "status.get"]);
 
+const factoryNames = [
+  ...["run", "resume", "pause", "pauseAtCheckpoint", "cancel", "getRun", "listRuns", "getRunDetail", "getRunProgress"],
+  ...["log", "agent", "journal.get", "journal.put"],
+];
+
 const ofSession: ReadonlySet<string> = new Set([
-  ...["resume", "destroy", "send", "abort", "getMessages", "log"].map((name) => `session.${name}`),
+  ...["resume", "destroy", "detach", "send", "abort", "getMessages", "log"].map((name) => `session.${name}`),
   ...["read", "tail", "registerInterest", "releaseInterest"].map((name) => `session.eventLog.${name}`),
   ...["list", "handlePendingCommand"].map((name) => `session.commands.${name}`),
   ...["list", "sendAttachmentsToMessage"].map((name) => `session.extensions.${name}`),
@@ -21,10 +26,7 @@ const ofSession: ReadonlySet<string> = new Set([
   ...["list", "getProgress"].map((name) => `session.tasks.${name}`),
   ...["read", "readSqlTodos", "readSqlTodosWithDependencies"].map((name) => `session.plan.${name}`),
   ...["elicitation", "ephemeralQuery"].map((name) => `session.ui.${name}`),
-  ...["run", "resume", "cancel", "getRun", "listRuns", "getRunDetail", "getRunProgress", "log", "agent"].map(
-    (name) => `session.factory.${name}`,
-  ),
-  ...["get", "put"].map((name) => `session.factory.journal.${name}`),
+  ...["factory", "workflow"].flatMap((family) => factoryNames.map((name) => `session.${family}.${name}`)),
   "session.tools.handlePendingToolCall",
   "session.tools.getCurrentMetadata",
   "session.permissions.pendingRequests",

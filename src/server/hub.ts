@@ -131,7 +131,7 @@ export class Hub {
     try {
       const { profile, grant } = await admitExtension(session, connection, { params, gone: signal });
       connection.requireThere();
-      clients.factories.declare(connection, params.factories ?? []);
+      clients.factories.declare(connection, { factory: params.factories, workflow: params.workflows });
       clients.join(connection, profile);
       extensions.joined(connection);
       return { ...described(live), ...grant };

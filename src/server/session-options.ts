@@ -172,6 +172,7 @@ export const resumeParams = () =>
     openCanvases: z.array(OpenCanvas).max(100).optional(),
     /** For extensions alone. */
     factories: z.array(factoryMeta()).max(200).optional(),
+    workflows: z.array(factoryMeta()).max(200).optional(),
     requestedEnvironmentVariables: z.array(z.string().min(1).max(200)).max(100).optional(),
   });
 export type ResumeParams = z.infer<ReturnType<typeof resumeParams>>;

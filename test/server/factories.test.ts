@@ -84,6 +84,7 @@ describe("a factory", () => {
     const run = await session.factory.run("review", { args: { file: "a.txt" } });
     expect(run).toEqual({
       runId: run.runId,
+      attempt: 1,
       status: "completed",
       result: { found: ["A bug.", "A bug.", "A bug."], verdict: { real: true, note: "yes" }, list: ["x", "y"] },
     });

@@ -1,0 +1,147 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import {
+  approveAll,
+  CopilotClient,
+  type CopilotSession,
+  RuntimeConnection,
+  type SessionEvent,
+} from "copilot-sdk-1.0.14";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { calls, says } from "../../src/testing/index.ts";
+import { type ServerStage, serverStage } from "./stage.ts";
+
+const PATIENT = { timeout: 20_000 };
+
+let stage: ServerStage;
+let client: CopilotClient;
+beforeAll(async () => {
+  stage = await serverStage();
+  client = nextClient();
+});
+afterAll(async () => {
+  await client.stop().catch(() => client.forceStop());
+  await stage[Symbol.asyncDispose]();
+});
+afterEach(() => stage.play());
+
+/** A client of SDK 1.0.14 with a server of its own. */
+function nextClient(): CopilotClient {
+  return new CopilotClient({
+    connection: RuntimeConnection.forStdio({ path: resolve("bin/troupe.js"), env: stage.environment(), args: [] }),
+    baseDirectory: stage.folder.at("home"),
+    workingDirectory: stage.folder.at("work"),
+  });
+}
+
+const opened = (more: Parameters<CopilotClient["createSession"]>[0] = {}): Promise<CopilotSession> =>
+  client.createSession({ onPermissionRequest: approveAll, ...more });
+
+describe("a program on SDK 1.0.14", () => {
+  it("leaves a session with disconnect, and resumes it", async () => {
+    const session = await opened();
+    stage.play(calls(["view", { path: "a.txt" }]), says("Two lines."));
+    expect((await session.sendAndWait("How long is a.txt?"))?.data.content).toBe("Two lines.");
+    await session.disconnect();
+    const resumed = await client.resumeSession(session.sessionId, { onPermissionRequest: approveAll });
+    stage.play(says("Two."));
+    expect((await resumed.sendAndWait("Again?"))?.data.content).toBe("Two.");
+    await resumed.disconnect();
+  });
+});
+
+/** Bodies of an extension on SDK 1.0.14. They write what happens to them into a file. */
+const extension = `import { defineFactory, joinSession } from "@github/copilot-sdk/extension";
+import { appendFileSync } from "node:fs";
+const say = (line) => appendFileSync("said.txt", line + "\\n");
+const define = (name, run) => defineFactory({ meta: { name, description: "Does " + name + ".", phases: [] }, run });
+await joinSession({
+  factories: [
+    define("waits", async ({ signal }) => {
+      say("waits");
+      await new Promise((_, reject) => signal.addEventListener("abort", () => { say("aborted"); reject(signal.reason); }));
+    }),
+    define("gates", async ({ step, phase, pause }) => {
+      phase("Gate");
+      const made = await step("made", () => { say("made"); return 1; });
+      await pause("gate");
+      say("passed");
+      return made;
+    }),
+  ],
+});`;
+
+describe("a factory of an extension on SDK 1.0.14", () => {
+  let session: CopilotSession;
+  const said = async (): Promise<string[]> =>
+    (await readFile(stage.folder.at("work/said.txt"), "utf8").catch(() => "")).split("\n").filter(Boolean);
+  beforeAll(async () => {
+    const path = stage.folder.at("home/extensions/works/extension.mjs");
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, extension);
+    const extensionSdkPath = resolve("node_modules/copilot-sdk-1.0.14/dist");
+    session = await opened({ requestExtensions: true, extensionSdkPath });
+    const status = async () => (await session.rpc.extensions.list()).extensions.map((one) => one.status).join();
+    await vi.waitFor(async () => expect(await status()).toBe("running"), PATIENT);
+  });
+
+  it("is aborted when its run is cancelled", async () => {
+    const run = session.factory.run("waits");
+    await expect.poll(said, PATIENT).toEqual(["waits"]);
+    const { runs } = await session.rpc.factory.listRuns({});
+    await session.factory.cancel(runs.at(-1)?.runId ?? "");
+    expect(await run).toMatchObject({ status: "cancelled", attempt: 1 });
+    await expect.poll(said, PATIENT).toEqual(["waits", "aborted"]);
+  });
+
+  it("is paused by a client, and its body is aborted", async () => {
+    const run = session.factory.run("waits");
+    await expect.poll(async () => (await said()).filter((line) => line === "waits").length, PATIENT).toBe(2);
+    const { runs } = await session.rpc.factory.listRuns({});
+    const runId = runs.at(-1)?.runId ?? "";
+    expect(await session.factory.pause(runId)).toMatchObject({ runId, status: "paused", pauseInfo: { type: "user" } });
+    expect(await run).toMatchObject({ status: "paused" });
+    await expect.poll(async () => (await said()).filter((line) => line === "aborted").length, PATIENT).toBe(2);
+    const detail = await session.factory.getRunDetail(runId);
+    expect(detail).toMatchObject({ canResume: true, terminal: { pauseInfo: { type: "user" } } });
+  });
+
+  it("pauses at a checkpoint once, continues after a resume, and notifies the agent", async () => {
+    const info: string[] = [];
+    const off = session.on((event: SessionEvent) => {
+      if (event.type === "session.info") info.push(event.data.message);
+    });
+    const paused = await session.factory.run("gates", { logPhaseNames: true, limits: { timeoutSeconds: null } });
+    expect(paused).toMatchObject({ status: "paused", pauseInfo: { type: "checkpoint", key: "gate" } });
+    await expect.poll(() => info, PATIENT).toContain("gates: Gate");
+    stage.play(says("Noted."));
+    const done = await session.factory.resume(paused.runId, { notifyOnComplete: true });
+    expect(done).toMatchObject({ status: "completed", attempt: 2, result: 1 });
+    expect((await said()).filter((line) => line === "made" || line === "passed")).toEqual(["made", "passed"]);
+    const last = () => JSON.stringify(stage.model.requests.at(-1)?.body);
+    await expect.poll(last, PATIENT).toContain("has settled: completed");
+    off();
+  });
+
+  it("is served under the names of SDK 1.0.15 too", async () => {
+    const connection = Reflect.get(session, "connection") as {
+      sendRequest(method: string, params: object): Promise<Record<string, unknown>>;
+    };
+    const heard: string[] = [];
+    const off = session.on((event: { type: string }) => void heard.push(event.type));
+    const { sessionId } = session;
+    const started = await connection.sendRequest("session.workflow.run", { sessionId, name: "gates", args: {} });
+    const { runId } = started as { runId: string };
+    const run = () => connection.sendRequest("session.workflow.getRun", { sessionId, runId });
+    await expect.poll(async () => (await run()).status, PATIENT).toBe("paused");
+    const { runs } = (await connection.sendRequest("session.workflow.listRuns", { sessionId })) as { runs: object[] };
+    expect(runs.at(-1)).toMatchObject({ runId, workflowName: "gates", canResume: true });
+    expect(runs.at(-1)).not.toHaveProperty("factoryName");
+    await expect
+      .poll(() => heard, PATIENT)
+      .toEqual(expect.arrayContaining(["workflow.run_settled", "factory.run_settled"]));
+    const unknown = connection.sendRequest("session.workflow.run", { sessionId, name: "none", args: {} });
+    await expect(unknown).rejects.toMatchObject({ data: { code: "workflow_not_found" } });
+    off();
+  });
+});
