@@ -240,21 +240,30 @@ async function execute(what: { call: ToolCall; bound: Bound; run: Run; before?: 
     const { ask: hookMessage, approvedBy } = before ?? {};
     const asked: Access[] =
       hookMessage === undefined ? [] : [{ kind: "hook", toolName: tool.name, toolArgs: call.arguments, hookMessage }];
+    const reads: string[] = [];
     for (const access of [...asked, ...(await bound.access(context))]) {
       const judged = { toolName: tool.name, toolCallId, ...(approvedBy !== undefined && { approvedBy }) };
       const permission = await run.permit(access, judged);
       if (!permission.allowed) {
         throw new ToolError(permission.message, { code: permission.rejected ? "rejected" : "denied" });
       }
+      reads.push(...(permission.reads ?? []));
     }
     timer = setTimeout(() => stop.abort(timedOut(tool)), tool.timeoutMs + Math.min(tool.timeoutMs, GRACE_MS));
-    const work = bound.run(context);
+    const work = bound.run(tool.readOnly ? withReads(context, reads) : context);
     work.catch(() => undefined); // it may end after we stopped listening
     return await Promise.race([work, whenAborted(stop.signal)]);
   } finally {
     clearTimeout(timer);
     run.signal.removeEventListener("abort", stopWithRun);
   }
+}
+
+/** The context of a call that may also read what a person has approved. */
+function withReads(context: ToolContext, reads: readonly string[]): ToolContext {
+  return reads.length === 0 || context.roots.length === 0
+    ? context
+    : { ...context, roots: [...context.roots, ...reads] };
 }
 
 const timedOut = (tool: Tool): ToolError =>

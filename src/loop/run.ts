@@ -126,7 +126,8 @@ interface AfterCall {
 }
 
 type Permission =
-  | { readonly allowed: true }
+  /** `reads`: real paths outside the roots that a person lets this call read. */
+  | { readonly allowed: true; readonly reads?: readonly string[] }
   /** Rejected by a person, a call ends the turn. */
   | { readonly allowed: false; readonly message: string; readonly rejected?: boolean };
 

@@ -1,10 +1,10 @@
-import { resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import type { JudgedCall, Run } from "../loop/run.ts";
 import { INTERRUPTED } from "../loop/run-calls.ts";
 import { decide } from "../permissions/decide.ts";
 import type { Grants } from "../permissions/grants.ts";
 import { denialForModel, denialForUser } from "../permissions/messages.ts";
-import type { Decision, PermissionQuestion, Policy } from "../permissions/policy.ts";
+import { type Decision, isInRoots, type PermissionQuestion, type Policy } from "../permissions/policy.ts";
 import { questionFor } from "../permissions/question.ts";
 import { isRememberable, permissionRequest, type RequestFacts } from "../permissions/request.ts";
 import type { Emit, EventData } from "../protocol/event.ts";
@@ -56,6 +56,8 @@ export function permitter(options: Permitter): Run["permit"] {
     const question = await questionFor(access, { toolName: call.toolName, cwd, policy });
     const { session, location } = grants;
     const decision = refused(options, question) ?? decide({ ...policy, session, location }, question);
+    // Resolved before anyone is asked: a link that is changed meanwhile leads nowhere that was approved.
+    const reads = access.kind === "read" ? outsidePaths(access.path, options) : [];
     const verdict = await judge(options, { question, decision, call });
     const { allowed, message, rejected, ...told } = verdict;
     if (!(allowed && access.kind === "read")) {
@@ -66,12 +68,20 @@ export function permitter(options: Permitter): Run["permit"] {
     if (allowed && (access.kind === "read" || access.kind === "write")) {
       await options.onFileAccess?.(resolve(cwd, access.path), call.toolName);
     }
-    if (allowed) return { allowed };
+    if (allowed) return { allowed, ...(reads.length > 0 && verdict.by === "person" && { reads }) };
     if (message === undefined) {
       void emit("session.warning", { warningType: "permission_denied", message: denialForUser(decision, question) });
     }
     return { allowed, message: message ?? denialForModel(decision, question), ...(rejected && { rejected }) };
   };
+}
+
+/** The path with and without its last link, where it is outside the allowed folders. */
+function outsidePaths(path: string, { policy, cwd }: Permitter): readonly string[] {
+  if (isInRoots(policy, path, cwd)) return [];
+  const named = resolve(cwd, path);
+  const link = join(policy.resolvePath(dirname(named), cwd), basename(named));
+  return [...new Set([link, policy.resolvePath(path, cwd)])];
 }
 
 function refused({ refuses }: Permitter, question: PermissionQuestion): Decision | undefined {

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
+import { symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemStamp } from "../../src/lib/stamp.ts";
@@ -9,6 +10,7 @@ import { story } from "../../src/testing/story.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { create } from "../../src/tools/create.ts";
 import { rememberedFiles } from "../../src/tools/files.ts";
+import { view } from "../../src/tools/view.ts";
 import { dataOf, type Stage, stage } from "../support/stage.ts";
 
 const write = (name: string) => calls(["create", { path: name, file_text: "x" }]);
@@ -42,6 +44,38 @@ const answering = (answer: Awaited<ReturnType<NonNullable<Answerer["handle"]>>>)
 };
 
 describe("a question to whoever is attached", () => {
+  it("lets an approved call read a path outside the folders, and only that one", async () => {
+    await using folder = await tempFolder({ "work/in.txt": "in", "other/out.txt": "out", "other/next.txt": "next" });
+    await symlink(folder.at("other/out.txt"), folder.at("other/link.txt"));
+    const reading = (path: string) => calls(["view", { path: folder.at(path) }]);
+    const { session } = await stage(
+      [reading("other/out.txt"), reading("other/link.txt"), reading("other/next.txt"), says("done")],
+      {
+        tools: [view],
+        stamp: systemStamp,
+        cwd: folder.at("work"),
+        roots: [folder.at("work")],
+        policy: policyOf({}, { roots: [folder.at("work")], stateRoot: "/nowhere", writable: [] }),
+        ports: { files: rememberedFiles({ keep: async () => undefined }) },
+      },
+    );
+    session.attach({
+      kinds: ["permission"],
+      async handle(request) {
+        const path =
+          request.kind === "permission" && "path" in request.permissionRequest && request.permissionRequest.path;
+        return { kind: String(path).includes("next") ? "denied-by-rules" : "approved" } as never;
+      },
+    });
+    await session.sendAndWait({ prompt: "go" });
+    const ends = dataOf(session.events, "tool.execution_complete");
+    expect(ends.map(({ success, result }) => [success, result?.content])).toEqual([
+      [true, "1. out"],
+      [true, "1. out"],
+      [false, undefined],
+    ]);
+  });
+
   it("approved once: the call runs, and the log tells question, answer and verdict in order", async () => {
     await using folder = await tempFolder();
     const { session } = await asking(folder.path, [write("a.txt"), says("done")]);
