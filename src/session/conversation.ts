@@ -177,15 +177,22 @@ export class Conversation {
     this.#epoch++;
   }
 
-  /** Wires want a result right behind the reply that asked for it. Nearly always that is the end of the list. */
+  /**
+   * Inserts a result behind the reply that asked for it, in the order of its calls: the order in which calls end differs
+   * from run to run, and a request that differs misses the provider's cache.
+   */
   #answer(message: ToolMessage, assets: Entry["assets"]): void {
-    const asked = this.#entries.findLastIndex(
-      (entry) =>
-        entry.message.role === "assistant" &&
-        entry.message.calls.some((call) => call.toolCallId === message.toolCallId),
-    );
+    const orderOf = (toolCallId: string, entry = this.#entries[asked]): number =>
+      entry?.message.role === "assistant"
+        ? entry.message.calls.findIndex((call) => call.toolCallId === toolCallId)
+        : -1;
+    const asked = this.#entries.findLastIndex((entry) => orderOf(message.toolCallId, entry) >= 0);
+    const order = orderOf(message.toolCallId);
     let place = asked + 1;
-    while (this.#entries[place]?.message.role === "tool") place++;
+    for (let next = this.#entries[place]?.message; next?.role === "tool"; next = this.#entries[place]?.message) {
+      if (orderOf(next.toolCallId) > order) break;
+      place++;
+    }
     if (place < this.#entries.length) this.#version++;
     this.#entries.splice(place, 0, { message, assets });
   }
