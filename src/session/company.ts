@@ -247,7 +247,7 @@ export class Company {
     const conversation = this.#conversationOf(task.id);
     const outfit = await this.#outfit(task, errand);
     await closeOpen(conversation, emit);
-    const place = { sessionId: `${settings.log.sessionId}/${task.id}`, cwd: outfit.cwd };
+    const place = { sessionId: settings.log.sessionId, cwd: outfit.cwd };
     const end = await runAgentTurn({
       task,
       messages,

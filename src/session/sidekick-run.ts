@@ -120,8 +120,7 @@ export class SidekickRun implements Life {
         conversation,
         emit: (type, data) => this.#say(type, data),
         broker: this.#broker,
-        hooks:
-          hooks && sessionHooks(hooks, { sessionId: `${settings.log.sessionId}/${actor.id}`, cwd: outfit.cwd }, emit),
+        hooks: hooks && sessionHooks(hooks, { sessionId: settings.log.sessionId, cwd: outfit.cwd }, emit),
         signal: this.#stop.signal,
         transcriptPath: transcriptOf(settings.log),
         priority: "low",

@@ -31,7 +31,7 @@ describe("hooks around agents", () => {
       await session.sendAndWait({ prompt: "go" });
       expect(texts(first("a"))[0]).toMatch(/^Mind the gap\.\n\n@a look around/);
       // The id of an agent in hooks is that of the session and its own.
-      const about = { sessionId: `${session.id}/a`, cwd: folder, transcriptPath: expect.stringContaining(session.id) };
+      const about = { sessionId: session.id, cwd: folder, transcriptPath: expect.stringContaining(session.id) };
       expect(heardBy(folder, "subagentStart")).toMatchObject([
         { ...about, agentName: "explore", agentDisplayName: "Explore Agent" },
       ]);
