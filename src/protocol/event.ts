@@ -119,7 +119,11 @@ export const eventDefinitions = [
     () => z.object({ summary: text.exactOptional(), success: z.boolean().exactOptional() }),
     barrier,
   ),
-  event("session.idle", () => z.object({ aborted: z.boolean().exactOptional() }), ephemeral),
+  event(
+    "session.idle",
+    () => z.object({ aborted: z.boolean().exactOptional(), mode: z.literal("autopilot").exactOptional() }),
+    ephemeral,
+  ),
   event(
     "session.shutdown",
     () =>
@@ -152,6 +156,8 @@ export const eventDefinitions = [
         source: text.exactOptional(),
         interactionId: text.exactOptional(),
         agentMode: z.enum(["interactive", "plan", "autopilot", "shell"]).exactOptional(),
+        /** The id that `send` returned. */
+        messageId: text.exactOptional(),
       }),
     barrier,
   ),

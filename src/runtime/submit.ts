@@ -220,6 +220,8 @@ async function answer(
   accepted?: (messageId: string) => void,
 ): Promise<Submitted> {
   const heard: SessionEvent[] = [];
+  let hasFlown = false;
+  session.modes.flights++;
   const stopListening = session.subscribe((event) => {
     if (!event.type.endsWith("_delta")) heard.push(event);
   });
@@ -232,6 +234,7 @@ async function answer(
       if (check === undefined || outcome.kind !== "done") return { kind: "answered", outcome };
       return { kind: "answered", outcome, verdict: checkVerdict(check, await runCheck(session, check)) };
     }
+    hasFlown = true;
     const judged = (): Stop =>
       stopOf(outcome, {
         events: heard.splice(0),
@@ -255,6 +258,9 @@ async function answer(
     throw error;
   } finally {
     stopListening();
+    session.modes.flights--;
+    // Rests on the way named autopilot; this one ends the work.
+    if (hasFlown && !session.isWorking && !session.end.signal.aborted) void session.say("session.idle", {});
   }
 }
 

@@ -164,7 +164,8 @@ export class Answering {
       const most = settings.credits?.most;
       const status = most === undefined ? undefined : creditsStatus(most, this.#parts.budget);
       if (message.answering?.trace) settings.tracing?.expect(message.messageId, message.answering.trace);
-      const said = { source, delivery, signal, form: settings, status } as const;
+      const deliverNotices = (say: Emit): Promise<void> => this.#parts.inbox.deliverNotices(say);
+      const said = { source, delivery, signal, form: settings, status, deliverNotices } as const;
       const place = { emit, hooks, offer, introduction, model: modelName(model), ...said };
       const answer = await takeUp(message, place);
       taken = true;

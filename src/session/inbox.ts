@@ -124,13 +124,17 @@ export class Inbox {
 
   /** Says what came in while the agent worked: notices first, since a person's words may be about them. */
   async deliver(emit: Emit, hear: (prompt: UserMessage) => Promise<readonly UserMessage[]>): Promise<void> {
-    // One by one: what cannot be said now is still there for the next time.
-    for (let next = this.#notices.shift(); next; next = this.#notices.shift()) {
-      if (next.take()) await emit("system.notification", next.notice);
-    }
+    await this.deliverNotices(emit);
     for (let next = this.#steering.shift(); next; next = this.#steering.shift()) {
       this.#joined.push(next.messageId);
       for (const said of await hear(userMessage(next, "steering"))) await emit("user.message", said);
+    }
+  }
+
+  /** Emits the notices that wait. Those that could not be emitted wait for the next time. */
+  async deliverNotices(emit: Emit): Promise<void> {
+    for (let next = this.#notices.shift(); next; next = this.#notices.shift()) {
+      if (next.take()) await emit("system.notification", next.notice);
     }
   }
 
@@ -175,6 +179,7 @@ export function userMessage(
     ...(isShownAsIs ? { content } : { content: displayPrompt, transformedContent: content }),
     delivery,
     interactionId,
+    messageId: interactionId,
     ...(source !== undefined && { source }),
     ...(attachments && { attachments: [...attachments] }),
     ...(agentMode !== undefined && { agentMode }),

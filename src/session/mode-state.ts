@@ -20,6 +20,14 @@ export class ModeState {
     this.#onMode(this.#current);
   }
 
+  /** Answers that autopilot continues by itself. While there is one, a rest in autopilot is not the end of the work. */
+  flights = 0;
+
+  /** The mode that a rest of the session names: autopilot while it will go on by itself. */
+  get resting(): { readonly mode?: "autopilot" } {
+    return this.flights > 0 && this.#current === "autopilot" ? { mode: "autopilot" } : {};
+  }
+
   get current(): SessionMode {
     return this.#current;
   }

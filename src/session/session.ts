@@ -135,7 +135,7 @@ export class Session {
     });
     this.#working = new Working({
       ...{ sessionId: this.id, options, inbox: this.#inbox, answering: this.#answering, emit: this.#emit },
-      areAgentsBusy: () => this.#company?.isBusy ?? false,
+      ...{ modes: this.modes, areAgentsBusy: () => this.#company?.isBusy ?? false },
     });
     this.rewinds = new SessionRewinds({
       ...{ options, log: this.#log, emit: this.#emit, conversation: this.#conversation, inbox: this.#inbox },

@@ -17,6 +17,8 @@ interface TakeUp {
   readonly delivery: "idle" | "queued";
   readonly signal: AbortSignal;
   readonly form: PromptForm;
+  /** Emits the notices that wait: they belong before the words that may be about them. */
+  deliverNotices(emit: Emit): Promise<void>;
   /** Said behind the prompt: what is left to the session. */
   readonly status: EventData<"user.message"> | undefined;
 }
@@ -35,6 +37,7 @@ export async function takeUp(message: Incoming, parts: TakeUp): Promise<string |
   await untilAborted(offer.ready?.(signal), signal);
   const said = message.notice ? undefined : await hooked(userMessage(message, parts.delivery), parts);
   introduction.before(emit, { model, offer });
+  await parts.deliverNotices(emit);
   if (message.notice) await emit("system.notification", message.notice);
   if (!said) return undefined;
   for (const context of said.before) void emit("user.message", context);

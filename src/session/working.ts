@@ -7,6 +7,7 @@ import type { Attachment, Emit } from "../protocol/event.ts";
 import type { Acceptance, Answering, Outcome } from "./answering.ts";
 import { keepAttachments } from "./attachments.ts";
 import { type Inbox, type Incoming, incoming, type Notice, type SendOptions } from "./inbox.ts";
+import type { ModeState } from "./mode-state.ts";
 import { restAfter } from "./rest.ts";
 import type { SessionOptions } from "./session-options.ts";
 import { Settling } from "./settling.ts";
@@ -18,6 +19,7 @@ interface WorkingParts {
   readonly inbox: Inbox;
   readonly answering: Answering;
   readonly emit: Emit;
+  readonly modes: Pick<ModeState, "current" | "resting">;
   /** Whether agents in the background may still have something to say. */
   areAgentsBusy(): boolean;
 }
@@ -80,7 +82,9 @@ export class Working {
     if (this.#isClosing) throw this.#closed();
     const { inbox, answering, emit } = this.#parts;
     const kept = options.attachments?.length ? await this.#keep(options.attachments) : [];
-    const message = incoming(this.#parts.options.stamp.id("message"), options, kept);
+    const { current } = this.#parts.modes;
+    const meant = current === "interactive" ? options : { agentMode: current, ...options };
+    const message = incoming(this.#parts.options.stamp.id("message"), meant, kept);
     void emit("pending_messages.modified", {});
     // Behind others it is kept and accepted at once: whoever sent it does not wait for their answers.
     if (this.#working || this.left || inbox.size > 0) {
@@ -182,7 +186,7 @@ export class Working {
       void emit("assistant.idle", aborted);
       if (outcome?.kind !== "failed" && (await this.#somethingStirs())) continue;
       settleOpen();
-      void emit("session.idle", aborted);
+      void emit("session.idle", { ...aborted, ...this.#parts.modes.resting });
     } while (outcome?.kind !== "failed" && !this.#isClosing && inbox.size > 0);
     if (outcome?.kind === "failed" || this.#isClosing) this.#settling.settleAll(outcome);
     first?.refused(this.#closed()); // unless it was taken

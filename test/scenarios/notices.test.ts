@@ -50,7 +50,7 @@ describe("what the agent is told though nobody typed it", () => {
     expect(dataOf(session.events, "system.notification")).toHaveLength(3);
   });
 
-  it("a person who writes meanwhile is answered first, and hears of it in the same turn", async () => {
+  it("places a notice before the message of a person who writes meanwhile, in the same turn", async () => {
     const { session, model } = await stage([says("hello"), says("to both")]);
     await session.sendAndWait({ prompt: "hi" });
     const answered = session.sendAndWait({ prompt: "and now?" });
@@ -58,8 +58,8 @@ describe("what the agent is told though nobody typed it", () => {
     await answered;
     expect(model.requests).toHaveLength(2);
     expect(model.requests[1]?.messages.slice(-2).map(({ content }) => content)).toEqual([
-      "and now?",
       notice("one").content,
+      "and now?",
     ]);
   });
 });
