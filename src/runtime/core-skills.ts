@@ -16,11 +16,18 @@ interface CoreSkill {
 
 const coreSkills: readonly CoreSkill[] = [{ ...frontMatter(subagentsSkill), tool: "subagents_run" }];
 
-/** The shelf with ours at its end. Whoever brings a skill of the same name takes its place. */
-export function withCoreSkills(shelf: SkillShelf, tools: readonly Pick<Tool, "name">[]): SkillShelf {
+/** The shelf with ours, or the `chosen` ones of them, at its end. Whoever brings a skill of the same name takes its place. */
+export function withCoreSkills(
+  shelf: SkillShelf,
+  tools: readonly Pick<Tool, "name">[],
+  chosen?: readonly string[],
+): SkillShelf {
   const ours = (): readonly CoreSkill[] => {
     const taken = new Set(shelf.list().map((skill) => commandName(skill)));
-    return coreSkills.filter(({ name, tool }) => !taken.has(name) && tools.some((one) => one.name === tool));
+    return coreSkills.filter(
+      ({ name, tool }) =>
+        !taken.has(name) && (chosen?.includes(name) ?? true) && tools.some((one) => one.name === tool),
+    );
   };
   return {
     list: () => [...shelf.list(), ...ours().map(({ name, description }) => ({ name, description }))],

@@ -19,6 +19,8 @@ import type { SessionMemory } from "./session-memory.ts";
 import { chooseTools, mainTools, type ToolChoice } from "./tool-choice.ts";
 
 export interface OfferParts {
+  /** Only these of the skills that come with troupe; all of them by default. */
+  readonly builtinSkills?: readonly string[] | undefined;
   readonly prompt: Omit<PromptRequest, "tools" | "instructions">;
   /** Instead of everything else the main agent would be told. */
   readonly system?: string;
@@ -64,6 +66,7 @@ export class LiveOffer implements Offer {
     const shelf = withCoreSkills(
       skillShelf(() => skills.all),
       chooseTools(parts.tools, parts.choice),
+      parts.builtinSkills,
     );
     // Made anew when something changes: their description names the skills.
     const isEmpty = (): boolean => parts.hasSkills === false || shelf.list().length === 0;

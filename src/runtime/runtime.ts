@@ -110,6 +110,10 @@ export interface SessionRequest {
   readonly waitForServers?: boolean;
   /** False: the model may not ask questions. */
   readonly askUser?: boolean;
+  /** How the model asks questions: one with choices, or a form with fields. */
+  readonly askUserVariant?: "legacy" | "elicitation";
+  /** Only these of the skills that come with troupe. */
+  readonly builtinSkills?: readonly string[];
   readonly systemMessage?: SystemMessageConfig;
   /** Whether facts are remembered between sessions; left out, the person's settings decide. */
   readonly memory?: MemoryRequest;

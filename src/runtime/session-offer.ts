@@ -1,7 +1,7 @@
 import type { PromptRequest } from "../context/system-prompt.ts";
 import { wrapped } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
-import { autopilotTools, interactiveTools } from "../tools/builtin.ts";
+import { autopilotTools, formTools, interactiveTools } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Draft } from "./draft.ts";
 import type { LiveAgents } from "./live-agents.ts";
@@ -20,7 +20,8 @@ export function sessionTools(
   what: { agents: LiveAgents | undefined; board: SessionBoard | undefined; memory: SessionMemory | undefined },
 ): () => readonly Tool[] {
   const { agents, board, memory } = what;
-  const asking = request.askUser === false ? [] : interactiveTools;
+  const variant = request.askUserVariant === "elicitation" ? formTools : interactiveTools;
+  const asking = request.askUser === false ? [] : variant;
   const fixed = [...tools, ...autopilotTools, ...asking, ...(board?.tools ?? [])];
   const external = request.program?.tools;
   const builtin = (): readonly Tool[] => [...fixed, ...(agents?.tools ?? []), ...(memory?.tools ?? [])];
@@ -85,6 +86,7 @@ export async function sessionOffer(
     lead: lead.definition,
     leadSkills: lead.skills,
     skills,
+    builtinSkills: request.builtinSkills,
     hasSkills: request.workspace?.skills !== false,
     instructions: workspace.instructions,
     mode: rules.mode,

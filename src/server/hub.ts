@@ -25,8 +25,8 @@ import {
   requireServable,
   sessionRequest,
   traceOf,
-  withoutEffect,
 } from "./session-options.ts";
+import { withoutEffect } from "./unused-options.ts";
 
 export interface HubOptions {
   readonly runtime: Runtime;

@@ -14,7 +14,7 @@ export const modelParams = () =>
     models: z.array(GivenModel).optional(),
     clientName: z.string().optional(),
     gitHubToken: z.string().optional(),
-    capi: z.object({ enableWebSocketResponses: z.boolean().optional() }).optional(),
+    capi: z.object({ enableWebSocketResponses: z.boolean().optional(), autoTier: z.string().optional() }).optional(),
     enableCitations: z.boolean().optional(),
     sessionLimits: z.object({ maxAiCredits: z.number().nonnegative().optional() }).nullish(),
   });

@@ -9,6 +9,7 @@ import type { SessionRequest } from "../runtime/runtime.ts";
 import { factoryMeta } from "./client-factories.ts";
 import type { ClientProfile } from "./clients.ts";
 import { modelParams } from "./model-options.ts";
+import { unusedParams } from "./unused-options.ts";
 
 const names = () => z.array(z.string()).optional();
 
@@ -50,6 +51,8 @@ const ofClient = () => ({
   requestPermission: z.boolean().optional(),
   requestUserInput: z.boolean().optional(),
   requestElicitation: z.boolean().optional(),
+  /** The client acquires tokens of GitHub for the session on demand, under this name. */
+  gitHubTokenProviderRegistrationId: z.string().min(1).max(200).optional(),
   requestExitPlanMode: z.boolean().optional(),
   requestAutoModeSwitch: z.boolean().optional(),
   includeSubAgentStreamingEvents: z.boolean().optional(),
@@ -112,31 +115,11 @@ export const sessionOptions = () => ({
     })
     .optional(),
   memory: z.object({ enabled: z.boolean().optional() }).optional(),
+  askUserVariant: z.enum(["legacy", "elicitation"]).optional(),
+  includedBuiltinSkills: z.array(z.string()).nullish(),
   requestExtensions: z.boolean().optional(),
   extensionSdkPath: z.string().optional(),
 });
-
-/** Taken without effect, and that is said: `withoutEffect`. */
-const unused = () => ({
-  configDir: z.string().optional(),
-  contextTier: z.string().nullish(),
-});
-
-/** What a client has asked for that it does not get, and what to do instead. */
-export function withoutEffect({ configDir, contextTier }: CreateParams): readonly string[] {
-  return [
-    ...(configDir === undefined
-      ? []
-      : [
-          `configDir is not used: settings and state of all sessions of this server are in one folder, so that a person's own rules hold for each of them. Start the server with COPILOT_HOME=${configDir} (the SDK's baseDirectory) for another one.`,
-        ]),
-    ...(contextTier === undefined || contextTier === null || contextTier === "default"
-      ? []
-      : [
-          `contextTier '${contextTier}' is not used: a model has the window that its provider says. Name a larger one by modelCapabilities.limits.max_context_window_tokens, or choose another model.`,
-        ]),
-  ];
-}
 
 /** Policy that cannot be held, and places that are not ours: who asks for these is told no, not ignored. */
 const refused = () => ({
@@ -159,7 +142,7 @@ export const createParams = () =>
     ...ofClient(),
     ...sessionOptions(),
     ...refused(),
-    ...unused(),
+    ...unusedParams(),
     ...traceParams(),
   });
 export type CreateParams = z.infer<ReturnType<typeof createParams>>;
@@ -227,6 +210,7 @@ export function sessionRequest(options: OptionsOfSession, defaults: SessionReque
     }),
     memory: { ...defaults.memory, ...defined({ enabled: options.memory?.enabled }) },
     mcpApps: options.requestMcpApps ?? false,
+    ...defined({ askUserVariant: options.askUserVariant, builtinSkills: options.includedBuiltinSkills ?? undefined }),
     ...(options.requestExtensions && { extensions: defined({ sdkPath: sdkPathOf(options, cwd) }) }),
     git: options.enableHostGitOperations ?? true,
     nestedInstructions: options.enableOnDemandInstructionDiscovery ?? true,

@@ -225,6 +225,7 @@ export class Answering {
       ...(left && { turnsBefore: Number(left.turnId) + 1 || 1 }),
       toolLimits: rules.tools,
       requestHeaders: rules.headers,
+      responseFormat: rules.responseFormat,
       trace: rules.trace,
     } as const;
     const otherwise = hookedStop({ hooks, emit, signal, transcriptPath });

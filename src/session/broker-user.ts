@@ -1,4 +1,5 @@
 /** The person, as tools reach one: through the broker. */
+import type { Json } from "../lib/json.ts";
 import type { PlanAction, User } from "../tools/user.ts";
 import type { Broker } from "./broker.ts";
 
@@ -14,6 +15,14 @@ export function brokerUser(broker: Broker, plan: PlanPort): User {
     async ask({ question, choices, allowFreeform, toolCallId }, signal) {
       const data = { question, allowFreeform, toolCallId, ...(choices && { choices: [...choices] }) };
       return availableOr(await broker.request("user_input", data, { signal }), signal);
+    },
+    async askForm({ message, requestedSchema, toolCallId }, signal) {
+      const { properties, required } = requestedSchema;
+      // The arguments of the call are JSON, and were checked.
+      const fields = properties as Record<string, Json>;
+      const schema = { type: "object" as const, properties: fields, ...(required && { required: [...required] }) };
+      const data = { message, mode: "form" as const, requestedSchema: schema, toolCallId };
+      return availableOr(await broker.request("elicitation", data, { signal }), signal);
     },
     async reviewPlan({ summary, actions, recommendedAction, toolCallId }, signal) {
       const data = { summary, actions: [...actions], recommendedAction, planContent: await plan.content() };

@@ -1,4 +1,5 @@
 import type { StopGate } from "../commands/gate.ts";
+import type { Json } from "../lib/json.ts";
 import type { TraceContext } from "../lib/trace-context.ts";
 import type { GivenAttachment } from "../protocol/define-event.ts";
 import { TroupeError } from "../protocol/errors.ts";
@@ -28,6 +29,17 @@ export interface Incoming {
   readonly notice?: Notice;
 }
 
+/** Structured output, in the words of the wire. */
+export interface ResponseFormat {
+  readonly type: "json_schema";
+  readonly jsonSchema: {
+    readonly name: string;
+    readonly schema: Json;
+    readonly description?: string;
+    readonly strict?: boolean;
+  };
+}
+
 /** How one message is to be answered. */
 export interface AnsweringRules {
   /** Only these tools, for the main agent. */
@@ -36,6 +48,8 @@ export interface AnsweringRules {
   readonly agents?: readonly string[];
   /** Sent with each request to the model of the main agent. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** The form that the text of the answer must have. */
+  readonly responseFormat?: ResponseFormat;
   /** The trace that its sender works in. */
   readonly trace?: TraceContext;
   /** Asked before the agent stops. */

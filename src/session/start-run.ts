@@ -26,6 +26,7 @@ import type { Credits } from "./credits.ts";
 import { expectedCall } from "./expected-call.ts";
 import type { History } from "./history.ts";
 import { hookedCalls, hookedMcpCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
+import type { ResponseFormat } from "./inbox.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
 import type { ModelSeat } from "./model-seat.ts";
 import { type Permitter, permitter } from "./permit.ts";
@@ -140,6 +141,8 @@ interface RunParts extends RunSettings {
   readonly trace?: TraceContext | undefined;
   /** Sent with each model request of this run. */
   readonly requestHeaders?: Readonly<Record<string, string>> | undefined;
+  /** The form that the text of its replies must have. */
+  readonly responseFormat?: ResponseFormat | undefined;
   readonly priority?: NonNullable<ModelRequest["priority"]>;
   /** Why another model call would be too much, if it would. Else what it may use is set aside until `settled`. */
   limitReached(expected: Expected): LimitReached | undefined;
@@ -258,6 +261,7 @@ function requestOf(parts: RunParts, origin: RequestOrigin): Run["request"] {
     ...(reasoningEffort !== undefined && { reasoningEffort }),
     ...(reasoningSummary !== undefined && { reasoningSummary }),
     ...(requestHeaders && { headers: requestHeaders }),
+    ...(parts.responseFormat && { responseFormat: parts.responseFormat }),
     ...(parts.citations && { citations: true }),
   };
 }

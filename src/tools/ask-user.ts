@@ -6,7 +6,7 @@ import { PERSON_TIMEOUT_MS, type UserContext } from "./user.ts";
 const MAX_QUESTION_CHARACTERS = 10_000;
 const MAX_CHOICES = 20;
 const MAX_ANSWER_CHARACTERS = 20_000;
-const UNAVAILABLE =
+export const UNAVAILABLE =
   "Nobody can answer now. Decide yourself by what is most likely wanted and least costly to undo, go on, and name the assumption in your answer.";
 
 export const askUser = defineTool({

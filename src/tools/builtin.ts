@@ -1,5 +1,6 @@
 import { applyPatch } from "./apply-patch.ts";
 import { askUser } from "./ask-user.ts";
+import { askUserForm } from "./ask-user-form.ts";
 import { bash } from "./bash.ts";
 import { contextBoard } from "./context-board.ts";
 import { create } from "./create.ts";
@@ -57,6 +58,8 @@ export const autopilotTools: readonly Tool[] = [taskComplete];
 
 /** Offered in addition where someone can answer. */
 export const interactiveTools: readonly Tool[] = [askUser, exitPlanMode];
+/** The same for clients that show forms. */
+export const formTools: readonly Tool[] = [askUserForm, exitPlanMode];
 
 /** Offered in addition where there are skills. */
 export const skillTools: readonly ((skills: SkillSource) => Tool)[] = [skillTool];

@@ -130,7 +130,7 @@ export interface Tool {
   readonly terminal: boolean;
   readonly timeoutMs: number;
   /** Offered only while someone can answer requests of this kind. */
-  readonly needs?: "user_input" | "exit_plan_mode";
+  readonly needs?: "user_input" | "elicitation" | "exit_plan_mode";
   /** Whose it is; absent for what is built in. */
   readonly from?: ToolOrigin;
   /** Throws a `ToolError` when the arguments do not fit; after that `run` is fully typed. */

@@ -30,7 +30,24 @@ export interface PlanDecision {
   readonly feedback?: string;
 }
 
+export interface Form {
+  readonly message: string;
+  readonly requestedSchema: {
+    readonly type: "object";
+    readonly properties: Readonly<Record<string, unknown>>;
+    readonly required?: readonly string[] | undefined;
+  };
+  readonly toolCallId: string;
+}
+
+export interface FormAnswer {
+  readonly action: "accept" | "decline" | "cancel";
+  readonly content?: Readonly<Record<string, unknown>>;
+}
+
 export interface User {
+  /** As `ask`, with several fields at once; absent where no surface shows forms. */
+  askForm?(form: Form, signal: AbortSignal): Promise<FormAnswer | "unavailable">;
   /** "unavailable" when nobody can answer, or nobody did in time. Rejects with the signal's reason on abort. */
   ask(question: Question, signal: AbortSignal): Promise<UserAnswer | "unavailable">;
   /** On approval the mode has changed before this resolves. */

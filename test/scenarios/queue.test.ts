@@ -8,6 +8,18 @@ const contents = (messages: readonly { content: string }[] | undefined): string[
   (messages ?? []).map(({ content }) => content);
 
 describe("messages to a working agent", () => {
+  it("carries the response format of a message to the model requests of its answer, and of no other", async () => {
+    const { session, model } = await stage([says("{}"), says("plain")]);
+    const responseFormat = {
+      type: "json_schema",
+      jsonSchema: { name: "verdict", schema: { type: "object" } },
+    } as const;
+    await session.sendAndWait({ prompt: "judge", answering: { responseFormat } });
+    await session.sendAndWait({ prompt: "talk" });
+    expect(model.requests[0]).toMatchObject({ responseFormat });
+    expect(model.requests[1]).not.toHaveProperty("responseFormat");
+  });
+
   it("LOOP-23 an immediate message reaches the model before its next call of the turn", async () => {
     const gate = deferred<string>();
     const { session, model } = await stage([calls(["wait"]), says("ok")], {

@@ -145,3 +145,103 @@ describe("a factory of an extension on SDK 1.0.14", () => {
     off();
   });
 });
+
+describe("options of a session on SDK 1.0.14", () => {
+  const warnings = (session: CopilotSession): Promise<string[]> =>
+    session
+      .getEvents()
+      .then((events) => events.flatMap((event) => (event.type === "session.warning" ? [event.data.message] : [])));
+
+  it("records the source of a message", async () => {
+    const session = await opened();
+    stage.play(says("Noted."), says("Yes."));
+    await session.sendAndWait({ prompt: "The build is red.", source: "system" });
+    await session.sendAndWait({ prompt: "Is it?", source: "user" });
+    const events = await session.getEvents();
+    const sources = events.flatMap((event) => (event.type === "user.message" ? [event.data.source] : []));
+    expect(sources).toEqual(["system", undefined]);
+    await session.disconnect();
+  });
+
+  it("names the message and its mode in user.message, and waits for the end of autopilot", async () => {
+    const session = await opened();
+    stage.play(
+      says("First step."),
+      calls(["create", { path: "b.txt", file_text: "b" }]),
+      calls(["task_complete", { summary: "made" }]),
+    );
+    const ids: (string | undefined)[] = [];
+    session.on("user.message", ({ data }) => void ids.push(data.messageId));
+    const answer = session.sendAndWait({ prompt: "Make b.txt", agentMode: "autopilot" });
+    await answer;
+    const events = await session.getEvents();
+    expect(events.map(({ type }) => type)).toContain("session.task_complete");
+    const modes = events.flatMap((event) => (event.type === "user.message" ? [event.data.agentMode] : []));
+    expect(new Set(modes)).toEqual(new Set(["autopilot"]));
+    expect(ids.every((id) => id !== undefined)).toBe(true);
+    await session.disconnect();
+  });
+
+  it("sends several messages at once, and answers when they are done", async () => {
+    const session = await opened();
+    stage.play(says("One."), says("Two."));
+    const { messageIds } = await session.rpc.sendMessages({
+      messages: [{ prompt: "first" }, { prompt: "second", requiredTool: "view" }],
+      wait: true,
+    });
+    expect(new Set(messageIds).size).toBe(2);
+    const said = (await session.getEvents()).flatMap((event) =>
+      event.type === "assistant.message" ? [event.data.content] : [],
+    );
+    expect(said).toEqual(["One.", "Two."]);
+    expect(await warnings(session)).toEqual([expect.stringContaining("requiredTool is not used")]);
+    await session.disconnect();
+  });
+
+  it("acquires a GitHub token from its client, and is not opened when the client cancels", async () => {
+    const asked: object[] = [];
+    const session = await opened({
+      gitHubTokenProvider: async (request) => {
+        asked.push(request);
+        return { kind: "token", accessToken: "gho_test", expiresIn: 3600 };
+      },
+    });
+    expect(asked).toEqual([expect.objectContaining({ host: "github.com", reason: "initial" })]);
+    await session.disconnect();
+    const cancelled = opened({ gitHubTokenProvider: async () => ({ kind: "cancelled" }) });
+    await expect(cancelled).rejects.toThrow("cancelled the acquisition");
+  });
+
+  it("offers ask_user as a form where the client shows forms", async () => {
+    const forms: string[] = [];
+    const session = await opened({
+      askUserVariant: "elicitation",
+      onElicitationRequest: async (context) => {
+        forms.push(context.message);
+        return { action: "accept", content: { colour: "red" } };
+      },
+    });
+    const requestedSchema = { type: "object", properties: { colour: { type: "string", enum: ["red", "blue"] } } };
+    stage.play(calls(["ask_user", { message: "Which?", requestedSchema }]), says("Red it is."));
+    await session.sendAndWait("Paint it.");
+    expect(forms).toEqual(["Which?"]);
+    const last = JSON.stringify(stage.model.requests.at(-1)?.body);
+    expect(last).toContain("User responded: {");
+    await session.disconnect();
+  });
+
+  it("says which options have no effect", async () => {
+    const session = await opened({
+      featureFlags: { SOMETHING: true },
+      authClientIdMetadataUrl: "https://example.test/client.json",
+      capi: { autoTier: "fast" },
+      includedBuiltinSkills: [],
+    });
+    expect(await warnings(session)).toEqual([
+      expect.stringContaining("featureFlags are not used"),
+      expect.stringContaining("authClientIdMetadataUrl is not used"),
+      expect.stringContaining("autoTier is not used"),
+    ]);
+    await session.disconnect();
+  });
+});

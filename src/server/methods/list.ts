@@ -31,6 +31,7 @@ import { pluginsMethods } from "./plugins.ts";
 import { queueMethods } from "./queue.ts";
 import { remoteMethods } from "./remote.ts";
 import { scheduleMethods } from "./schedule.ts";
+import { sendMethods } from "./send.ts";
 import { sessionMethods } from "./session.ts";
 import { sessionFsMethods } from "./session-fs.ts";
 import { sessionsMethods } from "./sessions.ts";
@@ -45,6 +46,7 @@ import { workspacesMethods } from "./workspaces.ts";
 export const methods: MethodTable = {
   ...connectionMethods,
   ...sessionMethods,
+  ...sendMethods,
   ...sessionsMethods,
   ...openMethods,
   ...peripheralMethods,

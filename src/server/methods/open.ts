@@ -1,6 +1,7 @@
 /** Opening a session by what is known of it: nothing, its id, the beginning of its id, or where it was. */
 import * as z from "zod";
 import { TroupeError } from "../../protocol/errors.ts";
+import { openWithToken } from "../github-token.ts";
 import { createParams } from "../session-options.ts";
 import { type Call, type MethodTable, method } from "./method.ts";
 import { Filter, fits } from "./sessions.ts";
@@ -53,9 +54,10 @@ async function open(params: OpenParams, call: Call): Promise<object> {
   }
 }
 
-async function create({ name, ...options }: NonNullable<Options> = {}, { hub, connection }: Call): Promise<object> {
+async function create({ name, ...options }: NonNullable<Options> = {}, call: Call): Promise<object> {
+  const { hub, connection } = call;
   const sessionId = options.sessionId ?? crypto.randomUUID();
-  await hub.create(connection, { ...options, sessionId });
+  await openWithToken(call, { ...options, sessionId }, (params) => hub.create(connection, params));
   if (name !== undefined && name.trim() !== "") await hub.require(sessionId).session.rename(name.trim());
   return { status: "created", sessionId, startupPrompts: [] };
 }
@@ -63,8 +65,9 @@ async function create({ name, ...options }: NonNullable<Options> = {}, { hub, co
 async function resume(
   sessionId: string,
   options: (NonNullable<Options> & { disableResume?: boolean }) | undefined,
-  { hub, connection }: Call,
+  call: Call,
 ): Promise<object> {
-  await hub.resume(connection, { ...options, sessionId });
+  const { hub, connection } = call;
+  await openWithToken(call, { ...options, sessionId }, (params) => hub.resume(connection, params));
   return { status: "resumed", sessionId, startupPrompts: [] };
 }
