@@ -4,7 +4,18 @@ import { count, ephemeral, event, text } from "./define-event.ts";
 
 const Command = z.object({ name: text, description: text.exactOptional() });
 
+const PermissionMode = z.enum(["manual", "assisted", "allow-all"]);
+
 export const clientEvents = [
+  /** In the words of SDK 1.0.14 and of SDK 1.0.11. */
+  event("session.permissions_changed", () =>
+    z.object({
+      mode: PermissionMode,
+      previousMode: PermissionMode,
+      allowAllPermissions: z.boolean(),
+      previousAllowAllPermissions: z.boolean(),
+    }),
+  ),
   event("commands.changed", () => z.object({ commands: z.array(Command) }), ephemeral),
   event("command.queued", () => z.object({ requestId: text, command: text }), ephemeral),
   event(

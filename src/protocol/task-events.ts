@@ -12,7 +12,17 @@ const spent = {
 };
 
 export const taskEvents = [
-  event("subagent.started", () => z.object({ ...who, agentDescription: text, factoryRunId: text.exactOptional() })),
+  event("subagent.started", () =>
+    z.object({
+      ...who,
+      agentDescription: text,
+      factoryRunId: text.exactOptional(),
+      agentType: text.exactOptional(),
+      executionMode: z.enum(["sync", "background"]).exactOptional(),
+      /** The agent that started it, when it was not the main agent. */
+      parentId: text.exactOptional(),
+    }),
+  ),
   event("subagent.completed", () => z.object({ ...who, ...spent, cancelled: z.boolean().exactOptional() })),
   event("subagent.failed", () => z.object({ ...who, ...spent, error: text })),
   event("subagent.selected", () =>

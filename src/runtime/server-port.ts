@@ -53,6 +53,8 @@ function seatOf(server: McpServer): ServerPort["servers"][number] {
     config: server.config,
     state: () => server.state(),
     definitions: (signal) => worded(server.definitions(signal)),
+    listResources: (signal) => worded(server.listResources(signal)),
+    readResource: (uri, signal) => worded(server.readResource(uri, signal)),
     reconnect: () => server.reconnect(),
   };
 }

@@ -18,6 +18,7 @@ import {
   type Stop,
   type Verdict,
 } from "../session/autopilot.ts";
+import { modelName } from "../session/model-seat.ts";
 import { stopOf } from "../session/run-facts.ts";
 import type { ScheduleRegistry } from "../session/schedules.ts";
 import type { Outcome, SendOptions, Session } from "../session/session.ts";
@@ -128,6 +129,12 @@ export async function sendTyped(
     case "skill":
       return send(await skillPrompt(session, result, withData));
   }
+}
+
+/** The built-in commands, as far as they need no session. */
+export async function builtinCommandList(): Promise<readonly Command[]> {
+  const { builtinCommands } = await import("../commands/list.ts");
+  return builtinCommands;
 }
 
 /** The commands that a person could type now. */
@@ -314,6 +321,20 @@ function contextPort(session: Session): Pick<CommandContext, "context"> {
   };
 }
 
+function modelsPort({ settings: { modelSeat: seat } }: Session): Pick<CommandContext, "models"> {
+  if (!seat) return {};
+  return {
+    models: {
+      current: () => modelName(seat.current),
+      list: async () => (await seat.list()).filter(({ usable }) => usable).map(({ id }) => id),
+      async select(name) {
+        await seat.select(name);
+        return modelName(seat.current);
+      },
+    },
+  };
+}
+
 function contextOf(session: Session): CommandContext {
   const { tasks, budget, settings } = session;
   const { surroundings } = settings;
@@ -365,6 +386,7 @@ function contextOf(session: Session): CommandContext {
         return count;
       },
     },
+    ...modelsPort(session),
     ...contextPort(session),
     ...historyPort(session),
     rename: (name) => session.say("troupe.session_named", { name }),

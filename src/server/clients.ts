@@ -146,6 +146,17 @@ export class Clients {
     this.#tellChanges();
   }
 
+  /**
+   * Replaces the tools of one client. Throws when a tool of this name is another client's, and then changes nothing. The
+   * agent hears which tools are gone.
+   */
+  setTools(connection: Connection, tools: readonly ExternalToolDefinition[]): void {
+    const { extension } = connection;
+    const before = this.#tools.namesOf(connection.id);
+    this.#tools.offer(connection.id, tools, extension && { extension: extension.name });
+    this.#tellGone(before.filter((name) => !this.#tools.has(name)));
+  }
+
   /** False when it was not there. The agent hears which tools it has no longer. */
   leave(connection: Connection): boolean {
     const client = this.#clients.get(connection);
@@ -157,12 +168,16 @@ export class Clients {
     const gone = this.#tools.withdraw(connection.id);
     // A client may come back and answer; the program of an extension is another one then.
     if (connection.extension) this.#giveUp(gone);
-    for (const name of gone) {
-      // Not worth a word when somebody has brought it back by then.
-      this.#session?.notify(goneNotice(name), { wakes: false, take: () => !this.#tools.has(name) });
-    }
+    this.#tellGone(gone);
     this.#tellChanges();
     return true;
+  }
+
+  /** A tool that somebody has brought back before the agent reads the notice is not mentioned. */
+  #tellGone(names: readonly string[]): void {
+    for (const name of names) {
+      this.#session?.notify(goneNotice(name), { wakes: false, take: () => !this.#tools.has(name) });
+    }
   }
 
   /** Whether this open request is a call of one of its tools. */

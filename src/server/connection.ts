@@ -88,6 +88,8 @@ export class Connection {
   isAdmitted: boolean;
   /** It asked to be told figures of every session. */
   wantsTelemetry = false;
+  /** Kinds of tasks that it understands. */
+  taskKinds: ReadonlySet<string> = new Set();
 
   constructor(options: ConnectionOptions) {
     this.id = options.id;

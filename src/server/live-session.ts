@@ -10,6 +10,7 @@ import type { GivenSubagents } from "../session/session-options.ts";
 import { isSidekickId } from "../session/sidekicks.ts";
 import { ClientCommands } from "./client-commands.ts";
 import { ClientShell } from "./client-shell.ts";
+import { ClientTasks } from "./client-tasks.ts";
 import type { Clients } from "./clients.ts";
 import type { Connection } from "./connection.ts";
 import { EventWindow } from "./event-window.ts";
@@ -47,6 +48,8 @@ export class LiveSession {
   readonly window = new EventWindow();
   readonly interests = new Interests(() => this.#attend());
   readonly telemetry = new GithubTelemetry();
+  /** Tasks that clients run themselves. */
+  readonly tasks: ClientTasks;
   /** Commands that people run beside the agent. */
   readonly shell = new ClientShell(() => this.#session);
   /** Of this opening: places in `window` mean nothing in another. */
@@ -83,6 +86,7 @@ export class LiveSession {
     this.#commands = this.#newCommands(session, clients);
     this.#options = options;
     this.extensions = this.#newExtensions(options.extensions);
+    this.tasks = new ClientTasks(session.id, () => void this.session.say("session.background_tasks_changed", {}));
     clients.ready = (signal) => this.extensions.ready(signal);
     clients.serve(session);
   }
@@ -165,6 +169,15 @@ export class LiveSession {
     this.session.settings.surroundings?.giveSubagents?.(given);
   }
 
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Runs changes that read and write the same file one after another. */
+  inOrder<T>(change: () => Promise<T>): Promise<T> {
+    const next = this.#last.then(change, change);
+    this.#last = next.catch(() => undefined);
+    return next;
+  }
+
   get id(): string {
     return this.session.id;
   }
@@ -214,6 +227,7 @@ export class LiveSession {
   leave(connection: Connection): void {
     this.touch();
     this.interests.forget(connection);
+    this.tasks.left(connection);
     this.clients.leave(connection);
   }
 
@@ -274,6 +288,7 @@ export class LiveSession {
   /** Closes it in memory; what it kept stays. Clients hear its last words. */
   async close(reason?: CloseReason): Promise<void> {
     this.commands.close();
+    await this.tasks.close();
     try {
       await this.session.close(reason);
     } finally {

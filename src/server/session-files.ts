@@ -9,6 +9,7 @@ import type { Session } from "../session/session.ts";
 const MAX_BYTES = 10 * 1024 * 1024;
 const MAX_FILES = 10_000;
 const PLAN = "plan.md";
+const OBJECTIVE = "autopilot-objective.md";
 
 /** Where the session is kept, by the name its keeper gives it. */
 export function folderOf({ settings: { log } }: Session): string {
@@ -39,14 +40,21 @@ export const writePlan = (session: Session, content: string): Promise<{ isNew: b
   writeSessionFile(session, PLAN, content);
 export const planPath = (session: Session): string => sessionFilePath(session, PLAN);
 
+/** The objective of autopilot, as clients write it. */
+export const readObjective = (session: Session): Promise<string | undefined> => readIfThere(session, OBJECTIVE);
+export const writeObjective = (session: Session, content: string): Promise<{ isNew: boolean }> =>
+  writeSessionFile(session, OBJECTIVE, content);
+export const removeObjective = (session: Session): Promise<boolean> => removeFile(session, OBJECTIVE);
+
 /** Whether there was one. */
-export async function removePlan(session: Session): Promise<boolean> {
+export const removePlan = (session: Session): Promise<boolean> => removeFile(session, PLAN);
+
+async function removeFile(session: Session, name: string): Promise<boolean> {
   const elsewhere = elsewhereOf(session);
-  const isGone = await removeShared(filesFolderOf(session), PLAN).catch(refused(PLAN));
-  if (!elsewhere) return isGone;
-  const isThere = (await readPlan(session)) !== undefined;
-  if (isThere) await elsewhere.remove(nameThere(PLAN));
-  return isThere;
+  const isThere = elsewhere && (await readIfThere(session, name)) !== undefined;
+  const isGone = await removeShared(filesFolderOf(session), name).catch(refused(name));
+  if (isThere) await elsewhere.remove(nameThere(name));
+  return isThere ?? isGone;
 }
 
 /** Whole or not at all. Returns whether the file was there before. A file that a client keeps is here too, for the agents. */
@@ -86,7 +94,7 @@ export async function listCheckpoints(
 }
 
 const elsewhereOf = (session: Session) => session.settings.log.elsewhere;
-const filesFolderOf = (session: Session): string => join(session.settings.log.directory, "files");
+export const filesFolderOf = (session: Session): string => join(session.settings.log.directory, "files");
 /** The contract has the plan beside the log. */
 const nameThere = (path: string): string => {
   const plain = posix.normalize(path.split(sep).join("/"));
@@ -102,7 +110,7 @@ async function readIfThere(session: Session, path: string): Promise<string | und
 }
 
 /** By its words alone; links are left to `shared-folder.ts`. */
-function requireInside(session: Session, path: string): void {
+export function requireInside(session: Session, path: string): void {
   const folder = filesFolderOf(session);
   const place = resolve(folder, path);
   if (place === folder || !isInside(place, [folder])) throw outside(path);
@@ -112,7 +120,7 @@ const outside = (path: string): TroupeError =>
   new TroupeError("usage", `${path} is outside the workspace files directory of the session.`);
 
 /** Commands of the agent can put links, pipes and devices into the folder; none of them is opened. */
-function refused(path: string): (error: unknown) => never {
+export function refused(path: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof PathError)) throw error;
     if (error.problem === "outside") throw outside(path);

@@ -13,7 +13,7 @@ import { unusedParams } from "./unused-options.ts";
 
 const names = () => z.array(z.string()).optional();
 
-const ToolDefinition = () =>
+export const ToolDefinition = () =>
   z.object({
     name: z.string().min(1),
     description: z.string().exactOptional(),

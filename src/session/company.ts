@@ -217,6 +217,8 @@ export class Company {
     await emit("subagent.started", {
       ...who,
       agentDescription: spec.description,
+      ...{ agentType: spec.agentName, executionMode: task.mode },
+      ...(task.parentId !== undefined && { parentId: task.parentId }),
       ...(spec.model && { model: spec.model }),
       ...(spec.factoryRunId !== undefined && { factoryRunId: spec.factoryRunId }),
     });

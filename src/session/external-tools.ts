@@ -57,6 +57,10 @@ export class ExternalTools {
     return [...this.#offered.values()].some((tools) => tools.some((tool) => tool.name === name));
   }
 
+  namesOf(client: string): readonly string[] {
+    return (this.#offered.get(client) ?? []).map(({ name }) => name);
+  }
+
   /** Whether this client brings it. */
   isOf(client: string, name: string): boolean {
     return this.#offered.get(client)?.some((tool) => tool.name === name) ?? false;

@@ -80,6 +80,8 @@ export class Inbox {
   #steering: Incoming[] = [];
   #notices: PendingNotice[] = [];
   #joined: string[] = [];
+  /** While paused, messages of the queue wait although the agent is free. Steering and notices do not. */
+  isPaused = false;
 
   /** Messages that were accepted in an earlier life of the session and never answered wait again. */
   static restored(events: readonly SessionEvent[]): Inbox {
@@ -98,7 +100,7 @@ export class Inbox {
 
   get size(): number {
     const waking = this.#notices.filter(({ wakes }) => wakes).length;
-    return this.#queue.length + this.#steering.length + waking;
+    return (this.isPaused ? 0 : this.#queue.length) + this.#steering.length + waking;
   }
 
   /** Messages of people that wait for their turn, and those that a working agent will read next. */
@@ -110,6 +112,29 @@ export class Inbox {
   withdraw(messageId: string): boolean {
     const place = this.#queue.findIndex((message) => message.messageId === messageId);
     if (place >= 0) this.#queue.splice(place, 1);
+    return place >= 0;
+  }
+
+  /** Returns whether a message of the queue has another position now. */
+  move(messageId: string, position: number): boolean {
+    const from = this.#queue.findIndex((message) => message.messageId === messageId);
+    const to = Math.max(0, Math.min(Math.trunc(position), this.#queue.length - 1));
+    if (from < 0 || from === to) return false;
+    this.#queue.splice(to, 0, ...this.#queue.splice(from, 1));
+    return true;
+  }
+
+  /** Replaces the message of the same id. Returns false when it does not wait any more. */
+  replace(message: Incoming): boolean {
+    const place = this.#queue.findIndex(({ messageId }) => messageId === message.messageId);
+    if (place >= 0) this.#queue[place] = message;
+    return place >= 0;
+  }
+
+  /** Moves a message from the queue to what a working agent reads next. */
+  promote(messageId: string): boolean {
+    const place = this.#queue.findIndex((message) => message.messageId === messageId);
+    this.#steering.push(...(place < 0 ? [] : this.#queue.splice(place, 1)));
     return place >= 0;
   }
 
@@ -172,11 +197,16 @@ export class Inbox {
     }
   }
 
-  /** The next message to answer; a notice, when no message waits. */
-  takeNext(noticeId: () => string): Incoming | undefined {
+  /** Steering that came too late goes before the queue. */
+  #takeQueued(): Incoming | undefined {
     this.#queue.unshift(...this.#steering);
     this.#steering = [];
-    const next = this.#queue.shift();
+    return this.#queue.shift();
+  }
+
+  /** The next message to answer; a notice, when no message waits. */
+  takeNext(noticeId: () => string): Incoming | undefined {
+    const next = this.isPaused ? this.#steering.shift() : this.#takeQueued();
     if (next) return next;
     const notice = this.#takeWaking();
     return notice && { messageId: noticeId(), content: notice.content, mode: "enqueue", notice };

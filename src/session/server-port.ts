@@ -29,6 +29,14 @@ export interface AppCall {
   readonly arguments: Readonly<Record<string, Json>>;
 }
 
+interface ServerResource {
+  readonly server: string;
+  readonly uri: string;
+  readonly name: string;
+  readonly description: string;
+  readonly mimeType?: string;
+}
+
 interface ServerSeat {
   readonly config: {
     readonly name: string;
@@ -37,6 +45,13 @@ interface ServerSeat {
     readonly transport: { readonly type: string };
   };
   state(): { readonly status: string; readonly error?: string };
+  /** Connects where it must. All pages of the server, up to a limit. */
+  listResources(signal: AbortSignal): Promise<readonly ServerResource[]>;
+  /** The text of a resource; `leftOut` names parts that are no text or too large. */
+  readResource(
+    uri: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly text: string; readonly leftOut: readonly string[] }>;
   /** Connects where it must. */
   definitions(signal: AbortSignal): Promise<readonly ListedTool[]>;
   /** Ends the connection and forgets its failures and its token; the next use connects anew. */

@@ -271,7 +271,7 @@ export class Session {
   }
 
   /** Messages that wait, to be shown or taken back. */
-  get queue(): Pick<Working, "waiting" | "withdraw"> {
+  get queue(): Pick<Working, "waiting" | "withdraw" | "editor"> {
     return this.#working;
   }
 

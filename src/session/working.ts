@@ -8,6 +8,7 @@ import type { Acceptance, Answering, Outcome } from "./answering.ts";
 import { keepAttachments } from "./attachments.ts";
 import { type Inbox, type Incoming, incoming, type Notice, type SendOptions } from "./inbox.ts";
 import type { ModeState } from "./mode-state.ts";
+import { QueueEditor } from "./queue-editor.ts";
 import { restAfter } from "./rest.ts";
 import type { SessionOptions } from "./session-options.ts";
 import { Settling } from "./settling.ts";
@@ -37,11 +38,24 @@ export class Working {
 
   constructor(parts: WorkingParts) {
     this.#parts = parts;
+    const { inbox, emit } = parts;
+    this.editor = new QueueEditor({
+      ...{ inbox, emit },
+      enqueue: (options) => this.accept(options),
+      isWorking: () => this.isWorking,
+      wake: () => {
+        if (!this.#isClosing && inbox.size > 0) this.#working ??= this.#work();
+        this.#stirring.stir();
+      },
+    });
   }
 
   get isWorking(): boolean {
     return this.#working !== undefined;
   }
+
+  /** Changes to messages that wait. */
+  readonly editor: QueueEditor;
 
   get waiting(): Inbox["waiting"] {
     return this.#parts.inbox.waiting;
@@ -87,14 +101,14 @@ export class Working {
     const message = incoming(this.#parts.options.stamp.id("message"), meant, kept);
     void emit("pending_messages.modified", {});
     // Behind others it is kept and accepted at once: whoever sent it does not wait for their answers.
-    if (this.#working || this.left || inbox.size > 0) {
+    if (this.#working || this.left || inbox.size > 0 || inbox.isPaused) {
       await answering.keepQueued(message);
       this.#settling.wait(message.messageId, settle);
       if (message.mode === "immediate") inbox.steer(message);
       else inbox.enqueue(message);
       this.#stirring.stir();
       // It may have become idle while the message was written; a closed session answers when it is taken up again.
-      if (!this.#isClosing) this.#working ??= this.#work();
+      if (!this.#isClosing) this.#working ??= inbox.size > 0 ? this.#work() : undefined;
       else settle?.({ kind: "aborted" });
       return message;
     }

@@ -145,7 +145,7 @@ async function openShared(folder: string, path: string, maxBytes: number): Promi
 }
 
 /** The folder itself must be a folder: a link in its place would move everything below it elsewhere. */
-async function rootOf(folder: string): Promise<string> {
+export async function rootOf(folder: string): Promise<string> {
   const root = join(await fs.promises.realpath(dirname(folder)), basename(folder));
   if (!(await fs.promises.lstat(root)).isDirectory()) {
     throw new PathError("special", folder, `Path ${folder} is not a folder. Remove what is there and try again.`);

@@ -10,13 +10,19 @@ const PROTOCOL_VERSION = 3;
 
 export const connectionMethods: MethodTable = {
   connect: method(
-    () => z.object({ token: z.string().optional(), enableGitHubTelemetryForwarding: z.boolean().optional() }),
-    ({ token, enableGitHubTelemetryForwarding: wantsTelemetry = false }, { connection }) => {
+    () =>
+      z.object({
+        token: z.string().optional(),
+        enableGitHubTelemetryForwarding: z.boolean().optional(),
+        supportedTaskKinds: z.array(z.string().max(50)).max(50).default([]),
+      }),
+    ({ token, enableGitHubTelemetryForwarding: wantsTelemetry = false, supportedTaskKinds }, { connection }) => {
       if (connection.token !== undefined && !isSame(token ?? "", connection.token)) {
         throw new RpcError(rpcCodes.refused, "AUTHENTICATION_FAILED: the connection token is missing or wrong.");
       }
       connection.admit();
       connection.wantsTelemetry = wantsTelemetry;
+      connection.taskKinds = new Set(supportedTaskKinds);
       return { ok: true, protocolVersion: PROTOCOL_VERSION, version };
     },
   ),

@@ -50,6 +50,26 @@ export const discoverMethods: MethodTable = {
       await changeOwnSettings(placeOf(call), { disabledSkills: names.length > 0 ? names : null });
     },
   ),
+  "hooks.discover": method(
+    () => z.object({ ...folders(), excludeHostHooks: z.boolean().default(false) }),
+    async ({ projectPaths, excludeHostHooks }, call) => {
+      const found = await Promise.all(
+        orHere(projectPaths, call).map(async (folder) => {
+          const { hooks, notices } = await discoverIn(folder, placeOf(call));
+          return { hooks: hooks.map((hook) => hookInfo(hook, folder)), notices };
+        }),
+      );
+      const hooks = distinct(
+        found.flatMap((one) => one.hooks),
+        ({ id }) => id,
+      );
+      return {
+        hooks: hooks.filter(({ origin }) => !excludeHostHooks || origin === "repository"),
+        warnings: [...new Set(found.flatMap((one) => one.notices))],
+        errors: [],
+      };
+    },
+  ),
   "agents.discover": method(
     () => z.object({ ...folders(), excludeHostAgents: z.boolean().default(false) }),
     async ({ projectPaths, excludeHostAgents }, call) => {
@@ -192,4 +212,14 @@ function told(skill: FoundSkill, disabled: ReadonlySet<string>): object {
 
 function distinct<T>(items: readonly T[], key: (item: T) => string): T[] {
   return [...new Map([...items].reverse().map((item) => [key(item), item])).values()].reverse();
+}
+
+type Hook = Awaited<ReturnType<typeof discoverIn>>["hooks"][number];
+
+/** A hook that is found would run: one of a folder that nobody trusts is not found. */
+function hookInfo({ point, source }: Hook, folder: string) {
+  const { file, index, owner, plugin, scope } = source;
+  const origin = plugin ? "plugin" : scope === "policy" ? "policy" : owner === "project" ? "repository" : "user";
+  const where = origin === "repository" ? { projectPath: folder } : {};
+  return { id: `${file}#${index}`, hookType: point, origin, source: file, ...where, enabled: true };
 }

@@ -4,6 +4,7 @@ import { accountMethods } from "./account.ts";
 import { agentMethods } from "./agent.ts";
 import { assetsMethods } from "./assets.ts";
 import { canvasMethods } from "./canvas.ts";
+import { clientMetadataMethods } from "./client-metadata.ts";
 import { commandMethods } from "./commands.ts";
 import { connectionMethods } from "./connection.ts";
 import { discoverMethods } from "./discover.ts";
@@ -39,6 +40,7 @@ import { shellMethods } from "./shell.ts";
 import { skillsMethods } from "./skills.ts";
 import { tasksMethods } from "./tasks.ts";
 import { toolsMethods } from "./tools.ts";
+import { unsupportedMethods } from "./unsupported.ts";
 import { usageMethods } from "./usage.ts";
 import { userMethods } from "./user.ts";
 import { workspacesMethods } from "./workspaces.ts";
@@ -51,6 +53,8 @@ export const methods: MethodTable = {
   ...openMethods,
   ...peripheralMethods,
   ...assetsMethods,
+  ...unsupportedMethods,
+  ...clientMetadataMethods,
   ...canvasMethods,
   ...extensionsMethods,
   ...factoryMethods,

@@ -7,6 +7,16 @@ import { surroundingsOf } from "./skills.ts";
 
 const byServer = () => ({ serverName: z.string() });
 
+const withConfig = () => ({ ...byServer(), config: z.unknown().optional() });
+
+/** Servers are configured when a session is opened: a new one passes the same checks there. */
+function requireKnownConfig(config: unknown): void {
+  if (config === undefined || config === null) return;
+  throw new TroupeError("usage", "A server cannot be given another configuration while its session is open.", {
+    hint: "Give mcpServers again: session.options.update.",
+  });
+}
+
 export const mcpMethods: MethodTable = {
   "session.mcp.list": sessionMethod(nothing, async (_, { session }) => {
     const mcp = portOf(session);
@@ -37,6 +47,61 @@ export const mcpMethods: MethodTable = {
   }),
   "session.mcp.stopServer": sessionMethod(byServer, async ({ serverName }, { session }) => {
     await change(session, serverName, false);
+  }),
+  "session.mcp.startServer": sessionMethod(withConfig, async ({ serverName, config }, { session, signal }) => {
+    requireKnownConfig(config);
+    await change(session, serverName, true);
+    await portOf(session)?.opened();
+    await serverOf(session, serverName).definitions(signal);
+  }),
+  "session.mcp.restartServer": sessionMethod(withConfig, async ({ serverName, config }, { session, signal }) => {
+    requireKnownConfig(config);
+    await portOf(session)?.opened();
+    const server = serverOf(session, serverName);
+    await server.reconnect();
+    await server.definitions(signal);
+  }),
+  // Servers are loaded when they are needed, and no turn waits for all of them.
+  "session.mcp.moveLoadingToBackground": sessionMethod(nothing, () => ({ movedToBackground: false })),
+  "session.mcp.oauth.authenticationStateChanged": sessionMethod(
+    () => ({ serverName: z.string().optional() }),
+    ({ serverName }, { session }) => portOf(session)?.askAgain(serverName),
+  ),
+  // Tokens are answered with session.mcp.oauth.handlePendingRequest; nothing waits under other ids.
+  "session.mcp.oauth.respond": sessionMethod(
+    () => ({ requestId: z.string() }),
+    () => ({ success: false }),
+  ),
+  "session.mcp.oauth.probe": sessionMethod(byServer, async ({ serverName }, { session, signal }) => {
+    await portOf(session)?.opened();
+    const server = serverOf(session, serverName);
+    const error = await server.definitions(signal).then(
+      () => undefined,
+      (cause: unknown) => (cause instanceof Error ? cause.message : String(cause)),
+    );
+    const { status } = server.state();
+    if (status === "connected") return { status: "authenticated", httpResponse: { headers: [], statusCode: 200 } };
+    return { status: "failed", error: error ?? `The server is ${status}.` };
+  }),
+  "session.mcp.resources.list": sessionMethod(
+    () => ({ ...byServer(), cursor: z.string().optional() }),
+    async ({ serverName }, { session, signal }) => {
+      const resources = await serverOf(session, serverName).listResources(signal);
+      return { resources: resources.map(({ server: _, ...resource }) => resource) };
+    },
+  ),
+  "session.mcp.resources.read": sessionMethod(
+    () => ({ ...byServer(), uri: z.string().min(1) }),
+    async ({ serverName, uri }, { session, signal }) => {
+      const { text, leftOut } = await serverOf(session, serverName).readResource(uri, signal);
+      for (const part of leftOut) session.warn("mcp_resource", `${uri}: left out ${part}.`);
+      return { contents: [{ uri, text }] };
+    },
+  ),
+  // Templates are not asked for: the agent reads resources by their addresses.
+  "session.mcp.resources.listTemplates": sessionMethod(byServer, ({ serverName }, { session }) => {
+    serverOf(session, serverName);
+    return { resourceTemplates: [] };
   }),
   "session.mcp.reload": sessionMethod(nothing, () => {
     throw new TroupeError("usage", "MCP config reload not available: open the session again.");

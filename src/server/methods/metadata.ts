@@ -164,6 +164,10 @@ async function attribution(session: Session): Promise<object | null> {
       freeSpace: freeTokens,
       buffer: bufferTokens,
     },
+    compactions: { count: session.events.filter((event) => isCompaction(event)).length },
     entries: parts.map(({ kind, label, tokens }, index) => ({ id: `${kind}-${index + 1}`, kind, label, tokens })),
   };
 }
+
+const isCompaction = (event: Session["events"][number]): boolean =>
+  event.type === "session.compaction_complete" && event.data.success && event.agentId === undefined;

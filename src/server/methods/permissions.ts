@@ -38,20 +38,28 @@ export const permissionsMethods: MethodTable = {
       for (const folder of paths?.additionalDirectories ?? []) rules.addFolder(folder);
       if (paths?.workspacePath !== undefined) rules.setPrimary(paths.workspacePath);
       if (reads !== undefined) rules.setReads(reads ? "allowed" : "asked");
-      const isAllowed = all === undefined || rules.setAllowAll(all);
+      const isAllowed = all === undefined || allowAll(session, all);
       const areUrls = urls?.unrestricted === undefined || rules.setAllUrls(urls.unrestricted);
       return { success: isAllowed && areUrls };
     },
   ),
   "session.permissions.setApproveAll": sessionMethod(enabled, (params, { session }) => ({
-    success: rulesOf(session).setAllowAll(params.enabled),
+    success: allowAll(session, params.enabled),
   })),
+  // The words of SDK 1.0.11 for the two methods below.
+  "session.permissions.setAllowAll": sessionMethod(
+    () => ({ mode: z.enum(["off", "on", "auto"]).optional(), enabled: z.boolean().optional() }),
+    ({ mode, enabled: wanted = mode === "on" }, { session }) => {
+      const success = mode !== "auto" && allowAll(session, wanted);
+      return { success, ...allowAllState(session) };
+    },
+  ),
+  "session.permissions.getAllowAll": sessionMethod(nothing, (_, { session }) => allowAllState(session)),
   "session.permissions.setMode": sessionMethod(
     () => ({ mode: z.enum(["manual", "assisted", "allow-all"]) }),
     ({ mode }, { session }) => {
-      const rules = rulesOf(session);
       // Nobody here judges in a person's place: what would be assisted is asked.
-      const success = mode !== "assisted" && rules.setAllowAll(mode === "allow-all");
+      const success = mode !== "assisted" && allowAll(session, mode === "allow-all");
       return { success, mode: modeOf(session) };
     },
   ),
@@ -140,3 +148,22 @@ export const permissionsMethods: MethodTable = {
 
 const rulesOf = (session: Session) => surroundingsOf(session).permissions.rules;
 const modeOf = (session: Session): "manual" | "allow-all" => (rulesOf(session).allowsAll ? "allow-all" : "manual");
+const allowAllState = (session: Session) => {
+  const { allowsAll } = rulesOf(session);
+  return { enabled: allowsAll, mode: allowsAll ? "on" : "off" };
+};
+
+/** Returns false where the user's settings rule it out. Clients are told of a change. */
+function allowAll(session: Session, isWanted: boolean): boolean {
+  const rules = rulesOf(session);
+  const before = rules.allowsAll;
+  const previousMode = modeOf(session);
+  if (!rules.setAllowAll(isWanted)) return false;
+  if (before !== isWanted) {
+    void session.say("session.permissions_changed", {
+      ...{ mode: modeOf(session), previousMode },
+      ...{ allowAllPermissions: isWanted, previousAllowAllPermissions: before },
+    });
+  }
+  return true;
+}

@@ -1,16 +1,57 @@
 /** The agents that work for a session's main agent, and its commands in the background. */
 import * as z from "zod";
+import type { Json } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Session } from "../../session/session.ts";
 import { type MethodTable, nothing, type SessionCall, sessionMethod } from "./method.ts";
 
 const WAIT_MS = 24 * 60 * 60 * 1000;
+const message = () => z.string().max(4_000).optional();
+const JsonValue: z.ZodType<Json> = z.json();
+const ClientUpdate = () =>
+  z.discriminatedUnion("kind", [
+    z.object({
+      kind: z.literal("progress"),
+      status: z.enum(["running", "idle"]).optional(),
+      message: message(),
+      phase: z.string().max(200).nullish(),
+      percentage: z.number().min(0).max(100).nullish(),
+    }),
+    z.object({ kind: z.literal("completed"), message: message(), result: JsonValue.optional() }),
+    z.object({
+      kind: z.literal("failed"),
+      message: message(),
+      error: z.string().max(4_000),
+      code: z.string().max(200).optional(),
+    }),
+    z.object({ kind: z.literal("cancelled"), message: message(), reason: z.string().max(2_000).optional() }),
+  ]);
 const byId = () => ({ id: z.string() });
 
 export const tasksMethods: MethodTable = {
-  "session.tasks.list": sessionMethod(nothing, (_, { session }) => ({
-    tasks: [...(session.tasks?.list() ?? []).map((task) => agentInfo(session, task.id)), ...shellInfos(session)],
+  "session.tasks.list": sessionMethod(nothing, (_, { session, live, connection }) => ({
+    tasks: [
+      ...(session.tasks?.list() ?? []).map((task) => agentInfo(session, task.id)),
+      ...shellInfos(session),
+      // Clients before SDK 1.0.14 know agents and shells alone.
+      ...(connection.taskKinds.has("client") ? live.tasks.list() : []),
+    ],
   })),
+  "session.tasks.register": sessionMethod(
+    () => ({
+      type: z.literal("client"),
+      clientTaskId: z.string().min(1).max(200),
+      description: z.string().max(2_000),
+      displayName: z.string().max(200).optional(),
+      cancellable: z.boolean(),
+      expectedSequence: z.int().nonnegative().optional(),
+    }),
+    ({ type: _, ...wish }, { live, connection }) => live.tasks.register(connection, wish),
+  ),
+  "session.tasks.update": sessionMethod(
+    () => ({ id: z.string().min(1), sequence: z.int().nonnegative(), update: ClientUpdate() }),
+    ({ id, sequence, update }, { live, connection }) => live.tasks.update(connection, { id, sequence, update }),
+  ),
   "session.tasks.startAgent": sessionMethod(
     () => ({
       agentType: z.string(),
@@ -35,7 +76,9 @@ export const tasksMethods: MethodTable = {
     await session.tasks?.waitForAll(WAIT_MS, signal);
     return {};
   }),
-  "session.tasks.getProgress": sessionMethod(byId, ({ id }, { session }) => ({ progress: progressOf(session, id) })),
+  "session.tasks.getProgress": sessionMethod(byId, ({ id }, { session, live }) => ({
+    progress: live.tasks.progress(id) ?? progressOf(session, id),
+  })),
   "session.tasks.getCurrentPromotable": sessionMethod(nothing, (_, { session }) => promotable(session)),
   "session.tasks.promoteToBackground": sessionMethod(byId, async ({ id }, { session }) => ({
     promoted: (await attempt(session, id, (tasks) => tasks.promote(id))) === true,
@@ -45,11 +88,11 @@ export const tasksMethods: MethodTable = {
     if (current.task) await session.tasks?.promote(current.task.id);
     return current;
   }),
-  "session.tasks.cancel": sessionMethod(byId, async ({ id }, { session }) => ({
-    cancelled: (await attempt(session, id, (tasks) => tasks.cancel(id))) === true,
+  "session.tasks.cancel": sessionMethod(byId, async ({ id }, { session, live }) => ({
+    cancelled: (await live.tasks.cancel(id)) || (await attempt(session, id, (tasks) => tasks.cancel(id))) === true,
   })),
-  "session.tasks.remove": sessionMethod(byId, async ({ id }, { session }) => ({
-    removed: (await session.tasks?.remove(id)) ?? false,
+  "session.tasks.remove": sessionMethod(byId, async ({ id }, { session, live }) => ({
+    removed: live.tasks.remove(id) || ((await session.tasks?.remove(id)) ?? false),
   })),
   "session.tasks.sendMessage": sessionMethod(
     () => ({ id: z.string(), message: z.string(), fromAgentId: z.string().optional() }),

@@ -1,6 +1,7 @@
 /** The tools there are, of the server and of a session. */
 import * as z from "zod";
 import type { Session } from "../../session/session.ts";
+import { ToolDefinition } from "../session-options.ts";
 import { type MethodTable, method, nothing, sessionMethod } from "./method.ts";
 
 export const toolsMethods: MethodTable = {
@@ -9,6 +10,24 @@ export const toolsMethods: MethodTable = {
     ({ model: _ }, { server }) => ({
       tools: server.runtime.tools.map(({ name, description, parameters }) => ({ name, description, parameters })),
     }),
+  ),
+  "session.tools.set": sessionMethod(
+    () => ({ tools: z.array(ToolDefinition()).max(1000) }),
+    ({ tools }, { live, connection }) => {
+      live.clients.setTools(connection, tools);
+      return {};
+    },
+  ),
+  "session.tools.getBuiltinDescriptors": sessionMethod(nothing, (_, { server }) => ({
+    tools: server.runtime.tools.map(descriptorOf),
+  })),
+  "session.tools.taskCompleteEventData": sessionMethod(
+    () => ({ toolArgs: z.unknown().optional(), finalResult: z.looseObject({ resultType: z.string().optional() }) }),
+    ({ toolArgs, finalResult }) => {
+      const { summary } = z.object({ summary: z.string().optional() }).catch({}).parse(toolArgs);
+      const success = (finalResult.resultType ?? "success") === "success";
+      return { ...(summary !== undefined && { summary }), success, outcome: success ? "completed" : "continue" };
+    },
   ),
   "session.tools.initializeAndValidate": sessionMethod(nothing, async (_, { session, signal }) => {
     await session.settings.offer.ready?.(signal);
@@ -54,4 +73,11 @@ type Tool = Session["settings"]["offer"]["tools"][number];
 function metadataOf(tool: Tool): object {
   const { name, description, parameters } = tool;
   return { name, description, input_schema: parameters };
+}
+
+function descriptorOf({ name, description, parameters, terminal }: Tool): object {
+  return {
+    ...{ name, title: null, description, inputSchema: parameters, instructions: null, type: "function", format: null },
+    ...{ safeForTelemetry: true, isTerminal: terminal, hasSummariseIntention: false },
+  };
 }

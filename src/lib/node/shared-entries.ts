@@ -1,0 +1,93 @@
+/**
+ * Looks at, makes, removes and renames entries of a folder that sandboxed commands can change: see `shared-folder.ts`. The
+ * last name of a path is never followed, and the folder that holds it must lie inside.
+ */
+import type * as fs from "node:fs";
+import { type Disk, nodeDisk } from "./disk.ts";
+import { absolutePath, openFolderByDescriptor, PathError } from "./paths.ts";
+import { openAsIs } from "./paths-write.ts";
+import { rootOf } from "./shared-folder.ts";
+
+const FOLDER_MODE = 0o700;
+
+/** Returns what has this name, a link itself; `undefined` when nothing has. */
+export async function statSharedEntry(folder: string, path: string): Promise<fs.Stats | undefined> {
+  const root = await rootOf(folder).catch(() => undefined);
+  if (root === undefined) return undefined;
+  const place = await openAsIs(path, { cwd: root, roots: [root] });
+  await place.close();
+  return place.stat;
+}
+
+/** Makes a folder. Throws when something else has its name, or when its parent is missing and `recursive` is not set. */
+export async function makeSharedFolder(
+  folder: string,
+  path: string,
+  { recursive, disk = nodeDisk }: { recursive: boolean; disk?: Disk },
+): Promise<void> {
+  await disk.mkdir(folder);
+  const root = await rootOf(folder);
+  const place = await openAsIs(path, { cwd: root, roots: [root], disk });
+  try {
+    if (place.stat && !(recursive && place.stat.isDirectory())) throw taken(path);
+    if (place.missingFolders.length > 0 && !recursive) {
+      throw new PathError("missing", path, `The folder of ${path} does not exist. Set recursive to make it.`);
+    }
+    if (!place.stat) await place.makeFolder(FOLDER_MODE);
+  } finally {
+    await place.close();
+  }
+}
+
+/** Removes a file, a link or a folder. A folder that is not empty is removed with `recursive` only. */
+export async function removeSharedEntry(
+  folder: string,
+  path: string,
+  { recursive, disk = nodeDisk }: { recursive: boolean; disk?: Disk },
+): Promise<boolean> {
+  const root = await rootOf(folder).catch(() => undefined);
+  if (root === undefined) return false;
+  const place = await openAsIs(path, { cwd: root, roots: [root], disk });
+  try {
+    if (place.stat === undefined) return false;
+    if (!recursive || !place.stat.isDirectory()) await place.remove();
+  } finally {
+    await place.close();
+  }
+  if (recursive && place.stat.isDirectory()) await inFolder(root, path, (at) => disk.remove(at));
+  return true;
+}
+
+/** Gives an entry another name, in the same folder or another one. What has the new name already stays: it throws. */
+export async function renameSharedEntry(
+  folder: string,
+  names: { readonly from: string; readonly to: string },
+  disk: Disk = nodeDisk,
+): Promise<void> {
+  const { from, to } = names;
+  const root = await rootOf(folder);
+  if ((await statSharedEntry(folder, from)) === undefined) {
+    throw new PathError("missing", from, `There is no ${from} among the files.`);
+  }
+  if ((await statSharedEntry(folder, to)) !== undefined) throw taken(to);
+  await inFolder(root, from, (source) => inFolder(root, to, (target) => disk.rename(source, target)));
+}
+
+const taken = (path: string): PathError => new PathError("special", path, `${path} is there already.`);
+
+/** Calls back with a path that leads through the descriptor of the entry's folder. */
+async function inFolder<T>(root: string, path: string, use: (at: string) => Promise<T>): Promise<T> {
+  const place = await openAsIs(path, { cwd: root, roots: [root] });
+  await place.close();
+  const whole = absolutePath(path, root);
+  const parent = await openFolderByDescriptor(whole.slice(0, whole.lastIndexOf("/")) || "/");
+  try {
+    const leaf = whole.slice(whole.lastIndexOf("/") + 1);
+    if (`${parent.realPath}/${leaf}` !== place.realPath) {
+      throw new PathError("outside", path, `${path} was changed while it was used. Try again.`);
+    }
+    return await use(parent.child(leaf));
+  } finally {
+    await parent.close();
+  }
+}

@@ -1,0 +1,61 @@
+/** Methods of other hosts' parts. Each answers in a form its callers handle, and changes nothing. */
+import * as z from "zod";
+import { providerList } from "../../model/providers/list.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { builtinCommandList } from "../../runtime/submit.ts";
+import { type MethodTable, method, noParams, nothing, sessionMethod } from "./method.ts";
+
+const loose = (): z.ZodObject => z.looseObject({});
+const byAnything = () => ({});
+
+const refuses = (message: string, hint: string) => () => {
+  throw new TroupeError("usage", message, { hint });
+};
+
+export const unsupportedMethods: MethodTable = {
+  "managedSettings.read": method(noParams, () => ({})),
+  "managedSettings.clearCache": method(noParams, () => undefined),
+  "catalog.search": method(loose, () => ({
+    kind: "unavailable",
+    reason: "search-unavailable",
+    message: "This server has no catalog. Name MCP servers in mcpServers or in a settings file.",
+  })),
+  "mcp.planInstall": method(loose, () => ({
+    kind: "unavailable",
+    reason: "planning-unavailable",
+    message: "This server installs no MCP servers. Name them in mcpServers or in a settings file.",
+  })),
+  "models.getBuiltInCatalog": method(noParams, () => ({
+    models: [...new Set(providerList.flatMap(({ models = [] }) => models.map(({ name }) => name)))].map((id) => ({
+      id,
+    })),
+  })),
+  "commands.list": method(noParams, async () => ({
+    commands: (await builtinCommandList()).map(({ name, aliases, summary: description }) => ({
+      ...{ name, aliases, description, kind: "builtin", allowDuringAgentExecution: false },
+    })),
+  })),
+  "session.agent.setPrompt": sessionMethod(
+    byAnything,
+    refuses("The prompt of an agent cannot be changed in place.", "Give customAgents again: session.options.update."),
+  ),
+  "session.debug.collectLogs": sessionMethod(
+    byAnything,
+    refuses("This server collects no logs.", "The events of a session are in events.jsonl of its folder."),
+  ),
+  "session.model.setAllowedModels": sessionMethod(
+    byAnything,
+    refuses("Models of a session cannot be limited here.", "Give the session its own providers and models."),
+  ),
+  // No models are routed, so there is no tier to switch.
+  "session.model.switchAutoTier": sessionMethod(byAnything, () => ({ status: "unchanged" })),
+  "session.limitPrediction.predict": sessionMethod(nothing, () => ({ kind: "unavailable", reason: "no_model" })),
+  "session.contentExclusion.checkPaths": sessionMethod(
+    () => ({ paths: z.array(z.string()).max(10_000) }),
+    ({ paths }) => ({ available: false, checks: paths.map((path) => ({ path, excluded: false })) }),
+  ),
+  "session.sandbox.getEnforcementStatus": sessionMethod(nothing, () => ({ required: false, blocked: false })),
+  // Only a user leaves the sandbox, command by command.
+  "session.sandbox.disableForSession": sessionMethod(nothing, () => ({ success: false, enabled: true })),
+  "session.autopilotObjective.getState": sessionMethod(nothing, () => ({ state: null })),
+};
