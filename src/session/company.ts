@@ -249,7 +249,8 @@ export class Company {
     const conversation = this.#conversationOf(task.id);
     const outfit = await this.#outfit(task, errand);
     await closeOpen(conversation, emit);
-    const place = { sessionId: settings.log.sessionId, cwd: outfit.cwd };
+    const { sessionId: session } = settings.log;
+    const place = { session, sessionId: `${session}/${task.id}`, cwd: outfit.cwd };
     const end = await runAgentTurn({
       task,
       messages,

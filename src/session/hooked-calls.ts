@@ -14,13 +14,24 @@ export interface SessionHooks {
   fire<P extends HookPoint>(point: P, input: HookInputs[P], signal?: AbortSignal): Promise<HookOutput<P>>;
 }
 
+/** Points about an agent as a whole. They name the session that has it, so that programs find its log. */
+const ABOUT_AGENTS: ReadonlySet<HookPoint> = new Set<HookPoint>(["subagentStart", "subagentStop"]);
+
+interface HookPlace {
+  readonly sessionId: string;
+  readonly cwd: string;
+  /** For another agent: its session. `sessionId` then names the agent in it, which tells its calls from the main agent's. */
+  readonly session?: string;
+}
+
 /** With `emit`, for another agent of the session: what its hooks do is told as its own. */
-export function sessionHooks(hooks: Hooks, place: { sessionId: string; cwd: string }, emit?: Emit): SessionHooks {
+export function sessionHooks(hooks: Hooks, { session, ...place }: HookPlace, emit?: Emit): SessionHooks {
+  const sessionId = (point: HookPoint): string => (ABOUT_AGENTS.has(point) ? session : undefined) ?? place.sessionId;
   return {
     has: (point) => hooks.has(point),
     // An input is what all points have and what this one adds.
     fire: (point, input, signal) =>
-      hooks.fire(point, { ...place, ...input } as HookInput<typeof point>, {
+      hooks.fire(point, { ...place, sessionId: sessionId(point), ...input } as HookInput<typeof point>, {
         ...(signal && { signal }),
         ...(emit && { emit }),
       }),

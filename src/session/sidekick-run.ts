@@ -110,6 +110,8 @@ export class SidekickRun implements Life {
     const messages = await this.#take();
     const actor = this.#actor();
     const outfit = await this.#outfit(actor);
+    const { sessionId: session } = settings.log;
+    const place = { session, sessionId: `${session}/${actor.id}`, cwd: outfit.cwd };
     try {
       await closeOpen(conversation, emit);
       return await runAgentTurn({
@@ -120,7 +122,7 @@ export class SidekickRun implements Life {
         conversation,
         emit: (type, data) => this.#say(type, data),
         broker: this.#broker,
-        hooks: hooks && sessionHooks(hooks, { sessionId: settings.log.sessionId, cwd: outfit.cwd }, emit),
+        hooks: hooks && sessionHooks(hooks, place, emit),
         signal: this.#stop.signal,
         transcriptPath: transcriptOf(settings.log),
         priority: "low",
