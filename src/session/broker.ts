@@ -91,6 +91,8 @@ export class Broker {
   #isClosed = false;
   #closedFor: string | undefined;
 
+  readonly #reminded = new Set<string>();
+
   constructor(options: BrokerOptions) {
     this.#options = options;
   }
@@ -287,7 +289,13 @@ export class Broker {
   #remindOf(request: AnyRequest): void {
     if (request.kind !== "permission") return;
     const { kind: _, ...data } = request;
+    this.#reminded.add(request.requestId);
     this.#options.remind?.(data);
+  }
+
+  /** Whether the request was told again, to clients that came after it was made. */
+  wasReminded(requestId: string): boolean {
+    return this.#reminded.has(requestId);
   }
 
   /** False when it has ended before. */
@@ -367,3 +375,9 @@ function newEntry(request: AnyRequest, toolCallId: string | undefined): Entry {
   const nobody = { declined: new Set<Answerer>(), isAnnounced: false, grace: undefined };
   return { request, toolCallId, end: deferred(), ended: new AbortController(), ...nobody };
 }
+
+/** What waits for someone outside, as surfaces see it. */
+export type OpenRequests = Pick<
+  Broker,
+  "answer" | "pending" | "request" | "canAnswer" | "remind" | "wasReminded" | "newRequestId"
+>;

@@ -12,7 +12,7 @@ import type { Registry } from "../tasks/registry.ts";
 import type { TaskRequest } from "../tools/tasks.ts";
 import type { AgentContext } from "./agent-context.ts";
 import { Answering, type Outcome } from "./answering.ts";
-import { type Answerer, type Broker, newBroker } from "./broker.ts";
+import { type Answerer, type Broker, newBroker, type OpenRequests } from "./broker.ts";
 import { Budget } from "./budget.ts";
 import { codeChanges } from "./code-changes.ts";
 import { Company, type CompanyOptions } from "./company.ts";
@@ -240,7 +240,7 @@ export class Session {
   }
 
   /** What waits for someone outside, for those who answer it or ask more. */
-  get requests(): Pick<Broker, "answer" | "pending" | "request" | "canAnswer" | "remind" | "newRequestId"> {
+  get requests(): OpenRequests {
     return this.#broker;
   }
 

@@ -30,7 +30,7 @@ export interface PlanDecision {
   readonly feedback?: string;
 }
 
-export interface Form {
+interface Form {
   readonly message: string;
   readonly requestedSchema: {
     readonly type: "object";
@@ -40,7 +40,7 @@ export interface Form {
   readonly toolCallId: string;
 }
 
-export interface FormAnswer {
+interface FormAnswer {
   readonly action: "accept" | "decline" | "cancel";
   readonly content?: Readonly<Record<string, unknown>>;
 }

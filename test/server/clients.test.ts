@@ -207,6 +207,31 @@ describe("work that waits for a client", () => {
     expect(await stage.folder.read("work/later.txt")).toBe("x");
   });
 
+  it("keeps a permission open when the next client has nobody to ask", async () => {
+    const lost = another();
+    const session = await lost.createSession({});
+    const asked = next(session, "permission.requested");
+    stage.play(calls(["create", { path: "kept.txt", file_text: "x" }]), says("written"));
+    await session.send("write");
+    await asked;
+    await lost.forceStop();
+    let asks = 0;
+    const resumed = await another().resumeSession(session.sessionId, {
+      continuePendingWork: true,
+      onPermissionRequest: () => {
+        asks++;
+        return { kind: "user-not-available" };
+      },
+    });
+    await expect.poll(() => asks).toBe(1);
+    const { items } = await resumed.rpc.permissions.pendingRequests();
+    const idle = next(resumed, "session.idle");
+    const decision = { requestId: items[0]?.requestId ?? "", result: { kind: "approve-once" as const } };
+    expect(await resumed.rpc.permissions.handlePendingPermissionRequest(decision)).toEqual({ success: true });
+    await idle;
+    expect(await stage.folder.read("work/kept.txt")).toBe("x");
+  });
+
   it("is ended as interrupted where the next client does not go on with it", async () => {
     const slow = slowTool("slow");
     const lost = another();

@@ -57,6 +57,8 @@ export const pendingMethods: MethodTable = {
       }
       const asked = session.requests.pending("permission").find((request) => request.requestId === id);
       if (asked?.kind !== "permission") return { success: false };
+      // Told again to a client that has nobody to ask, a request waits for one that has.
+      if (result.kind === "user-not-available" && session.requests.wasReminded(id)) return { success: false };
       const { surroundings, cwd } = session.settings;
       const locationKey = (): string => surroundings?.permissions.locate(cwd).locationKey ?? cwd;
       const answer = permissionResult(result, asked.permissionRequest, { locationKey });
