@@ -1,31 +1,5 @@
 import { plural } from "../lib/text.ts";
-import type { SessionEvent } from "../protocol/event.ts";
-
-export interface AgentUsage {
-  readonly id: string;
-  readonly turns: number;
-  readonly tokens: number;
-  /** Null when a price is unknown. */
-  readonly costUsd: number | null;
-}
-
-/** What each agent beside the main one used, in the order they began. */
-export function agentUsage(events: readonly SessionEvent[]): readonly AgentUsage[] {
-  const used = new Map<string, AgentUsage>();
-  for (const event of events) {
-    if (event.type !== "troupe.usage" || event.agentId === undefined) continue;
-    const { inputTokens, outputTokens, costUsd } = event.data;
-    const { agentId: id } = event;
-    const before = used.get(id) ?? { id, turns: 0, tokens: 0, costUsd: 0 };
-    used.set(id, {
-      id,
-      turns: before.turns + 1,
-      tokens: before.tokens + inputTokens + outputTokens,
-      costUsd: before.costUsd === null || costUsd === null ? null : before.costUsd + costUsd,
-    });
-  }
-  return [...used.values()];
-}
+import type { AgentUsage } from "../session/run-totals.ts";
 
 const MAX_NAMED = 6;
 

@@ -2,7 +2,7 @@ import { plural } from "../lib/text.ts";
 import { TroupeError, withHint } from "../protocol/errors.ts";
 import { type Verdict, verdictText } from "../session/autopilot.ts";
 import type { Outcome, Session } from "../session/session.ts";
-import { agentUsage, costText, turnsText } from "./agent-usage.ts";
+import { costText, turnsText } from "./agent-usage.ts";
 import type { ExitCode } from "./exit-codes.ts";
 
 /** The last line of JSON output: what became of the prompt, and what it used. */
@@ -15,7 +15,7 @@ export function resultLine(what: {
   exitCode: ExitCode;
 }): object {
   const { session, outcome, verdict, left, exitCode } = what;
-  const agents = agentUsage(session.events.slice(session.inherited));
+  const { agents } = session.run;
   const { calls, usage, costUsd, durationMs } = session.budget.run;
   return {
     type: "result",
@@ -47,10 +47,7 @@ export function finalLines(what: {
 }
 
 /** Facts that nobody was shown wait for a person. */
-function proposals({ events, inherited }: Session): string[] {
-  const count = events
-    .slice(inherited)
-    .filter(({ type, data }) => type === "session.info" && data.infoType === "memory").length;
+function proposals({ run: { proposals: count } }: Session): string[] {
   return count === 0 ? [] : [`${plural(count, "fact")} proposed to be remembered: troupe memory list`];
 }
 
@@ -94,7 +91,7 @@ function usageLine(session: Session): string {
   const { calls, usage, costUsd } = session.budget.run;
   const tokens = usage.inputTokens + usage.outputTokens;
   const cost = costUsd === null ? "price unknown" : costUsd === 0 ? "no cost" : `$${costUsd.toFixed(4)}`;
-  const agents = agentUsage(session.events.slice(session.inherited));
+  const { agents } = session.run;
   const who = agents.length === 0 ? "" : ` (${turnsText(agents)})`;
   const costs = costText(agents);
   const spent = `${tokens.toLocaleString("en-US")} tokens, ${cost}${costs === "" ? "" : ` (${costs})`}`;

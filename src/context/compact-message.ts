@@ -14,8 +14,8 @@ const MIN_SUMMARY_CHARACTERS = 4_000;
 const CHARACTERS_PER_TOKEN = 4;
 
 export function beginning(what: {
-  /** All that users said before, oldest first. */
-  readonly said: readonly string[];
+  /** Everything that users said before. */
+  readonly said: Sayings;
   readonly summary: string;
   readonly tokenLimit: number | undefined;
 }): string {
@@ -35,23 +35,51 @@ export function summaryCharacters(tokenLimit: number | undefined): number {
 }
 
 /** What is kept of one message of a user. */
-export function saying(text: string): string {
+function saying(text: string): string {
   const left = text.length - MAX_MESSAGE_CHARACTERS;
   return left <= 0 ? text : clip(text, MAX_MESSAGE_CHARACTERS, ` … [${left} more characters left out]`);
 }
 
+/**
+ * The user's messages before a summary, bounded: the first one, and as many of the newest as a summary can ever show.
+ * The others are only counted.
+ */
+export interface Sayings {
+  readonly first?: string;
+  /** Number of messages between `first` and `recent`. */
+  readonly leftOut: number;
+  /** Oldest first. */
+  readonly recent: readonly string[];
+}
+
+export const noSayings: Sayings = { leftOut: 0, recent: [] };
+
+export function addSayings(before: Sayings, texts: readonly string[]): Sayings {
+  const [first, ...others] = before.first === undefined ? texts.map(saying) : [before.first, ...texts.map(saying)];
+  if (first === undefined) return before;
+  const recent = [...before.recent, ...others];
+  let characters = recent.reduce((sum, text) => sum + text.length, 0);
+  let from = 0;
+  // A message is never shown again once the newer ones fill the largest room there is.
+  for (; from < recent.length; from++) {
+    characters -= recent[from]?.length ?? 0;
+    if (characters <= MAX_SAID_CHARACTERS) break;
+  }
+  return { first, leftOut: before.leftOut + from, recent: recent.slice(from) };
+}
+
 /** The first message and the newest ones, as many as there is room for; what is left out is said where it was. */
-function boundedSayings(said: readonly string[], maxCharacters: number): string[] {
-  const [first, ...others] = said.map((text) => saying(text));
+function boundedSayings({ first, leftOut: before, recent }: Sayings, maxCharacters: number): string[] {
   if (first === undefined) return [];
   let room = maxCharacters - first.length;
-  let from = others.length;
-  while (from > 0 && (others[from - 1]?.length ?? 0) <= room) {
+  let from = recent.length;
+  while (from > 0 && (recent[from - 1]?.length ?? 0) <= room) {
     from--;
-    room -= others[from]?.length ?? 0;
+    room -= recent[from]?.length ?? 0;
   }
-  const leftOut = from === 0 ? [] : [`(${from} of the user's messages are left out here for want of room.)`];
-  return [tagged(first), ...leftOut, ...others.slice(from).map(tagged)];
+  const count = before + from;
+  const leftOut = count === 0 ? [] : [`(${count} of the user's messages are left out here for want of room.)`];
+  return [tagged(first), ...leftOut, ...recent.slice(from).map(tagged)];
 }
 
 const tagged = (text: string): string => wrapped("user_message", {}, quotedInSummary(text));

@@ -13,6 +13,28 @@ export const ownEvents = [
       durationMs: count,
       attempts: count,
       estimated: z.boolean().exactOptional(),
+      /** Only in snapshots: the number of calls that this event stands for. */
+      calls: count.exactOptional(),
+    }),
+  ),
+  /**
+   * The state of one agent, in place of the events that led to it. It exists in snapshots and in memory only: no log has
+   * it, and no listener is told of it.
+   */
+  event("troupe.agent_state", () =>
+    z.object({
+      /** Absent for an agent that has ended. */
+      conversation: JsonValue.exactOptional(),
+      task: z
+        .object({
+          toolCalls: count,
+          model: text.exactOptional(),
+          latestIntent: text.exactOptional(),
+          recentActivity: z.array(z.object({ message: text, timestamp: count })),
+        })
+        .exactOptional(),
+      /** Counts of events that are not in the list any more. */
+      dropped: z.object({ turns: count, userMessages: count, ofPerson: count }),
     }),
   ),
   /** Text of a reply that broke off and was asked for again; kept for people, never shown to the model. */

@@ -6,6 +6,7 @@ import { Checkpoints } from "../session/checkpoints.ts";
 import { EventLog } from "../session/event-log.ts";
 import { finishRewinds } from "../session/rewind-files.ts";
 import { Rewinds } from "../session/rewinds.ts";
+import { viewOf } from "../store/rewound.ts";
 import type { SessionLog, Store } from "../store/store.ts";
 import { summarise } from "../store/summary.ts";
 import { undoSeal } from "./undo-seal.ts";
@@ -21,7 +22,9 @@ export async function keptRewinds(
   const ignore = (): void => undefined;
   const events = new EventLog({ store: log, stamp, fold: ignore, onListenerDefect: ignore });
   const rewinds = new Rewinds({
-    ...{ files, view: () => events.events, everything: () => log.everything() },
+    ...{ files, everything: () => log.everything() },
+    view: async () => (events.past.isComplete ? events.events : viewOf(await log.everything()).events),
+    lastEventId: () => events.events.at(-1)?.id,
     newId: () => stamp.id("rewind"),
     isBusy: () => {
       if (log.heldBy) throw inUse(sessionId, log.heldBy.pid);

@@ -18,6 +18,7 @@ import { realPathOf } from "../permissions/resolve-path.ts";
 import type { FileProvider } from "../protocol/session-fs.ts";
 import type { Limits } from "../session/budget.ts";
 import type { CompactionOptions } from "../session/compaction-options.ts";
+import { snapshotRules } from "../session/condense.ts";
 import type { ExternalTools } from "../session/external-tools.ts";
 import { Session, type SessionOptions } from "../session/session.ts";
 import { jsonlStore } from "../store/jsonl.ts";
@@ -198,7 +199,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const { environment, disk = nodeDisk, stamp = systemStamp, tools = builtinTools } = options;
   // As it really lies: what protects it, and what lets tools reach a session's own files, compares real paths.
   const home = realPathOf(resolve(options.home ?? stateRoot(environment)), "/");
-  const local = jsonlStore({ root: home, disk, stamp });
+  const local = jsonlStore({ root: home, disk, stamp, snapshots: snapshotRules });
   const { store, moveTo } = movableStore(local);
   const past = pastSessions({ home, store: local, disk });
   const shared = processParts({ environment, home, disk });

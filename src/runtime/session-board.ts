@@ -1,11 +1,12 @@
 /** The context board of a session: whose it is, who has which hold on it, and that the session had it before its eyes. */
 import { MEMORY_AGENT } from "../agents/agent.ts";
 import type { Board } from "../context/board/board.ts";
-import { evidenceOf, type SessionEvidence } from "../context/board/evidence.ts";
+import { EvidenceFold, evidenceOf, type SessionEvidence } from "../context/board/evidence.ts";
 import { openBoard } from "../context/board/open.ts";
 import { boardKey } from "../context/board/place.ts";
 import type { Redactor } from "../lib/redact.ts";
-import type { Outcome, SessionOptions } from "../session/session.ts";
+import { eventsOf } from "../session/event-log.ts";
+import type { Outcome, Session, SessionOptions } from "../session/session.ts";
 import type { TurnEnd } from "../tasks/ports.ts";
 import { boardTools } from "../tools/builtin.ts";
 import type { BoardPort } from "../tools/context-board.ts";
@@ -74,7 +75,7 @@ export async function sessionBoard(draft: Draft, how: BoardSession): Promise<Ses
     }),
     async equip(place, agentName) {
       if (agentName !== MEMORY_AGENT) return { ...place, ports: { ...place.ports, board: direct(agentName) } };
-      const { port, prompt, settle } = await begin(evidenceOf(log.sessionId, listener.session?.events ?? []));
+      const { port, prompt, settle } = await begin(await evidenceIn(listener.session, log.sessionId));
       return {
         ...place,
         system: prompt,
@@ -84,6 +85,12 @@ export async function sessionBoard(draft: Draft, how: BoardSession): Promise<Ses
     },
     close: () => board.close(),
   };
+}
+
+async function evidenceIn(session: Session | undefined, sessionId: string): Promise<SessionEvidence> {
+  const fold = new EvidenceFold();
+  if (session) for await (const event of eventsOf(session)) fold.apply(event);
+  return fold.evidence(sessionId);
 }
 
 /** The agent has its own prompt and the record, as it has when someone starts it; nothing else is its business. */

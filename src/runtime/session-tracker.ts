@@ -3,6 +3,7 @@
  * become idle, and when it is closed. Whatever is missed, by a kill or because a session was over in no time, is read
  * from its log by whoever next asks for the past.
  */
+import type { SessionEvent } from "../protocol/event.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionRows } from "../store/session-rows.ts";
 import type { Store } from "../store/store.ts";
@@ -31,33 +32,37 @@ export function trackSession(session: Session, parts: TrackerParts): SessionTrac
   const { past, store, idleMs = IDLE_MS, worthMs = WORTH_MS } = parts;
   const began = performance.now();
   let rows: SessionRows | undefined;
-  let taken = 0;
-  let isFirst = true;
-  let lastTaken: string | undefined;
+  let turns = 0;
+  /** Stored events since the last update; undefined when the next one starts from the first event. */
+  let added: SessionEvent[] | undefined;
   let timer: NodeJS.Timeout | undefined;
   let working: Promise<void> = Promise.resolve();
 
   async function update(): Promise<void> {
-    const { events } = session;
-    // Whatever was taken and is not there any more was taken back: then all of it is told anew.
-    const isAnew = isFirst || (taken > 0 && events[taken - 1]?.id !== lastTaken);
-    if (!isAnew && taken === events.length) return;
-    if (!events.some(({ type }) => type === "user.message")) return;
+    if (!session.events.some(({ type }) => type === "user.message")) return;
+    // Before the events: the rows must have at least what the log had at this revision.
     const revision = await store.revision(session.id);
     if (revision === undefined) return;
     const { SessionRows: Rows } = await import("../store/session-rows.ts");
-    if (isAnew) taken = 0;
-    if (isAnew || !rows) rows = new Rows();
-    for (; taken < events.length; taken++) {
-      const event = events[taken];
-      if (event) rows.apply(event);
+    const isAnew = added === undefined;
+    // The history of a long session is in its log: whoever next asks for the past reads it there.
+    if (isAnew && !session.past.isComplete) return;
+    const events = added ?? session.events.slice(0, session.past.toldCount);
+    if (events.length === 0) return;
+    added = [];
+    if (isAnew || !rows) [rows, turns] = [new Rows(), 0];
+    for (const event of events) {
+      rows.apply(event);
+      if (event.type === "assistant.turn_start") turns++;
     }
-    lastTaken = events[taken - 1]?.id;
-    const updatedAt = events.at(-1)?.timestamp ?? "";
-    isFirst = true; // until it is written
-    const summary = summarise(events, session.id, updatedAt);
-    await past.update({ summary, revision, rows: rows.take(), extent: isAnew ? "all" : "added" });
-    isFirst = false;
+    const updatedAt = session.events.at(-1)?.timestamp ?? "";
+    const summary = { ...summarise(session.events, session.id, updatedAt), turns };
+    try {
+      await past.update({ summary, revision, rows: rows.take(), extent: isAnew ? "all" : "added" });
+    } catch (error) {
+      added = undefined;
+      throw error;
+    }
   }
 
   /** One after the other. A store that cannot be written is made good by the next who reads it. */
@@ -67,8 +72,11 @@ export function trackSession(session: Session, parts: TrackerParts): SessionTrac
     return working;
   }
 
-  const stop = session.subscribe(({ type }) => {
-    if (type !== "session.idle") return;
+  const stop = session.subscribe((event) => {
+    // After a rewind the rows of what is out of view must go.
+    if (event.type === "troupe.rewound") added = undefined;
+    else if (!event.ephemeral) added?.push(event);
+    if (event.type !== "session.idle") return;
     clearTimeout(timer);
     timer = setTimeout(() => void soon(), idleMs).unref();
   });
@@ -78,7 +86,7 @@ export function trackSession(session: Session, parts: TrackerParts): SessionTrac
     async close() {
       stop();
       clearTimeout(timer);
-      if (!isFirst || performance.now() - began >= worthMs) await soon();
+      if (added !== undefined || performance.now() - began >= worthMs) await soon();
     },
   };
 }

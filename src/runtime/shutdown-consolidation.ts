@@ -4,8 +4,8 @@
  */
 import { spawn } from "node:child_process";
 import { MEMORY_AGENT } from "../agents/agent.ts";
-import { userMessages } from "../context/board/evidence.ts";
 import { UNDERSTUDY } from "../model/catalog.ts";
+import { tallyOf } from "../session/condense.ts";
 import type { Session } from "../session/session.ts";
 import { CONSOLIDATION_REQUEST, ENGAGEMENT, PARENT_SESSION } from "./consolidate.ts";
 
@@ -39,7 +39,7 @@ export async function consolidateAtShutdown(options: ShutdownConsolidation): Pro
     return outcome;
   };
   if (environment[PARENT_SESSION] || session.settings.detachedFrom !== undefined) return told("detached_child");
-  if (userMessages(session.events) < MIN_USER_MESSAGES) return told("below_min_turns");
+  if (tallyOf(session.events).ofPerson < MIN_USER_MESSAGES) return told("below_min_turns");
   if (session.settings.model.providerId === UNDERSTUDY)
     return told("failed", { reason: "the understudy does not reason" });
   try {

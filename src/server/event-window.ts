@@ -1,9 +1,21 @@
-/** What clients of a session have been told, in order, for those who would rather ask than listen. */
+/**
+ * The events that clients of a session were told of, in order, for clients that ask page by page. Stored events are read
+ * from the session when they are asked for; only ephemeral ones are held here, up to a limit.
+ */
 import type { SessionEvent } from "../protocol/event.ts";
 
+/**
+ * A place between two events: every stored event up to number `kept` and every ephemeral one up to number `passing` lies
+ * before it. Numbers only grow, also when a session is rewound.
+ */
+export interface Cursor {
+  readonly kept: number;
+  readonly passing: number;
+}
+
 export interface WindowQuery {
-  /** Behind which; from the beginning unless told. */
-  readonly after?: number;
+  /** Returns events after this place, or before it when reading backward. Default: the first or the last event. */
+  readonly from?: Cursor;
   readonly max: number;
   /** A page ends before the event that would make its JSON longer than this, but holds at least one event. */
   readonly maxCharacters: number;
@@ -11,71 +23,104 @@ export interface WindowQuery {
   matches(event: SessionEvent): boolean;
 }
 
-interface Entry {
+export interface WindowPage {
+  readonly events: readonly SessionEvent[];
+  /** Where the next page goes on. */
+  readonly cursor: Cursor;
+  readonly hasMore: boolean;
+}
+
+/** Reads stored events by their position in the session's log, from `from` up to, not including, `to`. */
+type ReadStored = (from: number, to: number) => Promise<readonly SessionEvent[]>;
+
+/** Stored events with consecutive numbers at consecutive positions. */
+interface Run {
   readonly number: number;
+  readonly position: number;
+  count: number;
+}
+
+interface Passing {
+  readonly number: number;
+  /** Number of the stored event before it. */
+  readonly kept: number;
   readonly event: SessionEvent;
 }
 
-/** What is only told and never kept is forgotten beyond this many. */
-const MAX_EPHEMERAL = 2_000;
+interface Item {
+  readonly cursor: Cursor;
+  readonly event: SessionEvent;
+}
+
+/** Ephemeral events beyond this many are forgotten, the oldest first. */
+const MAX_PASSING = 2_000;
+const CHUNK_EVENTS = 500;
+/** A page looks at no more stored events than this; the client goes on with the next page. */
+const MAX_LOOKED_AT = 10_000;
+
+/** Collects events up to a number and a size. */
+class Page {
+  readonly events: SessionEvent[] = [];
+  readonly #limits: Pick<WindowQuery, "max" | "maxCharacters">;
+  #characters = 0;
+
+  constructor(limits: Pick<WindowQuery, "max" | "maxCharacters">) {
+    this.#limits = limits;
+  }
+
+  /** Adds the event, or returns false when the page is full. */
+  takes(event: SessionEvent): boolean {
+    const { max, maxCharacters } = this.#limits;
+    if (this.events.length === max) return false;
+    this.#characters += JSON.stringify(event).length;
+    if (this.events.length > 0 && this.#characters > maxCharacters) return false;
+    this.events.push(event);
+    return true;
+  }
+}
 
 export class EventWindow {
-  #entries: Entry[] = [];
-  #last = 0;
-  #ephemeral = 0;
+  readonly #read: ReadStored;
+  /** In the order of their numbers. What a rewind took out of view is not among them. */
+  #runs: Run[] = [];
+  #passing: Passing[] = [];
+  #last: Cursor = { kept: 0, passing: 0 };
+  /** Changes with each rewind: positions mean something else then. */
+  #rewinds = 0;
   readonly #waiters = new Set<() => void>();
 
-  /** The number of the newest event. */
-  get last(): number {
+  constructor(read: ReadStored) {
+    this.#read = read;
+  }
+
+  /** The place after the newest event. */
+  get last(): Cursor {
     return this.#last;
   }
 
-  add(event: SessionEvent): void {
-    if (event.type === "session.snapshot_rewind") this.#rewind(event.data.upToEventId);
-    this.#entries.push({ number: ++this.#last, event });
-    if (event.ephemeral && ++this.#ephemeral > MAX_EPHEMERAL) this.#forget();
+  /** Begins with the stored events that were there before anyone listened. */
+  begin(count: number): void {
+    if (count > 0) this.#runs = [{ number: 1, position: 0, count }];
+    this.#last = { kept: count, passing: 0 };
+  }
+
+  /** `position`: of a stored event in the session's log. */
+  add(event: SessionEvent, position: number): void {
+    if (event.ephemeral) this.#addPassing(event);
+    else this.#addKept(position);
     for (const wake of this.#waiters) wake();
     this.#waiters.clear();
   }
 
-  /** Returns one page. `last` is the cursor for the next one, `hasMore` whether that would hold anything now. */
-  read(query: WindowQuery): { events: SessionEvent[]; last: number; hasMore: boolean } {
-    const { after, max, maxCharacters, direction, matches } = query;
-    const isForward = direction === "forward";
-    const start = after ?? (isForward ? 0 : this.#last + 1);
-    const events: SessionEvent[] = [];
-    let reached: number | undefined;
-    let characters = 0;
-    for (const { number, event } of this.#from(start, isForward)) {
-      if (!matches(event)) continue;
-      characters += JSON.stringify(event).length;
-      if (events.length === max || (events.length > 0 && characters > maxCharacters)) {
-        return { events, last: reached ?? start, hasMore: true };
-      }
-      events.push(event);
-      reached = number;
-    }
-    return { events, last: isForward ? Math.max(start, this.#last) : (reached ?? start), hasMore: false };
-  }
-
-  /** The entries behind a number, or those before it, newest first. */
-  *#from(start: number, isForward: boolean): Generator<Entry, void> {
-    let [low, high] = [0, this.#entries.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      const number = this.#entries[middle]?.number ?? start;
-      if (isForward ? number > start : number >= start) high = middle;
-      else low = middle + 1;
-    }
-    const step = isForward ? 1 : -1;
-    for (let at = isForward ? low : low - 1; ; at += step) {
-      const entry = this.#entries[at];
-      if (entry === undefined) return;
-      yield entry;
+  async read(query: WindowQuery): Promise<WindowPage> {
+    for (;;) {
+      const rewinds = this.#rewinds;
+      const page = query.direction === "forward" ? await this.#forward(query) : await this.#backward(query);
+      if (rewinds === this.#rewinds) return page;
     }
   }
 
-  /** Until something is told, the time is over, or nobody waits any more. */
+  /** Resolves when an event is added, the time is over, or the signal aborts. */
   async next(timeoutMs: number, signal: AbortSignal): Promise<void> {
     await new Promise<void>((resolve) => {
       const done = (): void => {
@@ -90,17 +135,108 @@ export class EventWindow {
     });
   }
 
-  /** What was taken back is not told any more; what was only told goes with it. */
-  #rewind(eventId: string): void {
-    const from = this.#entries.findIndex(({ event }) => event.id === eventId);
-    if (from === -1) return;
-    this.#entries = this.#entries.slice(0, from);
-    this.#ephemeral = this.#entries.filter(({ event }) => event.ephemeral).length;
+  async #forward({ from = { kept: 0, passing: 0 }, matches, ...limits }: WindowQuery): Promise<WindowPage> {
+    const end = this.#last;
+    const page = new Page(limits);
+    const { events } = page;
+    let cursor = from;
+    for (let lookedAt = 0; lookedAt < MAX_LOOKED_AT; lookedAt += CHUNK_EVENTS) {
+      const to = Math.min(end.kept, cursor.kept + CHUNK_EVENTS);
+      const passing = this.#passing.filter(
+        ({ number, kept }) => number > cursor.passing && number <= end.passing && kept <= to,
+      );
+      const items = merged(await this.#kept(cursor.kept, to), passing);
+      for (const item of items) {
+        if (matches(item.event) && !page.takes(item.event)) return { events, cursor, hasMore: true };
+        cursor = {
+          kept: Math.max(cursor.kept, item.cursor.kept),
+          passing: Math.max(cursor.passing, item.cursor.passing),
+        };
+      }
+      cursor = { ...cursor, kept: Math.max(cursor.kept, to) };
+      if (to >= end.kept) return { events, cursor: later(cursor, end), hasMore: false };
+    }
+    return { events, cursor, hasMore: true };
   }
 
-  #forget(): void {
-    let excess = this.#ephemeral - MAX_EPHEMERAL / 2;
-    this.#entries = this.#entries.filter(({ event }) => !event.ephemeral || excess-- <= 0);
-    this.#ephemeral = MAX_EPHEMERAL / 2;
+  async #backward(query: WindowQuery): Promise<WindowPage> {
+    const { matches } = query;
+    const page = new Page(query);
+    const { events } = page;
+    let cursor = query.from ?? { kept: this.#last.kept + 1, passing: this.#last.passing + 1 };
+    for (let lookedAt = 0; lookedAt < MAX_LOOKED_AT; lookedAt += CHUNK_EVENTS) {
+      const from = Math.max(0, cursor.kept - 1 - CHUNK_EVENTS);
+      const passing = this.#passing.filter(
+        ({ number, kept }) => number < cursor.passing && (kept > from || from === 0),
+      );
+      const items = merged(await this.#kept(from, cursor.kept - 1), passing);
+      for (const item of items.reverse()) {
+        if (matches(item.event) && !page.takes(item.event)) return { events, cursor, hasMore: true };
+        const isPassing = item.event.ephemeral === true;
+        cursor = isPassing ? { ...cursor, passing: item.cursor.passing } : { ...cursor, kept: item.cursor.kept };
+      }
+      if (from === 0) return { events, cursor, hasMore: false };
+      cursor = { ...cursor, kept: from + 1 };
+    }
+    return { events, cursor, hasMore: true };
+  }
+
+  /** Stored events with numbers above `after`, up to `to`. */
+  async #kept(after: number, to: number): Promise<Item[]> {
+    const items: Item[] = [];
+    for (const { number, position, count } of this.#runs) {
+      const first = Math.max(number, after + 1);
+      const last = Math.min(number + count - 1, to);
+      if (first > last) continue;
+      const start = position + first - number;
+      const events = await this.#read(start, start + last - first + 1);
+      for (const [index, event] of events.entries()) items.push({ cursor: { kept: first + index, passing: 0 }, event });
+    }
+    return items;
+  }
+
+  #addKept(position: number): void {
+    const kept = this.#last.kept + 1;
+    const run = this.#runs.at(-1);
+    if (run && run.position + run.count === position) run.count++;
+    else {
+      this.#cutTo(position);
+      this.#runs.push({ number: kept, position, count: 1 });
+    }
+    this.#last = { ...this.#last, kept };
+  }
+
+  /** A rewind took everything from this position on out of view, with what was only told about it. */
+  #cutTo(position: number): void {
+    if (this.#runs.length > 0) this.#rewinds++;
+    this.#runs = this.#runs
+      .map((run) => ({ ...run, count: Math.min(run.count, position - run.position) }))
+      .filter(({ count }) => count > 0);
+    const end = this.#runs.at(-1);
+    const lastNumber = end ? end.number + end.count - 1 : 0;
+    this.#passing = this.#passing.filter(({ kept }) => kept <= lastNumber);
+  }
+
+  #addPassing(event: SessionEvent): void {
+    const { kept, passing } = this.#last;
+    this.#passing.push({ number: passing + 1, kept, event });
+    this.#last = { kept, passing: passing + 1 };
+    if (this.#passing.length > MAX_PASSING) this.#passing = this.#passing.slice(-MAX_PASSING / 2);
   }
 }
+
+/** In the order they were told. */
+function merged(kept: readonly Item[], passing: readonly Passing[]): Item[] {
+  const items = passing.map(({ number, kept: before, event }) => ({
+    cursor: { kept: before, passing: number },
+    event,
+  }));
+  return [...kept, ...items].sort(
+    (one, other) => one.cursor.kept - other.cursor.kept || one.cursor.passing - other.cursor.passing,
+  );
+}
+
+const later = (one: Cursor, other: Cursor): Cursor => ({
+  kept: Math.max(one.kept, other.kept),
+  passing: Math.max(one.passing, other.passing),
+});

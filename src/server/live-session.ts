@@ -4,6 +4,7 @@ import type { TraceContext } from "../lib/trace-context.ts";
 import type { GithubStatus } from "../model/github/github.ts";
 import type { EventType, SessionEvent } from "../protocol/event.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
+import { eventsOf } from "../session/event-log.ts";
 import type { RequestKind } from "../session/requests.ts";
 import type { CloseReason, Session } from "../session/session.ts";
 import type { GivenSubagents } from "../session/session-options.ts";
@@ -45,7 +46,7 @@ const gatedRequests = [
 export class LiveSession {
   #session: Session;
   /** What was told, for clients that ask. */
-  readonly window = new EventWindow();
+  readonly window = new EventWindow((from, to) => this.#session.past.read(from, to));
   readonly interests = new Interests(() => this.#attend());
   readonly telemetry = new GithubTelemetry();
   /** Tasks that clients run themselves. */
@@ -77,8 +78,8 @@ export class LiveSession {
   readonly #attended = new Map<RequestKind, () => void>();
   #isReopening = false;
   #isParked = false;
-  /** How many kept events clients have heard, or could have. */
-  #known = 0;
+  /** How many stored events clients have heard, or could have; undefined before anyone listens. */
+  #known: number | undefined;
 
   constructor(session: Session, clients: Clients, options: LiveSessionOptions) {
     this.#session = session;
@@ -136,6 +137,7 @@ export class LiveSession {
       this.#isReopening = false;
     });
     this.#stopListening?.();
+    this.#known = this.session.past.count;
   }
 
   /** The same session, closed and made anew. Its clients stay, and hear how it goes on. */
@@ -200,27 +202,37 @@ export class LiveSession {
 
   /** From its first event in this process on, whoever is attached is told everything. Resolves after that first one. */
   async listen(): Promise<void> {
-    const isFirst = this.window.last === 0;
-    const known = isFirst ? this.session.inherited : this.#known;
-    let place = 0;
+    const { past } = this.session;
     const begun = deferred<void>();
+    if (this.#known === undefined) this.window.begin(past.inherited);
+    // Another process may have written to it while it was closed here.
+    const known = this.#known ?? past.inherited;
+    const missed = known < past.inherited ? await past.read(known, past.inherited) : [];
+    for (const [index, event] of missed.entries()) this.#tellNew(event, known + index, begun.resolve);
+    const hear = (event: SessionEvent): void => this.#tellNew(event, this.session.past.toldCount, begun.resolve);
+    let position = past.inherited;
+    let isReplayed = false;
+    // Events that were told before anyone listened are replayed; their positions follow from their order.
     this.#stopListening = this.session.follow((event) => {
-      if (!event.ephemeral) place++;
-      const isKnown = !event.ephemeral && place <= known;
-      if (isFirst || !isKnown) this.window.add(event);
-      this.#known = Math.max(this.#known, place);
-      if (!isKnown && event.type === "session.session_limits_changed") {
-        this.options = { ...this.options, sessionLimits: event.data.sessionLimits };
-      }
-      // Whoever is told that a session has ended would leave one that goes on.
-      if (isKnown || (this.#isReopening && event.type === "session.shutdown")) return;
-      begun.resolve();
-      this.touch();
-      this.broadcast(event);
-      this.#options.onTold(event);
-      if (!event.ephemeral) this.#options.onKept(this);
-    });
+      if (isReplayed || event.ephemeral) hear(event);
+      else this.#tellNew(event, position++, begun.resolve);
+    }, "own");
+    isReplayed = true;
     if (this.session.settings.resumed !== "silent") await begun.promise;
+  }
+
+  #tellNew(event: SessionEvent, position: number, onBegun: () => void): void {
+    this.window.add(event, position);
+    if (event.type === "session.session_limits_changed") {
+      this.options = { ...this.options, sessionLimits: event.data.sessionLimits };
+    }
+    // Whoever is told that a session has ended would leave one that goes on.
+    if (this.#isReopening && event.type === "session.shutdown") return;
+    onBegun();
+    this.touch();
+    this.broadcast(event);
+    this.#options.onTold(event);
+    if (!event.ephemeral) this.#options.onKept(this);
   }
 
   /** This client hears no more of it. */
@@ -232,9 +244,9 @@ export class LiveSession {
   }
 
   /** Events that clients have been told of, or could have been: what comes later comes by notification, once. */
-  toldEvents(): SessionEvent[] {
+  async toldEvents(): Promise<SessionEvent[]> {
     const events: SessionEvent[] = [];
-    this.session.follow((event) => events.push(event))();
+    for await (const event of eventsOf(this.session)) events.push(event);
     return events;
   }
 

@@ -8,8 +8,8 @@ export class Ledger {
   readonly #own = new Map<string, Amount>();
   readonly #output = new Map<string, number>();
 
-  apply(agentId: string, { inputTokens, outputTokens, costUsd }: EventData<"troupe.usage">): void {
-    const used = { turns: 1, tokens: inputTokens + outputTokens, costUsd };
+  apply(agentId: string, { inputTokens, outputTokens, costUsd, calls = 1 }: EventData<"troupe.usage">): void {
+    const used = { turns: calls, tokens: inputTokens + outputTokens, costUsd };
     this.#own.set(agentId, addAmounts(this.#own.get(agentId) ?? nothing, used));
     this.#output.set(agentId, (this.#output.get(agentId) ?? 0) + outputTokens);
   }

@@ -209,7 +209,6 @@ export class Answering {
 
   #attempt(signal: AbortSignal, rules: AnsweringRules, left: LeftTurn | undefined): Promise<LoopOutcome> {
     const { settings, log: eventLog, emit, hooks, history, budget, inbox, broker, company } = this.#parts;
-    const since = eventLog.events.length;
     const { log, limits = {} } = settings;
     const transcriptPath = transcriptOf(log);
     const parts = {
@@ -230,7 +229,8 @@ export class Answering {
     } as const;
     const otherwise = hookedStop({ hooks, emit, signal, transcriptPath });
     const { gate } = rules;
-    const events = () => eventLog.events.slice(since);
+    const seen = gate && eventLog.collect();
+    const events = () => seen?.events ?? [];
     const beforeStopping = gate ? gatedStop({ gate: gate.ask, name: gate.name, events, emit, otherwise }) : otherwise;
     let turn = left;
     const run = (): Promise<LoopOutcome> => {
@@ -245,7 +245,10 @@ export class Answering {
         if (signal.aborted) return { kind: "aborted" };
         throw error;
       })
-      .finally(() => budget.settle(undefined));
+      .finally(() => {
+        seen?.stop();
+        budget.settle(undefined);
+      });
   }
 
   /** A hook has answered in the model's place. */

@@ -107,7 +107,7 @@ const nothing: ModelTotals = { calls: 0, usage: noUsage, durationMs: 0, costUsd:
 
 function add(totals: ModelTotals, call: EventData<"troupe.usage">): ModelTotals {
   return {
-    calls: totals.calls + 1,
+    calls: totals.calls + (call.calls ?? 1),
     usage: addUsage(totals.usage, call),
     durationMs: totals.durationMs + call.durationMs,
     costUsd: totals.costUsd === null || call.costUsd === null ? null : roundedUsd(totals.costUsd + call.costUsd),

@@ -28,6 +28,7 @@ import { mcpTasksOf } from "./mcp-tasks.ts";
 import { OpenTurns } from "./open-turns.ts";
 import { closeOpen } from "./recover.ts";
 import type { Expected } from "./reservations.ts";
+import type { SessionOptions } from "./session-options.ts";
 import { isSidekickId, type SidekickOptions, Sidekicks } from "./sidekicks.ts";
 import type { RunSettings } from "./start-run.ts";
 import { transcriptOf } from "./transcript.ts";
@@ -333,6 +334,22 @@ export class Company {
     this.#conversations.set(agentId, made);
     return made;
   }
+}
+
+/** The agents of a session; what they have to say wakes its main agent, unless the session is not to be woken. */
+export function sessionCompany(
+  options: CompanyOptions,
+  session: Omit<CompanyParts, "options" | "settings" | "onNotice" | "onDefect"> & {
+    readonly settings: SessionOptions;
+    notify(notice: Notice, how: { take(): boolean; wakes: boolean }): void;
+  },
+): Company {
+  const { settings, notify, ...rest } = session;
+  return new Company({
+    ...{ options, settings, ...rest },
+    onNotice: (notice, { take, wakes }) => notify(notice, { take, wakes: wakes && settings.wakes !== false }),
+    onDefect: settings.onDefect ?? ((error) => process.emitWarning(String(error), "TroupeTaskDefect")),
+  });
 }
 
 interface AgentWork {

@@ -1,5 +1,5 @@
 import { validCut } from "../context/compact-cut.ts";
-import { beginning, saying } from "../context/compact-message.ts";
+import { addSayings, beginning, noSayings, type Sayings } from "../context/compact-message.ts";
 import type { Attachment, EventData, SessionEvent } from "../protocol/event.ts";
 import type { AssistantMessage, Message, Reasoning, ToolCall, ToolMessage } from "../protocol/message.ts";
 import { isShown } from "./attachments.ts";
@@ -28,6 +28,16 @@ export interface OpenCall {
   isGone: boolean;
 }
 
+/** Everything a conversation knows, as plain data: restored, it goes on as if it had read the events itself. */
+export interface ConversationState {
+  readonly entries: readonly Entry[];
+  readonly open: readonly OpenCall[];
+  readonly said: Sayings;
+  readonly openTurn?: string;
+  readonly isTurnGone: boolean;
+  readonly system?: string;
+}
+
 /**
  * One agent's view of a log, kept up to date event by event, so that a turn costs what it adds and nothing for what
  * came before. Reading the same log back gives the same messages.
@@ -35,8 +45,8 @@ export interface OpenCall {
 export class Conversation {
   #entries: Entry[] = [];
   readonly #open = new Map<string, OpenCall>();
-  /** What users said in messages that are no more, oldest first. */
-  #said: string[] = [];
+  /** Messages of users that compactions removed. */
+  #said: Sayings = noSayings;
   #version = 0;
   #epoch = 0;
   #openTurn: string | undefined;
@@ -73,6 +83,17 @@ export class Conversation {
     return this.#entries;
   }
 
+  get state(): ConversationState {
+    return {
+      entries: this.#entries.slice(),
+      open: [...this.#open.values()].map((open) => ({ ...open })),
+      said: this.#said,
+      ...(this.#openTurn !== undefined && { openTurn: this.#openTurn }),
+      isTurnGone: this.#isTurnGone,
+      ...(this.#system !== undefined && { system: this.#system }),
+    };
+  }
+
   /** The message that a compaction puts in the place of the first ones, and how many those are. */
   compacted(data: Compacted): { readonly cut: number; readonly message: Message } | undefined {
     const { messagesRemoved, summaryContent: summary = "", tokenLimit } = data;
@@ -80,12 +101,15 @@ export class Conversation {
     const messages = this.#entries.map(({ message }) => message);
     const cut = validCut(messages, wanted, (toolCallId) => this.#open.has(toolCallId));
     if (cut === 0 || summary.trim() === "") return undefined;
-    const said = [...this.#said, ...saidIn(this.#entries.slice(0, cut))];
+    const said = addSayings(this.#said, saidIn(this.#entries.slice(0, cut)));
     return { cut, message: { role: "user", content: beginning({ said, summary, tokenLimit }) } };
   }
 
   apply(event: SessionEvent): void {
     switch (event.type) {
+      case "troupe.agent_state":
+        this.#restore(event.data.conversation as ConversationState | undefined);
+        break;
       case "system.message":
         this.#system = event.data.content;
         break;
@@ -157,10 +181,22 @@ export class Conversation {
     this.#system = undefined;
   }
 
+  /** An agent that has ended has no state: nothing will be asked of it again. */
+  #restore(state: ConversationState | undefined): void {
+    this.reset();
+    if (!state) return;
+    this.#entries = [...state.entries];
+    for (const open of state.open) this.#open.set(open.call.toolCallId, { ...open });
+    this.#said = state.said;
+    this.#openTurn = state.openTurn;
+    this.#isTurnGone = state.isTurnGone;
+    this.#system = state.system;
+  }
+
   /** Nothing that was said so far counts, nor what the turn under way has still to say. */
   #clear(): void {
     this.#entries = [];
-    this.#said = [];
+    this.#said = noSayings;
     for (const open of this.#open.values()) open.isGone = true;
     this.#isTurnGone = this.#openTurn !== undefined;
     this.#version++;
@@ -171,7 +207,7 @@ export class Conversation {
   #compact(data: Compacted): void {
     const made = this.compacted(data);
     if (!made) return;
-    this.#said.push(...saidIn(this.#entries.slice(0, made.cut)));
+    this.#said = addSayings(this.#said, saidIn(this.#entries.slice(0, made.cut)));
     this.#entries = [{ message: made.message, assets: [] }, ...this.#entries.slice(made.cut)];
     this.#version++;
     this.#epoch++;
@@ -227,7 +263,7 @@ const NOBODY_SAID = /^(?:hook-|gate-|skill-|agent-skills$|output-schema$|autopil
 type Compacted = Pick<EventData<"session.compaction_complete">, "messagesRemoved" | "summaryContent" | "tokenLimit">;
 
 const saidIn = (entries: readonly Entry[]): string[] =>
-  entries.flatMap(({ said }) => (said === undefined ? [] : [saying(said)]));
+  entries.flatMap(({ said }) => (said === undefined ? [] : [said]));
 
 function assistantMessage(data: Extract<SessionEvent, { type: "assistant.message" }>["data"]): AssistantMessage {
   const reasoning: Reasoning = {

@@ -22,8 +22,10 @@ import { foldSchedules } from "./schedules.ts";
 export type { RewindPoint, RewindPreview };
 
 export interface RewindPlace {
-  /** The log as it reads now. */
-  view(): readonly SessionEvent[];
+  /** The log as it reads now, all of it. */
+  view(): Promise<readonly SessionEvent[]>;
+  /** Changes whenever something is said. */
+  lastEventId(): string | undefined;
   /** Also what is out of view. */
   everything(): Promise<readonly SessionEvent[]>;
   /** Makes it so: from here on the log reads like this, then the event. Nothing has changed when it fails. */
@@ -76,20 +78,20 @@ export class Rewinds {
   }
 
   /** One for each message that began an answer, oldest first. */
-  points(): Promise<readonly RewindPoint[]> {
-    return rewindPoints(this.#place.view(), this.#place.files);
+  async points(): Promise<readonly RewindPoint[]> {
+    return rewindPoints(await this.#place.view(), this.#place.files);
   }
 
   /** Throws where there is no such event. */
   async preview(eventId: string): Promise<RewindPreview> {
-    return previewOf(this.#removedBy(eventId).removed, this.#place.files);
+    return previewOf((await this.#removedBy(eventId)).removed, this.#place.files);
   }
 
   /** Takes out of view this event and all that came after it. With files: those that nobody else has changed since. */
   async rewind(eventId: string, { files = false }: { readonly files?: boolean } = {}): Promise<Rewound> {
-    this.#removedBy(eventId);
+    await this.#removedBy(eventId);
     return this.#apply(async () => {
-      const { kept, removed } = this.#removedBy(eventId);
+      const { kept, removed } = await this.#removedBy(eventId);
       return {
         view: kept,
         changes: files ? (all) => changesSince(all, turnsIn(removed)) : undefined,
@@ -130,7 +132,7 @@ export class Rewinds {
         changes: files && name !== undefined ? (changes) => changesOf(changes, name) : undefined,
         data: {
           upToEventId: mark.id,
-          eventsRemoved: this.#place.view().filter(({ id }) => !known.has(id)).length,
+          eventsRemoved: (await this.#place.view()).filter(({ id }) => !known.has(id)).length,
           restores: mark.id,
         },
       };
@@ -142,12 +144,13 @@ export class Rewinds {
     if (place.isBusy()) return BUSY;
     const done = await place.alone(async (): Promise<Rewound> => {
       await place.rest();
-      const last = place.view().at(-1);
+      const last = place.lastEventId();
       const { view, changes, data } = await choose();
       const planned = await this.#plan(changes, place.newId());
       // Somebody may have spoken meanwhile: what was accepted is answered, not taken out of view.
-      if (place.isBusy() || place.view().at(-1) !== last) return BUSY;
-      const ended = endedSchedules(view, place.view());
+      const now = await place.view();
+      if (place.isBusy() || place.lastEventId() !== last) return BUSY;
+      const ended = endedSchedules(view, now);
       const lastEventId = view.at(-1)?.id;
       await place.commit(view, {
         ...data,
@@ -181,8 +184,8 @@ export class Rewinds {
     return keepPlan(plan, files, rewindId);
   }
 
-  #removedBy(eventId: string): { kept: readonly SessionEvent[]; removed: readonly SessionEvent[] } {
-    const view = this.#place.view();
+  async #removedBy(eventId: string): Promise<{ kept: readonly SessionEvent[]; removed: readonly SessionEvent[] }> {
+    const view = await this.#place.view();
     const kept = viewUpTo(view, eventId);
     if (!kept) throw new TroupeError("usage", `Event ${eventId} not found in this session.`);
     if (kept.length === 0) {

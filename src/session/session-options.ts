@@ -147,6 +147,8 @@ export interface CloseReason {
 /** Everything a session is made of. */
 export interface SessionOptions extends RunSettings {
   readonly version: string;
+  /** With fewer events than this, the session holds all of them in memory; 5,000 unless given. */
+  readonly minCondensed?: number;
   readonly context: WorkingDirectory;
   readonly name?: string;
   /** What is told of a session that is taken up again beside that it is; "silent": nothing is. */

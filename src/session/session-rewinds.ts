@@ -1,4 +1,5 @@
 import type { Emit, EventData } from "../protocol/event.ts";
+import { viewOf } from "../store/rewound.ts";
 import type { Company } from "./company.ts";
 import type { Conversation } from "./conversation.ts";
 import type { EventLog } from "./event-log.ts";
@@ -82,7 +83,9 @@ export class SessionRewinds {
     this.#opening ??= import("./rewinds.ts").then(
       ({ Rewinds: Made }) =>
         new Made({
-          view: () => log.events,
+          // Of a long session not everything is in memory.
+          view: async () => (log.past.isComplete ? log.events : viewOf(await options.log.everything()).events),
+          lastEventId: () => log.events.at(-1)?.id,
           everything: () => options.log.everything(),
           newId: () => options.stamp.id("rewind"),
           files: options.fileHistory,

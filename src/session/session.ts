@@ -4,7 +4,6 @@
  * store, tell), `conversation` (the fold), `inbox` (steering and queue), `working` (message after message), `budget`,
  * `start-run` (one Run for the loop).
  */
-import type { Hooks } from "../hooks/fire.ts";
 import { deferred } from "../lib/deferred.ts";
 import { stoppable } from "../lib/node/stoppable.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
@@ -15,22 +14,23 @@ import { Answering, type Outcome } from "./answering.ts";
 import { type Answerer, type Broker, newBroker, type OpenRequests } from "./broker.ts";
 import { Budget } from "./budget.ts";
 import { codeChanges } from "./code-changes.ts";
-import { Company, type CompanyOptions } from "./company.ts";
+import { type Company, sessionCompany } from "./company.ts";
 import { Conversation } from "./conversation.ts";
 import { tellLimits } from "./credits.ts";
-import { EventLog, type Listener } from "./event-log.ts";
+import { EventLog, type EventPast, type Listener } from "./event-log.ts";
 import { History } from "./history.ts";
 import { type SessionHooks, sessionHooks } from "./hooked-calls.ts";
 import { inTurn } from "./in-turn.ts";
 import { Inbox, type Notice, type SendOptions } from "./inbox.ts";
 import { Introduction } from "./introduction.ts";
 import { ModeState } from "./mode-state.ts";
-import { modelName, selection } from "./model-seat.ts";
+import { modelName } from "./model-seat.ts";
 import { closeOpen, recover, repairAtEnd, requireFree } from "./recover.ts";
+import { RunTotals } from "./run-totals.ts";
 import type { CloseReason, SessionOptions } from "./session-options.ts";
 import { SessionRewinds } from "./session-rewinds.ts";
 import { startAgent } from "./start-agent.ts";
-import { shutdownData, startData, summarise } from "./summary.ts";
+import { resumeData, shutdownData, startData, summarise } from "./summary.ts";
 import { Working } from "./working.ts";
 
 export type { CloseReason, Outcome, SendOptions, SessionOptions };
@@ -38,6 +38,8 @@ export type { CloseReason, Outcome, SendOptions, SessionOptions };
 export class Session {
   readonly id: string;
   readonly modes: ModeState;
+  /** What happened in it since this process opened it. */
+  readonly run = new RunTotals();
   readonly #options: SessionOptions;
   readonly #conversation = new Conversation();
   readonly #introduction = new Introduction();
@@ -83,7 +85,7 @@ export class Session {
     if (options.mode) await session.modes.set(options.mode);
     const { name } = options;
     if (name !== undefined && name !== session.#name) void session.#emit("troupe.session_named", { name });
-    if (options.resumed !== "silent") await session.#resumed(events.length);
+    if (options.resumed !== "silent") await session.#resumed(options.log.count);
     else await tellLimits(options.credits, events, session.#emit);
     return session;
   }
@@ -102,9 +104,11 @@ export class Session {
       stamp: options.stamp,
       fold: (event) => {
         this.#fold(event);
+        this.run.apply(event);
         if (event.type === "troupe.usage") this.#budget.apply(event.data);
       },
       onListenerDefect: options.onDefect ?? ((error) => process.emitWarning(String(error), "TroupeListenerDefect")),
+      ...(options.minCondensed !== undefined && { minCondensed: options.minCondensed }),
     });
     this.#history = new History(this.#conversation, options.log);
     this.#introduction.restored();
@@ -114,7 +118,16 @@ export class Session {
     this.#broker = newBroker(this.#log, options, this.#emit);
     const hooks = options.hooks?.(this.#emit);
     this.hooks = hooks && sessionHooks(hooks, { sessionId: this.id, cwd: options.cwd });
-    this.#company = options.company && this.#engage(options.company, hooks);
+    this.#company =
+      options.company &&
+      sessionCompany(options.company, {
+        ...{ settings: options, log: this.#log, budget: this.#budget, broker: this.#broker, hooks },
+        notify: (notice, how) => this.notify(notice, how),
+        onChange: () => {
+          void this.#emit("session.background_tasks_changed", {});
+          this.#working.stir();
+        },
+      });
     this.#answering = new Answering({
       ...{ settings: options, log: this.#log, emit: this.#emit, conversation: this.#conversation },
       history: this.#history,
@@ -145,8 +158,14 @@ export class Session {
     });
   }
 
+  /** Events that still matter: all of them in a short session, in a long one what `condense` leaves of them. */
   get events(): readonly SessionEvent[] {
     return this.#log.events;
+  }
+
+  /** All events of the session, also those that are not in memory any more. */
+  get past(): EventPast {
+    return this.#log.past;
   }
 
   /** Back to before a message, and forth again. */
@@ -154,21 +173,17 @@ export class Session {
 
   /** Another client has come back to the session while it was open. */
   rejoined(how: Exclude<SessionOptions["resumed"], "silent">): Promise<void> {
-    return this.#resumed(this.#log.events.length, how);
+    return this.#resumed(this.past.count, how);
   }
 
   #resumed(eventCount: number, how: SessionOptions["resumed"] = this.#options.resumed): Promise<void> {
-    const { stamp, context } = this.#options;
     return this.#emit("session.resume", {
-      resumeTime: new Date(stamp.now()).toISOString(),
-      eventCount,
-      ...selection(this.#options),
-      context,
+      ...resumeData(this.#options, eventCount),
       ...(typeof how === "object" && how),
     });
   }
 
-  /** How many of the events were there before this process: a resumed session's past. */
+  /** How many of `events` were there before this process. Holds until the first of them is condensed or rewound. */
   get inherited(): number {
     return Math.min(this.#options.log.events.length, this.#log.events.length);
   }
@@ -257,9 +272,9 @@ export class Session {
   /** Says something on behalf of a part of the session. */
   readonly say: Emit = (type, data) => this.#emit(type, data);
 
-  /** As `subscribe`, but first hears everything kept so far: no gap, nothing twice. */
-  follow(listener: Listener): () => void {
-    return this.#log.follow(listener);
+  /** As `subscribe`, but first hears all of `events`, or those since this process opened the session. */
+  follow(listener: Listener, which: "all" | "own" = "all"): () => void {
+    return this.#log.follow(listener, which === "own" ? this.inherited : 0);
   }
 
   /**
@@ -330,6 +345,7 @@ export class Session {
       () => this.#answering.end(),
       () => this.#lastWords(reason),
       () => this.#options.onClose?.(),
+      () => this.#log.snapshot(),
       () => this.#options.log.close(),
     ]);
   }
@@ -343,24 +359,6 @@ export class Session {
     // A disk that failed for a moment gets a second chance for the last words.
     await this.#emit("session.shutdown", data).catch(() => this.#log.repair());
     if (isSpokenTo) await this.#writeSummary().catch(() => undefined); // lists fall back to the log
-  }
-
-  #engage(options: CompanyOptions, hooks: Hooks | undefined): Company {
-    return new Company({
-      options,
-      settings: this.#options,
-      log: this.#log,
-      budget: this.#budget,
-      broker: this.#broker,
-      hooks,
-      onNotice: (notice, { take, wakes }) =>
-        this.notify(notice, { take, wakes: wakes && this.#options.wakes !== false }),
-      onChange: () => {
-        void this.#emit("session.background_tasks_changed", {});
-        this.#working.stir();
-      },
-      onDefect: this.#options.onDefect ?? ((error) => process.emitWarning(String(error), "TroupeTaskDefect")),
-    });
   }
 
   #refold(): void {

@@ -70,3 +70,9 @@ export function startData(options: SessionOptions, startedAt: number): EventData
     ...(detachedFrom !== undefined && { detachedFromSpawningParentSessionId: detachedFrom }),
   };
 }
+
+/** How a log goes on when the session is resumed. */
+export function resumeData(options: SessionOptions, eventCount: number): EventData<"session.resume"> {
+  const { stamp, context } = options;
+  return { resumeTime: new Date(stamp.now()).toISOString(), eventCount, ...selection(options), context };
+}

@@ -7,6 +7,7 @@ import { noRecord } from "./line.ts";
 import { type LockHolder, type LockResult, takeLock } from "./lock.ts";
 import { type LogContent, readLog } from "./read-log.ts";
 import { repairTail } from "./repair.ts";
+import { SNAPSHOT_FILE, type SnapshotRules } from "./snapshot.ts";
 import { errorCode } from "./storage-error.ts";
 import type { Damage } from "./store.ts";
 import type { WriterOptions } from "./writer.ts";
@@ -18,6 +19,7 @@ export interface LogPaths {
   readonly directory: string;
   readonly log: string;
   readonly summary: string;
+  readonly snapshot: string;
   /** Written by the agent's commands and file tools too: see `lib/node/shared-folder.ts`. */
   readonly files: string;
   /** Written by this program alone. */
@@ -30,6 +32,7 @@ export function logPaths(folder: string, sessionId: string): LogPaths {
     directory,
     log: join(directory, "events.jsonl"),
     summary: join(directory, "workspace.yaml"),
+    snapshot: join(directory, SNAPSHOT_FILE),
     files: join(directory, "files"),
     records: join(directory, RECORDS),
   };
@@ -43,6 +46,7 @@ export interface LogContext extends LogPaths {
   /** Names this log object in the lock. Not from the stamp, whose ids repeat from one test run to the next. */
   readonly token: string;
   readonly limits?: WriterOptions["limits"];
+  readonly snapshots?: SnapshotRules;
 }
 
 /** The steps that lead to a log that can be written. Each is done once; after a failure the next call goes on there. */
@@ -142,6 +146,9 @@ export const emptyLog: LogContent = {
   last: noRecord,
   length: 0,
   fileSize: 0,
+  lines: 0,
+  refersBack: false,
+  endsDamaged: false,
   tail: { kind: "clean" },
 };
 

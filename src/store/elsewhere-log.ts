@@ -74,6 +74,12 @@ export function elsewhereLog(context: ElsewhereLogContext): SessionLog {
     directory: context.directory,
     elsewhere: files,
     ...viewOf(content.events),
+    count: viewOf(content.events).events.length,
+    async page(from, to) {
+      await writer.flush();
+      return viewOf(await readAll()).events.slice(Math.max(0, from), Math.max(0, to));
+    },
+    snapshot: async () => false,
     async everything() {
       await writer.flush();
       return readAll();

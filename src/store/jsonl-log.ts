@@ -5,10 +5,12 @@ import { REPLACEMENT } from "../lib/node/temporaries.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { emptyLog, held, LogAccess, type LogContext, readIfThere } from "./access.ts";
 import { readAsset, readNumbered, writeAsset, writeNumbered } from "./assets.ts";
+import { type LoadedLog, loadLog } from "./load-log.ts";
 import { type LockHolder, sweepLocks, takeLock } from "./lock.ts";
-import { type LogContent, readLog } from "./read-log.ts";
-import { restoreLog } from "./repair.ts";
-import { viewOf } from "./rewound.ts";
+import { LogPages } from "./log-pages.ts";
+import type { LogContent } from "./read-log.ts";
+import { type Position, restoreLog } from "./repair.ts";
+import { minLogBytes, type Snapshot, writeSnapshot } from "./snapshot.ts";
 import { failTo, storageError } from "./storage-error.ts";
 import type { Damage, SessionLog } from "./store.ts";
 import { encodeSummary } from "./summary.ts";
@@ -16,19 +18,21 @@ import { LogWriter } from "./writer.ts";
 
 /** Writes nothing yet: the first append makes the folder and takes the lock. */
 export function createLog(context: LogContext): SessionLog {
-  return sessionLog(context, { content: emptyLog, access: new LogAccess(context, emptyLog), damage: [] });
+  const loaded = { content: emptyLog, events: [], removed: [], count: 0, damage: [], wantsSnapshot: false };
+  return sessionLog(context, { loaded, access: new LogAccess(context, emptyLog), damage: [] });
 }
 
 /** Opens for reading in any case; what keeps it from being written is told by `heldBy` or by the first append. */
 export async function openLog(context: LogContext): Promise<SessionLog> {
   const lock = await takeLock(context).catch((error: unknown) => storageError("lock the session", error));
-  const content = await readLog(context.log).catch(async (error: unknown) => {
+  const loaded = await loadLog(context, context.snapshots).catch(async (error: unknown) => {
     if (!(lock instanceof TroupeError) && lock.kind === "taken") await lock.release().catch(() => undefined);
     throw storageError("read the session log", error);
   });
+  const { content } = loaded;
   if (lock instanceof TroupeError) {
     return sessionLog(context, {
-      content,
+      loaded,
       access: new LogAccess(context, content),
       failure: lock,
       damage: tailDamage(content),
@@ -37,7 +41,7 @@ export async function openLog(context: LogContext): Promise<SessionLog> {
   if (lock.kind === "held") {
     const heldBy = lock.by;
     return sessionLog(context, {
-      content,
+      loaded,
       access: new LogAccess(context, content),
       failure: held(context, heldBy),
       heldBy,
@@ -48,10 +52,12 @@ export async function openLog(context: LogContext): Promise<SessionLog> {
   await sweep(context);
   try {
     const lost = await opened.repair();
-    return sessionLog(context, { content, access: opened, damage: lost ? [lost] : [] });
+    const log = sessionLog(context, { loaded, access: opened, damage: lost ? [lost] : [] });
+    if (loaded.wantsSnapshot) await log.snapshot(loaded);
+    return log;
   } catch (error) {
     const failure = storageError("repair the session log", error);
-    return sessionLog(context, { content, access: opened, failure, damage: tailDamage(content) });
+    return sessionLog(context, { loaded, access: opened, failure, damage: tailDamage(content) });
   }
 }
 
@@ -64,17 +70,18 @@ async function sweep({ directory, summary, disk }: LogContext): Promise<void> {
 }
 
 interface Opened {
-  readonly content: LogContent;
+  readonly loaded: LoadedLog;
   readonly access: LogAccess;
   readonly failure?: TroupeError;
   readonly heldBy?: LockHolder;
-  /** At the end of the log; the rest is in `content`. */
+  /** At the end of the log; the rest is in `loaded`. */
   readonly damage: readonly Damage[];
 }
 
 function sessionLog(context: LogContext, opened: Opened): SessionLog {
   const { disk } = context;
-  const { content, access, heldBy } = opened;
+  const { loaded, access, heldBy } = opened;
+  const { content } = loaded;
   const length = lengthAfterRepair(content);
   const write: typeof disk.write = async (fd, data) => {
     await access.requireLock();
@@ -90,6 +97,39 @@ function sessionLog(context: LogContext, opened: Opened): SessionLog {
     ...(context.limits && { limits: context.limits }),
   });
 
+  const pages = new LogPages(context.log, { isClean: loaded.damage.length === 0 });
+  let prefix = loaded.prefix;
+  let snapshotting: Promise<unknown> = Promise.resolve();
+
+  /** Everything appended so far must be in `now`. One is written at a time, the last one asked for last. */
+  function keepSnapshot(now: Pick<Snapshot, "events" | "count">): Promise<boolean> {
+    const { position } = writer;
+    const { snapshots } = context;
+    if (heldBy || !snapshots || !position || position.last.seq === 0) return Promise.resolve(false);
+    if (position.length < minLogBytes(snapshots)) return Promise.resolve(false);
+    const written = snapshotting.then(() => replaceSnapshot(now, position, snapshots.version));
+    snapshotting = written.catch(() => undefined);
+    return written;
+  }
+
+  async function replaceSnapshot(
+    now: Pick<Snapshot, "events" | "count">,
+    position: Position,
+    rules: number,
+  ): Promise<boolean> {
+    const place = {
+      offset: position.length,
+      lines: content.lines + position.last.seq - content.last.seq,
+      last: position.last,
+      afterDamage: content.endsDamaged && position.last.seq === content.last.seq,
+    };
+    const snapshot = { events: now.events, removed: loaded.removed, count: now.count, damage: loaded.damage };
+    const what = { snapshot, rules, place, ...(prefix && { before: prefix }) };
+    const written = await writeSnapshot(disk, context, what);
+    prefix = written ?? prefix;
+    return written !== undefined;
+  }
+
   /** For what is kept beside the log: only the process that writes the log may, and the folder must be there. */
   async function beside<T>(action: string, write: () => Promise<T>): Promise<T> {
     if (heldBy) throw held(context, heldBy);
@@ -104,12 +144,16 @@ function sessionLog(context: LogContext, opened: Opened): SessionLog {
   return {
     sessionId: context.sessionId,
     directory: context.directory,
-    ...viewOf(content.events),
+    events: loaded.events,
+    removed: loaded.removed,
+    count: loaded.count,
     async everything() {
       if (!heldBy) await writer.flush();
       return (await readIfThere(context.log).catch(failTo("read the session log"))).events;
     },
-    damage: [...content.damage, ...opened.damage],
+    page: (from, to) => pages.read(from, to).catch(failTo("read the session log")),
+    snapshot: (now) => keepSnapshot(now).catch(() => false), // derived: opening does without it
+    damage: [...loaded.damage, ...opened.damage],
     heldBy,
     append: (event, { barrier }) => writer.append(event, barrier),
     flush: () => (heldBy ? Promise.resolve() : writer.flush()),
@@ -128,6 +172,7 @@ function sessionLog(context: LogContext, opened: Opened): SessionLog {
     async close() {
       try {
         await writer.close();
+        await snapshotting;
       } finally {
         await access.leave();
       }

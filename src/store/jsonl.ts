@@ -4,6 +4,7 @@
  *   <root>/session-state/<id>/events.jsonl     the log, the truth
  *                             lock             who writes it
  *                             workspace.yaml   what lists show
+ *                             snapshot.json    what the beginning of a long log amounts to
  *                             records/         assets by their hash, large outputs by number, logs of commands
  *                             files/           what agents and their commands write, with plan.md; never trusted
  *                             damaged/         bytes cut off a log that was torn, by their position
@@ -22,6 +23,7 @@ import { takeLock } from "./lock.ts";
 import { readLog } from "./read-log.ts";
 import { viewOf } from "./rewound.ts";
 import { alreadyThere, checkSessionId, isSessionId, noSuchSession } from "./session-id.ts";
+import type { SnapshotRules } from "./snapshot.ts";
 import { errorCode, failTo, storageError } from "./storage-error.ts";
 import type { SessionSummary, Store } from "./store.ts";
 import { readSummary, summariseHead } from "./summary.ts";
@@ -34,6 +36,8 @@ export interface JsonlStoreOptions {
   /** In whose name locks are taken. */
   readonly pid?: number;
   readonly limits?: WriterOptions["limits"];
+  /** Without them, opening a session reads its whole log. */
+  readonly snapshots?: SnapshotRules;
 }
 
 export function jsonlStore(options: JsonlStoreOptions): Store {

@@ -45,7 +45,11 @@ export function memoryStore(): Store {
       sessionId,
       directory,
       ...viewOf(content),
+      count: viewOf(content).events.length,
       everything: async () => [...((owned ?? sessions.get(sessionId))?.events ?? [])],
+      page: async (from, to) =>
+        viewOf((owned ?? sessions.get(sessionId))?.events ?? []).events.slice(Math.max(0, from), Math.max(0, to)),
+      snapshot: async () => false,
       damage: [],
       heldBy: undefined,
       async append(event) {

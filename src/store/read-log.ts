@@ -12,7 +12,33 @@ export interface LogContent {
   /** Where what can be used ends: everything from here on is the torn part of `tail`. */
   readonly length: number;
   readonly fileSize: number;
+  /** Lines of the file up to `length`, with those before the place where reading began. */
+  readonly lines: number;
+  /** A record has a number from before the place where reading began: only the whole log tells what it is. */
+  readonly refersBack: boolean;
+  /** Damage comes after the last record: the next one may have a later number. */
+  readonly endsDamaged: boolean;
   readonly tail: Tail;
+}
+
+/** A place between two lines of a log. */
+export interface LogPlace {
+  readonly offset: number;
+  /** Number of lines before it. */
+  readonly lines: number;
+  /** The last record before it. */
+  readonly last: Link;
+  /** Whether damage lies between that record and this place. */
+  readonly afterDamage: boolean;
+}
+
+export interface ReadOptions {
+  readonly chunkBytes?: number;
+  readonly maxLineBytes?: number;
+  /** Starts reading here; the beginning of the file unless given. */
+  readonly from?: LogPlace;
+  /** Receives each event; `events` of the result is then empty. */
+  readonly onEvent?: (event: SessionEvent) => void;
 }
 
 type Tail =
@@ -24,13 +50,10 @@ type Tail =
 
 const CHUNK_BYTES = 1024 * 1024;
 
-/** Reads a whole log in one pass with one buffer; damage costs the damaged record and nothing else. */
-export async function readLog(
-  path: string,
-  options: { chunkBytes?: number; maxLineBytes?: number } = {},
-): Promise<LogContent> {
+/** Reads a log in one pass with one buffer; damage costs the damaged record and nothing else. */
+export async function readLog(path: string, options: ReadOptions = {}): Promise<LogContent> {
   const maxLine = options.maxLineBytes ?? MAX_LINE_BYTES;
-  const collect = collector();
+  const collect = collector(options);
   const file = await open(path, "r");
   try {
     const { size } = await file.stat();
@@ -38,7 +61,7 @@ export async function readLog(
     let filled = 0;
     let searched = 0;
     /** Position in the file of the first byte in the buffer. */
-    let base = 0;
+    let base = options.from?.offset ?? 0;
     /** Set while the bytes of a line that is too long are passed over. */
     let skippedFrom: number | undefined;
     for (;;) {
@@ -96,28 +119,33 @@ interface Piece {
   readonly offset: number;
 }
 
-function collector() {
+function collector({ from, onEvent }: Pick<ReadOptions, "from" | "onEvent"> = {}) {
   const events: SessionEvent[] = [];
+  const take = onEvent ?? ((event: SessionEvent) => void events.push(event));
   const damage: Damage[] = [];
+  const firstSeq = from?.last.seq ?? 0;
+  /** By their number since the place where reading began. */
   const checksums: number[] = [];
-  let last: Link = noRecord;
-  let line = 0;
+  let last: Link = from?.last ?? noRecord;
+  let line = from?.lines ?? 0;
+  let refersBack = false;
   /** Records that went missing in damage just reported are not reported again as a gap. */
-  let damageBefore = false;
+  let damageBefore = from?.afterDamage ?? false;
 
   function accept(record: LogRecord, offset: number, bytes: number): void {
     const place = { line, offset, bytes };
     if (record.seq <= last.seq) {
-      const repeated = checksums[record.seq] === record.crc;
+      if (record.seq <= firstSeq) refersBack = true;
+      const repeated = checksums[record.seq - firstSeq] === record.crc;
       damage.push({ kind: "sequence", ...place, message: repeated ? repeats(record.seq) : outOfOrder(record.seq) });
-      if (!repeated) events.push(record.event);
+      if (!repeated) take(record.event);
       return;
     }
     const follows = record.seq === last.seq + 1 && record.prev === last.crc;
     if (!follows && !damageBefore) damage.push({ kind: "sequence", ...place, message: gap(last.seq, record.seq) });
     damageBefore = false;
-    events.push(record.event);
-    checksums[record.seq] = record.crc;
+    take(record.event);
+    checksums[record.seq - firstSeq] = record.crc;
     last = { seq: record.seq, crc: record.crc };
   }
 
@@ -130,7 +158,7 @@ function collector() {
   }
 
   function acceptPlain(event: SessionEvent, offset: number, bytes: number): void {
-    events.push(event);
+    take(event);
     if (last.seq > 0) damage.push({ kind: "checksum", line, offset, bytes, message: WITHOUT_CHECKSUM });
   }
 
@@ -160,7 +188,11 @@ function collector() {
     /** The bytes after the last newline. They are read as they will be once the torn part is cut off. */
     finish(rest: Buffer, base: number, skippedFrom: number | undefined): LogContent {
       const fileSize = base + rest.length;
-      const done = (length: number, tail: Tail): LogContent => ({ events, damage, last, length, fileSize, tail });
+      const complete = line;
+      const done = (length: number, tail: Tail): LogContent => {
+        const lines = tail.kind === "open" || (tail.kind === "torn" && tail.newline === "missing") ? line : complete;
+        return { events, damage, last, length, fileSize, lines, refersBack, endsDamaged: damageBefore, tail };
+      };
       line++;
       if (skippedFrom !== undefined) {
         const place = { line, offset: skippedFrom, bytes: fileSize - skippedFrom };

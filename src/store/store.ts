@@ -35,11 +35,20 @@ export interface SessionLog {
   readonly elsewhere?: Elsewhere;
   /**
    * What was in the log when it was opened, as it reads after its rewinds; events of unknown types are among them, as
-   * they were written.
+   * they were written. Of a long log only what still matters: folds over it give the same as over the whole.
    */
   readonly events: readonly SessionEvent[];
-  /** What rewinds had taken out of view by then. */
+  /** What rewinds had taken out of view by then, as far as it still matters. */
   readonly removed: readonly SessionEvent[];
+  /** Number of events that were in view when it was opened; larger than `events.length` when those are condensed. */
+  readonly count: number;
+  /** Events in view from position `from` (0 = the first) up to, not including, `to`, as they are stored now. */
+  page(from: number, to: number): Promise<readonly SessionEvent[]>;
+  /**
+   * Stores a snapshot of the whole log as it is now, so that the next opening need not read it. The caller has condensed
+   * every event appended so far. False when none was stored, which does no harm.
+   */
+  snapshot(now: { readonly events: readonly SessionEvent[]; readonly count: number }): Promise<boolean>;
   /** Everything that is in the log now, also what is out of view. */
   everything(): Promise<readonly SessionEvent[]>;
   readonly damage: readonly Damage[];

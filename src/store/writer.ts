@@ -70,6 +70,12 @@ export class LogWriter {
     this.#failure = options.failure;
   }
 
+  /** Where the log ends; undefined while something is on its way there, or could not be written. */
+  get position(): Position | undefined {
+    const isSettled = this.#known.last.seq === this.#encoded.seq && this.#waiting.length === 0;
+    return isSettled && !this.#failure ? this.#known : undefined;
+  }
+
   async append(event: SessionEvent, barrier: boolean): Promise<void> {
     if (this.#ended.signal.aborted) throw closed();
     await this.#submit(event, barrier);

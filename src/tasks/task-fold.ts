@@ -136,9 +136,20 @@ export class TaskFold {
     },
     "troupe.usage": ({ agentId, data }) => {
       this.#with(agentId, (record) => {
-        record.usage = addUsage(record.usage, { ...data, calls: 1, toolCalls: 0 });
+        record.usage = addUsage(record.usage, { ...data, calls: data.calls ?? 1, toolCalls: 0 });
         record.model = data.model;
       });
+      return [];
+    },
+    "troupe.agent_state": ({ agentId, data: { task } }) => {
+      if (task) {
+        this.#with(agentId, (record) => {
+          record.usage = { ...record.usage, toolCalls: task.toolCalls };
+          record.model = task.model;
+          record.latestIntent = task.latestIntent;
+          record.recentActivity = task.recentActivity;
+        });
+      }
       return [];
     },
   };

@@ -2,8 +2,9 @@ import { describe, expect, it } from "vitest";
 import { type BoardRow, boardLimits } from "../../src/context/board/board.ts";
 import { consolidationPrompt } from "../../src/context/board/consolidation.ts";
 import { draftOf } from "../../src/context/board/draft.ts";
-import { evidenceOf, userMessages } from "../../src/context/board/evidence.ts";
+import { evidenceOf } from "../../src/context/board/evidence.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
+import { tallyOf } from "../../src/session/condense.ts";
 import { text } from "./stage.ts";
 
 const NOW = "2026-02-01T00:00:00.000Z";
@@ -172,7 +173,7 @@ describe("the evidence", () => {
       answered("second"),
       said("two"),
     ];
-    expect(userMessages(events)).toBe(2);
+    expect(tallyOf(events).ofPerson).toBe(2);
     expect(evidenceOf("s", events)).toEqual({
       sessionId: "s",
       turns: [

@@ -22,48 +22,56 @@ const MAX_MESSAGE = 3000;
 const MAX_TURNS = 48_000;
 const MAX_CHECKPOINT = 16_000;
 
-export function evidenceOf(sessionId: string, events: readonly SessionEvent[]): SessionEvidence {
-  const all = turnsOf(events);
-  let room = MAX_TURNS;
-  const turns = [...all].reverse().filter(({ user, assistant }) => {
-    room -= user.length + assistant.length;
-    return room >= 0;
-  });
-  const summary = events.findLast(
-    ({ type, agentId, data }) => type === "session.compaction_complete" && agentId === undefined && data.success,
-  );
-  const checkpoint = summary?.type === "session.compaction_complete" ? summary.data.summaryContent : undefined;
-  return {
-    sessionId,
-    turns: turns.reverse(),
-    leftOut: all.length - turns.length,
-    ...(checkpoint !== undefined && { checkpoint: clip(checkpoint, MAX_CHECKPOINT) }),
-  };
+export function evidenceOf(sessionId: string, events: Iterable<SessionEvent>): SessionEvidence {
+  const fold = new EvidenceFold();
+  for (const event of events) fold.apply(event);
+  return fold.evidence(sessionId);
 }
 
-/** Messages that a person sent to the main agent. */
-export function userMessages(events: readonly SessionEvent[]): number {
-  return events.filter(isOfPerson).length;
-}
+/** Holds no more than it shows, however long the session is. */
+export class EvidenceFold {
+  #turns: { number: number; user: string; assistant: string }[] = [];
+  #count = 0;
+  #summary: string | undefined;
 
-function turnsOf(events: readonly SessionEvent[]): EvidenceTurn[] {
-  const turns: { number: number; user: string; assistant: string }[] = [];
-  for (const event of events) {
+  apply(event: SessionEvent): void {
     if (isOfPerson(event)) {
-      turns.push({
-        number: turns.length + 1,
+      this.#trim();
+      this.#turns.push({
+        number: ++this.#count,
         user: clip(String(event.data.content ?? ""), MAX_MESSAGE),
         assistant: "",
       });
-      continue;
+      return;
     }
-    const current = turns.at(-1);
-    if (event.type !== "assistant.message" || event.agentId !== undefined || !current || !event.data.content) continue;
+    if (event.agentId !== undefined) return;
+    if (event.type === "session.compaction_complete" && event.data.success) this.#summary = event.data.summaryContent;
+    const current = this.#turns.at(-1);
+    if (event.type !== "assistant.message" || !current || !event.data.content) return;
     // The last words of a turn say most.
     const said = [current.assistant, String(event.data.content)].filter(Boolean).join("\n\n");
     current.assistant = said.length <= MAX_MESSAGE ? said : `…${said.slice(-MAX_MESSAGE + 1)}`;
   }
-  return turns;
+
+  evidence(sessionId: string): SessionEvidence {
+    this.#trim();
+    return {
+      sessionId,
+      turns: this.#turns,
+      leftOut: this.#count - this.#turns.length,
+      ...(this.#summary !== undefined && { checkpoint: clip(this.#summary, MAX_CHECKPOINT) }),
+    };
+  }
+
+  /** Drops the oldest turns that there is no room for. */
+  #trim(): void {
+    let room = MAX_TURNS;
+    const from = this.#turns.findLastIndex(({ user, assistant }) => {
+      room -= user.length + assistant.length;
+      return room < 0;
+    });
+    this.#turns = this.#turns.slice(from + 1);
+  }
 }
 
 function isOfPerson(event: SessionEvent): event is Extract<SessionEvent, { type: "user.message" }> {

@@ -2,6 +2,7 @@
 import * as z from "zod";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Connection } from "../connection.ts";
+import type { Cursor } from "../event-window.ts";
 import type { LiveSession } from "../live-session.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 import { surroundingsOf } from "./skills.ts";
@@ -24,21 +25,23 @@ type Query = z.infer<z.ZodObject<ReturnType<typeof query>>>;
 
 export const eventLogMethods: MethodTable = {
   "session.eventLog.read": sessionMethod(query, async (params, { live, signal }) => {
-    const after = numberOf(live, params.cursor);
+    const from = cursorIn(live, params.cursor);
     const matches = matcher(params);
     const until = performance.now() + Math.min(params.waitMs, MAX_WAIT_MS);
     const { max, direction } = params;
     for (;;) {
-      const { events, last, hasMore } = live.window.read({
-        ...(after !== undefined && { after }),
+      const { last } = live.window;
+      const { events, cursor, hasMore } = await live.window.read({
+        ...(from && { from }),
         ...{ max, maxCharacters: MAX_PAGE_CHARACTERS, direction, matches },
       });
       const left = until - performance.now();
-      if (events.length > 0 || left <= 0 || direction === "backward" || signal.aborted) {
-        const cursorStatus = params.cursor !== undefined && after === undefined ? "expired" : "ok";
-        return { events, cursor: cursorOf(live, last), cursorStatus, hasMore };
+      if (events.length > 0 || hasMore || left <= 0 || direction === "backward" || signal.aborted) {
+        const cursorStatus = params.cursor !== undefined && from === undefined ? "expired" : "ok";
+        return { events, cursor: cursorOf(live, cursor), cursorStatus, hasMore };
       }
-      await live.window.next(left, signal);
+      // Something may have been told while the page was read.
+      if (live.window.last === last) await live.window.next(left, signal);
     }
   }),
   "session.eventLog.tail": sessionMethod(nothing, (_, { live }) => ({ cursor: cursorOf(live, live.window.last) })),
@@ -68,12 +71,12 @@ function askForTokens(live: LiveSession, connection: Connection): void {
   surroundingsOf(session).mcp?.askAgain();
 }
 
-const cursorOf = (live: LiveSession, number: number): string => `${live.openedAs}|${number}`;
+const cursorOf = (live: LiveSession, { kept, passing }: Cursor): string => `${live.openedAs}|${kept}|${passing}`;
 
-/** Undefined for none, and for one of another life of the session: then reading begins anew. */
-function numberOf(live: LiveSession, cursor: string | undefined): number | undefined {
-  const [life, number] = cursor?.split("|") ?? [];
-  return life === live.openedAs ? Number(number) : undefined;
+/** Undefined for none, and for one of an earlier opening of the session: reading then starts from the beginning. */
+function cursorIn(live: LiveSession, cursor: string | undefined): Cursor | undefined {
+  const [opening, kept, passing] = cursor?.split("|") ?? [];
+  return opening === live.openedAs ? { kept: Number(kept), passing: Number(passing) } : undefined;
 }
 
 function matcher(params: Query): (event: SessionEvent) => boolean {

@@ -24,7 +24,7 @@ export const sessionMethods: MethodTable = {
     session.abort();
     return { success: true };
   }),
-  "session.getMessages": sessionMethod(nothing, (_, { live }) => ({ events: live.toldEvents() })),
+  "session.getMessages": sessionMethod(nothing, async (_, { live }) => ({ events: await live.toldEvents() })),
   "session.destroy": leave,
   // The same since SDK 1.0.13.
   "session.detach": leave,

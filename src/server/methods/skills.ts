@@ -1,5 +1,6 @@
 /** The skills of a session. */
 import * as z from "zod";
+import { eventsOf } from "../../session/event-log.ts";
 import type { Session } from "../../session/session.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 
@@ -19,7 +20,7 @@ export const skillsMethods: MethodTable = {
       ...(skill.argumentHint !== undefined && { argumentHint: skill.argumentHint }),
     })),
   })),
-  "session.skills.getInvoked": sessionMethod(nothing, (_, { session }) => ({ skills: invokedIn(session) })),
+  "session.skills.getInvoked": sessionMethod(nothing, async (_, { session }) => ({ skills: await invokedIn(session) })),
   "session.skills.enable": sessionMethod(byName, ({ name }, { session }) =>
     surroundingsOf(session).setSkillEnabled(name, true),
   ),
@@ -66,10 +67,10 @@ export function surroundingsOf(session: Session): NonNullable<Session["settings"
 }
 
 /** Each the last time it was used, with the turn of the main agent in which that was. */
-function invokedIn(session: Session): object[] {
+async function invokedIn(session: Session): Promise<object[]> {
   const invoked = new Map<string, object>();
   let turn = 0;
-  for (const event of session.events) {
+  for await (const event of eventsOf(session)) {
     if (event.type === "assistant.turn_start" && event.agentId === undefined) turn++;
     if (event.type !== "skill.invoked" || event.agentId !== undefined) continue;
     const { name, path, content, allowedTools } = event.data;

@@ -1,5 +1,6 @@
 /** What a session has used so far. */
 import { codeChanges } from "../../session/code-changes.ts";
+import { tallyOf } from "../../session/condense.ts";
 import { nanoCredits } from "../../session/credits.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 
@@ -16,7 +17,7 @@ export const usageMethods: MethodTable = {
     const { filesModified, ...lines } = await codeChanges(session.settings.fileHistory, events);
     return {
       totalPremiumRequestCost: 0,
-      totalUserRequests: events.filter(({ type, agentId }) => type === "user.message" && agentId === undefined).length,
+      totalUserRequests: tallyOf(events).userMessages,
       tokenDetails: {
         input: { tokenCount: usage.inputTokens },
         output: { tokenCount: usage.outputTokens },
