@@ -23,10 +23,10 @@ import { takeLock } from "./lock.ts";
 import { readLog } from "./read-log.ts";
 import { viewOf } from "./rewound.ts";
 import { alreadyThere, checkSessionId, isSessionId, noSuchSession } from "./session-id.ts";
+import { type FoundLog, SESSION_LIST_FILE, SessionList } from "./session-list.ts";
 import type { SnapshotRules } from "./snapshot.ts";
 import { errorCode, failTo, storageError } from "./storage-error.ts";
-import type { SessionSummary, Store } from "./store.ts";
-import { readSummary, summariseHead } from "./summary.ts";
+import type { Store } from "./store.ts";
 import type { WriterOptions } from "./writer.ts";
 
 export interface JsonlStoreOptions {
@@ -43,6 +43,7 @@ export interface JsonlStoreOptions {
 export function jsonlStore(options: JsonlStoreOptions): Store {
   const folder = join(options.root, "session-state");
   const context = { ...options, pid: options.pid ?? process.pid };
+  const summaries = new SessionList({ path: join(options.root, SESSION_LIST_FILE), folder, disk: options.disk });
   const pathsOf = (sessionId: string) => logPaths(folder, checkSessionId(sessionId));
 
   return {
@@ -75,19 +76,7 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
       return own.map(({ sessionId, found }) => ({ sessionId, revision: revisionOf(found), changedMs: found.mtimeMs }));
     },
 
-    async list() {
-      const summaries: SessionSummary[] = [];
-      let sliceEnd = performance.now() + SLICE_MS;
-      for (const { sessionId, found } of newestFirst(folder)) {
-        const paths = logPaths(folder, sessionId);
-        const summary = await readSummary(paths.summary, sessionId);
-        summaries.push(summary ?? summariseHead(paths.log, sessionId, found.mtime));
-        if (performance.now() < sliceEnd) continue;
-        await new Promise((resolve) => setImmediate(resolve));
-        sliceEnd = performance.now() + SLICE_MS;
-      }
-      return summaries;
-    },
+    list: () => summaries.summaries(newestFirst(folder)),
 
     async ids() {
       return newestFirst(folder).map(({ sessionId }) => sessionId);
@@ -120,8 +109,6 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
   };
 }
 
-/** Small files are read at once, which is many times faster than one by one through the event loop, in slices this long. */
-const SLICE_MS = 8;
 /** A session exists once its log holds something; a folder alone is what a process left that died before that. */
 function findLog(path: string): Stats | undefined {
   try {
@@ -140,8 +127,8 @@ function isOwn({ uid }: Stats): boolean {
   return own === undefined || uid === own;
 }
 
-function allLogs(folder: string): { sessionId: string; found: Stats }[] {
-  const all: { sessionId: string; found: Stats }[] = [];
+function allLogs(folder: string): FoundLog[] {
+  const all: FoundLog[] = [];
   for (const sessionId of listNames(folder)) {
     const found = isSessionId(sessionId) ? findLog(`${folder}/${sessionId}/events.jsonl`) : undefined;
     if (found) all.push({ sessionId, found });
@@ -149,7 +136,7 @@ function allLogs(folder: string): { sessionId: string; found: Stats }[] {
   return all;
 }
 
-function newestFirst(folder: string): { sessionId: string; found: Stats }[] {
+function newestFirst(folder: string): FoundLog[] {
   return allLogs(folder).sort((a, b) => b.found.mtimeMs - a.found.mtimeMs || (a.sessionId < b.sessionId ? -1 : 1));
 }
 
