@@ -9,6 +9,7 @@ import { pastScenarios } from "./past-scenarios.mjs";
 import { figureTable, judge, machineLine, missed } from "./report.mjs";
 import { endChildren, startMock } from "./run-child.mjs";
 import { sandboxScenarios } from "./sandbox-scenarios.mjs";
+import { scaleScenarios } from "./scale-scenarios.mjs";
 import { startServer } from "./serve.mjs";
 import { describeMachine, makeStage } from "./stage.mjs";
 import { storeScenarios } from "./store-scenarios.mjs";
@@ -71,7 +72,7 @@ async function measure(options, stage) {
     if (options.profile) await attempt(scenario, () => profileServer({ scenario, serve, stage, options }));
   }
   mock.stop();
-  for (const scenario of [...storeScenarios, ...pastScenarios, ...sandboxScenarios].filter(wanted)) {
+  for (const scenario of [...storeScenarios, ...pastScenarios, ...scaleScenarios, ...sandboxScenarios].filter(wanted)) {
     await attempt(scenario, () => scenario.figures({ stage, full: options.full }));
   }
   for (const figure of figures) if (figure.pass === false) failures.push(missed(figure));

@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 
 export const scenarioNames = [
   ...["version", "start", "turns", "stream", "company", "resume", "append", "past", "long"],
+  ...["scale-long", "scale-many"],
   ...["events", "clients", "sessions", "sandbox"],
 ];
 const wireNames = ["completions", "responses", "anthropic"];
@@ -14,7 +15,7 @@ on the loopback, and compares the figures with their targets. Exit code 1 when a
   --reps <n>      repetitions of each scenario (default 7)
   --only <names>  only these scenarios: ${scenarioNames.join(", ")} (comma separated)
   --wire <name>   ${wireNames.join(", ")} (default completions)
-  --full          the long forms of resume, append, past, long and the contract (events, clients, sessions)
+  --full          the long forms of resume, append, past, long, scale and the contract (events, clients, sessions)
   --json          figures as JSON on stdout
   --profile       also write a CPU profile of troupe per scenario into bench/results/
   --help          this text
