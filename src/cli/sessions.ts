@@ -31,7 +31,7 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
       await write(await listText(runtime, given));
       return exitCodes.done;
     case "show":
-      await write(sanitise(showText((await runtime.store.read(await one())).events)));
+      await show(runtime.store.events(await one()));
       return exitCodes.done;
     case "search":
       return (await import("./search.ts")).searchCommand(given, wanted);
@@ -74,45 +74,67 @@ async function listText(runtime: Runtime, given: Arguments): Promise<string> {
   return `${rows.join("\n")}\n`;
 }
 
-/** The conversation as a person reads it. */
-function showText(events: readonly SessionEvent[]): string {
-  return events
-    .filter(({ agentId }) => !isSidekickId(agentId))
-    .flatMap((event): string[] => {
-      switch (event.type) {
-        case "session.start":
-          return [`# Session ${event.data.sessionId}, ${event.data.startTime}, ${event.data.context?.cwd ?? ""}`];
-        case "session.resume":
-          return [`# Resumed ${event.data.resumeTime}`];
-        case "user.message":
-          return [`> ${event.data.content.replaceAll("\n", "\n> ")}`];
-        case "assistant.message": {
-          const calls = (event.data.toolRequests ?? []).map(
-            ({ name, arguments: given }) => `  · ${name} ${clip(JSON.stringify(given ?? {}), 160)}`,
-          );
-          return [event.data.content, ...calls].filter(Boolean);
-        }
-        case "tool.execution_complete":
-          return event.data.success ? [] : [`  ! ${clip(event.data.error?.message ?? "failed", 200)}`];
-        case "session.error":
-          return [`! ${event.data.message}`];
-        case "troupe.limit_reached":
-          return [`! ${event.data.message}`];
-        case "abort":
-          return ["! interrupted"];
-        case "troupe.log_damage":
-          return event.data.damage.map(({ line, message }) => `! damaged log, line ${line}: ${message}`);
-        default:
-          return [];
-      }
-    })
-    .map((part) => `${part}\n`)
-    .join("\n");
+/** Text is written when there is this much of it. */
+const SHOWN_CHARACTERS = 64 * 1024;
+
+/** The conversation as a person reads it, however long it is. */
+async function show(events: AsyncIterable<SessionEvent>): Promise<void> {
+  let text = "";
+  let isFirst = true;
+  for await (const event of events) {
+    for (const part of isSidekickId(event.agentId) ? [] : shown(event)) {
+      text += `${isFirst ? "" : "\n"}${part}\n`;
+      isFirst = false;
+    }
+    if (text.length < SHOWN_CHARACTERS) continue;
+    await write(sanitise(text));
+    text = "";
+  }
+  await write(sanitise(text));
+}
+
+function shown(event: SessionEvent): string[] {
+  switch (event.type) {
+    case "session.start":
+      return [`# Session ${event.data.sessionId}, ${event.data.startTime}, ${event.data.context?.cwd ?? ""}`];
+    case "session.resume":
+      return [`# Resumed ${event.data.resumeTime}`];
+    case "user.message":
+      return [`> ${event.data.content.replaceAll("\n", "\n> ")}`];
+    case "assistant.message": {
+      const calls = (event.data.toolRequests ?? []).map(
+        ({ name, arguments: given }) => `  · ${name} ${clip(JSON.stringify(given ?? {}), 160)}`,
+      );
+      return [event.data.content, ...calls].filter(Boolean);
+    }
+    case "tool.execution_complete":
+      return event.data.success ? [] : [`  ! ${clip(event.data.error?.message ?? "failed", 200)}`];
+    case "session.error":
+      return [`! ${event.data.message}`];
+    case "troupe.limit_reached":
+      return [`! ${event.data.message}`];
+    case "abort":
+      return ["! interrupted"];
+    case "troupe.log_damage":
+      return event.data.damage.map(({ line, message }) => `! damaged log, line ${line}: ${message}`);
+    default:
+      return [];
+  }
 }
 
 async function exportLog(runtime: Runtime, sessionId: string): Promise<ExitCode> {
-  const { events, damage } = await runtime.store.read(sessionId);
-  for (const event of events) await write(`${jsonLine(event, process.stdout)}\n`);
-  for (const { line, message } of damage) say(`line ${line} is damaged and left out: ${message}`);
+  const damaged: string[] = [];
+  const onDamage = (damage: readonly { line: number; message: string }[]): void => {
+    for (const { line, message } of damage) damaged.push(`line ${line} is damaged and left out: ${message}`);
+  };
+  let lines = "";
+  for await (const event of runtime.store.events(sessionId, onDamage)) {
+    lines += `${jsonLine(event, process.stdout)}\n`;
+    if (lines.length < SHOWN_CHARACTERS) continue;
+    await write(lines);
+    lines = "";
+  }
+  await write(lines);
+  for (const line of damaged) say(line);
   return exitCodes.done;
 }

@@ -3,7 +3,7 @@ import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { EventLog } from "../session/event-log.ts";
-import { forkedEvents, forkedFiles } from "../session/fork.ts";
+import { type ForkFacts, forkedEvents, forkedFiles, forkFacts } from "../session/fork.ts";
 import type { Session } from "../session/session.ts";
 import type { SessionSummary, Store } from "../store/store.ts";
 import { summarise } from "../store/summary.ts";
@@ -31,23 +31,32 @@ export async function forkSession(
   const { sessionId, toEventId, session } = request;
   if (request.name !== undefined) await requireFreeName(store, request.name);
   await session?.settings.log.flush();
-  const { events } = await store.read(sessionId);
+  const facts = await forkFacts(store.events(sessionId), toEventId);
   const forkId = stamp.id("session");
-  const source = summarise(events, sessionId, events.at(-1)?.timestamp ?? "");
+  const now = new Date(stamp.now()).toISOString();
+  const source = summarise(await wholeHeads(request, store, facts), sessionId, now);
   const name = request.name ?? (await forkName(store, source));
-  const copied = forkedEvents(events, {
-    ...{ sessionId: forkId, name, toEventId, now: new Date(stamp.now()).toISOString() },
-    newId: () => stamp.id("event"),
-    message: `Forked from ${called(source)}.`,
-  });
+  const own = facts.heads.filter(({ type }) => type !== "troupe.session_named");
+  const wish = { sessionId: forkId, name, now, newId: () => stamp.id("event") };
+  const message = `Forked from ${called(source)}.`;
   await store.fork(sessionId, {
     sessionId: forkId,
-    events: copied,
-    summary: summarise(copied, forkId, copied.at(-1)?.timestamp ?? ""),
-    copies: await forkedFiles(join(home, "session-state", sessionId), copied),
+    events: forkedEvents(store.events(sessionId), { ...wish, message }, facts),
+    summary: {
+      ...summarise(own, forkId, now),
+      createdAt: now,
+      turns: facts.turns,
+      ...(name !== undefined && { name }),
+    },
+    copies: await forkedFiles(join(home, "session-state", sessionId), facts),
   });
   await tellSource(`Forked this session into ${called({ sessionId: forkId, name })}.`, { request, store, stamp });
   return { sessionId: forkId, ...(name !== undefined && { name }) };
+}
+
+/** What the session that is forked is called may have been said after the place where the fork ends. */
+async function wholeHeads({ sessionId, toEventId }: ForkRequest, store: Store, facts: ForkFacts) {
+  return toEventId === undefined ? facts.heads : (await forkFacts(store.events(sessionId))).heads;
 }
 
 /** Whoever else has it open is not disturbed: then only the fork says where it is from. */

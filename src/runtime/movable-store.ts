@@ -10,6 +10,7 @@ export function movableStore(first: Store): { readonly store: Store; moveTo(othe
       list: () => current.list(),
       ids: () => current.ids(),
       read: (sessionId) => current.read(sessionId),
+      events: (sessionId, onDamage) => current.events(sessionId, onDamage),
       revision: (sessionId) => current.revision(sessionId),
       revisions: () => current.revisions(),
       fork: (sessionId, fork) => current.fork(sessionId, fork),

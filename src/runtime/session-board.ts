@@ -1,12 +1,13 @@
 /** The context board of a session: whose it is, who has which hold on it, and that the session had it before its eyes. */
 import { MEMORY_AGENT } from "../agents/agent.ts";
 import type { Board } from "../context/board/board.ts";
-import { EvidenceFold, evidenceOf, type SessionEvidence } from "../context/board/evidence.ts";
+import { EvidenceFold, type SessionEvidence } from "../context/board/evidence.ts";
 import { openBoard } from "../context/board/open.ts";
 import { boardKey } from "../context/board/place.ts";
 import type { Redactor } from "../lib/redact.ts";
+import type { SessionEvent } from "../protocol/event.ts";
 import { eventsOf } from "../session/event-log.ts";
-import type { Outcome, Session, SessionOptions } from "../session/session.ts";
+import type { Outcome, SessionOptions } from "../session/session.ts";
 import type { TurnEnd } from "../tasks/ports.ts";
 import { boardTools } from "../tools/builtin.ts";
 import type { BoardPort } from "../tools/context-board.ts";
@@ -58,7 +59,7 @@ export async function sessionBoard(draft: Draft, how: BoardSession): Promise<Ses
   }
   const leader =
     lead.definition?.name === MEMORY_AGENT && detachedFrom !== undefined
-      ? await begin(evidenceOf(detachedFrom, (await draft.store.read(detachedFrom)).events))
+      ? await begin(await evidenceIn(draft.store.events(detachedFrom), detachedFrom))
       : undefined;
   const direct = (actor: string): BoardPort => directBoard(board, { actor, sessionId: log.sessionId });
   return {
@@ -75,7 +76,9 @@ export async function sessionBoard(draft: Draft, how: BoardSession): Promise<Ses
     }),
     async equip(place, agentName) {
       if (agentName !== MEMORY_AGENT) return { ...place, ports: { ...place.ports, board: direct(agentName) } };
-      const { port, prompt, settle } = await begin(await evidenceIn(listener.session, log.sessionId));
+      const { port, prompt, settle } = await begin(
+        await evidenceIn(listener.session ? eventsOf(listener.session) : [], log.sessionId),
+      );
       return {
         ...place,
         system: prompt,
@@ -87,9 +90,11 @@ export async function sessionBoard(draft: Draft, how: BoardSession): Promise<Ses
   };
 }
 
-async function evidenceIn(session: Session | undefined, sessionId: string): Promise<SessionEvidence> {
+type EventSource = Iterable<SessionEvent> | AsyncIterable<SessionEvent>;
+
+async function evidenceIn(events: EventSource, sessionId: string): Promise<SessionEvidence> {
   const fold = new EvidenceFold();
-  if (session) for await (const event of eventsOf(session)) fold.apply(event);
+  for await (const event of events) fold.apply(event);
   return fold.evidence(sessionId);
 }
 

@@ -6,43 +6,89 @@ import { filesInShared } from "../lib/node/shared-folder.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { ForkCopy } from "../store/fork-folder.ts";
-import { viewUpTo } from "../store/rewound.ts";
-import { turnsIn } from "./rewind-points.ts";
 
 interface ForkWish {
   readonly sessionId: string;
   readonly name: string | undefined;
-  /** The first event that it does not have. */
-  readonly toEventId: string | undefined;
   readonly now: string;
   newId(): string;
   /** What the fork says of where it is from. */
   readonly message: string;
 }
 
+type EventSource = Iterable<SessionEvent> | AsyncIterable<SessionEvent>;
+
+/** What must be known of all events of a fork before the first is written. */
+export interface ForkFacts {
+  /** Events that are copied or left out; the session may have more by the time they are written. */
+  readonly count: number;
+  /** The first messages and names, for the summary of the session that is forked. */
+  readonly heads: readonly SessionEvent[];
+  readonly turns: number;
+  /** Messages that are in the conversation. */
+  readonly answered: ReadonlySet<string>;
+  /** Those to the main agent: changes of files have their names. */
+  readonly turnIds: ReadonlySet<string>;
+  readonly lastCheckpoint: number;
+}
+
+/** Throws where there is no such event, or nothing before it. */
+export async function forkFacts(view: EventSource, toEventId?: string): Promise<ForkFacts> {
+  const heads: SessionEvent[] = [];
+  const answered = new Set<string>();
+  const turnIds = new Set<string>();
+  let [count, turns, lastCheckpoint, isFound, hasPrompt] = [0, 0, 0, toEventId === undefined, false];
+  for await (const event of view) {
+    if (event.id === toEventId) {
+      isFound = true;
+      break;
+    }
+    count++;
+    if (event.type === "assistant.turn_start") turns++;
+    if (event.type === "session.compaction_complete")
+      lastCheckpoint = Math.max(lastCheckpoint, event.data.checkpointNumber ?? 0);
+    if (event.type === "session.start" || event.type === "troupe.session_named") heads.push(event);
+    if (event.type !== "user.message") continue;
+    if (!hasPrompt) heads.push(event);
+    hasPrompt = true;
+    const { interactionId } = event.data;
+    if (interactionId === undefined) continue;
+    answered.add(interactionId);
+    if (event.agentId === undefined) turnIds.add(interactionId);
+  }
+  if (!isFound) throw new TroupeError("usage", `Event ${toEventId} not found in this session.`);
+  if (count === 0) throw new TroupeError("usage", "There is nothing before the beginning of a session to fork.");
+  return { count, heads, turns, answered, turnIds, lastCheckpoint };
+}
+
 /**
- * The events of the fork. What waits in the old session (messages, schedules) waits only there, or it would be done
- * twice; so does what is about the old log as such.
+ * The events of the fork, one by one: however long the session is, they are never all in memory. What waits in the old
+ * session (messages, schedules) waits only there, or it would be done twice; so does what is about the old log as such.
  */
-export function forkedEvents(view: readonly SessionEvent[], wish: ForkWish): readonly SessionEvent[] {
-  const { sessionId, name, toEventId, now } = wish;
-  const kept = toEventId === undefined ? view : viewUpTo(view, toEventId);
-  if (!kept) throw new TroupeError("usage", `Event ${toEventId} not found in this session.`);
-  if (kept.length === 0) throw new TroupeError("usage", "There is nothing before the beginning of a session to fork.");
-  const answered = new Set(
-    kept.flatMap((event) => (event.type === "user.message" ? (event.data.interactionId ?? []) : [])),
-  );
-  const copied = kept.flatMap((event): SessionEvent[] => {
-    if (event.type === "session.start") return [{ ...event, data: { ...event.data, sessionId, startTime: now } }];
-    if (event.type === "troupe.message_queued") return answered.has(event.data.messageId) ? [event] : [];
-    return LEFT_BEHIND.has(event.type) ? [] : [event];
-  });
+export async function* forkedEvents(
+  view: EventSource,
+  wish: ForkWish,
+  { answered, count }: Pick<ForkFacts, "answered" | "count">,
+): AsyncGenerator<SessionEvent> {
+  const { sessionId, name, now } = wish;
+  let left = count;
+  let parentId: string | null = null;
+  const next = (event: SessionEvent): SessionEvent => {
+    const chained = { ...event, parentId };
+    parentId = event.id;
+    return chained;
+  };
+  for await (const event of view) {
+    if (left-- === 0) break;
+    const { type, data } = event;
+    if (type === "session.start") yield next({ ...event, data: { ...data, sessionId, startTime: now } });
+    else if (type === "troupe.message_queued" ? answered.has(data.messageId) : !LEFT_BEHIND.has(type))
+      yield next(event);
+  }
   const envelope = { timestamp: now, parentId: null };
-  const said: SessionEvent[] = [
-    { ...envelope, id: wish.newId(), type: "session.info", data: { infoType: "fork", message: wish.message } },
-  ];
-  if (name !== undefined) said.unshift({ ...envelope, id: wish.newId(), type: "troupe.session_named", data: { name } });
-  return chained([...copied, ...said]);
+  if (name !== undefined) yield next({ ...envelope, id: wish.newId(), type: "troupe.session_named", data: { name } });
+  const data = { infoType: "fork", message: wish.message };
+  yield next({ ...envelope, id: wish.newId(), type: "session.info", data });
 }
 
 const LEFT_BEHIND = new Set<string>([
@@ -53,18 +99,12 @@ const LEFT_BEHIND = new Set<string>([
   "troupe.session_named",
 ]);
 
-function chained(events: readonly SessionEvent[]): SessionEvent[] {
-  return events.map((event, index) => ({ ...event, parentId: events[index - 1]?.id ?? null }));
-}
-
 /** What of the session's folder the fork has too, as far as it belongs to these events. */
-export async function forkedFiles(directory: string, events: readonly SessionEvent[]): Promise<readonly ForkCopy[]> {
+export async function forkedFiles(
+  directory: string,
+  { lastCheckpoint, turnIds }: Pick<ForkFacts, "lastCheckpoint" | "turnIds">,
+): Promise<readonly ForkCopy[]> {
   const copies: ForkCopy[] = [];
-  const lastCheckpoint = events.reduce(
-    (most, event) =>
-      event.type === "session.compaction_complete" ? Math.max(most, event.data.checkpointNumber ?? 0) : most,
-    0,
-  );
   for (const path of await filesBelow(directory)) {
     const [top = "", second = ""] = path.split(sep);
     const number = /^(\d+)[^/]*\.md$/.exec(second)?.[1];
@@ -76,7 +116,7 @@ export async function forkedFiles(directory: string, events: readonly SessionEve
     else if (second === "index.md") {
       copies.push({ path, kind: "own", content: await indexUpTo(join(directory, path), lastCheckpoint) });
     } else if (second === "changes.jsonl")
-      copies.push({ path, kind: "own", content: await changesOf(join(directory, path), events) });
+      copies.push({ path, kind: "own", content: await changesOf(join(directory, path), turnIds) });
   }
   return copies;
 }
@@ -116,8 +156,7 @@ async function filesBelow(directory: string): Promise<string[]> {
 }
 
 /** Only what was changed while these messages were answered, and what was noted of that. */
-async function changesOf(path: string, events: readonly SessionEvent[]): Promise<string> {
-  const turns = turnsIn(events);
+async function changesOf(path: string, turns: ReadonlySet<string>): Promise<string> {
   const seqs = new Set<unknown>();
   const lines = (await readFile(path, "utf8").catch(() => "")).split("\n").filter((line) => {
     const json = parseJson(line);

@@ -94,6 +94,11 @@ export function elsewhereStore({ provider, folder, disk, stamp }: ElsewhereStore
       const { content } = await load(sessionId);
       return { ...viewOf(content.events), damage: content.damage };
     },
+    async *events(sessionId, onDamage) {
+      const { content } = await load(sessionId);
+      if (content.damage.length > 0) onDamage?.(content.damage);
+      yield* viewOf(content.events).events;
+    },
     async revision(sessionId) {
       const found = await find(sessionId);
       return found && revisionOf(found);

@@ -17,7 +17,7 @@ import { encodeSummary } from "./summary.ts";
 export interface SessionFork {
   readonly sessionId: string;
   /** From the first on; each is written with the place of the new session where it names that of the old one. */
-  readonly events: readonly SessionEvent[];
+  readonly events: Iterable<SessionEvent> | AsyncIterable<SessionEvent>;
   readonly summary: SessionSummary;
   readonly copies: readonly ForkCopy[];
 }
@@ -72,16 +72,17 @@ export async function forkFolder(what: {
 
 const PIECE_BYTES = 1024 * 1024;
 
-function* lines(
-  events: readonly SessionEvent[],
+async function* lines(
+  events: SessionFork["events"],
   { source, target }: { source: string; target: string },
-): Generator<Buffer> {
+): AsyncGenerator<Buffer> {
   const [old, own] = [source, target].map((path) => JSON.stringify(path).slice(1, -1)) as [string, string];
   let last: Link = noRecord;
   let pieces: Buffer[] = [];
   let bytes = 0;
-  for (const event of events) {
-    const moved = JSON.parse(JSON.stringify(event).replaceAll(old, own)) as SessionEvent;
+  for await (const event of events) {
+    const text = JSON.stringify(event);
+    const moved = text.includes(old) ? (JSON.parse(text.replaceAll(old, own)) as SessionEvent) : event;
     const line = encodeLine(moved, last);
     last = line.link;
     pieces.push(line.bytes);

@@ -43,7 +43,7 @@ export interface SessionIndex {
 
 export interface SessionIndexOptions {
   readonly path: string;
-  readonly store: Pick<Store, "read" | "revisions">;
+  readonly store: Pick<Store, "events" | "revisions">;
   readonly disk: Disk;
 }
 
@@ -167,12 +167,27 @@ async function readSession(
   sessionId: string,
   revision: string,
 ): Promise<SessionUpdate> {
-  return updateOf((await store.read(sessionId)).events, sessionId, revision);
+  return updateOf(store.events(sessionId), sessionId, revision);
 }
 
-function updateOf(events: readonly SessionEvent[], sessionId: string, revision: string): SessionUpdate {
+/** Holds rows, never the events of a whole log. */
+async function updateOf(
+  events: Iterable<SessionEvent> | AsyncIterable<SessionEvent>,
+  sessionId: string,
+  revision: string,
+): Promise<SessionUpdate> {
   const fold = new SessionRows();
-  for (const event of events) fold.apply(event);
-  const updatedAt = events.at(-1)?.timestamp ?? new Date(0).toISOString();
-  return { summary: summarise(events, sessionId, updatedAt), revision, rows: fold.take(), extent: "all" };
+  const heads: SessionEvent[] = [];
+  let [turns, updatedAt, hasPrompt] = [0, new Date(0).toISOString(), false];
+  for await (const event of events) {
+    fold.apply(event);
+    updatedAt = event.timestamp;
+    if (event.type === "assistant.turn_start") turns++;
+    const isPrompt = event.type === "user.message" && !hasPrompt;
+    hasPrompt ||= isPrompt;
+    const isHead = heads.length === 0 || isPrompt;
+    if (isHead || event.type === "session.start" || event.type === "troupe.session_named") heads.push(event);
+  }
+  const summary = { ...summarise(heads, sessionId, updatedAt), turns };
+  return { summary, revision, rows: fold.take(), extent: "all" };
 }

@@ -20,6 +20,7 @@ import { TroupeError } from "../protocol/errors.ts";
 import { logPaths } from "./access.ts";
 import { createLog, openLog } from "./jsonl-log.ts";
 import { takeLock } from "./lock.ts";
+import { LogPages } from "./log-pages.ts";
 import { readLog } from "./read-log.ts";
 import { viewOf } from "./rewound.ts";
 import { alreadyThere, checkSessionId, isSessionId, noSuchSession } from "./session-id.ts";
@@ -64,6 +65,16 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
       if (!findLog(log)) throw noSuchSession(sessionId);
       const { events, damage } = await readLog(log).catch(failTo("read the session log"));
       return { ...viewOf(events), damage };
+    },
+
+    async *events(sessionId, onDamage) {
+      const { log } = pathsOf(sessionId);
+      if (!findLog(log)) throw noSuchSession(sessionId);
+      try {
+        yield* LogPages.events(log, onDamage);
+      } catch (error) {
+        throw storageError("read the session log", error);
+      }
     },
 
     async revision(sessionId) {

@@ -5,10 +5,12 @@ import { decodeLine, NEWLINE } from "./line.ts";
 import { readLog } from "./read-log.ts";
 import { viewOf } from "./rewound.ts";
 import { errorCode } from "./storage-error.ts";
+import type { Damage } from "./store.ts";
 
 const PIECE_BYTES = 1024 * 1024;
 /** The offset of every so-manieth line is remembered. */
 const LINES_PER_MARK = 256;
+const PAGE_EVENTS = 2 * LINES_PER_MARK;
 const REWIND = Buffer.from(`"type":"troupe.rewound"`);
 
 /** Lines of the file that are in view: `from` up to, not including, `to`. */
@@ -28,18 +30,38 @@ export class LogPages {
   #lines = 0;
   /** Where the search for line ends goes on. */
   #offset = 0;
+  /** Where the last complete line ends. */
+  #lineEnd = 0;
   /** Bytes before `#offset` that may be the beginning of a rewind's type. */
   #overlap: Buffer = Buffer.alloc(0);
   #view: readonly Range[] = [{ from: 0, to: Number.POSITIVE_INFINITY }];
   #reading: Promise<unknown> = Promise.resolve();
-  readonly #isClean: boolean;
+  #isClean: boolean;
   /** The view of a log that has to be read as a whole, as long as there is memory for it. */
   #whole: { readonly size: number; readonly events: WeakRef<readonly SessionEvent[]> } | undefined;
 
-  /** `isClean`: no damage was found when the log was opened. */
-  constructor(path: string, { isClean }: { readonly isClean: boolean }) {
+  readonly #onDamage: (damage: readonly Damage[]) => void;
+
+  /** `isClean`: there is no damage before any page that is asked for. */
+  constructor(path: string, options: { isClean: boolean; onDamage?: (damage: readonly Damage[]) => void }) {
     this.#path = path;
-    this.#isClean = isClean;
+    this.#isClean = options.isClean;
+    this.#onDamage = options.onDamage ?? (() => undefined);
+  }
+
+  /** Everything, oldest first. Reading from the beginning, each page checks that what came before it was clean. */
+  static async *events(path: string, onDamage?: (damage: readonly Damage[]) => void): AsyncGenerator<SessionEvent> {
+    const pages = new LogPages(path, { isClean: true, ...(onDamage && { onDamage }) });
+    for (let from = 0; ; ) {
+      const page = await pages.read(from, from + PAGE_EVENTS);
+      if (page.length === 0) {
+        // A last line without its newline is used when it is whole.
+        if (pages.#offset > pages.#lineEnd) yield* viewOf((await readLog(path)).events).events.slice(from);
+        return;
+      }
+      yield* page;
+      from += page.length;
+    }
   }
 
   /** One at a time: the marks are shared. */
@@ -59,7 +81,8 @@ export class LogPages {
     try {
       if (!this.#isClean) return await this.#readWhole(file, from, to);
       const isRewound = await this.#findLines(file);
-      if (isRewound) this.#view = await this.#rangesInView();
+      if (isRewound) await this.#findView();
+      if (!this.#isClean) return await this.#readWhole(file, from, to);
       const events: SessionEvent[] = [];
       for (const range of linesAt(this.#view, from, to)) {
         const some = await this.#readLines(file, { from: range.from, to: Math.min(range.to, this.#lines) });
@@ -82,6 +105,7 @@ export class LogPages {
       const bytes = buffer.subarray(0, bytesRead);
       for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, end + 1)) {
         this.#lines++;
+        this.#lineEnd = this.#offset + end + 1;
         if (this.#lines % LINES_PER_MARK === 0) this.#marks.push(this.#offset + end + 1);
       }
       const start = Buffer.concat([this.#overlap, bytes.subarray(0, REWIND.length)]);
@@ -119,8 +143,10 @@ export class LogPages {
     return events;
   }
 
-  async #rangesInView(): Promise<readonly Range[]> {
-    const { events: all } = await readLog(this.#path);
+  async #findView(): Promise<void> {
+    const { events: all, damage } = await readLog(this.#path);
+    // The n-th event is in the n-th line only where every line has one.
+    if (damage.length > 0) this.#isClean = false;
     const lines = new Map(all.map((event, line) => [event, line]));
     const ranges: { from: number; to: number }[] = [];
     for (const event of viewOf(all).events) {
@@ -132,14 +158,19 @@ export class LogPages {
     // Whatever is appended is in view.
     const last = ranges.at(-1);
     if (last) last.to = Number.POSITIVE_INFINITY;
-    return ranges;
+    this.#view = ranges;
   }
 
+  /** Once it was needed, lines do not tell positions: later pages are read like this too. */
   async #readWhole(file: FileHandle, from: number, to: number): Promise<readonly SessionEvent[]> {
+    this.#isClean = false;
     const { size } = await file.stat();
     const known = this.#whole?.size === size ? this.#whole.events.deref() : undefined;
-    const events = known ?? viewOf((await readLog(this.#path)).events).events;
-    if (!known) this.#whole = { size, events: new WeakRef(events) };
+    if (known) return known.slice(from, to);
+    const { events: all, damage } = await readLog(this.#path);
+    const { events } = viewOf(all);
+    if (!this.#whole) this.#onDamage(damage);
+    this.#whole = { size, events: new WeakRef(events) };
     return events.slice(from, to);
   }
 }

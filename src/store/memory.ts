@@ -122,6 +122,9 @@ export function memoryStore(): Store {
     async read(sessionId) {
       return { ...viewOf([...find(sessionId).events]), damage: [] };
     },
+    async *events(sessionId) {
+      yield* viewOf([...find(sessionId).events]).events;
+    },
     async revision(sessionId) {
       const kept = sessions.get(checkSessionId(sessionId));
       return kept && kept.events.length > 0 ? String(kept.changes) : undefined;
@@ -144,10 +147,12 @@ export function memoryStore(): Store {
     async fork(sessionId, fork) {
       const kept = find(sessionId);
       if (sessions.has(checkSessionId(fork.sessionId))) throw alreadyThere(fork.sessionId);
-      const { summary, events } = fork;
+      const { summary } = fork;
+      const events: SessionEvent[] = [];
+      for await (const event of fork.events) events.push(structuredClone(event));
       sessions.set(fork.sessionId, {
         ...{ ...emptySession(), summary, assets: new Map(kept.assets), files: new Map(kept.files) },
-        ...{ events: structuredClone([...events]), changes: 1, changed: ++clock },
+        ...{ events, changes: 1, changed: ++clock },
       });
     },
     async remove(sessionId) {

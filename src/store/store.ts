@@ -17,6 +17,11 @@ export interface Store {
   ids(): Promise<readonly string[]>;
   /** The log as it is now, without its lock. While another process writes, its unfinished last line is left out. */
   read(sessionId: string): Promise<View & { readonly damage: readonly Damage[] }>;
+  /**
+   * Events in view, oldest first, a page at a time: what a long log costs in memory is a page, unless it is damaged. Places
+   * that cannot be used are reported to `onDamage`.
+   */
+  events(sessionId: string, onDamage?: (damage: readonly Damage[]) => void): AsyncIterable<SessionEvent>;
   /** Differs whenever the log has changed; undefined when there is no such session. Cheap. */
   revision(sessionId: string): Promise<string | undefined>;
   /** Those of all sessions of this person, in no order, without reading any log. */

@@ -22,7 +22,7 @@ import {
 import { workspaceDiff } from "../../src/server/workspace-diff.ts";
 import { withAttachments } from "../../src/session/attachments.ts";
 import { entryAt } from "../../src/session/checkpoint-tree.ts";
-import { forkedFiles } from "../../src/session/fork.ts";
+import { forkedFiles, forkFacts } from "../../src/session/fork.ts";
 import type { Session } from "../../src/session/session.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import type { Elsewhere, SessionLog, Store } from "../../src/store/store.ts";
@@ -78,7 +78,7 @@ function hasEntry(path: string): boolean {
 
 async function forked({ store, log, root }: Place): Promise<unknown> {
   await log.append(event, { barrier: true });
-  const copies = await forkedFiles(log.directory, [event]);
+  const copies = await forkedFiles(log.directory, await forkFacts([event]));
   const summary = { sessionId: "two", cwd: "/", createdAt: "", updatedAt: "", turns: 0 };
   await store.fork(ID, { sessionId: "two", events: [event], summary, copies });
   const target = join(root, "session-state", "two", "files");

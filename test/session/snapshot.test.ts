@@ -213,6 +213,21 @@ describe("pages of a log", () => {
     }
   });
 
+  it("give all events of a session in order, with or without a newline at the end (45 logs)", async () => {
+    for (let seed = 1; seed <= 45; seed++) {
+      const { random, lines } = logOf(1200 + seed);
+      const bytes = seed % 3 === 0 ? damaged(lines, random) : Buffer.concat(lines);
+      const place = placeOf(seed % 2 === 0 ? bytes : bytes.subarray(0, -1));
+      const store = withSnapshots(place.root);
+      const { events: expected, damage } = await store.read("one");
+      const all: SessionEvent[] = [];
+      const reported: unknown[] = [];
+      for await (const event of store.events("one", (found) => reported.push(...found))) all.push(event);
+      expect(all, `seed ${seed}`).toEqual(expected);
+      expect(reported, `seed ${seed}`).toEqual(damage);
+    }
+  });
+
   it("have what is appended while they are read, and follow a rewind", async () => {
     const { events, lines } = logOf(1);
     const place = placeOf(Buffer.concat(lines));
