@@ -12,6 +12,7 @@ import type { SnapshotRules } from "../store/snapshot.ts";
 import { TaskFold } from "../tasks/task-fold.ts";
 import { isFinal } from "../tasks/task-state.ts";
 import { Conversation } from "./conversation.ts";
+import { lastOutcome } from "./cut-off.ts";
 import { roundedUsd } from "./reservations.ts";
 import { isSidekickId } from "./sidekicks.ts";
 
@@ -187,7 +188,7 @@ function stateOf(agentId: string | undefined, conversation: Conversation, tasks:
   };
 }
 
-/** The first and the last of their kind, where a fold needs just those. */
+/** The first and the last of their kind, where a fold needs just those, and the events that show the last outcome. */
 function chosenOf(events: readonly SessionEvent[], end: number): ReadonlySet<number> {
   const first = new Map<string, number>();
   const last = new Map<string, number>();
@@ -204,14 +205,14 @@ function chosenOf(events: readonly SessionEvent[], end: number): ReadonlySet<num
     if (!first.has("person")) first.set("person", index);
     last.set("person", index);
   }
-  return new Set([...first.values(), ...last.values()]);
+  return new Set([...first.values(), ...last.values(), ...lastOutcome(events.slice(0, end)).decidedBy]);
 }
 
 /** The event, a shorter one in its place, or nothing. Conversations need none of them any more. */
 function remains(event: SessionEvent, index: number, facts: Facts): SessionEvent[] {
-  if (DEAD.has(event.type)) return [];
   const isChosen = facts.chosen.has(index);
   const stays = isChosen ? [event] : [];
+  if (DEAD.has(event.type)) return stays;
   switch (event.type) {
     case "assistant.turn_start":
     case "system.message":

@@ -10,9 +10,17 @@ interface CutOff {
  * Finds the message that the end of a process cut off. A message has its outcome when the model answered without
  * calls, a call ended the turn, or the log says that the answer failed, was aborted or reached a limit.
  */
-export function cutOff(events: readonly SessionEvent[]): CutOff | undefined {
+export const cutOff = (events: readonly SessionEvent[]): CutOff | undefined => lastOutcome(events).cut;
+
+/** The same, and the indexes of the events that decide it: with those alone the answer is the same. */
+export function lastOutcome(events: readonly SessionEvent[]): {
+  cut: CutOff | undefined;
+  decidedBy: readonly number[];
+} {
+  const decidedBy: number[] = [];
   let turnId: string | undefined;
   let isRejected = false;
+  const done = (index: number, cut?: CutOff) => ({ cut, decidedBy: [...decidedBy, index] });
   for (let index = events.length - 1; index >= 0; index--) {
     const event = events[index];
     if (event === undefined || event.agentId !== undefined) continue;
@@ -21,26 +29,29 @@ export function cutOff(events: readonly SessionEvent[]): CutOff | undefined {
       case "abort":
       case "troupe.limit_reached":
       case "session.task_complete":
-        return undefined;
+        return done(index);
       case "session.error":
-        if (event.data.errorType !== "notification") return undefined;
+        if (event.data.errorType !== "notification") return done(index);
         break;
       case "assistant.turn_start":
       case "assistant.turn_end":
+        if (turnId === undefined) decidedBy.push(index);
         turnId ??= event.data.turnId;
         break;
       case "tool.execution_complete":
-        isRejected ||= event.data.error?.code === "rejected";
+        if (event.data.error?.code !== "rejected") break;
+        if (!isRejected) decidedBy.push(index);
+        isRejected = true;
         break;
       case "assistant.message":
-        return isRejected || (event.data.toolRequests ?? []).length === 0 ? undefined : { turnId };
+        return done(index, isRejected || (event.data.toolRequests ?? []).length === 0 ? undefined : { turnId });
       case "user.message":
-        if (event.data.interactionId !== undefined) return { turnId };
+        if (event.data.interactionId !== undefined) return done(index, { turnId });
         break;
       default:
     }
   }
-  return undefined;
+  return { cut: undefined, decidedBy };
 }
 
 /** Gives a message that was cut off its outcome. */

@@ -21,10 +21,18 @@ function stageWith(count: number) {
   return { window, stored, say, hint, rewindTo };
 }
 
+const CHARACTERS = 1024 * 1024;
+
 async function pagesOf(window: EventWindow, max: number, direction: "forward" | "backward", from?: Cursor) {
   const ids: string[] = [];
   for (let cursor = from; ; ) {
-    const page = await window.read({ ...(cursor && { from: cursor }), max, direction, matches: () => true });
+    const page = await window.read({
+      ...(cursor && { from: cursor }),
+      max,
+      maxCharacters: CHARACTERS,
+      direction,
+      matches: () => true,
+    });
     ids.push(...page.events.map(({ id }) => id));
     if (!page.hasMore) return { ids, cursor: page.cursor };
     cursor = page.cursor;
@@ -70,13 +78,19 @@ describe("a window on the events of a session", () => {
 
   it("looks at no more than a part of a long history for one page, and says that there is more", async () => {
     const { window } = stageWith(30_000);
-    const page = await window.read({ max: 5, direction: "forward", matches: ({ id }) => id === "s29999" });
+    const page = await window.read({
+      max: 5,
+      maxCharacters: CHARACTERS,
+      direction: "forward",
+      matches: ({ id }) => id === "s29999",
+    });
     expect(page).toMatchObject({ events: [], hasMore: true });
     let [cursor, pages, found] = [page.cursor, 1, [] as readonly SessionEvent[]];
     for (let hasMore = true; hasMore; pages++) {
       const next = await window.read({
         from: cursor,
         max: 5,
+        maxCharacters: CHARACTERS,
         direction: "forward",
         matches: ({ id }) => id === "s29999",
       });

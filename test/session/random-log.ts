@@ -5,6 +5,7 @@ import { Ledger } from "../../src/session/agent-limit.ts";
 import { Budget } from "../../src/session/budget.ts";
 import { tallyOf } from "../../src/session/condense.ts";
 import { Conversation } from "../../src/session/conversation.ts";
+import { cutOff } from "../../src/session/cut-off.ts";
 import { Inbox } from "../../src/session/inbox.ts";
 import { InboxEntries } from "../../src/session/inbox-entries.ts";
 import { Introduction } from "../../src/session/introduction.ts";
@@ -359,6 +360,7 @@ export async function foldAll(events: readonly SessionEvent[], removed: readonly
     inbox: new InboxEntries(events).all,
     model: await lastModelOf(events, { cwd: "/" } as never, async () => true),
     left: leftWork(events, main, "/here"),
+    cut: cutOff(events),
     standing: await Promise.all(["s", "s/agent-0"].map((key) => standingOf(key, { events }))),
     tally: tallyOf(events),
     names: events.filter(({ type }) => type === "troupe.session_named").map(({ data }) => data),
