@@ -6,8 +6,8 @@ import { frameTags, summaryTags } from "../src/lib/quoting.ts";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
 const known = new Set<string>([...frameTags, ...summaryTags]);
-/** They read pages and the prompts of others; they frame nothing. */
-const READERS = /^src\/(?:model\/understudy|tools\/web)\/|\.test\.ts$/;
+/** They read pages, prompts and replies of others; they frame nothing. */
+const READERS = /^src\/(?:model\/understudy|model\/wire|tools\/web)\/|\.test\.ts$/;
 /** Frames of ours that hold no text of others, or that escape it by themselves. */
 const BY_HAND = ["src/session/context-report.ts", "src/session/prompt-form.ts", "src/tools/shell/finished-notice.ts"];
 const MAKERS = ["src/lib/quoting.ts", "src/lib/summary-sections.ts"];

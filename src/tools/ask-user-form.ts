@@ -11,11 +11,12 @@ const MAX_FIELDS = 20;
 const MAX_SCHEMA_CHARACTERS = 50_000;
 const MAX_ANSWER_CHARACTERS = 20_000;
 
-const Field = z.looseObject({
-  type: z.enum(["string", "number", "integer", "boolean", "array"]).describe("Type of the answer"),
-  title: z.string().optional().describe("Label of the field"),
-  description: z.string().optional().describe("What the field is for"),
-});
+const field = () =>
+  z.looseObject({
+    type: z.enum(["string", "number", "integer", "boolean", "array"]).describe("Type of the answer"),
+    title: z.string().optional().describe("Label of the field"),
+    description: z.string().optional().describe("What the field is for"),
+  });
 
 export const askUserForm = defineTool({
   name: "ask_user",
@@ -26,7 +27,7 @@ export const askUserForm = defineTool({
       requestedSchema: z
         .object({
           type: z.literal("object"),
-          properties: z.record(z.string(), Field).describe("The fields, by name"),
+          properties: z.record(z.string(), field()).describe("The fields, by name"),
           required: z.array(z.string()).optional().describe("Fields that must be filled in"),
         })
         .describe("JSON schema of the form: an object with flat fields"),
