@@ -115,9 +115,11 @@ function effects(events, workspace, tokens) {
     const count = written.filter((line) => line === token).length;
     const use = new RegExp(`\\b${token}(?: >>|\\.txt)`);
     const start = starts.find(({ data }) => use.test(JSON.stringify(data.arguments)));
+    // A command in the background succeeds when it has begun.
+    const isOver = start && start.data.arguments.mode !== "async" && succeeded.has(start.data.toolCallId);
     if (count > 1) problems.push(`the effect ${token} happened ${count} times`);
     if (count > 0 && !start) problems.push(`the effect ${token} happened and its call is not in the log`);
-    if (count === 0 && start && succeeded.has(start.data.toolCallId)) problems.push(`the effect ${token} is missing`);
+    if (count === 0 && isOver) problems.push(`the effect ${token} is missing`);
   }
   for (const line of written) if (!tokens.includes(line)) problems.push(`nobody asked for the effect ${line}`);
   return problems;
@@ -136,7 +138,7 @@ function litter({ home, workspace, sessionId }) {
 }
 
 /** What still runs and belongs to the round, by its folder, variables or command line; it has ten seconds to end. */
-async function leftRunning(folder) {
+export async function leftRunning(folder) {
   const until = performance.now() + 10_000;
   let found = processesOf(folder);
   while (found.length > 0 && performance.now() < until) {

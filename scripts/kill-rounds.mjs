@@ -5,7 +5,8 @@
 //   --seconds N   begins no more rounds after this time (7200)
 //   --workers N   rounds at a time (one per core)
 //   --keep        keeps the folders of rounds that passed, too
-// A round has a home, a workspace and a model of its own. About a third are killed again while they recover.
+// A round has a home, a workspace and a model of its own. About a third are killed again while they recover, and two of
+// five run their commands without the sandbox. `unstored` counts those that were killed before there was a log.
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -15,7 +16,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { checkRound } from "./kill-check.mjs";
+import { checkRound, leftRunning } from "./kill-check.mjs";
 import { kinds, startModel } from "./kill-script.mjs";
 
 const { values } = parseArgs({
@@ -47,23 +48,24 @@ const RUN_MS = 120_000;
 const SOON = 12;
 const base = mkdtempSync(join(tmpdir(), "troupe-kills-"));
 const running = new Set();
-process.on("exit", () => {
-  for (const child of running) child.kill("SIGKILL");
-});
-for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => end(130));
 
 const started = performance.now();
 const table = Object.fromEntries(names.map((name) => [name, { rounds: 0, kills: 0, unstored: 0, failed: 0 }]));
 let next = 0;
 await Promise.all(Array.from({ length: workers }, lane));
-console.table(table);
-const sum = (field) => Object.values(table).reduce((total, row) => total + row[field], 0);
-const took = Math.round((performance.now() - started) / 1000);
-console.log(
-  `${sum("rounds") - sum("failed")} passed, ${sum("failed")} failed (${sum("kills")} kills, seed ${seed}, ${took} s)`,
-);
-if (sum("failed") === 0 && !values.keep) rmSync(base, { recursive: true, force: true });
-process.exit(sum("failed") > 0 || sum("rounds") === 0 ? 1 : 0);
+end(0);
+
+function end(code) {
+  console.table(table);
+  const sum = (field) => Object.values(table).reduce((total, row) => total + row[field], 0);
+  const took = Math.round((performance.now() - started) / 1000);
+  const [played, failed] = [sum("rounds"), sum("failed")];
+  console.log(`${played - failed} passed, ${failed} failed (${sum("kills")} kills, seed ${seed}, ${took} s)`);
+  for (const child of running) child.kill("SIGKILL");
+  if (failed === 0 && !values.keep) rmSync(base, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  process.exit(code === 0 && (failed > 0 || played === 0) ? 1 : code);
+}
 
 async function lane() {
   while (next < rounds && performance.now() - started < seconds * 1000) {
@@ -99,6 +101,8 @@ async function play({ kind, seed: own, folder }) {
     kills: 0,
   };
   round.sessionId = randomUUID();
+  // Without the sandbox, another part ends the commands that the program leaves behind.
+  if (random() < 0.4) round.sandbox = "off";
   for (const place of [round.home, round.workspace]) mkdirSync(place, { recursive: true, mode: 0o700 });
   writeFileSync(join(round.workspace, "notes.txt"), "a line\n".repeat(20));
   const model = await startModel(testing, { kind, workspace: round.workspace, random: randomFrom(own + 1e9) });
@@ -111,7 +115,8 @@ async function play({ kind, seed: own, folder }) {
   try {
     const live = kind === "server" ? serverRuns : commandRuns;
     isUnstored = (await live({ round, random, problems })) === "unstored";
-    if (!isUnstored) problems.push(...(await checkRound({ ...round, tokens: model.tokens })), ...unsent(round));
+    if (isUnstored) problems.push(...(await leftRunning(folder)));
+    else problems.push(...(await checkRound({ ...round, tokens: model.tokens })), ...unsent(round));
   } catch (error) {
     problems.push(String(error?.stack ?? error));
   } finally {
@@ -179,10 +184,13 @@ async function command(round, args, kill) {
   return { ...(await ended(child, death)), errors };
 }
 
-function start({ workspace, home, folder }, args) {
+function start({ workspace, home, folder, sandbox }, args) {
   const child = spawn(process.execPath, [program, ...args], {
     cwd: workspace,
-    env: { PATH: process.env.PATH, HOME: folder, TROUPE_HOME: home, TROUPE_NO_DISCOVERY: "1", LANG: "C.UTF-8" },
+    env: {
+      ...{ PATH: process.env.PATH, HOME: folder, TROUPE_HOME: home, TROUPE_NO_DISCOVERY: "1", LANG: "C.UTF-8" },
+      ...(sandbox && { TROUPE_SANDBOX: sandbox }),
+    },
     stdio: ["ignore", "pipe", "pipe"],
   });
   running.add(child);

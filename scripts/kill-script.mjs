@@ -16,6 +16,11 @@ const slowShell = ({ testing, token, random }) => {
     { command: `sleep ${seconds}; echo ${token()} >> ledger.txt`, description: "Note it" },
   ]);
 };
+/** Leaves a process at work that must not outlive the program, however that ends. */
+const lingering = ({ testing, token }) => {
+  const command = `echo ${token()} >> ledger.txt; sleep 300`;
+  return testing.calls(["bash", { command, description: "Note it and wait", mode: "async" }]);
+};
 const create = ({ testing, token, workspace }) => {
   const name = token();
   return testing.calls(["create", { path: join(workspace, `${name}.txt`), file_text: `${name}\n` }]);
@@ -44,13 +49,13 @@ const tell = (nth) => (at) => {
 const words = ({ testing, token }) =>
   testing.together(testing.says(`${token()} ${"and so on ".repeat(400)}`).slice(0, -1), shell({ testing, token }));
 
-const worker = [shell, slowShell, create];
+const worker = [lingering, slowShell, create];
 const again = [shell];
 const common = { finish: [shell, create], worker, again };
 
 /** The kinds of rounds, by what the main agent and its agents do. `lines` is about how many lines a whole run prints. */
 export const kinds = {
-  turns: { lines: 240, roles: { main: times(4, [shell, create, view, both, slowShell]).flat() } },
+  turns: { lines: 240, roles: { main: times(4, [lingering, create, view, both, slowShell]).flat() } },
   background: { lines: 340, roles: { main: [background(6, "worker"), shell, read(0), slowShell, read(3)] } },
   nested: {
     lines: 300,
@@ -75,7 +80,7 @@ export const kinds = {
     roles: { main: [background(2, "worker"), tell(0), shell, read(0), tell(0), tell(1), read(1), slowShell, tell(1)] },
   },
   compaction: { lines: 200, window: 8_000, roles: { main: times(8, [words, create]).flat() } },
-  server: { lines: 70, roles: { main: [shell, create, both], queued: [shell, slowShell], steered: [shell] } },
+  server: { lines: 70, roles: { main: [lingering, create, both], queued: [shell, slowShell], steered: [shell] } },
 };
 
 /** Starts the model of one round. `tokens` lists every effect and message that it asked for. */
