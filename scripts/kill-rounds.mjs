@@ -234,20 +234,24 @@ function parse(line) {
 }
 
 async function serverRuns({ round, random, problems }) {
-  const kill = planKill(random, kinds.server.lines);
-  const isSilent = random() < 0.5;
+  const person = random() < 0.6 ? personWhoLeaves(Math.floor(random() * 3)) : { ask: approveAll, left: sleep(3000) };
+  const waitMs = Math.floor(random() * 80);
+  // Half are killed when the request has just been left open, or when all is done.
+  const kill = random() < 0.5 ? { lines: Number.POSITIVE_INFINITY } : planKill(random, kinds.server.lines);
   const isAgain = random() < 0.35;
   const second = planKill(random, SOON);
-  const resume = { continuePendingWork: random() < 0.5 };
-  // A person who answers the first requests and then leaves one open.
-  let answers = Math.floor(random() * 4);
-  const ask = isSilent ? () => (answers-- > 0 ? approveAll() : new Promise(() => {})) : approveAll;
+  const resume = { continuePendingWork: random() < 0.4 };
   await serve(round, kill, async (client, config) => {
-    const session = await client.createSession({ ...config, sessionId: round.sessionId, onPermissionRequest: ask });
+    const session = await client.createSession({
+      ...config,
+      sessionId: round.sessionId,
+      onPermissionRequest: person.ask,
+    });
     await send(round, session, { prompt: "First. [[main]]" });
     await send(round, session, { prompt: "Second. [[queued]]" });
     await send(round, session, { prompt: "Third. [[steered]]", mode: "immediate" });
-    await sleep(isSilent ? 1500 : 3000);
+    await Promise.race([person.left, sleep(3000)]);
+    await sleep(waitMs);
   });
   if (!isStored(round)) return unstored(round, problems);
   const takeUp = (client, config) =>
@@ -265,6 +269,20 @@ async function serverRuns({ round, random, problems }) {
   });
   if (last.error) problems.push(`resuming failed: ${last.error.stack}`);
   if (last.code !== 0) problems.push(`the server ended with ${last.code ?? last.signal}: ${last.errors.slice(-1500)}`);
+}
+
+/** Answers so many requests and leaves the next one open. */
+function personWhoLeaves(answers) {
+  let leave;
+  const left = new Promise((resolve) => {
+    leave = resolve;
+  });
+  const ask = () => {
+    if (answers-- > 0) return approveAll();
+    leave();
+    return new Promise(() => {});
+  };
+  return { ask, left };
 }
 
 async function send(round, session, message) {
