@@ -153,7 +153,7 @@ function processesOf(folder) {
   return readdirSync("/proc").flatMap((pid) => {
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) return [];
     try {
-      const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+      const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replace(/[\0\s]+/g, " ");
       const places = [command, readlinkSync(`/proc/${pid}/cwd`), readFileSync(`/proc/${pid}/environ`, "utf8")];
       return command !== "" && places.some((text) => text.includes(folder)) ? [`${pid} ${command.slice(0, 200)}`] : [];
     } catch {

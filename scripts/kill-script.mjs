@@ -18,7 +18,7 @@ const slowShell = ({ testing, token, random }) => {
 };
 /** Leaves a process at work that must not outlive the program, however that ends. */
 const lingering = ({ testing, token }) => {
-  const command = `echo ${token()} >> ledger.txt; sleep 300`;
+  const command = `echo ${token()} >> ledger.txt; trap '' HUP; sleep 60`;
   return testing.calls(["bash", { command, description: "Note it and wait", mode: "async" }]);
 };
 const create = ({ testing, token, workspace }) => {
