@@ -10,7 +10,7 @@ const hex = (number) => number.toString(16).padStart(8, "0");
 export async function checkRound({ home, workspace, sessionId, told, tokens, folder }) {
   const log = join(home, "session-state", sessionId, "events.jsonl");
   const { events, problems } = readLog(log);
-  problems.push(...lost(events, told), ...unpaired(events), ...effects(events, workspace, tokens));
+  problems.push(...lost(events, told), ...unpaired(events), ...messages(events), ...effects(events, workspace, tokens));
   problems.push(...litter({ home, workspace, sessionId }), ...(await leftRunning(folder)));
   return problems;
 }
@@ -94,6 +94,22 @@ function unpaired(events) {
     for (const [key, event] of open)
       if (event) problems.push(`${start} of ${key} has no end (seq ${event.troupe.seq})`);
   }
+  return problems;
+}
+
+/** A message between agents is delivered once at most, and only if it was accepted. */
+function messages(events) {
+  const counts = new Map();
+  const problems = [];
+  for (const { type, data } of events) {
+    if (type === "troupe.task_message") counts.set(data.messageId, 0);
+    if (type !== "troupe.task_message_delivered") continue;
+    for (const id of data.messageIds) {
+      if (!counts.has(id)) problems.push(`the message ${id} was delivered and never accepted`);
+      counts.set(id, (counts.get(id) ?? 0) + 1);
+    }
+  }
+  for (const [id, count] of counts) if (count > 1) problems.push(`the message ${id} was delivered ${count} times`);
   return problems;
 }
 

@@ -38,6 +38,12 @@ const good: readonly Plain[] = [
 ];
 const without = (...ids: string[]): Plain[] => good.filter(({ id }) => !ids.includes(id));
 
+const delivered: readonly Plain[] = [
+  { id: "j", type: "troupe.task_message", data: { messageId: "m" } },
+  { id: "k", type: "troupe.task_message_delivered", data: { messageIds: ["m"] } },
+  { id: "l", type: "troupe.task_message_delivered", data: { messageIds: ["m"] } },
+];
+
 interface Fault {
   readonly events?: readonly Plain[];
   readonly change?: (log: string) => string;
@@ -77,6 +83,7 @@ const faults: Readonly<Record<string, readonly [Fault, RegExp]>> = {
   "an agent without an end": [{ events: without("h") }, /subagent.started of kid has no end/],
   "a request without an answer": [{ events: without("e") }, /permission.requested of p has no end/],
   "a turn without an end": [{ events: without("i") }, /assistant.turn_start of main has no end/],
+  "a message that was delivered twice": [{ events: [...good, ...delivered] }, /message m was delivered 2 times/],
   "an effect that happened twice": [{ ledger: "T1\nT1\n" }, /T1 happened 2 times/],
   "an effect that is missing": [{ ledger: "" }, /T1 is missing/],
   "an effect without a call in the log": [{ events: without("c", "f") }, /T1 happened and its call is not in the log/],
