@@ -95,6 +95,7 @@ function cleanUpAlone(load: NodeJS.Require, clean: typeof cleanUp, lists: typeof
   const path: typeof nodePath = load("node:path");
   const [folder = ""] = process.argv.slice(1);
   const used = new Set<string>();
+  const ended: string[] = [];
   const jobs: LeftBehind[] = fs
     .readFileSync(0, "utf8")
     .split("\n")
@@ -108,7 +109,7 @@ function cleanUpAlone(load: NodeJS.Require, clean: typeof cleanUp, lists: typeof
       if (stat.split(") ").at(-1)?.split(" ")[19] === started) for (const point of points) used.add(point.path);
       else {
         jobs.push({ points, links, trees });
-        fs.unlinkSync(path.join(folder, name));
+        ended.push(path.join(folder, name));
       }
     } catch {
       // Another process is writing or removing it.
@@ -117,6 +118,8 @@ function cleanUpAlone(load: NodeJS.Require, clean: typeof cleanUp, lists: typeof
   const notes = jobs.flatMap((left) =>
     clean({ fs, path, ...lists }, { ...left, points: left.points.filter((point) => !used.has(point.path)) }),
   );
+  // Only now: a program that starts meanwhile must see that the mount points are none of the user's folders.
+  for (const record of ended) fs.rmSync(record, { force: true });
   if (notes.length === 0) return;
   const report = path.join(folder, `report-${process.pid}-${Date.now()}.txt`);
   fs.writeFileSync(report, `${[...new Set(notes)].join("\n")}\n`, { mode: 0o600, flag: "wx" });
