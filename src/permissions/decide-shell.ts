@@ -1,10 +1,12 @@
 /** The decision on a shell command: all of its parts must be allowed, and any of them can be refused. */
+import { dirname, join } from "node:path";
 import { approvesCommand } from "./approvals.ts";
 import { isBelow, pathRuleMatches, refusalCovers } from "./path-scope.ts";
 import { byRule, type Decision, type PermissionQuestion, type Policy } from "./policy.ts";
 import { protectionOfBoth } from "./protected-paths.ts";
 import type { Rule } from "./rules.ts";
 import type { ShellAnalysis, ShellCommand } from "./shell/analyse.ts";
+import { onlyShowsFiles, usesGit } from "./shell/free-reads.ts";
 import { patternAllows, patternRefuses, patternStrays } from "./shell/match-command.ts";
 import {
   connectsUnnamed,
@@ -181,8 +183,30 @@ function allowance(shell: ShellCase): Decision | undefined {
   if (policy.mode.allReads && onlyReads && analysis.commands.length > 0) {
     return { decision: "allow", by: "mode", reason: `read-only command in ${question.cwd}` };
   }
-  return undefined;
+  return isFreeRead(shell) && plain ? { decision: "allow", by: "default", reason: FREE_READ } : undefined;
 }
+
+const FREE_READ = "it only reads in the allowed folders, in the sandbox";
+
+/** True for a command that needs no rule: the sandbox lets it change nothing and reach nobody, whatever its text hides. */
+function isFreeRead({ policy, question, analysis }: ShellCase): boolean {
+  if (question.confined !== true || !onlyShowsFiles(analysis) || writes(analysis)) return false;
+  return !usesGit(analysis) || hasRepository(policy, question.cwd);
+}
+
+/** True when the git folder of `cwd` is in the allowed folders; otherwise its history shows what lies outside of them. */
+function hasRepository(policy: Policy, cwd: string): boolean {
+  if (policy.mode.allPaths || policy.roots.length === 0) return true;
+  for (let folder = cwd; isBelow(folder, policy.roots); folder = dirname(folder)) {
+    if (policy.exists(join(folder, ".git"))) return true;
+    if (folder === dirname(folder)) break;
+  }
+  return false;
+}
+
+/** True when the decision rests on the sandbox alone, so that the command must run in it and change nothing. */
+export const needsConfinement = ({ decision, by, reason }: Decision): boolean =>
+  decision === "allow" && by === "default" && reason === FREE_READ;
 
 /** Why the words of the command do not tell all of what it does; undefined when they do. */
 function unclear({ question, analysis, paths }: ShellCase): string | undefined {

@@ -26,10 +26,22 @@ export interface Containment {
   enforced(command: { readonly shellId?: string; readonly unsandboxed?: boolean }): Promise<(rule: Rule) => boolean>;
   /** True when git has stored a file that the rule denies. */
   stored(rule: Rule): boolean;
+  /**
+   * True when the command would run in a sandbox of its own that hides every denied file and has no network. Then it may
+   * run with `readOnly`, which fails rather than run it without such a sandbox.
+   */
+  confines(command: { readonly shellId?: string; readonly unsandboxed?: boolean }): Promise<boolean>;
+  /** Makes this call run where it can change nothing. */
+  readOnly(call: ConfinedCall): void;
   /** The files that read rules deny. */
   files(): Promise<DeniedFiles>;
   /** Set when commands run without a sandbox: what does not hold then, for people to read. */
   readonly warning: string | undefined;
+}
+
+export interface ConfinedCall {
+  readonly toolCallId: string;
+  readonly command: string;
 }
 
 export interface Mode {
@@ -55,6 +67,8 @@ export interface PermissionQuestion {
   readonly enforced?: (rule: Rule) => boolean;
   /** True when git has stored a file that this rule denies: then hiding the file does not hide its content. */
   readonly stored?: (rule: Rule) => boolean;
+  /** True when the command can run in a sandbox without network, in which nothing can be changed; see `Containment.confines`. */
+  readonly confined?: boolean;
   /** Other names in the allowed folders of the file that is touched. */
   readonly aliases?: readonly string[];
   /** Shown with the request: how the command would run. */

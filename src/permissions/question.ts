@@ -4,7 +4,8 @@ import type { Access } from "../protocol/permission.ts";
 import { readDenials } from "./denied-files.ts";
 import type { PermissionQuestion, Policy } from "./policy.ts";
 import type { Rule } from "./rules.ts";
-import { analyseShell, loadShellParser } from "./shell/analyse.ts";
+import { analyseShell, loadShellParser, type ShellAnalysis } from "./shell/analyse.ts";
+import { onlyShowsFiles } from "./shell/free-reads.ts";
 
 /** The parser is loaded when the first shell command is asked about. */
 export async function questionFor(
@@ -17,7 +18,17 @@ export async function questionFor(
   }
   if (access.kind !== "shell") return { access, toolName, cwd };
   const analysis = analyseShell(await loadShellParser(), access.command);
-  return { access, toolName, cwd: access.cwd, analysis, ...(await containmentOf(access, policy)) };
+  const confined = await isConfined(access, { analysis, policy });
+  return { access, toolName, cwd: access.cwd, analysis, ...(await containmentOf(access, policy)), ...confined };
+}
+
+/** Looks for a sandbox only where it could make a rule unnecessary. */
+async function isConfined(
+  access: Shell,
+  { analysis, policy }: { analysis: ShellAnalysis; policy: Policy },
+): Promise<Pick<PermissionQuestion, "confined">> {
+  if (policy.containment === undefined || policy.mode.askReads || !onlyShowsFiles(analysis)) return {};
+  return (await policy.containment.confines(access)) ? { confined: true } : {};
 }
 
 type Shell = Extract<Access, { kind: "shell" }>;

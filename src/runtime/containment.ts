@@ -8,7 +8,7 @@ import { DeniedFileFinder, type DeniedFiles, readDenials } from "../permissions/
 import { isStoredByGit } from "../permissions/git-stored.ts";
 import { linkedPlaces } from "../permissions/linked-places.ts";
 import { isBelow } from "../permissions/path-scope.ts";
-import type { Containment, Policy } from "../permissions/policy.ts";
+import type { ConfinedCall, Containment, Policy } from "../permissions/policy.ts";
 import type { Rule } from "../permissions/rules.ts";
 import type { Prepared, Sandbox } from "../tools/shell/sandbox.ts";
 import { ToolError } from "../tools/tool.ts";
@@ -48,6 +48,8 @@ export class ShellContainment implements Containment {
   #promised = false;
   /** True when a command could not be put into the sandbox. */
   #failed = false;
+  /** Calls that must run where nothing can be changed. */
+  readonly #readOnly = new Set<string>();
 
   constructor(options: ContainmentOptions) {
     this.#options = options;
@@ -67,6 +69,24 @@ export class ShellContainment implements Containment {
     const hidden = await this.#hides(command);
     this.#promised = hidden;
     return ({ target }) => (target.kind === "read" && hidden) || (target.kind === "url" && !this.#options.network);
+  }
+
+  async confines(command: { readonly shellId?: string; readonly unsandboxed?: boolean }): Promise<boolean> {
+    // A shell that was used before may have other programs under the same names by now.
+    if (command.unsandboxed || command.shellId !== undefined || this.#options.network) return false;
+    return (await this.#works()) && (await this.#hides(command));
+  }
+
+  readOnly(call: ConfinedCall): void {
+    this.#readOnly.add(keyOf(call));
+    for (const oldest of this.#readOnly) {
+      if (this.#readOnly.size <= MAX_READ_ONLY) break;
+      this.#readOnly.delete(oldest);
+    }
+  }
+
+  isReadOnly(call: ConfinedCall): boolean {
+    return this.#readOnly.has(keyOf(call));
   }
 
   async files(): Promise<DeniedFiles> {
@@ -95,7 +115,7 @@ export class ShellContainment implements Containment {
       sweep: () => inner.sweep(),
       close: () => inner.close(),
       prepare: async (request) => {
-        const promised = this.#promised;
+        const promised = this.#promised || request.required === true;
         const { paths, complete } = await this.#hidable();
         if (promised && !complete) throw notHidden("not every denied file could be found before the command");
         const prepared = await inner.prepare({ ...request, denied: [...(request.denied ?? []), ...paths] });
@@ -139,6 +159,11 @@ export class ShellContainment implements Containment {
     return complete && (shellId === undefined || before === undefined || paths.every((path) => before.has(path)));
   }
 }
+
+const MAX_READ_ONLY = 1000;
+
+/** Agents of one folder share a containment, and models may give two calls the same id. */
+const keyOf = ({ toolCallId, command }: ConfinedCall): string => `${toolCallId}\n${command}`;
 
 function notHidden(why: string): ToolError {
   const message = `A rule denies reading some files, and ${why}. Nothing was run.`;

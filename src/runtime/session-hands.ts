@@ -184,6 +184,7 @@ function shellMaker(
       environment,
       additions: { values: workspace.commandEnvironment, names },
       beforeRun: commandCheckpoints({ checkpoints, except: [home], home: homedir() }),
+      isReadOnly: (call) => containment.isReadOnly(call),
       isPlanning: () => rules.mode.current() === "plan",
       newCleaner: () => redactor.stream(),
       onWarning: (message) => listener.warn("shell", message),

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
+import type { ConfinedCall } from "../permissions/policy.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { MountPoints } from "../tools/shell/mount-points.ts";
 import type { Sandbox, SandboxMode } from "../tools/shell/sandbox.ts";
@@ -63,24 +64,18 @@ export function lazyShells(
     readonly sandbox: () => Promise<Sandbox>;
     /** Asked before each command: while the session plans, its agents change nothing. */
     isPlanning?(): boolean;
+    /** True for a call that was permitted on condition that the sandbox lets it change nothing. */
+    isReadOnly?(call: ConfinedCall): boolean;
   },
 ): Shells {
   const isPlanning = (): boolean => options.isPlanning?.() === true;
-  let gitVariables: Readonly<Record<string, string>> = {};
   const listeners = new Set<(finished: FinishedCommand) => void>();
   let made: Shells | undefined;
   let making: Promise<Shells> | undefined;
   const get = (): Promise<Shells> => {
     making ??= (async () => {
       const { createShells } = await import("../tools/shell/session-shells.ts");
-      made = createShells({
-        ...options,
-        sandbox: await options.sandbox(),
-        get additions() {
-          const { additions } = options;
-          return isPlanning() ? { ...additions, values: { ...additions?.values, ...gitVariables } } : (additions ?? {});
-        },
-      });
+      made = createShells({ ...options, sandbox: await options.sandbox() });
       made.onFinished((finished) => {
         for (const listener of listeners) listener(finished);
       });
@@ -91,9 +86,13 @@ export function lazyShells(
   return {
     async run(request) {
       const shells = await get();
-      const readOnly = request.readOnly ?? isPlanning();
-      if (readOnly) gitVariables = await (await import("../lib/node/git.ts")).neutralVariables(request.cwd);
-      return shells.run({ ...request, readOnly });
+      const { command, toolCallId = "" } = request;
+      const confined = options.isReadOnly?.({ toolCallId, command }) ?? false;
+      const planning = request.readOnly ?? isPlanning();
+      const needsGit = planning || (confined && /\bgit\b/.test(command));
+      const variables = needsGit && (await (await import("../lib/node/git.ts")).neutralVariables(request.cwd));
+      const readOnly = planning || confined;
+      return shells.run({ ...request, readOnly, ...(confined && { confined }), ...(variables && { variables }) });
     },
     read: async (request) => (await get()).read(request),
     async write(request) {

@@ -2,6 +2,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { JudgedCall, Run } from "../loop/run.ts";
 import { INTERRUPTED } from "../loop/run-calls.ts";
 import { decide } from "../permissions/decide.ts";
+import { needsConfinement } from "../permissions/decide-shell.ts";
 import type { Grants } from "../permissions/grants.ts";
 import { denialForModel, denialForUser } from "../permissions/messages.ts";
 import { type Decision, isInRoots, type PermissionQuestion, type Policy } from "../permissions/policy.ts";
@@ -67,6 +68,9 @@ export function permitter(options: Permitter): Run["permit"] {
     }
     if (allowed && (access.kind === "read" || access.kind === "write")) {
       await options.onFileAccess?.(resolve(cwd, access.path), call.toolName);
+    }
+    if (allowed && access.kind === "shell" && needsConfinement(decision)) {
+      policy.containment?.readOnly({ toolCallId: call.toolCallId, command: access.command });
     }
     if (allowed) return { allowed, ...(reads.length > 0 && verdict.by === "person" && { reads }) };
     if (message === undefined) {

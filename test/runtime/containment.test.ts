@@ -1,13 +1,16 @@
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
+import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { DeniedFileFinder } from "../../src/permissions/denied-files.ts";
 import { type Policy, policyWith } from "../../src/permissions/policy.ts";
 import { missingSandbox, ShellContainment } from "../../src/runtime/containment.ts";
 import { policyOf } from "../../src/runtime/policy.ts";
 import { sandboxSource } from "../../src/runtime/shells.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
+import { onStage } from "../features/stage.ts";
 import { hasBubblewrap } from "../shell/bubblewrap.ts";
 
 const withBubblewrap = await hasBubblewrap();
@@ -140,5 +143,56 @@ describe("denials that the sandbox holds", () => {
       }
     }
     expect(missingSandbox("off")).toBeUndefined();
+  });
+});
+
+describe("commands that are permitted because the sandbox confines them", () => {
+  it.skipIf(!withBubblewrap)("run without a rule, read-only, and start no program of the repository", async () => {
+    const look = calls(["bash", { command: "ls && git status --short" }]);
+    const write = calls(["bash", { command: "touch made" }]);
+    const named = calls(["bash", { command: "ls", shellId: "one" }]);
+    await onStage(
+      [look, write, named, says("seen")],
+      { permissions: {}, environment: { TROUPE_SANDBOX: "auto" }, files: { "a.txt": "one" } },
+      async ({ session, folder, heard }) => {
+        execFileSync("git", ["init", "-q"], { cwd: folder });
+        execFileSync("git", ["config", "core.fsmonitor", "touch fsmonitor-ran; false"], { cwd: folder });
+        await session.sendAndWait({ prompt: "look" });
+        const ends = heard.flatMap(({ type, data }) => (type === "tool.execution_complete" ? [data] : []));
+        expect(ends.map(({ success }) => success)).toEqual([true, false, false]);
+        expect(ends[0]?.result?.content).toContain("?? a.txt");
+        const decisions = heard.flatMap(({ type, data }) => (type === "troupe.permission" ? [data] : []));
+        expect(decisions.map(({ decision, by }) => `${decision} ${by}`)).toEqual([
+          "allowed default",
+          "denied nobody_to_ask",
+          "denied nobody_to_ask",
+        ]);
+        expect([existsSync(join(folder, "fsmonitor-ran")), existsSync(join(folder, "made"))]).toEqual([false, false]);
+      },
+    );
+  });
+
+  it("are denied without a rule when the sandbox is off, and when a client decides about reads", async () => {
+    const look = calls(["bash", { command: "ls" }]);
+    for (const [mode, askReads] of [
+      ["off", false],
+      ["auto", true],
+    ] as const) {
+      const how = { permissions: { askReads }, environment: { TROUPE_SANDBOX: mode } };
+      await onStage([look, says("seen")], how, async ({ session, heard }) => {
+        await session.sendAndWait({ prompt: "look" });
+        const ends = heard.flatMap(({ type, data }) => (type === "tool.execution_complete" ? [data.success] : []));
+        expect({ mode, ends }).toEqual({ mode, ends: [false] });
+      });
+    }
+  });
+
+  it("never run without a sandbox", async () => {
+    await using folder = await tempFolder({ "work/a": "" });
+    const { createSandbox } = await import("../../src/tools/shell/sandbox.ts");
+    for (const mode of ["auto", "off"] as const) {
+      const sandbox = createSandbox({ mode, stateRoot: folder.at("state"), candidates: [] });
+      await expect(sandbox.prepare({ ...place(folder.at("work")), required: true })).rejects.toThrow("Nothing was run");
+    }
   });
 });

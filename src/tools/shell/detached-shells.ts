@@ -61,7 +61,7 @@ export class DetachedShells {
         }),
       ],
       cwd: request.cwd,
-      environment: environmentOf(this.#options, prepared, mark),
+      environment: environmentOf(this.#options, prepared, { ...request, mark }),
       mark,
       folder,
       mountRecords: isSandboxed ? sandbox.records : undefined,

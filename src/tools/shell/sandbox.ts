@@ -54,6 +54,8 @@ export interface SandboxRequest {
   readonly unsandboxed?: boolean;
   /** The workspace can be read, but not changed. */
   readonly readOnlyWorkspace?: boolean;
+  /** True: it runs in a sandbox or not at all, whatever the mode says. */
+  readonly required?: boolean;
   /** Real paths that this one may change too. */
   readonly writable?: readonly string[];
   /** Paths in troupe's own state or in a temporary folder that this one can read. */
@@ -129,11 +131,12 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     records: mountPoints.folder,
     probe,
     async prepare(request) {
-      if (mode === "off") return { kind: "plain" };
-      if (request.unsandboxed) return leave(mode);
+      const needed = request.required ? "required" : mode;
+      if (needed === "off") return { kind: "plain" };
+      if (request.unsandboxed) return leave(needed);
       const result = await probe();
       const reason = result.available ? unfit(request.workspace) : result.reason;
-      if (!result.available || reason !== undefined) return withoutSandbox(mode, reason ?? "");
+      if (!result.available || reason !== undefined) return withoutSandbox(needed, reason ?? "");
       ready ??= prepareFolder(folder, { mountPoints, disk, onWarning: (message) => request.onWarning?.(message) });
       // The state folder may have been cleaned since.
       const files = existsSync((await ready).filter) ? await ready : await supportFiles(folder, disk);

@@ -34,6 +34,10 @@ export interface ShellRequest {
   readonly unsandboxed?: boolean;
   /** The sandbox shows it a workspace that it cannot change. Unless told, true while the session plans. */
   readonly readOnly?: boolean;
+  /** True: it runs in a sandbox with a workspace that it cannot change, or not at all. Unless told, as it was permitted. */
+  readonly confined?: boolean;
+  /** Set for this command alone. */
+  readonly variables?: Readonly<Record<string, string>>;
   readonly cwd: string;
   /** What a sandboxed command may change, as real paths; empty means only `cwd`. */
   readonly roots: readonly string[];

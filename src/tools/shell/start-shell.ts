@@ -100,7 +100,7 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
   const process = await startProcess({
     ...spawned,
     cwd: request.cwd,
-    environment: environmentOf(base.options, prepared, mark),
+    environment: environmentOf(base.options, prepared, { ...request, mark }),
     pipes: base.pipes,
     input: kind === "named" || request.mode === "async",
     commands: kind === "named" && !terminal,
@@ -133,10 +133,15 @@ async function release(shell: Shell, prepared: Prepared, start: ShellStart): Pro
 /** No pager waits for a key that nobody presses, no prompt is printed, no history is written. */
 const QUIET = { PAGER: "cat", GIT_PAGER: "cat", MANPAGER: "cat", HISTFILE: "/dev/null", PS1: "", PROMPT_COMMAND: "" };
 
-export function environmentOf(options: ShellsOptions, prepared: Prepared, mark: string): Record<string, string> {
+export function environmentOf(
+  { environment = process.env, additions }: ShellsOptions,
+  prepared: Prepared,
+  { mark, variables }: { readonly mark: string } & Pick<ShellRequest, "variables">,
+): Record<string, string> {
   return {
     ...QUIET,
-    ...childEnvironment(options.environment ?? process.env, options.additions),
+    ...childEnvironment(environment, additions),
+    ...variables,
     ...(prepared.kind === "sandboxed" ? prepared.environment : {}),
     [MARK_NAME]: mark,
   };
@@ -147,10 +152,13 @@ interface CommandPlace {
   readonly cwd: string;
   readonly unsandboxed: boolean;
   readonly readOnlyWorkspace: boolean;
+  readonly required: boolean;
 }
 
-export function placeOf({ roots, cwd, unsandboxed = false, readOnly = false }: ShellRequest): CommandPlace {
-  return { workspace: roots.length > 0 ? roots : [cwd], cwd, unsandboxed, readOnlyWorkspace: readOnly };
+export function placeOf(request: ShellRequest): CommandPlace {
+  const { roots, cwd, unsandboxed = false, readOnly = false, confined: required = false } = request;
+  const workspace = roots.length > 0 ? roots : [cwd];
+  return { workspace, cwd, unsandboxed, readOnlyWorkspace: readOnly || required, required };
 }
 
 /** The first lines of a bash that runs a command. */
