@@ -122,6 +122,13 @@ export const options: readonly Option[] = [
   { name: "allow-all-paths", group: "Permissions", help: "let tools reach any path" },
   { name: "allow-tool", value: "rule", multiple: true, group: "Permissions", help: "allow without asking" },
   { name: "deny-tool", value: "rule", multiple: true, group: "Permissions", help: "never allow; beats every allow" },
+  {
+    name: "allow-consent-path",
+    value: "path",
+    multiple: true,
+    group: "Permissions",
+    help: "allow changes to a file that others run, such as .github/workflows; nothing else allows them",
+  },
   { name: "allow-url", value: "rule", multiple: true, group: "Permissions", help: "allow an address" },
   { name: "deny-url", value: "rule", multiple: true, group: "Permissions", help: "never allow an address" },
   { name: "allow-all-tools", group: "Permissions", help: "allow every tool" },

@@ -153,6 +153,7 @@ export function sessionRequest(given: Arguments, format: "text" | "json"): Sessi
       denyTools: given.list("deny-tool"),
       allowUrls: given.list("allow-url"),
       denyUrls: given.list("deny-url"),
+      consentPaths: given.list("allow-consent-path"),
       allTools: ["allow-all-tools", "allow-all", "yolo"].some((flag) => given.has(flag)),
       allUrls: ["allow-all-urls", "allow-all", "yolo"].some((flag) => given.has(flag)),
     },

@@ -60,12 +60,18 @@ function protectedTarget({ policy, paths }: ShellCase): Decision | undefined {
     if (by === "redirection" && found.includes("deny"))
       return { decision: "deny", by: "policy", reason: `${text} is protected from being written` };
     const verb = by === "redirection" ? "write" : "change";
-    if (found.some((one) => one !== undefined))
+    const isAgreed = !found.includes("deny") && real.every((path) => isConsented(policy, path));
+    if (found.some((one) => one !== undefined) && !isAgreed)
       asked ??= { decision: "ask", by: "policy", reason: `a person must agree to ${verb} ${text}` };
     if (unsettled)
       asked ??= { decision: "ask", by: "policy", reason: `where ${text} leads is only known when the command runs` };
   }
   return asked;
+}
+
+function isConsented(policy: Policy, path: string): boolean {
+  const cwd = policy.roots[0] ?? "/";
+  return policy.consented?.some((rule) => pathRuleMatches(policy, { rule, path, cwd, refusing: false })) ?? false;
 }
 
 function refusal(shell: ShellCase): Decision | undefined {

@@ -19,9 +19,11 @@ export function decide(policy: Policy, question: PermissionQuestion): Decision {
   const rules = policy.rules.filter((rule) => ruleApplies(rule, question));
   const denying = firstMatch(rules, "deny", policy, question) ?? readDenial(policy, question);
   if (denying !== undefined) return byRule("deny", denying);
-  if (hard !== undefined) return hard;
+  const agreed = hard && access.kind === "write" ? consent(policy, access.path, question.cwd) : undefined;
+  if (hard !== undefined && agreed === undefined) return hard;
   const asking = firstMatch(rules, "ask", policy, question);
   if (asking !== undefined) return byRule("ask", asking);
+  if (agreed !== undefined) return agreed;
   const allowing = firstMatch(rules, "allow", policy, question);
   if (allowing !== undefined) return byRule("allow", allowing);
   return remembered(policy, question) ?? byMode(policy, question);
@@ -61,6 +63,17 @@ function hardPolicy(policy: Policy, question: PermissionQuestion): Decision | un
     return { decision: "ask", by: "policy", reason: `${access.path} decides what others run, so a person must agree` };
   }
   return undefined;
+}
+
+/** An allowance for a path that a person agreed to in advance. */
+function consent(policy: Policy, path: string, cwd: string): Decision | undefined {
+  const rule = policy.consented?.find((one) =>
+    readingsOf(path, cwd).every((reading) =>
+      pathRuleMatches(policy, { rule: one, path: reading, cwd, refusing: false }),
+    ),
+  );
+  if (rule === undefined) return undefined;
+  return { decision: "allow", by: "rule", reason: `agreed to with --allow-consent-path ${rule}` };
 }
 
 function firstMatch(

@@ -5,7 +5,7 @@
 import * as fs from "node:fs";
 import { join } from "node:path";
 import { fold } from "./fold.ts";
-import { isBelow, refusalCovers } from "./path-scope.ts";
+import { isBelow, isPathPattern, patternMatcher, refusalCovers } from "./path-scope.ts";
 import type { Policy } from "./policy.ts";
 import type { Rule } from "./rules.ts";
 
@@ -57,8 +57,9 @@ export class DeniedFileFinder {
     const { resolvePath, exists } = this.#policy;
     const named = paths.map((path) => resolvePath(path, this.#cwd)).filter(exists);
     const search = new Search();
-    const relative = paths.filter((path) => !/^[/~]/.test(path));
-    const below = relative.length === 0 ? [] : await this.#walk(roots, relative, search);
+    const searched = paths.filter((path) => !/^[/~]/.test(path) || isPathPattern(path));
+    const outside = searched.flatMap((path) => (/^[/~]/.test(path) ? [this.#patternRoot(path)] : [])).filter(exists);
+    const below = searched.length === 0 ? [] : await this.#walk([...roots, ...outside], searched, search);
     const found = [...new Set([...named, ...below])];
     // Hiding a whole allowed folder would take away the place where the command works.
     const whole = found.filter((path) => [...roots, this.#cwd].some((root) => isBelow(root, [path])));
@@ -78,6 +79,13 @@ export class DeniedFileFinder {
     return [...new Set((roots.length > 0 ? roots : [this.#cwd]).map((root) => resolvePath(root, "/")))];
   }
 
+  /** The folder in which an absolute pattern can match. */
+  #patternRoot(pattern: string): string {
+    const segments = pattern.split("/");
+    const base = segments.slice(0, segments.findIndex(isPathPattern)).join("/");
+    return this.#policy.resolvePath(base === "" ? "/" : base, this.#cwd);
+  }
+
   #covers(rule: string, real: string): boolean {
     return refusalCovers(this.#policy, { rule, real, written: "", cwd: this.#cwd });
   }
@@ -86,7 +94,7 @@ export class DeniedFileFinder {
     const key = rules.join("\0");
     if (this.#seenFor !== key) this.#seen = new Map();
     this.#seenFor = key;
-    const names = new Set(rules.map((rule) => fold(rule.split("/").filter(Boolean).at(-1) ?? "")));
+    const mayName = lastNames(rules);
     const withGit = rules.some((rule) => /(?:^|\/)\.git(?:\/|$)/i.test(rule));
     const isDenied = (path: string): boolean => rules.some((rule) => this.#covers(rule, path));
     const seen = new Map<string, SeenFolder>();
@@ -94,7 +102,7 @@ export class DeniedFileFinder {
     const waiting = [...roots];
     for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) {
       if (seen.has(folder)) continue;
-      const found = this.#look(folder, (entry, path) => names.has(fold(entry)) && isDenied(path));
+      const found = this.#look(folder, (entry, path) => mayName(entry) && isDenied(path));
       if (!(await search.goesOn(found.entries))) break;
       seen.set(folder, found);
       denied.push(...found.denied);
@@ -124,6 +132,14 @@ export class DeniedFileFinder {
     const isRepository = entries.some(({ name }) => name === ".git");
     return { version: isRacy ? "" : version, entries: entries.length, folders, denied, isRepository };
   }
+}
+
+/** Tells quickly that no rule can end with this name. */
+function lastNames(rules: readonly string[]): (name: string) => boolean {
+  const last = rules.map((rule) => fold(rule.split("/").findLast((part) => part !== "" && part !== "**") ?? "**"));
+  const names = new Set(last.filter((name) => !isPathPattern(name)));
+  const patterns = last.filter(isPathPattern).map(patternMatcher);
+  return (name) => names.has(fold(name)) || patterns.some((matches) => matches(fold(name)));
 }
 
 /** Bounds one search. */

@@ -9,11 +9,18 @@ const MAX_INDEX_BYTES = 64 * 1024 * 1024;
  * the index cannot be searched. Versions that only older commits hold are not found.
  */
 export function isStoredByGit(path: string, gitFolders: readonly string[]): boolean {
-  const name = path.split("/").filter(Boolean).at(-1)?.toLowerCase();
-  return name !== undefined && gitFolders.some((folder) => holds(folder, name));
+  const name = path.split("/").findLast((part) => part !== "" && part !== "**");
+  if (name === undefined) return gitFolders.length > 0;
+  const wanted = new RegExp(`${patternSource(name.toLowerCase())}[\\0/]`);
+  return gitFolders.some((folder) => holds(folder, wanted));
 }
 
-function holds(folder: string, name: string): boolean {
+function patternSource(name: string): string {
+  const literal = name.replace(/[.+^${}()|[\]\\]/g, "\\$&");
+  return literal.replace(/\*+/g, "[^\\0/]*").replaceAll("?", "[^\\0/]");
+}
+
+function holds(folder: string, name: RegExp): boolean {
   const file = join(folder, "index");
   try {
     if (fs.readdirSync(folder).some((entry) => entry.startsWith("sharedindex."))) return true;
@@ -22,7 +29,7 @@ function holds(folder: string, name: string): boolean {
     // Version 4 stores only the parts of names that differ from the name before.
     if (bytes.readUInt32BE(4) > 3) return true;
     const text = bytes.toString("utf8").toLowerCase();
-    return text.includes(`${name}\0`) || text.includes(`${name}/`);
+    return name.test(text);
   } catch (error) {
     return !(error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR"));
   }

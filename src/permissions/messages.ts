@@ -1,5 +1,6 @@
 /** What the model and the user are told when something was not permitted. */
 import { clip, sanitise } from "../lib/text.ts";
+import { visible } from "../lib/visible.ts";
 import type { Decision, PermissionQuestion } from "./policy.ts";
 import { originOf } from "./urls.ts";
 
@@ -29,7 +30,10 @@ export function denialForUser(decision: Decision, question: PermissionQuestion):
 /** The flags that would have allowed it; undefined when no flag would. */
 export function allowingFlag(question: PermissionQuestion, decision: Decision): string | undefined {
   const { access, analysis } = question;
-  if (decision.decision !== "ask" || decision.by === "policy" || decision.by === "rule") return undefined;
+  if (decision.decision !== "ask" || decision.by === "rule") return undefined;
+  if (decision.by === "policy") {
+    return access.kind === "write" ? `--allow-consent-path '${visible(access.written ?? access.path)}'` : undefined;
+  }
   if (decision.reason.endsWith("outside the allowed folders")) return "--add-dir <folder> or --allow-all-paths";
   switch (access.kind) {
     case "shell": {

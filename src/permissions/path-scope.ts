@@ -1,4 +1,5 @@
 /** Paths in rules and in commands, compared after links and `..` are resolved. */
+import { globMatcher } from "../lib/glob-pattern.ts";
 import { fold } from "./fold.ts";
 import type { ProtectedPlaces } from "./protected-paths.ts";
 
@@ -22,8 +23,9 @@ export function isBelow(path: string, folders: readonly string[]): boolean {
 }
 
 /**
- * A rule's path matches when it is the path, or its trailing segments. A refusal also matches everything below a
- * folder it names, in any spelling.
+ * Allow rules match the path they name, its trailing segments, everything below a folder they name, and patterns. Folders
+ * and patterns are relative to the working folder. Refusals match wider: a name or a pattern anywhere in the path,
+ * everything below it, in any spelling.
  */
 export function pathRuleMatches(
   scope: PathScope,
@@ -31,8 +33,11 @@ export function pathRuleMatches(
 ): boolean {
   const real = scope.resolvePath(match.path, match.cwd);
   if (match.refusing) return refusalCovers(scope, { ...match, real, written: match.path });
-  if (/^[/~]/.test(match.rule)) return real === scope.resolvePath(match.rule, match.cwd);
-  return endsWithSegments(real, cleaned(match.rule)) && isBelow(real, scope.roots.length > 0 ? scope.roots : ["/"]);
+  const isAbsolute = /^[/~]/.test(match.rule);
+  if (!isAbsolute && !isBelow(real, scope.roots.length > 0 ? scope.roots : ["/"])) return false;
+  if (isPathPattern(match.rule)) return patternMatcher(anchored(scope, match))(real);
+  if (isBelow(real, [scope.resolvePath(match.rule, match.cwd)])) return true;
+  return !isAbsolute && !match.rule.endsWith("/") && endsWithSegments(real, cleaned(match.rule));
 }
 
 /** As `pathRuleMatches` for a refusal, of a path that is resolved already. */
@@ -41,11 +46,44 @@ export function refusalCovers(
   match: { rule: string; real: string; written: string; cwd: string },
 ): boolean {
   const real = fold(match.real);
-  if (isBelow(real, [fold(scope.resolvePath(match.rule, match.cwd))])) return true;
-  if (/^[/~]/.test(match.rule)) return false;
+  const bare = match.rule.replace(/^(?:\*\*\/)+/, "").replace(/(?:\/\*\*)+\/?$/, "");
+  const rule = bare === "" ? "**" : bare;
+  if (isPathPattern(rule)) return patternRefuses(scope, { ...match, real, rule });
+  if (isBelow(real, [fold(scope.resolvePath(rule, match.cwd))])) return true;
+  if (/^[/~]/.test(rule)) return false;
   // The name as it was written counts too: a link called .env is .env, wherever it leads.
-  const rule = fold(cleaned(match.rule));
-  return hasSegments(real, rule) || hasSegments(fold(match.written), rule);
+  const name = fold(cleaned(rule));
+  return hasSegments(real, name) || hasSegments(fold(match.written), name);
+}
+
+/** True for a rule with `*` or `?`. Brackets and braces stand for themselves: names of files hold them. */
+export const isPathPattern = (rule: string): boolean => /[*?]/.test(rule);
+
+/** Throws a `GlobPatternError` for a pattern that is too long. */
+export function patternMatcher(pattern: string): (path: string) => boolean {
+  const matches = globMatcher(pattern.replace(/[\\[\]{}]/g, "\\$&"));
+  return (path) => matches(path.replace(/^\/+/, ""));
+}
+
+function patternRefuses(
+  scope: PathScope,
+  match: { rule: string; real: string; written: string; cwd: string },
+): boolean {
+  const covers = (pattern: string, path: string): boolean =>
+    patternMatcher(pattern)(path) || patternMatcher(`${pattern}/**`)(path);
+  if (covers(fold(anchored(scope, match)), match.real)) return true;
+  if (/^[/~]/.test(match.rule)) return false;
+  const anywhere = `**/${fold(cleaned(match.rule))}`;
+  return covers(anywhere, match.real) || covers(anywhere, fold(match.written));
+}
+
+/** The pattern with its leading folders resolved. */
+function anchored(scope: PathScope, { rule, cwd }: { rule: string; cwd: string }): string {
+  const segments = cleaned(rule).split("/");
+  const first = segments.findIndex(isPathPattern);
+  const base = segments.slice(0, first).join("/");
+  const root = scope.resolvePath(base === "" && rule.startsWith("/") ? "/" : base || ".", cwd);
+  return [root.replace(/\/+$/, ""), ...segments.slice(first)].join("/");
 }
 
 function cleaned(path: string): string {

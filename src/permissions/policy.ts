@@ -16,6 +16,8 @@ export interface Policy extends PathScope {
   readonly session: readonly Approval[];
   readonly location: readonly Approval[];
   readonly mode: Mode;
+  /** Paths that a person must agree to change, and has agreed to in advance; written like the paths of rules. */
+  readonly consented?: readonly string[];
   /** Holds denials for shell commands beside their text; absent where nothing does. */
   readonly containment?: Containment;
 }

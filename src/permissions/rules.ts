@@ -3,6 +3,7 @@
  * stands, because a guard that silently guards nothing is worse than none.
  */
 import { clip, nearest } from "../lib/text.ts";
+import { isPathPattern } from "./path-scope.ts";
 import { parseUrlPattern, type UrlPattern } from "./urls.ts";
 
 export type RuleEffect = "allow" | "deny" | "ask";
@@ -73,6 +74,8 @@ const KINDS = [
   "sandbox-off",
 ] as const;
 const MAX_RULE_LENGTH = 4096;
+/** Patterns are matched with the path of the working folder before them. */
+const MAX_PATTERN = 400;
 
 /** Parses a comma-separated list, as flags give it; commas inside parentheses belong to the argument. */
 export function parseRules(list: string, rule: { effect: RuleEffect; source: RuleSource }, names: RuleNames): Rule[] {
@@ -204,8 +207,10 @@ function shellWords(argument: string, fail: Fail): { words: readonly string[]; s
 }
 
 function pathArgument(argument: string, fail: Fail): string {
-  if (/[*?]/.test(argument)) fail("it can never match, because paths in rules are exact or trailing parts, not globs");
   if (argument.replaceAll("/", "") === "") fail("it names no file or folder");
+  if (/[*?].*\/\.\.(?:\/|$)/.test(argument)) fail("it can never match, because .. follows a * or ?");
+  if (isPathPattern(argument) && argument.length > MAX_PATTERN)
+    fail(`its pattern has more than ${MAX_PATTERN} characters`);
   return argument;
 }
 

@@ -16,6 +16,8 @@ export interface PermissionRequest {
   readonly allTools?: boolean;
   readonly allPaths?: boolean;
   readonly allUrls?: boolean;
+  /** Paths that need a person's consent, and have it; see `Policy.consented`. */
+  readonly consentPaths?: readonly string[];
   /** True: reading is asked about too. */
   readonly askReads?: boolean;
 }
@@ -71,6 +73,7 @@ export function policyOf(request: PermissionRequest, place: PolicyPlace, written
     ]),
     session: [],
     location: [],
+    consented: request.consentPaths ?? [],
     mode: {
       allTools: request.allTools ?? false,
       allPaths: request.allPaths ?? false,

@@ -72,10 +72,13 @@ function leftOut(what: {
 /** The rules by name, and the files by path: hard links of denied files have other names. */
 function exclusions(rules: readonly string[], denied: readonly string[], folder: string): string[] {
   const names = rules.filter((rule) => !/^[/~]|(?:^|\/)\.\.(?:\/|$)/.test(rule));
-  const patterns = names.map((rule) => `**/${escaped(rule.replace(/^(?:\.\/)+/, "").replace(/\/+$/, ""))}`);
+  const patterns = names.map((rule) => `**/${escapedRule(rule.replace(/^(?:\.\/)+/, "").replace(/\/+$/, ""))}`);
   const paths = denied.map((path) => `/${escaped(relative(folder, path))}`);
   return [...new Set([...patterns, ...paths])].slice(0, MAX_EXCLUDED).flatMap((one) => [`!${one}`, `!${one}/**`]);
 }
+
+/** `*` and `?` are wildcards in a rule. */
+const escapedRule = (rule: string): string => rule.replace(/[\\[\]{}!]/g, "\\$&");
 
 function escaped(path: string): string {
   return path.replace(/[\\*?[\]{}!]/g, "\\$&");

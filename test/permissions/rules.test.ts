@@ -74,7 +74,7 @@ describe("a rule that cannot be used is an error with its place and a remedy", (
       "shell(g*t)",
       "it can never match, because * is not part of a plain command word; use shell(command) or shell(command:*)",
     ],
-    ["write(src/*.ts)", "it can never match, because paths in rules are exact or trailing parts, not globs"],
+    ["write(src/*/../x)", "it can never match, because .. follows a * or ?"],
     ["write(/)", "it names no file or folder"],
     ["url(ftp://x)", "only http and https can be used, not ftp"],
     ["memory(x)", "memory takes no argument"],
