@@ -12,16 +12,23 @@ type Value = string | number | boolean | string[];
 /** Writes a question and reads one line; undefined at the end of the input or when nobody answers in time. */
 export type AskLine = (question: string) => Promise<string | undefined>;
 
+/** Questions at one terminal: the next one waits for the last. */
+export interface TerminalTurns {
+  last: Promise<void>;
+}
+
 export interface FormTerminal {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
   /** Takes live lines off the screen; returns how to bring them back. */
   pause(): () => void;
+  /** Shared with others that ask at the same terminal. */
+  readonly turns?: TerminalTurns;
 }
 
 /** One form at a time; the others wait. */
-export function terminalForms({ input, output, pause }: FormTerminal): Answerer {
-  let last: Promise<unknown> = Promise.resolve();
+export function terminalForms({ input, output, pause, turns = { last: Promise.resolve() } }: FormTerminal): Answerer {
+  const nothing = (): void => undefined;
   const ask = async (request: Form, signal: AbortSignal): Promise<Filled | undefined> => {
     if (signal.aborted) return undefined;
     const resume = pause();
@@ -45,8 +52,8 @@ export function terminalForms({ input, output, pause }: FormTerminal): Answerer 
     kinds: ["elicitation"],
     handle(request, signal) {
       if (request.kind !== "elicitation") return Promise.resolve(undefined);
-      const asked = last.then(() => ask(request, signal));
-      last = asked.catch(() => undefined);
+      const asked = turns.last.then(() => ask(request, signal));
+      turns.last = asked.then(nothing, nothing);
       return asked;
     },
   };

@@ -127,7 +127,7 @@ export const options: readonly Option[] = [
     value: "path",
     multiple: true,
     group: "Permissions",
-    help: "allow changes to a file that others run, such as .github/workflows; nothing else allows them",
+    help: "allow changes to files that others run, such as .github/workflows",
   },
   { name: "allow-url", value: "rule", multiple: true, group: "Permissions", help: "allow an address" },
   { name: "deny-url", value: "rule", multiple: true, group: "Permissions", help: "never allow an address" },

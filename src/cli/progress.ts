@@ -10,7 +10,7 @@ export interface Progress {
   show(event: SessionEvent): void;
   /** Takes in what an earlier process did, without showing it. */
   recall(event: SessionEvent): void;
-  /** Takes the live lines away until the returned function is called. */
+  /** Writes nothing until the returned function is called: someone is asked a question. */
   pause(): () => void;
   /** Takes the live lines away for good, so that what follows starts on a clean one. */
   stop(): void;
@@ -57,7 +57,9 @@ export function progress(options: ProgressOptions): Progress {
   // The seconds go on while the model thinks: a line that stands still looks like a program that does.
   const ticking = drawn && setInterval(() => redraw(), 1_000);
   ticking?.unref();
+  const held: string[] = [];
   const line = (text: string): void => {
+    if (pauses > 0) return void held.push(text);
     drawn?.clear();
     stderr.write(`${sanitiseLine(`troupe: ${text}`)}\n`);
     redraw();
@@ -109,6 +111,7 @@ export function progress(options: ProgressOptions): Progress {
       drawn?.clear();
       return () => {
         pauses--;
+        if (pauses === 0) for (const text of held.splice(0)) line(text);
         redraw();
       };
     },

@@ -28,7 +28,7 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
 
   const bar = progressOf(given, { waitMs, stdoutIsBusy: format === "json" });
   const session = await openSession(runtime, given, request);
-  const stopAsking = await askOnTerminal(session, given, bar);
+  const stopAsking = await attachTerminal(given, session, bar);
   // A reader that went away wants nothing more, of agents in the background neither.
   const out = output(process.stdout, () => void session.close());
   let isInterrupted = false;
@@ -53,20 +53,32 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
     if (!silent || waitMs > 0) for (const line of leftLines(left, { session, why })) say(line);
     return out.failure ? unwritten(out.failure) : exitCode;
   } finally {
-    removeInterrupt();
     stopAsking();
+    removeInterrupt();
     // Why it could not be closed was told above, or something else is on its way to be.
     await session.close().catch(() => undefined);
     await runtime.close();
   }
 }
 
-/** Forms of MCP servers are asked on the terminal where a person is there; permissions never are. */
-async function askOnTerminal(session: Session, given: Arguments, bar: Progress): Promise<() => void> {
-  const isThere = process.stdin.isTTY && process.stderr.isTTY;
-  if (!isThere || given.has("silent") || given.has("no-ask-user")) return () => undefined;
-  const { terminalForms } = await import("./fill-form.ts");
-  return session.attach(terminalForms({ input: process.stdin, output: process.stderr, pause: () => bar.pause() }));
+/** Asks a user at a terminal about calls that no rule decides, and the forms of MCP servers, one after the other. */
+async function attachTerminal(given: Arguments, session: Session, bar: Progress): Promise<() => void> {
+  const { stdin: input, stderr: output } = process;
+  if (!input.isTTY || !output.isTTY || given.has("silent")) return () => undefined;
+  const turns = { last: Promise.resolve() };
+  const stops: (() => void)[] = [];
+  if (!given.has("no-ask-user")) {
+    const { terminalForms } = await import("./fill-form.ts");
+    stops.push(session.attach(terminalForms({ input, output, turns, pause: () => bar.pause() })));
+  }
+  // Autopilot works without anyone.
+  if (session.modes.current !== "autopilot") {
+    const { askForApproval } = await import("./approvals.ts");
+    stops.push(askForApproval(session, { terminal: { input, output }, bar, turns }));
+  }
+  return () => {
+    for (const stop of stops) stop();
+  };
 }
 
 /** A process that an ending session left behind works on what that one learned. */

@@ -1,0 +1,117 @@
+/** Asks the user at the terminal about calls that no rule decides. */
+import { createInterface } from "node:readline";
+import { sanitise } from "../lib/text.ts";
+import { permissionText } from "../protocol/permission-text.ts";
+import { allowedAddress, permissionResult } from "../server/permission-decision.ts";
+import type { PermissionRequest } from "../session/requests.ts";
+import type { Session } from "../session/session.ts";
+import type { TerminalTurns } from "./fill-form.ts";
+import type { Progress } from "./progress.ts";
+
+type Decision = { readonly kind: string; readonly domain?: string };
+
+export interface ApprovalTerminal {
+  readonly input: NodeJS.ReadableStream;
+  readonly output: NodeJS.WritableStream;
+}
+
+interface ApprovalOptions {
+  readonly terminal: ApprovalTerminal;
+  readonly bar: Pick<Progress, "pause">;
+  /** Shared with others that ask at the same terminal. */
+  readonly turns?: TerminalTurns;
+}
+
+const nothing = (): void => undefined;
+
+/**
+ * Answers the permission requests of the session, one after the other, with what is typed. The end of the input leaves a
+ * request to the rules, which then deny it. Returns how to stop.
+ */
+export function askForApproval(
+  session: Session,
+  { terminal, bar, turns = { last: Promise.resolve() } }: ApprovalOptions,
+): () => void {
+  return session.attach({
+    kinds: ["permission"],
+    handle(request, signal) {
+      if (request.kind !== "permission") return Promise.resolve(undefined);
+      const { permissionRequest } = request;
+      const asked = turns.last.then(async () => {
+        const resume = bar.pause();
+        try {
+          const decision = await typedDecision(permissionRequest, terminal, signal);
+          return decision && (await answerTo(session, permissionRequest, decision));
+        } finally {
+          resume();
+        }
+      });
+      turns.last = asked.then(nothing, nothing);
+      return asked;
+    },
+  });
+}
+
+async function answerTo(session: Session, asked: PermissionRequest, decision: Decision) {
+  const { surroundings, cwd } = session.settings;
+  const locationKey = (): string => surroundings?.permissions.locate(cwd).locationKey ?? cwd;
+  const address = allowedAddress(decision, asked);
+  if (address) await surroundings?.permissions.allowUrl(address)();
+  return permissionResult(decision, asked, { locationKey });
+}
+
+/** Undefined when nobody answers any more. */
+async function typedDecision(
+  asked: PermissionRequest,
+  { input, output }: ApprovalTerminal,
+  signal: AbortSignal,
+): Promise<Decision | undefined> {
+  if (signal.aborted) return undefined;
+  const { text, canAllowForSession } = permissionText(asked);
+  // Without raw mode Ctrl-C still reaches the process as a signal.
+  const lines = createInterface({ input, terminal: false });
+  const typed = lines[Symbol.asyncIterator](); // before the question, so that no line is missed
+  const stop = (): void => lines.close();
+  signal.addEventListener("abort", stop, { once: true });
+  const more = canAllowForSession ? ", [s] for this session, [a] always in this folder" : "";
+  const question = `Allow? [y] yes${more}, [n] no: `;
+  output.write(`\n${sanitise(text)}\n\n${question}`);
+  try {
+    for await (const line of typed) {
+      const decision = decisionOf(line.trim(), asked, { canAllowForSession });
+      if (decision !== undefined) return decision;
+      output.write(question);
+    }
+    return undefined;
+  } finally {
+    signal.removeEventListener("abort", stop);
+    lines.close();
+  }
+}
+
+/** Text after a no is told to the model. */
+function decisionOf(
+  typed: string,
+  asked: PermissionRequest,
+  { canAllowForSession }: { canAllowForSession: boolean },
+): (Decision & { feedback?: string }) | undefined {
+  const [, word = "", rest = ""] = /^(\S*)\s*(.*)$/s.exec(typed) ?? [];
+  switch (word.toLowerCase()) {
+    case "y":
+    case "yes":
+      return { kind: "approve-once" };
+    case "n":
+    case "no":
+      return { kind: "reject", ...(rest !== "" && { feedback: rest }) };
+    case "s":
+    case "session":
+      return canAllowForSession ? { kind: "approve-for-session" } : undefined;
+    case "a":
+    case "always": {
+      if (!canAllowForSession) return undefined;
+      return { kind: "approve-permanently", ...(asked.kind === "url" && { domain: new URL(asked.url).host }) };
+    }
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,74 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { describe, expect, it } from "vitest";
+import { askForApproval } from "../../src/cli/approvals.ts";
+import { calls, says } from "../../src/model/faux/faux-step.ts";
+import { onStage, type Stage } from "../features/stage.ts";
+
+const make = (path: string) => calls(["create", { path, file_text: "text" }]);
+const done = says("done");
+
+/** Types one answer after the other, each when the question is on the screen. */
+async function answering(stage: Stage, answers: readonly string[]): Promise<{ screen: string; pauses: number }> {
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  let [screen, pauses, typed] = ["", 0, 0];
+  output.on("data", (chunk: Buffer) => {
+    screen += chunk.toString();
+    if (!chunk.toString().includes("Allow?")) return;
+    const answer = answers[typed++];
+    if (answer === undefined) input.end();
+    else input.write(`${answer}\n`);
+  });
+  const bar = { pause: () => () => void pauses++ };
+  const stop = askForApproval(stage.session, { terminal: { input, output }, bar });
+  await stage.session.sendAndWait({ prompt: "go" });
+  stop();
+  return { screen, pauses };
+}
+
+describe("permission questions at a terminal", () => {
+  it("runs the call after yes, refuses it after no, and shows the change", async () => {
+    await onStage([make("one.txt"), make("two.txt"), done], { permissions: {} }, async (stage) => {
+      const { screen, pauses } = await answering(stage, ["what?", "y", "n keep it small"]);
+      expect([existsSync(join(stage.folder, "one.txt")), existsSync(join(stage.folder, "two.txt"))]).toEqual([
+        true,
+        false,
+      ]);
+      expect(screen).toContain("+text");
+      expect(screen.match(/Allow\?/g)).toHaveLength(3);
+      expect(pauses).toBe(2);
+      expect(JSON.stringify(stage.requests().at(-1))).toContain("They said: keep it small");
+    });
+  });
+
+  it("asks no more in this session after s", async () => {
+    await onStage([make("one.txt"), make("two.txt"), done], { permissions: {} }, async (stage) => {
+      const { screen } = await answering(stage, ["s"]);
+      expect(existsSync(join(stage.folder, "two.txt"))).toBe(true);
+      expect(screen.match(/Allow\?/g)).toHaveLength(1);
+      expect(existsSync(join(stage.home, "permissions-config.json"))).toBe(false);
+    });
+  });
+
+  it("remembers a for the folder", async () => {
+    await onStage([make("one.txt"), done], { permissions: {} }, async (stage) => {
+      await answering(stage, ["a"]);
+      const kept = readFileSync(join(stage.home, "permissions-config.json"), "utf8");
+      expect(JSON.parse(kept).locations[stage.folder].tool_approvals).toEqual([{ kind: "write" }]);
+    });
+  });
+
+  it("denies when the input ends, and never offers more than once for what cannot be remembered", async () => {
+    const workflow = make(".github/workflows/ci.yml");
+    await onStage([make("one.txt"), done], { permissions: {} }, async (stage) => {
+      await answering(stage, []);
+      expect(existsSync(join(stage.folder, "one.txt"))).toBe(false);
+    });
+    await onStage([workflow, done], { permissions: {} }, async (stage) => {
+      const { screen } = await answering(stage, ["a", "y"]);
+      expect(screen).not.toContain("always in this folder");
+      expect(existsSync(join(stage.folder, ".github/workflows/ci.yml"))).toBe(true);
+    });
+  });
+});
