@@ -2,6 +2,13 @@
 // The launcher: answers --version from package.json without loading anything, otherwise runs the packs in dist/cli from
 // V8's code cache where there is one for this Node.
 "use strict";
+const [major, minor] = process.versions.node.split(".").map(Number);
+if (!((major === 20 && minor >= 19) || (major === 22 && minor >= 12) || major >= 23)) {
+  process.stderr.write(
+    `troupe: needs Node 20.19, or 22.12 and later; this is ${process.versions.node}. Install a newer Node.\n`,
+  );
+  process.exit(2);
+}
 const { closeSync, openSync, readFileSync, renameSync, writeFileSync } = require("node:fs");
 const { join } = require("node:path");
 

@@ -4,7 +4,7 @@ import { type AgentSources, loadAgents } from "../catalog/agents.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import { clip, nearest, plural, sanitise, sanitiseLine } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { type Arguments, usage } from "./args.ts";
+import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 
 const HELP = `Usage:
@@ -63,7 +63,7 @@ async function list({ given, names, around }: Call): Promise<ExitCode> {
     ...agents.map((agent) => ({ agent, isOff: false })),
     ...disabled.map((agent) => ({ agent, isOff: true })),
   ];
-  if (given.has("json")) {
+  if (wantsJson(given)) {
     const all = rows.map(({ agent, isOff }) => ({ ...withoutPrompt(agent), enabled: !isOff }));
     await around.print(`${JSON.stringify(all, undefined, 2)}\n`);
     return exitCodes.done;
@@ -94,7 +94,7 @@ async function show({ given, names, around }: Call): Promise<ExitCode> {
     const hint = close === undefined ? "See: troupe agents list" : `Did you mean ${close}?`;
     throw new TroupeError("usage", `There is no agent ${clip(name, 80)}.`, { hint });
   }
-  if (given.has("json")) await around.print(`${JSON.stringify(agent, undefined, 2)}\n`);
+  if (wantsJson(given)) await around.print(`${JSON.stringify(agent, undefined, 2)}\n`);
   else await around.print(sanitise(detailsOf(agent, disabled.includes(agent))));
   return exitCodes.done;
 }

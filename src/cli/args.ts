@@ -9,8 +9,8 @@ export interface Arguments {
   text(name: string): string | undefined;
   list(name: string): readonly string[];
   has(name: string): boolean;
-  /** A number above zero; anything else is a usage error that names the flag. */
-  amount(name: string, kind: "whole" | "any"): number | undefined;
+  /** A number above zero, with `count` also zero; anything else is a usage error that names the flag. */
+  amount(name: string, kind: "whole" | "any" | "count"): number | undefined;
   choice<const C extends string>(name: string, choices: readonly C[]): C | undefined;
 }
 
@@ -68,8 +68,9 @@ export function parse(argv: readonly string[]): Arguments {
       const given = text(name);
       if (given === undefined) return undefined;
       const value = Number(given);
-      const fits = Number.isFinite(value) && value > 0 && (kind === "any" || Number.isInteger(value));
-      if (!fits) throw usage(`--${name} needs a ${kind === "whole" ? "whole " : ""}number above zero, not "${given}".`);
+      const isEnough = kind === "count" ? value >= 0 && given.trim() !== "" : value > 0;
+      const fits = Number.isFinite(value) && isEnough && (kind === "any" || Number.isInteger(value));
+      if (!fits) throw usage(`--${name} needs ${AMOUNTS[kind]}, not "${given}".`);
       return value;
     },
     choice(name, choices) {
@@ -82,8 +83,18 @@ export function parse(argv: readonly string[]): Arguments {
   };
 }
 
+const AMOUNTS = {
+  whole: "a whole number above zero",
+  any: "a number above zero",
+  count: "a whole number, 0 or more",
+} as const;
+
 const isFlag = (value: string | undefined): boolean =>
   options.some(({ name, short }) => value === `--${name}` || value === `-${short}`);
+
+/** True when the user wants data: `--json` and `--output-format json` mean the same to every command that prints a result. */
+export const wantsJson = (given: Arguments): boolean =>
+  given.has("json") || given.choice("output-format", ["text", "json"]) === "json";
 
 export const usage = (message: string): TroupeError =>
   new TroupeError("usage", message, { hint: "See `troupe --help`." });

@@ -4,7 +4,7 @@ import { consolidate } from "../runtime/consolidate.ts";
 import { reportText } from "../runtime/consolidation.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { findSession, sessionHere } from "../runtime/select-session.ts";
-import { type Arguments, usage } from "./args.ts";
+import { type Arguments, usage, wantsJson } from "./args.ts";
 import type { BoardRequest } from "./board.ts";
 import { changeText } from "./board-lines.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
@@ -33,7 +33,7 @@ export async function boardConsolidate({ given, words, launcher, board }: BoardR
     });
     const changes = await board.changes();
     const change = changes.find(({ id }) => id === report?.change);
-    if (given.has("json")) await write(`${jsonLine({ sessionId, by, report, change }, process.stdout)}\n`);
+    if (wantsJson(given)) await write(`${jsonLine({ sessionId, by, report, change }, process.stdout)}\n`);
     else if (report) await write(`${reportText(report)}\n${change ? changeText(change) : ""}`);
     if (outcome.kind === "failed" || outcome.kind === "error") say(outcome.error.message);
     return stop.signal.aborted ? exitCodes.interrupted : exitCodeOf(outcome);

@@ -2,7 +2,7 @@ import { type Board, type BoardSource, boardSources } from "../context/board/boa
 import { nearest, plural } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { type BoardAdministration, openBoardAdministration } from "../runtime/board-admin.ts";
-import { type Arguments, usage } from "./args.ts";
+import { type Arguments, usage, wantsJson } from "./args.ts";
 import { boardConsolidate } from "./board-consolidate.ts";
 import { allBoards, boardDetails, boardList, changeList, changeText } from "./board-lines.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
@@ -85,7 +85,7 @@ async function help(): Promise<undefined> {
 
 async function list({ given, board, boards, former, words }: Request): Promise<undefined> {
   if (words.length > 0) throw usage(`troupe board list takes no words, so what is "${words.join(" ")}"?`);
-  const isJson = given.has("json");
+  const isJson = wantsJson(given);
   if (given.has("all")) {
     const all = await boards();
     await write(isJson ? all.map(line).join("") : allBoards(all));
@@ -101,7 +101,7 @@ async function list({ given, board, boards, former, words }: Request): Promise<u
 
 async function show(request: Request): Promise<undefined> {
   const row = await find(request, single(request.words, "show <name>"));
-  await write(request.given.has("json") ? line({ ...request.board.key, ...row }) : boardDetails(row));
+  await write(wantsJson(request.given) ? line({ ...request.board.key, ...row }) : boardDetails(row));
 }
 
 async function add({ given, words, board }: Request): Promise<undefined> {
@@ -152,14 +152,14 @@ const namesOf = (rows: readonly { readonly name: string }[]): string =>
 async function changes({ given, words, board }: Request): Promise<undefined> {
   const all = await board.changes();
   if (words.length === 0) {
-    await write(given.has("json") ? all.map(line).join("") : changeList(all));
+    await write(wantsJson(given) ? all.map(line).join("") : changeList(all));
     return;
   }
   const id = changeNumber(single(words, "changes [change]"));
   const change = all.find((one) => one.id === id);
   if (!change)
     throw new TroupeError("usage", `There is no change ${id} of this board.`, { hint: "See: troupe board changes" });
-  await write(given.has("json") ? line(change) : changeList([change]) + changeText(change));
+  await write(wantsJson(given) ? line(change) : changeList([change]) + changeText(change));
 }
 
 async function restore({ words, board }: Request): Promise<undefined> {

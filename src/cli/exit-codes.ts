@@ -1,3 +1,4 @@
+import type { ModelError } from "../model/model-error.ts";
 import type { ErrorKind } from "../protocol/errors.ts";
 import type { Verdict } from "../session/autopilot.ts";
 import type { Outcome } from "../session/session.ts";
@@ -11,6 +12,7 @@ export const exitCodes = {
   limit: 4,
   blocked: 5,
   unverified: 6,
+  authentication: 7,
   interrupted: 130,
 } as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
@@ -26,6 +28,12 @@ const ofError: Record<ErrorKind, ExitCode> = {
 };
 
 export const exitCodeOfError = (kind: ErrorKind): ExitCode => ofError[kind];
+
+/** A rejected key has a code of its own: trying again cannot help. */
+export function exitCodeOfModelError(kind: ModelError["kind"]): ExitCode {
+  if (kind === "internal") return exitCodes.failed;
+  return kind === "authentication" ? exitCodes.authentication : exitCodes.provider;
+}
 
 /** In autopilot the verdict about the task counts, not the end of the last answer. */
 export function exitCodeOf(outcome: Outcome, verdict?: Verdict): ExitCode {
@@ -59,7 +67,7 @@ function exitCodeOfOutcome(outcome: Outcome): ExitCode {
     case "limit":
       return exitCodes.limit;
     case "error":
-      return outcome.error.kind === "internal" ? exitCodes.failed : exitCodes.provider;
+      return exitCodeOfModelError(outcome.error.kind);
     case "failed":
       return exitCodes.failed;
   }

@@ -22,6 +22,7 @@ Usage:
   troupe inbox list|show             what sidekicks left for the main agent
   troupe rewind [--to <n>] [--files] the conversation, and the files if wanted, as before message n; --restore
   troupe fork [--at <n>]             a new session with the conversation of the last one
+  troupe diff [id|name]              what the last session here, or this one, changed in files
   troupe undo [turn|--list]          take back the file changes of the last tool call, or of the whole turn
   troupe mcp list|get|add|remove|enable|disable|approve|login|logout
   troupe mcp serve                   be an MCP server over stdio whose tools run sessions: see docs/guides/mcp.md

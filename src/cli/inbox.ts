@@ -2,7 +2,7 @@ import { clip, nearest, plural, sanitise, sanitiseLine } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { createRuntime } from "../runtime/runtime.ts";
 import { type KeptRun, type KeptSidekicks, readSidekicks } from "../runtime/sidekick-runs.ts";
-import { type Arguments, usage } from "./args.ts";
+import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
 import { jsonLine, write } from "./output.ts";
@@ -32,7 +32,7 @@ export async function inboxCommand(given: Arguments, launcher: Launcher): Promis
     const { entries } = await readSidekicks(runtime.store, sessionId);
     if (verb === "show") return await show(given, words, entries);
     if (words.length > 0) throw usage(`troupe inbox list takes no words, so what is "${words.join(" ")}"?`);
-    if (given.has("json")) await write(entries.map((entry) => `${jsonLine(entry, process.stdout)}\n`).join(""));
+    if (wantsJson(given)) await write(entries.map((entry) => `${jsonLine(entry, process.stdout)}\n`).join(""));
     else await write(entries.length === 0 ? `The inbox of session ${sessionId} is empty.\n` : entryLines(entries));
     return exitCodes.done;
   } finally {
@@ -55,7 +55,7 @@ async function show(given: Arguments, words: readonly string[], entries: readonl
   }
   const { entryId, senderName, sentAt, state, summary, content } = entry;
   const text = `${entryId} from ${senderName}, ${sentAt}, ${state}\n${summary}\n\n${content}`;
-  await write(given.has("json") ? `${jsonLine(entry, process.stdout)}\n` : `${sanitise(text).trimEnd()}\n`);
+  await write(wantsJson(given) ? `${jsonLine(entry, process.stdout)}\n` : `${sanitise(text).trimEnd()}\n`);
   return exitCodes.done;
 }
 

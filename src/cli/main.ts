@@ -8,9 +8,9 @@ import { ModelError } from "../model/model-error.ts";
 import { TroupeError, withHint } from "../protocol/errors.ts";
 import { protectStateRoot, stateRoot } from "../runtime/home.ts";
 import { version } from "../runtime/version.ts";
-import { type Arguments, parse, usage } from "./args.ts";
+import { type Arguments, parse, usage, wantsJson } from "./args.ts";
 import { containErrors } from "./contain-errors.ts";
-import { type ExitCode, exitCodeOfError, exitCodes } from "./exit-codes.ts";
+import { type ExitCode, exitCodeOfError, exitCodeOfModelError, exitCodes } from "./exit-codes.ts";
 import { helpText } from "./help.ts";
 import type { Launcher } from "./launcher.ts";
 import { write } from "./output.ts";
@@ -50,6 +50,8 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
       return (await import("./rewind.ts")).rewindCommand(given);
     case "fork":
       return (await import("./rewind.ts")).forkCommand(given);
+    case "diff":
+      return (await import("./diff.ts")).diffCommand(given);
     case "undo":
       return (await import("./undo.ts")).undoCommand(given);
     case "memory":
@@ -99,7 +101,7 @@ async function mcp(given: Arguments): Promise<ExitCode> {
   const stop = new AbortController();
   const removeInterrupt = onInterrupt(() => stop.abort());
   const printed: Promise<void>[] = [];
-  const isData = given.has("json") && !process.stdout.isTTY;
+  const isData = wantsJson(given) && !process.stdout.isTTY;
   const print = (text: string): void => void printed.push(write(isData ? text : sanitise(text)));
   try {
     return await mcpCommand(given, { administration, environment, signal: stop.signal, print, say });
@@ -121,7 +123,7 @@ async function agents(given: Arguments): Promise<ExitCode> {
     trustFolder: given.has("trust-folder"),
     pluginDirectories: given.list("plugin-dir"),
   });
-  const isData = given.has("json") && !process.stdout.isTTY;
+  const isData = wantsJson(given) && !process.stdout.isTTY;
   return agentsCommand(given, { sources, disk, say, print: (text) => write(isData ? text : sanitise(text)) });
 }
 
@@ -135,6 +137,7 @@ function unknownCommand(given: Arguments): TroupeError {
     "inbox",
     "agents",
     "models",
+    "diff",
     "undo",
     "rewind",
     "fork",
@@ -173,7 +176,7 @@ function report(error: unknown): ExitCode {
   }
   if (error instanceof ModelError) {
     say(withHint(error.message, error.hint));
-    return exitCodes.provider;
+    return exitCodeOfModelError(error.kind);
   }
   const trouble = fileTrouble(error);
   if (trouble !== undefined) {

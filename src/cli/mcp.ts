@@ -1,6 +1,6 @@
 import { nearest, plural, sanitise } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { type Arguments, usage } from "./args.ts";
+import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 
 const HELP = `Usage:
@@ -289,8 +289,7 @@ function statusOf({ state, status, error, signedIn }: CheckedView): string {
   return state === "enabled" && signedIn ? "enabled, signed in" : states[state];
 }
 
-const isJson = (given: Arguments): boolean =>
-  given.has("json") || given.choice("output-format", ["text", "json"]) === "json";
+const isJson = (given: Arguments): boolean => wantsJson(given);
 
 function shownSetting(value: unknown): string {
   if (Array.isArray(value)) return value.map(String).join(" ");

@@ -19,7 +19,7 @@ import { systemStamp } from "../lib/stamp.ts";
 import { plural, sanitise } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { stateRoot } from "../runtime/home.ts";
-import { type Arguments, usage } from "./args.ts";
+import { type Arguments, usage, wantsJson } from "./args.ts";
 import { terminalAsk } from "./ask.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { factDetails, factList } from "./memory-lines.ts";
@@ -124,7 +124,7 @@ async function list({ given, journals, around }: Request): Promise<void> {
   const facts = journals.flatMap((journal) => readFacts(journal, around)).sort(byAge);
   const shown = facts.filter(({ status }) => given.has("all") || status !== "retracted");
   await around.print(
-    given.has("json") ? `${JSON.stringify(shown, null, 2)}\n` : factList(shown, around.ports.stamp.now()),
+    wantsJson(given) ? `${JSON.stringify(shown, null, 2)}\n` : factList(shown, around.ports.stamp.now()),
   );
 }
 
@@ -133,7 +133,7 @@ async function show({ given, words, journals, around }: Request): Promise<void> 
   const { journal, fact } = find(journals, id ?? "");
   const history: HistoryEntry[] = historyOf(fact.id, journal.read());
   const { place } = journal;
-  const text = given.has("json")
+  const text = wantsJson(given)
     ? `${JSON.stringify({ ...fact, history }, null, 2)}\n`
     : factDetails(fact, history, { label: place.label, now: around.ports.stamp.now() });
   await around.print(text);

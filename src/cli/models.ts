@@ -1,6 +1,6 @@
 import { sanitise } from "../lib/text.ts";
 import { createRuntime } from "../runtime/runtime.ts";
-import { type Arguments, usage } from "./args.ts";
+import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
 import { write } from "./output.ts";
@@ -11,7 +11,7 @@ export async function modelsCommand(given: Arguments, launcher: Launcher): Promi
     throw usage(`troupe models takes no words, so what is "${given.words.slice(1).join(" ")}"?`);
   const { models } = createRuntime({ environment: process.env, importModule: launcher.importModule });
   const rows = await models.list();
-  if (given.choice("output-format", ["text", "json"]) === "json") {
+  if (wantsJson(given)) {
     await write(rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
     return exitCodes.done;
   }

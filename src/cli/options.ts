@@ -40,7 +40,7 @@ export const options: readonly Option[] = [
     help: "go on with a session: its id, the first 7 or more letters of it, or its name",
   },
   { name: "continue", group: "Session", help: "go on with the last session of this repository or folder" },
-  { name: "session-id", value: "id", group: "Session", help: "give a new session this id" },
+  { name: "session-id", value: "id", group: "Session", help: "resume the session with this id, or start one" },
   { name: "name", value: "name", group: "Session", help: "give the session a name" },
   {
     name: "session",
@@ -109,7 +109,11 @@ export const options: readonly Option[] = [
     help: "text: the answer; json: every event as a line, then a result line",
   },
   { name: "stream", value: "on|off", group: "Output", help: "with json: also the words as they arrive (default off)" },
-  { name: "json", group: "Output", help: "for search, rewind, fork, agents, tasks, inbox and mcp: as JSON" },
+  {
+    name: "json",
+    group: "Output",
+    help: "for commands that print a result: as JSON, the same as --output-format json",
+  },
   { name: "silent", short: "s", group: "Output", help: "nothing on stderr but errors" },
   {
     name: "log-level",

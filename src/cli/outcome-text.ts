@@ -43,7 +43,18 @@ export function finalLines(what: {
   const { session, outcome, verdict, silent } = what;
   const trouble = [...troubleOf(outcome), ...judgement(session, verdict, { silent })];
   const resume = outcome.kind === "done" || !session.isKept ? [] : [`to go on: troupe --resume ${session.id} -p "…"`];
-  return [...trouble, ...(silent ? [] : [...proposals(session), usageLine(session), ...resume])];
+  return [...trouble, ...(silent ? [] : [...proposals(session), ...changes(session), usageLine(session), ...resume])];
+}
+
+/** Files that this session changed, where this run did something. Known once the session is closed. */
+function changes({ events, inherited }: Session): string[] {
+  const own = events.slice(inherited);
+  const end = own.findLast(({ type }) => type === "session.shutdown");
+  const ran = own.some(({ type }) => type === "tool.execution_start");
+  if (end?.type !== "session.shutdown" || !ran) return [];
+  const { filesModified, linesAdded, linesRemoved } = end.data.codeChanges;
+  if (filesModified.length === 0) return [];
+  return [`${plural(filesModified.length, "file")} +${linesAdded} −${linesRemoved} (troupe diff, troupe undo)`];
 }
 
 /** Facts that nobody was shown wait for a person. */

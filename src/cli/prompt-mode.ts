@@ -14,7 +14,7 @@ import type { Progress } from "./progress.ts";
 import { say, sayLines } from "./say.ts";
 import { whileScheduled } from "./scheduled.ts";
 import { onInterrupt } from "./signals.ts";
-import { readPiped, withPiped } from "./stdin.ts";
+import { fitsPrompt, readPiped, spillPiped, withPiped } from "./stdin.ts";
 import { agentWaitMs, busyAgents, leftLines, progressOf, watch, whyLeft } from "./watching.ts";
 
 /** `troupe -p`: one prompt, one answer. stdout carries the answer (or the events) and nothing else. */
@@ -24,7 +24,7 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
   const waitMs = agentWaitMs(process.env);
   const request = await asChild({ ...sessionRequest(given, format), waitForAgentsMs: waitMs, waitForServers: true });
   const runtime = createRuntime({ environment: process.env, importModule: launcher.importModule });
-  const prompt = await readPrompt(given, silent);
+  const input = await readInput(given, silent);
 
   const bar = progressOf(given, { waitMs, stdoutIsBusy: format === "json" });
   const session = await openSession(runtime, given, request);
@@ -37,6 +37,7 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
     void session.close();
   });
   try {
+    const prompt = await promptOf(input, session.settings.surroundings?.filesFolder ?? "");
     const { outcome, verdict, said } = await run({ session, prompt, format, given, bar, out });
     const left = busyAgents(session);
     bar.stop();
@@ -57,6 +58,7 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
     removeInterrupt();
     // Why it could not be closed was told above, or something else is on its way to be.
     await session.close().catch(() => undefined);
+    if (isEmpty(session)) await runtime.store.remove(session.id).catch(() => undefined);
     await runtime.close();
   }
 }
@@ -80,6 +82,13 @@ async function attachTerminal(given: Arguments, session: Session, bar: Progress)
     for (const stop of stops) stop();
   };
 }
+
+/** True for a new session in which nothing was said or chosen: a command has answered from what is known, or does not exist. */
+const isEmpty = ({ inherited, events }: Session): boolean =>
+  inherited === 0 && !events.some(({ type }) => KEPT.test(type));
+
+const KEPT =
+  /^(?:user\.|assistant\.|tool\.|session\.(?:mode_changed|error|schedule)|subagent\.|troupe\.(?:schedule|task|rewound))/;
 
 /** A process that an ending session left behind works on what that one learned. */
 async function asChild(request: SessionRequest): Promise<SessionRequest> {
@@ -114,11 +123,21 @@ async function run(what: {
 }): Promise<{ outcome: Outcome; verdict?: Verdict; said?: string }> {
   const { session, prompt, format, bar, out } = what;
   const deltas = what.given.choice("stream", ["on", "off"]) === "on";
+  // A mistyped command prints nothing on stdout, so events wait until the command is known to exist.
+  let held: object[] | undefined = prompt.how.isTyped && prompt.text.trimStart().startsWith("/") ? [] : undefined;
+  const release = (): void => {
+    for (const event of held ?? []) out.line(event);
+    held = undefined;
+  };
   watch(session, bar, (event) => {
-    if (format === "json" && (deltas || !event.type.endsWith("_delta"))) out.line(event);
+    if (format !== "json" || (!deltas && event.type.endsWith("_delta"))) return;
+    if (event.type === "user.message") release();
+    if (held) held.push(event);
+    else out.line(event);
   });
   try {
     const result = await submit(session, prompt.text, { ...prompt.how, ...autopilotOptions(what.given) });
+    release();
     if (result.kind === "answered") return result;
     // A command has answered by itself.
     return { outcome: { kind: "done", answer: result.text }, said: result.text };
@@ -130,7 +149,7 @@ async function run(what: {
 
 function autopilotOptions(given: Arguments): AutopilotOptions {
   const check = given.text("check");
-  const maxContinues = given.amount("max-autopilot-continues", "whole");
+  const maxContinues = given.amount("max-autopilot-continues", "count");
   return { ...(check !== undefined && { check }), ...(maxContinues !== undefined && { maxContinues }) };
 }
 
@@ -154,7 +173,7 @@ export function sessionRequest(given: Arguments, format: "text" | "json"): Sessi
   return {
     cwd: process.cwd(),
     limits: { ...(turns && { turns }), ...(tokens && { tokens }), ...(costUsd && { costUsd }) },
-    streaming: watched && !given.has("silent"),
+    streaming: watched && (format === "json" || !given.has("silent")),
     paths: allPaths ? "all" : given.list("add-dir"),
     toolChoice: {
       ...(given.list("available-tools").length > 0 && { available: given.list("available-tools") }),
@@ -208,28 +227,36 @@ async function openSession(runtime: Runtime, given: Arguments, request: SessionR
     const { workingDirectory } = await import("../context/working-directory.ts");
     return runtime.resumeSession(await lastSession(runtime.store, workingDirectory(request.cwd)), asked);
   }
-  if (sessionId !== undefined && (await runtime.store.ids()).includes(sessionId)) {
-    throw usage(`There is a session ${sessionId} already. Go on with it: --resume ${sessionId}.`);
-  }
+  if (sessionId !== undefined && (await runtime.store.ids()).includes(sessionId))
+    return runtime.resumeSession(sessionId, request);
   return runtime.createSession({ ...request, ...(sessionId !== undefined && { sessionId }) });
 }
 
-async function readPrompt(given: Arguments, silent: boolean): Promise<Prompt> {
-  const prompt = given.text("prompt");
-  const patient = given.words.includes("-") || prompt === undefined;
+/** The prompt as it was typed, and what was piped in. */
+interface Input {
+  readonly typed: string | undefined;
+  readonly piped: Buffer | undefined;
+}
+
+async function readInput(given: Arguments, silent: boolean): Promise<Input> {
+  const typed = given.text("prompt");
+  const patient = given.words.includes("-") || typed === undefined;
   const piped = await readPiped({ patient });
   if (piped.kind === "silent" && !silent) {
     say("nothing was piped in within 3 s, going on without (add - to wait for it)");
   }
-  const data = piped.kind === "data" ? piped.text : undefined;
-  const text = prompt ?? data ?? "";
-  if (text.trim() === "") {
+  const bytes = piped.kind === "data" ? piped.bytes : undefined;
+  if ((typed ?? (bytes ? "piped" : "")).trim() === "") {
     throw usage(
-      prompt === undefined ? 'There is nothing to do. Give a prompt: troupe -p "<prompt>"' : "The prompt is empty.",
+      typed === undefined ? 'There is nothing to do. Give a prompt: troupe -p "<prompt>"' : "The prompt is empty.",
     );
   }
-  // What is piped is data: with a prompt it goes along, alone it is the prompt, and it is never read as a command.
-  const withData = (typed: string): string =>
-    data === undefined || prompt === undefined ? typed : withPiped(typed, data);
-  return { text, how: { withData, isTyped: prompt !== undefined } };
+  return { typed, piped: bytes };
+}
+
+/** Piped input is data: with a prompt it goes along, alone it is the prompt, and it is never read as a command. */
+async function promptOf({ typed, piped }: Input, folder: string): Promise<Prompt> {
+  const data = piped && (fitsPrompt(piped) || folder === "" ? piped.toString("utf8") : await spillPiped(piped, folder));
+  const withData = (text: string): string => (data === undefined || typed === undefined ? text : withPiped(text, data));
+  return { text: typed ?? data ?? "", how: { withData, isTyped: typed !== undefined } };
 }

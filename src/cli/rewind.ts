@@ -6,7 +6,7 @@ import { keptRewinds } from "../runtime/kept-rewinds.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { findSession, sessionHere } from "../runtime/select-session.ts";
 import type { PastRewind, RewindPoint, Rewinds, Rewound } from "../session/rewinds.ts";
-import { type Arguments, usage } from "./args.ts";
+import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { jsonLine, write } from "./output.ts";
 
@@ -60,7 +60,7 @@ export async function forkCommand(given: Arguments): Promise<ExitCode> {
       ...(toEventId !== undefined && { toEventId }),
       ...(name !== undefined && { name }),
     });
-    if (given.has("json")) return await print(`${jsonLine(fork, process.stdout)}\n`);
+    if (wantsJson(given)) return await print(`${jsonLine(fork, process.stdout)}\n`);
     const called = fork.name === undefined ? "" : ` "${sanitiseLine(fork.name)}"`;
     return await print(
       `Forked into${called} ${fork.sessionId}.\nTo go on there: troupe -p "<prompt>" --resume ${fork.sessionId}\n`,
@@ -83,7 +83,7 @@ async function carryOut(given: Arguments, rewinds: Rewinds, sessionId: string): 
     if (isDry || given.has("files")) throw usage("Name the message to go back to with --to.");
     const past = await rewinds.past();
     return print(
-      given.has("json") ? `${jsonLine({ sessionId, points, past }, process.stdout)}\n` : listText(points, past),
+      wantsJson(given) ? `${jsonLine({ sessionId, points, past }, process.stdout)}\n` : listText(points, past),
     );
   }
   const eventId = eventOf(to, points);
@@ -133,7 +133,7 @@ function listText(points: readonly RewindPoint[], past: readonly PastRewind[]): 
 
 async function previewText(rewinds: Rewinds, eventId: string, given: Arguments): Promise<string> {
   const preview = await rewinds.preview(eventId);
-  if (given.has("json")) return `${jsonLine(preview, process.stdout)}\n`;
+  if (wantsJson(given)) return `${jsonLine(preview, process.stdout)}\n`;
   const files = given.has("files")
     ? preview.files.map(
         ({ path, changeType, linesAdded, linesRemoved }) =>

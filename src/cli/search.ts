@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { workingDirectory } from "../context/working-directory.ts";
 import { clip, plural, sanitise, sanitiseLine } from "../lib/text.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
-import { type Arguments, usage } from "./args.ts";
+import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { jsonLine, write } from "./output.ts";
 import { say } from "./say.ts";
@@ -32,7 +32,7 @@ export async function searchCommand(given: Arguments, words: readonly string[]):
   const runtime = createRuntime({ environment: process.env });
   try {
     const found = await runtime.past.search(query);
-    if (given.has("json")) await write(found.map((one) => `${jsonLine(one, process.stdout)}\n`).join(""));
+    if (wantsJson(given)) await write(found.map((one) => `${jsonLine(one, process.stdout)}\n`).join(""));
     else await write(sanitise(foundText(found, query)));
     return exitCodes.done;
   } finally {

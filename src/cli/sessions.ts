@@ -3,7 +3,7 @@ import type { SessionEvent } from "../protocol/event.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { findSession } from "../runtime/select-session.ts";
 import { isSidekickId } from "../session/sidekicks.ts";
-import { type Arguments, usage } from "./args.ts";
+import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { jsonLine, write } from "./output.ts";
 import { say } from "./say.ts";
@@ -56,7 +56,7 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
 
 async function listText(runtime: Runtime, given: Arguments): Promise<string> {
   const summaries = await runtime.store.list();
-  if (given.choice("output-format", ["text", "json"]) === "json") {
+  if (wantsJson(given)) {
     return summaries.map((summary) => `${jsonLine(summary, process.stdout)}\n`).join("");
   }
   if (summaries.length === 0) return 'No sessions yet. Start one with: troupe -p "<prompt>"\n';

@@ -1,4 +1,8 @@
+import { isUtf8 } from "node:buffer";
+import { randomUUID } from "node:crypto";
 import { fstatSync } from "node:fs";
+import { join } from "node:path";
+import { nodeDisk, replaceFile } from "../lib/node/disk.ts";
 import { quoted, wrapped } from "../lib/quoting.ts";
 import { TroupeError } from "../protocol/errors.ts";
 
@@ -9,7 +13,7 @@ const FIRST_BYTE_MS = 3_000;
 export type Piped =
   | { readonly kind: "none" }
   | { readonly kind: "silent" }
-  | { readonly kind: "data"; readonly text: string };
+  | { readonly kind: "data"; readonly bytes: Buffer };
 
 /**
  * What was piped in. `patient` waits for the end however long it takes; otherwise a pipe that stays silent for three
@@ -43,8 +47,29 @@ export async function readPiped({ patient }: { patient: boolean }): Promise<Pipe
     stdin.destroy();
     return { kind: "silent" };
   }
-  const text = Buffer.concat(chunks).toString("utf8");
-  return text.trim() === "" ? { kind: "none" } : { kind: "data", text };
+  const bytes = Buffer.concat(chunks);
+  return bytes.length < 4096 && bytes.toString("utf8").trim() === "" ? { kind: "none" } : { kind: "data", bytes };
+}
+
+/** More than this goes into a file: about 16,000 tokens. */
+const MAX_INLINE_BYTES = 64 * 1024;
+const SHOWN_CHARACTERS = 4_000;
+
+/** True for input that a prompt can hold. */
+export const fitsPrompt = (bytes: Buffer): boolean => bytes.length <= MAX_INLINE_BYTES && !isBinary(bytes);
+
+const isBinary = (bytes: Buffer): boolean => bytes.includes(0) || !isUtf8(bytes);
+
+/** Stores input that a prompt cannot hold, and returns what the model is told instead of it. */
+export async function spillPiped(bytes: Buffer, folder: string): Promise<string> {
+  const binary = isBinary(bytes);
+  const path = join(folder, `piped-input-${randomUUID().slice(0, 8)}.${binary ? "bin" : "txt"}`);
+  await nodeDisk.mkdir(folder);
+  await replaceFile(nodeDisk, path, bytes);
+  const size = `${bytes.length.toLocaleString("en-US")} bytes${binary ? " of binary data" : ""}`;
+  const note = `The piped input (${size}) is in the file ${path}. Read the parts you need.`;
+  if (binary) return note;
+  return `${note} It begins:\n\n${bytes.toString("utf8").slice(0, SHOWN_CHARACTERS)}`;
 }
 
 /** Adds the piped text to the prompt, framed as data. The text cannot close the frame. */

@@ -6,7 +6,7 @@ import { stateRoot } from "../runtime/home.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { findSession, sessionHere } from "../runtime/select-session.ts";
 import { type KeptReport, type KeptTask, readTask, readTasks, stopTasks } from "../runtime/tasks.ts";
-import { type Arguments, usage } from "./args.ts";
+import { type Arguments, usage, wantsJson } from "./args.ts";
 import { terminalAsk } from "./ask.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
@@ -76,7 +76,7 @@ async function list({ given, words, runtime, sessionId }: TasksCall): Promise<Ex
   if (words.length > 0) throw usage(`troupe tasks list takes no words, so what is "${words.join(" ")}"?`);
   const { tasks, heldBy } = await readTasks(runtime.store, sessionId);
   const runs = given.has("all") ? await sidekickRuns(runtime, sessionId) : [];
-  if (given.has("json")) {
+  if (wantsJson(given)) {
     const lines = [
       ...tasks.map(({ prompt: _, ...task }) => task),
       ...runs.map((run) => ({ kind: "sidekick", ...run })),
@@ -133,7 +133,7 @@ function age(milliseconds: number): string {
 async function show({ given, words, runtime, sessionId }: TasksCall): Promise<ExitCode> {
   const report = await readTask(runtime.store, sessionId, await oneTask({ words, runtime, sessionId, verb: "show" }));
   if (!report) throw new TroupeError("failed", "The agent is gone from the log.");
-  if (given.has("json")) await write(`${jsonLine(report, process.stdout)}\n`);
+  if (wantsJson(given)) await write(`${jsonLine(report, process.stdout)}\n`);
   else await write(sanitise(reportText(report)));
   return exitCodes.done;
 }

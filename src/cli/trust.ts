@@ -15,10 +15,10 @@ import { plural, sanitise, visible } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { stateRoot } from "../runtime/home.ts";
 import { executableItems } from "../runtime/workspace.ts";
-import { type Arguments, usage } from "./args.ts";
+import { type Arguments, usage, wantsJson } from "./args.ts";
 import { terminalAsk } from "./ask.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { write } from "./output.ts";
+import { jsonLine, write } from "./output.ts";
 import { say } from "./say.ts";
 
 const HELP = `Usage:
@@ -71,7 +71,7 @@ export async function trustCommand(
       await around.print(HELP);
       return exitCodes.done;
     case "list":
-      await around.print(listText(home));
+      await around.print(wantsJson(given) ? listJson(home) : listText(home));
       return exitCodes.done;
     case "remove":
       return remove(home, named ?? around.cwd, around);
@@ -142,6 +142,14 @@ function itemsText(folder: string, items: readonly PinnedItem[], check: (item: P
     return [head, ...body].join("\n");
   });
   return `${oneLine(`${folder} brings ${plural(items.length, "thing")} that would be used:`)}\n\n${shown.join("\n\n")}\n\n`;
+}
+
+function listJson(home: string): string {
+  const { folders, notices } = listTrusted(home);
+  for (const { message } of notices) say(message);
+  return folders
+    .map(({ folder, trustedAt, items }) => `${jsonLine({ folder, trustedAt, items: items.length }, process.stdout)}\n`)
+    .join("");
 }
 
 function listText(home: string): string {

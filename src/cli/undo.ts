@@ -8,8 +8,9 @@ import { findSession, sessionHere } from "../runtime/select-session.ts";
 import { undoSeal } from "../runtime/undo-seal.ts";
 import { Checkpoints, describeChange, type KeptChange } from "../session/checkpoints.ts";
 import { type UndoTarget, undo } from "../session/undo.ts";
-import { type Arguments, usage } from "./args.ts";
+import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { jsonLine } from "./output.ts";
 
 const HELP = `Usage:
   troupe undo                take back the file changes of the last tool call
@@ -55,7 +56,10 @@ export async function undoCommand(given: Arguments, around: UndoSurroundings = s
       ...{ directory, disk: nodeDisk, stamp: systemStamp },
       seal: undoSeal({ home, disk: nodeDisk }),
     });
-    if (given.has("list") || word === "list") return print(listText(await checkpoints.changes()));
+    if (given.has("list") || word === "list") {
+      const changes = await checkpoints.changes();
+      return print(wantsJson(given) ? changes.map(changeLine).join("") : listText(changes));
+    }
     if (heldBy) {
       throw new TroupeError("failed", `Session ${sessionId} is in use by process ${heldBy.pid}.`, {
         hint: "End it first, so that it does not go on with files that change under it.",
@@ -80,6 +84,9 @@ function changedSince(paths: readonly string[]): TroupeError {
     hint: "Use --force to restore them anyway; what is there now is kept.",
   });
 }
+
+const changeLine = ({ toolCallId, time, path }: KeptChange): string =>
+  `${jsonLine({ toolCallId, time, path }, process.stdout)}\n`;
 
 function listText(changes: readonly KeptChange[]): string {
   if (changes.length === 0) return "Nothing to undo in this session.\n";

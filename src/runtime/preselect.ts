@@ -110,7 +110,11 @@ function selectedIn(events: readonly SessionEvent[]): string | undefined {
   return last?.type === "subagent.selected" ? last.data.agentName : undefined;
 }
 
-type Known = Pick<Workspace["agents"], "agents" | "disabled">;
+/** `.github/agents/poet.agent.md` is called poet. */
+const fileName = (path: string): string =>
+  (path.split("/").at(-1) ?? "").toLowerCase().replace(/(?:\.agent)?\.md$/, "");
+
+type Known = Pick<Workspace["agents"], "agents" | "disabled" | "notices">;
 
 /** The agent that is meant. Throws where there is none, or it may not lead. */
 export function leadingAgent(wanted: string, known: Known): AgentDefinition | undefined {
@@ -119,7 +123,7 @@ export function leadingAgent(wanted: string, known: Known): AgentDefinition | un
 
 function leading(
   wanted: string,
-  { agents, disabled }: Known,
+  { agents, disabled, notices }: Known,
   { isAsked, isOurs }: { isAsked: boolean; isOurs: boolean },
 ): AgentDefinition | undefined {
   const found = findAgent(wanted, agents);
@@ -138,9 +142,16 @@ function leading(
       hint: `Switch it on, or choose another: troupe agents list.${kept}`,
     });
   }
+  const broken = notices.find(({ kind, path }) => kind === "broken" && fileName(path) === wanted.toLowerCase());
+  if (broken) {
+    const hint = `Fix the file; \`troupe agents check\` shows all problems.${kept}`;
+    throw new TroupeError("usage", `The agent '${name}' cannot be used: ${broken.message}`, { hint });
+  }
   const close = suggestAgent(wanted, agents);
+  const names = agents.filter(({ userInvocable }) => userInvocable).map((agent) => agent.name);
+  const listed = `Agents: ${clip(names.join(", "), 400)}.`;
   throw new TroupeError("usage", `Custom agent '${name}' not found.`, {
-    hint: `${close === undefined ? "See: troupe agents list." : `Did you mean ${close}?`}${kept}`,
+    hint: `${close === undefined ? "" : `Did you mean ${close}? `}${listed}${kept}`,
   });
 }
 

@@ -29,7 +29,7 @@ export async function findSession(store: Store, wanted: string): Promise<string>
   throw new TroupeError("usage", `There is no session "${wanted}".`, { hint: hints.filter(Boolean).join(" ") });
 }
 
-/** The session most likely meant by "continue": same repository and branch first, then ever wider, newest first. */
+/** The session most likely meant by "continue": same repository and branch first, then wider, newest first. Never one of another project. */
 export async function lastSession(store: Store, here: WorkingDirectory): Promise<string> {
   const summaries = await store.list();
   const score = (summary: SessionSummary): number => {
@@ -40,9 +40,12 @@ export async function lastSession(store: Store, here: WorkingDirectory): Promise
   const [best] = summaries
     .filter(isOfPerson)
     .map((summary) => ({ summary, score: score(summary) }))
+    .filter((one) => one.score > 0)
     .sort((a, b) => b.score - a.score || laterFirst(a.summary, b.summary));
   if (!best)
-    throw new TroupeError("usage", "There is no session to continue.", { hint: "Start one with `troupe -p`." });
+    throw new TroupeError("usage", "No session of this repository or folder can be continued.", {
+      hint: "Start one with `troupe -p`, or name another with --resume <id|name>: see `troupe sessions list`.",
+    });
   return best.summary.sessionId;
 }
 

@@ -213,9 +213,9 @@ async function skillPrompt(
   ]);
   const skill = findSkill(name, session.settings.surroundings?.skills ?? []);
   if (!skill) throw new Error(`the skill ${name} was listed and is gone`);
-  const { context, invoked } = await loadSkill(skill, "user-invoked");
+  const { context, invoked, takesRequest } = await loadSkill(skill, "user-invoked", request);
   void session.say("skill.invoked", invoked);
-  const prompt = withData(request === "" ? context : `${context}\n\n${request}`);
+  const prompt = withData(request === "" || takesRequest ? context : `${context}\n\n${request}`);
   return { prompt, displayPrompt: `/${name}${request === "" ? "" : ` ${request}`}` };
 }
 

@@ -2,14 +2,19 @@
 import { isAbsolute, relative, sep } from "node:path";
 import { type ChangedFile, changedFiles } from "../session/code-changes.ts";
 import { KeptTexts } from "../session/kept-texts.ts";
+import type { FileHistory } from "../session/rewind-files.ts";
 import type { Session } from "../session/session.ts";
 import { type Change, clipped, type WorkspaceDiff } from "./workspace-diff.ts";
 
 const COMPARE = { context: 3, timeout: 500, maxEditLength: 20_000 } as const;
 
+interface History {
+  readonly fileHistory?: Pick<FileHistory, "checkpoints">;
+}
+
 /** Undefined where nothing is kept of what files were. */
 export async function sessionDiff(
-  session: Session,
+  session: { readonly settings: Pick<Session["settings"], "context"> & History },
   { ignoreWhitespace }: { readonly ignoreWhitespace: boolean },
 ): Promise<WorkspaceDiff | undefined> {
   const { fileHistory, context } = session.settings;

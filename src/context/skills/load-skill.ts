@@ -16,6 +16,8 @@ export interface LoadedSkill {
   /** What the model reads. */
   readonly context: string;
   readonly invoked: SkillInvoked;
+  /** True when the text has a place for the request of the user, which then stands there. */
+  readonly takesRequest?: boolean;
 }
 
 /** The port of the `skill` tool. */
@@ -48,8 +50,11 @@ export function skillShelf(skills: () => readonly Skill[]): SkillShelf {
 export async function loadSkill(
   skill: Skill,
   trigger: "user-invoked" | "agent-invoked" | "context-load",
+  request = "",
 ): Promise<LoadedSkill> {
-  const body = await skillBody(await readWhole(skill));
+  const text = await skillBody(await readWhole(skill));
+  const filled = trigger === "user-invoked" ? withArguments(text, request) : { body: text, takesRequest: false };
+  const { body, takesRequest } = filled;
   const files = skill.form === "skill" ? await filesNow(skill) : undefined;
   const invoked = {
     name: skill.name,
@@ -62,7 +67,19 @@ export async function loadSkill(
     ...(skill.pluginName !== undefined && { pluginName: skill.pluginName }),
     ...(skill.pluginVersion !== undefined && { pluginVersion: skill.pluginVersion }),
   };
-  return { context: contextText(skill, body, files), invoked };
+  return { context: contextText(skill, body, files), invoked, takesRequest };
+}
+
+/** `$ARGUMENTS` stands for everything that was typed after the name, `$1` to `$9` for single words. */
+function withArguments(text: string, request: string): { body: string; takesRequest: boolean } {
+  const words = request.split(/\s+/).filter(Boolean);
+  let takesRequest = false;
+  const whole = text.includes("$ARGUMENTS");
+  const body = text.replace(whole ? /\$ARGUMENTS\b|\$([1-9])(?!\w|\.\d)/g : /\$ARGUMENTS\b/g, (_, place?: string) => {
+    takesRequest = true;
+    return place === undefined ? request : (words[Number(place) - 1] ?? "");
+  });
+  return { body, takesRequest };
 }
 
 /**

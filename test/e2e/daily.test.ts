@@ -1,0 +1,198 @@
+/** Daily use of the built program. */
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { script, type TroupeOptions, troupe } from "../support/troupe.ts";
+
+async function desk() {
+  const folder = await tempFolder();
+  const [home, cwd, other] = ["home", "project", "other"].map((name) => join(folder.path, name)) as [
+    string,
+    string,
+    string,
+  ];
+  for (const path of [home, cwd, other]) mkdirSync(path);
+  const say = (steps: readonly object[], args: readonly string[], more: Partial<TroupeOptions> = {}) =>
+    troupe([...args, "--model", script(folder.path, steps)], { cwd, home, ...more });
+  const run = (args: readonly string[], more: Partial<TroupeOptions> = {}) => troupe(args, { cwd, home, ...more });
+  const sessions = (): string[] => {
+    try {
+      return readdirSync(join(home, "session-state"));
+    } catch {
+      return [];
+    }
+  };
+  const events = (id: string) =>
+    readFileSync(join(home, "session-state", id, "events.jsonl"), "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+  return {
+    folder,
+    home,
+    cwd,
+    other,
+    say,
+    run,
+    sessions,
+    events,
+    [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
+  };
+}
+
+const ok = [{ say: "ok" }];
+const create = { call: { name: "create", arguments: { path: "a.txt", file_text: "one\ntwo\n" } } };
+
+describe("sessions", () => {
+  it("never continues a session of another project", async () => {
+    await using at = await desk();
+    await at.say(ok, ["-p", "hello"]);
+    const there = await at.say(ok, ["-p", "more", "--continue"], { cwd: at.other });
+    expect(there).toMatchObject({ code: 2, stdout: "" });
+    expect(there.stderr).toContain("No session of this repository or folder can be continued");
+    expect(await at.say(ok, ["-p", "more", "--continue"])).toMatchObject({ code: 0, stdout: "ok\n" });
+    expect(at.sessions()).toHaveLength(1);
+  });
+
+  it("resumes the session that --session-id names when it exists", async () => {
+    await using at = await desk();
+    const id = ["--session-id", "0f0e0d0c-0000-4000-8000-000000000001"];
+    expect(await at.say(ok, ["-p", "one", ...id])).toMatchObject({ code: 0 });
+    expect(await at.say(ok, ["-p", "two", ...id])).toMatchObject({ code: 0, stdout: "ok\n" });
+    expect(at.events(id[1] ?? "").filter(({ type }) => type === "user.message")).toHaveLength(2);
+  });
+
+  it("leaves no session behind for commands that answer by themselves and for mistyped ones", async () => {
+    await using at = await desk();
+    expect(await at.say([], ["-p", "/help"])).toMatchObject({ code: 0 });
+    expect(await at.say([], ["-p", "/usage"])).toMatchObject({ code: 0 });
+    const typo = await at.say([], ["-p", "/reveiw", "--output-format", "json"]);
+    expect(typo).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("Did you mean /review?") });
+    expect(at.sessions()).toEqual([]);
+    const json = await at.say([], ["-p", "/help", "--output-format", "json"]);
+    expect(JSON.parse(json.stdout.trim().split("\n").at(-1) ?? "")).toMatchObject({ type: "result", exitCode: 0 });
+  });
+});
+
+describe("errors", () => {
+  it("names the agents for an unknown one, and the reason for a broken file", async () => {
+    await using at = await desk();
+    mkdirSync(join(at.home, "agents"));
+    writeFileSync(join(at.home, "agents/bad.md"), "---\ndescription: [\n---\nYou are bad.\n");
+    const unknown = await at.say(ok, ["-p", "x", "--agent", "nobody"]);
+    expect(unknown).toMatchObject({ code: 2, stderr: expect.stringMatching(/'nobody' not found.*Agents: .*explore/) });
+    const broken = await at.say(ok, ["-p", "x", "--agent", "bad"]);
+    expect(broken).toMatchObject({ code: 2, stderr: expect.stringMatching(/'bad' cannot be used: .*bad\.md/) });
+  });
+
+  it("exits with 7 when the provider rejects the key", async () => {
+    await using at = await desk();
+    const server = createServer((_, response) => {
+      response.writeHead(401, { "content-type": "application/json" }).end('{"error":{"message":"bad key"}}');
+    });
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    const { port } = server.address() as AddressInfo;
+    const environment = {
+      TROUPE_BASE_URL: `http://127.0.0.1:${port}/v1`,
+      TROUPE_MODEL: "any",
+      TROUPE_API_KEY: "test-key-0123456789",
+    };
+    const { code, stderr } = await at.run(["-p", "x"], { environment });
+    server.close();
+    expect({ code, stderr }).toEqual({ code: 7, stderr: expect.stringContaining("bad key") });
+  });
+
+  it("takes 0 for --max-autopilot-continues, and no negative number", async () => {
+    await using at = await desk();
+    const flag = (value: string) => ["-p", "x", "--autopilot", `--max-autopilot-continues=${value}`];
+    const never = await at.say(ok, flag("0"));
+    expect(never.stderr).not.toContain("needs a whole number");
+    expect(never.code).toBe(4);
+    expect(await at.say(ok, flag("-1"))).toMatchObject({ code: 2, stderr: expect.stringContaining("0 or more") });
+  });
+
+  it("says which Node it needs on an old one", async () => {
+    await using at = await desk();
+    const preload = join(at.folder.path, "old.cjs");
+    writeFileSync(
+      preload,
+      'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "18.20.0" } });\n',
+    );
+    const { code, stderr } = await at.run(["--version"], { environment: { NODE_OPTIONS: `--require ${preload}` } });
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("needs Node 20.19") });
+    expect(readFileSync(resolve("package.json"), "utf8")).toContain('"node": "^20.19');
+  });
+});
+
+describe("input and output", () => {
+  it("stores large and binary piped input in a file and shows the model where", async () => {
+    await using at = await desk();
+    const large = "0123456789abcdef\n".repeat(20_000);
+    await at.say(ok, ["-p", "what is this?"], { stdin: large });
+    const [id = ""] = at.sessions();
+    const { content } = at.events(id).find(({ type }) => type === "user.message").data;
+    expect(content.length).toBeLessThan(10_000);
+    const [, path = ""] = /in the file (\S+\.txt)\./.exec(content) ?? [];
+    expect(readFileSync(path, "utf8")).toBe(large);
+    const binary = await at.say(ok, ["-p", "and this?", "--continue"], { stdin: "a\0b" });
+    expect(binary.code).toBe(0);
+    const last = at.events(id).findLast(({ type }) => type === "user.message").data.content;
+    expect(last).toContain("3 bytes of binary data");
+    expect(last).not.toContain("\0");
+  });
+
+  it("ends a run with the changed files, and troupe diff shows them", async () => {
+    await using at = await desk();
+    const { stderr } = await at.say([create, { say: "made" }], ["-p", "make it", "--allow-tool", "write"]);
+    expect(stderr).toContain("1 file +2 −0 (troupe diff, troupe undo)");
+    expect(await at.run(["diff"])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/\+\+\+ b\/.*a\.txt[\s\S]*\+one\n\+two\n/),
+    });
+    const json = await at.run(["diff", "--json"]);
+    expect(JSON.parse(json.stdout)).toMatchObject({ changeType: "added" });
+    expect((await at.say(ok, ["-p", "nothing", "--continue"])).stderr).not.toContain("troupe undo");
+  });
+
+  it("takes --json and --output-format json for the same thing in every list", async () => {
+    await using at = await desk();
+    await at.say([create, { say: "made" }], ["-p", "make it", "--allow-tool", "write"]);
+    for (const words of [
+      ["sessions", "list"],
+      ["undo", "--list"],
+      ["agents", "list"],
+      ["memory", "list"],
+      ["models"],
+      ["trust", "list"],
+    ]) {
+      const [one, other] = [await at.run([...words, "--json"]), await at.run([...words, "--output-format", "json"])];
+      expect({ words, stdout: other.stdout }).toEqual({ words, stdout: one.stdout });
+      for (const line of words[0] === "agents" || words[0] === "memory" ? [one.stdout] : one.stdout.trim().split("\n"))
+        if (line !== "") expect(() => JSON.parse(line)).not.toThrow();
+    }
+  });
+
+  it("prints deltas with --silent and --stream on", async () => {
+    await using at = await desk();
+    const { stdout } = await at.say(ok, ["-p", "x", "-s", "--output-format", "json", "--stream", "on"]);
+    expect(stdout).toContain('"assistant.message_delta"');
+  });
+
+  it("puts what was typed into $ARGUMENTS of a command file", async () => {
+    await using at = await desk();
+    mkdirSync(join(at.cwd, ".claude/commands"), { recursive: true });
+    writeFileSync(join(at.cwd, ".claude/commands/greet.md"), "Greet $ARGUMENTS warmly; first of all $1.\n");
+    execFileSync("git", ["init", "-q"], { cwd: at.cwd });
+    const { code, stderr } = await at.say(ok, ["-p", "/greet Ada and Bob", "--trust-folder"]);
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    const [id = ""] = at.sessions();
+    const { content } = at.events(id).find(({ type }) => type === "user.message").data;
+    const sent = JSON.stringify(at.events(id));
+    expect(sent).toContain("Greet Ada and Bob warmly; first of all Ada.");
+    expect(content).not.toContain("$ARGUMENTS");
+  });
+});
