@@ -258,6 +258,7 @@ async function answer(
         return judged();
       },
       runCheck: (command) => runCheck(session, command),
+      checkFailed: (text) => session.warn("autopilot", text),
     });
     return { kind: "answered", outcome, verdict };
   } catch (error) {

@@ -137,6 +137,8 @@ export interface FlightPorts {
   nextStop(): Promise<Stop>;
   /** Never rejects; bounded in time and output. */
   runCheck(command: string): Promise<CheckResult>;
+  /** Called for a failed check after which the agent is sent on. */
+  checkFailed?(text: string): void;
 }
 
 /** From the first stop of the agent to the verdict. */
@@ -150,6 +152,7 @@ export async function fly(first: Stop, options: AutopilotOptions, ports: FlightP
         const { kind: _, command, ...said } = step;
         const result = await ports.runCheck(command);
         [flight, step] = afterCheck(flight, { result, ...said }, options);
+        if (step.kind === "send") ports.checkFailed?.(checkText(command, result));
         break;
       }
       case "send":
@@ -252,7 +255,7 @@ function checkText(command: string, result: CheckResult): string {
   return shown.trim() === "" ? how : `${how}:\n${shown}`;
 }
 
-const SHOWN_LINES = 5;
+const SHOWN_LINES = 20;
 const MAX_SHOWN_LINE = 200;
 
 /** The end of it matters most: there a failing command says why. */

@@ -148,7 +148,9 @@ describe("--agent", () => {
       expect(await troupe(["-p", "x", "--agent", "laed"], place)).toEqual({
         code: 2,
         stdout: "",
-        stderr: "troupe: Custom agent 'laed' not found. Did you mean lead?\n",
+        stderr: expect.stringMatching(
+          /^troupe: Custom agent 'laed' not found\. Did you mean lead\? Agents: .*lead.*\.\n$/,
+        ),
       });
     }));
 
@@ -232,7 +234,7 @@ describe("--agent", () => {
       place.write("home/agents/lead.md", "---\nnothing: here\n---\n");
       const { code, stderr, requests } = await ask(place, ["--continue"]);
       expect({ code, requests }).toEqual({ code: 2, requests: [] });
-      expect(stderr).toMatch(/Custom agent 'lead' not found.*--agent default/);
+      expect(stderr).toMatch(/The agent 'lead' cannot be used: .*--agent default/);
     }));
 
   it("SDK-25 has a tool that is hidden from the main agent when it lists it, and those it starts have no more than it", () =>

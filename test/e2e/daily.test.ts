@@ -115,6 +115,15 @@ describe("errors", () => {
     expect(await at.say(ok, flag("-1"))).toMatchObject({ code: 2, stderr: expect.stringContaining("0 or more") });
   });
 
+  it("shows a check that fails before the agent is sent on", async () => {
+    await using at = await desk();
+    const complete = { call: { name: "task_complete", arguments: { summary: "done" } } };
+    const check = "test -e seen || { touch seen; echo not yet; false; }";
+    const args = ["-p", "x", "--autopilot", "--check", check, "--allow-all"];
+    const { code, stderr } = await at.say([complete, complete], args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(/the check .* ended with .*not yet/) });
+  });
+
   it("says which Node it needs on an old one", async () => {
     await using at = await desk();
     const preload = join(at.folder.path, "old.cjs");
