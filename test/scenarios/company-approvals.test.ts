@@ -41,8 +41,8 @@ describe("an agent that needs an approval", () => {
     await using folder = await tempFolder();
     const { session, registry, close } = await stageIn(folder.path, {
       main: [[task("asker"), task("sibling")]],
-      asker: [[bash("echo asked")]],
-      sibling: [[bash("echo beside")], [bash("echo again")]],
+      asker: [[bash("env echo asked")]],
+      sibling: [[bash("env echo beside")], [bash("env echo again")]],
     });
     const answer = deferred<void>();
     session.attach({
@@ -71,7 +71,7 @@ describe("an agent that needs an approval", () => {
       main: [[task("one")]],
       one: [[task("two")]],
       two: [[task("three")]],
-      three: [[bash("echo hello from below")]],
+      three: [[bash("env echo hello from below")]],
     });
     session.attach({
       kinds: ["permission"],
