@@ -1,5 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { processorTime } from "../../test/support/work.ts";
 import { globMatcher, splitBase } from "./glob-pattern.ts";
 
 const paths = [
@@ -59,10 +60,10 @@ describe("glob patterns", () => {
   });
 
   test("with very many stars are answered at once", () => {
-    const started = performance.now();
+    const spent = processorTime();
     expect(globMatcher(`${"*a".repeat(400)}b`)("a".repeat(4000))).toBe(false);
     expect(globMatcher(`${"**/a/".repeat(190)}b`)("a/".repeat(2000))).toBe(false);
-    expect(performance.now() - started).toBeLessThan(1000);
+    expect(spent()).toBeLessThan(1000);
   });
 
   test("that stand for too many alternatives or are too long are refused", () => {

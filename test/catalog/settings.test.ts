@@ -5,6 +5,7 @@ import { type LoadedSettings, loadSettings, type SettingsRequest } from "../../s
 import { changeSettings } from "../../src/catalog/settings-change.ts";
 import { TroupeError } from "../../src/protocol/errors.ts";
 import { type FileTree, type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
+import { leastProcessorTime } from "../support/work.ts";
 
 const PROJECT_FILES = [
   "project/.troupe/settings.json",
@@ -336,10 +337,11 @@ describe("a project's settings", () => {
   });
 });
 
-it("costs less than two milliseconds at a start without any file", async () => {
+it("costs less than two milliseconds of processor time at a start without any file", async () => {
   await using place = await stage();
   load(place);
-  const before = performance.now();
-  for (let n = 0; n < 50; n++) load(place, { gitRoot: place.path });
-  expect((performance.now() - before) / 50).toBeLessThan(2);
+  const starts = (): void => {
+    for (let n = 0; n < 10; n++) load(place, { gitRoot: place.path });
+  };
+  expect((await leastProcessorTime(starts)) / 10).toBeLessThan(2);
 });

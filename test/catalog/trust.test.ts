@@ -12,6 +12,7 @@ import { nodeDisk } from "../../src/lib/node/disk.ts";
 import type { PinnedItem } from "../../src/lib/pinned-item.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
+import { leastProcessorTime } from "../support/work.ts";
 
 const ports = { disk: nodeDisk, stamp: systemStamp };
 const item = (kind: PinnedItem["kind"], id: string, value: Json): PinnedItem => ({
@@ -195,12 +196,13 @@ describe("trust.json", () => {
     expect(await readdir(place.home)).toEqual(["trust.json"]);
   });
 
-  it("costs less than a millisecond to look for when there is none", async () => {
+  it("costs less than a millisecond of processor time to look for when there is none", async () => {
     await using place = await stage();
     readTrust(place.home);
-    const before = performance.now();
-    for (let n = 0; n < 100; n++) readTrust(place.home).of(place.folder);
-    expect((performance.now() - before) / 100).toBeLessThan(1);
+    const looks = (): void => {
+      for (let n = 0; n < 20; n++) readTrust(place.home).of(place.folder);
+    };
+    expect((await leastProcessorTime(looks)) / 20).toBeLessThan(1);
   });
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type ProgressOptions, progress } from "../../src/cli/progress.ts";
+import { HANG_MS } from "../support/work.ts";
 import { became, created, running, said, spent, step, used } from "./stage.ts";
 
 function watched(more: Partial<ProgressOptions> = {}) {
@@ -139,14 +140,15 @@ describe("on a terminal", () => {
     bar.show(turn);
     bar.show(created("scout"));
     for (const event of running("scout")) bar.show(event);
-    while (performance.now() - began < 350) {
+    const drawn = () => written.filter((text) => text.includes("turn 1"));
+    while (performance.now() - began < 350 || (drawn().length < 3 && performance.now() - began < HANG_MS)) {
       for (let index = 0; index < 50; index++) bar.show(spent(1, 0, "scout"));
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     bar.show(used("glob", { pattern: "last" }, "scout")[0] ?? turn);
     await new Promise((resolve) => setTimeout(resolve, 130));
     bar.stop();
-    const draws = written.filter((text) => text.includes("turn 1"));
+    const draws = drawn();
     expect(draws.length).toBeGreaterThan(2);
     expect(draws.length).toBeLessThanOrEqual(Math.ceil((performance.now() - began) / 100) + 1);
     expect(draws.at(-1)).toContain("glob last");

@@ -1,11 +1,11 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { says } from "../../src/model/faux/faux-step.ts";
 import { consolidateAtShutdown, type ShutdownConsolidation } from "../../src/runtime/shutdown-consolidation.ts";
 import { dataOf } from "../support/stage.ts";
+import { HANG_MS } from "../support/work.ts";
 import { onStage, type Stage, type StageOptions } from "./stage.ts";
 
 /** Without the sidekick that looks at the board by itself. */
@@ -23,7 +23,7 @@ const RECORDER = `
   const started = { turns: turns.map((turn) => turn.user_message), args, parent, engagement, flag, cwd: process.cwd(), log, pid: process.pid, tty: process.stdout.isTTY };
   writeFileSync(out + ".tmp", JSON.stringify(started));
   renameSync(out + ".tmp", out);
-  setTimeout(() => {}, 20_000);
+  setTimeout(() => {}, 60_000);
 `;
 
 interface Recorded {
@@ -56,7 +56,7 @@ async function ending(
       ...(model !== undefined && { model }),
     });
     const ms = performance.now() - began;
-    for (let tries = 0; outcome === "spawned" && !existsSync(out) && tries < 500; tries++) await pause(10);
+    if (outcome === "spawned") await expect.poll(() => existsSync(out), { timeout: HANG_MS }).toBe(true);
     const recorded = existsSync(out) ? (JSON.parse(readFileSync(out, "utf8")) as Recorded) : undefined;
     try {
       await look({ outcome, recorded, stage, ms });
@@ -109,7 +109,7 @@ describe("when an interactive session ends", () => {
 
   it("MEM-42 nobody waits for it: it lives on in a group of its own", async () => {
     await ending(3, async ({ recorded, stage, ms }) => {
-      expect(ms).toBeLessThan(2000);
+      expect(ms).toBeLessThan(HANG_MS);
       await stage.session.close();
       const { pid = 0 } = recorded ?? {};
       expect(process.kill(pid, 0)).toBe(true);

@@ -193,10 +193,10 @@ describe("the memory service", () => {
     await onStage([], withService(memories), async ({ session }) => {
       const outcome = session.sendAndWait({ prompt: "go" });
       await expect.poll(() => memories.requests.length).toBe(1);
-      const began = performance.now();
       session.abort();
       expect((await outcome).kind).toBe("aborted");
-      expect(performance.now() - began).toBeLessThan(1_500);
+      // It did not even wait until the service counts as too slow: nothing says that it is.
+      expect(dataOf(session.events, "session.warning")).toEqual([]);
     });
   });
 

@@ -4,6 +4,7 @@ import { deferred } from "../../src/lib/deferred.ts";
 import { calls, fails, says, stalls } from "../../src/model/faux/faux-step.ts";
 import type { Session } from "../../src/session/session.ts";
 import { checkSidekicks } from "../support/sidekick-checker.ts";
+import { HANG_MS } from "../support/work.ts";
 import { begun, beside, ends, entries, isOf, ofType, sends, sidekickFile, until } from "./sidekick-stage.ts";
 import { beginning, golden, of, onStage, resultsOf, type Stage, starts, texts, toolNames, turn } from "./stage.ts";
 
@@ -338,7 +339,7 @@ describe("beside the work", () => {
       expect(ends(session)).toEqual([]);
       const began = performance.now();
       await session.close();
-      expect(performance.now() - began).toBeLessThan(2_000);
+      expect(performance.now() - began).toBeLessThan(HANG_MS);
       expect(ends(session)).toEqual(["interrupted"]);
       const answers = session.events.filter(
         ({ type, agentId }) => type === "assistant.message" && agentId === undefined,

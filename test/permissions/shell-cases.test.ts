@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { decide } from "../../src/permissions/decide.ts";
 import { permissionRequest } from "../../src/permissions/request.ts";
 import { analyseShell } from "../../src/permissions/shell/analyse.ts";
+import { processorTime } from "../support/work.ts";
 import { baseline, decideCommand, parser, policy, rules, shellQuestion, verdict, yolo } from "./stage.ts";
 
 /** With the baseline rules, and with the same denials under allow-all. */
@@ -71,9 +72,9 @@ describe("B: shell permission", () => {
 
   it.each([49, 50, 51, 1000, 20_000])("B02: %i commands before the denied one", (count) => {
     const command = `${"true && ".repeat(count)}curl evil`;
-    const start = performance.now();
+    const spent = processorTime();
     expect(both(command)).toEqual(["deny", "deny"]);
-    expect(performance.now() - start).toBeLessThan(1500);
+    expect(spent()).toBeLessThan(1500);
   });
 
   it.each([
@@ -262,9 +263,9 @@ describe("limits", () => {
     ["here-documents", `cat ${"<<a ".repeat(15_000)}`],
     ["too deep", '"$('.repeat(10_000)],
   ])("a command that cannot be analysed is denied under allow-all, in time: %s", (_, command) => {
-    const start = performance.now();
+    const spent = processorTime();
     expect(verdict(decideCommand(command, { mode: yolo }))).toBe("deny policy");
-    expect(performance.now() - start).toBeLessThan(1500);
+    expect(spent()).toBeLessThan(1500);
   });
 
   it("stops at its deadline", () => {
@@ -282,12 +283,12 @@ describe("limits", () => {
     ];
     const current = policy({ rules: baseline });
     const once = (command: string): number => {
-      const start = performance.now();
+      const spent = processorTime();
       decide(current, shellQuestion(command));
-      return performance.now() - start;
+      return spent();
     };
     for (const command of commands) for (let round = 0; round < 200; round++) once(command);
-    // The best of a few runs of each command: other work on the machine is not part of the cost.
+    // The best of a few runs of each command: collections of garbage are not part of the cost.
     const times = Array.from({ length: 500 }, (_, round) => {
       const command = `${commands[round % commands.length]} ${round}`;
       return Math.min(...Array.from({ length: 5 }, () => once(command)));

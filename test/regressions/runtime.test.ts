@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
@@ -5,6 +6,7 @@ import { createRuntime, type Runtime } from "../../src/runtime/runtime.ts";
 import { submit } from "../../src/runtime/submit.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 import { dataOf } from "../support/stage.ts";
+import { HANG_MS } from "../support/work.ts";
 
 describe("A session of the runtime", () => {
   it("reads nothing outside of its folder with all paths allowed when settings rule that out", () =>
@@ -103,12 +105,13 @@ describe("A session of the runtime", () => {
         permissions: { allTools: true },
         model: await script(call("task_complete", { summary: "done" })),
       });
-      const began = Date.now();
-      const result = submit(session, "go", { check: "sleep 5; exit 1" }).catch((error: Error) => error.message);
-      await new Promise((resolve) => setTimeout(resolve, 1500));
+      const check = "touch begun; sleep 60; exit 1";
+      const result = submit(session, "go", { check }).catch((error: Error) => error.message);
+      await expect.poll(() => existsSync(join(folder, "begun"))).toBe(true);
+      const began = performance.now();
       await session.close();
       await result;
-      expect(Date.now() - began).toBeLessThan(4000);
+      expect(performance.now() - began).toBeLessThan(HANG_MS);
     }));
 });
 

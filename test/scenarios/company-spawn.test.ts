@@ -4,11 +4,12 @@ import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
 import { agent } from "../support/agent.ts";
 import { company } from "../support/company.ts";
 import { dataOf } from "../support/stage.ts";
+import { HANG_MS } from "../support/work.ts";
 
 const MANY = 200;
 
 describe("starting agents", () => {
-  it("answers in under a second whatever the load: beyond the places they are queued, and the call says so", async () => {
+  it("answers whatever the load, without waiting for a place: beyond the places they are queued, and the call says so", async () => {
     const work = (at: number) => ({ description: "look", prompt: "look", agent_type: "slow", name: `one ${at}` });
     const starts = Array.from(
       { length: MANY },
@@ -26,7 +27,7 @@ describe("starting agents", () => {
       if (type === "tool.execution_complete") waits.push(Date.parse(timestamp) - (begun.get(data.toolCallId) ?? 0));
     }
     expect(waits).toHaveLength(MANY);
-    expect(Math.max(...waits)).toBeLessThan(1_000);
+    expect(Math.max(...waits)).toBeLessThan(HANG_MS);
     const told = dataOf(session.events, "tool.execution_complete").map(({ result }) => result?.content ?? "");
     expect(told.filter((text) => text.includes("it is queued"))).toHaveLength(MANY - 8);
     const states = session.tasks?.list().map(({ status }) => status) ?? [];

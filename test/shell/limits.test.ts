@@ -1,6 +1,5 @@
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { commandLimits, limitedProgram } from "../../src/tools/shell/limits.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
@@ -53,8 +52,7 @@ describe.runIf(onLinux).each([
     if (isRoot) expect(output).toContain("[Ended: more than 60 processes.]");
     else if (mode === "required") expect(living(token)).toBeLessThan(70);
     if (stage.shells.list().some((shell) => shell.shellId === shellId)) await stage.shells.stop(shellId);
-    for (let round = 0; round < 40 && living(token) > 0; round++) await delay(50);
-    expect(living(token)).toBe(0);
+    await expect.poll(() => living(token)).toBe(0);
   });
 
   it.runIf(runs)("end a command that runs longer than allowed, and keep what it printed", async () => {

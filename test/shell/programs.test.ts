@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { setTimeout as delay } from "node:timers/promises";
 import { beforeEach, describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import type { PreparedProgram, ProgramRequest } from "../../src/lib/node/program.ts";
@@ -119,8 +118,7 @@ describe.runIf(works)("a program of the project", () => {
       readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && cmdline(pid).includes(`4711.${process.pid}`)).length;
     expect(living()).toBeGreaterThan(0);
     child.kill("SIGKILL");
-    for (let round = 0; round < 40 && living() > 0; round++) await delay(25);
-    expect(living()).toBe(0);
+    await expect.poll(living).toBe(0);
     await prepared.release();
   });
 });

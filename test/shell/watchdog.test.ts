@@ -6,6 +6,7 @@ import { build } from "esbuild";
 import { expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { startWatchdog } from "../../src/tools/shell/watchdog.ts";
+import { HANG_MS } from "../support/work.ts";
 
 /** Nothing but its group tells whose it is: no mark in the environment, no file of the folder open. */
 function unmarked() {
@@ -22,7 +23,7 @@ it.runIf(process.platform !== "win32")(
     for (const { pid } of [left, kept]) watchdog.watch(pid);
     watchdog.unwatch(kept.pid);
     watchdog.close();
-    const end = await Promise.race([left.ended, delay(2000, "still there", { ref: false })]);
+    const end = await Promise.race([left.ended, delay(HANG_MS, "still there", { ref: false })]);
     await delay(100);
     const isKept = process.kill(-kept.pid, 0);
     for (const { pid } of end === "still there" ? [left, kept] : [kept]) process.kill(-pid, "SIGKILL");

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { TaskFold } from "../../src/tasks/task-fold.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
+import { processorTime } from "../support/work.ts";
 import { message, newTask, stage, until } from "./stage.ts";
 
 const settled = { settled: true } as const;
@@ -290,9 +291,9 @@ describe("places", () => {
   it("answers a start quickly whatever the load", async () => {
     const { registry, start } = stage({ limits: { maxConcurrency: 2 } });
     await registry.restore();
-    const before = performance.now();
+    const spent = processorTime();
     await Promise.all(Array.from({ length: 500 }, (_, number) => start(`t${number}`)));
-    expect(performance.now() - before).toBeLessThan(1000);
+    expect(spent()).toBeLessThan(1000);
     expect(registry.list().filter(({ status }) => status === "queued")).toHaveLength(498);
   });
 });

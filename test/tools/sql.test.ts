@@ -16,6 +16,7 @@ import {
 } from "../../src/tools/database/session-database.ts";
 import { splitStatements, withQuoted } from "../../src/tools/database/split-statements.ts";
 import { sql } from "../../src/tools/sql.ts";
+import { HANG_MS, processorTime } from "../support/work.ts";
 import { contentOf, contextFor, failureOf, workspace } from "./workspace.ts";
 
 interface Opened {
@@ -181,20 +182,17 @@ describe("bounds", () => {
   test("a query without an end is stopped, and the event loop never waits for it", async () => {
     const it = opened({ timeoutMs: 1000 });
     await run("INSERT INTO todos (id, title) VALUES ('a', 'kept')", it);
-    let longest = 0;
-    let before = performance.now();
-    const beat = setInterval(() => {
-      longest = Math.max(longest, performance.now() - before);
-      before = performance.now();
-    }, 10);
+    let turns = 0;
+    const beat = setInterval(() => void turns++, 10);
     const started = performance.now();
     const endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
     const [failure, sibling] = await Promise.all([fail(endless, it), run("SELECT title FROM todos", it)]);
     clearInterval(beat);
     expect(failure).toEqual({ code: "timeout", message: expect.stringContaining("took longer than 1 s") });
     expect(sibling).toBe("title\nkept\n(1 row)");
-    expect(performance.now() - started).toBeLessThan(5000);
-    expect(longest).toBeLessThan(400);
+    expect(performance.now() - started).toBeLessThan(HANG_MS);
+    // At best a hundred in this second; one or two if the loop waited for the query.
+    expect(turns).toBeGreaterThan(10);
   });
 
   test("a query that wants too much memory or too large a file fails alone", async () => {
@@ -296,9 +294,9 @@ describe("statements are cut where they end", () => {
   });
 
   test("in time that grows with the text", () => {
-    const started = performance.now();
+    const spent = processorTime();
     for (const unit of ["'", '"', "/*", "--", "[", ";", "a'", "/**", "BEGIN "]) splitStatements(unit.repeat(60_000));
-    expect(performance.now() - started).toBeLessThan(2000);
+    expect(spent()).toBeLessThan(2000);
   });
 });
 

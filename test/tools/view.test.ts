@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, symlinkSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { view } from "../../src/tools/view.ts";
+import { processorTime } from "../support/work.ts";
 import { call, contentOf, contextFor, failureOf, makeFifo, workspace } from "./workspace.ts";
 
 const PNG = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
@@ -120,9 +121,9 @@ describe("view of a file", () => {
     const { root, write } = workspace();
     const path = write("sparse.txt", `first\n${"text ".repeat(2000)}\n`);
     truncateSync(path, 50 * 1024 ** 3);
-    const started = performance.now();
+    const spent = processorTime();
     expect(await contentOf(view, { path, view_range: [1, 1] }, contextFor(root))).toBe("1. first");
-    expect(performance.now() - started).toBeLessThan(1000);
+    expect(spent()).toBeLessThan(1000);
   });
 
   test("ends when aborted, however long the file", async () => {

@@ -4,6 +4,7 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { WebAccess, WebContext } from "../../src/tools/web/web-access.ts";
 import { webFetch } from "../../src/tools/web-fetch.ts";
+import { HANG_MS } from "../support/work.ts";
 import { contentOf, contextFor, failureOf } from "./workspace.ts";
 
 async function serve(listener: RequestListener): Promise<string> {
@@ -277,7 +278,7 @@ describe("time and size", () => {
       code: "timeout",
       message: `${origin}/ did not answer in full within 0.3 s.`,
     });
-    expect(performance.now() - started).toBeLessThan(2000);
+    expect(performance.now() - started).toBeLessThan(HANG_MS);
   });
 
   test("so does a server that never answers, and a name that never resolves", async () => {

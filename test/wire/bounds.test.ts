@@ -7,6 +7,7 @@ import { anthropicMessages } from "../../src/model/wire/anthropic.ts";
 import { boundsFor } from "../../src/model/wire/http-request.ts";
 import { openaiChat } from "../../src/model/wire/openai-chat.ts";
 import type { Bounds, Place } from "../../src/model/wire/place.ts";
+import { HANG_MS } from "../support/work.ts";
 import { recordings } from "./recordings.ts";
 import { collect, endOf, namedSse, placeWith, request, sse, streamOf } from "./support.ts";
 
@@ -22,6 +23,8 @@ function stalling(pieces: Iterable<string | Uint8Array>, more?: Partial<Bounds>)
   return placeWith(() => new Response(streamOf(pieces, "stall")), { bounds: { ...bounds, ...more } });
 }
 
+/** Names the idle bound, not the total one. */
+const IDLE = /(for|within) 0\.3 s$/;
 const timeout = { type: "end", stop: "error", error: { kind: "timeout", provider: "test" } };
 
 describe.each(recordings)("$wire", ({ provider, stream }) => {
@@ -37,8 +40,8 @@ describe.each(recordings)("$wire", ({ provider, stream }) => {
     );
     for (const { result, took } of stalls) {
       expect(result).toMatchObject(timeout);
+      expect(result.error?.message).toMatch(IDLE);
       expect(took).toBeGreaterThan(290);
-      expect(took).toBeLessThan(1_000);
     }
   });
 
@@ -53,7 +56,7 @@ test("a server that never answers is ended by the connect bound, even if fetch t
   const { result, took } = await timed(endOf(openaiChat(silent)));
   expect(result).toMatchObject(timeout);
   expect(result.error?.message).toBe("test: no answer from http://127.0.0.1:9 within 0.3 s");
-  expect(took).toBeLessThan(1_000);
+  expect(took).toBeLessThan(HANG_MS);
 });
 
 test("a sign-in that never answers is ended too", async () => {
@@ -80,18 +83,17 @@ test.each([
   ["single bytes", "d", openaiChat],
   ["pings", namedSse({ type: "ping" }), anthropicMessages],
 ] as const)("%s alone do not hold the idle bound up", async (_name, piece, provider) => {
-  const { result, took } = await timed(endOf(provider(dripping(piece))));
+  const result = await endOf(provider(dripping(piece)));
   expect(result).toMatchObject(timeout);
-  expect(took).toBeLessThan(1_000);
+  expect(result.error?.message).toMatch(IDLE);
 });
 
 test("events hold the idle bound up, but not the total bound", async () => {
   const { result, took } = await timed(
-    collect(openaiChat(dripping(sse({ choices: [{ delta: { content: "." } }] }), { totalMs: 700 }))),
+    collect(openaiChat(dripping(sse({ choices: [{ delta: { content: "." } }] }), { idleMs: 3_000, totalMs: 4_000 }))),
   );
-  expect(result.at(-1)).toMatchObject({ ...timeout, error: { message: "test: the call took longer than 0.7 s" } });
-  expect(took).toBeGreaterThan(690);
-  expect(took).toBeLessThan(1_000);
+  expect(result.at(-1)).toMatchObject({ ...timeout, error: { message: "test: the call took longer than 4 s" } });
+  expect(took).toBeGreaterThan(3_990);
 });
 
 test("a source that floods without a pause cannot outrun the total bound", async () => {
@@ -101,14 +103,14 @@ test("a source that floods without a pause cannot outrun the total bound", async
   const place = placeWith(() => new Response(streamOf(flood())), { bounds: { idleMs: 300, totalMs: 300 } });
   const { result, took } = await timed(endOf(openaiChat(place)));
   expect(result).toMatchObject(timeout);
-  expect(took).toBeLessThan(1_000);
+  expect(took).toBeLessThan(HANG_MS);
 });
 
 test("a finished reply whose stream stays open is not waited for longer than the idle bound", async () => {
   const finished = sse({ choices: [{ delta: { content: "Yes" }, finish_reason: "stop" }] });
   expect(await endOf(openaiChat(stalling([finished])))).toEqual({ type: "end", stop: "done" });
-  const { took } = await timed(endOf(openaiChat(stalling([finished, "data: [DONE]\n\n"], { idleMs: 5_000 }))));
-  expect(took).toBeLessThan(2_000);
+  const { took } = await timed(endOf(openaiChat(stalling([finished, "data: [DONE]\n\n"], { idleMs: 4_500 }))));
+  expect(took).toBeLessThan(4_000);
 });
 
 test("a silent server is given 5 minutes for a reply that is not streamed, 2 for a stream, unless the place says otherwise", () => {
@@ -135,7 +137,7 @@ test("a reply that is not streamed may be silent for longer, unless the place sa
       bounds: more,
     });
   const asked = { ...request, stream: false };
-  expect(await endOf(openaiChat(slow({ totalMs: 2_000 })), asked)).toEqual({ type: "end", stop: "done" });
+  expect(await endOf(openaiChat(slow({ totalMs: HANG_MS })), asked)).toEqual({ type: "end", stop: "done" });
   expect(await endOf(openaiChat(slow({ totalMs: 200 })), asked)).toMatchObject(timeout);
   expect(await endOf(openaiChat(slow({ connectMs: 200 })), asked)).toMatchObject(timeout);
 });
@@ -152,7 +154,7 @@ describe("an abort", () => {
       collect(openaiChat(placeWith(() => new Response(body))), request, controller.signal),
     );
     expect(result.at(-1)).toEqual({ type: "end", stop: "aborted" });
-    expect(took).toBeLessThan(1_000);
+    expect(took).toBeLessThan(HANG_MS);
   });
 });
 
@@ -175,19 +177,20 @@ test("the server sees that nobody listens any more, and a finished call leaves i
   const place = (path: string): Place => ({ id: "local", baseUrl: `${origin}${path}`, headers: async () => ({}) });
 
   const short = openaiChat(place("/short"));
-  for (let call = 0; call < 3; call++) {
+  const again = async (): Promise<boolean> => {
     expect((await collect(short)).at(-1)).toMatchObject({ stop: "tools" });
-    await sleep(30);
-  }
-  expect(new Set(ports).size).toBe(1);
+    return ports.length > 1 && ports.at(-1) === ports.at(-2);
+  };
+  // The rest of a reply is read after its call has ended. A busy machine may be late with it, so it gets several tries.
+  await expect.poll(again).toBe(true);
 
   const seen: ModelEvent[] = [];
   for await (const event of openaiChat(place("/long")).stream(request, new AbortController().signal)) {
     seen.push(event);
     break;
   }
-  for (let waited = 0; closed === 0 && waited < 100; waited++) await sleep(10);
-  expect({ seen: seen.length, closed }).toEqual({ seen: 1, closed: 1 });
+  await expect.poll(() => closed).toBe(1);
+  expect(seen.length).toBe(1);
   server.closeAllConnections();
   server.close();
 });

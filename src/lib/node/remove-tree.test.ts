@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -40,6 +41,7 @@ describe("removing a folder", () => {
   }, async () => {
     await using folder = await tempFolder({ "outside/a.txt": "stays", "outside/b.txt": "stays" });
     const swapper = spawn(process.execPath, ["-e", SWAPPER, folder.path], { stdio: ["ignore", "ignore", "inherit"] });
+    const ended = once(swapper, "exit");
     onTestFinished(() => void swapper.kill("SIGKILL"));
     const end = Date.now() + 3_000;
     let rounds = 0;
@@ -48,6 +50,9 @@ describe("removing a folder", () => {
       await removeTree(folder.at("doomed")).catch(() => undefined); // it may be filled faster than it is emptied
       if (readdirSync(folder.at("outside")).length < 2) break;
     }
+    // Nothing may be swapped any more when the folder of the test is removed.
+    swapper.kill("SIGKILL");
+    await ended;
     expect(rounds).toBeGreaterThan(0);
     expect(readdirSync(folder.at("outside"))).toEqual(["a.txt", "b.txt"]);
   });
