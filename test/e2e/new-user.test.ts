@@ -1,12 +1,13 @@
 /** What someone meets in the first hour: through the built program. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
 import { modelServer } from "../../src/testing/model-server.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { runGitPlainly } from "../session/worktree-stage.ts";
 import { script, troupe } from "../support/troupe.ts";
+import { HANG_MS } from "../support/work.ts";
 
 interface Place {
   readonly cwd: string;
@@ -116,9 +117,13 @@ describe("agents", () => {
       const here = { baseUrl: server.baseUrl, apiKey: "k", models: { own: {}, given: {}, usual: {} } };
       writeFileSync(join(place.home, "providers.json"), JSON.stringify({ providers: { here } }));
       withRunner(place, "model: here/own\n");
+      const asksItsModel = () => vi.waitUntil(() => server.requests.length >= 2, { timeout: HANG_MS });
       await troupe(["-p", "x", "--model", "here/usual"], {
         ...place,
-        when: { text: "worker (runner) started", react: (child) => setTimeout(() => child.kill("SIGKILL"), 400) },
+        when: {
+          text: "worker (runner) started",
+          react: (child) => void asksItsModel().finally(() => child.kill("SIGKILL")),
+        },
       });
       const resumed = await troupe(["tasks", "resume", "worker", "--model", "here/given"], place);
       const asked = server.requests.map(({ body }) => (body as { model: string }).model);

@@ -1,13 +1,14 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { deferred } from "../../src/lib/deferred.ts";
 import type { Json } from "../../src/lib/json.ts";
 import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { DEFAULT_LIMITS } from "../../src/tools/subagents/coordination.ts";
+import { HANG_MS } from "../support/work.ts";
 import { of, onStage, resultsOf, type Stage, texts, toolNames } from "./stage.ts";
 
 const run = (agents: readonly object[], more: object = {}) =>
@@ -90,6 +91,8 @@ describe("subagents_run in a whole session", () => {
     const slow = async () => {
       running++;
       most = Math.max(most, running);
+      // The first three wait for each other, then a little: a fourth would join them meanwhile.
+      await vi.waitUntil(() => most >= 3, { timeout: HANG_MS });
       await new Promise((resolve) => setTimeout(resolve, 30));
       running--;
       return submits();

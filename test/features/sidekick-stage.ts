@@ -5,6 +5,7 @@ import type { ModelRequest } from "../../src/model/provider.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import type { Session } from "../../src/session/session.ts";
 import type { HttpPlay, HttpStep } from "../../src/testing/http-reply.ts";
+import { HANG_MS } from "../support/work.ts";
 
 /** The file of a person's own sidekick. It says its name, by which a script knows it. */
 export const sidekickFile = (name: string, more: readonly string[] = [], block = "{ triggers: [user.message] }") =>
@@ -29,7 +30,7 @@ export const sends = (summary: string, content = `all about ${summary}`) => call
 
 /** Waits, for a bounded time, until something of this session is so. */
 export async function until<T>(look: () => T | undefined | false): Promise<T> {
-  for (const end = Date.now() + 5_000; Date.now() < end; await pause(5)) {
+  for (const end = Date.now() + HANG_MS; Date.now() < end; await pause(5)) {
     const found = look();
     if (found !== undefined && found !== false) return found;
   }

@@ -125,10 +125,10 @@ describe("a hostile MCP server hurts only its own calls", () => {
 describe("what a server asks while it works", () => {
   it("reaches the one who called, bounded and safe to show, and the clock of the call stands still", async () => {
     const asked: unknown[] = [];
-    const server = mcp.use(scripted("asks", { timeoutMs: 300 }), {
+    const server = mcp.use(scripted("asks", { timeoutMs: 3_000 }), {
       elicit: async (request) => {
         asked.push(request);
-        await new Promise((resolve) => setTimeout(resolve, 500));
+        await new Promise((resolve) => setTimeout(resolve, 3_500));
         return { action: "accept", content: { name: "Ada" } };
       },
       sample: async (request) => {

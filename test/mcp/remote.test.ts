@@ -216,11 +216,11 @@ describe("remote MCP servers", () => {
       owner: "session",
       canAsk: () => true,
       async request() {
-        await new Promise((resolve) => setTimeout(resolve, 1500));
+        await new Promise((resolve) => setTimeout(resolve, 4_000));
         return { kind: "token", accessToken: "t" };
       },
     };
-    expect(await callFirst(own.use(remoteConfig(url, { timeoutMs: 1000 }), { tokens }))).toMatch(/fine$/);
+    expect(await callFirst(own.use(remoteConfig(url, { timeoutMs: 3_000 }), { tokens }))).toMatch(/fine$/);
   });
 
   it("that wait for a token keep no other from connecting", async () => {

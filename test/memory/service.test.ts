@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { type ServiceOptions, type ServicePrompts, serviceMemory } from "../../src/context/memory/service.ts";
 import { virtualClock } from "../../src/testing/faux-stamp.ts";
+import { HANG_MS } from "../support/work.ts";
 import { accepted, ports, SHAPED_SECRET } from "./support.ts";
 
 interface Recorded {
@@ -41,7 +42,15 @@ const json =
 
 function memoryAt(url: string, changes: Partial<ServiceOptions> = {}) {
   const { stamp, redactor } = ports();
-  return serviceMemory({ url, token: "token-1", repository: "me/thing", timeoutMs: 300, stamp, redactor, ...changes });
+  return serviceMemory({
+    url,
+    token: "token-1",
+    repository: "me/thing",
+    timeoutMs: HANG_MS,
+    stamp,
+    redactor,
+    ...changes,
+  });
 }
 
 test("MEM-05 MEM-06 the service is asked once, and its text, count, definitions and instructions are used", async () => {
@@ -89,7 +98,7 @@ test.each(failures)(
   "MEM-07 a service that %s costs the memory of the session and nothing else",
   async (_, answer, why) => {
     const { url, requests } = await serviceWith(answer);
-    const recall = await memoryAt(url).recall();
+    const recall = await memoryAt(url, why.includes("300 ms") ? { timeoutMs: 300 } : {}).recall();
     expect(recall).toEqual({ ids: [], count: 0, notices: [expect.stringContaining(why)] });
     expect(requests).toHaveLength(1);
   },

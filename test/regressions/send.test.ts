@@ -8,6 +8,7 @@ import { calls, fails, says, stalls } from "../../src/model/faux/faux-step.ts";
 import type { SessionOptions } from "../../src/session/session.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import { stage, tool } from "../support/stage.ts";
+import { HANG_MS } from "../support/work.ts";
 
 describe("A send is settled", () => {
   it("when what it stands behind fails again and again", async () => {
@@ -102,7 +103,7 @@ describe("A session", () => {
       }),
     });
     const first = session.sendAndWait({ prompt: "go" });
-    await pause(30);
+    await expect.poll(() => session.events.some(({ type }) => type === "tool.execution_start")).toBe(true);
     await session.send({ prompt: "steer", mode: "immediate" });
     gate.resolve("done");
     await first;
@@ -149,7 +150,7 @@ const slowHook = (point: Program["point"], onAsked: () => void): NonNullable<Ses
 
 const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-const within = <T>(work: Promise<T>, milliseconds = 1500): Promise<T | "never settled"> =>
+const within = <T>(work: Promise<T>, milliseconds = HANG_MS): Promise<T | "never settled"> =>
   Promise.race([work, pause(milliseconds).then(() => "never settled" as const)]);
 
 const messageOf = (error: Error): string => error.message;

@@ -90,11 +90,11 @@ describe("budgets of the whole tree", () => {
   it("time is for all turns of an agent together, and what it rests costs none", async () => {
     const { session } = await company(
       [task("one", "quick", { mode: "background" }), otherwise(says("ok")), forAgent("quick", says("first"), stalls())],
-      { agents: [agent("quick", { limits: { seconds: 0.3 } })] },
+      { agents: [agent("quick", { limits: { seconds: 2 } })] },
     );
     await session.sendAndWait({ prompt: "go" });
     expect(session.tasks?.view("one")).toMatchObject({ status: "idle", reason: "finished" });
-    await new Promise((resolve) => setTimeout(resolve, 350));
+    await new Promise((resolve) => setTimeout(resolve, 2_100));
     await session.tasks?.send("one", "more");
     await expect.poll(() => session.tasks?.view("one")?.reason).toBe("limit");
     expect(session.tasks?.get("one")?.error).toBe("its time is up");

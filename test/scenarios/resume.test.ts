@@ -46,7 +46,8 @@ describe("LOOP-20: resume", () => {
         tools: [echo, tool("wait", () => new Promise(() => undefined))],
       });
       await first.session.send({ prompt: "go" });
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      const written = (type: string) => readFileSync(file, "utf8").split(`"${type}"`).length - 1;
+      await expect.poll(() => [written("tool.execution_start"), written("tool.execution_complete")]).toEqual([2, 1]);
       // The process dies here: only what is in the file is left.
       const left = readFileSync(file, "utf8");
       first.session.abort();

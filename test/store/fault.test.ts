@@ -231,8 +231,7 @@ test("one append costs one write and at most one sync, and many at once share th
   operations.length = 0;
   await log.append(message(200), { barrier: false });
   expect(operations).toEqual(["write"]);
-  await new Promise((resolve) => setTimeout(resolve, 60));
-  expect(operations).toEqual(["write", "sync"]);
+  await expect.poll(() => operations).toEqual(["write", "sync"]);
   await log.close();
 });
 

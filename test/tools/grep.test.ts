@@ -195,7 +195,7 @@ describe("the process behind grep", () => {
   test("is ended after its time with what it has found", async () => {
     const place = project();
     const executable = fakeRipgrep(place, "echo ./src/index.ts; sleep 60");
-    expect(await contentOf(grepTool({ executable, timeoutMs: 300 }), { pattern: "x" }, contextFor(place.root))).toBe(
+    expect(await contentOf(grepTool({ executable, timeoutMs: 3_000 }), { pattern: "x" }, contextFor(place.root))).toBe(
       `${place.root}/src/index.ts\n` +
         "[Stopped by the time limit: partial results. Narrow the pattern, the path or the glob.]",
     );
