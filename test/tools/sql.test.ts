@@ -180,7 +180,7 @@ describe("bounds", () => {
   });
 
   test("a query without an end is stopped, and the event loop never waits for it", async () => {
-    const it = opened({ timeoutMs: 1000 });
+    const it = opened({ timeoutMs: 4000 });
     await run("INSERT INTO todos (id, title) VALUES ('a', 'kept')", it);
     let turns = 0;
     const beat = setInterval(() => void turns++, 10);
@@ -188,10 +188,10 @@ describe("bounds", () => {
     const endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
     const [failure, sibling] = await Promise.all([fail(endless, it), run("SELECT title FROM todos", it)]);
     clearInterval(beat);
-    expect(failure).toEqual({ code: "timeout", message: expect.stringContaining("took longer than 1 s") });
+    expect(failure).toEqual({ code: "timeout", message: expect.stringContaining("took longer than 4 s") });
     expect(sibling).toBe("title\nkept\n(1 row)");
     expect(performance.now() - started).toBeLessThan(HANG_MS);
-    // At best a hundred in this second; one or two if the loop waited for the query.
+    // At best four hundred in this time; one or two if the loop waited for the query.
     expect(turns).toBeGreaterThan(10);
   });
 
@@ -328,8 +328,7 @@ test("a killed parent leaves no process behind", async () => {
   expect(isAlive(pid)).toBe(true);
   await new Promise((resolve) => setTimeout(resolve, 300));
   parent.kill("SIGKILL");
-  for (let tries = 0; tries < 100 && isAlive(pid); tries++) await new Promise((resolve) => setTimeout(resolve, 50));
-  expect(isAlive(pid)).toBe(false);
+  await expect.poll(() => isAlive(pid)).toBe(false);
 });
 
 function isAlive(pid: number): boolean {
