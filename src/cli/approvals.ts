@@ -10,7 +10,7 @@ import type { Progress } from "./progress.ts";
 
 type Decision = { readonly kind: string; readonly domain?: string };
 
-export interface ApprovalTerminal {
+interface ApprovalTerminal {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
 }
