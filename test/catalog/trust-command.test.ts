@@ -21,7 +21,8 @@ async function run(
 ) {
   const printed: string[] = [];
   const asked: string[] = [];
-  const given = { words: ["trust", ...words], has: (name: string) => name === "yes" && options.yes === true };
+  const has = (name: string): boolean => name === "yes" && options.yes === true;
+  const given = { words: ["trust", ...words], has, choice: () => undefined };
   const { answer } = options;
   const around: TrustSurroundings = {
     environment: { TROUPE_HOME: place.at("home") },

@@ -209,7 +209,7 @@ function moves(who: {
     case "child process":
       return sleeping(who.mark, tree);
     case "approval":
-      return calls(["bash", { command: "echo unanswered", description: "ask" }, `ask-${tree}`]);
+      return calls(["bash", { command: "env echo unanswered", description: "ask" }, `ask-${tree}`]);
     case "nested child":
       return calls(task(`${tree}y`, "sync"));
     case "idle":

@@ -215,12 +215,12 @@ describe("the check", () => {
     });
   });
 
-  it("shows people only the last five lines of its output", async () => {
-    const output = Array.from({ length: 9 }, (_, index) => `line ${index + 1}\n`).join("");
+  it("shows the user only the last twenty lines of its output", async () => {
+    const lines = Array.from({ length: 25 }, (_, index) => `line ${index + 1}`);
+    const output = lines.map((line) => `${line}\n`).join("");
     const { verdict } = await flown([completed()], { check: "t", maxContinues: 0 }, [{ exitCode: 2, output }]);
-    expect(verdict).toBe(
-      "failed: the check `t` ended with exit code 2:\n  line 5\n  line 6\n  line 7\n  line 8\n  line 9",
-    );
+    const shown = lines.slice(-20).map((line) => `\n  ${line}`);
+    expect(verdict).toBe(`failed: the check \`t\` ended with exit code 2:${shown.join("")}`);
   });
 
   it("brings the end of its output, bounded, as data that cannot close its fence or a tag of ours", async () => {
