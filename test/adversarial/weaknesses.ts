@@ -108,7 +108,7 @@ export const weaknesses: readonly Weakness[] = [
     watcher: "D02",
     changes: change(
       "src/tools/shell/start-shell.ts",
-      "...childEnvironment(options.environment ?? process.env, options.additions),",
+      "...childEnvironment(environment, additions),",
       "...(process.env as Record<string, string>),",
     ),
   },
