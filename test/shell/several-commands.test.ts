@@ -103,6 +103,24 @@ describe.runIf(works)("commands in the sandbox", { timeout: 60_000 }, () => {
     await sandbox.close();
   });
 
+  it("find protected links again in the sandbox of the next command while another one runs", async () => {
+    await using workspace = await tempFolder({ "sub/conf/settings.json": "{}" });
+    await using state = await tempFolder();
+    symlinkSync("conf", workspace.at("sub/.vscode"));
+    const sandbox = createSandbox({ mode: "required", stateRoot: state.path });
+    const request = { workspace: [workspace.path], cwd: workspace.path, ownTerminal: false, detached: false };
+    const running = await sandbox.prepare(request);
+    const next = await sandbox.prepare(request);
+    if (running.kind !== "sandboxed" || next.kind !== "sandboxed") throw new Error("no sandbox");
+    expect(next.left.links.map(({ path }) => path)).toEqual([workspace.at("sub/.vscode")]);
+    expect(next.launcher.filter((_, index) => next.launcher[index - 1] === "--ro-bind")).toContain(
+      workspace.at("sub/conf"),
+    );
+    await running.release();
+    await next.release();
+    await sandbox.close();
+  });
+
   it("run after the state folder was cleaned", async () => {
     await using stage = await shellStage({ sandboxed: {} });
     expect((await stage.run("echo one")).output).toBe("one\n");

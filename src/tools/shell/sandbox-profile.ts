@@ -174,7 +174,8 @@ class Plan implements MountPlan {
       this.trees.push({ root, since: Date.now(), gitFolders, protectedNames, unreadable });
       this.#protectTop(root);
       // Entries that are not fixed are checked when the commands that could change them end.
-      const isFixed = (path: string): boolean => this.#profile.isFixed(path);
+      // Nothing is mounted on a link, so it is never fixed; its target becomes read-only, and the link is compared.
+      const isFixed = (path: string): boolean => this.#profile.isFixed(path) || kindOf(path) === "link";
       for (const path of found.gitFolders.filter(isFixed)) this.#protectNestedGit(root, path);
       for (const path of found.protectedNames.filter(isFixed)) this.#protectNested(root, path);
       this.#protectStartupFiles(root);
