@@ -12,43 +12,43 @@ const numbered = (count: number): string => Array.from({ length: count }, (_, in
 it("returns each hunk with the texts before and after it, and the line of the first", () => {
   const before = numbered(40);
   const after = before.replace("line 5\n", "five\n").replace("line 30\n", "");
-  const { diffs, locations, isWhole } = fileChanges(diffOf("src/x.ts", before, after), "/work");
+  const { diffs, locations, isWhole } = fileChanges(diffOf("src/x.ts", before, after), "/project");
   expect(diffs).toEqual([
     {
-      path: "/work/src/x.ts",
+      path: "/project/src/x.ts",
       oldText: "line 2\nline 3\nline 4\nline 5\nline 6\nline 7\nline 8\n",
       newText: "line 2\nline 3\nline 4\nfive\nline 6\nline 7\nline 8\n",
     },
     {
-      path: "/work/src/x.ts",
+      path: "/project/src/x.ts",
       oldText: "line 27\nline 28\nline 29\nline 30\nline 31\nline 32\nline 33\n",
       newText: "line 27\nline 28\nline 29\nline 31\nline 32\nline 33\n",
     },
   ]);
-  expect([locations, isWhole]).toEqual([[{ path: "/work/src/x.ts", line: 3 }], true]);
+  expect([locations, isWhole]).toEqual([[{ path: "/project/src/x.ts", line: 3 }], true]);
 });
 
 it("returns a new file without an old text, and a deleted file with an empty new text", () => {
-  expect(fileChanges(diffOf("new.txt", null, "a\n"), "/work").diffs).toEqual([
-    { path: "/work/new.txt", newText: "a\n" },
+  expect(fileChanges(diffOf("new.txt", null, "a\n"), "/project").diffs).toEqual([
+    { path: "/project/new.txt", newText: "a\n" },
   ]);
-  expect(fileChanges(diffOf("old.txt", "a\n", null), "/work").diffs).toEqual([
-    { path: "/work/old.txt", oldText: "a\n", newText: "" },
+  expect(fileChanges(diffOf("old.txt", "a\n", null), "/project").diffs).toEqual([
+    { path: "/project/old.txt", oldText: "a\n", newText: "" },
   ]);
 });
 
 it("reads several files, absolute paths, missing newlines, and lines that look like headers", () => {
   const diff = diffOf("/etc/one", "-- a\n++ b", "-- c\n++ b\n") + diffOf("two", "x\n", "y");
-  expect(fileChanges(diff, "/work").diffs).toEqual([
+  expect(fileChanges(diff, "/project").diffs).toEqual([
     { path: "/etc/one", oldText: "-- a\n++ b", newText: "-- c\n++ b\n" },
-    { path: "/work/two", oldText: "x\n", newText: "y" },
+    { path: "/project/two", oldText: "x\n", newText: "y" },
   ]);
 });
 
 it("says that a diff is not whole where it was cut off or holds no text", () => {
   const whole = diffOf("x", numbered(40), numbered(40).replaceAll("line", "row"));
   const cut = `${whole.slice(0, whole.indexOf("\n+row 3") + 1)}[the diff goes on: 400 more characters]\n`;
-  expect(fileChanges(cut, "/work")).toEqual({ diffs: [], locations: [{ path: "/work/x" }], isWhole: false });
+  expect(fileChanges(cut, "/project")).toEqual({ diffs: [], locations: [{ path: "/project/x" }], isWhole: false });
   const binary = "--- a/x\n+++ b/x\n[binary content: 3 bytes before, 4 bytes after]\n";
-  expect(fileChanges(binary, "/work")).toMatchObject({ diffs: [], isWhole: false });
+  expect(fileChanges(binary, "/project")).toMatchObject({ diffs: [], isWhole: false });
 });

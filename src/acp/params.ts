@@ -38,7 +38,7 @@ const Block = z.discriminatedUnion(
 );
 export type Block = z.infer<typeof Block>;
 
-/** What an editor supports; a malformed entry counts as absent. */
+/** The capabilities of an editor; a malformed entry counts as absent. */
 const Ability = z.looseObject({}).nullish().catch(undefined);
 const ClientCapabilities = z
   .looseObject({

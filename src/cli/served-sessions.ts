@@ -150,7 +150,7 @@ export class ServedSessions {
         enableConfigDiscovery: true,
         clientName: "mcp",
         memory: { enabled: true },
-        // Nobody is there to be asked: what the flags of the command do not allow is denied, as in prompt mode.
+        // No user can be asked, so calls that the command's flags do not allow are denied, as in prompt mode.
         onPermissionRequest: () => ({ kind: "user-not-available" }),
       });
       const facts = { answer: undefined, error: undefined, activity: undefined, denied: [] };

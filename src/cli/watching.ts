@@ -60,7 +60,7 @@ export function whyLeft(end: { readonly isInterrupted: boolean; readonly waitMs:
   return `${end.waitMs === 0 ? "not waited for" : `not done after ${end.waitMs / 1000} s of waiting`}, and cut off`;
 }
 
-/** What to say of agents that were not waited for any longer. For a closed session: only then is it known who can go on. */
+/** Lines about agents that were not waited for any longer. Call it for a closed session, which knows who can go on. */
 export function leftLines(
   left: readonly string[],
   what: { session: Pick<Session, "id" | "tasks">; why: string },

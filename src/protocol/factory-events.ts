@@ -3,7 +3,7 @@ import * as z from "zod";
 import { barrier, count, ephemeral, event, JsonValue, text } from "./define-event.ts";
 
 const Status = z.enum(["completed", "halted", "paused", "cancelled", "error"]);
-/** Who paused a run: a client, or the run itself at a checkpoint. */
+/** The one that paused a run: a client, or the run itself at a checkpoint. */
 const PauseInfo = z.discriminatedUnion("type", [
   z.object({ type: z.literal("user") }),
   z.object({ type: z.literal("checkpoint"), key: text }),

@@ -54,7 +54,7 @@ export async function forkSession(
   return { sessionId: forkId, ...(name !== undefined && { name }) };
 }
 
-/** What the session that is forked is called may have been said after the place where the fork ends. */
+/** The name of the forked session: it may have been given after the place where the fork ends. */
 async function wholeHeads({ sessionId, toEventId }: ForkRequest, store: Store, facts: ForkFacts) {
   return toEventId === undefined ? facts.heads : (await forkFacts(store.events(sessionId))).heads;
 }

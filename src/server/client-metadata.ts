@@ -1,4 +1,4 @@
-/** What clients note about a session for themselves: a small table of texts beside its log. */
+/** Notes of clients about a session: a small table of texts beside its log. */
 import { join } from "node:path";
 import * as z from "zod";
 import { nodeDisk, replaceFile } from "../lib/node/disk.ts";

@@ -25,7 +25,7 @@ export interface WindowQuery {
 
 export interface WindowPage {
   readonly events: readonly SessionEvent[];
-  /** Where the next page goes on. */
+  /** Start of the next page. */
   readonly cursor: Cursor;
   readonly hasMore: boolean;
 }

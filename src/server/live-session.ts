@@ -226,7 +226,7 @@ export class LiveSession {
     if (event.type === "session.session_limits_changed") {
       this.options = { ...this.options, sessionLimits: event.data.sessionLimits };
     }
-    // Whoever is told that a session has ended would leave one that goes on.
+    // A client that hears of an end would leave a session that goes on.
     if (this.#isReopening && event.type === "session.shutdown") return;
     onBegun();
     this.touch();

@@ -376,7 +376,7 @@ function newEntry(request: AnyRequest, toolCallId: string | undefined): Entry {
   return { request, toolCallId, end: deferred(), ended: new AbortController(), ...nobody };
 }
 
-/** What waits for someone outside, as surfaces see it. */
+/** The open requests to clients, as surfaces see them. */
 export type OpenRequests = Pick<
   Broker,
   "answer" | "pending" | "request" | "canAnswer" | "remind" | "wasReminded" | "newRequestId"

@@ -18,7 +18,7 @@ export const RESPONSES = "responses";
 /** An item of the output while it arrives. */
 interface OpenItem {
   readonly call: OpenCall | undefined;
-  /** Where its text begins in the text of the reply. */
+  /** Offset of its text in the text of the reply. */
   textStart: number;
   textLength: number;
   reasoningLength: number;

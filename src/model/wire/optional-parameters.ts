@@ -14,7 +14,7 @@ export interface OptionalParameter {
   readonly unless?: RegExp;
 }
 
-/** What was refused, by provider and model. Lives as long as the process. */
+/** The refused parameters, by provider and model. Lives as long as the process. */
 export class RefusedParameters {
   readonly #refused = new Map<string, ReadonlySet<string>>();
 

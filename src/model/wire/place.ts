@@ -15,7 +15,7 @@ interface ModelFetchInit extends RequestInit {
 export interface Connections {
   plain?: Agent;
   secure?: Agent;
-  /** What closes each connection that nobody uses now. */
+  /** Functions that close the connections that are not in use. */
   idle?: WeakMap<object, NodeJS.Timeout>;
   /** How long one is kept that nobody uses. */
   readonly keepMs?: number;

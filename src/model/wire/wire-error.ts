@@ -195,7 +195,7 @@ function redirection({ header }: Refusal): string {
   return `the server redirects${URL.canParse(target) ? ` to ${new URL(target).origin}` : ""}`;
 }
 
-/** What the provider asked us to wait. Nonsense, no time and a time that has passed count as nothing said. */
+/** The wait that the provider asked for. Nonsense, no time and a time that has passed count as nothing said. */
 function retryAfter({ header }: Refusal, now: number): number | undefined {
   const asked = askedFor(header("retry-after-ms")?.trim() ?? "", header("retry-after")?.trim() ?? "", now);
   return asked > 0 ? asked : undefined;

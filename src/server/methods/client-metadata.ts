@@ -1,4 +1,4 @@
-/** What clients note about sessions for themselves, and events of sessions that are not open. */
+/** Notes of clients about sessions, and events of sessions that are not open. */
 import { join } from "node:path";
 import * as z from "zod";
 import { TroupeError } from "../../protocol/errors.ts";

@@ -35,7 +35,7 @@ const forAll = () => ({
   agentMode: z.enum(["interactive", "plan", "autopilot", "shell"]).exactOptional(),
   requestHeaders: z.record(z.string(), z.string()).exactOptional(),
   responseFormat: ResponseFormat().exactOptional(),
-  /** Where the message comes from, when no person typed it. */
+  /** Origin of the message, when no user typed it. */
   source: z.string().max(200).exactOptional(),
   /** True: answers when the session is idle again. */
   wait: z.boolean().default(false),
