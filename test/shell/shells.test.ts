@@ -110,11 +110,7 @@ describe("shells", () => {
   it("keep only so many that have ended unread", async () => {
     await using stage = await shellStage({ terminals: false });
     for (let round = 0; round < 70; round++) await stage.run("true", { mode: "async" });
-    const kept = async (): Promise<number> => {
-      await stage.run("true", { shellId: "last" });
-      return stage.shells.list().length;
-    };
-    await expect.poll(kept).toBeLessThanOrEqual(66);
+    await expect.poll(() => stage.shells.list().length).toBe(64);
     await expect(stage.wait("1")).rejects.toThrow("The command in shell 1 has already finished");
   });
 

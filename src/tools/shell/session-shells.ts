@@ -251,7 +251,7 @@ class SessionShells implements Shells {
     this.#shells.set(id, shell);
     this.#places.set(shell, { cwd: request.cwd, roots: request.roots, readOnly: request.readOnly ?? false });
     this.#past.forget(id);
-    this.#forgetOldest();
+    void shell.gone.then(() => this.#forgetOldest());
     return { shell, command, warning: this.#warningOf(prepared) };
   }
 
