@@ -39,6 +39,7 @@ const otherNames: ReadonlyMap<string, readonly string[]> = new Map(
 export const companions: ReadonlyMap<string, readonly string[]> = new Map([
   ["bash", ["read_bash", "write_bash", "stop_bash", "list_bash"]],
   ["task", ["read_agent", "write_agent", "list_agents", "stop_agent"]],
+  ["subagents_run", ["subagents_read"]],
 ]);
 
 export interface ToolList {

@@ -169,7 +169,15 @@ function toolsOf(task: Actor, sessionTools: readonly Tool[], maxDepth: number): 
 /** Only who speaks with the user says that the whole task is done and what is to be remembered, and reads its inbox. */
 const MAIN_ONLY = new Set(["task_complete", "store_memory", "vote_memory", "read_inbox"]);
 
-const NESTING = new Set(["task", "read_agent", "write_agent", "list_agents", "stop_agent", "subagents_run"]);
+const NESTING = new Set([
+  "task",
+  "read_agent",
+  "write_agent",
+  "list_agents",
+  "stop_agent",
+  "subagents_run",
+  "subagents_read",
+]);
 
 /** Skills are not inherited: an agent is told those it lists, and looks for others only where it lists this tool. */
 const SKILL = "skill";

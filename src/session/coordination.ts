@@ -11,7 +11,14 @@ import type { TurnEnd } from "../tasks/ports.ts";
 import type { Registry } from "../tasks/registry.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
 import { isAtRest } from "../tasks/task-state.ts";
-import type { Coordination, WorkerEnd, WorkerLimits, WorkerSpec, WorkerStep } from "../tools/subagents/coordination.ts";
+import {
+  type Coordination,
+  NO_RESULT,
+  type WorkerEnd,
+  type WorkerLimits,
+  type WorkerSpec,
+  type WorkerStep,
+} from "../tools/subagents/coordination.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Ledger } from "./agent-limit.ts";
 import { TIME_IS_UP } from "./agent-run.ts";
@@ -97,7 +104,13 @@ async function runWorker(
     const task = await ended(id, parts, { signal, toolCallId: worker.parentCallId });
     signal.throwIfAborted();
     const { turns, outputTokens } = ledger.own(id);
-    return { ...outcomeOf(task, state), turns, outputTokens, durationMs: Math.round(stamp.monotonic() - began) };
+    return {
+      agentId: id,
+      ...outcomeOf(task, state),
+      turns,
+      outputTokens,
+      durationMs: Math.round(stamp.monotonic() - began),
+    };
   } finally {
     forget();
   }
@@ -220,7 +233,7 @@ function result(end: TurnEnd, { submitted }: WorkerState): TurnEnd {
   if (submitted !== undefined && end.kind !== "aborted") return { kind: "answered", response: submitted };
   if (end.kind !== "answered" && end.kind !== "empty") return end;
   const response = end.kind === "answered" ? end.response : "";
-  return { kind: "failed", error: "ended without submit_result", response };
+  return { kind: "failed", error: NO_RESULT, response };
 }
 
 function outcomeOf(

@@ -23,6 +23,7 @@ import { stopBash } from "./stop-bash.ts";
 import { type MemoryPort, storeMemoryTool } from "./store-memory.ts";
 import type { Desk } from "./subagents/desk.ts";
 import type { Environments } from "./subagents/environment.ts";
+import { subagentsRead } from "./subagents-read.ts";
 import { type CoordinationSettings, subagentsRunTool } from "./subagents-run.ts";
 import { submitResultTool } from "./submit-result.ts";
 import { type AgentSource, taskTool } from "./task.ts";
@@ -83,7 +84,10 @@ export const agentTools: readonly ((agents: AgentSource) => Tool)[] = [
 ];
 
 /** Offered in addition where workers can be coordinated. */
-export const coordinationTools: readonly ((settings?: CoordinationSettings) => Tool)[] = [subagentsRunTool];
+export const coordinationTools: readonly ((settings?: CoordinationSettings) => Tool)[] = [
+  subagentsRunTool,
+  () => subagentsRead,
+];
 
 /** Offered to such a worker, and to nobody else. */
 export const workerOnlyTools: readonly ((own: { desk: Desk; environments: Environments }) => Tool)[] = [

@@ -8,6 +8,7 @@ import {
 } from "./subagents/coordination.ts";
 import { openDesk } from "./subagents/desk.ts";
 import { Environments } from "./subagents/environment.ts";
+import { resultText } from "./subagents/result-pages.ts";
 import { builtinRoles, type RoleDefinition } from "./subagents/roles.ts";
 import { concurrencyOf, displayNames, runRequest, type WorkerRequest, workersSchema } from "./subagents/run-request.ts";
 import { type DeskedWorker, runWorkers } from "./subagents/run-workers.ts";
@@ -42,7 +43,7 @@ export function subagentsRunTool(settings: CoordinationSettings = {}): Tool {
       const workers = desked({ agents, roles, limits, environments, coordination, context });
       const concurrency = Math.min(concurrencyOf(maxConcurrency), workers.length);
       const results = await runWorkers(workers, coordination, { concurrency, signal });
-      return { content: JSON.stringify({ agents: results }), detailedContent: results.map(overview).join("\n") };
+      return { content: resultText(results), detailedContent: results.map(overview).join("\n") };
     },
   });
 }

@@ -115,7 +115,7 @@ describe("coordinated workers", () => {
     });
     await stage.session.sendAndWait({ prompt: "go" });
     expect(resultsOf(stage)).toMatchObject([
-      { status: "blocked", summary: "limit of 8 turns reached without submit_result", meta: { iterations: 8 } },
+      { status: "blocked", summary: "max iterations reached without submit_result", meta: { iterations: 8 } },
     ]);
     expect(stage.session.tasks?.view("a")).toMatchObject({ status: "failed", reason: "limit" });
     expect(checkTasks(stage.session.events, { settled: true })).toEqual([]);
@@ -208,7 +208,7 @@ describe("coordinated workers", () => {
     );
     await stage.session.sendAndWait({ prompt: "go" });
     expect(resultsOf(stage).map(({ status, summary }) => [status, summary])).toEqual([
-      ["blocked", "ended without submit_result"],
+      ["blocked", "max iterations reached without submit_result"],
       ["blocked", expect.stringMatching(/^error: .*scripted failure/)],
     ]);
     expect(dataOf(stage.session.events, "subagent.failed")).toHaveLength(2);

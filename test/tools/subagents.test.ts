@@ -49,7 +49,7 @@ async function one(script: (call: Call) => Promise<unknown>, changes: object = {
 
 describe("the tool", () => {
   it("BLX-01 BLX-28 is the coordinator's; submit_result is a worker's, and neither list holds the other's", () => {
-    expect(coordinationTools.map((make) => make().name)).toEqual(["subagents_run"]);
+    expect(coordinationTools.map((make) => make().name)).toEqual(["subagents_run", "subagents_read"]);
     const desk = {
       called: () => {},
       submit: () => ({ kind: "taken", message: "" }) as const,
@@ -164,8 +164,8 @@ describe("results", () => {
   });
 
   it.each([
-    ["BLX-14 BLX-21 text only", {}, "ended without submit_result"],
-    ["BLX-17 too many turns", { outcome: "limit", limit: "turns" }, "limit of 8 turns reached without submit_result"],
+    ["BLX-14 BLX-21 text only", {}, "max iterations reached without submit_result"],
+    ["BLX-17 too many turns", { outcome: "limit", limit: "turns" }, "max iterations reached without submit_result"],
     ["BLX-18 too many tokens", { outcome: "limit", limit: "outputTokens" }, "limit of 20000 output tokens reached"],
     ["too long", { outcome: "limit", limit: "durationMs" }, "time limit of 1800 s reached"],
     ["BLX-20 a stop of this worker", { outcome: "cancelled" }, "cancelled"],

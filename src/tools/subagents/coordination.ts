@@ -47,6 +47,8 @@ export interface WorkerLimits {
 }
 
 export interface WorkerEnd {
+  /** Its id in the session, under which its result can be read later. */
+  readonly agentId?: string;
   /** `done`: its run ended by itself, with or without a result. */
   readonly outcome: "done" | "limit" | "cancelled" | "error";
   /** Which one, for `limit`. */
@@ -72,6 +74,8 @@ export const DEFAULT_LIMITS: WorkerLimits = {
   durationMs: 30 * 60 * 1000,
   requestMs: 180_000,
 };
+/** The summary of a worker that ended, by itself or at its limit of turns, without handing in a result. */
+export const NO_RESULT = "max iterations reached without submit_result";
 export const MAX_WORKERS = 5;
 export const DEFAULT_CONCURRENCY = 3;
 

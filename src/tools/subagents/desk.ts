@@ -1,6 +1,5 @@
-import * as z from "zod";
 import type { WorkerStep } from "./coordination.ts";
-import { bounded, misfit, Submission } from "./submission.ts";
+import { bounded, misfit, problemsOf, Submission } from "./submission.ts";
 import { WORKSPACE_TOOLS } from "./tool-groups.ts";
 
 type Verdict =
@@ -21,7 +20,6 @@ export interface Desk {
 }
 
 const MAX_RETURNS = 2;
-const MAX_PROBLEM_CHARACTERS = 1500;
 
 export function openDesk(worker: { tools: readonly string[]; onStep(step: WorkerStep): void }): Desk {
   const canRead = worker.tools.some((name) => WORKSPACE_TOOLS.includes(name));
@@ -39,7 +37,7 @@ export function openDesk(worker: { tools: readonly string[]; onStep(step: Worker
       if (result !== undefined) return { kind: "taken", message: "A result was handed in before; that one stands." };
       const parsed = Submission.safeParse(payload);
       if (!parsed.success) {
-        const problems = z.prettifyError(parsed.error).slice(0, MAX_PROBLEM_CHARACTERS);
+        const problems = problemsOf(parsed.error);
         returns += 1;
         if (returns <= MAX_RETURNS)
           return { kind: "returned", message: `Not accepted: ${problems}\nMend it and submit again.` };

@@ -1,7 +1,7 @@
 import { quoted } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
 import { ToolError } from "../tool.ts";
-import type { Coordination, WorkerEnd, WorkerSpec, WorkerStep } from "./coordination.ts";
+import { type Coordination, NO_RESULT, type WorkerEnd, type WorkerSpec, type WorkerStep } from "./coordination.ts";
 import type { Desk } from "./desk.ts";
 import { bounded, type Submission, type WorkerResult, withoutSubmission } from "./submission.ts";
 
@@ -62,6 +62,7 @@ function resultOf(spec: WorkerSpec, end: Ended, taken: Submission | undefined): 
   const { id, role, displayName } = spec;
   return {
     id,
+    ...(end.agentId !== undefined && end.agentId !== id && { agentId: end.agentId }),
     role,
     displayName,
     ...bounded(taken ?? withoutSubmission(end.outcome === "defect" ? "failed" : "blocked", whyNot(spec, end))),
@@ -72,7 +73,7 @@ function resultOf(spec: WorkerSpec, end: Ended, taken: Submission | undefined): 
 function whyNot({ limits }: WorkerSpec, end: Ended): string {
   switch (end.outcome) {
     case "done":
-      return "ended without submit_result";
+      return NO_RESULT;
     case "cancelled":
       return "cancelled";
     case "error":
@@ -82,7 +83,7 @@ function whyNot({ limits }: WorkerSpec, end: Ended): string {
     case "limit":
       if (end.limit === "outputTokens") return `limit of ${limits.outputTokens} output tokens reached`;
       if (end.limit === "durationMs") return `time limit of ${limits.durationMs / 1000} s reached`;
-      return `limit of ${limits.turns} turns reached without submit_result`;
+      return NO_RESULT;
   }
 }
 

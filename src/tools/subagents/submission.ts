@@ -32,6 +32,8 @@ export type Submission = z.infer<typeof Submission>;
 
 export interface WorkerResult extends Readonly<Submission> {
   readonly id: string;
+  /** The worker's id in the session, when it is not `id`: two calls may use the same one. */
+  readonly agentId?: string;
   readonly role: string;
   readonly displayName: string;
   /** What was left out, when something was. */
@@ -99,6 +101,18 @@ export function misfit(payload: unknown, problems: string): Submission {
     ...withoutSubmission("failed", `The result handed in does not fit the schema: ${problems}`),
     findings: [{ severity: "error", title: "Payload of submit_result", evidence, paths: [] }],
   };
+}
+
+/** The payload as a submission. A payload that does not fit becomes a failed one that quotes it. */
+export function submissionFrom(payload: unknown): Submission {
+  const parsed = Submission.safeParse(payload);
+  return parsed.success ? parsed.data : misfit(payload, problemsOf(parsed.error));
+}
+
+const MAX_PROBLEM_CHARACTERS = 1500;
+
+export function problemsOf(error: z.ZodError): string {
+  return z.prettifyError(error).slice(0, MAX_PROBLEM_CHARACTERS);
 }
 
 /** At most so many code points, and a mark when there were more. */

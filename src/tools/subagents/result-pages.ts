@@ -1,0 +1,103 @@
+/**
+ * Pages of worker results. A tool result above the session's size limit would be moved to a file, so a long result is
+ * split here: `subagents_run` returns an overview, and `subagents_read` returns one worker's items page by page.
+ */
+import { cut, type Submission, type WorkerResult } from "./submission.ts";
+
+export const RESULT_PARTS = ["summary", "findings", "artifacts", "steps", "recommendedNextActions"] as const;
+export type ResultPart = (typeof RESULT_PARTS)[number];
+
+/** Below the limit of 20,480 bytes above which a session moves tool results to a file. */
+const WHOLE_BYTES = 20_000;
+const OVERVIEW_BYTES = 18_000;
+const PAGE_BYTES = 16_000;
+/** Code points of one item that is longer than a page. JSON needs at most four bytes for each. */
+const PIECE_CODE_POINTS = 4000;
+const OVERVIEW_SUMMARY = 500;
+
+export interface PagePlace {
+  readonly part: ResultPart;
+  /** Index of the first item, from 0. */
+  readonly from: number;
+  /** Code points of that item to skip. Used only for an item that is longer than a page. */
+  readonly offset?: number;
+}
+
+export interface ResultPage extends PagePlace {
+  /** Items in this part. */
+  readonly of: number;
+  readonly items: readonly unknown[];
+  /** A piece of the JSON of one item that is longer than a page. */
+  readonly piece?: string;
+  /** Absent on the last page of the part. */
+  readonly next?: PagePlace;
+}
+
+/** Returns items of one part in order, as many as fit; of an item that is longer than a page, a piece. */
+export function pageOf(result: Submission, place: PagePlace): ResultPage {
+  const { part, from } = place;
+  const all = itemsOf(result, part);
+  const items = fitting(all.slice(from), PAGE_BYTES);
+  const end = from + items.length;
+  if (items.length === 0 && end < all.length) return pieceOf(all[from], place, all.length);
+  return { part, from, of: all.length, items, ...(end < all.length && { next: { part, from: end } }) };
+}
+
+function fitting(items: readonly unknown[], maxBytes: number): readonly unknown[] {
+  let bytes = 0;
+  const tooMany = items.findIndex((item) => {
+    bytes += bytesOf(item) + 1;
+    return bytes > maxBytes;
+  });
+  return tooMany < 0 ? items : items.slice(0, tooMany);
+}
+
+function pieceOf(item: unknown, { part, from, offset = 0 }: PagePlace, of: number): ResultPage {
+  const points = Array.from(JSON.stringify(item));
+  const end = offset + PIECE_CODE_POINTS;
+  const next = end < points.length ? { part, from, offset: end } : from + 1 < of ? { part, from: from + 1 } : undefined;
+  return {
+    ...{ part, from, offset, of },
+    items: [],
+    piece: points.slice(offset, end).join(""),
+    ...(next && { next }),
+  };
+}
+
+/**
+ * Returns the results as JSON that stays below the session's size limit: all of them if they fit, else each worker's
+ * status, summary and first findings, with the places where reading goes on.
+ */
+export function resultText(results: readonly WorkerResult[]): string {
+  const whole = JSON.stringify({ agents: results });
+  if (Buffer.byteLength(whole) <= WHOLE_BYTES) return whole;
+  const heads = results.map(headOf);
+  const share = Math.floor((OVERVIEW_BYTES - bytesOf(heads)) / results.length);
+  const agents = results.map((result, index) => {
+    const findings = fitting(result.findings, share);
+    const of = result.findings.length;
+    const unread = [
+      ...(result.summary === heads[index]?.summary ? [] : [{ part: "summary", from: 0, of: 1 }]),
+      ...(findings.length < of ? [{ part: "findings", from: findings.length, of }] : []),
+      ...LATER_PARTS.flatMap((part) => (result[part].length > 0 ? [{ part, from: 0, of: result[part].length }] : [])),
+    ];
+    return { ...heads[index], findings, unread };
+  });
+  return JSON.stringify({ agents, note: MORE });
+}
+
+const LATER_PARTS = ["artifacts", "steps", "recommendedNextActions"] as const;
+const MORE =
+  "Too long for one result. Each worker lists under `unread` what is not shown. Read it with subagents_read: agent_id is the worker's agentId, or its id if it has none.";
+
+function headOf({ summary, findings: _, artifacts: _a, steps: _s, recommendedNextActions: _r, ...head }: WorkerResult) {
+  return { ...head, summary: cut(summary, OVERVIEW_SUMMARY) };
+}
+
+function itemsOf(result: Submission, part: ResultPart): readonly unknown[] {
+  return part === "summary" ? [result.summary] : result[part];
+}
+
+function bytesOf(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}
