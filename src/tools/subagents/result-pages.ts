@@ -5,7 +5,7 @@
 import { cut, type Submission, type WorkerResult } from "./submission.ts";
 
 export const RESULT_PARTS = ["summary", "findings", "artifacts", "steps", "recommendedNextActions"] as const;
-export type ResultPart = (typeof RESULT_PARTS)[number];
+type ResultPart = (typeof RESULT_PARTS)[number];
 
 /** Below the limit of 20,480 bytes above which a session moves tool results to a file. */
 const WHOLE_BYTES = 20_000;
