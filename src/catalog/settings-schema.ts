@@ -61,6 +61,7 @@ export const SettingsSchema = z.lazy(() => {
         z.record(z.string().max(100), z.boolean()),
       )
       .exactOptional(),
+    webSearch: webSearch(text).exactOptional(),
     memory: anything().exactOptional(),
     sessionStore: z.enum(["repository", "all"]).exactOptional(),
   });
@@ -76,10 +77,19 @@ function anything() {
 /** Every name that means something somewhere, to guess what was meant by one that does not. */
 export function knownNames(): string[] {
   const { shape } = SettingsSchema.unwrap();
-  const nested = [shape.permissions, shape.sandbox, shape.subagents, shape.environment].flatMap((part) =>
-    Object.keys(part.unwrap().shape),
+  const nested = [shape.permissions, shape.sandbox, shape.subagents, shape.environment, shape.webSearch].flatMap(
+    (part) => Object.keys(part.unwrap().shape),
   );
   return [...Object.keys(shape), ...nested, "allowedHosts", "allowLocalNetwork", "enabled", "threshold"];
+}
+
+function webSearch(text: z.ZodString) {
+  return z.strictObject({
+    engine: z.enum(["auto", "model", "searxng", "brave", "tavily", "exa", "off"]).exactOptional(),
+    url: text.exactOptional(),
+    apiKey: text.exactOptional(),
+    apiKeyVariable: text.exactOptional(),
+  });
 }
 
 function sandbox(list: z.ZodArray<z.ZodString>) {

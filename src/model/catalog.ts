@@ -13,6 +13,7 @@ import type { Provider } from "./provider.ts";
 import type { KnownModel } from "./providers/definition.ts";
 import type { ProviderSettings, Settings } from "./settings.ts";
 import { CUSTOM_PROVIDER } from "./settings-environment.ts";
+import { searchOf } from "./web-search.ts";
 
 export interface ResolvedModel {
   /** The bare wire: retries are put around it by whoever calls. */
@@ -27,6 +28,8 @@ export interface ResolvedModel {
   readonly maxOutputTokens?: number;
   /** False: it takes no pictures. */
   readonly vision?: boolean;
+  /** Set when the provider searches the web itself: the address that such a request goes to. */
+  readonly searchAddress?: string;
   /** `null`: not known. */
   readonly price: Price | null;
   readonly maxConcurrency?: number;
@@ -203,6 +206,7 @@ async function open(
     ...(model.contextWindow === undefined ? {} : { contextWindow: model.contextWindow }),
     ...(model.maxOutputTokens === undefined ? {} : { maxOutputTokens: model.maxOutputTokens }),
     ...(provider.maxConcurrency === undefined ? {} : { maxConcurrency: provider.maxConcurrency }),
+    ...(searchOf(place) === undefined ? {} : { searchAddress: provider.baseUrl }),
   };
 }
 

@@ -3,6 +3,7 @@ import type { Stamp } from "../lib/stamp.ts";
 import { keyReader, signedHeaders } from "./key.ts";
 import type { Provider } from "./provider.ts";
 import type { ProviderSettings } from "./settings.ts";
+import { searchOf } from "./web-search.ts";
 import type { RefusedParameters } from "./wire/optional-parameters.ts";
 import type { Bounds, Connections, ModelFetch, Place } from "./wire/place.ts";
 import type { OpenSocket } from "./wire/socket.ts";
@@ -51,13 +52,35 @@ export async function connect(
   }
   const place = placeOf(provider, model, dependencies);
   switch (provider.wire) {
-    case "completions":
-      return (await import("./wire/openai-chat.ts")).openaiChat(place);
+    case "completions": {
+      const chat = (await import("./wire/openai-chat.ts")).openaiChat(place);
+      return searchOf(provider) === "gemini" ? withGeminiSearch(chat, { provider, model, dependencies }) : chat;
+    }
     case "responses":
       return (await import("./wire/openai-responses.ts")).openaiResponses(place);
     case "anthropic":
       return (await import("./wire/anthropic.ts")).anthropicMessages(place);
   }
+}
+
+/** The chat endpoint of Gemini has no search, so requests for one go to the endpoint of Gemini's own wire. */
+function withGeminiSearch(
+  chat: Provider,
+  how: { provider: ProviderSettings; model: string; dependencies: CatalogDependencies },
+): Provider {
+  const { provider, model, dependencies } = how;
+  let search: Provider | undefined;
+  return {
+    id: chat.id,
+    async *stream(request, signal) {
+      if (request.webSearch && !search) {
+        const { geminiSearch } = await import("./wire/gemini-search.ts");
+        const auth = provider.auth === "bearer" ? "x-goog-api-key" : provider.auth;
+        search = geminiSearch(placeOf({ ...provider, auth }, model, dependencies), model);
+      }
+      yield* (request.webSearch && search ? search : chat).stream(request, signal);
+    },
+  };
 }
 
 function told(

@@ -8,13 +8,15 @@ export interface Price {
   readonly cacheRead?: number;
   /** Input written to the cache. Without it, such tokens cost what input costs. */
   readonly cacheWrite?: number;
+  /** Dollars for a thousand web searches by the provider. Without it, a call with a search has no known cost. */
+  readonly webSearch?: number;
   /** The prices hold for calls with at most this many input tokens … */
   readonly upToInputTokens?: number;
   /** … and these beyond; unknown when missing. */
   readonly beyond?: Price;
 }
 
-export const free: Price = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+export const free: Price = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, webSearch: 0 };
 
 /** Dollars for one call, exact to a billionth of a dollar. `null` when any part of it has no known price. */
 export function costOf(usage: Usage, price: Price | null | undefined): number | null {
@@ -23,12 +25,15 @@ export function costOf(usage: Usage, price: Price | null | undefined): number | 
     return costOf(usage, price.beyond);
   }
   if (usage.cacheReadTokens > 0 && price.cacheRead === undefined) return null;
+  const { webSearches = 0 } = usage;
+  if (webSearches > 0 && price.webSearch === undefined) return null;
   const fresh = Math.max(0, usage.inputTokens - usage.cacheReadTokens - usage.cacheWriteTokens);
   const nanodollars =
     nano(fresh, price.input) +
     nano(usage.cacheReadTokens, price.cacheRead ?? 0) +
     nano(usage.cacheWriteTokens, price.cacheWrite ?? price.input) +
-    nano(usage.outputTokens, price.output);
+    nano(usage.outputTokens, price.output) +
+    nano(webSearches * 1_000, price.webSearch ?? 0);
   return Number(nanodollars) / 1e9;
 }
 

@@ -25,6 +25,11 @@ export interface ModelRequest {
   readonly agent?: { readonly id: string; readonly name: string };
   /** Ask for the places in documents that the reply rests on, where the wire can. */
   readonly citations?: boolean;
+  /**
+   * Lets the provider search the web itself before it answers, and cite what it found. Only for models with a
+   * `searchAddress`: other providers refuse the request or ignore this.
+   */
+  readonly webSearch?: { readonly maxSearches: number };
   /** The form that the text of the reply must have; free text by default. */
   readonly responseFormat?: ResponseFormat;
   /** For this request alone, beside what the provider sends with each. */
@@ -78,6 +83,8 @@ export interface Usage {
   readonly cacheReadTokens: number;
   readonly cacheWriteTokens: number;
   readonly reasoningTokens: number;
+  /** Web searches that the provider made for the reply. */
+  readonly webSearches?: number;
 }
 
 export type Stop = "done" | "tools" | "length" | "aborted" | "error";
@@ -147,11 +154,13 @@ export const noUsage: Usage = {
 };
 
 export function addUsage(a: Usage, b: Usage): Usage {
+  const webSearches = (a.webSearches ?? 0) + (b.webSearches ?? 0);
   return {
     inputTokens: a.inputTokens + b.inputTokens,
     outputTokens: a.outputTokens + b.outputTokens,
     cacheReadTokens: a.cacheReadTokens + b.cacheReadTokens,
     cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
     reasoningTokens: a.reasoningTokens + b.reasoningTokens,
+    ...(webSearches > 0 && { webSearches }),
   };
 }

@@ -12,6 +12,7 @@ const flatPrice = {
   output: dollars,
   cacheRead: dollars.exactOptional(),
   cacheWrite: dollars.exactOptional(),
+  webSearch: dollars.exactOptional(),
 };
 export const Price = z.strictObject({
   ...flatPrice,
@@ -47,6 +48,7 @@ export const Provider = z.strictObject({
   defaultModel: word.exactOptional(),
   maxConcurrency: z.number().int().positive().exactOptional(),
   streamUsage: z.boolean().exactOptional(),
+  webSearch: z.boolean().exactOptional(),
   timeouts: z
     .strictObject({
       firstAnswerSeconds: seconds.exactOptional(),

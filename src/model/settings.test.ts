@@ -209,7 +209,7 @@ describe("the providers file", () => {
       name: "gpt-5-mini",
       contextWindow: 1_000,
       maxOutputTokens: 128_000,
-      price: { input: 0.25, output: 2, cacheRead: 0.025 },
+      price: { input: 0.25, output: 2, cacheRead: 0.025, webSearch: 10 },
     });
   });
 

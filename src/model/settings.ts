@@ -55,6 +55,8 @@ export interface ProviderSettings {
   readonly maxConcurrency?: number;
   /** False: streams are asked for without `stream_options`. */
   readonly streamUsage?: boolean;
+  /** Whether it searches the web itself; told from its address unless someone says so. */
+  readonly webSearch?: boolean;
   /** Time limits of a call that someone has set. */
   readonly bounds?: Partial<Bounds>;
   /** A package of the user's that speaks for this provider, and what it is given. */
@@ -143,6 +145,7 @@ function combine({ id, environment, override = {}, models }: Parts): ProviderSet
     ...(chosenDefault === undefined ? {} : { defaultModel: chosenDefault }),
     ...(override.maxConcurrency === undefined ? {} : { maxConcurrency: override.maxConcurrency }),
     ...(streamUsage === undefined ? {} : { streamUsage }),
+    ...(override.webSearch === undefined ? {} : { webSearch: override.webSearch }),
     ...(override.timeouts === undefined ? {} : { bounds: boundsOf(override.timeouts) }),
     ...(override.npm === undefined ? {} : { npm: override.npm, npmOptions: override.options ?? {} }),
     ...(missing === undefined ? {} : { missing }),

@@ -9,6 +9,8 @@ export const ownEvents = [
       turnId: text,
       provider: text,
       model: text,
+      /** Web searches that the provider made; absent when it made none. */
+      webSearches: count.exactOptional(),
       costUsd: count.nullable(),
       durationMs: count,
       attempts: count,

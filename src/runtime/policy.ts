@@ -33,6 +33,7 @@ const builtinNames: RuleNames = {
     apply_patch: "write",
     bash: "shell",
     web_fetch: "url",
+    web_search: "url",
     store_memory: "memory",
     vote_memory: "memory",
   },

@@ -28,6 +28,7 @@ import type { SessionMcp } from "./session-mcp.ts";
 import { choiceOf, sessionOffer, sessionTools } from "./session-offer.ts";
 import { type SessionRules, sessionRules } from "./session-rules.ts";
 import { sessionSchedules } from "./session-schedules.ts";
+import { sessionSearch } from "./session-search.ts";
 import { sessionServers } from "./session-servers.ts";
 import { sessionSkills } from "./session-skills.ts";
 import { sessionSurroundings } from "./session-surroundings.ts";
@@ -56,7 +57,8 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const agents = request.delegation === false ? undefined : new LiveAgents(workspace, draft.listener, log.events);
   const board = await boardOf(draft, leading, hands);
   const memory = await memoryOf(draft, { leading, redactor: hands.redactor });
-  const tools = sessionTools(draft, { agents, board, memory });
+  const search = sessionSearch(draft, workspace);
+  const tools = sessionTools(draft, { agents, board, memory, search });
   const servers = sessionServers(draft, {
     workspace,
     // Whoever only tidies the board needs no programs.
@@ -69,7 +71,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const skills = sessionSkills(draft, workspace);
   const offer = await sessionOffer(draft, { leading, rules, tools, choice, mcp, memory, board, skills });
   const hooks = await sessionHooks(draft, { workspace, wishes: hands.wishes });
-  const places = sessionPlaces(draft, { hands, rules, mcp, board });
+  const places = sessionPlaces(draft, { hands, rules, mcp, board, search });
   const company = agents && sessionCompany(draft, { agents, leading, offer, choice, places, servers, board, memory });
   const lead = leadChoice(draft, { workspace, offer, agents, servers });
   const extensions = sessionExtensions(draft, { workspace, wishes: hands.wishes });
@@ -102,6 +104,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       },
       offer: offerThatWaits(offer, { mcp, memory, joining: extensions && request.program?.ready }),
       ports: places.mainPorts,
+      searchModel: search.model,
       ...(hooks && { hooks }),
       ...(company && { company }),
       ...(board?.consolidating && { settle: board.consolidating.settle }),
@@ -133,6 +136,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       draft.listener.listen(session);
       draft.tracing?.started(session);
       if (memory) session.subscribe((event) => memory.hear(event));
+      session.subscribe((event) => search.hear(event));
       late.schedules = sessionSchedules(session);
       // Sessions of clients are not in the index of those that are kept here.
       if (!log.elsewhere) late.tracker = trackSession(session, draft);

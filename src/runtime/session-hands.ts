@@ -24,6 +24,7 @@ import { type SandboxWishes, sandboxWishes } from "./sandbox-settings.ts";
 import type { SessionBoard } from "./session-board.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import type { SessionRules } from "./session-rules.ts";
+import type { SessionSearch } from "./session-search.ts";
 import { lazyShells, sandboxMode } from "./shells.ts";
 import { undoSeal } from "./undo-seal.ts";
 import { version } from "./version.ts";
@@ -102,14 +103,16 @@ export function sessionPlaces(
     rules: SessionRules;
     mcp: SessionMcp | undefined;
     board: SessionBoard | undefined;
+    search: SessionSearch;
   },
 ): AgentPlaces & { readonly mainPorts: ToolPorts } {
   const { environment, log, context, disk } = draft;
-  const { hands, rules, mcp, board } = how;
+  const { hands, rules, mcp, board, search } = how;
   const { database, checkpoints, newShells, shells } = hands;
   const shared = {
     web: { userAgent: `troupe/${version}`, allowLocalhost: allowsLocalhost(environment) },
     database,
+    ...(search.port && { webSearch: search.port }),
     ...(mcp && { mcp: { servers: () => mcp.servers } }),
   };
   const places = agentPlaces({

@@ -12,19 +12,30 @@ import type { SessionLead } from "./session-lead.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import type { SessionMemory } from "./session-memory.ts";
 import type { SessionRules } from "./session-rules.ts";
+import type { SessionSearch } from "./session-search.ts";
 import { requireKnown, type ToolChoice } from "./tool-choice.ts";
 
 /** Every tool that does not come from a server, as of now: those that name agents change with them. */
 export function sessionTools(
   { request, tools }: Draft,
-  what: { agents: LiveAgents | undefined; board: SessionBoard | undefined; memory: SessionMemory | undefined },
+  what: {
+    agents: LiveAgents | undefined;
+    board: SessionBoard | undefined;
+    memory: SessionMemory | undefined;
+    search: SessionSearch;
+  },
 ): () => readonly Tool[] {
-  const { agents, board, memory } = what;
+  const { agents, board, memory, search } = what;
   const variant = request.askUserVariant === "elicitation" ? formTools : interactiveTools;
   const asking = request.askUser === false ? [] : variant;
   const fixed = [...tools, ...autopilotTools, ...asking, ...(board?.tools ?? [])];
   const external = request.program?.tools;
-  const builtin = (): readonly Tool[] => [...fixed, ...(agents?.tools ?? []), ...(memory?.tools ?? [])];
+  const builtin = (): readonly Tool[] => [
+    ...fixed,
+    ...search.tools(),
+    ...(agents?.tools ?? []),
+    ...(memory?.tools ?? []),
+  ];
   return external ? () => external.among(builtin()) : builtin;
 }
 

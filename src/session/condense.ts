@@ -7,6 +7,7 @@
  * - Types that are not named here are kept. A new fold over a type in `DEAD` or `SPECIAL` must be added to the rules.
  * - `CONDENSE_RULES` changes with the rules and with the shape of the state: older snapshots are then ignored.
  */
+import { addUsage } from "../model/provider.ts";
 import type { EventData, EventOf, SessionEvent } from "../protocol/event.ts";
 import type { SnapshotRules } from "../store/snapshot.ts";
 import { TaskFold } from "../tasks/task-fold.ts";
@@ -269,11 +270,7 @@ function addedUsage(one: EventOf<"troupe.usage">, other: EventOf<"troupe.usage">
   const [a, b] = [one.data, other.data];
   const data = {
     ...a,
-    inputTokens: a.inputTokens + b.inputTokens,
-    outputTokens: a.outputTokens + b.outputTokens,
-    cacheReadTokens: a.cacheReadTokens + b.cacheReadTokens,
-    cacheWriteTokens: a.cacheWriteTokens + b.cacheWriteTokens,
-    reasoningTokens: a.reasoningTokens + b.reasoningTokens,
+    ...addUsage(a, b),
     costUsd: a.costUsd === null || b.costUsd === null ? null : roundedUsd(a.costUsd + b.costUsd),
     durationMs: a.durationMs + b.durationMs,
     attempts: a.attempts + b.attempts,

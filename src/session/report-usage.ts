@@ -5,9 +5,10 @@ import type { SessionModel } from "./start-run.ts";
 /** Says what a model call used, to those who watch and, for the totals, to the log. */
 export async function reportUsage(call: ModelCall, model: SessionModel, emit: Emit): Promise<void> {
   const { turnId, usage, durationMs, attempts, estimated, timeToFirstTokenMs, finishReason } = call;
+  const { webSearches: _, ...tokens } = usage;
   void emit("assistant.usage", {
     model: model.model,
-    ...usage,
+    ...tokens,
     duration: Math.round(durationMs),
     ...(timeToFirstTokenMs !== undefined && { timeToFirstTokenMs: Math.round(timeToFirstTokenMs) }),
     finishReason,

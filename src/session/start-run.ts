@@ -28,6 +28,7 @@ import type { History } from "./history.ts";
 import { hookedCalls, hookedMcpCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
 import type { ResponseFormat } from "./inbox.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
+import { type ModelSearch, modelSearch } from "./model-search.ts";
 import type { ModelSeat } from "./model-seat.ts";
 import { type Permitter, permitter } from "./permit.ts";
 import { readGuard } from "./read-guard.ts";
@@ -48,6 +49,8 @@ export interface SessionModel {
   readonly maxOutputTokens?: number;
   /** False: it takes no pictures. */
   readonly vision?: boolean;
+  /** Set when the provider searches the web itself: the address that such a request goes to. */
+  readonly searchAddress?: string;
   /** It only stands for a model, whose place does not say now what it has. */
   readonly absent?: { readonly why: string; readonly wanted: string | undefined };
   /** Null when the price is not known. */
@@ -110,6 +113,8 @@ export interface RunSettings {
   readonly compactions?: Compactions;
   /** Say the words as they arrive. */
   readonly streaming?: boolean;
+  /** The model that searches the web for `web_search`; undefined where no model or a search service does. */
+  readonly searchModel?: () => SessionModel | undefined;
   /** Say with each prompt when it was taken up. */
   readonly datesPrompts?: boolean;
   /** Ask for the places in documents that an answer rests on. */
@@ -166,6 +171,8 @@ export function startRun(parts: RunParts): Run {
   const context = parts.compactions?.of({ ...parts, shown, origin });
   const seen = model.vision === false ? imageRemover() : undefined;
   const meter = parts.compactions?.meter ?? new Meter();
+  const request = requestOf(parts, origin);
+  const searchModel = parts.searchModel?.();
   const failures = new RepeatedFailures();
   let turns = parts.turnsBefore ?? 0;
   return {
@@ -188,7 +195,7 @@ export function startRun(parts: RunParts): Run {
     stamp: parts.stamp,
     streaming: parts.streaming ?? false,
     source: parts.source,
-    request: requestOf(parts, origin),
+    request,
     emit,
     inbox: { deliver: (say) => parts.inbox.deliver(resettingOnMessage(say, failures)) },
     failures,
@@ -206,6 +213,7 @@ export function startRun(parts: RunParts): Run {
       user: brokerUser(parts.broker, parts.plan ?? { content: async () => "" }),
       external: externalCalls(parts),
       ...hookedMcpCalls(parts.hooks),
+      ...(searchModel && { webSearch: modelSearch({ ...parts, request: searchRequest(request), model: searchModel }) }),
     },
     usageInfo: () => {
       const usage = context?.usage() ?? meter.measure({ model, offer: shown, history });
@@ -264,6 +272,11 @@ function requestOf(parts: RunParts, origin: RequestOrigin): Run["request"] {
     ...(parts.responseFormat && { responseFormat: parts.responseFormat }),
     ...(parts.citations && { citations: true }),
   };
+}
+
+/** What a search by the model has in common with the other requests of a run. */
+function searchRequest({ stream, origin, agent, priority }: Run["request"]): ModelSearch["request"] {
+  return { stream, ...(origin && { origin }), ...(agent && { agent }), ...(priority && { priority }) };
 }
 
 export const isStreamed = ({ streaming, replies }: Pick<RunSettings, "streaming" | "replies">): boolean =>

@@ -33,6 +33,7 @@ import { updateTodo } from "./update-todo.ts";
 import { view } from "./view.ts";
 import { voteMemoryTool } from "./vote-memory.ts";
 import { webFetch } from "./web-fetch.ts";
+import { webSearch } from "./web-search.ts";
 import { writeAgent } from "./write-agent.ts";
 import { writeBash } from "./write-bash.ts";
 
@@ -53,6 +54,9 @@ export const builtinTools: readonly Tool[] = [
   sql,
   updateTodo,
 ];
+
+/** Offered in addition where the session can search the web. */
+export const searchTools: readonly Tool[] = [webSearch];
 
 /** Offered in addition while the agent works on its own until the task is done. */
 export const autopilotTools: readonly Tool[] = [taskComplete];

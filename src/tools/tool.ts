@@ -19,6 +19,7 @@ import type { Shells } from "./shell/shells.ts";
 import type { Coordination } from "./subagents/coordination.ts";
 import type { Tasks } from "./tasks.ts";
 import type { User } from "./user.ts";
+import type { WebSearch } from "./web/search.ts";
 import type { WebAccess } from "./web/web-access.ts";
 
 export interface ToolResult {
@@ -47,6 +48,7 @@ export interface ToolPorts {
   /** Paths that searches leave out; absent where nothing is denied. */
   readonly reading?: ReadGuard;
   readonly web?: WebAccess;
+  readonly webSearch?: WebSearch;
   readonly database?: SessionDatabase;
   readonly user?: User;
   readonly shells?: Shells;

@@ -61,6 +61,7 @@ const keys: Record<keyof Required<Settings>, fc.Arbitrary<unknown>> = {
     agents: fc.constant({ explore: { model: "x" } }),
   }),
   memory: fc.constant({ enabled: true }),
+  webSearch: fc.record({ engine: fc.constantFrom("auto", "brave", "off"), url: fc.constant("https://x") }),
   sessionStore: fc.constantFrom("repository", "all"),
 };
 

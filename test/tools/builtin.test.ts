@@ -10,6 +10,7 @@ import {
   interactiveTools,
   memoryTools,
   memoryVoteTools,
+  searchTools,
   sidekickOnlyTools,
   skillTools,
   workerOnlyTools,
@@ -44,6 +45,7 @@ const delegating = [
 ];
 const all = [
   ...builtinTools,
+  ...searchTools,
   ...autopilotTools,
   ...interactiveTools,
   ...skillTools.map((make) => make(noSkills)),

@@ -58,6 +58,7 @@ const UsageFields = z.strictObject({
   cacheReadTokens: tokens.exactOptional(),
   cacheWriteTokens: tokens.exactOptional(),
   reasoningTokens: tokens.exactOptional(),
+  webSearches: tokens.exactOptional(),
 } satisfies Record<keyof Usage, z.ZodType>);
 
 const JsonValue: z.ZodType<Json> = z.json();

@@ -3,7 +3,7 @@ import type { Price } from "../prices.ts";
 export type WireApi = "completions" | "responses" | "anthropic";
 
 /** How the key travels: `Authorization: Bearer`, a header of that name, or not at all. */
-export type Auth = "bearer" | "x-api-key" | "api-key" | "none";
+export type Auth = "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "none";
 
 /** All there is to know about a provider before anyone has configured anything. Data only. */
 export interface ProviderDefinition {

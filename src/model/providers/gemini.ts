@@ -1,5 +1,8 @@
 import type { ProviderDefinition } from "./definition.ts";
 
+/** Dollars for a thousand web searches. */
+const search = { webSearch: 14 };
+
 /** The endpoint that speaks the chat wire. */
 export const gemini: ProviderDefinition = {
   id: "gemini",
@@ -15,13 +18,13 @@ export const gemini: ProviderDefinition = {
       name: "gemini-3.8-flash",
       contextWindow: 1_000_000,
       maxOutputTokens: 65_536,
-      price: { input: 0.75, output: 3.75 },
+      price: { input: 0.75, output: 3.75, ...search },
     },
     {
       name: "gemini-3.5-flash",
       contextWindow: 1_000_000,
       maxOutputTokens: 64_000,
-      price: { input: 1.5, output: 9, cacheRead: 0.15 },
+      price: { input: 1.5, output: 9, cacheRead: 0.15, ...search },
     },
   ],
 };

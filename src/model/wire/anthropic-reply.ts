@@ -236,6 +236,7 @@ const usageFields = [
   "cache_read_input_tokens",
   "cache_creation_input_tokens",
   "output_tokens_details",
+  "server_tool_use",
 ] as const;
 
 /** This API counts cached tokens apart. */
@@ -243,11 +244,13 @@ function usageOf(usage: Fields): Usage {
   const cacheReadTokens = countOf(usage.cache_read_input_tokens);
   const cacheWriteTokens = countOf(usage.cache_creation_input_tokens);
   const output = isObject(usage.output_tokens_details) ? usage.output_tokens_details : {};
+  const searches = isObject(usage.server_tool_use) ? countOf(usage.server_tool_use.web_search_requests) : 0;
   return {
     inputTokens: countOf(usage.input_tokens) + cacheReadTokens + cacheWriteTokens,
     outputTokens: countOf(usage.output_tokens),
     cacheReadTokens,
     cacheWriteTokens,
     reasoningTokens: countOf(output.thinking_tokens),
+    ...(searches > 0 && { webSearches: searches }),
   };
 }

@@ -42,12 +42,24 @@ export function anthropicMessages(place: Place, options: AnthropicOptions = {}):
         output_config:
           effort || format ? encodeJson({ ...(effort && { effort }), ...(format && { format }) }) : undefined,
         system: system.trim() === "" ? undefined : `[${mark(encodeJson({ type: "text", text: system }))}]`,
-        tools: tools.length > 0 ? `[${markLast(encodeTools(tools), mark).join(",")}]` : undefined,
+        tools: toolList([...markLast(encodeTools(tools), mark), ...searchTool(request)]),
         messages: `[${messageTexts(messages, mark).join(",")}]`,
         stream: stream ? "true" : undefined,
       });
     },
   });
+}
+
+const toolList = (tools: readonly string[]): string | undefined =>
+  tools.length === 0 ? undefined : `[${tools.join(",")}]`;
+
+/**
+ * The search of the provider's own. This version runs on every model that searches. The one of 2026 filters pages by
+ * running code, on the latest models only.
+ */
+function searchTool({ webSearch }: ModelRequest): string[] {
+  if (!webSearch) return [];
+  return [encodeJson({ type: "web_search_20250305", name: "web_search", max_uses: webSearch.maxSearches })];
 }
 
 const optional: readonly OptionalParameter[] = [

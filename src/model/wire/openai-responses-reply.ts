@@ -36,6 +36,7 @@ export class ResponsesDecoder implements Decoder {
   #refusal = "";
   #isFiltered = false;
   #doneItems = 0;
+  #searches = 0;
   #final: { readonly stop: "done" | "length"; readonly usage: Usage | undefined } | undefined;
 
   constructor(place: Place, request: ModelRequest) {
@@ -180,6 +181,7 @@ export class ResponsesDecoder implements Decoder {
     this.#doneItems++;
     if (item.type === "function_call") this.#closeCall(open, item);
     else if (item.type === "message") this.#closeMessage(open, item);
+    else if (item.type === "web_search_call" && isSearch(item.action)) this.#searches++;
     else if (item.type === "reasoning") {
       if (open.reasoningLength === 0) this.#addReasoning(open, summaryOf(item));
       if (typeof item.encrypted_content === "string") this.#layout.push(replayable(item));
@@ -221,7 +223,8 @@ export class ResponsesDecoder implements Decoder {
     }
     const details = isObject(response.incomplete_details) ? response.incomplete_details : {};
     this.#isFiltered = details.reason === "content_filter";
-    const usage = isObject(response.usage) ? usageOf(response.usage) : undefined;
+    const counted = isObject(response.usage) ? usageOf(response.usage) : undefined;
+    const usage = counted && { ...counted, ...(this.#searches > 0 && { webSearches: this.#searches }) };
     this.#final = { stop: status === "incomplete" ? "length" : "done", usage };
   }
 
@@ -251,6 +254,9 @@ function summaryOf(item: Fields): string {
   const parts = [item.summary, item.content].find((list) => Array.isArray(list) && list.length > 0);
   return Array.isArray(parts) ? parts.map((part) => (isObject(part) ? textOf(part.text) : "")).join("\n\n") : "";
 }
+
+/** Opening a page or looking for a word in it is no search of its own. */
+const isSearch = (action: unknown): boolean => !isObject(action) || (action.type ?? "search") === "search";
 
 function usageOf(usage: Fields): Usage {
   const input = isObject(usage.input_tokens_details) ? usage.input_tokens_details : {};

@@ -22,14 +22,14 @@ export function openaiResponses(place: Place, options: OpenaiResponsesOptions = 
     decoder: (request) => new ResponsesDecoder(place, request),
     optional,
     encode(request, refused) {
-      const { model, messages, tools, stream, maxOutputTokens, cacheKey, responseFormat } = request;
+      const { model, messages, tools, stream, maxOutputTokens, cacheKey, responseFormat, webSearch } = request;
       const system = systemWithFormat(request, refused.has("text.format") ? "asked" : "enforced");
       const items = messages.map(encodeMessage).filter((text) => text !== "");
       return objectText({
         model: encodeJson(model),
         instructions: system === "" ? undefined : encodeJson(system),
         input: `[${items.join(",")}]`,
-        tools: tools.length > 0 ? encodeTools(tools) : undefined,
+        tools: withSearch(tools.length > 0 ? encodeTools(tools) : undefined, webSearch),
         stream: stream ? "true" : undefined,
         store: "false",
         ...without(refused, {
@@ -37,6 +37,7 @@ export function openaiResponses(place: Place, options: OpenaiResponsesOptions = 
           reasoning: reasoningText(request, options, refused),
           text: responseFormat && !refused.has("text.format") ? responsesFormat(responseFormat) : undefined,
           max_output_tokens: maxOutputTokens?.toString(),
+          max_tool_calls: webSearch?.maxSearches.toString(),
           prompt_cache_key: cacheKey ? encodeJson(cacheKey) : undefined,
         }),
       });
@@ -51,8 +52,16 @@ const optional: readonly OptionalParameter[] = [
   { name: "reasoning" },
   { name: "text.format", aliases: ["json_schema", "json_object", "text"], unless: aboutSchema },
   { name: "max_output_tokens" },
+  { name: "max_tool_calls" },
   { name: "prompt_cache_key" },
 ];
+
+/** The tools of the request, with the search of the provider's own where it is asked for. */
+function withSearch(tools: string | undefined, webSearch: ModelRequest["webSearch"]): string | undefined {
+  if (!webSearch) return tools;
+  const search = '{"type":"web_search"}';
+  return tools === undefined ? `[${search}]` : `[${search},${tools.slice(1)}`;
+}
 
 function reasoningText(
   request: ModelRequest,
