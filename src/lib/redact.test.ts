@@ -34,6 +34,12 @@ describe("a known value", () => {
     expect(known.holdsSecret(`https://evil.example/?d=${text}`)).toBe(true);
   });
 
+  it.each(["Zk77-Qp2w", "Zk77-Qp2wX", "Zk77-Qp2wXy"])("is taken out of base64 to its last character: %s", (value) => {
+    const redactor = createRedactor({ values: [{ name: "K", value }], patterns: [] });
+    const text = Buffer.from(value).toString("base64");
+    expect(redactor.text(`x ${text} y`)).toBe("x [redacted:K] y");
+  });
+
   it("is taken out line by line when it has lines", () => {
     const lines = ["MIIEvQIBADANBgkqhkiG9w0B", "AQEFAASCBKcwggSjAgEAAoIB", "AQC7VJTUt9Us8cKjMzEfYyji"];
     const redactor = createRedactor({ values: [{ name: "PEM", value: lines.join("\n") }], patterns: [] });

@@ -5,6 +5,7 @@ import { decide } from "../../src/permissions/decide.ts";
 import { allowingFlag, denialForModel, denialForUser } from "../../src/permissions/messages.ts";
 import { protectionOfBoth } from "../../src/permissions/protected-paths.ts";
 import { questionFor } from "../../src/permissions/question.ts";
+import type { RuleEffect } from "../../src/permissions/rules.ts";
 import type { Access } from "../../src/protocol/permission.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { decideAccess, decideCommand, type PolicyParts, policy, rules, shellQuestion, verdict, yolo } from "./stage.ts";
@@ -44,6 +45,28 @@ describe("the order of a decision", () => {
   ];
   it.each(cases)("%s", (_, parts, expected) => {
     expect(verdict(decideCommand("make all", parts))).toBe(expected);
+  });
+
+  const accesses: [string, Access, string, string][] = [
+    ["write", write("src/a.ts"), "write", "write(src/a.ts)"],
+    ["read", read("src/a.ts"), "read", "read(src/a.ts)"],
+    ["url", url("https://good.com/x"), "url", "url(good.com)"],
+    ["mcp", mcp("delete"), "github", "github(delete)"],
+  ];
+  it.each(accesses)("puts deny before ask and ask before allow for %s", (_, access, wide, narrow) => {
+    const decided = (...ruled: [RuleEffect, string][]): string =>
+      verdict(decideAccess(access, { rules: ruled.flatMap(([effect, text]) => rules(effect, text)), mode: yolo }));
+    expect(decided(["allow", narrow], ["deny", wide])).toBe("deny rule");
+    expect(decided(["ask", narrow], ["deny", wide])).toBe("deny rule");
+    expect(decided(["allow", narrow], ["ask", wide])).toBe("ask rule");
+    expect(decided(["ask", narrow])).toBe("ask rule");
+    expect(decided(["allow", narrow])).toBe("allow rule");
+  });
+
+  it("asks before a command leaves the sandbox, whatever the mode allows", () => {
+    const access = { kind: "sandbox-off", command: "make", intention: "" } as const;
+    expect(verdict(decideAccess(access, { mode: yolo }))).toBe("ask policy");
+    expect(verdict(decideAccess(access, { rules: rules("allow", "sandbox-off") }))).toBe("allow rule");
   });
 
   it("puts hard policy before every rule", () => {
@@ -257,6 +280,21 @@ describe("paths", () => {
       "allow default",
     ]);
     expect(verdict(decideAccess(write("dangling"), parts))).toBe("deny policy");
+  });
+
+  it("denies a link by the name it has, wherever it leads", async () => {
+    await using folder = await tempFolder({ plain: "x", "sub/other": "" });
+    await symlink(folder.at("plain"), folder.at("sub/.env"));
+    const parts: PolicyParts = { root: folder.path, rules: rules("deny", "read(.env)") };
+    expect(verdict(decideAccess(read(folder.at("sub/.env")), parts))).toBe("deny rule");
+    expect(verdict(decideAccess(read(folder.at("plain")), parts))).toBe("allow default");
+  });
+
+  it("denies a change of a file that may not be read, and allows to replace the file", () => {
+    const parts: PolicyParts = { rules: [...rules("deny", "read(src/key.txt)"), ...rules("allow", "write")] };
+    expect(verdict(decideAccess(write("src/key.txt"), parts, "edit"))).toBe("deny rule");
+    expect(verdict(decideAccess(write("src/key.txt"), parts, "create"))).toBe("allow rule");
+    expect(verdict(decideAccess(write("src/other.txt"), parts, "edit"))).toBe("allow rule");
   });
 
   it("keeps a rule that names a tool to that tool", () => {
