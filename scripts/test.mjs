@@ -5,17 +5,13 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { cleanEnvironment } from "./clean-environment.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), "troupe-test-"));
 const report = join(scratch, "report.json");
 
-// Whatever the person who runs the tests has configured must not reach them.
-const foreign = /_API_KEY$|^(TROUPE|COPILOT|OPENAI|ANTHROPIC|AZURE|GEMINI|GOOGLE|OLLAMA)_/;
-const kept = new Set(["TROUPE_SLOW", "TROUPE_SEED", "TROUPE_TWICE"]);
-const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => kept.has(name) || !foreign.test(name)));
-env.TROUPE_HOME = join(scratch, "home");
-env.TROUPE_NO_DISCOVERY = "1";
+const env = cleanEnvironment(join(scratch, "home"));
 const given = process.argv.slice(2).filter((argument) => argument !== "--slow");
 if (process.argv.includes("--slow")) env.TROUPE_SLOW = "1";
 

@@ -1,0 +1,54 @@
+/** Checks the list of seeded defects and tries three of them; `npm run test:mutation` tries them all. */
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { defects } from "./defects.ts";
+
+const SHORT = ["allow-before-deny", "one-more-place", "retry-hopeless"];
+const read = (path: string): string => readFileSync(resolve(path), "utf8");
+
+describe("the list of seeded defects", () => {
+  it("has at least 60 defects, each with an id of its own", () => {
+    expect(defects.length).toBeGreaterThanOrEqual(60);
+    expect(new Set(defects.map(({ id }) => id)).size).toBe(defects.length);
+  });
+
+  it("names a text that occurs exactly once in its file", () => {
+    const lost = defects.filter(({ file, find }) => read(file).split(find).length !== 2);
+    expect(lost.map(({ id, file, find }) => `${id}: ${file} does not hold once: ${find}`)).toEqual([]);
+  });
+
+  it("changes something, and says why that matters", () => {
+    const idle = defects.filter(({ find, replace, why }) => find === replace || why === "");
+    expect(idle.map(({ id }) => id)).toEqual([]);
+  });
+
+  it("names a test that exists", () => {
+    const lost = defects.filter(({ test, title }) => !existsSync(resolve(test)) || !read(test).includes(title));
+    expect(lost.map(({ id, test, title }) => `${id}: ${test} has no test ${JSON.stringify(title)}`)).toEqual([]);
+  });
+});
+
+describe("npm run test:mutation", () => {
+  it("catches three of the defects", { timeout: 300_000 }, async () => {
+    const only = SHORT.flatMap((id) => ["--only", id]);
+    const { stdout } = await promisify(execFile)(process.execPath, ["scripts/mutation.mjs", "--jobs", "1", ...only]);
+    expect(stdout).toMatch(/^3 caught, 0 survived, 0 broken/m);
+  });
+
+  it("tells a defect that survives from one that no test has judged, and exits with 1", {
+    timeout: 300_000,
+  }, async () => {
+    const run = promisify(execFile)(process.execPath, ["scripts/mutation.mjs", "--from", "test/mutation/verdicts.ts"]);
+    const failed = await run.then(
+      () => undefined,
+      (error: { code: number; stdout: string }) => error,
+    );
+    expect(failed?.code).toBe(1);
+    const verdicts = failed?.stdout.match(/^(caught|survived|broken) +\S+/gm)?.map((line) => line.replace(/ +/, " "));
+    expect(verdicts?.toSorted()).toEqual(["broken no-such-test", "broken not-code", "survived harmless"]);
+    expect(failed?.stdout).toMatch(/^0 caught, 1 survived, 2 broken/m);
+  });
+});
