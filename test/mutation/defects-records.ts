@@ -50,8 +50,8 @@ export const recordsDefects: readonly Defect[] = [
   {
     id: "crc-without-sequence",
     file: "src/store/line.ts",
-    find: 'const covered = `${JSON.stringify(event).slice(0, -1)},"troupe":{"seq":${seq},"prev":"${hex(after.crc)}"`;',
-    replace: 'const covered = `${JSON.stringify(event).slice(0, -1)},"troupe":{"seq":${seq},"prev":"${hex(0)}"`;',
+    find: "hex(after.crc)",
+    replace: "hex(0)",
     test: "test/store/damage.test.ts",
     title: "and puts the bytes aside",
     why: "A record would not prove its place in the log.",
@@ -205,8 +205,9 @@ export const recordsDefects: readonly Defect[] = [
   {
     id: "defect-told-to-model",
     file: "src/loop/run-calls.ts",
-    find: 'return { message: `${toolName} failed because of a defect in it, not because of your arguments.`, code: "failure" };',
-    replace: 'return { message: detail, code: "failure" };',
+    find: "const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);",
+    replace:
+      'const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);\n  return { message: detail, code: "failure" };',
     test: "test/scenarios/loop.test.ts",
     title: "tells the model what an expected failure was, and only names a defect",
     why: "The model would read stack traces.",

@@ -104,8 +104,8 @@ export const wiresDefects: readonly Defect[] = [
   {
     id: "reply-ids-repeat",
     file: "src/model/wire/reply.ts",
-    find: "for (let copy = 1; this.#usedIds.has(id); copy++) id = `${base}_${turn}_${copy}`;",
-    replace: "",
+    find: "this.#usedIds.has(id); copy++",
+    replace: "false; copy++",
     test: "test/wire/replies.test.ts",
     title: "are made unique, the same way each time",
     why: "Two calls would have the same id.",
@@ -122,8 +122,8 @@ export const wiresDefects: readonly Defect[] = [
   {
     id: "mcp-not-labelled",
     file: "src/tools/mcp/result.ts",
-    find: 'const content = config.scope === "program" ? text : `${labelOf(tool)}\\n\\n${text}`;',
-    replace: "const content = text;",
+    find: 'config.scope === "program" ? text :',
+    replace: 'config.scope !== "none" ? text :',
     test: "test/mcp/tools.test.ts",
     title: "shows every kind of result, bounded and safe, with images apart",
     why: "Words of a server would not be marked as data.",
