@@ -1,4 +1,4 @@
-import { firstCharacters } from "../lib/text.ts";
+import { firstCharacters, plural } from "../lib/text.ts";
 import type { SessionLog } from "../store/store.ts";
 
 export const LARGE_OUTPUT_BYTES = 20_480;
@@ -19,11 +19,17 @@ export async function boundOutput(what: {
   const copy = log.elsewhere?.copyOf(path);
   return [
     `Output too large to read at once (${(bytes / 1024).toFixed(1)} KB). Saved to: ${path}`,
-    `Read parts of it with view and a view_range, or search it with grep${copy === undefined ? "" : `: here it is ${copy}`}.`,
+    `Read parts of it with view and a view_range (${plural(countLines(content), "line")}), or search it with grep${copy === undefined ? "" : `: here it is ${copy}`}.`,
     "",
     `Preview (first ${PREVIEW_CHARACTERS} chars):`,
     firstCharacters(content, PREVIEW_CHARACTERS),
   ].join("\n");
+}
+
+function countLines(content: string): number {
+  let lines = content.endsWith("\n") ? 0 : 1;
+  for (let at = content.indexOf("\n"); at >= 0; at = content.indexOf("\n", at + 1)) lines += 1;
+  return lines;
 }
 
 const MAX_NAME_CHARACTERS = 40;

@@ -131,8 +131,17 @@ test("where a large result was saved is known, with ranges that cover it", () =>
   const saved = savedOutput(TOO_LARGE);
   expect(saved?.path).toBe("/state/files/glob-output.txt");
   expect(saved?.ranges[0]).toEqual([1, 300]);
-  expect(saved?.ranges.length).toBe(6);
+  expect(saved?.ranges.length).toBe(10);
   expect(savedOutput("1. Output too large to read at once (40.0 KB). Saved to: /x")).toBeUndefined();
+});
+
+test("a notice that says how many lines there are gives ranges that end with the last line", () => {
+  const notice =
+    "Output too large to read at once (30.0 KB). Saved to: /x\nRead parts of it with view (700 lines), or grep.";
+  const saved = savedOutput(`${notice}\n\nPreview (first 500 chars):\na\nb`);
+  expect(saved?.lines).toBe(700);
+  expect(saved?.ranges.at(-1)?.[1]).toBe(700);
+  expect(saved?.ranges.every(([first]) => first <= 700)).toBe(true);
 });
 
 test("views of one file are joined in the order of lines", () => {

@@ -36,12 +36,15 @@ export interface Hit {
   readonly text: string;
 }
 
+/** The first and the last line. */
+export type Range = readonly [number, number];
+
 export interface Hits {
   readonly hits: readonly Hit[];
   readonly cut: boolean;
 }
 
-const MAX_RANGES = 6;
+const MAX_RANGES = 10;
 const MAX_PATHS = 5000;
 const MAX_LINES = 5000;
 const MAX_HITS = 1000;
@@ -168,24 +171,31 @@ export function firstLine(content: string): string {
   return (content.trim().split("\n", 1)[0] ?? "").trim();
 }
 
-/** Where a result over the limit was kept, and ranges of lines that should each fit into one view. */
-export function savedOutput(
-  content: string,
-): { path: string; ranges: readonly (readonly [number, number])[] } | undefined {
+interface SavedOutput {
+  readonly path: string;
+  readonly ranges: readonly Range[];
+  /** Known when the notice says it. */
+  readonly lines?: number;
+}
+
+/** Where a result over the limit was stored, and ranges of lines that each fit into one view. */
+export function savedOutput(content: string): SavedOutput | undefined {
   if (!content.startsWith("Output too large")) return undefined;
   const start = content.slice(0, EDGE_CHARACTERS);
   const notice = /^Output too large[^\n(]*\(([\d.]+) KB\)\. Saved to: (.+)$/m.exec(start);
   const path = notice?.[2];
   if (path === undefined) return undefined;
   const preview = uncut(content).body;
-  const perRow = Math.max(8, preview.length / preview.split("\n").length);
-  const rows = Math.ceil((Number(notice?.[1]) * 1024) / perRow);
-  const chunk = Math.max(20, Math.min(300, Math.floor(12_000 / (perRow + 6))));
+  const bytes = Number(notice?.[1]) * 1024;
+  // The notice says how many lines there are; a notice without a number is estimated from its preview.
+  const said = /^Read parts .*\(([\d,]+) lines?\)/m.exec(start)?.[1]?.replaceAll(",", "");
+  const guessed = Math.ceil(bytes / Math.max(8, preview.length / preview.split("\n").length));
+  const rows = said === undefined ? guessed : Number(said);
+  const chunk = Math.max(20, Math.min(300, Math.floor(12_000 / (bytes / Math.max(1, rows) + 6))));
   const count = Math.min(MAX_RANGES, Math.ceil(rows / chunk));
-  return {
-    path,
-    ranges: Array.from({ length: count }, (_, index) => [index * chunk + 1, (index + 1) * chunk] as const),
-  };
+  const last = (index: number) => (said === undefined ? (index + 1) * chunk : Math.min(rows, (index + 1) * chunk));
+  const ranges = Array.from({ length: count }, (_, index) => [index * chunk + 1, last(index)] as const);
+  return { path, ranges, ...(said === undefined ? {} : { lines: rows }) };
 }
 
 /** Results over the limit come as a notice and a preview; only the preview is evidence. */

@@ -17,6 +17,8 @@ export interface Manifest {
   readonly about: readonly Fact[];
   readonly entries: readonly Fact[];
   readonly commands: readonly Fact[];
+  /** The package manager that package.json names. */
+  readonly manager?: string;
 }
 
 const MAX_FACTS = 60;
@@ -101,7 +103,9 @@ function readPackageJson(path: string, lines: readonly Line[]): Manifest {
   const commands = Object.entries(scripts)
     .slice(0, MAX_FACTS)
     .flatMap(([name, command]) => (typeof command === "string" ? [fact(name, command, at(name, start))] : []));
-  return { path, about, entries: ["bin", "main", "module", "exports"].flatMap(targets), commands };
+  const manager = typeof json.packageManager === "string" ? json.packageManager.split("@")[0] : undefined;
+  const entries = ["bin", "main", "module", "exports"].flatMap(targets);
+  return { path, about, entries, commands, ...(manager === undefined ? {} : { manager }) };
 }
 
 /** Files named anywhere under `bin`, `exports` and the like, without type declarations. */

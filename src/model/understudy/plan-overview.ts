@@ -4,7 +4,7 @@ import { entryPointsOf } from "./entry-points.ts";
 import { importantFolders, speakersOf } from "./folders.ts";
 import { baseName, isCode, isTest } from "./languages.ts";
 import { isManifest, manifestRank, readManifest } from "./manifests.ts";
-import { ask, glob, type PlannedCall, type Scene, type Step, view, wholeLinesOf } from "./plan.ts";
+import { ask, glob, type PlannedCall, type Scene, type Step, unfoldFiles, view, wholeLinesOf } from "./plan.ts";
 import { remarkFor } from "./remarks.ts";
 import { reportsOf } from "./report.ts";
 import { askSurvey, surveyOf } from "./survey.ts";
@@ -40,6 +40,8 @@ export function planOverview(scene: Scene, focus?: Focus): Step {
     ...leads.map(head),
   ]);
   if (read !== undefined) return read;
+  const rest = ask(scene, unfoldFiles(scene, manifests));
+  if (rest !== undefined) return rest;
 
   const facts = manifests.flatMap((path) => readManifest(path, wholeLinesOf(scene, path)) ?? []);
   const entries = entryPointsOf(survey.files, facts);

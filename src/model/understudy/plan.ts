@@ -97,6 +97,14 @@ export function unfold(scene: Scene, calls: readonly PlannedCall[]): PlannedCall
   });
 }
 
+/** Views of the stretches of files that are too large for one view; worth asking for once `view(path)` is answered. */
+export function unfoldFiles(scene: Scene, paths: readonly string[]): PlannedCall[] {
+  return paths.flatMap((path) => {
+    const saved = savedOutput(answerTo(scene, view(path))?.content ?? "");
+    return (saved?.ranges ?? []).map((range) => view(path, range));
+  });
+}
+
 export function answerTo(scene: Scene, call: PlannedCall): Exchange | undefined {
   const fitted = suit(scene, call);
   if (fitted === undefined) return undefined;
@@ -162,8 +170,9 @@ function unfolded(scene: Scene, exchange: Exchange | undefined): Exchange | unde
   if (exchange === undefined || saved === undefined) return exchange;
   const lines = wholeLinesOf(scene, saved.path);
   if (lines.length === 0) return exchange;
-  const asked = saved.ranges.at(-1)?.[1] ?? 0;
-  const gaps = lines.some((line, index) => line.number !== index + 1) || (lines.at(-1)?.number ?? 0) >= asked;
+  const last = lines.at(-1)?.number ?? 0;
+  const ended = saved.lines === undefined ? last < (saved.ranges.at(-1)?.[1] ?? 0) : last >= saved.lines;
+  const gaps = lines.some((line, index) => line.number !== index + 1) || !ended;
   const rows = lines.map((line) => line.text);
   return { ...exchange, content: (gaps ? [...rows, "[cut here]"] : rows).join("\n") };
 }

@@ -9,6 +9,7 @@ import { hindrances, linesOf, type Scene, viewed } from "./plan.ts";
 import { declarationsIn, firstParagraph, leadingRemark, titleOf } from "./read-source.ts";
 import { type Found, remarkFor } from "./remarks.ts";
 import { type Report, unreported } from "./report.ts";
+import { invocationOf, packageManagerOf } from "./script-runner.ts";
 import type { Survey } from "./survey.ts";
 import { capped, cite, heading, inlineCode, inlineText, list, remarkRow, writeAnswer } from "./write-answer.ts";
 import { partSection } from "./write-parts.ts";
@@ -54,7 +55,7 @@ export function writeOverview(scene: Scene, found: Findings): string {
     entries.map((entry) => entryRow(scene, entry)),
   );
   const ordered = found.focus === "tests" ? [...commands].sort((a, b) => testing(b) - testing(a)) : commands;
-  const commandSection = heading("Build and test", capped(commandRows(ordered, found.focus), 9, "more commands"));
+  const commandSection = heading("Build and test", capped(commandRows(scene, found, ordered), 9, "more commands"));
   const first = found.focus === undefined ? [] : found.focus === "entries" ? entrySection : commandSection;
   const missing =
     found.focus === undefined || first.length > 0
@@ -239,12 +240,13 @@ function entryRow(scene: Scene, entry: EntryPoint): string {
 const USEFUL =
   /^(install|setup|bootstrap|dev|start|serve|build|compile|test|tests|check|lint|fmt|format|types?|typecheck|run|all|bench|release)\b/;
 
-function commandRows(commands: readonly Fact[], focus: Focus | undefined): string[] {
+function commandRows(scene: Scene, { focus, facts }: Findings, commands: readonly Fact[]): string[] {
+  const manager = packageManagerOf(scene, facts);
   const useful = commands.filter((command) => USEFUL.test(command.label));
   const others = commands.filter((command) => !USEFUL.test(command.label));
   const ordered = focus === "tests" ? commands : [...useful, ...others];
   return ordered.map((command) => {
-    const invoked = /package\.json$/.test(command.path) ? `npm run ${command.label}` : command.value;
+    const invoked = invocationOf(command, manager);
     const body = invoked === command.value ? "" : ` → ${inlineCode(command.value)}`;
     return `- \`${invoked}\`${body} ${command.line === undefined ? `(because there is a \`${command.path}\`)` : citeFact(command)}`;
   });
@@ -260,9 +262,7 @@ function startRows({ survey, folders, entries, readme }: Findings): string[] {
     .filter(({ speaker }) => speaker !== undefined)
     .sort((a, b) => b.folder.files - a.folder.files || (a.folder.path < b.folder.path ? -1 : 1))
     .slice(0, 2);
-  const tests = survey.files
-    .filter((path) => isTest(path) && isCode(path))
-    .sort((a, b) => a.split("/").length - b.split("/").length || (a < b ? -1 : 1))[0];
+  const tests = typicalTest(survey.files);
   const reads = new Map<string, string>();
   const read = (path: string, why: string) => reads.set(path, reads.get(path) ?? why);
   for (const path of [...(readme === undefined ? [] : [readme]), ...guides.slice(0, 3)]) read(path, "");
@@ -272,6 +272,17 @@ function startRows({ survey, folders, entries, readme }: Findings): string[] {
   }
   if (tests !== undefined) read(tests, " (how it is tested)");
   return [...reads].slice(0, 7).map(([path, why], index) => `${index + 1}. \`${path}\`${why}`);
+}
+
+/** A test of the top folder that holds most of them, as near to its root as there is one. */
+function typicalTest(files: readonly string[]): string | undefined {
+  const tests = files.filter((path) => isTest(path) && isCode(path));
+  const counts = new Map<string, number>();
+  const topOf = (path: string) => path.slice(0, Math.max(0, path.indexOf("/")));
+  for (const path of tests) counts.set(topOf(path), (counts.get(topOf(path)) ?? 0) + 1);
+  const depth = (path: string) => path.split("/").length;
+  const most = (path: string) => counts.get(topOf(path)) ?? 0;
+  return tests.sort((a, b) => most(b) - most(a) || depth(a) - depth(b) || (a < b ? -1 : 1))[0];
 }
 
 function citeFact(fact: Fact | undefined): string {

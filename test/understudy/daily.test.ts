@@ -1,0 +1,59 @@
+/** Questions of daily use, each in a small repository made for it. */
+import { expect, test } from "vitest";
+import { drive } from "./drive.ts";
+import { stage } from "./repositories.ts";
+
+async function playIn(files: Readonly<Record<string, string>>, prompt: string) {
+  await using at = await stage(files);
+  return await drive(at.cwd, prompt, { scratch: at.scratch });
+}
+
+async function answerIn(files: Readonly<Record<string, string>>, prompt: string): Promise<string> {
+  return (await playIn(files, prompt)).answer;
+}
+
+/** A manifest of about 30 KB: its exports alone are too large for one view. */
+function largeManifest(more: Readonly<Record<string, unknown>> = {}): string {
+  const exports = Object.fromEntries(
+    Array.from({ length: 220 }, (_, index) => [
+      `./part-${index}`,
+      { types: `./dist/types/part-${index}/index.d.ts`, import: `./dist/part-${index}/index.js` },
+    ]),
+  );
+  const scripts = { build: "make-it", test: "try-it --all" };
+  return `${JSON.stringify({ name: "wide", main: "dist/start.js", exports, ...more, scripts }, null, 2)}\n`;
+}
+
+test("a package.json that is too large for one view still names its commands and entry points", async () => {
+  const files = { "package.json": largeManifest(), "src/start.ts": "export {};\n" };
+  expect(files["package.json"].length).toBeGreaterThan(24_000);
+  const { answer, messages } = await playIn(files, "How do I run the tests?");
+  expect(answer).toMatch(/^\*\*Build and test\*\*\n- `npm run test` → `try-it --all` `package.json:\d+`/);
+  expect(answer).toContain("`src/start.ts` (as `dist/start.js`) – main in `package.json:3`");
+  expect(messages.filter((message) => message.role === "tool" && message.isError)).toEqual([]);
+});
+
+test("scripts are run with the package manager that the repository uses", async () => {
+  const manifest = '{\n  "name": "x",\n  "scripts": { "test": "t" }\n}\n';
+  const ask = (files: Record<string, string>) => answerIn(files, "How do I run the tests?");
+  expect(await ask({ "package.json": manifest })).toContain("- `npm run test`");
+  expect(await ask({ "package.json": manifest, "pnpm-lock.yaml": "a: 1\n" })).toContain("- `pnpm run test`");
+  expect(await ask({ "package.json": manifest, "yarn.lock": "\n" })).toContain("- `yarn run test`");
+  expect(await ask({ "package.json": manifest, "bun.lock": "{}\n" })).toContain("- `bun run test`");
+  const named = manifest.replace('"name"', '"packageManager": "yarn@4.1.0", "name"');
+  expect(await ask({ "package.json": named, "package-lock.json": "{}\n" })).toContain("- `yarn run test`");
+  expect(await ask({ "deno.json": '{\n  "tasks": { "test": "deno test -A" }\n}\n' })).toContain("- `deno task test`");
+});
+
+test("the test to read first comes from the folder with most tests", async () => {
+  const files = {
+    "package.json": '{ "name": "x" }\n',
+    "build/strip.test.ts": "export {};\n",
+    "src/a/one.test.ts": "export {};\n",
+    "src/b/two.test.ts": "export {};\n",
+    "src/b/two.ts": "export {};\n",
+  };
+  expect(await answerIn(files, "Explain how this repository is organised")).toContain(
+    "`src/a/one.test.ts` (how it is tested)",
+  );
+});
