@@ -218,7 +218,24 @@ function argumentText(value: unknown): string {
   if (typeof value !== "object" || value === null) return "";
   const fields = Object.entries(value);
   const main = fields.find(([key]) => ["path", "pattern", "command", "url"].includes(key)) ?? fields[0];
-  return main ? (typeof main[1] === "string" ? main[1] : JSON.stringify(main[1])) : "";
+  if (main === undefined) return "";
+  if (typeof main[1] !== "string") return JSON.stringify(main[1]);
+  return main[0] === "path" ? `${pathText(main[1])}${rangeText(Object.fromEntries(fields).view_range)}` : main[1];
+}
+
+const MAX_PATH_CHARACTERS = 70;
+
+/** Long paths differ at their ends, so the beginning is cut. */
+function pathText(path: string): string {
+  if (path.length <= MAX_PATH_CHARACTERS) return path;
+  const end = path.slice(1 - MAX_PATH_CHARACTERS);
+  const slash = end.indexOf("/");
+  return `…${slash < 0 ? end : end.slice(slash)}`;
+}
+
+function rangeText(range: unknown): string {
+  if (!Array.isArray(range) || !range.every((line) => typeof line === "number")) return "";
+  return `:${range[0]}-${range[1] === -1 ? "end" : range[1]}`;
 }
 
 function act(member: Member, event: SessionEvent): void {

@@ -21,6 +21,9 @@ it("answers the README's first question about this repository, offline, with pat
     home: folder.path,
   });
   expect(finished.code).toBe(0);
+  expect(finished.stderr).not.toMatch(/fail|denied|does not exist|view_range/);
+  const views = finished.stderr.split("\n").filter((line) => /: view .*tool-output/.test(line));
+  expect(new Set(views).size).toBe(views.length);
   for (const place of ["src/runtime/", "src/session/", "src/store/", "bin/troupe.js", "understudy", "troupe models"]) {
     expect(finished.stdout).toContain(place);
   }
