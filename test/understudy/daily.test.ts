@@ -57,3 +57,24 @@ test("the test to read first comes from the folder with most tests", async () =>
     "`src/a/one.test.ts` (how it is tested)",
   );
 });
+
+const routes = {
+  "src/router.ts": "export function generateRoutes(): void {}\nexport const generateCookie = () => 1;\n",
+  "src/middleware/jwt/jwt.ts": "export type JwtVariables = string;\n\nexport const jwt = () => 1;\n",
+  "src/middleware/jwt/check.ts": 'export const message = "JWT is missing";\n',
+};
+
+test("a word matches from the beginning of a part of a name, not in its middle", async () => {
+  const answer = await answerIn(routes, "Is there a rate limiter here?");
+  expect(answer).toContain("I found nothing for `rate`, `limiter`");
+  expect(answer).not.toContain("generate");
+  const limited = { ...routes, "src/limits.ts": "export class RateLimiter {}\n" };
+  expect(await answerIn(limited, "Is there a rate limiter here?")).toContain("`src/limits.ts:1`");
+  const joined = { ...routes, "src/limits.ts": "export const ratelimit = 1;\n" };
+  expect(await answerIn(joined, "Is there a rate limiter here?")).toContain("`src/limits.ts:1`");
+});
+
+test("an acronym beside a word finds the name in small letters", async () => {
+  const answer = await answerIn(routes, "Where is the JWT middleware?");
+  expect(answer).toContain("by name: `src/middleware/jwt/jwt.ts:3`");
+});

@@ -37,7 +37,7 @@ export interface Hit {
 }
 
 /** The first and the last line. */
-export type Range = readonly [number, number];
+type Range = readonly [number, number];
 
 export interface Hits {
   readonly hits: readonly Hit[];

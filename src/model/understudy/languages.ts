@@ -156,7 +156,7 @@ export const importPatterns: Readonly<Record<Family, readonly RegExp[]>> = {
 export function definitionSearch(names: readonly string[]): string {
   const name = `(?:${names.join("|")})`;
   const words =
-    "function\\*?|class|interface|type|enum|const|let|var|namespace|module|def|defp|defmodule|defmacro|fn|func(?:\\s*\\([^)]*\\))?|fun|struct|trait|impl|mod|static|union|record|object|protocol|macro_rules!|#define|create\\s+table";
+    "function\\*?|class|interface|type|enum|const|let|var|namespace|module|def|defp|defmodule|defmacro|fn|func(?:\\s*\\([^)]*\\))?|fun|struct|trait|impl|mod|static|union|record|object|protocol|macro_rules!|#define|(?i:create\\s+table)";
   return [
     `(?:^|[\\s(])(?:${words})\\s+${name}\\b`,
     `^\\s*(?:(?:${modifiers}|readonly|get|set)\\s+)+(?:[\\w<>\\[\\],.?]+\\s+)?${name}\\s*\\(`,

@@ -2,6 +2,7 @@
 import { nearest, plural } from "../../lib/text.ts";
 import type { Hit, Line } from "./evidence.ts";
 import { baseName, escapePattern, isForeign, isTest, stemOf } from "./languages.ts";
+import { matchersFor } from "./match.ts";
 import {
   ask,
   glob,
@@ -18,7 +19,7 @@ import {
 import type { Ranked } from "./rank.ts";
 import { type Attempt, attemptsFor, hitsOf, strictly, withinNamed } from "./search.ts";
 import { isPlainName } from "./subject.ts";
-import { stem, type Term, wholeName } from "./terms.ts";
+import { type Term, wholeName } from "./terms.ts";
 import { capped, cite, excerpt, heading, hitRow, writeAnswer } from "./write-answer.ts";
 
 export interface Search {
@@ -209,13 +210,12 @@ function indentOf(text: string): number {
 }
 
 function matchesName(path: string, terms: readonly Term[]): boolean {
-  const name = baseName(path)
-    .toLowerCase()
-    .replace(/[^\p{L}\p{N}]/gu, "");
-  return terms.some(
-    (term) =>
-      term.kind !== "quoted" &&
-      name.includes(term.kind === "word" ? stem(term.text) : term.text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "")),
+  const letters = (text: string) => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
+  const matchers = matchersFor(terms);
+  return terms.some((term, index) =>
+    term.kind === "word"
+      ? matchers[index]?.test(baseName(path))
+      : term.kind === "name" && letters(baseName(path)).includes(letters(term.text)),
   );
 }
 

@@ -1,30 +1,32 @@
 /** Which of many hits a reader wants first. */
 import type { Hit } from "./evidence.ts";
 import { escapePattern, isForeign, isProse, isTest, languageOf, stemOf } from "./languages.ts";
+import { type Matcher, matchersFor, partsOf } from "./match.ts";
 import { declarationsOf } from "./read-source.ts";
-import { isPlainName } from "./subject.ts";
-import { namePatterns, type Term, wholeName } from "./terms.ts";
+import { type Term, wholeName } from "./terms.ts";
 
 export interface Ranked extends Hit {
   readonly score: number;
   readonly defines: boolean;
-  /** How many of the terms the line or its file's name holds. */
+  /** How many of the terms the line or its path holds. */
   readonly covers: number;
 }
 
 /** Best first; one entry per line of a file. */
 export function rankHits(hits: readonly Hit[], terms: readonly Term[], defining: ReadonlySet<string>): Ranked[] {
-  const whole = terms.map((term) => wholeName(namePatterns(term), term.kind !== "name" || isPlainName(term)));
+  const whole = matchersFor(terms);
   const exact = terms.map((term) => wholeName([escapePattern(term.text)], false));
   const distinct = new Map(hits.map((hit) => [keyOf(hit), hit]));
   return [...distinct.values()]
     .map((hit) => {
       const stem = stemOf(hit.path);
       const inText = whole.filter((pattern) => pattern.test(hit.text)).length;
-      const covers = whole.filter((pattern) => pattern.test(hit.text) || pattern.test(stem)).length;
-      const defines = defining.has(keyOf(hit)) && !isComment(hit) && definesTerm(hit, whole);
+      const covers = whole.filter((pattern) => pattern.test(hit.text) || pattern.test(hit.path)).length;
+      const named = defining.has(keyOf(hit)) && !isComment(hit) ? namesDefined(hit, whole) : [];
+      const defines = named.length > 0;
       const score =
         (defines ? 100 : 0) +
+        (named.some((name) => isWhollyNamed(name, whole)) ? 25 : 0) +
         covers * 30 +
         inText * 10 +
         (exact.some((pattern) => pattern.test(hit.text)) ? 5 : 0) +
@@ -56,15 +58,20 @@ const METHOD =
   /^\s*(?!(?:return|await|throw|new|if|for|while|else|yield|case)\b)(?:[\p{L}\p{M}\p{N}_<>[\],.?]+\s+){0,4}?([\p{L}\p{M}\p{N}_$]+)\s*(?:\([^;]*\{\s*$|[:=](?!=))/u;
 
 /** The pattern asked of the tool is wide; a definition counts when the name it gives is one of those wanted. */
-function definesTerm(hit: Hit, whole: readonly RegExp[]): boolean {
+function namesDefined(hit: Hit, wanted: readonly Matcher[]): string[] {
   const family = languageOf(hit.path)?.family;
-  if (family === undefined || family === "prose") return false;
+  if (family === undefined || family === "prose") return [];
   const declared = declarationsOf(family, [{ number: hit.line, text: hit.text }])[0]?.name;
   const inner = INNER.exec(hit.text)?.[1];
   const method = METHOD.exec(hit.text)?.[1];
-  return [declared, inner, method].some(
-    (name) => name !== undefined && whole.some((pattern) => pattern.exec(name)?.[0] === name),
-  );
+  return [declared, inner, method].filter(
+    (name) => name !== undefined && wanted.some((matcher) => matcher.isName(name)),
+  ) as string[];
+}
+
+/** Whether the name consists of nothing but what was asked for. */
+function isWhollyNamed(name: string, wanted: readonly Matcher[]): boolean {
+  return partsOf(name).every((part) => wanted.some((matcher) => matcher.isName(part)));
 }
 
 function isComment(hit: Hit): boolean {

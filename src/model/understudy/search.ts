@@ -1,5 +1,6 @@
 /** The searches by which something is looked for, from the strictest to the loosest. */
 import { definitionSearch, isCode, isForeign, isTest } from "./languages.ts";
+import { matchersFor, wordSearch } from "./match.ts";
 import { glob, globbed, grep, grepped, type PlannedCall, type Scene } from "./plan.ts";
 import { keyOf, type Ranked, rankHits } from "./rank.ts";
 import { isPlainName } from "./subject.ts";
@@ -32,9 +33,10 @@ export function strictly(terms: readonly Term[]): Attempt {
 /** Where one word names a file, the others are looked for in what that file defines. */
 export function withinNamed(scene: Scene, { terms, names, definitions }: Attempt): PlannedCall[] {
   if (!areWords(terms) || terms.length < 2) return [];
-  const matched = (path: string) => terms.filter((term) => path.toLowerCase().includes(stem(term.text))).length;
+  const matchers = matchersFor(terms);
+  const matched = (path: string) => matchers.filter((matcher) => matcher.test(path)).length;
   const files = globbed(scene, String(names.arguments.pattern))
-    .paths.filter((path) => isCode(path) && !isTest(path) && !isForeign(path))
+    .paths.filter((path) => isCode(path) && !isTest(path) && !isForeign(path) && matched(path) > 0)
     .sort((a, b) => matched(b) - matched(a) || a.length - b.length || (a < b ? -1 : 1))
     .slice(0, MAX_NAMED_FILES);
   if (files.length === 0) return [];
@@ -55,12 +57,12 @@ export function hitsOf(scene: Scene, attempt: Attempt, inner: readonly PlannedCa
 }
 
 function searchFor(terms: readonly Term[], { prose, loosened }: { prose: boolean; loosened: boolean }): Attempt {
-  const patterns = terms.flatMap(namePatterns);
-  const ignoreCase = terms.some((term) => term.kind !== "name" || isPlainName(term));
+  const patterns = terms.flatMap((term) => (term.kind === "word" ? [wordSearch(term.text).name] : namePatterns(term)));
+  const ignoreCase = terms.some((term) => term.kind === "quoted" || isPlainName(term));
   const definitions = grep(definitionSearch(patterns), { ignoreCase, limit: 100 });
   const anywhere = terms.every((term) => term.kind === "name")
     ? `\\b(?:${patterns.join("|")})\\b`
-    : patterns.map((pattern) => pattern.replace(/^\\w\*|\\w\*$/g, "")).join("|");
+    : terms.flatMap((t) => (t.kind === "word" ? [wordSearch(t.text).anywhere] : namePatterns(t))).join("|");
   // Plain words are everywhere in prose; it is searched only when the code has none of them.
   const files = areWords(terms) && !prose ? { files: NO_PROSE } : {};
   const uses = grep(anywhere, { ignoreCase, limit: 150, ...files });

@@ -25,7 +25,7 @@ export function subjectOf(prompt: string): Term | undefined {
   return undefined;
 }
 
-/** Written like any word: large and small letters may differ, and other names may be meant. */
+/** Written like any word or acronym: large and small letters may differ, and other names may be meant. */
 export function isPlainName(term: Term): boolean {
-  return term.kind === "name" && /^\p{Ll}+$/u.test(term.text);
+  return term.kind === "name" && /^(?:\p{Ll}+|\p{Lu}{2,})$/u.test(term.text);
 }

@@ -38,7 +38,7 @@ export function termsIn(prompt: string): Term[] {
     const called = raw.endsWith("()");
     if (STOP_WORDS.has(word.toLowerCase()) && !(called || isCompound(word))) continue;
     const capital = index > 0 && /^[A-Z][a-z0-9]+$/.test(word);
-    if (called || isCompound(word) || capital || /^[A-Z]{2,}[A-Z0-9]*$/.test(word)) add(word, "name");
+    if (called || isCompound(word) || capital || isAcronym(word)) add(word, "name");
     else if (/^[a-z][a-z0-9-]{2,}$/i.test(word)) add(word.toLowerCase(), "word");
     else if (foreign && /^\p{L}[\p{L}\p{M}\p{N}-]{2,}$/u.test(word)) add(word, "word");
   }
@@ -48,7 +48,7 @@ export function termsIn(prompt: string): Term[] {
 /** Words only blur a search for something quoted or named; words of other languages go by their English name. */
 function mostTelling(prompt: string, terms: readonly Term[]): Term[] {
   const concepts = CONCEPTS.filter(([pattern]) => pattern.test(prompt));
-  const own = terms.filter((term) => !concepts.some(([pattern]) => pattern.test(term.text)));
+  const own = acronymsAsWords(terms).filter((term) => !concepts.some(([pattern]) => pattern.test(term.text)));
   const english: Term[] = concepts.map(([, text]) => ({ text, kind: "word" }));
   for (const kind of ["quoted", "name"] as const) {
     const telling = own.filter((term) => term.kind === kind);
@@ -56,6 +56,17 @@ function mostTelling(prompt: string, terms: readonly Term[]): Term[] {
   }
   const distinct = new Map([...own, ...english].map((term) => [term.text, term]));
   return [...distinct.values()].slice(0, MAX_TERMS);
+}
+
+/** Beside plain words an acronym is one of them: code writes it in any case. */
+function acronymsAsWords(terms: readonly Term[]): readonly Term[] {
+  const plain = terms.every(({ text, kind }) => kind === "word" || isAcronym(text));
+  if (!plain || terms.every(({ kind }) => kind !== "word")) return terms;
+  return terms.map(({ text }) => ({ text: text.toLowerCase(), kind: "word" }));
+}
+
+function isAcronym(word: string): boolean {
+  return /^[A-Z]{2,}[A-Z0-9]*$/.test(word);
 }
 
 /** The first thing in the prompt that reads like a path, with the lines asked for. */
@@ -91,10 +102,9 @@ export function pathIn(prompt: string): { path: string; line?: number; sure: boo
   return weak === undefined ? undefined : { path: weak, sure: false };
 }
 
-/** Regular expressions for the names a term may have in code. */
+/** Regular expressions for the names that something quoted or named may have in code. */
 export function namePatterns(term: Term): string[] {
   if (term.kind === "quoted") return [escapePattern(term.text)];
-  if (term.kind === "word") return [`\\w*${escapePattern(stem(term.text))}\\w*`];
   const parts = splitName(term.text);
   if (term.text.includes(".") || parts.length === 0) return [escapePattern(term.text.split(".").at(-1) ?? term.text)];
   const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
@@ -125,7 +135,7 @@ export function stem(word: string): string {
   const cut = word
     .toLowerCase()
     .replace(/(?:ies|ied)$/, "")
-    .replace(/(?<=\w{4})(?:ations?|ing|ed|es|s|y|e)$/, "");
+    .replace(/(?<=\w{4})(?:ations?|ings?|ers?|ors?|ed|es|s|y|e)$/, "");
   return cut.length >= 3 ? cut : word.toLowerCase();
 }
 
