@@ -76,7 +76,8 @@ function fillMany(sessions) {
     const sessionId = `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
     const at = Date.UTC(2026, 0, 1) + number * 60_000;
     const log = newLog(sessionId, at);
-    const cwd = `/work/project-${number % 50}`;
+    // `--continue` takes only sessions of its own folder.
+    const cwd = number % 50 === 0 ? process.cwd() : `/work/project-${number % 50}`;
     begin(log, sessionId, cwd);
     question(log, number);
     log.close();
