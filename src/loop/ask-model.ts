@@ -36,15 +36,24 @@ export async function askModel(run: Run, turnId: string): Promise<Reply> {
   const heard = await listen(run, turnId, request);
   const { messageId, content, end } = heard;
   const counted = countedUsage(end);
+  const durationMs = run.stamp.monotonic() - started;
 
   await run.spent({
     turnId,
     usage: counted ?? estimateUsage(run, heard),
     estimated: counted === undefined,
-    durationMs: run.stamp.monotonic() - started,
+    durationMs,
     timeToFirstTokenMs: heard.firstAt === undefined ? undefined : heard.firstAt - started,
     attempts: heard.attempts,
     finishReason: end.stop,
+    request: run.request,
+  });
+  void run.emit("model.call_finished", {
+    ...{ turnId, outcome: outcomes[end.stop], dispatchDurationMs: Math.round(durationMs - heard.pausedMs) },
+    editClassifierVersion: 1,
+    ...(outcomes[end.stop] === "success" && {
+      containsBuiltInFileEditRequest: heard.calls.some(({ name }) => editTools.has(name)),
+    }),
   });
   if (end.stop === "error") {
     if (content !== "") {
@@ -66,6 +75,17 @@ export async function askModel(run: Run, turnId: string): Promise<Reply> {
   return { turnId, content, calls, stop: end.stop };
 }
 
+/** The end of a call as `model.call_finished` says it. */
+const outcomes = {
+  done: "success",
+  tools: "success",
+  length: "success",
+  aborted: "cancelled",
+  error: "error",
+} as const;
+/** Built-in tools that change files; a client may replace one under the same name. */
+const editTools: ReadonlySet<string> = new Set(["create", "edit", "apply_patch"]);
+
 interface Heard {
   messageId: string;
   content: string;
@@ -73,6 +93,8 @@ interface Heard {
   calls: ToolCall[];
   attempts: number;
   firstAt: number | undefined;
+  /** Time spent waiting between attempts. */
+  pausedMs: number;
   end: ModelEnd;
 }
 
@@ -80,7 +102,7 @@ interface Heard {
 const MAX_REPLY_CHARACTERS = 16 * 1024 * 1024;
 
 async function listen(run: Run, turnId: string, request: ModelRequest): Promise<Heard> {
-  const heard: Heard = { ...nothingYet(run), attempts: 1, end: { type: "end", stop: "error" } };
+  const heard: Heard = { ...nothingYet(run), attempts: 1, pausedMs: 0, end: { type: "end", stop: "error" } };
   for await (const event of untilAborted(run.provider.stream(request, run.signal), run.signal)) {
     if (heard.content.length + heard.reasoning.length > MAX_REPLY_CHARACTERS) {
       heard.end = { type: "end", stop: "error", error: tooLong(run.provider.id) };
@@ -114,6 +136,7 @@ async function listen(run: Run, turnId: string, request: ModelRequest): Promise<
         break;
       case "retry":
         await reportRetry({ run, turnId, heard, ...event });
+        heard.pausedMs += event.delayMs;
         Object.assign(heard, nothingYet(run), { attempts: heard.attempts + 1 });
         break;
       case "warning":
@@ -239,6 +262,7 @@ function assistantMessage(parts: {
     })),
     turnId,
     model: run.model,
+    ...(run.originatingMessageId !== undefined && { originatingMessageId: run.originatingMessageId }),
     ...(usage && { outputTokens: usage.outputTokens }),
     ...(heard.end.phase && { phase: heard.end.phase }),
     ...(heard.end.citations && { citations: heard.end.citations }),

@@ -50,6 +50,29 @@ export function continueCalls({ turnId, calls }: LeftTurn, run: Run): Promise<Ne
   return settleAll(jobs, turnId, run);
 }
 
+/**
+ * Runs one call for a client, outside any turn. It is judged, passed to hooks and bounded like a call of the model, and the
+ * log marks it as requested by a user. No model reads its result.
+ */
+export async function runRequestedCall(call: ToolCall, run: Run): Promise<RequestedEnd> {
+  const bound = attempt(() => bind(call, { stop: "tools" }, run));
+  const { toolCallId } = call;
+  const about = { toolCallId, toolName: call.name, arguments: call.arguments };
+  void run.emit("tool.user_requested", about);
+  await run.emit("tool.execution_start", { ...about, ...mcpNames(call.name, run) });
+  const outcome = await attemptAsync(() => guarded({ call, bound, run }));
+  const data = { toolCallId, isUserRequested: true, ...endOf(outcome, call, run) };
+  if (outcome.ok && outcome.value.value.toolReferences) run.showTools?.(outcome.value.value.toolReferences);
+  await run.emit("tool.execution_complete", data);
+  return { data, ...(outcome.ok && { value: outcome.value.value }) };
+}
+
+export interface RequestedEnd {
+  readonly data: CompleteData;
+  /** Absent when the call failed. */
+  readonly value?: ToolResult;
+}
+
 /** "left": some of the calls wait for someone outside, and go on doing so when this process is gone. */
 type Next = "ask again" | "stop" | "left";
 
@@ -125,25 +148,37 @@ async function settle(job: Job & { turnId: string; run: Run }): Promise<Settled>
   const outcome = await attemptAsync(() => guarded(job));
   if (!outcome.ok && run.outside?.isLeft(call.toolCallId)) return { endsTurn: true, isLeft: true, messages: [] };
   run.outside?.forget(call.toolCallId);
-  const base = { toolCallId: call.toolCallId, turnId };
+  const end = { toolCallId: call.toolCallId, turnId, ...endOf(outcome, call, run) };
+  const ended = run.emit("tool.execution_complete", end);
   if (!outcome.ok) {
-    const error = withWarning(explain(outcome.error, call.name, run), run.failures.failed(call));
-    const telemetry = outcome.error instanceof ToolError ? outcome.error.telemetry : undefined;
-    const told = telemetry && { toolTelemetry: telemetry };
-    await run.emit("tool.execution_complete", { ...base, success: false, error, ...told });
-    return { endsTurn: error.code === "rejected", messages: [] };
+    await ended;
+    return { endsTurn: end.error?.code === "rejected", messages: [] };
   }
   run.failures.reset();
-  const { result, value, tool } = outcome.value;
-  const { taskComplete, skillInvoked, telemetry, toolReferences, messages = [] } = value;
-  const told = telemetry && { toolTelemetry: telemetry };
-  const ended = run.emit("tool.execution_complete", { ...base, success: true, result, ...told });
+  const { value, tool } = outcome.value;
+  const { taskComplete, skillInvoked, toolReferences, messages = [] } = value;
   if (toolReferences) run.showTools?.(toolReferences);
   if (skillInvoked) void run.emit("skill.invoked", skillInvoked);
   if (taskComplete) await run.emit("session.task_complete", { ...taskComplete, success: true });
   // The end of the turn is a barrier right behind this one; waiting there shares the sync.
   if (!tool?.readOnly) await ended;
   return { endsTurn: tool?.terminal ?? false, messages };
+}
+
+/** The event data that describe how a call ended. */
+function endOf(outcome: Attempt<Ended>, call: ToolCall, run: Run): Omit<CompleteData, "toolCallId"> {
+  if (outcome.ok) {
+    const { result, value } = outcome.value;
+    const { telemetry, exitCode } = value;
+    return {
+      ...{ success: true, result },
+      ...(telemetry && { toolTelemetry: telemetry }),
+      ...(exitCode !== undefined && { shellExecution: { exitCode } }),
+    };
+  }
+  const error = withWarning(explain(outcome.error, call.name, run), run.failures.failed(call));
+  const telemetry = outcome.error instanceof ToolError ? outcome.error.telemetry : undefined;
+  return { success: false, error, ...(telemetry && { toolTelemetry: telemetry }) };
 }
 
 interface Ended {

@@ -32,6 +32,8 @@ export interface Run {
   readonly inbox: Inbox;
   /** Ids of turns count up within one answer to one message. */
   nextTurnId(): string;
+  /** Id of the message that started the run; absent where none did. */
+  readonly originatingMessageId?: string;
   /** The conversation so far. It grows as events are emitted, so a turn costs what it adds. */
   history(): Promise<readonly Message[]>;
   permit(access: Access, call: JudgedCall): Promise<Permission>;
@@ -147,4 +149,6 @@ export interface ModelCall {
   readonly timeToFirstTokenMs: number | undefined;
   readonly attempts: number;
   readonly finishReason: string;
+  /** The request as far as it matters for whoever counts; absent for calls outside the loop. */
+  readonly request?: Run["request"];
 }

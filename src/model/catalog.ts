@@ -35,6 +35,18 @@ export interface ResolvedModel {
   readonly maxConcurrency?: number;
   /** For people: the model and where it runs. */
   readonly label: string;
+  /** How its requests travel; absent for models that answer inside this process. */
+  readonly route?: ModelRoute;
+}
+
+/** How requests to a model travel, in the words of `assistant.usage`. */
+export interface ModelRoute {
+  /** False only for models that GitHub serves. */
+  readonly isByok: boolean;
+  /** Absent where a package of the user speaks to the provider. */
+  readonly apiEndpoint?: "/chat/completions" | "/v1/messages" | "/responses";
+  /** Absent where WebSockets are tried first: then either may be used. */
+  readonly transport?: "http";
 }
 
 export const UNDERSTUDY = "understudy";
@@ -201,6 +213,7 @@ async function open(
     displayName,
     price: model.price,
     label: `${displayName} (${provider.name})`,
+    route: routeOf(place, dependencies),
     ...(model.id === undefined ? {} : { id: model.id }),
     ...(model.vision === undefined ? {} : { vision: model.vision }),
     ...(model.contextWindow === undefined ? {} : { contextWindow: model.contextWindow }),
@@ -208,6 +221,15 @@ async function open(
     ...(provider.maxConcurrency === undefined ? {} : { maxConcurrency: provider.maxConcurrency }),
     ...(searchOf(place) === undefined ? {} : { searchAddress: provider.baseUrl }),
   };
+}
+
+const endpoints = { completions: "/chat/completions", responses: "/responses", anthropic: "/v1/messages" } as const;
+
+function routeOf({ id, npm, wire, sockets }: ProviderSettings, { openSocket }: CatalogDependencies): ModelRoute {
+  const isByok = id !== "github";
+  if (npm !== undefined) return { isByok };
+  const triesSockets = openSocket !== undefined && sockets === true && wire === "responses";
+  return { isByok, apiEndpoint: endpoints[wire], ...(!triesSockets && { transport: "http" }) };
 }
 
 async function namesOf(provider: ProviderSettings, dependencies: CatalogDependencies): Promise<string[]> {

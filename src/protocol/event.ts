@@ -51,6 +51,11 @@ export type WorkingDirectory = z.infer<typeof WorkingDirectory>;
 const SessionLimits = z.object({ maxAiCredits: count.exactOptional() });
 const Summary = z.enum(["none", "concise", "detailed"]);
 
+/** A step that may solve the problem, for clients that offer it as a button. */
+const Remediation = z.enum(["sign_in", "switch_account"]);
+const ModelChangeSource = z.enum(["model_command", "model_picker", "startup", "agent", "automatic", "sdk"]);
+export type ModelChangeSource = z.infer<typeof ModelChangeSource>;
+
 /** Everything that can happen in a session. */
 export const eventDefinitions = [
   event("session.start", () =>
@@ -97,6 +102,7 @@ export const eventDefinitions = [
         eligibleForAutoSwitch: z.boolean().exactOptional(),
         stack: text.exactOptional(),
         url: text.exactOptional(),
+        remediation: Remediation.exactOptional(),
       }),
     barrier,
   ),
@@ -109,6 +115,7 @@ export const eventDefinitions = [
       reasoningSummary: Summary.exactOptional(),
       previousReasoningSummary: Summary.exactOptional(),
       cause: text.exactOptional(),
+      source: ModelChangeSource.exactOptional(),
     }),
   ),
   event("session.context_changed", () => WorkingDirectory),
@@ -186,6 +193,8 @@ export const eventDefinitions = [
         turnId: text.exactOptional(),
         interactionId: text.exactOptional(),
         model: text.exactOptional(),
+        /** Id of the message that started the run: as `send` returned it, the same for each reply of the run. */
+        originatingMessageId: text.exactOptional(),
         outputTokens: count.exactOptional(),
         citations: Citations.exactOptional(),
         phase: text.exactOptional(),
@@ -207,7 +216,18 @@ export const eventDefinitions = [
         reasoningTokens: count.exactOptional(),
         duration: count.exactOptional(),
         timeToFirstTokenMs: count.exactOptional(),
+        outputTtftMs: count.exactOptional(),
+        interTokenLatencyMs: count.exactOptional(),
         finishReason: text.exactOptional(),
+        apiEndpoint: z.enum(["/chat/completions", "/v1/messages", "/responses", "ws:/responses"]).exactOptional(),
+        transport: z.enum(["http", "websocket"]).exactOptional(),
+        isByok: z.boolean().exactOptional(),
+        initiator: text.exactOptional(),
+        interactionType: text.exactOptional(),
+        maxOutputTokens: count.exactOptional(),
+        maxPromptTokens: count.exactOptional(),
+        reasoningEffort: text.exactOptional(),
+        reasoningSummary: Summary.exactOptional(),
       }),
     ephemeral,
   ),
@@ -223,6 +243,19 @@ export const eventDefinitions = [
         errorMessage: text.exactOptional(),
         statusCode: count.exactOptional(),
         durationMs: count.exactOptional(),
+      }),
+    ephemeral,
+  ),
+  /** The end of a model call, however it ended. Retries belong to the call, their pauses do not. */
+  event(
+    "model.call_finished",
+    () =>
+      z.object({
+        turnId: text,
+        outcome: z.enum(["success", "error", "cancelled", "rejected"]),
+        dispatchDurationMs: count,
+        editClassifierVersion: count,
+        containsBuiltInFileEditRequest: z.boolean().exactOptional(),
       }),
     ephemeral,
   ),
@@ -262,6 +295,7 @@ export const eventDefinitions = [
         error: z.object({ message: text, code: text.exactOptional() }).exactOptional(),
         toolTelemetry: z.record(text, JsonValue).exactOptional(),
         isUserRequested: z.boolean().exactOptional(),
+        shellExecution: z.object({ exitCode: count }).exactOptional(),
         turnId: text.exactOptional(),
         model: text.exactOptional(),
       }),

@@ -125,7 +125,12 @@ export const PermissionResult = z.discriminatedUnion("kind", [
 ]);
 export const requestEvents = [
   event("permission.requested", () =>
-    z.object({ requestId: text, permissionRequest: PermissionRequest, resolvedByHook: z.boolean().exactOptional() }),
+    z.object({
+      requestId: text,
+      permissionRequest: PermissionRequest,
+      resolvedByHook: z.boolean().exactOptional(),
+      agentMode: z.enum(["interactive", "plan", "autopilot"]).exactOptional(),
+    }),
   ),
   event("permission.completed", () => z.object({ requestId: text, result: PermissionResult, toolCallId }), barrier),
   event(

@@ -110,6 +110,6 @@ class Seat {
 
   async #put(model: string, effort: Draft["models"]["reasoningEffort"]): Promise<void> {
     const { models } = this.#draft;
-    await models.select(model, { reasoningEffort: effort ?? null, cause: BY_AGENT });
+    await models.select(model, { reasoningEffort: effort ?? null, cause: BY_AGENT, source: "agent" });
   }
 }

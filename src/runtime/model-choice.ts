@@ -115,7 +115,7 @@ export class ModelChoice implements ModelSeat {
     const before = this.#chosen && { model: modelName(this.current), effort: this.#effort, summary: this.#summary };
     this.#chosen = await this.resolve(name);
     this.#apply(change);
-    const { cause } = change;
+    const { cause, source } = change;
     await this.#parts.emit("session.model_change", {
       newModel: modelName(this.current),
       ...(before && { previousModel: before.model }),
@@ -124,6 +124,7 @@ export class ModelChoice implements ModelSeat {
       ...(this.#effort !== undefined && { reasoningEffort: this.#effort }),
       ...(this.#summary !== undefined && { reasoningSummary: this.#summary }),
       ...(cause !== undefined && { cause }),
+      ...(source && { source }),
     });
     if (cause !== BY_AGENT) await this.#keep();
   }
@@ -144,6 +145,7 @@ export class ModelChoice implements ModelSeat {
       previousModel: modelName(this.current),
       ...(effort !== undefined && { previousReasoningEffort: effort }),
       ...(this.#effort !== undefined && { reasoningEffort: this.#effort }),
+      ...(change.source && { source: change.source }),
     });
     await this.#keep();
   }

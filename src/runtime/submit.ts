@@ -329,7 +329,7 @@ function modelsPort({ settings: { modelSeat: seat } }: Session): Pick<CommandCon
       current: () => modelName(seat.current),
       list: async () => (await seat.list()).filter(({ usable }) => usable).map(({ id }) => id),
       async select(name) {
-        await seat.select(name);
+        await seat.select(name, { source: "model_command" });
         return modelName(seat.current);
       },
     },

@@ -1,8 +1,10 @@
 import type { Redactor } from "../lib/redact.ts";
 import { continueLoop, type Outcome as LoopOutcome, runLoop } from "../loop/loop.ts";
 import type { LeftTurn } from "../loop/run.ts";
+import { type RequestedEnd, runRequestedCall } from "../loop/run-calls.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, EventData } from "../protocol/event.ts";
+import type { ToolCall } from "../protocol/message.ts";
 import type { AgentContext } from "./agent-context.ts";
 import type { Broker } from "./broker.ts";
 import type { Budget } from "./budget.ts";
@@ -36,6 +38,9 @@ export interface Acceptance {
   accepted(): void;
   refused(error: Error): void;
 }
+
+/** The rules of a message, and the message itself where one started the run. */
+type RunRules = AnsweringRules & { readonly messageId?: string };
 
 interface AnsweringParts {
   readonly settings: RunSettings;
@@ -121,6 +126,25 @@ export class Answering {
     });
   }
 
+  /** Runs one tool for a client, beside the conversation. */
+  async callTool(call: ToolCall, signal: AbortSignal): Promise<RequestedEnd> {
+    const { settings, emit, hooks, history, broker, company } = this.#parts;
+    await this.#parts.log.repair();
+    await untilAborted(settings.offer.ready?.(signal), signal);
+    const run = startRun({
+      ...settings,
+      ports: { ...settings.ports, ...company },
+      ...{ emit, hooks, history, broker, signal },
+      inbox: { deliver: async () => undefined },
+      source: "top_level",
+      cacheKey: settings.log.sessionId,
+      limitReached: () => undefined,
+      settled: () => undefined,
+      beforeStopping: async () => "stop",
+    });
+    return runRequestedCall(call, run);
+  }
+
   /** From here on a message that waits is not lost; one that could not be kept was never said. */
   async keepQueued(message: Incoming): Promise<void> {
     try {
@@ -172,7 +196,9 @@ export class Answering {
       this.#begun = true;
       waiting?.accepted();
       this.#parts.onTaken(message.messageId);
-      const outcome = await (answer === undefined ? this.#run(signal, message.answering) : this.#say(answer));
+      const outcome = await (answer === undefined
+        ? this.#run(signal, { ...message.answering, messageId: message.messageId })
+        : this.#say(answer));
       await conclude(outcome, { emit, seat: settings.modelSeat });
       return redacted(outcome, settings.redactor);
     } catch (cause) {
@@ -190,7 +216,7 @@ export class Answering {
   }
 
   /** A limit of one model ends the work only where there is no other to go on with. */
-  async #run(signal: AbortSignal, rules: AnsweringRules = {}, left?: LeftTurn): Promise<LoopOutcome> {
+  async #run(signal: AbortSignal, rules: RunRules = {}, left?: LeftTurn): Promise<LoopOutcome> {
     const { settings, broker, budget, emit } = this.#parts;
     const { credits } = settings;
     for (let turn = left; ; turn = undefined) {
@@ -207,7 +233,7 @@ export class Answering {
     }
   }
 
-  #attempt(signal: AbortSignal, rules: AnsweringRules, left: LeftTurn | undefined): Promise<LoopOutcome> {
+  #attempt(signal: AbortSignal, rules: RunRules, left: LeftTurn | undefined): Promise<LoopOutcome> {
     const { settings, log: eventLog, emit, hooks, history, budget, inbox, broker, company } = this.#parts;
     const { log, limits = {} } = settings;
     const transcriptPath = transcriptOf(log);
@@ -226,6 +252,7 @@ export class Answering {
       requestHeaders: rules.headers,
       responseFormat: rules.responseFormat,
       trace: rules.trace,
+      ...(rules.messageId !== undefined && { originatingMessageId: rules.messageId }),
     } as const;
     const otherwise = hookedStop({ hooks, emit, signal, transcriptPath });
     const { gate } = rules;

@@ -4,6 +4,7 @@
  * and its end is announced too, whatever it is. With nobody there a request ends at once, and with everybody gone soon
  * after: nothing waits for ever, and nothing stays pending when the broker closes.
  */
+import type { SessionMode } from "../commands/command.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import { redactEventData } from "../lib/redact-event.ts";
 import type { Stamp } from "../lib/stamp.ts";
@@ -45,6 +46,8 @@ export interface BrokerOptions {
   readonly graceMs?: number;
   /** Tells clients of a request again that is in the log already. */
   readonly remind?: (data: EventData<"permission.requested">) => void;
+  /** The mode of the session, told with each permission request. */
+  readonly agentMode?: () => SessionMode;
   /** A request as the log would have it. */
   readonly redact?: (data: object) => object;
 }
@@ -113,6 +116,12 @@ export class Broker {
   /** For what is decided without asking, and told as if it had been asked. */
   newRequestId(): string {
     return this.#options.stamp.id("request");
+  }
+
+  /** The current mode of the session, as permission requests name it. */
+  get mode(): { readonly agentMode?: SessionMode } {
+    const { agentMode } = this.#options;
+    return agentMode ? { agentMode: agentMode() } : {};
   }
 
   /** Whether anyone is there who could answer. */
@@ -221,7 +230,7 @@ export class Broker {
     return this.#until(entry, options, async () => {
       const isQuestion = kind === "user_input" || kind === "exit_plan_mode";
       if (isQuestion && toolCallId !== undefined) void emit("troupe.question", { requestId, kind, toolCallId });
-      await announce(emit, eventsOf(kind)[0], { ...data, requestId });
+      await announce(emit, eventsOf(kind)[0], { ...data, ...(kind === "permission" && this.mode), requestId });
     });
   }
 
@@ -354,10 +363,10 @@ export class Broker {
 export function newBroker(
   log: EventLog,
   { stamp, redactor }: Pick<RunSettings, "stamp" | "redactor">,
-  emit: Emit,
+  { emit, agentMode }: Required<Pick<BrokerOptions, "emit" | "agentMode">>,
 ): Broker {
   return new Broker({
-    ...{ emit, stamp },
+    ...{ emit, stamp, agentMode },
     remind: (data) => log.announce("permission.requested", data),
     ...(redactor && { redact: (data: object) => redactEventData(redactor, "permission.requested", data) }),
   });
@@ -379,5 +388,5 @@ function newEntry(request: AnyRequest, toolCallId: string | undefined): Entry {
 /** The open requests to clients, as surfaces see them. */
 export type OpenRequests = Pick<
   Broker,
-  "answer" | "pending" | "request" | "canAnswer" | "remind" | "wasReminded" | "newRequestId"
+  "answer" | "pending" | "request" | "canAnswer" | "remind" | "wasReminded" | "newRequestId" | "mode"
 >;

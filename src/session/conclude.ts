@@ -1,5 +1,6 @@
 import type { Outcome } from "../loop/loop.ts";
-import type { Emit } from "../protocol/event.ts";
+import type { ModelError } from "../model/model-error.ts";
+import type { Emit, EventData } from "../protocol/event.ts";
 import type { ModelSeat } from "./model-seat.ts";
 
 /** How a run that did not simply finish is told, right before the session is idle. */
@@ -26,8 +27,15 @@ export async function conclude(
         message: hint ? `${message}. ${hint}` : message,
         ...(code !== undefined && { errorCode: code }),
         ...(statusCode !== undefined && { statusCode }),
+        ...remediation(outcome.error),
         ...(seat?.insteadOf(outcome.error) !== undefined && { eligibleForAutoSwitch: true }),
       });
     }
   }
+}
+
+/** A new sign-in helps only with GitHub's own models: keys of other providers are in the settings. */
+function remediation({ kind, provider, statusCode }: ModelError): Pick<EventData<"session.error">, "remediation"> {
+  if (kind !== "authentication" || provider !== "github") return {};
+  return { remediation: statusCode === 403 ? "switch_account" : "sign_in" };
 }

@@ -159,7 +159,8 @@ export class Conversation {
         break;
       }
       case "tool.execution_complete": {
-        const { toolCallId, success, result, error } = event.data;
+        const { toolCallId, success, result, error, isUserRequested } = event.data;
+        if (isUserRequested) break; // no answer to the model, whatever its id
         const open = this.#open.get(toolCallId);
         this.#open.delete(toolCallId);
         if (!open || open.isGone) break; // answered already: the first answer stands

@@ -38,7 +38,7 @@ export class Introduction {
     const { system, skills } = offer;
     if (this.#lastModel !== model) {
       const previous = this.#lastModel === undefined ? {} : { previousModel: this.#lastModel };
-      void emit("session.model_change", { newModel: model, ...previous });
+      void emit("session.model_change", { newModel: model, ...previous, source: "startup" });
     }
     if (!this.#toolsTold && skills) void emit("session.skills_loaded", { skills: [...skills] });
     if (this.#lastSystem !== system) void emit("system.message", { role: "system", content: system });

@@ -2,6 +2,7 @@ import type { GivenProviders, ModelCapabilities } from "../model/given-providers
 import type { ModelRow } from "../model/list-models.ts";
 import type { ModelError } from "../model/model-error.ts";
 import type { ReasoningEffort, ReasoningSummary } from "../model/provider.ts";
+import type { ModelChangeSource } from "../protocol/event.ts";
 import type { RunSettings, SessionModel } from "./start-run.ts";
 
 /** Who sits where a session's answers come from: for surfaces that show it, or put another model there. */
@@ -31,6 +32,8 @@ export interface ModelChange {
   readonly capabilities?: ModelCapabilities;
   /** Why it was changed, when nobody asked for it. */
   readonly cause?: string;
+  /** What changed it, as the event says it. */
+  readonly source?: ModelChangeSource;
 }
 
 /** What a session calls its model. */

@@ -32,7 +32,7 @@ export class ModelSwitch {
       if (typeof answer === "string" || answer.response === "no") return false;
       this.#isAlways = answer.response === "yes_always";
     }
-    await seat.select(instead, { cause: CAUSE });
+    await seat.select(instead, { cause: CAUSE, source: "automatic" });
     return true;
   }
 }

@@ -123,7 +123,7 @@ async function factsOf(options: Permitter, question: PermissionQuestion): Promis
 
 /** Who is asked for an opinion, and who is told of it. */
 export type Opinions = Pick<Permitter, "opinion" | "emit" | "signal"> & {
-  readonly broker: Pick<Broker, "newRequestId">;
+  readonly broker: Pick<Broker, "newRequestId" | "mode">;
 };
 
 /** What rules and hooks make of it; undefined: a person must say. */
@@ -180,7 +180,7 @@ async function announceHook(
   result: EventData<"permission.completed">["result"],
 ): Promise<void> {
   const requestId = broker.newRequestId();
-  void emit("permission.requested", { requestId, permissionRequest, resolvedByHook: true });
+  void emit("permission.requested", { requestId, permissionRequest, resolvedByHook: true, ...broker.mode });
   await emit("permission.completed", { requestId, result });
 }
 

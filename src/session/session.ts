@@ -115,7 +115,7 @@ export class Session {
     this.#emit = (type, data) => this.#log.emit(undefined, type, data);
     const { mode, onMode } = options;
     this.modes = new ModeState({ events: options.log.events, mode, onMode, emit: this.#emit });
-    this.#broker = newBroker(this.#log, options, this.#emit);
+    this.#broker = newBroker(this.#log, options, { emit: this.#emit, agentMode: () => this.modes.current });
     const hooks = options.hooks?.(this.#emit);
     this.hooks = hooks && sessionHooks(hooks, { sessionId: this.id, cwd: options.cwd });
     this.#company =
@@ -314,6 +314,8 @@ export class Session {
   goOn(): void {
     this.#working.goOn();
   }
+
+  readonly callTool: Answering["callTool"] = (call, signal) => this.#answering.callTool(call, signal);
 
   /** Resolves when nothing is under way. */
   async whenIdle(): Promise<void> {

@@ -3,6 +3,7 @@ import type { Stamp } from "../lib/stamp.ts";
 import { readTraceContext, type TraceContext } from "../lib/trace-context.ts";
 import { RepeatedFailures } from "../loop/repeated-failures.ts";
 import type { LimitReached, Run } from "../loop/run.ts";
+import type { ModelRoute } from "../model/catalog.ts";
 import type {
   ModelRequest,
   Provider,
@@ -53,6 +54,8 @@ export interface SessionModel {
   readonly searchAddress?: string;
   /** It only stands for a model, whose place does not say now what it has. */
   readonly absent?: { readonly why: string; readonly wanted: string | undefined };
+  /** How its requests travel; absent for models that answer inside this process. */
+  readonly route?: ModelRoute;
   /** Null when the price is not known. */
   costOf(usage: Usage): number | null;
 }
@@ -149,6 +152,8 @@ interface RunParts extends RunSettings {
   /** The form that the text of its replies must have. */
   readonly responseFormat?: ResponseFormat | undefined;
   readonly priority?: NonNullable<ModelRequest["priority"]>;
+  /** Id of the message that started the run. */
+  readonly originatingMessageId?: string;
   /** Why another model call would be too much, if it would. Else what it may use is set aside until `settled`. */
   limitReached(expected: Expected): LimitReached | undefined;
   /** The call has ended, and what it used is counted. */
@@ -195,6 +200,7 @@ export function startRun(parts: RunParts): Run {
     stamp: parts.stamp,
     streaming: parts.streaming ?? false,
     source: parts.source,
+    ...(parts.originatingMessageId !== undefined && { originatingMessageId: parts.originatingMessageId }),
     request,
     emit,
     inbox: { deliver: (say) => parts.inbox.deliver(resettingOnMessage(say, failures)) },

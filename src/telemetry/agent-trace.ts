@@ -248,6 +248,6 @@ export const seconds = (milliseconds: number): number => milliseconds / 1000;
 
 /** Our reasons in the words of the conventions. */
 function finishReason(reason: string | undefined): string | undefined {
-  const words: Readonly<Record<string, string>> = { done: "stop", tools: "tool_call" };
+  const words: Readonly<Record<string, string>> = { tool_calls: "tool_call" };
   return reason === undefined ? undefined : (words[reason] ?? reason);
 }

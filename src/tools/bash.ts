@@ -2,7 +2,7 @@ import * as z from "zod";
 import { clip } from "../lib/text.ts";
 import type { Access } from "../protocol/permission.ts";
 import description from "./bash.md";
-import { replyText, wentOnText } from "./shell/reply-text.ts";
+import { replyResult, wentOnText } from "./shell/reply-text.ts";
 import { partialResult, shellsOf } from "./shell/shells.ts";
 import { defineTool, fixed } from "./tool.ts";
 
@@ -56,6 +56,6 @@ export const bash = defineTool({
     });
     if (reply.warning !== undefined) context.progress(reply.warning);
     const wentOn = call.mode === "sync" && reply.state === "running";
-    return { content: wentOn ? wentOnText(reply, call.initial_wait) : replyText(reply) };
+    return wentOn ? { content: wentOnText(reply, call.initial_wait) } : replyResult(reply);
   },
 });

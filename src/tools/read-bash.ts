@@ -1,6 +1,6 @@
 import * as z from "zod";
 import description from "./read-bash.md";
-import { replyText } from "./shell/reply-text.ts";
+import { replyResult } from "./shell/reply-text.ts";
 import { delaySeconds, shellsOf, waitTimeoutMs } from "./shell/shells.ts";
 import { defineTool, fixed } from "./tool.ts";
 
@@ -13,6 +13,6 @@ export const readBash = defineTool({
   timeoutMs: waitTimeoutMs,
   async run({ shellId, delay }, context) {
     const reply = await shellsOf(context).read({ shellId, waitMs: delay * 1000, signal: context.signal });
-    return { content: replyText(reply) };
+    return replyResult(reply);
   },
 });

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { replyText } from "./shell/reply-text.ts";
+import { replyResult } from "./shell/reply-text.ts";
 import { shellsOf } from "./shell/shells.ts";
 import description from "./stop-bash.md";
 import { defineTool, fixed } from "./tool.ts";
@@ -9,6 +9,6 @@ export const stopBash = defineTool({
   description,
   input: fixed("stop_bash", () => z.object({ shellId: z.string().min(1).describe("Of a bash call") })),
   async run({ shellId }, context) {
-    return { content: replyText(await shellsOf(context).stop(shellId)) };
+    return replyResult(await shellsOf(context).stop(shellId));
   },
 });

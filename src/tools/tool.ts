@@ -32,6 +32,8 @@ export interface ToolResult {
   readonly resources?: readonly Image[];
   /** For whoever counts; no model is shown it. */
   readonly telemetry?: Readonly<Record<string, Json>>;
+  /** Exit code of the shell command that the call ran or read to its end. */
+  readonly exitCode?: number;
   /** Tools that the model is shown from now on. */
   readonly toolReferences?: readonly string[];
   /** Said to the model in the user's role, once all results of the reply are in. */

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { Access } from "../protocol/permission.ts";
-import { replyText } from "./shell/reply-text.ts";
+import { replyResult } from "./shell/reply-text.ts";
 import { delaySeconds, shellsOf, waitTimeoutMs } from "./shell/shells.ts";
 import { defineTool, fixed } from "./tool.ts";
 import description from "./write-bash.md";
@@ -30,6 +30,6 @@ export const writeBash = defineTool({
     const { signal, toolCallId } = context;
     const reply = await shellsOf(context).write({ shellId, input, waitMs: delay * 1000, signal, toolCallId });
     if (reply.warning !== undefined) context.progress(reply.warning);
-    return { content: replyText(reply) };
+    return replyResult(reply);
   },
 });

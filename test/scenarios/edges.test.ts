@@ -218,6 +218,7 @@ it("says things in the order the wire does", async () => {
     "session.usage_info",
     "assistant.usage",
     "troupe.usage",
+    "model.call_finished",
     "assistant.message",
     "assistant.turn_end",
     "assistant.idle",

@@ -146,6 +146,70 @@ describe("a factory of an extension on SDK 1.0.14", () => {
   });
 });
 
+describe("tools that a program on SDK 1.0.14 executes", () => {
+  it("run through permissions and the log, and no model reads their results", async () => {
+    const session = await opened();
+    const heard: SessionEvent[] = [];
+    const off = session.on((event: SessionEvent) => void heard.push(event));
+    const done = await session.rpc.tools.execute({
+      name: "bash",
+      arguments: { command: "echo marker-of-mine; exit 3", description: "Exit with 3" },
+      toolCallId: "mine",
+    });
+    expect(done).toMatchObject({ resultType: "success", textResultForLlm: expect.stringContaining("marker-of-mine") });
+    const ended = () => heard.find(({ type }) => type === "tool.execution_complete")?.data;
+    await expect
+      .poll(ended, PATIENT)
+      .toMatchObject({ toolCallId: "mine", isUserRequested: true, shellExecution: { exitCode: 3 } });
+    const again = session.rpc.tools.execute({ name: "view", arguments: { path: "a.txt" }, toolCallId: "mine" });
+    await expect(again).rejects.toThrow("A call with the id mine exists in this session.");
+    const unknown = await session.rpc.tools.execute({ name: "none", arguments: {} });
+    expect(unknown).toMatchObject({ resultType: "failure", error: expect.stringContaining("does not exist") });
+    stage.play(says("Hello."));
+    await session.sendAndWait("Hi.");
+    expect(JSON.stringify(stage.model.requests.at(-1)?.body)).not.toContain("marker-of-mine");
+    off();
+  });
+
+  it("are denied where the client denies the permission", async () => {
+    const modes: unknown[] = [];
+    const session = await opened({ onPermissionRequest: () => ({ kind: "reject" }) });
+    const off = session.on("permission.requested", ({ data }) => void modes.push(data.agentMode));
+    const done = await session.rpc.tools.execute({ name: "create", arguments: { path: "no.txt", file_text: "no" } });
+    expect(done).toMatchObject({ resultType: expect.stringMatching(/denied|rejected/) });
+    await expect(readFile(stage.folder.at("work/no.txt"))).rejects.toThrow("ENOENT");
+    expect(modes).toEqual(["interactive"]);
+    off();
+  });
+});
+
+describe("events of SDK 1.0.14", () => {
+  it("name the message that a reply answers, the route of a model call, its end and the source of a model change", async () => {
+    const session = await opened();
+    const heard: SessionEvent[] = [];
+    const off = session.on((event: SessionEvent) => void heard.push(event));
+    stage.play(calls(["view", { path: "a.txt" }]), says("Two."));
+    const messageId = await session.send("How long is a.txt?");
+    const of = (type: string) => heard.filter((event) => event.type === type).map(({ data }) => data);
+    await expect.poll(() => of("session.idle").length, PATIENT).toBe(1);
+    expect(of("assistant.message")).toMatchObject([
+      { originatingMessageId: messageId },
+      { originatingMessageId: messageId },
+    ]);
+    const route = { isByok: true, transport: "http", apiEndpoint: "/chat/completions" };
+    expect(of("assistant.usage")).toMatchObject([
+      { ...route, finishReason: "tool_calls", interactionType: "conversation-agent" },
+      { ...route, finishReason: "stop" },
+    ]);
+    expect(of("model.call_finished")).toMatchObject([
+      { turnId: "0", outcome: "success", containsBuiltInFileEditRequest: false },
+      { turnId: "1", outcome: "success", containsBuiltInFileEditRequest: false },
+    ]);
+    expect(of("session.model_change")).toMatchObject([{ source: "startup" }]);
+    off();
+  });
+});
+
 describe("options of a session on SDK 1.0.14", () => {
   const warnings = (session: CopilotSession): Promise<string[]> =>
     session

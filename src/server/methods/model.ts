@@ -25,7 +25,11 @@ export const modelMethods: MethodTable = {
     async ({ modelId, modelCapabilities, reasoningEffort, reasoningSummary }, { session, live }) => {
       const seat = seatOf(session);
       const change = { ...(reasoningEffort && { reasoningEffort }), ...(reasoningSummary && { reasoningSummary }) };
-      await seat.select(modelId, { ...change, ...(modelCapabilities && { capabilities: modelCapabilities }) });
+      await seat.select(modelId, {
+        ...change,
+        source: "sdk",
+        ...(modelCapabilities && { capabilities: modelCapabilities }),
+      });
       // So that it is the same when the session is made anew.
       live.options = { ...live.options, model: modelId, ...change, ...(modelCapabilities && { modelCapabilities }) };
       return { modelId: modelName(seat.current), ...(session.isWorking && { deferred: true }) };
@@ -34,7 +38,7 @@ export const modelMethods: MethodTable = {
   "session.model.setReasoningEffort": sessionMethod(
     () => ({ reasoningEffort: effort() }),
     async ({ reasoningEffort }, { session, live }) => {
-      await seatOf(session).change({ reasoningEffort });
+      await seatOf(session).change({ reasoningEffort, source: "sdk" });
       live.options = { ...live.options, reasoningEffort };
       return { reasoningEffort };
     },

@@ -1,5 +1,6 @@
 /** The tools there are, of the server and of a session. */
 import * as z from "zod";
+import { TroupeError } from "../../protocol/errors.ts";
 import type { Session } from "../../session/session.ts";
 import { ToolDefinition } from "../session-options.ts";
 import { type MethodTable, method, nothing, sessionMethod } from "./method.ts";
@@ -16,6 +17,14 @@ export const toolsMethods: MethodTable = {
     ({ tools }, { live, connection }) => {
       live.clients.setTools(connection, tools);
       return {};
+    },
+  ),
+  "session.tools.execute": sessionMethod(
+    () => ({ name: z.string().min(1), arguments: z.json(), toolCallId: z.string().min(1).max(200).optional() }),
+    async ({ name, arguments: given, toolCallId }, { session, signal }) => {
+      const call = { toolCallId: newCallId(session, toolCallId), name, arguments: given };
+      const ended = AbortSignal.any([signal, session.end.signal]);
+      return resultOf(await session.callTool(call, ended), session);
     },
   ),
   "session.tools.getBuiltinDescriptors": sessionMethod(nothing, (_, { server }) => ({
@@ -79,5 +88,42 @@ function descriptorOf({ name, description, parameters, terminal }: Tool): object
   return {
     ...{ name, title: null, description, inputSchema: parameters, instructions: null, type: "function", format: null },
     ...{ safeForTelemetry: true, isTerminal: terminal, hasSummariseIntention: false },
+  };
+}
+
+/** Throws when a call of the session has the id already: an event about one would be taken for the other. */
+function newCallId(session: Session, wanted: string | undefined): string {
+  if (wanted === undefined) return session.settings.stamp.id("call");
+  const isUsed = session.events.some(
+    (event) =>
+      (event.type === "tool.execution_start" && event.data.toolCallId === wanted) ||
+      (event.type === "assistant.message" && event.data.toolRequests.some(({ toolCallId }) => toolCallId === wanted)),
+  );
+  if (!isUsed) return wanted;
+  throw new TroupeError("usage", `A call with the id ${wanted} exists in this session.`, {
+    hint: "Leave toolCallId out, or choose another one.",
+  });
+}
+
+const resultTypes: Readonly<Record<string, string>> = { denied: "denied", rejected: "rejected", timeout: "timeout" };
+
+/** The end of a requested call in the words of the wire. */
+function resultOf({ data, value }: Awaited<ReturnType<Session["callTool"]>>, session: Session): object {
+  const clean = (text: string): string => session.settings.redactor?.text(text) ?? text;
+  if (!data.success) {
+    const { message = "", code = "" } = data.error ?? {};
+    return { textResultForLlm: clean(message), resultType: resultTypes[code] ?? "failure", error: clean(message) };
+  }
+  const { images = [], messages = [], toolReferences } = value ?? {};
+  const { content = "", detailedContent } = data.result ?? {};
+  return {
+    textResultForLlm: clean(content),
+    resultType: "success",
+    ...(detailedContent !== undefined && { sessionLog: clean(detailedContent) }),
+    ...(images.length > 0 && {
+      binaryResultsForLlm: images.map(({ data: bytes, mimeType }) => ({ data: bytes, mimeType, type: "image" })),
+    }),
+    ...(messages.length > 0 && { newMessages: messages.map((one) => ({ ...one, content: clean(one.content) })) }),
+    ...(toolReferences && { toolReferences }),
   };
 }

@@ -4,7 +4,7 @@ import type { ShellReply, ShellSummary } from "./shells.ts";
 
 const MAX_COMMAND_CHARACTERS = 120;
 
-export function replyText(reply: ShellReply): string {
+function replyText(reply: ShellReply): string {
   switch (reply.state) {
     case "exited":
       return exitLine(reply.output, reply.exitCode);
@@ -17,6 +17,11 @@ export function replyText(reply: ShellReply): string {
       return withLine(reply.output, `<${about}>`);
     }
   }
+}
+
+/** The result of a call about a shell: its text, and the exit code where the command has ended. */
+export function replyResult(reply: ShellReply): { readonly content: string; readonly exitCode?: number } {
+  return { content: replyText(reply), ...(reply.state === "exited" && { exitCode: reply.exitCode }) };
 }
 
 export function exitLine(output: string, exitCode: number): string {
