@@ -26,6 +26,8 @@ export interface AgentNode {
 export class AgentTree {
   readonly roots: AgentNode[] = [];
   readonly #nodes = new Map<string, AgentNode>();
+  /** Agents whose every state is told by `troupe.task_state`. */
+  readonly #tracked = new Set<string>();
 
   get(id: string): AgentNode | undefined {
     return this.#nodes.get(id);
@@ -39,30 +41,35 @@ export class AgentTree {
   apply(event: SessionEvent): AgentNode | undefined {
     switch (event.type) {
       case "troupe.task_created":
+        this.#tracked.add(event.data.taskId);
         return this.#add(event.data.taskId, { ...event.data, status: "queued" });
       case "troupe.task_state":
         return this.#change(event.data.taskId, (node) => {
           node.status = event.data.to;
           if (event.data.error !== undefined) node.error = event.data.error;
           if (isOver(event.data.to)) node.endedAt = new Date(event.timestamp);
+          else delete node.endedAt;
         });
       case "subagent.started": {
         const id = event.agentId ?? event.data.toolCallId;
         const node =
           this.#nodes.get(id) ??
           this.#add(id, { ...event.data, description: event.data.agentDescription, status: "running" });
-        node.status = "running";
+        if (!this.#tracked.has(id)) node.status = "running";
         node.startedAt ??= new Date(event.timestamp);
         return node;
       }
       case "subagent.completed":
-      case "subagent.failed":
-        return this.#change(event.agentId ?? event.data.toolCallId, (node) => {
-          // What the registry says of it (idle, cancelled) is more exact, and comes after.
+      case "subagent.failed": {
+        const id = event.agentId ?? event.data.toolCallId;
+        // An agent can rest between two messages, or outlive the process: its task states say so.
+        if (this.#tracked.has(id)) return undefined;
+        return this.#change(id, (node) => {
           node.status = event.type === "subagent.failed" ? "failed" : event.data.cancelled ? "cancelled" : "completed";
           if (event.type === "subagent.failed") node.error = event.data.error;
           node.endedAt = new Date(event.timestamp);
         });
+      }
       case "tool.execution_start":
         return this.#change(event.agentId, (node) => {
           node.lastTool = event.data.toolName;

@@ -42,6 +42,8 @@ export type Actor = Pick<TaskRecord, "id" | "parentId" | "spec" | "tools" | "isB
 
 export interface AgentTurn {
   readonly task: Actor;
+  /** The agent's own description, for hooks. */
+  readonly agentDescription: string;
   readonly messages: readonly TaskMessage[];
   readonly outfit: Outfit;
   readonly settings: RunSettings;
@@ -65,15 +67,32 @@ export interface AgentTurn {
 
 /** A hook that will not let an agent go is heard this often, then no more. */
 const MAX_BLOCKS = 8;
+/** The time hooks have at the end of an agent that is stopped. Less than what a stop waits for its agents. */
+const STOPPED_HOOK_MS = 1_500;
 
 export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
-  const { task, outfit, settings, emit, signal, conversation, broker, hooks } = turn;
-  const { spec } = task;
-  const deadline = deadlineOf(spec.limits?.durationMs, task.activeMs);
+  const { task, signal, conversation } = turn;
+  const deadline = deadlineOf(task.spec.limits?.durationMs, task.activeMs);
   const stop = deadline ? AbortSignal.any([signal, deadline]) : signal;
   const { check } = turn;
-  await brief(turn, check);
+  signal.throwIfAborted();
   const gate = stopping(turn, check);
+  // The loop rejects for defects only. Hooks hear of those ends too.
+  const outcome = await work(turn, { stop, gate }).catch(async (error: unknown) => {
+    await gate.ended(signal.aborted ? "cancelled" : "error");
+    throw error;
+  });
+  const timedOut = outcome.kind === "aborted" && deadline?.aborted === true && !signal.aborted;
+  await gate.ended(timedOut ? "limit" : stopReasons[outcome.kind]);
+  return endOf(outcome, { response: gate.rewritten() ?? lastWords(conversation), check, timedOut });
+}
+
+const stopReasons = { done: "end_turn", error: "error", limit: "limit", aborted: "cancelled" } as const;
+
+async function work(turn: AgentTurn, how: { stop: AbortSignal; gate: Gate }): Promise<Outcome> {
+  const { task, outfit, settings, emit, conversation, broker, hooks } = turn;
+  const { spec } = task;
+  await brief(turn, turn.check);
   // What the main agent finds on its way is told to it alone; who was sent out finds for itself, or nothing.
   const { onFileAccess: _, ...shared } = settings;
   const found = new Discoveries(outfit);
@@ -90,7 +109,7 @@ export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
       },
     },
     broker,
-    signal: stop,
+    signal: how.stop,
     hooks,
     source: "subagent",
     cacheKey: `${settings.log.sessionId}/${task.id}`,
@@ -98,12 +117,10 @@ export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
     ...(turn.priority && { priority: turn.priority }),
     limitReached: (expected) => turn.limitReached(expected),
     settled: () => turn.settled(),
-    beforeStopping: gate.beforeStopping,
+    beforeStopping: how.gate.beforeStopping,
     ...(outfit.discover && { onFileAccess: (path, toolName) => found.look(path, toolName) }),
   });
-  const outcome = await runLoop(run);
-  const timedOut = outcome.kind === "aborted" && deadline?.aborted === true && !signal.aborted;
-  return endOf(outcome, { response: gate.rewritten() ?? lastWords(conversation), check, timedOut });
+  return runLoop(run);
 }
 
 /** Instructions that an agent came upon, until its next model call. */
@@ -133,8 +150,7 @@ async function brief(turn: AgentTurn, check: OutputCheck | undefined): Promise<v
   const parts: string[] = [];
   if (!task.isBriefed) {
     if (hooks?.has("subagentStart")) {
-      const { agentDisplayName, description } = task.spec;
-      const about = { ...whoIs(turn), agentDisplayName, agentDescription: description };
+      const about = { ...whoIs(turn), agentDescription: turn.agentDescription };
       const said = await hooks.fire("subagentStart", about, signal);
       if (said.additionalContext) parts.push(said.additionalContext);
     }
@@ -162,37 +178,57 @@ function whoIs({ task, transcriptPath }: AgentTurn) {
   return {
     transcriptPath,
     agentName: spec.agentName,
+    agentDisplayName: spec.agentDisplayName,
     agentId: id,
     agentType: spec.agentName,
     ...(parentId !== undefined && { parentAgentId: parentId }),
   };
 }
 
+interface Gate {
+  /** Asked before the agent hands in an answer. */
+  beforeStopping(): Promise<"stop" | "continue">;
+  /** The answer as a hook changed it. */
+  rewritten(): string | undefined;
+  /** The run is over. Tells the `subagentStop` hooks, unless they have let this answer pass. */
+  ended(stopReason: string): Promise<void>;
+}
+
 /** Before an agent hands in its answer, hooks may want more, and a schema may not be met. Both are heard a few times. */
-function stopping(turn: AgentTurn, check: OutputCheck | undefined) {
+function stopping(turn: AgentTurn, check: OutputCheck | undefined): Gate {
   const { hooks, emit, signal } = turn;
   let blocks = 0;
   let rewritten: string | undefined;
-  const beforeStopping = async (): Promise<"stop" | "continue"> => {
+  let isLetGo = false;
+  const fire = async (stopReason: string, until: AbortSignal) => {
     const response = lastWords(turn.conversation);
-    const repair = await check?.next(response);
+    const input = { ...whoIs(turn), response, stopReason, stop_hook_active: blocks > 0 };
+    return hooks?.fire("subagentStop", input, until);
+  };
+  const beforeStopping = async (): Promise<"stop" | "continue"> => {
+    const repair = await check?.next(lastWords(turn.conversation));
     if (repair !== undefined) {
       await emit("user.message", { content: repair, source: "output-schema" });
       return "continue";
     }
     if (!hooks?.has("subagentStop") || signal.aborted) return "stop";
-    const input = { ...whoIs(turn), response, stopReason: "end_turn", stop_hook_active: blocks > 0 };
-    const said = await hooks.fire("subagentStop", input, signal);
-    if (said.modifiedResponse !== undefined) rewritten = said.modifiedResponse;
-    if (said.decision !== "block" || ++blocks > MAX_BLOCKS) return "stop";
+    const said = await fire("end_turn", signal);
+    if (said?.modifiedResponse !== undefined) rewritten = said.modifiedResponse;
+    isLetGo = said?.decision !== "block" || ++blocks > MAX_BLOCKS;
+    if (isLetGo) return "stop";
     await emit("user.message", {
-      content: said.reason ?? "Go on: the work is not finished.",
+      content: said?.reason ?? "Go on: the work is not finished.",
       source: "hook-subagentStop",
     });
     return "continue";
   };
-  /** What a hook made of the answer. */
-  return { beforeStopping, rewritten: () => rewritten };
+  const ended = async (stopReason: string): Promise<void> => {
+    if (isLetGo || !hooks?.has("subagentStop")) return;
+    // An agent that is being stopped has a moment only.
+    const until = signal.aborted ? AbortSignal.timeout(STOPPED_HOOK_MS) : signal;
+    await fire(stopReason, until).catch(() => undefined); // it decides nothing any more, and stands in the log
+  };
+  return { beforeStopping, rewritten: () => rewritten, ended };
 }
 
 async function endOf(

@@ -14,6 +14,7 @@ import { Registry } from "../tasks/registry.ts";
 import type { TaskMessage, TaskRecord } from "../tasks/task-record.ts";
 import type { Tool, ToolPorts } from "../tools/tool.ts";
 import { Ledger, sharesOf } from "./agent-limit.ts";
+import { type AgentFacts, AgentLives } from "./agent-lives.ts";
 import { type Actor, type Outfit, type OutputCheck, runAgentTurn } from "./agent-run.ts";
 import { agentTasks } from "./agent-tasks.ts";
 import type { Broker } from "./broker.ts";
@@ -25,7 +26,6 @@ import type { EventLog } from "./event-log.ts";
 import { sessionHooks } from "./hooked-calls.ts";
 import type { Notice } from "./inbox.ts";
 import { mcpTasksOf } from "./mcp-tasks.ts";
-import { OpenTurns } from "./open-turns.ts";
 import { closeOpen } from "./recover.ts";
 import type { Expected } from "./reservations.ts";
 import type { SessionOptions } from "./session-options.ts";
@@ -92,11 +92,16 @@ export class Company {
   readonly #outfits = new Map<string, Promise<Outfit>>();
   readonly #errands = new Errands();
   readonly #ledger = new Ledger();
-  readonly #openTurns = new OpenTurns();
+  readonly #lives: AgentLives;
 
   constructor(parts: CompanyParts) {
     this.#parts = parts;
     const { log, settings, options } = parts;
+    this.#lives = new AgentLives({
+      emitOf: (id) => this.#lastingEmitOf(id),
+      factsOf: (task) => this.#factsOf(task),
+      usageOf: ({ id }) => this.registry.usage(id),
+    });
     for (const event of log.events) this.fold(event);
     this.registry = new Registry({
       events: log.events,
@@ -116,6 +121,7 @@ export class Company {
         // Those of an agent are read by itself, before its next model call.
         if (parentId === undefined) parts.onNotice({ content, kind }, { take: () => notice.take(), wakes });
       },
+      onState: (task) => this.#lives.onState(task),
       onChange: () => parts.onChange(),
       onDefect: parts.onDefect,
     });
@@ -141,22 +147,23 @@ export class Company {
       return;
     }
     if (event.type === "troupe.usage") this.#ledger.apply(event.agentId, event.data);
-    this.#openTurns.apply(event.agentId, event);
+    this.#lives.apply(event.agentId, event);
     this.#conversationOf(event.agentId).apply(event);
   }
 
   /** Forgets all conversations, to be told them anew. */
   reset(): void {
     this.#ledger.reset();
-    this.#openTurns.clear();
+    this.#lives.clear();
     for (const conversation of this.#conversations.values()) conversation.reset();
     this.#sidekicks?.reset();
   }
 
   /** What an earlier process left open is closed; nothing runs by itself. */
   async restore(): Promise<void> {
-    await this.#endOpenTurns();
+    await this.#closeOpenCalls();
     await this.registry.restore();
+    await this.#endLives();
     await this.#sidekicks?.restore();
   }
 
@@ -167,8 +174,9 @@ export class Company {
 
   /** The log reads otherwise now, and was folded anew: everyone is as it says. */
   async rewound(events: readonly SessionEvent[]): Promise<void> {
-    await this.#endOpenTurns();
+    await this.#closeOpenCalls();
     await this.registry.rewound(events);
+    await this.#endLives();
     for (const id of this.#outfits.keys()) if (!this.registry.has(id)) await this.#release(id);
     await this.#sidekicks?.rewound(events);
   }
@@ -199,47 +207,36 @@ export class Company {
     await this.#parts.log.repair().catch(() => undefined); // the next process finds the same
     for (const [id, conversation] of this.#conversations)
       await closeOpen(conversation, this.#emitOf(id)).catch(() => undefined);
+    await this.#endLives();
     await Promise.all([...this.#outfits.keys()].map((id) => this.#release(id)));
   }
 
-  /** What began has an end: every call, and for clients of the wire every turn of an agent. */
-  async #endOpenTurns(): Promise<void> {
+  async #closeOpenCalls(): Promise<void> {
     for (const [id, conversation] of this.#conversations) await closeOpen(conversation, this.#emitOf(id));
-    await this.#openTurns.end((id) => this.#emitOf(id));
+  }
+
+  /** Ends the lives of agents that wait for messages: none can come until the session is opened again. */
+  async #endLives(): Promise<void> {
+    await this.#lives.endAll((id) => this.registry.get(id));
+  }
+
+  #factsOf({ spec }: Pick<TaskRecord, "spec">): AgentFacts {
+    const { kind, agentName, description } = spec;
+    const definition =
+      kind === "agent" && !this.#errands.of({ spec }) && findAgent(agentName, this.#parts.options.agents());
+    return definition ? { description: definition.description, tools: definition.tools } : { description };
   }
 
   async #turn(task: TaskRecord, messages: readonly TaskMessage[], io: TurnPorts): Promise<TurnEnd> {
-    const { settings } = this.#parts;
-    const { spec } = task;
-    const emit = this.#lastingEmitOf(task.id);
-    const who = { toolCallId: spec.toolCallId, agentName: spec.agentName, agentDisplayName: spec.agentDisplayName };
-    const began = settings.stamp.monotonic();
-    const before = this.registry.usage(task.id);
-    await emit("subagent.started", {
-      ...who,
-      agentDescription: spec.description,
-      ...{ agentType: spec.agentName, executionMode: task.mode },
-      ...(task.parentId !== undefined && { parentId: task.parentId }),
-      ...(spec.model && { model: spec.model }),
-      ...(spec.factoryRunId !== undefined && { factoryRunId: spec.factoryRunId }),
-    });
+    await this.#lives.begin(task);
     const errand = this.#errands.of(task);
     const work = errand
       ? errand.run(task, io, (how) => this.#asAgent(task, { messages, io, errand: how }))
       : this.#asAgent(task, { messages, io });
     const end = await work.catch((error: unknown): TurnEnd => failed(error, io.signal));
     // A turn that failed half-way may have left calls without a result.
-    await closeOpen(this.#conversationOf(task.id), emit);
+    await closeOpen(this.#conversationOf(task.id), this.#lastingEmitOf(task.id));
     this.#parts.budget.settle(task.id);
-    const after = this.registry.usage(task.id);
-    const spent = {
-      durationMs: Math.round(settings.stamp.monotonic() - began),
-      totalTokens: after.inputTokens + after.outputTokens - before.inputTokens - before.outputTokens,
-      totalToolCalls: after.toolCalls - before.toolCalls,
-      ...(spec.model && { model: spec.model }),
-    };
-    if (end.kind === "failed") await emit("subagent.failed", { ...who, ...spent, error: end.error });
-    else await emit("subagent.completed", { ...who, ...spent, ...(end.kind === "aborted" && { cancelled: true }) });
     return end;
   }
 
@@ -254,6 +251,7 @@ export class Company {
     const place = { session, sessionId: `${session}/${task.id}`, cwd: outfit.cwd };
     const end = await runAgentTurn({
       task,
+      agentDescription: this.#factsOf(task).description,
       messages,
       outfit: { ...outfit, ports: { ...outfit.ports, ...this.portsOf(task.id, () => outfit.offer.tools) } },
       settings,

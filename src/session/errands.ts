@@ -36,7 +36,7 @@ export class Errands {
     };
   }
 
-  of({ spec }: TaskRecord): Errand | undefined {
+  of({ spec }: Pick<TaskRecord, "spec">): Errand | undefined {
     return this.#errands.get(keyOf(spec));
   }
 

@@ -116,6 +116,7 @@ export class SidekickRun implements Life {
       await closeOpen(conversation, emit);
       return await runAgentTurn({
         task: actor,
+        agentDescription: this.#parts.definition.description,
         messages,
         outfit,
         settings: { ...settings, streaming: false },

@@ -72,6 +72,7 @@ export class SessionTrace {
         this.#expected.delete(messageId);
         return context;
       },
+      known: (id) => this.#agents.get(id),
       parentOf: (id) => this.#parents.get(id),
       created: ({ taskId, parentId, toolCallId }) => {
         const context = this.#calls.get(keyOf(toolCallId, parentId))?.context ?? this.#agentOf(parentId).context;
@@ -144,6 +145,8 @@ interface Hearing {
   readonly isMain: boolean;
   readonly captureContent: boolean;
   takeExpected(messageId: string): SpanContext | undefined;
+  /** The trace of an agent that was heard of before. */
+  known(agentId: string): AgentTrace | undefined;
   parentOf(taskId: string): SpanContext | undefined;
   created(task: EventOf<"troupe.task_created">["data"]): void;
   forget(): void;
@@ -184,16 +187,25 @@ const handlers: Handlers = {
   "session.error": ({ agent }, { data }) => agent.fail(data.errorType),
 
   "troupe.task_created": ({ created }, { data }) => created(data),
-  "subagent.selected": ({ main }, { data }) => {
-    main.name = data.agentName;
+  // An agent can rest between two messages: each run of it has a span of its own.
+  "troupe.task_state": ({ known, time, parentOf, main }, { data: { taskId, to, reason } }) => {
+    const agent = known(taskId);
+    if (to === "running" && agent && !agent.context) agent.begin(time, parentOf(taskId) ?? main.context);
+    if (to === "queued" || to === "running") return;
+    if (to === "failed" || (to === "idle" && reason === "error")) agent?.fail("failed");
+    agent?.end(time);
   },
-  "subagent.deselected": ({ main }) => {
-    main.name = MAIN_NAME;
+  // Those of an agent at work for another name that agent, and not the one that leads.
+  "subagent.selected": ({ main, isMain }, { data }) => {
+    if (isMain) main.name = data.agentName;
+  },
+  "subagent.deselected": ({ main, isMain }) => {
+    if (isMain) main.name = MAIN_NAME;
   },
   "subagent.started": ({ agent, time, parentOf, main }, { agentId, data }) => {
     if (agentId === undefined) return;
     agent.name = data.agentName;
-    agent.begin(time, parentOf(agentId) ?? main.context);
+    if (!agent.context) agent.begin(time, parentOf(agentId) ?? main.context);
   },
   "subagent.completed": ({ agent, time, forget }) => {
     agent.end(time);

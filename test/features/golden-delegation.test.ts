@@ -9,7 +9,7 @@ import { beginning, golden, of, onStage, starts, turn } from "./stage.ts";
 const asked = ["troupe.permission"];
 
 describe("golden: an agent in the background", () => {
-  it("is heard of when it rests, written to, heard of again, and stopped", async () => {
+  it("ORC-48 ORC-49 has one start and one end: it is heard of when it rests, written to, heard of again, and stopped", async () => {
     const steps = [
       starts("a", "explore", { mode: "background" }),
       says("started"),
@@ -21,7 +21,11 @@ describe("golden: an agent in the background", () => {
     ];
     await onStage(steps, {}, async ({ session }) => {
       expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "thank you" });
-      const life = ["subagent.started", "user.message", ...turn(), "subagent.completed"];
+      // ORC-48: one start and one end, however many messages.
+      const life = [
+        ...["subagent.selected", "subagent.started", "user.message", ...turn(), "user.message", ...turn()],
+        ...["subagent.completed", "subagent.deselected"],
+      ];
       const calling = [...turn([[]]), ...turn()];
       expect(golden(session.events)).toEqual({
         agents: {
@@ -34,7 +38,7 @@ describe("golden: an agent in the background", () => {
             "system.notification",
             ...calling,
           ],
-          a: [...life, ...life],
+          a: life,
         },
         tasks: {
           a: [
@@ -68,7 +72,10 @@ describe("golden: an agent that must fit a schema", () => {
       expect(golden(session.events)).toEqual({
         agents: {
           root: [...beginning, ...turn([asked]), ...turn()],
-          a: ["subagent.started", "user.message", ...turn(), "user.message", ...turn(), "subagent.completed"],
+          a: [
+            ...["subagent.selected", "subagent.started", "user.message", ...turn(), "user.message", ...turn()],
+            ...["subagent.completed", "subagent.deselected"],
+          ],
         },
         tasks: { a: ["created", "state running", "state completed", "notice_delivered read"] },
       });

@@ -26,8 +26,10 @@ describe("golden: /review", () => {
         ...by("root", beginning),
         ...by("root", turn([]).slice(0, 3)),
         ...by("root", ["tool.execution_start", "troupe.permission", "troupe.task_created", "troupe.task_state"]),
-        ...by("review", ["subagent.started", "user.message", ...turn([[]]), ...turn(), "subagent.completed"]),
-        ...by("root", ["troupe.task_state", "troupe.task_notice_delivered", "tool.execution_complete"]),
+        ...by("review", ["subagent.selected", "subagent.started", "user.message", ...turn([[]]), ...turn()]),
+        "root troupe.task_state",
+        ...by("review", ["subagent.completed", "subagent.deselected"]),
+        ...by("root", ["troupe.task_notice_delivered", "tool.execution_complete"]),
         "root assistant.turn_end",
         ...by("root", turn()),
         "root session.usage_checkpoint",
@@ -67,7 +69,14 @@ describe("golden: /research", () => {
       expect(resultsOf(session.events, "grep")[0]).toMatch(/Tool 'grep' does not exist/);
       expect(dirname(report(first("main")))).toBe(session.settings.surroundings?.filesFolder);
       expect(existsSync(report(first("main")))).toBe(true);
-      const worker = ["subagent.started", "user.message", ...turn(), "subagent.completed"];
+      const worker = [
+        "subagent.selected",
+        "subagent.started",
+        "user.message",
+        ...turn(),
+        "subagent.completed",
+        "subagent.deselected",
+      ];
       const life = ["created", "state running", "state completed", "notice_delivered read"];
       expect(golden(session.events)).toEqual({
         agents: {
@@ -128,12 +137,14 @@ describe("golden: /fleet", () => {
       expect(shown.map((text) => /\bB\b/.test(text))).toEqual([false, true]);
       expect(heard.some(({ type }) => type === "session.todos_changed")).toBe(true);
       const worker = [
+        "subagent.selected",
         "subagent.started",
         "user.message",
         ...turn([[]]),
         ...turn([[]]),
         ...turn(),
         "subagent.completed",
+        "subagent.deselected",
       ];
       const life = ["created", "state running", "state completed", "notice_delivered read"];
       const round = [...turn([[]]), ...turn([asked]), ...turn()];

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { calls, says } from "../../src/model/faux/faux-step.ts";
+import { calls, fails, says } from "../../src/model/faux/faux-step.ts";
 import { story } from "../../src/testing/story.ts";
 import { dataOf } from "../support/stage.ts";
 import { of, onStage, resultsOf, starts, texts } from "./stage.ts";
@@ -32,14 +32,17 @@ describe("hooks around agents", () => {
       expect(texts(first("a"))[0]).toMatch(/^Mind the gap\.\n\n@a look around/);
       // The id of an agent in hooks is that of the session and its own.
       const about = { sessionId: session.id, cwd: folder, transcriptPath: expect.stringContaining(session.id) };
-      expect(heardBy(folder, "subagentStart")).toMatchObject([
-        { ...about, agentName: "explore", agentDisplayName: "Explore Agent" },
-      ]);
-      expect(heardBy(folder, "subagentStop")).toMatchObject([
-        { ...about, agentName: "explore", stopReason: "end_turn" },
+      const who = { agentName: "explore", agentDisplayName: "Explore Agent", agentId: "a", agentType: "explore" };
+      const payload = { ...about, ...who, timestamp: expect.any(Number) };
+      const agentDescription = session.settings.company?.agents().find(({ name }) => name === "explore")?.description;
+      expect(agentDescription).toMatch(/./);
+      expect(heardBy(folder, "subagentStart")).toEqual([{ ...payload, agentDescription }]);
+      expect(heardBy(folder, "subagentStop")).toEqual([
+        { ...payload, response: "done", stopReason: "end_turn", stop_hook_active: false },
       ]);
       const own = session.events.filter(({ agentId, type }) => agentId === "a" && !type.startsWith("troupe."));
       expect(story(own).map((line) => line.slice(2))).toEqual([
+        "subagent.selected",
         "subagent.started",
         "hook.start",
         "hook.end",
@@ -50,6 +53,18 @@ describe("hooks around agents", () => {
         "hook.start",
         "hook.end",
         "subagent.completed",
+        "subagent.deselected",
+      ]);
+    });
+  });
+
+  it("ORC-54 subagentStop hears of an agent that fails as it does of one that answers", async () => {
+    const steps = [starts("a", "explore"), says("ok"), of("a", fails(400, { message: "no such thing" }))];
+    await onStage(steps, { files: files(hook("subagentStart"), hook("subagentStop")) }, async ({ session, folder }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(heardBy(folder, "subagentStart")).toHaveLength(1);
+      expect(heardBy(folder, "subagentStop")).toMatchObject([
+        { agentId: "a", agentDisplayName: "Explore Agent", response: "", stopReason: "error" },
       ]);
     });
   });

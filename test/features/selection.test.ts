@@ -135,6 +135,33 @@ describe("an agent chosen while the session is open", () => {
 });
 
 describe("the tree of agents", () => {
+  it("SDK-16 SDK-20 SDK-40 six dispatches give six pairs of selected and deselected, each around its agent's life", async () => {
+    const names = ["a", "b", "c", "d", "e", "f"];
+    const agents = [
+      { name: "poet", displayName: "The Poet", prompt: "You are poet.", description: "rhymes", tools: ["view"] },
+    ];
+    const steps = [
+      ...names.map((name) => starts(name, "poet")),
+      says("done"),
+      ...names.map((name) => of(name, says("found"))),
+    ];
+    await onStage(steps, { workspace: { agents } }, async ({ session }) => {
+      await session.sendAndWait({ prompt: "go" });
+      const own = session.events.filter(({ type }) => type.startsWith("subagent."));
+      expect(own.map(({ type, agentId }) => [agentId, type])).toEqual(
+        names.flatMap((name) =>
+          ["selected", "started", "completed", "deselected"].map((step) => [name, `subagent.${step}`]),
+        ),
+      );
+      const who = { agentName: "poet", agentDisplayName: "The Poet" };
+      expect(dataOf(session.events, "subagent.selected")).toEqual(names.map(() => ({ ...who, tools: ["view"] })));
+      expect(dataOf(session.events, "subagent.deselected")).toEqual(names.map(() => ({})));
+      expect(dataOf(session.events, "subagent.started").map(({ agentDescription }) => agentDescription)).toEqual(
+        names.map(() => "rhymes"),
+      );
+    });
+  });
+
   it("SDK-21 SDK-22 SDK-38 can be built from what a subscriber of the session hears, call by call", async () => {
     const steps = [
       starts("a", "general-purpose"),
@@ -147,10 +174,14 @@ describe("the tree of agents", () => {
       expect(treeOf(heard)).toEqual({ main: { a: { b: {} } } });
       const workers = heard.filter(({ type }) => type.startsWith("subagent."));
       expect(workers.map(({ type, agentId }) => [type, agentId])).toEqual([
+        ["subagent.selected", "a"],
         ["subagent.started", "a"],
+        ["subagent.selected", "b"],
         ["subagent.started", "b"],
         ["subagent.completed", "b"],
+        ["subagent.deselected", "b"],
         ["subagent.completed", "a"],
+        ["subagent.deselected", "a"],
       ]);
       const answers = heard.filter(({ type }) => type === "assistant.message");
       expect(answers.map(({ agentId }) => agentId)).toEqual([undefined, "a", "b", "a", undefined]);

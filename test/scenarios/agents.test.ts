@@ -59,6 +59,7 @@ describe("a subagent", () => {
     expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "all done" });
     expect(storyByAgent(session.events)).toMatchObject({
       scout: [
+        "subagent.selected",
         "subagent.started",
         "user.message",
         "assistant.turn_start",
@@ -72,6 +73,7 @@ describe("a subagent", () => {
         "assistant.message",
         "assistant.turn_end",
         "subagent.completed",
+        "subagent.deselected",
       ],
     });
     expect(model.requests[1]).toMatchObject({

@@ -83,10 +83,14 @@ describe("agents of a client", () => {
     expect(ofAgents.sort()).toEqual(["analyze", "edit", "edit", "view"]);
     const lifecycle = heard.filter(({ type }) => type.startsWith("subagent."));
     expect(lifecycle.map(({ type, data }) => [type, Reflect.get(data, "agentName")])).toEqual([
+      ["subagent.selected", "researcher"],
       ["subagent.started", "researcher"],
       ["subagent.completed", "researcher"],
+      ["subagent.deselected", undefined],
+      ["subagent.selected", "editor"],
       ["subagent.started", "editor"],
       ["subagent.completed", "editor"],
+      ["subagent.deselected", undefined],
     ]);
     const [requested] = heard.filter(({ type }) => type === "external_tool.requested");
     expect(requested?.agentId).toBe(lifecycle[0]?.agentId);
