@@ -25,16 +25,15 @@ const rem = (...steps: readonly PlainStep<HttpPlay>[]): HttpStep => forAgent<Htt
 const remRequest = (stage: Stage): ModelRequest =>
   stage.requests().find(isRem) ?? expect.fail("rem-agent never asked the model");
 
-const starting = calls([
-  "task",
-  {
-    agent_type: "rem-agent",
-    mode: "background",
-    name: "rem-consolidate",
-    description: "Consolidate session learnings",
-    prompt: "Consolidate session learnings",
-  },
-]);
+/** The values that the prompt of the command requires. */
+const FIXED = {
+  agent_type: "rem-agent",
+  mode: "background",
+  name: "rem-consolidate",
+  description: "Consolidate session learnings",
+  prompt: "Consolidate session learnings",
+};
+const starting = calls(["task", FIXED]);
 
 async function withBoard<T>({ home, folder }: Pick<Stage, "home" | "folder">, look: (board: Board) => Promise<T>) {
   const board = openBoard(optionsFor(home, { key: boardKey(folder, { isTrusted: false }) }));
@@ -124,15 +123,13 @@ describe("rem-agent", () => {
   it("MEM-38 ORC-63 /subconscious run starts it in the background, and the board is changed afterwards", async () => {
     await subconscious(
       [add("test-command", "make check"), prune("item-1"), says("whatever it says")],
-      async ({ session }, board) => {
+      async ({ session, requests }, board) => {
+        const asked = requests().flatMap(({ messages }) => messages.map(({ content }) => content));
+        const prompt = asked.find((content) => content.includes("rem-agent")) ?? "";
+        expect(prompt).toMatch(/Call the `task` tool exactly once/);
+        for (const [name, value] of Object.entries(FIXED)) expect(prompt).toContain(`\`${name}\`: "${value}"`);
         const [started] = dataOf(session.events, "tool.execution_start").filter(({ toolName }) => toolName === "task");
-        expect(started?.arguments).toEqual({
-          agent_type: "rem-agent",
-          mode: "background",
-          name: "rem-consolidate",
-          description: "Consolidate session learnings",
-          prompt: "Consolidate session learnings",
-        });
+        expect(started?.arguments).toEqual(FIXED);
         expect(await board.rows()).toMatchObject([{ name: "item-2" }, { name: "test-command", content: "make check" }]);
         const [report] = dataOf(session.events, "troupe.consolidation");
         expect(report).toMatchObject({
