@@ -7,6 +7,7 @@ import type { AgentEntry } from "./ports.ts";
 export const agent = defineCommand({
   name: "agent",
   summary: "Show the agents, or choose the one that leads the session",
+  harmless: "alone",
   argumentHint: "[name|none]",
   needs: ["agents"],
   async run(name, { agents }) {

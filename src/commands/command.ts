@@ -36,13 +36,31 @@ export interface PromptResult {
   /** The mode is switched first. */
   readonly mode?: SessionMode;
   /** For the answer to this message alone; whatever else the agent calls is refused. */
-  readonly toolLimits?: { readonly available: readonly string[] };
+  readonly toolLimits?: ToolLimits;
   /** Agents that the answer to this message may start, though no model may choose them by itself. */
   readonly agents?: readonly string[];
   /** The answer is not whole without a call of this tool. */
   readonly requiredTool?: string;
   /** Asked before the agent stops. */
   readonly gate?: Gate;
+}
+
+/** Limits the calls of the main agent while it answers one message. */
+export interface ToolLimits {
+  /** Names of the only tools it has. */
+  readonly available: readonly string[];
+  /** Returns why a call of one of these tools is refused, for the model; undefined when the call may run. */
+  refuses?(call: LimitedCall): string | undefined;
+}
+
+export interface LimitedCall {
+  readonly toolName: string;
+  /** As the model gave them. */
+  readonly arguments: unknown;
+  /** The absolute form of a path as tools read it. */
+  resolve(path: string): string;
+  /** True for the file that holds a long result of this tool, written while the message was answered. */
+  isOutputOf(toolName: string, path: string): boolean;
 }
 
 export type Gate = { readonly kind: "research"; readonly reportPath: string } | { readonly kind: "fleet" };
@@ -53,6 +71,8 @@ export interface Command {
   readonly summary: string;
   readonly argumentHint?: string;
   readonly needs: readonly PortName[];
+  /** True when it neither changes files, modes or settings, nor stops anything: a message of a program may run it. */
+  isHarmless(argumentText: string): boolean;
   /** Throws a `TroupeError` when the arguments do not fit. */
   run(argumentText: string, context: CommandContext): CommandResult | Promise<CommandResult>;
 }
@@ -64,13 +84,19 @@ export function defineCommand<N extends PortName = never>(definition: {
   summary: string;
   argumentHint?: string;
   needs?: readonly N[];
+  /** "alone": without an argument. Never unless given. */
+  harmless?: "always" | "alone" | ((argumentText: string) => boolean);
   run(argumentText: string, context: CommandContext & Pick<CommandPorts, N>): CommandResult | Promise<CommandResult>;
 }): Command {
-  const { aliases = [], needs = [], run, ...rest } = definition;
+  const { aliases = [], needs = [], harmless, run, ...rest } = definition;
   return {
     ...rest,
     aliases,
     needs,
+    isHarmless: (argumentText) =>
+      typeof harmless === "function"
+        ? harmless(argumentText)
+        : harmless === "always" || (harmless === "alone" && argumentText === ""),
     // Whoever offers commands has looked at `needs`: see `isOffered`.
     run: (argumentText, context) => run(argumentText.trim(), context as CommandContext & Pick<CommandPorts, N>),
   };

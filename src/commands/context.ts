@@ -3,6 +3,7 @@ import { defineCommand } from "./command.ts";
 export const context = defineCommand({
   name: "context",
   summary: "Show what fills the window of the model",
+  harmless: "always",
   needs: ["context"],
   run: async (_, { context: port }) => ({ kind: "completed", text: await port.report() }),
 });

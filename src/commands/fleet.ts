@@ -5,6 +5,7 @@ import { filledIn } from "./lines.ts";
 export const fleet = defineCommand({
   name: "fleet",
   summary: "Divide the work into todos and let several agents do them side by side",
+  harmless: "always",
   argumentHint: "[task]",
   run: (wish) => fleetPrompt(wish),
 });

@@ -9,6 +9,7 @@ export function helpCommand(others: () => readonly Command[]): Command {
     name: "help",
     summary: "Show the commands, or what one of them does",
     argumentHint: "[command]",
+    harmless: "always",
     run(name, context) {
       const offered = [...others(), help].filter((command) => isOffered(command, context));
       if (name === "") return { kind: "completed", text: overview(offered, context.skills?.().length ?? 0) };

@@ -5,6 +5,7 @@ import { listed, shown } from "./lines.ts";
 export const mcp = defineCommand({
   name: "mcp",
   summary: "Show the MCP servers of this session and how they are",
+  harmless: "always",
   needs: ["servers"],
   run(_, { servers }) {
     const lines = servers().map(({ name, status, tools, error }) => {

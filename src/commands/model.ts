@@ -6,6 +6,7 @@ import { listed, shown } from "./lines.ts";
 export const model = defineCommand({
   name: "model",
   summary: "Show the models, or choose one for the messages to come",
+  harmless: "alone",
   argumentHint: "[name]",
   needs: ["models"],
   async run(name, { models }) {

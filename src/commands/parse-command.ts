@@ -14,6 +14,11 @@ export interface KnownCommands {
   readonly skills: readonly SkillEntry[];
   /** Whether something is at this absolute path: a prompt may begin with one. */
   isPath?(path: string): boolean;
+  /**
+   * Who wrote the text; a user at a surface unless given. Text of a program may come from others: a name that no command has
+   * is part of a prompt, and a command that changes something is refused.
+   */
+  readonly from?: "user" | "program";
 }
 
 /**
@@ -29,7 +34,7 @@ export function parseCommand(text: string, known: KnownCommands): ParsedInput {
   if (command) return { kind: "command", command, argumentText: argumentText.trim() };
   const skill = known.skills.find((one) => one.commandName.toLowerCase() === name);
   if (skill) return { kind: "skill", skill, argumentText: argumentText.trim() };
-  if (!PLAIN_NAME.test(name) || known.isPath?.(`/${typed}`)) return { kind: "text" };
+  if (known.from === "program" || !PLAIN_NAME.test(name) || known.isPath?.(`/${typed}`)) return { kind: "text" };
   throw unknown(typed, known);
 }
 
@@ -45,6 +50,8 @@ export async function runCommand(
     case "text":
       return undefined;
     case "command":
+      if (known.from === "program" && !parsed.command.isHarmless(parsed.argumentText))
+        throw notByProgram(parsed.command);
       return parsed.command.run(parsed.argumentText, context);
     case "skill":
       return { kind: "skill", name: parsed.skill.name, request: parsed.argumentText };
@@ -54,6 +61,11 @@ export async function runCommand(
 /** One word after the slash; with another slash in it, it is a path. Skills of plugins have colons and dots. */
 const FORM = /^\/([a-z][a-z0-9:._-]{0,63})(?:\s+([\s\S]*))?$/i;
 const PLAIN_NAME = /^[a-z][a-z0-9-]*$/;
+
+function notByProgram({ name }: Command): TroupeError {
+  const hint = "Call session.commands.invoke to run it, or begin the message with another word.";
+  return new TroupeError("usage", `/${name} changes the session, so a message does not run it.`, { hint });
+}
 
 function unknown(typed: string, { commands, skills }: KnownCommands): TroupeError {
   const names = [

@@ -6,6 +6,7 @@ import { listed, shown } from "./lines.ts";
 export const permissions = defineCommand({
   name: "permissions",
   summary: "Show what agents may do, or forget what you approved in this session",
+  harmless: "alone",
   argumentHint: "[reset]",
   needs: ["permissions"],
   async run(action, { permissions: port }) {

@@ -7,6 +7,7 @@ export const plan = defineCommand({
   name: "plan",
   summary: "Plan without changing anything; without a text, switch plan mode on or off",
   argumentHint: "[what to plan]",
+  harmless: (wish) => wish !== "",
   run(wish, { mode }) {
     if (wish) return { kind: "prompt", prompt: `${PLAN_MARKER}${wish}`, displayPrompt: wish, mode: "plan" };
     if (mode === "plan") return { kind: "mode", mode: "interactive", text: "Plan mode is off." };

@@ -2,6 +2,7 @@
 import { plural } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { StopGate } from "./gate.ts";
+import { argumentOf, plainName, RESEARCH_AGENT } from "./research-limits.ts";
 
 /** A thorough run has 6 to 10. */
 const MIN_DISPATCHES = 6;
@@ -35,20 +36,25 @@ export function researchFacts(events: readonly SessionEvent[], reportPath: strin
     if (event.agentId !== undefined) continue;
     if (event.type === "tool.execution_start") {
       const { toolCallId, toolName } = event.data;
-      if (toolName === "task" && plain(argument(event.data.arguments, "agent_type")) === "research") {
-        open.set(toolCallId, "dispatch");
-      }
-      if (toolName === "create" && argument(event.data.arguments, "path") === reportPath)
-        open.set(toolCallId, "report");
+      const given = event.data.arguments;
+      if (toolName === "task" && isDispatch(given)) open.set(toolCallId, "dispatch");
+      if (toolName === "create" && argumentOf(given, "path") === reportPath) open.set(toolCallId, "report");
     }
     if (event.type === "tool.execution_complete" && event.data.success) {
       const what = open.get(event.data.toolCallId);
-      if (what === "dispatch") dispatches++;
+      if (what === "dispatch" && !WITHOUT_ANSWER.test(event.data.result?.content ?? "")) dispatches++;
       if (what === "report") reportExists = true;
     }
   }
   return { dispatches, reportExists };
 }
+
+function isDispatch(given: unknown): boolean {
+  return plainName(argumentOf(given, "agent_type")) === RESEARCH_AGENT && argumentOf(given, "mode") !== "background";
+}
+
+/** The result of a call that was moved to the background: its answer did not come back. */
+const WITHOUT_ANSWER = /^Agent started in background/;
 
 /** What is missing, as the next message; undefined when nothing is. */
 export function judgeResearch({ dispatches, reportExists }: ResearchFacts, reportPath: string): string | undefined {
@@ -62,14 +68,4 @@ export function judgeResearch({ dispatches, reportExists }: ResearchFacts, repor
   }
   if (reportExists) return undefined;
   return `The report is not there. Write it now with create at exactly this path: ${reportPath}`;
-}
-
-function argument(given: unknown, name: string): string {
-  if (typeof given !== "object" || given === null || !Object.hasOwn(given, name)) return "";
-  const value: unknown = Reflect.get(given, name);
-  return typeof value === "string" ? value.trim() : "";
-}
-
-function plain(name: string): string {
-  return name.toLowerCase().replace(/[\s_]+/g, "-");
 }

@@ -3,13 +3,12 @@ import { TroupeError } from "../protocol/errors.ts";
 import { defineCommand } from "./command.ts";
 import { filledIn } from "./lines.ts";
 import template from "./research.md";
-
-/** All that whoever leads the research may call: it hands out work and writes the report. */
-const LEADER_TOOLS = ["task", "create", "view"];
+import { researchLimits } from "./research-limits.ts";
 
 export const research = defineCommand({
   name: "research",
   summary: "Have a topic researched by several agents at once and get a report with sources",
+  harmless: "always",
   argumentHint: "<topic>",
   run(topic, { filesFolder, now }) {
     if (topic === "") {
@@ -20,7 +19,7 @@ export const research = defineCommand({
       kind: "prompt",
       prompt: filledIn(template, { topic, report: reportPath }),
       displayPrompt: `Research: ${topic}`,
-      toolLimits: { available: LEADER_TOOLS },
+      toolLimits: researchLimits(reportPath),
       gate: { kind: "research", reportPath },
     };
   },

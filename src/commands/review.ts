@@ -5,6 +5,7 @@ import template from "./review.md";
 export const review = defineCommand({
   name: "review",
   summary: "Have a change reviewed by an agent that looks for real defects only",
+  harmless: "always",
   argumentHint: "[what to review or watch for]",
   run: (wish) => ({
     kind: "prompt",

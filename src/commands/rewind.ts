@@ -4,6 +4,7 @@ import { defineCommand } from "./command.ts";
 export const rewind = defineCommand({
   name: "rewind",
   summary: "Go back to before a message, with the files if you say so",
+  harmless: "alone",
   argumentHint: "[<number> [files] | restore [files]]",
   needs: ["history"],
   async run(argumentText, { history }) {

@@ -6,6 +6,7 @@ import type { ScheduleEntry } from "./ports.ts";
 export const schedules = defineCommand({
   name: "schedules",
   summary: "Show the scheduled prompts, or stop one",
+  harmless: "alone",
   argumentHint: "[stop <number>]",
   needs: ["schedules"],
   async run(argumentText, { schedules: port, now }) {

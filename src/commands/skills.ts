@@ -4,6 +4,7 @@ import { listed, shown } from "./lines.ts";
 export const skills = defineCommand({
   name: "skills",
   summary: "Show the skills you can call by their names",
+  harmless: "always",
   needs: ["skills"],
   run(_, { skills: list }) {
     const lines = list().map(({ commandName, argumentHint, description }) => {

@@ -5,6 +5,7 @@ import prompt from "./subconscious.md";
 export const subconscious = defineCommand({
   name: "subconscious",
   summary: "Have what this session taught put into memory, in the background",
+  harmless: "always",
   argumentHint: "run",
   needs: ["agents"],
   run(action, { agents }) {

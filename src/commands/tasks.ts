@@ -10,6 +10,7 @@ export const tasks = defineCommand({
   name: "tasks",
   summary: "Show what other agents do, read or stop one, or let it go on in the background",
   argumentHint: "[show|stop|promote <id>]",
+  harmless: (argumentText) => argumentText === "" || /^show\b/i.test(argumentText),
   needs: ["tasks"],
   async run(argumentText, { tasks: port }) {
     const [word = "", id = "", ...rest] = argumentText.split(/\s+/);

@@ -5,6 +5,7 @@ import { duration } from "./lines.ts";
 export const usage = defineCommand({
   name: "usage",
   summary: "Show what this session has used so far",
+  harmless: "always",
   needs: ["usage"],
   run(_, { usage: facts }) {
     const { turns, inputTokens, outputTokens, costUsd, durationMs } = facts();

@@ -3,11 +3,9 @@
  * or answer from what the session knows; in autopilot the agent is sent on until the work is done.
  */
 import { existsSync } from "node:fs";
-import type { Command, CommandContext, CommandResult, Gate, PromptResult, SessionMode } from "../commands/command.ts";
+import type { Command, CommandResult, Gate, PromptResult, SessionMode } from "../commands/command.ts";
 import type { StopGate } from "../commands/gate.ts";
-import type { TaskEntry } from "../commands/ports.ts";
 import { deferred } from "../lib/deferred.ts";
-import { plural } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import {
@@ -18,11 +16,9 @@ import {
   type Stop,
   type Verdict,
 } from "../session/autopilot.ts";
-import { modelName } from "../session/model-seat.ts";
 import { stopOf } from "../session/run-facts.ts";
-import type { ScheduleRegistry } from "../session/schedules.ts";
 import type { Outcome, SendOptions, Session } from "../session/session.ts";
-import { historyPort } from "./history-port.ts";
+import { contextOf } from "./command-context.ts";
 
 export type Submitted =
   /** A command has answered by itself. */
@@ -37,63 +33,68 @@ export interface SubmitOptions extends AutopilotOptions {
   readonly isTyped?: boolean;
 }
 
-/** Throws a `TroupeError` for what looks like a command and is none. */
+/** Throws a `TroupeError` for a command that does not exist. */
 export async function submit(session: Session, text: string, options: SubmitOptions = {}): Promise<Submitted> {
   const { withData = (prompt) => prompt, isTyped = true } = options;
-  if (!isTyped || !text.trimStart().startsWith("/")) return answer(session, { prompt: withData(text) }, options);
-  const result = await commandResult(session, text);
-  if (!result) return answer(session, { prompt: withData(text) }, options);
-  return carryOut(session, result, options);
+  const read = isTyped ? await readTyped(session, text) : undefined;
+  if (read?.kind === "said") return read;
+  return answer(session, read ? await sendingOf(session, read, withData) : { prompt: withData(text) }, options);
 }
 
-/** Undefined for an ordinary prompt. */
-async function commandResult(session: Session, text: string): Promise<CommandResult | undefined> {
+/** The meaning of text that a user typed. */
+export type Typed =
+  /** A command has answered by itself, or switched the mode. */
+  | { readonly kind: "said"; readonly text: string }
+  | {
+      readonly kind: "prompt";
+      readonly prompt: string;
+      readonly displayPrompt: string;
+      /** True when the answer has limits, agents or a gate of the command. */
+      readonly isLimited: boolean;
+      /** To be switched to before the message is sent. */
+      readonly mode?: SessionMode;
+      /** Makes the message, with the limits, agents and gate of the command. Each message gets a gate of its own. */
+      message(withData?: (prompt: string) => string): Promise<SendOptions>;
+    };
+
+/**
+ * Runs the slash command or the skill that the text calls. The only way to a command, for every surface. Returns undefined
+ * for an ordinary prompt. Throws a `TroupeError` for a command that does not exist, cannot run, or may not run for a program.
+ */
+export async function readTyped(
+  session: Session,
+  text: string,
+  from: "user" | "program" = "user",
+): Promise<Typed | undefined> {
+  if (!text.trimStart().startsWith("/")) return undefined;
   const [{ runCommand }, { builtinCommands }] = await Promise.all([
     import("../commands/parse-command.ts"),
     import("../commands/list.ts"),
   ]);
-  return runCommand(text, contextOf(session), { commands: builtinCommands, isPath: existsSync });
-}
-
-async function carryOut(session: Session, result: CommandResult, options: SubmitOptions): Promise<Submitted> {
-  const { withData = (prompt) => prompt } = options;
-  switch (result.kind) {
-    case "completed":
-      return { kind: "said", text: result.text };
-    case "mode":
-      await session.modes.set(result.mode);
-      return { kind: "said", text: result.text };
-    case "prompt":
-      if (result.mode) await session.modes.set(result.mode);
-      return answer(session, await promptOf(session, result, withData), options);
-    case "skill":
-      return answer(session, await skillPrompt(session, result, withData), options);
-  }
-}
-
-/** What a command comes to, for a surface that sends prompts itself. */
-export type Invoked =
-  | { readonly kind: "said"; readonly text: string }
-  | { readonly kind: "prompt"; readonly send: SendOptions; readonly mode?: SessionMode };
-
-/** Throws a `TroupeError` for what is no command here. */
-export async function invokeCommand(session: Session, text: string): Promise<Invoked> {
-  const result = await commandResult(session, text);
-  const asIs = (prompt: string): string => prompt;
+  const result = await runCommand(text, contextOf(session), { commands: builtinCommands, isPath: existsSync, from });
   switch (result?.kind) {
     case undefined:
-      throw new TroupeError("usage", `${text.trim().split(/\s/, 1)[0]} is no command here.`);
+      return undefined;
     case "completed":
       return { kind: "said", text: result.text };
     case "mode":
       await session.modes.set(result.mode);
       return { kind: "said", text: result.text };
-    case "prompt":
-      return { kind: "prompt", send: await promptOf(session, result, asIs), ...(result.mode && { mode: result.mode }) };
-    case "skill":
-      return { kind: "prompt", send: await skillPrompt(session, result, asIs) };
+    case "prompt": {
+      const { prompt, displayPrompt, mode, toolLimits, agents, gate } = result;
+      const isLimited = [toolLimits, agents, gate].some((rule) => rule !== undefined);
+      const message = (withData = asIs): Promise<SendOptions> => promptOf(session, result, withData);
+      return { kind: "prompt", prompt, displayPrompt, isLimited, ...(mode && { mode }), message };
+    }
+    case "skill": {
+      const { prompt, displayPrompt } = await skillPrompt(session, result);
+      const message = async (withData = asIs): Promise<SendOptions> => ({ prompt: withData(prompt), displayPrompt });
+      return { kind: "prompt", prompt, displayPrompt, isLimited: false, message };
+    }
   }
 }
+
+const asIs = (prompt: string): string => prompt;
 
 /** The result of text that a user typed at a surface that waits for events itself. */
 export type Sent =
@@ -111,24 +112,20 @@ export async function sendTyped(
 ): Promise<Sent> {
   const { text, data = "", attachments } = typed;
   const withData = (prompt: string): string => (data === "" ? prompt : `${prompt}\n\n${data}`);
-  const send = async (options: SendOptions): Promise<Sent> => {
-    return { kind: "sent", messageId: await sendOn(session, { ...options, ...(attachments && { attachments }) }) };
-  };
-  const result = await commandResult(session, text);
-  switch (result?.kind) {
-    case undefined:
-      return send({ prompt: withData(text) });
-    case "completed":
-      return { kind: "said", text: result.text };
-    case "mode":
-      await session.modes.set(result.mode);
-      return { kind: "said", text: result.text };
-    case "prompt":
-      if (result.mode) await session.modes.set(result.mode);
-      return send(await promptOf(session, result, withData));
-    case "skill":
-      return send(await skillPrompt(session, result, withData));
-  }
+  const read = await readTyped(session, text);
+  if (read?.kind === "said") return read;
+  const send = read ? await sendingOf(session, read, withData) : { prompt: withData(text) };
+  return { kind: "sent", messageId: await sendOn(session, { ...send, ...(attachments && { attachments }) }) };
+}
+
+/** Makes the message of a command, in the mode that the command wants. */
+export async function sendingOf(
+  session: Session,
+  read: Extract<Typed, { kind: "prompt" }>,
+  withData = asIs,
+): Promise<SendOptions> {
+  if (read.mode) await session.modes.set(read.mode);
+  return read.message(withData);
 }
 
 /** The built-in commands, as far as they need no session. */
@@ -167,7 +164,7 @@ export async function sendOn(session: Session, send: SendOptions): Promise<strin
 /** A message that has a fleet do the work; it counts as done when its todos are. */
 export async function fleetMessage(session: Session, wish: string): Promise<SendOptions> {
   const { fleetPrompt } = await import("../commands/fleet.ts");
-  return promptOf(session, fleetPrompt(wish), (prompt) => prompt);
+  return promptOf(session, fleetPrompt(wish), asIs);
 }
 
 async function promptOf(
@@ -181,7 +178,7 @@ async function promptOf(
     prompt: withData(prompt),
     displayPrompt,
     answering: {
-      ...(toolLimits && { tools: toolLimits.available }),
+      ...(toolLimits && { tools: toolLimits }),
       ...(agents && { agents }),
       ...(gate && ask && { gate: { name: gate.kind, ask } }),
     },
@@ -205,8 +202,7 @@ async function stopGate(session: Session, gate: Gate): Promise<StopGate> {
 async function skillPrompt(
   session: Session,
   { name, request }: Extract<CommandResult, { kind: "skill" }>,
-  withData: (prompt: string) => string,
-): Promise<SendOptions> {
+): Promise<{ readonly prompt: string; readonly displayPrompt: string }> {
   const [{ loadSkill }, { findSkill }] = await Promise.all([
     import("../context/skills/load-skill.ts"),
     import("../context/skills/skill.ts"),
@@ -215,7 +211,7 @@ async function skillPrompt(
   if (!skill) throw new Error(`the skill ${name} was listed and is gone`);
   const { context, invoked, takesRequest } = await loadSkill(skill, "user-invoked", request);
   void session.say("skill.invoked", invoked);
-  const prompt = withData(request === "" || takesRequest ? context : `${context}\n\n${request}`);
+  const prompt = request === "" || takesRequest ? context : `${context}\n\n${request}`;
   return { prompt, displayPrompt: `/${name}${request === "" ? "" : ` ${request}`}` };
 }
 
@@ -276,120 +272,4 @@ async function runCheck({ settings }: Session, command: string): Promise<CheckRe
   const result = await settings.runCheck?.(command);
   if (!result) return { exitCode: null, output: "This session runs no commands." };
   return { ...result, output: settings.redactor?.text(result.output) ?? result.output };
-}
-
-/** Commands in the background, beside the agents. */
-function commandsAtWork({ settings }: Session): readonly TaskEntry[] {
-  const shells = settings.ports.shells?.list() ?? [];
-  return shells.map(({ shellId, command, state, exitCode, mode }) => ({
-    id: shellId,
-    agentType: mode === "detached" ? "shell, detached" : "shell",
-    description: command,
-    status: exitCode === undefined ? state : `${state} with code ${exitCode}`,
-    mode: "background",
-    elapsedMs: 0,
-    toolCalls: 0,
-    tokens: 0,
-  }));
-}
-
-function schedulesOf(schedules: ScheduleRegistry | undefined): Pick<CommandContext, "schedules"> {
-  if (!schedules) return {};
-  return {
-    schedules: {
-      add: (request) => schedules.add(request),
-      list: () => schedules.list(),
-      stop: (id) => schedules.stop(id),
-    },
-  };
-}
-
-function contextPort(session: Session): Pick<CommandContext, "context"> {
-  const { context } = session;
-  if (!context) return {};
-  return {
-    context: {
-      async compact(focus) {
-        const end = await context.compact({ ...(focus !== "" && { focus }), trigger: "manual" });
-        if (!end.success) throw new TroupeError("failed", end.error);
-        return `${plural(end.messagesRemoved, "message")} became a summary (checkpoint ${end.checkpointNumber}).`;
-      },
-      async report() {
-        const { contextText } = await import("../session/context-report.ts");
-        return contextText(await context.report());
-      },
-    },
-  };
-}
-
-function modelsPort({ settings: { modelSeat: seat } }: Session): Pick<CommandContext, "models"> {
-  if (!seat) return {};
-  return {
-    models: {
-      current: () => modelName(seat.current),
-      list: async () => (await seat.list()).filter(({ usable }) => usable).map(({ id }) => id),
-      async select(name) {
-        await seat.select(name, { source: "model_command" });
-        return modelName(seat.current);
-      },
-    },
-  };
-}
-
-function contextOf(session: Session): CommandContext {
-  const { tasks, budget, settings } = session;
-  const { surroundings } = settings;
-  return {
-    mode: session.modes.current,
-    filesFolder: surroundings?.filesFolder ?? "",
-    now: () => Date.now(),
-    ...(surroundings && {
-      skills: () =>
-        surroundings.skills
-          .filter(({ enabled, userInvocable }) => enabled && userInvocable)
-          .map(({ name, description }) => ({
-            name,
-            description,
-            commandName: name.toLowerCase().replace(/\s+/g, "-"),
-          })),
-      servers: () => surroundings.servers(),
-      ...(surroundings.agents && { agents: surroundings.agents }),
-      ...schedulesOf(surroundings.schedules?.()),
-    }),
-    ...(tasks && {
-      tasks: {
-        list: (): readonly TaskEntry[] => [...tasks.list(), ...commandsAtWork(session)],
-        async show(id) {
-          const { task, turns, error } = await tasks.report(id);
-          const said = turns.map(({ response }) => response).join("\n\n");
-          return [`${task.id} (${task.agentType}): ${task.status}`, said, error ?? ""].filter(Boolean).join("\n\n");
-        },
-        async stop(id) {
-          await tasks.cancel(id);
-        },
-        async promote(id) {
-          await tasks.promote(id);
-        },
-      },
-    }),
-    usage: () => {
-      const { calls, usage, costUsd, durationMs } = budget.session;
-      return { turns: calls, inputTokens: usage.inputTokens, outputTokens: usage.outputTokens, costUsd, durationMs };
-    },
-    permissions: {
-      describe: () => [
-        ...session.settings.grants.session.map((approval) => `approved for this session: ${JSON.stringify(approval)}`),
-        ...session.settings.grants.location.map((approval) => `approved for this place: ${JSON.stringify(approval)}`),
-      ],
-      async reset() {
-        const count = session.settings.grants.session.length;
-        session.settings.grants.resetSession();
-        return count;
-      },
-    },
-    ...modelsPort(session),
-    ...contextPort(session),
-    ...historyPort(session),
-    rename: (name) => session.say("troupe.session_named", { name }),
-  };
 }

@@ -4,7 +4,7 @@
  */
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { invokeCommand } from "../runtime/submit.ts";
+import { readTyped, sendingOf, sendOn, type Typed } from "../runtime/submit.ts";
 import type { Session } from "../session/session.ts";
 import type { Clients } from "./clients.ts";
 
@@ -22,6 +22,10 @@ export interface QueuedAnswer {
 /** A command is a person's wish; nobody waits for it longer than this. */
 const TIMEOUT_MS = 60 * 60 * 1000;
 const MAX_QUEUED = 1000;
+/** Commands whose prompts a client has not sent yet, or may send again. */
+const MAX_INVOKED = 20;
+
+type Prompted = Extract<Typed, { kind: "prompt" }>;
 
 export class ClientCommands {
   readonly #session: Session;
@@ -31,6 +35,7 @@ export class ClientCommands {
   readonly #pending = new Map<string, Deferred<string | undefined>>();
   readonly #offered = new Map<string, Deferred<QueuedAnswer>>();
   #queue: QueuedCommand[] = [];
+  #invoked: readonly Prompted[] = [];
   #working: Promise<void> | undefined;
   #isClosed = false;
 
@@ -110,18 +115,39 @@ export class ClientCommands {
       if (error !== undefined) throw new TroupeError("failed", error);
       return;
     }
-    const invoked = await invokeCommand(this.#session, `/${name} ${args}`.trim()).catch((error: unknown) => {
+    const read = await this.#read(`/${name} ${args}`.trim()).catch((error: unknown) => {
       if (error instanceof TroupeError && this.#isOffered()) return undefined;
       throw error;
     });
-    if (!invoked) {
-      await this.#offer(command);
-    } else if (invoked.kind === "prompt") {
-      if (invoked.mode) await this.#session.modes.set(invoked.mode);
-      await this.#session.send(invoked.send);
-    } else {
-      void this.#session.say("session.info", { infoType: "command", message: invoked.text });
-    }
+    if (!read) await this.#offer(command);
+    else if (read.kind === "prompt") await sendOn(this.#session, await sendingOf(this.#session, read));
+    else this.say(read.text);
+  }
+
+  /** Announces what a command answered where no request returns it. */
+  say(message: string): void {
+    void this.#session.say("session.info", { infoType: "command", message });
+  }
+
+  /**
+   * Runs a command for a client that sends the prompt itself. The limits, agents and gate of the command apply to the message
+   * that begins with this prompt: see `invoked`.
+   */
+  async invoke(text: string): Promise<Typed> {
+    const read = await this.#read(text);
+    if (read.kind === "prompt" && read.isLimited) this.#invoked = [read, ...this.#invoked].slice(0, MAX_INVOKED);
+    return read;
+  }
+
+  /** Returns the invoked command whose prompt a message begins with. A client may append data, and may send it twice. */
+  invoked(prompt: string): Prompted | undefined {
+    return this.#invoked.find((read) => prompt.startsWith(read.prompt));
+  }
+
+  async #read(text: string): Promise<Typed> {
+    const read = await readTyped(this.#session, text);
+    if (!read) throw new TroupeError("usage", `${text.trim().split(/\s/, 1)[0]} is no command here.`);
+    return read;
   }
 
   async #offer(command: string): Promise<void> {

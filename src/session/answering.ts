@@ -20,6 +20,7 @@ import { hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
 import { endReason, hookedRun, hookedStop } from "./hooked-run.ts";
 import { type AnsweringRules, type Inbox, type Incoming, queuedMessage } from "./inbox.ts";
 import type { Introduction } from "./introduction.ts";
+import { LimitedTools } from "./limited-tools.ts";
 import { modelName } from "./model-seat.ts";
 import { ModelSwitch } from "./model-switch.ts";
 import { formed, shownAs } from "./prompt-form.ts";
@@ -40,7 +41,7 @@ export interface Acceptance {
 }
 
 /** The rules of a message, and the message itself where one started the run. */
-type RunRules = AnsweringRules & { readonly messageId?: string };
+type RunRules = AnsweringRules & { readonly messageId?: string; readonly limits?: LimitedTools | undefined };
 
 interface AnsweringParts {
   readonly settings: RunSettings;
@@ -188,7 +189,9 @@ export class Answering {
       const most = settings.credits?.most;
       const status = most === undefined ? undefined : creditsStatus(most, this.#parts.budget);
       if (message.answering?.trace) settings.tracing?.expect(message.messageId, message.answering.trace);
-      const deliverNotices = (say: Emit): Promise<void> => this.#parts.inbox.deliverNotices(say);
+      const limits = message.answering?.tools && new LimitedTools(message.answering.tools, settings.cwd);
+      const deliverNotices = (say: Emit): Promise<void> =>
+        this.#parts.inbox.deliverNotices(limits?.withoutAdvice(say) ?? say);
       const said = { source, delivery, signal, form: settings, status, deliverNotices } as const;
       const place = { emit, hooks, offer, introduction, model: modelName(model), ...said };
       const answer = await takeUp(message, place);
@@ -197,7 +200,7 @@ export class Answering {
       waiting?.accepted();
       this.#parts.onTaken(message.messageId);
       const outcome = await (answer === undefined
-        ? this.#run(signal, { ...message.answering, messageId: message.messageId })
+        ? this.#run(signal, { ...message.answering, messageId: message.messageId, limits })
         : this.#say(answer));
       await conclude(outcome, { emit, seat: settings.modelSeat });
       return redacted(outcome, settings.redactor);
@@ -248,7 +251,7 @@ export class Answering {
       settled: () => budget.settle(undefined),
       outside: broker,
       ...(left && { turnsBefore: Number(left.turnId) + 1 || 1 }),
-      toolLimits: rules.tools,
+      limitedTools: rules.limits,
       requestHeaders: rules.headers,
       responseFormat: rules.responseFormat,
       trace: rules.trace,

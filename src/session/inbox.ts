@@ -1,3 +1,4 @@
+import type { ToolLimits } from "../commands/command.ts";
 import type { StopGate } from "../commands/gate.ts";
 import type { Json } from "../lib/json.ts";
 import type { TraceContext } from "../lib/trace-context.ts";
@@ -42,8 +43,8 @@ export interface ResponseFormat {
 
 /** How one message is to be answered. */
 export interface AnsweringRules {
-  /** Only these tools, for the main agent. */
-  readonly tools?: readonly string[];
+  /** Limits the tools of the main agent. */
+  readonly tools?: ToolLimits;
   /** Agents that may be started for it, though no model may choose them by itself. */
   readonly agents?: readonly string[];
   /** Sent with each request to the model of the main agent. */

@@ -10,6 +10,10 @@ export async function boundOutput(what: {
   toolName: string;
   maxBytes: number;
   log: Pick<SessionLog, "writeFile" | "elsewhere">;
+  /** Names of the tools that the model has; those that read files are advised. */
+  readers: readonly string[];
+  /** Called with each path under which the agent may look for the file. */
+  onFile?(path: string): void;
 }): Promise<string> {
   const { content, toolName, maxBytes, log } = what;
   if (content.length * 3 <= maxBytes) return content;
@@ -17,13 +21,27 @@ export async function boundOutput(what: {
   if (bytes <= maxBytes) return content;
   const path = await log.writeFile(fileName(toolName), content);
   const copy = log.elsewhere?.copyOf(path);
+  for (const known of [path, ...(copy === undefined ? [] : [copy])]) what.onFile?.(known);
   return [
     `Output too large to read at once (${(bytes / 1024).toFixed(1)} KB). Saved to: ${path}`,
-    `Read parts of it with view and a view_range (${plural(countLines(content), "line")}), or search it with grep${copy === undefined ? "" : `: here it is ${copy}`}.`,
+    ...adviceOf(what.readers, copy, content),
     "",
     `Preview (first ${PREVIEW_CHARACTERS} chars):`,
     firstCharacters(content, PREVIEW_CHARACTERS),
   ].join("\n");
+}
+
+/** Advises only tools that the model has. */
+function adviceOf(readers: readonly string[], copy: string | undefined, content: string): string[] {
+  const ways = [
+    ...(readers.includes("view")
+      ? [`read parts of it with view and a view_range (${plural(countLines(content), "line")})`]
+      : []),
+    ...(readers.includes("grep") ? ["search it with grep"] : []),
+  ];
+  const advice = ways.join(", or ");
+  const place = copy === undefined ? "" : `: here it is ${copy}`;
+  return advice === "" ? [] : [`${advice.charAt(0).toUpperCase()}${advice.slice(1)}${place}.`];
 }
 
 function countLines(content: string): number {

@@ -29,6 +29,7 @@ import type { History } from "./history.ts";
 import { hookedCalls, hookedMcpCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
 import type { ResponseFormat } from "./inbox.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
+import type { LimitedTools } from "./limited-tools.ts";
 import { type ModelSearch, modelSearch } from "./model-search.ts";
 import type { ModelSeat } from "./model-seat.ts";
 import { type Permitter, permitter } from "./permit.ts";
@@ -162,8 +163,8 @@ interface RunParts extends RunSettings {
   readonly outside?: NonNullable<Run["outside"]>;
   /** How many turns the answer has had before this run. */
   readonly turnsBefore?: number;
-  /** Only these tools, for this run. */
-  readonly toolLimits?: readonly string[] | undefined;
+  /** Limits the tools, for this run. */
+  readonly limitedTools?: LimitedTools | undefined;
 }
 
 /** Agent, model, tools and context become one Run: the only place where the loop's ports are filled. */
@@ -190,7 +191,7 @@ export function startRun(parts: RunParts): Run {
       return shown.tools;
     },
     // A run that is limited to some tools has those and no others.
-    ...(offer.find && !parts.toolLimits && { findTool: (name) => offer.find?.(name) }),
+    ...(offer.find && !parts.limitedTools && { findTool: (name) => offer.find?.(name) }),
     showTools: (names) => {
       for (const name of names.slice(0, MAX_SHOWN)) offer.find?.(name);
     },
@@ -203,7 +204,12 @@ export function startRun(parts: RunParts): Run {
     ...(parts.originatingMessageId !== undefined && { originatingMessageId: parts.originatingMessageId }),
     request,
     emit,
-    inbox: { deliver: (say) => parts.inbox.deliver(resettingOnMessage(say, failures)) },
+    inbox: {
+      deliver: (say) => {
+        const heard = resettingOnMessage(say, failures);
+        return parts.inbox.deliver(parts.limitedTools?.withoutAdvice(heard) ?? heard);
+      },
+    },
     failures,
     nextTurnId: () => String(turns++),
     history: async () => {
@@ -231,7 +237,7 @@ export function startRun(parts: RunParts): Run {
       if (stopped) return stopped;
       await context?.beforeModelCall(parts.signal);
       await history.messages(); // so that its length is known
-      const tools = limited(offer.tools, parts.toolLimits);
+      const tools = parts.limitedTools?.of(offer.tools) ?? offer.tools;
       const expected = expectedCall({ model, system: offer.system, tools, characters: history.characters });
       return parts.limitReached(context?.withPending(expected) ?? expected);
     },
@@ -245,7 +251,12 @@ export function startRun(parts: RunParts): Run {
       const maxBytes = parts.largeOutputBytes ?? LARGE_OUTPUT_BYTES;
       // What goes to a file passes no event, so secrets are taken out here.
       const kept = parts.keepOutput ? { writeFile: parts.keepOutput } : log;
-      return boundOutput({ content: parts.redactor?.text(content) ?? content, toolName, maxBytes, log: kept });
+      return boundOutput({
+        content: parts.redactor?.text(content) ?? content,
+        ...{ toolName, maxBytes, log: kept },
+        readers: shown.tools.map(({ name }) => name),
+        onFile: (path) => parts.limitedTools?.addOutput(toolName, path),
+      });
     },
     keepBinaries: ({ images, resources }) => keepBinaries(images, resources, log),
   };
@@ -301,19 +312,15 @@ function externalCalls(parts: RunParts): RunExternal {
 }
 
 /** What the model is told and given, as of now. */
-function shownOf({ offer, toolLimits, broker }: RunParts): Pick<Offer, "system" | "tools"> {
+function shownOf({ offer, limitedTools, broker }: RunParts): Pick<Offer, "system" | "tools"> {
   return {
     get system() {
       return offer.system;
     },
     get tools() {
-      return answerable(limited(offer.tools, toolLimits), broker);
+      return answerable(limitedTools?.of(offer.tools) ?? offer.tools, broker);
     },
   };
-}
-
-function limited(tools: readonly Tool[], names: readonly string[] | undefined): readonly Tool[] {
-  return names === undefined ? tools : tools.filter(({ name }) => names.includes(name));
 }
 
 function refusals({ redactor, refuses }: RunSettings): NonNullable<Permitter["refuses"]> {

@@ -45,7 +45,7 @@ describe("prompts", () => {
       kind: "prompt",
       prompt: expect.stringContaining(reportPath),
       displayPrompt: "Research: How do leases expire? (ünïcode & all)",
-      toolLimits: { available: ["task", "create", "view"] },
+      toolLimits: { available: ["task", "create", "view"], refuses: expect.any(Function) },
       gate: { kind: "research", reportPath },
     });
     const prompt = await promptOf("/research x");

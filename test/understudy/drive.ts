@@ -86,6 +86,7 @@ async function runCall(
       toolName: call.name,
       maxBytes: LARGE_OUTPUT_BYTES,
       log,
+      readers: ["view", "grep"],
     });
     return { role: "tool", toolCallId, content, isError: false };
   } catch (error) {

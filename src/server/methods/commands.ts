@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { GivenAttachment } from "../../protocol/define-event.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { invokeCommand, offeredCommands, sendTyped } from "../../runtime/submit.ts";
+import { offeredCommands, sendTyped } from "../../runtime/submit.ts";
 import { type MethodTable, type SessionCall, sessionMethod } from "./method.ts";
 
 const requestId = z.string();
@@ -36,11 +36,11 @@ export const commandMethods: MethodTable = {
   ),
   "session.commands.invoke": sessionMethod(
     () => ({ name: z.string(), input: z.string().default("") }),
-    async ({ name, input }, { session }) => {
-      const result = await invokeCommand(session, `/${name.replace(/^\//, "")} ${input}`.trim());
-      if (result.kind === "said") return { kind: "text", text: result.text };
-      const { prompt, displayPrompt = prompt } = result.send;
-      return { kind: "agent-prompt", prompt, displayPrompt, ...(result.mode && { mode: result.mode }) };
+    async ({ name, input }, { live }) => {
+      const read = await live.commands.invoke(`/${name.replace(/^\//, "")} ${input}`.trim());
+      if (read.kind === "said") return { kind: "text", text: read.text };
+      const { prompt, displayPrompt, mode } = read;
+      return { kind: "agent-prompt", prompt, displayPrompt, ...(mode && { mode }) };
     },
   ),
   // Ours, unknown to the contract: runs what a user typed, and sends the message that a command makes.

@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { Json } from "../../lib/json.ts";
 import { GivenAttachment } from "../../protocol/define-event.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { sendOn } from "../../runtime/submit.ts";
+import { readTyped, sendingOf, sendOn } from "../../runtime/submit.ts";
 import type { SendOptions } from "../../session/session.ts";
 import { traceOf, traceParams } from "../session-options.ts";
 import { type MethodTable, type SessionCall, sessionMethod } from "./method.ts";
@@ -85,14 +85,49 @@ async function send(items: readonly Item[], how: ForAll, call: SessionCall): Pro
   };
   const ids: string[] = [];
   for (const { prompt, displayPrompt, attachments } of items) {
-    const message = { ...shared, prompt, ...(displayPrompt !== undefined && { displayPrompt }) };
-    ids.push(await sendOn(session, { ...message, ...(attachments && { attachments }) }));
+    const command = source === undefined ? await commandOf(prompt, call) : undefined;
+    if (command?.kind === "said") {
+      ids.push(announce(command.text, call));
+      continue;
+    }
+    const { mode: _, ...queued } = shared;
+    const message: SendOptions = {
+      // The rules of a command hold for an answer of its own, so its message never steers another answer.
+      ...(command ? { ...queued, ...command.message } : { ...shared, prompt }),
+      answering: { ...command?.message.answering, ...shared.answering },
+      ...(displayPrompt !== undefined && { displayPrompt }),
+      ...(attachments && { attachments }),
+    };
+    ids.push(await sendOn(session, message));
   }
   if (wait) await session.whenIdle();
   return ids;
 }
 
+type CommandMessage = { kind: "said"; text: string } | { kind: "message"; message: SendOptions };
+
+/**
+ * Returns what a message comes to that calls a command: by its name, or with the prompt that `session.commands.invoke` has
+ * returned. Undefined for an ordinary prompt.
+ */
+async function commandOf(prompt: string, { session, live }: SessionCall): Promise<CommandMessage | undefined> {
+  const invoked = live.commands.invoked(prompt);
+  // The client chooses the mode for a prompt that it was given.
+  if (invoked) return { kind: "message", message: await invoked.message(() => prompt) };
+  const read = await readTyped(session, prompt, "program");
+  if (read?.kind !== "prompt") return read;
+  return { kind: "message", message: await sendingOf(session, read) };
+}
+
+/** Tells clients what a command answered, and that nothing follows. Returns an id in place of a message's. */
+function announce(text: string, { session, live }: SessionCall): string {
+  live.commands.say(text);
+  if (!session.isWorking) void session.say("session.idle", {});
+  return crypto.randomUUID();
+}
+
 /** A message of the user's is one without a source. */
+
 const sourceOf = (source: string | undefined): string | undefined =>
   source === undefined || source === "" || source === "user" ? undefined : source;
 

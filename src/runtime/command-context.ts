@@ -1,0 +1,126 @@
+/** Gives commands what they may know and do in a session. */
+import type { CommandContext } from "../commands/command.ts";
+import type { TaskEntry } from "../commands/ports.ts";
+import { plural } from "../lib/text.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { modelName } from "../session/model-seat.ts";
+import type { ScheduleRegistry } from "../session/schedules.ts";
+import type { Session } from "../session/session.ts";
+import { historyPort } from "./history-port.ts";
+
+/** The ports of a session, as far as it has them. */
+export function contextOf(session: Session): CommandContext {
+  const { tasks, budget, settings } = session;
+  const { surroundings } = settings;
+  return {
+    mode: session.modes.current,
+    filesFolder: surroundings?.filesFolder ?? "",
+    now: () => Date.now(),
+    ...(surroundings && {
+      skills: () =>
+        surroundings.skills
+          .filter(({ enabled, userInvocable }) => enabled && userInvocable)
+          .map(({ name, description }) => ({
+            name,
+            description,
+            commandName: name.toLowerCase().replace(/\s+/g, "-"),
+          })),
+      servers: () => surroundings.servers(),
+      ...(surroundings.agents && { agents: surroundings.agents }),
+      ...schedulesOf(surroundings.schedules?.()),
+    }),
+    ...(tasks && {
+      tasks: {
+        list: (): readonly TaskEntry[] => [...tasks.list(), ...commandsAtWork(session)],
+        async show(id) {
+          const { task, turns, error } = await tasks.report(id);
+          const said = turns.map(({ response }) => response).join("\n\n");
+          return [`${task.id} (${task.agentType}): ${task.status}`, said, error ?? ""].filter(Boolean).join("\n\n");
+        },
+        async stop(id) {
+          await tasks.cancel(id);
+        },
+        async promote(id) {
+          await tasks.promote(id);
+        },
+      },
+    }),
+    usage: () => {
+      const { calls, usage, costUsd, durationMs } = budget.session;
+      return { turns: calls, inputTokens: usage.inputTokens, outputTokens: usage.outputTokens, costUsd, durationMs };
+    },
+    permissions: {
+      describe: () => [
+        ...session.settings.grants.session.map((approval) => `approved for this session: ${JSON.stringify(approval)}`),
+        ...session.settings.grants.location.map((approval) => `approved for this place: ${JSON.stringify(approval)}`),
+      ],
+      async reset() {
+        const count = session.settings.grants.session.length;
+        session.settings.grants.resetSession();
+        return count;
+      },
+    },
+    ...modelsPort(session),
+    ...contextPort(session),
+    ...historyPort(session),
+    rename: (name) => session.say("troupe.session_named", { name }),
+  };
+}
+
+/** Commands in the background, beside the agents. */
+function commandsAtWork({ settings }: Session): readonly TaskEntry[] {
+  const shells = settings.ports.shells?.list() ?? [];
+  return shells.map(({ shellId, command, state, exitCode, mode }) => ({
+    id: shellId,
+    agentType: mode === "detached" ? "shell, detached" : "shell",
+    description: command,
+    status: exitCode === undefined ? state : `${state} with code ${exitCode}`,
+    mode: "background",
+    elapsedMs: 0,
+    toolCalls: 0,
+    tokens: 0,
+  }));
+}
+
+function schedulesOf(schedules: ScheduleRegistry | undefined): Pick<CommandContext, "schedules"> {
+  if (!schedules) return {};
+  return {
+    schedules: {
+      add: (request) => schedules.add(request),
+      list: () => schedules.list(),
+      stop: (id) => schedules.stop(id),
+    },
+  };
+}
+
+function contextPort(session: Session): Pick<CommandContext, "context"> {
+  const { context } = session;
+  if (!context) return {};
+  return {
+    context: {
+      async compact(focus) {
+        const end = await context.compact({ ...(focus !== "" && { focus }), trigger: "manual" });
+        if (!end.success) throw new TroupeError("failed", end.error);
+        return `${plural(end.messagesRemoved, "message")} became a summary (checkpoint ${end.checkpointNumber}).`;
+      },
+      async report() {
+        const { contextText } = await import("../session/context-report.ts");
+        return contextText(await context.report());
+      },
+    },
+  };
+}
+
+function modelsPort({ settings: { modelSeat: seat } }: Session): Pick<CommandContext, "models"> {
+  if (!seat) return {};
+  return {
+    models: {
+      current: () => modelName(seat.current),
+      list: async () => (await seat.list()).filter(({ usable }) => usable).map(({ id }) => id),
+      async select(name) {
+        await seat.select(name, { source: "model_command" });
+        return modelName(seat.current);
+      },
+    },
+  };
+}

@@ -1,0 +1,126 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { researchLimits } from "../../src/commands/research-limits.ts";
+import { calls, says } from "../../src/model/faux/faux-step.ts";
+import type { ModelRequest } from "../../src/model/provider.ts";
+import type { Emit } from "../../src/protocol/event.ts";
+import { submit } from "../../src/runtime/submit.ts";
+import { LimitedTools } from "../../src/session/limited-tools.ts";
+import { noticeOf } from "../../src/tasks/notices.ts";
+import type { TaskRecord } from "../../src/tasks/task-record.ts";
+import { dataOf } from "../support/stage.ts";
+import { of, onStage, resultsOf, starts, texts } from "./stage.ts";
+
+const reportOf = (request: ModelRequest): string => /\/\S+research-\S+?\.md/.exec(texts(request)[0] ?? "")?.[0] ?? "";
+/** The gate asks twice for more agents; these tests are about single calls. */
+const enough = [says("That is all."), says("That is all."), says("That is all.")];
+
+describe("the agent that leads a piece of research", () => {
+  it.each([
+    ["another agent", { agent_type: "explore" }, /"explore" was not started\. Call task with agent_type "research"/],
+    ["an agent in the background", { agent_type: "research", mode: "background" }, /not started in the background/],
+  ])("ORC-92 ORC-66 cannot start %s", async (_, given, why) => {
+    const steps = [
+      calls(["task", { description: "x", prompt: "@x look", name: "x", ...given }]),
+      ...enough,
+      of("x", says("fact")),
+    ];
+    await onStage(steps, {}, async ({ session, requests }) => {
+      await submit(session, "/research leases");
+      expect(resultsOf(session.events, "task")).toEqual([expect.stringMatching(why)]);
+      expect(dataOf(session.events, "troupe.task_created")).toEqual([]);
+      expect(requests("x")).toEqual([]);
+    });
+  });
+
+  it("ORC-92 starts research agents and waits for them, with or without the word sync", async () => {
+    const steps = [
+      starts("a", "research"),
+      starts("b", "Research", { mode: "sync" }),
+      ...enough,
+      of("a", says("fact a")),
+      of("b", says("fact b")),
+    ];
+    await onStage(steps, {}, async ({ session }) => {
+      await submit(session, "/research leases");
+      expect(resultsOf(session.events, "task")).toEqual([
+        expect.stringContaining("fact a"),
+        expect.stringContaining("fact b"),
+      ]);
+    });
+  });
+
+  it("ORC-92 ORC-66 views no file but one with a long answer of an agent, and is advised only tools that it has", async () => {
+    const long = "The lease ends. ".repeat(2_000);
+    const saved = (request: ModelRequest): string => /Saved to: (\S+)/.exec(texts(request).join("\n"))?.[1] ?? "";
+    const steps = [
+      calls(["view", { path: "a.ts" }]),
+      starts("a", "research"),
+      (request: ModelRequest) => calls(["view", { path: saved(request), view_range: [1, 1] }]),
+      calls(["view", { path: "copilot-tool-output-task.txt" }]),
+      ...enough,
+      of("a", says(long)),
+    ];
+    const files = { "a.ts": "const secret = 1;", "copilot-tool-output-task.txt": "not an answer" };
+    await onStage(steps, { files }, async ({ session }) => {
+      await submit(session, "/research leases");
+      const refused = expect.stringMatching(/^In research, view opens only a file that a result of task names/);
+      expect(resultsOf(session.events, "view")).toEqual([refused, expect.stringContaining("The lease ends."), refused]);
+      const [answer] = resultsOf(session.events, "task");
+      expect(answer).toContain("Read parts of it with view and a view_range.");
+      expect(answer).not.toContain("grep");
+    });
+  });
+
+  it("ORC-92 creates the report and no other file, and edits nothing", async () => {
+    const steps = [
+      calls(["create", { path: "notes.md", file_text: "x" }]),
+      calls(["edit", { path: "a.ts", old_str: "x", new_str: "y" }]),
+      (request: ModelRequest) => calls(["create", { path: reportOf(request), file_text: "# Leases" }]),
+      (request: ModelRequest) => calls(["create", { path: reportOf(request), file_text: "# Leases, again" }]),
+      ...enough,
+    ];
+    await onStage(steps, { files: { "a.ts": "x" } }, async ({ session, folder, first }) => {
+      await submit(session, "/research leases");
+      expect(resultsOf(session.events, "create")).toEqual([
+        expect.stringContaining(
+          `In research, create writes the report and nothing else. Its path is ${reportOf(first("main"))}`,
+        ),
+        expect.stringContaining("Created file"),
+        expect.stringContaining("Created file"),
+      ]);
+      expect(resultsOf(session.events, "edit")).toEqual([expect.stringMatching(/Tool 'edit' does not exist/)]);
+      expect(existsSync(join(folder, "notes.md"))).toBe(false);
+    });
+  });
+
+  it("ORC-92 is not told to call read_agent when an agent from before ends meanwhile", async () => {
+    const said: string[] = [];
+    const emit: Emit = async (_, data) => void said.push((data as { content: string }).content);
+    const task = { id: "old", status: "completed", spec: { agentName: "explore", description: "looks" } };
+    const { content, kind } = noticeOf(task as unknown as TaskRecord);
+    expect(content).toContain("read_agent");
+    const limits = new LimitedTools(researchLimits("/r.md"), "/");
+    await limits.withoutAdvice(emit)("system.notification", { content, kind });
+    expect(said).toEqual([
+      expect.stringMatching(/Agent "old"[^\n]*Its results cannot be read while this message is answered\.\n<\//),
+    ]);
+    expect(said[0]).not.toContain("read_agent");
+  });
+
+  it("ORC-68 is told to go on when a dispatch was moved to the background, since its answer did not come back", async () => {
+    const { researchFacts } = await import("../../src/commands/research-gate.ts");
+    const steps = [starts("a", "research"), ...enough, of("a", says("fact"))];
+    await onStage(steps, {}, async ({ session }) => {
+      await submit(session, "/research leases");
+      expect(researchFacts(session.events, "/r.md").dispatches).toBe(1);
+      const moved = session.events.map((event) =>
+        event.type === "tool.execution_complete"
+          ? { ...event, data: { ...event.data, result: { content: "Agent started in background with agent_id: a." } } }
+          : event,
+      );
+      expect(researchFacts(moved, "/r.md").dispatches).toBe(0);
+    });
+  });
+});
