@@ -29,7 +29,7 @@ const NOT_AT_THE_START = [
   /^src\/permissions\/(decide|question|rules|shell\/)/,
   /^src\/tools\/edit\//,
   /^src\/tools\/shell\/(?!shells|network-rules)/,
-  /^src\/tools\/web\/(?!web-access)/,
+  /^src\/tools\/web\/(?!web-access|search-engines)/,
   /^src\/tools\/database\/(?!session-database|process)/,
   /^src\/tools\/mcp\/(?!config\.ts|config-files)/,
   "src/store/index-sqlite.ts",

@@ -68,7 +68,7 @@ describe("the agent that leads a piece of research", () => {
       const refused = expect.stringMatching(/^In research, view opens only a file that a result of task names/);
       expect(resultsOf(session.events, "view")).toEqual([refused, expect.stringContaining("The lease ends."), refused]);
       const [answer] = resultsOf(session.events, "task");
-      expect(answer).toContain("Read parts of it with view and a view_range.");
+      expect(answer).toContain("Read parts of it with view and a view_range (1 line).");
       expect(answer).not.toContain("grep");
     });
   });

@@ -52,8 +52,10 @@ describe("a model that was asked for", () => {
       displayName: "claude-opus-5-5",
       contextWindow: 1_000_000,
       maxOutputTokens: 128_000,
-      price: { input: 4, output: 20, cacheRead: 0.2, cacheWrite: 5 },
+      price: { input: 4, output: 20, cacheRead: 0.2, cacheWrite: 5, webSearch: 10 },
       label: "claude-opus-5-5 (Anthropic)",
+      route: { apiEndpoint: "/v1/messages", isByok: true, transport: "http" },
+      searchAddress: "https://api.anthropic.com/v1",
     });
   });
 
@@ -165,6 +167,7 @@ describe("a model that was asked for", () => {
       contextWindow: 4_096,
       price: free,
       label: "llama3 (Ollama)",
+      route: { apiEndpoint: "/chat/completions", isByok: true, transport: "http" },
     });
   });
 

@@ -240,7 +240,7 @@ describe("an account that is used up for a model", () => {
       const sent = models.requests.filter(({ request }) => request);
       expect(sent.map(({ request }) => request?.model)).toEqual(["first", "auto"]);
       expect(dataOf(session.events, "session.model_change").at(-1)).toEqual({
-        ...{ newModel: "auto", previousModel: "first", cause: "rate_limit_auto_switch" },
+        ...{ newModel: "auto", previousModel: "first", cause: "rate_limit_auto_switch", source: "automatic" },
       });
       expect(dataOf(session.events, "user.message")).toHaveLength(1);
     }));

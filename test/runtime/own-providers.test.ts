@@ -95,7 +95,7 @@ describe("a provider for a whole session", () => {
       expect(request).toMatchObject({ path, body: { model: "wire-name" }, headers: { "x-team": "stage", ...sign } });
       expect(request?.headers["user-agent"]).toMatch(/^my-program troupe\//);
       expect(dataOf(session.events, "session.start")[0]?.selectedModel).toBe("our-name");
-      expect(dataOf(session.events, "session.model_change")).toEqual([{ newModel: "our-name" }]);
+      expect(dataOf(session.events, "session.model_change")).toEqual([{ newModel: "our-name", source: "startup" }]);
     }),
   );
 
@@ -201,7 +201,7 @@ describe("a registry of providers and models", () => {
       const session = await open({ model, providers: registry(server) });
       await answer(session);
       expect(server.requests).toMatchObject([{ body: { model: wire }, headers }]);
-      expect(dataOf(session.events, "session.model_change")).toEqual([{ newModel: model }]);
+      expect(dataOf(session.events, "session.model_change")).toEqual([{ newModel: model, source: "startup" }]);
     }),
   );
 
@@ -293,7 +293,7 @@ describe("the model of an open session", () => {
         { model: "second", reasoning: { effort: "high", summary: "concise" } },
       ]);
       expect(dataOf(session.events, "session.model_change")).toEqual([
-        { newModel: "first" },
+        { newModel: "first", source: "startup" },
         {
           newModel: "second",
           previousModel: "first",
