@@ -47,8 +47,8 @@ export interface CompanyParts {
   given?(): GivenSubagents;
   /** Everything the session has; the main agent may have less. */
   sessionTools(): readonly Tool[];
-  /** What of it the main agent has, unless told otherwise everything. */
-  mainTools?(): readonly Tool[];
+  /** The part of `sessionTools` that an agent without a tool list has (default: all). */
+  inheritedTools?(): readonly Tool[];
   /** The model that a person wants a task to go on with, in the place of the recorded one. */
   modelOverride?(task: Actor): SessionModel | undefined;
   placeFor(task: Actor): Promise<AgentPlace>;
@@ -121,7 +121,7 @@ async function cast(
 ): Promise<Cast> {
   const { definition } = request;
   const { parts, settings, modelFor } = how;
-  const parentTools = request.parentTools ?? toolsOfMain(definition, parts).map(({ name }) => name);
+  const parentTools = request.parentTools ?? toolsFor(definition, parts).map(({ name }) => name);
   const effective = effectiveTools(definition, parentTools, {
     isReadOnly: (name) => parts.sessionTools().some((tool) => tool.name === name && tool.readOnly),
   });
@@ -149,9 +149,9 @@ async function cast(
   return { tools, model, warnings, ...(worktree !== undefined && { worktree }) };
 }
 
-/** What is hidden from the main agent is there for an agent that lists it, and for no other. */
-function toolsOfMain({ tools }: AgentDefinition, parts: CompanyParts): readonly Tool[] {
-  return tools === null ? (parts.mainTools?.() ?? parts.sessionTools()) : parts.sessionTools();
+/** The tools an agent of the main agent can have. Tools hidden from the default agent are among them. */
+function toolsFor({ tools }: AgentDefinition, parts: CompanyParts): readonly Tool[] {
+  return tools === null ? (parts.inheritedTools?.() ?? parts.sessionTools()) : parts.sessionTools();
 }
 
 /** At the limit of nesting an agent starts no others, so it is not offered to. */

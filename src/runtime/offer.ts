@@ -16,7 +16,7 @@ import type { ModeParts } from "./modes.ts";
 import { toolsOfLead } from "./preselect.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 import type { SessionMemory } from "./session-memory.ts";
-import { chooseTools, mainTools, type ToolChoice } from "./tool-choice.ts";
+import { chooseTools, inheritedTools, mainTools, type ToolChoice } from "./tool-choice.ts";
 
 export interface OfferParts {
   /** Only these of the skills that come with troupe; all of them by default. */
@@ -129,8 +129,7 @@ export class LiveOffer implements Offer {
     this.#shelf = this.#makeShelf();
     const { choice, search, prompt, instructions, mcp, memory, mode } = this.#parts;
     const lead = this.#lead;
-    // What is hidden from the main agent is there for an agent that lists it, also when that one leads.
-    const all = lead?.tools ? this.sessionTools : mainTools(this.sessionTools, choice);
+    const all = visibleTools(lead, this.sessionTools, choice);
     const tools = toolsInMode(mode.current(), all);
     this.#seen = tools;
     if (search) {
@@ -203,3 +202,13 @@ export function offerThatWaits(
 
 const transforms = (config: SystemMessageConfig | undefined): boolean =>
   config?.mode === "customize" && Object.values(config.sections ?? {}).some(({ action }) => action === "transform");
+
+/** The default agent has less than a custom one that leads; of those, only one with a tool list sees listed-only tools. */
+function visibleTools(
+  lead: AgentDefinition | undefined,
+  tools: readonly Tool[],
+  choice: ToolChoice | undefined,
+): readonly Tool[] {
+  if (lead === undefined) return mainTools(tools, choice);
+  return lead.tools === null ? inheritedTools(tools, choice) : tools;
+}

@@ -67,7 +67,7 @@ export async function sessionBoard(draft: Draft, how: BoardSession): Promise<Ses
     tools: boardTools,
     hidden: (choice) => ({
       ...choice,
-      hiddenFromMain: [...(choice.hiddenFromMain ?? []), ...boardTools.map(({ name }) => name)],
+      onlyListed: [...(choice.onlyListed ?? []), ...boardTools.map(({ name }) => name)],
     }),
     readingPort: readingBoard(board),
     mainPort: leader?.port ?? direct(lead.definition?.name ?? "main"),

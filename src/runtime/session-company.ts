@@ -13,7 +13,7 @@ import type { SessionMemory } from "./session-memory.ts";
 import { promptOf } from "./session-offer.ts";
 import type { SessionServers } from "./session-servers.ts";
 import { sidekickConditions } from "./sidekick-conditions.ts";
-import { mainTools, type ToolChoice } from "./tool-choice.ts";
+import { inheritedTools, type ToolChoice } from "./tool-choice.ts";
 
 /** The agents that may work for the main one, and what each of them is given. */
 export function sessionCompany(
@@ -43,7 +43,7 @@ export function sessionCompany(
     agents: () => agents.agents,
     given: () => agents.given,
     sessionTools: () => offer.sessionTools,
-    mainTools: () => mainTools(offer.sessionTools, choice),
+    inheritedTools: () => inheritedTools(offer.sessionTools, choice),
     ...(request.wakes === false &&
       request.model !== undefined && { modelOverride: ({ id }) => (hasTask(log, id) ? models.current : undefined) }),
     async placeFor(task) {

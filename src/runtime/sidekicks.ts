@@ -11,12 +11,12 @@ export type SidekickCondition = () => Promise<{ readonly notes: readonly string[
 
 type Parts = Pick<
   CompanyParts,
-  "agents" | "sessionTools" | "mainTools" | "workspace" | "mainModel" | "warn" | "conditions"
+  "agents" | "sessionTools" | "inheritedTools" | "workspace" | "mainModel" | "warn" | "conditions"
 >;
 
 export function sidekickOptions(
   parts: Parts,
-  company: (more: Pick<CompanyParts, "sessionTools" | "mainTools" | "warn">) => CompanyOptions,
+  company: (more: Pick<CompanyParts, "sessionTools" | "inheritedTools" | "warn">) => CompanyOptions,
 ): SidekickOptions {
   const { workspace, mainModel, conditions } = parts;
   const isOff = (): boolean => !workspace.flags.has("SIDEKICK_AGENTS") || mainModel().providerId === UNDERSTUDY;
@@ -26,10 +26,14 @@ export function sidekickOptions(
     if (!told.has(message)) parts.warn(message);
     told.add(message);
   };
-  const main = (): readonly Tool[] => parts.mainTools?.() ?? parts.sessionTools();
+  const inherited = (): readonly Tool[] => parts.inheritedTools?.() ?? parts.sessionTools();
   let made: CompanyOptions | undefined;
   const lent = (): CompanyOptions => {
-    made ??= company({ sessionTools: () => reading(parts.sessionTools()), mainTools: () => reading(main()), warn });
+    made ??= company({
+      sessionTools: () => reading(parts.sessionTools()),
+      inheritedTools: () => reading(inherited()),
+      warn,
+    });
     return made;
   };
   return {

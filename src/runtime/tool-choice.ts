@@ -11,8 +11,10 @@ export interface ToolChoice {
   /** Only these; all when absent. */
   readonly available?: readonly string[];
   readonly excluded?: readonly string[];
-  /** Out of the main agent's hands only: an agent that lists one of these has it. */
+  /** Hidden from the default agent only: every custom agent can have these, whether it lists tools or not. */
   readonly hiddenFromMain?: readonly string[];
+  /** Offered only to agents whose own tool list names them. */
+  readonly onlyListed?: readonly string[];
 }
 
 /** For the session as a whole, its agents included. */
@@ -25,12 +27,18 @@ export function chooseTools(tools: readonly Tool[], choice: ToolChoice = {}): re
   );
 }
 
-/** What is left of the session's tools for its main agent. An allow-list that names a tool shows it. */
+/** The session's tools that the default agent has. */
 export function mainTools(tools: readonly Tool[], choice: ToolChoice = {}): readonly Tool[] {
-  const { hiddenFromMain = [] } = choice;
-  return hiddenFromMain.length === 0
-    ? tools
-    : tools.filter((tool) => !hiddenFromMain.some((entry) => names(entry, tool)));
+  return without(choice.hiddenFromMain, inheritedTools(tools, choice));
+}
+
+/** The session's tools that an agent without a tool list has. */
+export function inheritedTools(tools: readonly Tool[], choice: ToolChoice = {}): readonly Tool[] {
+  return without(choice.onlyListed, tools);
+}
+
+function without(entries: readonly string[] = [], tools: readonly Tool[]): readonly Tool[] {
+  return entries.length === 0 ? tools : tools.filter((tool) => !entries.some((entry) => names(entry, tool)));
 }
 
 /** Entries that name nothing there is. */

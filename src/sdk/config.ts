@@ -164,6 +164,7 @@ export interface SessionConfig {
 
   readonly customAgents?: readonly CustomAgent[];
   readonly customAgentsLocalOnly?: boolean;
+  /** Hides tools from the default agent. Agents that list them, or have no `tools` list, have them. */
   readonly defaultAgent?: { readonly excludedTools?: readonly string[] };
   readonly excludedBuiltinAgents?: readonly string[];
   /** The agent that leads from the first message on. */

@@ -230,11 +230,56 @@ describe("agents of the program", () => {
     });
   });
 
-  it.each([[null], [undefined]])("SDK-06 have the session's tools when they list %s", async (tools) => {
-    await onStage(started("poet"), withAgent(tools === undefined ? {} : { tools }), async ({ session, first }) => {
+  it.each([[null], [undefined]])(
+    "SDK-06 SDK-41 an agent with tools: %s has all tools of the session, also those hidden from the default agent",
+    async (tools) => {
+      const toolChoice = { hiddenFromMain: ["glob", "bash"], excluded: ["grep"] };
+      const options = withAgent(tools === undefined ? {} : { tools }, { toolChoice });
+      const steps = started("poet", calls(["glob", { pattern: "*" }]), says("done"));
+      await onStage(steps, { ...options, files: { "found.txt": "x" } }, async ({ session, first }) => {
+        await session.sendAndWait({ prompt: "go" });
+        const main = toolNames(first("main"));
+        expect(main.filter((name) => ["glob", "bash", "grep"].includes(name))).toEqual([]);
+        const onlyMain = new Set(["ask_user", "skill", "exit_plan_mode"]);
+        const inherited = [...main.filter((name) => !onlyMain.has(name)), "glob", "bash"];
+        expect(toolNames(first("a")).toSorted()).toEqual(inherited.toSorted());
+        expect(resultsOf(session.events, "glob")).toEqual([expect.stringContaining("found.txt")]);
+      });
+    },
+  );
+
+  it("SDK-41 an agent without a tool list that leads has the tools hidden from the default agent", async () => {
+    const options = withAgent({}, { agent: "poet", toolChoice: { hiddenFromMain: ["glob"], excluded: ["grep"] } });
+    await onStage([says("hi")], options, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
-      const own = new Set(["ask_user", "skill", "exit_plan_mode"]);
-      expect(toolNames(first("a"))).toEqual(toolNames(first("main")).filter((name) => !own.has(name)));
+      expect(toolNames(first("main"))).toContain("glob");
+      expect(toolNames(first("main"))).not.toContain("grep");
+    });
+  });
+
+  it("SDK-41 an agent has no more than the agent that starts it, and a deny rule holds for an inherited tool", async () => {
+    const agents = [
+      { name: "reader", prompt: "You read.", tools: ["view", "task"] },
+      { name: "heir", prompt: "You inherit." },
+    ];
+    const steps = [
+      starts("a", "reader"),
+      starts("c", "heir"),
+      says("ok"),
+      of("a", starts("b", "heir"), says("done")),
+      of("b", says("done")),
+      of("c", calls(["create", { path: "x.txt", file_text: "x" }]), says("done")),
+    ];
+    const toolChoice = { hiddenFromMain: ["create"] };
+    const settings = { "home:settings.json": JSON.stringify({ permissions: { deny: ["write"] } }) };
+    await onStage(steps, { workspace: { agents }, toolChoice, files: settings }, async ({ session, first }) => {
+      await session.sendAndWait({ prompt: "go" });
+      const allowed = toolNames(first("a"));
+      expect(toolNames(first("b")).filter((name) => !allowed.includes(name))).toEqual([]);
+      expect(toolNames(first("c"))).toContain("create");
+      expect(dataOf(session.events, "troupe.permission")).toEqual(
+        expect.arrayContaining([expect.objectContaining({ decision: "denied", by: "rule" })]),
+      );
     });
   });
 

@@ -45,7 +45,7 @@ describe("agents and workers in a whole session", () => {
       expect(size).toBeLessThanOrEqual(MAX_REQUEST_CHARACTERS);
     }));
 
-  it("SDK-25: what is hidden from the main agent is there for an agent that lists it, and for no other", () =>
+  it("SDK-25 SDK-41: an agent that lists a tool hidden from the main agent has it, and so has an agent without a list", () =>
     onStage(
       [
         starts("lists", "lister"),
@@ -65,8 +65,7 @@ describe("agents and workers in a whole session", () => {
         await session.sendAndWait({ prompt: "go" });
         expect(toolNames(first("main"))).not.toContain("glob");
         expect(toolNames(first("lists"))).toEqual(["view", "glob"]);
-        expect(toolNames(first("takes"))).not.toContain("glob");
-        expect(toolNames(first("takes"))).toContain("view");
+        expect(toolNames(first("takes"))).toEqual(expect.arrayContaining(["view", "glob"]));
       },
     ));
 
