@@ -20,22 +20,21 @@ const QUIET_MS = 200;
 const MAX_WATCHED = 64;
 const MAX_ENTRIES = 1000;
 
-/** `onChange` hears of every catalog that is not the one before; what the server said is asked for once. */
+/** Calls `onChange` with every catalog that differs from the one before. */
 export async function watchAgents(
   sources: AgentSources,
   onChange: (catalog: AgentCatalog) => void,
 ): Promise<AgentWatch> {
-  const remembered = rememberRemote(sources);
   const locations = agentLocations(sources);
   let seen = fingerprint(locations);
-  let current = await loadAgents(remembered);
+  let current = await loadAgents(sources);
   let reading: Promise<AgentCatalog> | undefined;
   let isClosed = false;
 
   const read = async (): Promise<AgentCatalog> => {
     const now = fingerprint(locations);
     if (now === seen || isClosed) return current;
-    const catalog = await loadAgents(remembered);
+    const catalog = await loadAgents(sources);
     seen = now;
     current = catalog;
     if (!isClosed) {
@@ -103,23 +102,6 @@ function watchFolders(paths: readonly string[], onQuiet: () => void) {
     close(): void {
       clearTimeout(timer);
       for (const path of [...watchers.keys()]) forget(path);
-    },
-  };
-}
-
-/** A server that failed is asked again with the next reading. */
-function rememberRemote(sources: AgentSources): AgentSources {
-  const { remote } = sources;
-  if (remote === undefined) return sources;
-  let answer: Promise<unknown> | undefined;
-  return {
-    ...sources,
-    remote(signal) {
-      answer ??= remote(signal).catch((error: unknown) => {
-        answer = undefined;
-        throw error;
-      });
-      return answer;
     },
   };
 }

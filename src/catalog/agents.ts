@@ -22,6 +22,8 @@ export interface AgentSources extends AgentPlaces {
   readonly program?: readonly unknown[];
   /** Only where an address and a token are configured. */
   readonly remote?: FetchRemote;
+  /** Makes the next reading ask the server again. */
+  readonly forgetRemote?: () => void;
   /** `subagents.disabledSubagents` of the settings. */
   readonly disabled?: readonly string[];
   /** `subagents.agents` of the settings. */

@@ -81,11 +81,13 @@ export class LiveAgents {
     }, QUIET_START_MS).unref();
   }
 
-  /** Looks for agents now. */
+  /** Reads all agents again; the server is asked again too. */
   async reload(): Promise<void> {
     if (this.#isClosed) return;
     const { loadAgents } = await import("../catalog/agents.ts");
-    this.#take(await loadAgents(this.#workspace.agentSources));
+    const { agentSources } = this.#workspace;
+    agentSources.forgetRemote?.();
+    this.#take(await loadAgents(agentSources));
   }
 
   async close(): Promise<void> {

@@ -7,6 +7,7 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { type AgentCatalog, type AgentSources, loadAgents } from "../catalog/agents.ts";
+import { rememberRemote } from "../catalog/agents-remote-memory.ts";
 import { workspaceEnvironment } from "../catalog/dotenv.ts";
 import type { ExtensionsFound } from "../catalog/extensions.ts";
 import { digestOf } from "../catalog/pins.ts";
@@ -264,16 +265,14 @@ function agentSources(parts: Parts, plugins: readonly Plugin[]): AgentSources {
 }
 
 /** A person's own variables: a folder decides neither who is asked nor with which token. */
-function remoteSource({ context, environment }: Place): Pick<AgentSources, "remote"> {
+function remoteSource({ context, environment }: Place): Pick<AgentSources, "remote" | "forgetRemote"> {
   const { TROUPE_AGENTS_URL: baseUrl, TROUPE_AGENTS_TOKEN: token } = environment;
   const { repository } = context;
   if (!baseUrl || !token || repository === undefined) return {};
-  return {
-    async remote(signal) {
-      const { remoteAgents } = await import("../catalog/agents-remote.ts");
-      return remoteAgents({ baseUrl, token, repository })(signal);
-    },
-  };
+  return rememberRemote(async (signal) => {
+    const { remoteAgents } = await import("../catalog/agents-remote.ts");
+    return remoteAgents({ baseUrl, token, repository })(signal);
+  });
 }
 
 async function skillsOf({ request, place, trust, settings, mayRead }: Parts, plugins: readonly Plugin[]) {

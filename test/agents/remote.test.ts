@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { findAgent } from "../../src/agents/names.ts";
 import { loadRemote, remoteAgents } from "../../src/catalog/agents-remote.ts";
+import { rememberRemote } from "../../src/catalog/agents-remote-memory.ts";
 import { HANG_MS } from "../support/work.ts";
 import { agent, agentStage, customNames } from "./stage.ts";
 
@@ -25,6 +26,34 @@ const answer =
     void response
       .writeHead(status, { location: "http://127.0.0.1:1/" })
       .end(typeof body === "string" ? body : JSON.stringify(body));
+
+it("ORC-22 a server that failed is asked again after 60 s or when it is forgotten, one that answered only when forgotten", async () => {
+  let now = 0;
+  let asked = 0;
+  let isUp = false;
+  const { remote, forgetRemote } = rememberRemote(
+    async () => {
+      asked++;
+      if (!isUp) throw new Error("down");
+      return asked;
+    },
+    () => now,
+  );
+  const { signal } = new AbortController();
+  const ask = () => remote(signal).catch((error: Error) => error.message);
+  expect([await ask(), await ask(), asked]).toEqual(["down", "down", 1]);
+  forgetRemote();
+  expect([await ask(), asked]).toEqual(["down", 2]);
+  isUp = true;
+  now = 59_999;
+  expect(await ask()).toBe("down");
+  now = 60_000;
+  expect(await ask()).toBe(3);
+  now = 600_000;
+  expect([await ask(), asked]).toEqual([3, 3]);
+  forgetRemote();
+  expect(await ask()).toBe(4);
+});
 
 describe("agents of a server", () => {
   it("ORC-22 come after all others, from definitions or from Markdown", async () => {

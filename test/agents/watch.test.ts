@@ -2,6 +2,7 @@ import { rm } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { AgentCatalog } from "../../src/catalog/agents.ts";
+import { rememberRemote } from "../../src/catalog/agents-remote-memory.ts";
 import { watchAgents } from "../../src/catalog/agents-watch.ts";
 import { agent, agentStage, customNames } from "./stage.ts";
 
@@ -40,7 +41,7 @@ describe("agents on a watch", () => {
     const { until, onChange } = listener();
     let asked = 0;
     const remote = async (): Promise<unknown> => ({ agents: [{ name: `remote ${++asked}`, prompt: "p" }] });
-    const watch = await watchAgents({ ...stage.sources, remote }, onChange);
+    const watch = await watchAgents({ ...stage.sources, ...rememberRemote(remote) }, onChange);
     try {
       const before = watch.current;
       expect(await watch.refresh()).toBe(before);

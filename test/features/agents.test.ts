@@ -1,5 +1,7 @@
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
@@ -128,9 +130,10 @@ describe("agents of others", () => {
   });
 
   it.each([
-    ["answers", 200, ["poet"]],
-    ["fails", 500, []],
-  ])("ORC-22 those of a server that %s, and the others in any case", async (_what, status, names) => {
+    ["answers adds its agents as types", 200, "sesame", ["poet"]],
+    ["fails leaves the others working", 500, "sesame", []],
+    ["has no token leaves the others working", 200, "", []],
+  ])("ORC-22 a remote API that %s, and is asked once", async (_what, status, token, names) => {
     const asked: string[] = [];
     const remote = createServer((request, response) => {
       asked.push(`${request.url} ${request.headers.authorization}`);
@@ -139,20 +142,26 @@ describe("agents of others", () => {
     await new Promise<void>((resolve) => remote.listen(0, "127.0.0.1", resolve));
     const environment = {
       TROUPE_AGENTS_URL: `http://127.0.0.1:${(remote.address() as AddressInfo).port}`,
-      TROUPE_AGENTS_TOKEN: "sesame",
+      TROUPE_AGENTS_TOKEN: token,
     };
+    const requests = token === "" ? [] : ["/agents/swe/custom-agents/acme/shop Bearer sesame"];
     const files = {
       ".git/HEAD": "ref: refs/heads/main\n",
       ".git/config": '[remote "origin"]\n\turl = https://example.test/acme/shop.git\n',
       "home:agents/painter.md": markdown("painter"),
     };
     try {
-      await onStage(started("painter"), { files, environment }, async ({ session, first }) => {
+      const steps = [...names, "painter"].flatMap((name) => [starts(name, name), of(name, says("done"))]);
+      await onStage([...steps, says("ok")], { files, environment }, async ({ session, first, home, heard }) => {
         await session.sendAndWait({ prompt: "go" });
-        expect([...new Set(asked)]).toEqual(["/agents/swe/custom-agents/acme/shop Bearer sesame"]);
-        expect(first("a").system).toContain("You are painter.");
+        for (const name of [...names, "painter"]) expect(first(name).system).toContain(`You are ${name}.`);
         const description = first("main").tools.find(({ name }) => name === "task")?.description ?? "";
         expect(["poet"].filter((name) => description.includes(`- ${name}`))).toEqual(names);
+        // The watch reads all agents again; it does not ask the server again.
+        writeFileSync(join(home, "agents", "late.md"), markdown("late"));
+        const updates = () => dataOf(heard, "session.custom_agents_updated").map(({ agents }) => agents);
+        await expect.poll(() => JSON.stringify(updates()), { timeout: 20_000 }).toContain('"late"');
+        expect(asked).toEqual(requests);
       });
     } finally {
       remote.close();
