@@ -49,9 +49,11 @@ describe("prompts", () => {
       gate: { kind: "research", reportPath },
     });
     const prompt = await promptOf("/research x");
-    for (const forbidden of ["grep", "glob", "web_fetch", "web_search", "read_agent", "ask_user"]) {
+    for (const forbidden of ["grep", "glob", "bash", "read_agent", "ask_user"]) {
       expect(prompt).toContain(`\`${forbidden}\``);
     }
+    expect(prompt).toContain("the search and fetch tools you have");
+    expect(prompt).not.toContain("web_search");
     await expect(typed("/research")).rejects.toThrow("The topic is missing.");
   });
 

@@ -38,6 +38,20 @@ describe("built-in agents", () => {
     });
   });
 
+  it.each([
+    ["fetches and searches where a search service is configured", { BRAVE_API_KEY: "brave-key-of-the-test" }, true],
+    ["only fetches where nothing can search, and no prompt names the search tool", {}, false],
+  ])("ORC-18 research is dispatched and %s", async (_title, environment, searches) => {
+    await onStage(started("research"), { environment }, async ({ session, first, requests }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(session.tasks?.view("a")).toMatchObject({ agentType: "research", status: "completed" });
+      const web = toolNames(first("a")).filter((name) => name.startsWith("web_"));
+      expect(web).toEqual(searches ? ["web_fetch", "web_search"] : ["web_fetch"]);
+      expect(JSON.stringify(requests()).includes("web_search")).toBe(searches);
+      expect(dataOf(session.events, "session.warning")).toEqual([]);
+    });
+  });
+
   it("ORC-16 rubber-duck is hidden while its flag is off: neither offered nor started", async () => {
     const steps = [starts("a", "rubber-duck"), says("ok")];
     await onStage(steps, { environment: { RUBBER_DUCK_AGENT: "off" } }, async ({ session, first }) => {

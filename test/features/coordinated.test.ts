@@ -18,6 +18,9 @@ const submits = (more: object = {}) => calls(["submit_result", { status: "comple
 const results = ({ session }: Stage): Record<string, never>[] =>
   JSON.parse(resultsOf(session.events, "subagents_run")[0] ?? "{}").agents;
 
+const FETCH_AND_SEARCH = ["web_fetch", "web_search"];
+const key = () => ({ environment: { TAVILY_API_KEY: "tvly-key-of-the-test" } });
+
 describe("subagents_run in a whole session", () => {
   it("BLX-01 BLX-26 BLX-28 BLX-33 is the coordinator's, says that the user must ask, and a skill has the rest", async () => {
     const steps = [calls(["skill", { skill: "coordinated-subagents" }]), says("ok")];
@@ -73,14 +76,28 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
+  const noFetch = { toolChoice: { excluded: ["web_fetch"] } };
   it.each([
-    ["with the web", {}, ["web_fetch", "submit_result"]],
-    ["without it", { toolChoice: { excluded: ["web_fetch"] } }, ["submit_result"]],
-  ])("BLX-12 %s a worker of the web group has it or has not", async (_what, options, tools) => {
-    const steps = [run([worker("w", "scout", { allowedToolGroups: ["web"] })]), says("ok"), of("w", submits())];
-    await onStage(steps, options, async ({ session, first }) => {
+    ["with a key of a search service, a worker of the web group fetches and searches", key(), FETCH_AND_SEARCH],
+    ["without a key, a worker of the web group has no search tool", {}, ["web_fetch"]],
+    [
+      "with a key but without web_fetch, a worker of the web group only searches",
+      { ...noFetch, ...key() },
+      ["web_search"],
+    ],
+    ["without a key and web_fetch, the web group has no tools", noFetch, []],
+  ])("BLX-12 %s", async (_what, options, tools) => {
+    const steps = [
+      calls(["skill", { skill: "coordinated-subagents" }]),
+      run([worker("w", "scout", { allowedToolGroups: ["web"] })]),
+      says("ok"),
+      of("w", submits()),
+    ];
+    await onStage(steps, options, async ({ session, first, requests }) => {
       await session.sendAndWait({ prompt: "go" });
-      expect(toolNames(first("w"))).toEqual(tools);
+      expect(toolNames(first("w"))).toEqual([...tools, "submit_result"]);
+      const isNamed = JSON.stringify(requests()).includes("web_search");
+      expect(isNamed).toBe((tools as readonly string[]).includes("web_search"));
     });
   });
 
