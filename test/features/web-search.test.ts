@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { createRuntime, type SessionRequest } from "../../src/runtime/runtime.ts";
+import type { Session } from "../../src/session/session.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { dataOf } from "../support/stage.ts";
 import { resultsOf } from "./stage.ts";
@@ -88,10 +89,17 @@ function call(type: string, more: object): object {
   return { type, name: "web_search", arguments: '{"query":"node"}', ...more };
 }
 
+interface Searched {
+  readonly session: Session;
+  readonly result: string;
+  readonly seen: readonly Seen[];
+  readonly usage: readonly object[];
+}
+
 async function onWire(
   wire: keyof typeof wires,
   more: Partial<SessionRequest> & { webSearch?: boolean },
-  work: (what: { result: string; seen: readonly Seen[]; usage: readonly object[] }) => void,
+  work: (what: Searched) => void | Promise<void>,
 ): Promise<void> {
   const { webSearch = true, ...request } = more;
   await using root = await tempFolder();
@@ -111,14 +119,15 @@ async function onWire(
   const models = { m: { contextWindow: 100_000, price: { input: 1, output: 10, webSearch: 10 } } };
   const place = { baseUrl, apiKey: "key-of-the-test", webSearch, models };
   const wireApi = wire === "gemini" ? "completions" : wire;
-  writeFileSync(join(home, "providers.json"), JSON.stringify({ providers: { p: { ...place, wireApi } } }));
+  const providers = { p: { ...place, wireApi }, blind: { ...place, wireApi, webSearch: false } };
+  writeFileSync(join(home, "providers.json"), JSON.stringify({ providers }));
   const runtime = createRuntime({ environment: { HOME: root.path, TROUPE_SANDBOX: "off" }, home });
   const wanted = { cwd: root.path, model: "p/m", permissions: { allUrls: true }, replies: "whole" as const };
   const session = await runtime.createSession({ ...wanted, ...request });
   try {
     await session.sendAndWait({ prompt: "go" });
     const [result = ""] = resultsOf(session.events, "web_search");
-    work({ result, seen, usage: dataOf(session.events, "troupe.usage") });
+    await work({ session, result, seen, usage: dataOf(session.events, "troupe.usage") });
   } finally {
     await session.close();
     await runtime.close();
@@ -157,5 +166,20 @@ it("the tool is not offered where neither the model nor a service searches", asy
   await onWire("responses", { webSearch: false }, ({ result, seen }) => {
     expect(result).toContain("Tool 'web_search' does not exist");
     expect(seen[0]?.body).not.toContain("web_search");
+  });
+});
+
+it("a switch to a model that cannot search takes the tool away, and a switch back offers it again", async () => {
+  await onWire("responses", {}, async ({ session, seen }) => {
+    const offered = async (model: string): Promise<boolean> => {
+      await session.settings.modelSeat?.select(model);
+      const before = seen.length;
+      await session.sendAndWait({ prompt: "again" });
+      const { tools = [] } = JSON.parse(seen[before]?.body ?? "{}") as { tools?: { name?: string }[] };
+      expect(tools.length).toBeGreaterThan(0);
+      return tools.some(({ name }) => name === "web_search");
+    };
+    expect(await offered("blind/m")).toBe(false);
+    expect(await offered("p/m")).toBe(true);
   });
 });
