@@ -8,7 +8,8 @@ import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { dataOf } from "../support/stage.ts";
 import { of, onStage, resultsOf, type StageOptions, starts, toolNames } from "./stage.ts";
 
-const KEY = "tvly-0123456789-of-the-test";
+/** Without a form by which it could be recognised as a key. */
+const KEY = "seven green lamps beside a river";
 const searches = () => calls(["web_search", { query: "two words" }]);
 const steps = () => [searches(), says("ok")];
 
@@ -25,7 +26,7 @@ async function service(): Promise<Service> {
     let body = "";
     for await (const piece of request) body += piece;
     seen.push(`${request.url} ${body}`.trim());
-    const content = `found with ${request.headers.authorization ?? "no key"}`;
+    const content = `repeats ${request.headers.authorization?.replace("Bearer ", "")}`;
     response.end(JSON.stringify({ results: [{ title: "A page", url: "https://example.com/a", content }] }));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -124,11 +125,11 @@ it("the key of a search service reaches neither the log nor the model, even if t
   await inSession(steps(), { files: settings(tavily(named)) }, async ({ session, home, requests }) => {
     await session.sendAndWait({ prompt: "go" });
     const [result] = resultsOf(session.events, "web_search");
-    expect(result).toContain("found with Bearer ");
+    expect(result).toContain("repeats ");
     expect(result).not.toContain(KEY);
     expect(JSON.stringify(requests())).not.toContain(KEY);
     const log = readFileSync(join(home, "session-state", session.id, "events.jsonl"), "utf8");
-    expect(log).toContain("found with Bearer ");
+    expect(log).toContain("repeats ");
     expect(log).not.toContain(KEY);
   });
 });
