@@ -1,11 +1,13 @@
 import type { CompanyOptions } from "../session/company.ts";
 import { isSidekickId } from "../session/sidekicks.ts";
 import type { SessionLog } from "../store/store.ts";
+import type { SessionKnowledge } from "../tools/subagents/session-knowledge.ts";
 import type { AgentPlaces } from "./agent-place.ts";
 import { agentServers } from "./agent-servers.ts";
 import { companyOptions } from "./company.ts";
 import type { Draft } from "./draft.ts";
 import type { LiveAgents } from "./live-agents.ts";
+import { readPlan } from "./modes.ts";
 import type { LiveOffer } from "./offer.ts";
 import type { SessionBoard } from "./session-board.ts";
 import type { SessionLead } from "./session-lead.ts";
@@ -32,6 +34,7 @@ export function sessionCompany(
   const { environment, models, request, context, log, listener } = draft;
   const { agents, offer, choice, places, servers, board, memory } = how;
   const { workspace } = how.leading;
+  const knowledge: SessionKnowledge = { memory: () => memory?.section ?? "", plan: () => readPlan(draft.files) };
   return companyOptions({
     environment,
     workspace,
@@ -39,7 +42,7 @@ export function sessionCompany(
     mainModel: () => models.current,
     mainEffort: () => models.reasoningEffort,
     prompt: promptOf(draft),
-    memories: () => memory?.section ?? "",
+    memories: knowledge.memory,
     agents: () => agents.agents,
     given: () => agents.given,
     sessionTools: () => offer.sessionTools,
@@ -47,7 +50,8 @@ export function sessionCompany(
     ...(request.wakes === false &&
       request.model !== undefined && { modelOverride: ({ id }) => (hasTask(log, id) ? models.current : undefined) }),
     async placeFor(task) {
-      const place = await places.placeFor(task);
+      const found = await places.placeFor(task);
+      const place = { ...found, ports: { ...found.ports, knowledge } };
       // Who starts by itself only looks.
       if (board && isSidekickId(task.id)) return { ...place, ports: { ...place.ports, board: board.readingPort } };
       return board?.equip(place, task.spec.agentName) ?? place;

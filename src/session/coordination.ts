@@ -19,6 +19,7 @@ import {
   type WorkerSpec,
   type WorkerStep,
 } from "../tools/subagents/coordination.ts";
+import { WORKER_ONLY_TOOLS } from "../tools/subagents/tool-groups.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Ledger } from "./agent-limit.ts";
 import { TIME_IS_UP } from "./agent-run.ts";
@@ -125,8 +126,7 @@ function newTask({ id, role, task, tools, limits, displayName }: WorkerSpec) {
     prompt: task,
     mode: "sync",
     multiTurn: false,
-    // To look around and to hand in are no rights: everyone who works like this can.
-    tools: tools.filter((name) => name !== "submit_result" && name !== "environment_detect"),
+    tools: tools.filter((name) => !WORKER_ONLY_TOOLS.has(name)),
     limits: { turns: limits.turns, durationMs: limits.durationMs },
   } as const satisfies Partial<Parameters<Registry["create"]>[0]>;
 }

@@ -12,6 +12,8 @@ import { grep } from "./grep.ts";
 import type { InboxSender } from "./inbox.ts";
 import { listAgents } from "./list-agents.ts";
 import { listBash } from "./list-bash.ts";
+import { memoryRead } from "./memory-read.ts";
+import { planRead } from "./plan-read.ts";
 import { readAgent } from "./read-agent.ts";
 import { readBash } from "./read-bash.ts";
 import { readInbox } from "./read-inbox.ts";
@@ -28,6 +30,7 @@ import { type CoordinationSettings, subagentsRunTool } from "./subagents-run.ts"
 import { submitResultTool } from "./submit-result.ts";
 import { type AgentSource, taskTool } from "./task.ts";
 import { taskComplete } from "./task-complete.ts";
+import { taskList } from "./task-list.ts";
 import type { Tool } from "./tool.ts";
 import { updateTodo } from "./update-todo.ts";
 import { view } from "./view.ts";
@@ -96,6 +99,9 @@ export const coordinationTools: readonly ((settings?: CoordinationSettings) => T
 /** Offered to such a worker, and to nobody else. */
 export const workerOnlyTools: readonly ((own: { desk: Desk; environments: Environments }) => Tool)[] = [
   ({ environments }) => environmentDetectTool(environments),
+  () => memoryRead,
+  () => planRead,
+  () => taskList,
   ({ desk }) => submitResultTool(desk),
 ];
 

@@ -15,7 +15,7 @@ import { type DeskedWorker, runWorkers } from "./subagents/run-workers.ts";
 import type { WorkerResult } from "./subagents/submission.ts";
 import { provision } from "./subagents/tool-groups.ts";
 import { systemPrompt, taskText } from "./subagents/worker-prompt.ts";
-import { ownTools, workerTools } from "./subagents/worker-tools.ts";
+import { workerTools } from "./subagents/worker-tools.ts";
 import description from "./subagents-run.md";
 import { defineTool, fixed, type Tool, ToolError } from "./tool.ts";
 
@@ -65,7 +65,7 @@ function desked(what: {
     const displayName = names[index] ?? role.label;
     const provided = provision({ asked: request.allowedToolGroups, defaults: role.groups, available });
     const { tools } = provided;
-    const all = [...tools, ...ownTools(provided)];
+    const all = [...tools, ...provided.own, "submit_result"];
     const desk = openDesk({ tools, onStep: (step) => coordination.step(request.id, step) });
     const { cwd, toolCallId: parentCallId } = context;
     const prompt = systemPrompt({ displayName, role, cwd, tools: all, limits });

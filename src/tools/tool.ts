@@ -17,6 +17,7 @@ import type { McpPort } from "./mcp/resources.ts";
 import type { ReadGuard } from "./read-guard.ts";
 import type { Shells } from "./shell/shells.ts";
 import type { Coordination } from "./subagents/coordination.ts";
+import type { SessionKnowledge } from "./subagents/session-knowledge.ts";
 import type { Tasks } from "./tasks.ts";
 import type { User } from "./user.ts";
 import type { WebSearch } from "./web/search.ts";
@@ -57,6 +58,7 @@ export interface ToolPorts {
   readonly tasks?: Tasks;
   readonly mcp?: McpPort;
   readonly coordination?: Coordination;
+  readonly knowledge?: SessionKnowledge;
   readonly mcpTasks?: McpTasks;
   readonly board?: BoardPort;
   readonly external?: RunExternal;

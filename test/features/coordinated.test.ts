@@ -52,20 +52,22 @@ describe("subagents_run in a whole session", () => {
     const agents = [
       worker("s", "scout"),
       worker("r", "review"),
+      worker("a", "security_analyst"),
       worker("n", "scout", { allowedToolGroups: ["workspace", "shell_write"] }),
       worker("u", "security_analyst", { allowedToolGroups: ["poetry"] }),
     ];
     const steps = [
       run(agents, { mode: "parallel" }),
       says("ok"),
-      ...["s", "r", "n", "u"].map((id) => of(id, submits())),
+      ...["s", "r", "a", "n", "u"].map((id) => of(id, submits())),
     ];
     await onStage(steps, {}, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
       const looks = ["view", "glob", "grep"];
-      expect(Object.fromEntries(["s", "r", "n", "u"].map((id) => [id, toolNames(first(id))]))).toEqual({
-        s: [...looks, "bash", "skill", "environment_detect", "submit_result"],
-        r: [...looks, "bash", "environment_detect", "submit_result"],
+      expect(Object.fromEntries(["s", "r", "a", "n", "u"].map((id) => [id, toolNames(first(id))]))).toEqual({
+        s: [...looks, "bash", "skill", "environment_detect", "memory_read", "plan_read", "submit_result"],
+        r: [...looks, "bash", "environment_detect", "task_list", "submit_result"],
+        a: [...looks, "bash", "environment_detect", "submit_result"],
         n: [...looks, "submit_result"],
         u: [...looks, "bash", "environment_detect", "submit_result"],
       });

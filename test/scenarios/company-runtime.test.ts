@@ -28,7 +28,7 @@ describe("agents and workers in a whole session", () => {
           expect(toolNames(first("main"))).not.toContain("submit_result");
           const names = toolNames(first("worker"));
           expect(names).toEqual(expect.arrayContaining(["view", "glob", "grep", "bash", "submit_result"]));
-          const own = ["environment_detect", "submit_result"];
+          const own = ["environment_detect", "memory_read", "plan_read", "submit_result"];
           expect(toolNames(first("main"))).toEqual(expect.arrayContaining(names.filter((name) => !own.includes(name))));
           expect(requests("worker").at(-1)?.messages.at(-1)?.content).toContain("a.txt");
           expect(resultsOf(session.events, "subagents_run")[0]).toMatch(/"status":"completed","summary":"a\.txt"/);
@@ -109,7 +109,9 @@ describe("agents and workers in a whole session", () => {
         expect(mine).toContain("view");
         expect(mine).not.toContain("bash");
         expect(mine).toEqual(expect.arrayContaining(toolNames(first("kid"))));
-        expect(toolNames(first("worker"))).toEqual(["view", "environment_detect", "submit_result"]);
+        expect(toolNames(first("worker"))).toEqual([
+          ...["view", "environment_detect", "memory_read", "plan_read", "submit_result"],
+        ]);
         const errors = session.events.flatMap(({ agentId, type, data }) =>
           agentId === "kid" && type === "tool.execution_complete" ? [data.error?.message] : [],
         );

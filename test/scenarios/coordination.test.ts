@@ -100,6 +100,8 @@ describe("coordinated workers", () => {
       "grep",
       "skill",
       "environment_detect",
+      "memory_read",
+      "plan_read",
       "submit_result",
     ]);
     expect(JSON.stringify(model.requests.at(-1)?.messages)).not.toMatch(/view ran|Result accepted/);
@@ -254,7 +256,9 @@ describe("coordinated workers", () => {
     const { session, model } = stage;
     await session.sendAndWait({ prompt: "go" });
     const worker = model.requests.find(is("w"));
-    expect(worker?.tools.map(({ name }) => name)).toEqual(["view", "environment_detect", "submit_result"]);
+    expect(worker?.tools.map(({ name }) => name)).toEqual([
+      ...["view", "environment_detect", "memory_read", "plan_read", "submit_result"],
+    ]);
     expect(session.tasks?.view("w")).toMatchObject({ parentId: "boss", status: "failed", reason: "limit" });
     expect(session.tasks?.usage("boss").calls).toBe(3);
     expect(checkTasks(session.events, { settled: true })).toEqual([]);

@@ -304,9 +304,9 @@ function expectNarrowing(shown: readonly Shown[], { session }: Stage): void {
   expect(checkTasks(session.events)).toEqual([]);
 }
 
-/** To look around and to hand in are no rights: every worker can. */
-const rightsIn = (names: readonly string[]): string[] =>
-  names.filter((name) => name !== "submit_result" && name !== "environment_detect");
+/** Tools that exist for workers only are no rights. */
+const workerOnly = new Set(["environment_detect", "memory_read", "plan_read", "task_list", "submit_result"]);
+const rightsIn = (names: readonly string[]): string[] => names.filter((name) => !workerOnly.has(name));
 
 function errorsOf(events: Stage["session"]["events"], agentId: string): string[] {
   return events.flatMap((event) =>

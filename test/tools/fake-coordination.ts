@@ -14,9 +14,9 @@ export function echo(name: string, changes: Partial<Tool> = {}): Tool {
   return { ...tool, ...changes };
 }
 
-export const PARENT_TOOLS = ["view", "glob", "grep", "bash", "edit", "skill", "web_fetch", "task", "subagents_run"].map(
-  (name) => echo(name),
-);
+export const PARENT_TOOLS = [
+  ...["view", "glob", "grep", "bash", "edit", "sql", "skill", "web_fetch", "task", "subagents_run"],
+].map((name) => echo(name));
 
 export type Call = (name: string, input?: unknown) => Promise<string>;
 export type Script = (call: Call, worker: WorkerSpec) => Promise<Partial<WorkerEnd> | undefined>;

@@ -57,8 +57,7 @@ describe("the tool", () => {
       close: () => {},
     };
     expect(workerOnlyTools.map((make) => make({ desk, environments: new Environments() }).name)).toEqual([
-      "environment_detect",
-      "submit_result",
+      ...["environment_detect", "memory_read", "plan_read", "task_list", "submit_result"],
     ]);
   });
 
@@ -245,8 +244,11 @@ describe("what a worker is given", () => {
   };
 
   it.each([
-    ["scout", ["view", "glob", "grep", "bash", "skill", "environment_detect", "submit_result"]],
-    ["review", ["view", "glob", "grep", "bash", "environment_detect", "submit_result"]],
+    [
+      "scout",
+      ["view", "glob", "grep", "bash", "skill", "environment_detect", "memory_read", "plan_read", "submit_result"],
+    ],
+    ["review", ["view", "glob", "grep", "bash", "environment_detect", "task_list", "submit_result"]],
     ["security_analyst", ["view", "glob", "grep", "bash", "environment_detect", "submit_result"]],
   ])("BLX-05 BLX-11 %s has the tools of its groups, and no way to write or to start agents", async (role, tools) => {
     expect(await names({ role })).toEqual(tools);
@@ -264,14 +266,12 @@ describe("what a worker is given", () => {
   });
 
   it("never has a tool the coordinator lacks, nor one of the same name from elsewhere", async () => {
-    expect(await names({}, [echo("grep"), echo("edit")])).toEqual(["grep", "environment_detect", "submit_result"]);
+    const knows = ["environment_detect", "memory_read", "plan_read", "submit_result"];
+    expect(await names({}, [echo("grep"), echo("edit")])).toEqual(["grep", ...knows]);
     const foreign = echo("view", { from: { kind: "mcp", serverName: "s", toolName: "view" } });
     const coordination = fakeCoordination(submits, [foreign]);
     await run(coordination, { agents: [scout] });
-    expect(coordination.specs[0]?.provide([foreign]).map(({ name }) => name)).toEqual([
-      "environment_detect",
-      "submit_result",
-    ]);
+    expect(coordination.specs[0]?.provide([foreign]).map(({ name }) => name)).toEqual(knows);
   });
 
   it("BLX-08 BLX-35 cannot call a tool outside its groups, whatever it asks for", async () => {
@@ -396,9 +396,10 @@ describe("what is told meanwhile", () => {
       await call("view", { path: "a" });
       await call("submit_result", { ...done, steps: [{ id: "1", title: "Read all", status: "done" }] });
     });
+    const allOfScout = "view, glob, grep, bash, skill, environment_detect, memory_read, plan_read";
     const merged = new Map(coordination.steps.map(([, step]) => [step.stepId, step]));
     expect([...merged.values()]).toEqual([
-      { stepId: "provisioned-tools", title: "Tools", status: "info", note: "view, glob, grep, bash, skill" },
+      { stepId: "provisioned-tools", title: "Tools", status: "info", note: allOfScout },
       { stepId: "tool-view", title: "view", status: "completed", note: "2 calls" },
       { stepId: "work-1", title: "Read all", status: "completed" },
       { stepId: "result", title: "Scout", status: "completed", note: "Found it." },

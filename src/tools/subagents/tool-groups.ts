@@ -3,18 +3,32 @@ import type { WorkerStep } from "./coordination.ts";
 /** A worker that has one of these can look for itself. */
 export const WORKSPACE_TOOLS: readonly string[] = ["view", "glob", "grep"];
 
-/** What a group gives, in names of its coordinator's tools. What `environment` gives is the worker's own. */
-const READ_GROUPS: Readonly<Record<string, readonly string[]>> = {
-  environment: [],
-  workspace: WORKSPACE_TOOLS,
-  diff: ["bash"],
-  git: ["bash"],
-  memory: [],
-  plans: ["view"],
-  tasks: [],
-  rules_skills: ["skill"],
-  web: ["web_fetch", "web_search"],
+interface ToolGroup {
+  /** Names of tools that the worker has if its coordinator has them. */
+  readonly shared: readonly string[];
+  /** A tool of workers only. It reads what the session's agents know anyway, so it needs no right. */
+  readonly own?: string;
+  /** The worker has `own` only if its coordinator has one of these. */
+  readonly ownNeeds?: readonly string[];
+}
+
+const READ_GROUPS: Readonly<Record<string, ToolGroup>> = {
+  environment: { shared: [], own: "environment_detect" },
+  workspace: { shared: WORKSPACE_TOOLS },
+  diff: { shared: ["bash"] },
+  git: { shared: ["bash"] },
+  memory: { shared: [], own: "memory_read" },
+  plans: { shared: [], own: "plan_read" },
+  tasks: { shared: [], own: "task_list", ownNeeds: ["sql", "update_todo"] },
+  rules_skills: { shared: ["skill"] },
+  web: { shared: ["web_fetch", "web_search"] },
 };
+
+/** Tools that exist for workers only. They are no rights: no coordinator has them, and its workers may. */
+export const WORKER_ONLY_TOOLS: ReadonlySet<string> = new Set([
+  ...Object.values(READ_GROUPS).flatMap(({ own }) => own ?? []),
+  "submit_result",
+]);
 
 /** Known, and never for a worker. */
 const WITHHELD_GROUPS: ReadonlySet<string> = new Set([
@@ -25,8 +39,10 @@ export const GROUP_NAMES: readonly string[] = Object.keys(READ_GROUPS);
 
 export interface Provision {
   readonly groups: readonly string[];
-  /** Names of tools, without `submit_result`, each at most once. */
+  /** Names of the coordinator's tools, each at most once. */
   readonly tools: readonly string[];
+  /** Names of tools that exist for workers only, without `submit_result`. */
+  readonly own: readonly string[];
   /** What whoever watches must know about the choice. */
   readonly steps: readonly WorkerStep[];
 }
@@ -44,12 +60,15 @@ export function provision(what: {
   const unknown = named.filter((name) => !isReadGroup(name) && !WITHHELD_GROUPS.has(name));
   const fallsBack = named.length > 0 && known.length === 0;
   const groups = known.length > 0 ? known : defaults.map(groupName).filter(isReadGroup);
-  const tools = [...new Set(groups.flatMap((group) => READ_GROUPS[group] ?? []))].filter((tool) =>
-    available.includes(tool),
-  );
+  const given = groups.flatMap((group) => READ_GROUPS[group] ?? []);
+  const tools = [...new Set(given.flatMap(({ shared }) => shared))].filter((tool) => available.includes(tool));
+  const own = ownOf(given, available);
+  // Git commands wait for it.
+  if (tools.includes("bash") && !own.includes("environment_detect")) own.unshift("environment_detect");
   return {
     groups,
     tools,
+    own,
     steps: [
       ...(unknown.length > 0 ? [warning("toolgroups-unknown", "Unknown tool groups", unknownNote(unknown))] : []),
       ...(withheld.length > 0
@@ -58,9 +77,15 @@ export function provision(what: {
       ...(fallsBack
         ? [warning("toolgroups-fallback", "No usable tool group named", `Used instead: ${groups.join(", ")}`)]
         : []),
-      { stepId: "provisioned-tools", title: "Tools", status: "info", note: tools.join(", ") || "none" },
+      { stepId: "provisioned-tools", title: "Tools", status: "info", note: [...tools, ...own].join(", ") || "none" },
     ],
   };
+}
+
+function ownOf(groups: readonly ToolGroup[], available: readonly string[]): string[] {
+  return groups.flatMap(({ own, ownNeeds }) =>
+    own !== undefined && (ownNeeds?.some((name) => available.includes(name)) ?? true) ? [own] : [],
+  );
 }
 
 /** `workspace_read` and `workspace` are one group. */

@@ -1,17 +1,14 @@
 import * as z from "zod";
 import { environmentDetectTool } from "../environment-detect.ts";
+import { memoryRead } from "../memory-read.ts";
+import { planRead } from "../plan-read.ts";
 import { submitResultTool } from "../submit-result.ts";
+import { taskList } from "../task-list.ts";
 import { type Tool, ToolError } from "../tool.ts";
 import type { Desk } from "./desk.ts";
 import type { Environments } from "./environment.ts";
 import { gitSubcommands, readingGitCommand } from "./git-command.ts";
 import type { Provision } from "./tool-groups.ts";
-
-/** Its own, which nobody has to give it: they are no rights. */
-export function ownTools({ tools, groups }: Provision): readonly string[] {
-  const looks = groups.includes("environment") || tools.includes("bash");
-  return [...(looks ? ["environment_detect"] : []), "submit_result"];
-}
 
 /** Exactly the tools of one worker: those it was provisioned with, narrowed to reading, and its own. */
 export function workerTools(
@@ -19,13 +16,15 @@ export function workerTools(
   provided: Provision,
   { desk, environments }: { readonly desk: Desk; readonly environments: Environments },
 ): readonly Tool[] {
-  const { tools, groups } = provided;
+  const { tools, groups, own } = provided;
   const given = parentTools.filter(({ name, from }) => from === undefined && tools.includes(name));
   const narrowed = given.map((tool) =>
     tool.name === "bash" ? afterLooking(gitOnly(tool, gitSubcommands(groups)), environments) : tool,
   );
-  const detect = ownTools(provided).includes("environment_detect") ? [environmentDetectTool(environments)] : [];
-  return [...[...narrowed, ...detect].map((tool) => noted(tool, desk)), submitResultTool(desk)];
+  const mine = [environmentDetectTool(environments), memoryRead, planRead, taskList].filter(({ name }) =>
+    own.includes(name),
+  );
+  return [...[...narrowed, ...mine].map((tool) => noted(tool, desk)), submitResultTool(desk)];
 }
 
 /** No command before someone has looked at where it would run. */
