@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { type ProgressOptions, progress } from "../../src/cli/progress.ts";
 import { HANG_MS } from "../support/work.ts";
 import { became, created, running, said, spent, step, used } from "./stage.ts";
@@ -88,26 +88,35 @@ describe("without a terminal", () => {
 const collected = () => new Promise((resolve) => setTimeout(resolve, 130));
 
 describe("on a terminal", () => {
-  it("BLX-30 a burst of what workers do is drawn together; what the main agent does at once", async () => {
-    const { bar, written } = watched({ live: true, now: () => performance.now() });
+  it("BLX-30 draws a burst of 100 events of a worker once, after 50 ms, and an event of the main agent at once", () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const { bar, written } = watched({ live: true, now: () => Date.now() });
+    const pass = (ms: number): void => void vi.advanceTimersByTime(ms);
     bar.show(turn);
     bar.show(created("a", { agentName: "scout", mode: "sync" }));
     for (const event of running("a")) bar.show(event);
-    await collected();
+    // The last drawing is longer ago than the shortest time between two.
+    pass(300);
     const before = written.length;
     for (let index = 0; index < 100; index++) {
       bar.show(step("a", { stepId: "tool-view", title: "view", status: "running", note: `${index} calls` }));
       bar.show(used("view", { path: `${index}.ts` }, "a")[0] ?? turn);
     }
+    pass(49);
     expect(written).toHaveLength(before);
-    // Nothing that the main agent does waits for that.
-    bar.show(said("assistant.message_delta", { messageId: "m", deltaContent: "so" }));
+    pass(1);
     expect(written).toHaveLength(before + 1);
+    expect(written.at(-1)).toContain("view 99.ts");
+    pass(300);
+    const settled = written.length;
     for (let index = 0; index < 100; index++) bar.show(used("view", { path: `${index}.md` }, "a")[0] ?? turn);
-    expect(written).toHaveLength(before + 1);
-    await collected();
-    expect(written.length).toBeLessThanOrEqual(before + 3);
+    expect(written).toHaveLength(settled);
+    bar.show(said("assistant.message_delta", { messageId: "m", deltaContent: "so" }));
+    expect(written).toHaveLength(settled + 1);
     expect(written.at(-1)).toContain("view 99.md");
+    pass(300);
+    expect(written).toHaveLength(settled + 1);
     bar.stop();
   });
 
