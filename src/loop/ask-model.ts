@@ -23,12 +23,14 @@ export interface Reply {
 /** One model call, from request to a stored assistant message. A retry inside it adds no turn. */
 export async function askModel(run: Run, turnId: string): Promise<Reply> {
   const begun = run.emit("assistant.turn_start", { turnId, model: run.model });
+  const sent = { requests: 1 };
   const request: ModelRequest = {
     ...run.request,
     model: run.model,
     system: run.system,
     messages: await run.history(),
     tools: run.tools,
+    sent,
   };
   void run.emit("session.usage_info", run.usageInfo());
   await begun; // no request leaves that the log does not know
@@ -44,7 +46,7 @@ export async function askModel(run: Run, turnId: string): Promise<Reply> {
     estimated: counted === undefined,
     durationMs,
     timeToFirstTokenMs: heard.firstAt === undefined ? undefined : heard.firstAt - started,
-    attempts: heard.attempts,
+    attempts: sent.requests,
     finishReason: end.stop,
     request: run.request,
   });
@@ -91,7 +93,6 @@ interface Heard {
   content: string;
   reasoning: string;
   calls: ToolCall[];
-  attempts: number;
   firstAt: number | undefined;
   /** Time spent waiting between attempts. */
   pausedMs: number;
@@ -102,7 +103,7 @@ interface Heard {
 const MAX_REPLY_CHARACTERS = 16 * 1024 * 1024;
 
 async function listen(run: Run, turnId: string, request: ModelRequest): Promise<Heard> {
-  const heard: Heard = { ...nothingYet(run), attempts: 1, pausedMs: 0, end: { type: "end", stop: "error" } };
+  const heard: Heard = { ...nothingYet(run), pausedMs: 0, end: { type: "end", stop: "error" } };
   for await (const event of untilAborted(run.provider.stream(request, run.signal), run.signal)) {
     if (heard.content.length + heard.reasoning.length > MAX_REPLY_CHARACTERS) {
       heard.end = { type: "end", stop: "error", error: tooLong(run.provider.id) };
@@ -137,7 +138,7 @@ async function listen(run: Run, turnId: string, request: ModelRequest): Promise<
       case "retry":
         await reportRetry({ run, turnId, heard, ...event });
         heard.pausedMs += event.delayMs;
-        Object.assign(heard, nothingYet(run), { attempts: heard.attempts + 1 });
+        Object.assign(heard, nothingYet(run));
         break;
       case "warning":
         void run.emit("session.warning", { warningType: event.warningType, message: event.message });

@@ -147,6 +147,7 @@ export interface ModelCall {
   readonly estimated: boolean;
   readonly durationMs: number;
   readonly timeToFirstTokenMs: number | undefined;
+  /** Requests that were sent for it. */
   readonly attempts: number;
   readonly finishReason: string;
   /** The request as far as it matters for whoever counts; absent for calls outside the loop. */

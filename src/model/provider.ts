@@ -21,6 +21,8 @@ export interface ModelRequest {
   readonly reasoningSummary?: ReasoningSummary;
   /** Same for all calls of one conversation, so that a provider can keep its prompt cache warm. */
   readonly cacheKey?: string;
+  /** Counts the requests that are sent for this call. No wire sends it. */
+  readonly sent?: SentRequests;
   /** Who asks, when it is not the main agent. No wire sends it. */
   readonly agent?: { readonly id: string; readonly name: string };
   /** Ask for the places in documents that the reply rests on, where the wire can. */
@@ -58,6 +60,19 @@ interface JsonSchemaFormat {
   readonly description?: string;
   /** OpenAI only: refuse schemas that cannot be enforced. The provider's default applies when absent. */
   readonly strict?: boolean;
+}
+
+/**
+ * The number of requests that one model call sends to its provider. The caller creates it with 1. Code that sends more
+ * than one request for a call, or none, corrects the number: `withRetry`, `afterOverflow`, wires.
+ */
+export interface SentRequests {
+  requests: number;
+}
+
+/** Corrects the number of requests that were sent for a call, where its caller counts them. */
+export function countSent({ sent }: Pick<ModelRequest, "sent">, requests: 1 | -1): void {
+  if (sent) sent.requests += requests;
 }
 
 /** Whose request it is. */

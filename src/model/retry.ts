@@ -7,6 +7,7 @@ import { plural } from "../lib/text.ts";
 import type { Limiter, LimiterWait } from "./limiter.ts";
 import { ModelError, type ModelErrorKind } from "./model-error.ts";
 import {
+  countSent,
   defineProvider,
   type ModelEnd,
   type ModelEvent,
@@ -57,10 +58,17 @@ export interface RetryOptions {
 }
 
 export function withRetry(provider: Provider, options: RetryOptions): Provider {
-  return defineProvider({
+  const patient = defineProvider({
     id: provider.id,
     stream: (request, signal) => attempts({ provider, request, signal, options }),
   });
+  return {
+    id: provider.id,
+    stream(request, signal) {
+      countSent(request, -1); // each attempt counts itself when it starts
+      return patient.stream(request, signal);
+    },
+  };
 }
 
 interface Call {
@@ -82,6 +90,7 @@ async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
       let verdict: Verdict;
       let error: ModelError;
       let usage: Usage | undefined;
+      countSent(call.request, 1);
       try {
         const { end, output } = yield* oneAttempt(call, () => pass?.accepted());
         if (end.stop !== "error") return yield end;

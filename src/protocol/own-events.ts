@@ -13,6 +13,7 @@ export const ownEvents = [
       webSearches: count.exactOptional(),
       costUsd: count.nullable(),
       durationMs: count,
+      /** Requests sent for this call. Their sum over a log is the number of requests that the session sent. */
       attempts: count,
       estimated: z.boolean().exactOptional(),
       /** Only in snapshots: the number of calls that this event stands for. */

@@ -19,17 +19,18 @@ export function modelMerge(modelNow: () => SessionModel, emit: Emit): Optimise {
     if (facts.length < 2) return facts;
     const model = modelNow();
     const content = facts.map((fact) => JSON.stringify(fact)).join("\n");
+    const sent = { requests: 1 };
     const request: ModelRequest = {
-      ...{ model: model.model, system, tools: [], stream: true },
+      ...{ model: model.model, system, tools: [], stream: true, sent },
       messages: [{ role: "user", content }],
       maxOutputTokens: Math.min(model.maxOutputTokens ?? MAX_OUTPUT_TOKENS, MAX_OUTPUT_TOKENS),
     };
     const began = performance.now();
-    const { text, end, attempts } = await listen(model, request);
+    const { text, end } = await listen(model, request);
     const estimate = { ...noUsage, inputTokens: estimateTokens(system + content), outputTokens: estimateTokens(text) };
     const call = { turnId: "memory", usage: end.usage ?? estimate, estimated: end.usage === undefined };
-    const how = { durationMs: performance.now() - began, attempts, finishReason: end.stop };
-    await reportUsage({ ...call, ...how, timeToFirstTokenMs: undefined }, model, emit);
+    const how = { durationMs: performance.now() - began, attempts: sent.requests, finishReason: end.stop };
+    if (sent.requests > 0) await reportUsage({ ...call, ...how, timeToFirstTokenMs: undefined }, model, emit);
     if (end.stop !== "done") throw new Error(end.error?.message ?? "the model did not finish");
     return factsIn(text);
   };
@@ -37,18 +38,17 @@ export function modelMerge(modelNow: () => SessionModel, emit: Emit): Optimise {
 
 interface Heard {
   text: string;
-  attempts: number;
   end: ModelEnd;
 }
 
 function listen(model: SessionModel, request: ModelRequest): Promise<Heard> {
   const signal = AbortSignal.timeout(MAX_MS);
-  const heard: Heard = { text: "", attempts: 1, end: { type: "end", stop: "error" } };
+  const heard: Heard = { text: "", end: { type: "end", stop: "error" } };
   const listening = async (): Promise<Heard> => {
     for await (const event of model.provider.stream(request, signal)) {
       if (event.type === "text") heard.text += event.delta;
       if (event.type === "end") heard.end = event;
-      if (event.type === "retry") Object.assign(heard, { text: "", attempts: heard.attempts + 1 });
+      if (event.type === "retry") heard.text = "";
       if (heard.text.length > MAX_CHARACTERS) return { ...heard, end: { type: "end", stop: "length" } };
     }
     return heard;

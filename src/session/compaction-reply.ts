@@ -3,7 +3,7 @@ import { messageTokens } from "../context/compact-tokens.ts";
 import { estimateTokens } from "../lib/tokens.ts";
 import { untilAborted } from "../lib/until-aborted.ts";
 import { ModelError } from "../model/model-error.ts";
-import { type ModelEnd, noUsage, type Usage } from "../model/provider.ts";
+import { type ModelEnd, noUsage, type SentRequests, type Usage } from "../model/provider.ts";
 import type { Message } from "../protocol/message.ts";
 import type { CompactionPlace } from "./agent-context.ts";
 import { reportUsage } from "./report-usage.ts";
@@ -50,7 +50,9 @@ async function ask(
 ): Promise<SummaryReply & { readonly kind?: ModelError["kind"] }> {
   const { stamp, model, emit } = place;
   const began = stamp.monotonic();
-  const { text, end, attempts } = await listen(place, request, AbortSignal.any([signal, AbortSignal.timeout(MAX_MS)]));
+  const sent = { requests: 1 };
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(MAX_MS)]);
+  const { text, end } = await listen(place, { ...request, sent }, ended);
   const durationMs = stamp.monotonic() - began;
   const isCounted = (end.usage?.inputTokens ?? 0) > 0;
   const estimate = {
@@ -60,8 +62,15 @@ async function ask(
   };
   const usage = isCounted && end.usage ? end.usage : text === "" ? noUsage : estimate;
   const finishReason = end.stop;
-  const call = { turnId: "compaction", usage, estimated: !isCounted, durationMs, attempts, finishReason };
-  if (usage.inputTokens > 0) await reportUsage({ ...call, timeToFirstTokenMs: undefined }, model, emit);
+  const call = {
+    turnId: "compaction",
+    usage,
+    estimated: !isCounted,
+    durationMs,
+    attempts: sent.requests,
+    finishReason,
+  };
+  if (sent.requests > 0) await reportUsage({ ...call, timeToFirstTokenMs: undefined }, model, emit);
   if (end.stop !== "error" && end.stop !== "aborted") return { ok: true, text, usage, durationMs };
   const { error } = end;
   const message = error?.message ?? (signal.aborted ? "It was cancelled." : "The summary took too long.");
@@ -75,20 +84,19 @@ async function ask(
 
 interface Heard {
   text: string;
-  attempts: number;
   end: ModelEnd;
 }
 
 function listen(
   place: CompactionPlace,
-  { messages, tokenLimit }: { messages: readonly Message[]; tokenLimit: number },
+  { messages, tokenLimit, sent }: { messages: readonly Message[]; tokenLimit: number; sent: SentRequests },
   signal: AbortSignal,
 ): Promise<Heard> {
   const { model, shown, cacheKey, emit } = place;
-  const heard: Heard = { text: "", attempts: 1, end: { type: "end", stop: "error" } };
+  const heard: Heard = { text: "", end: { type: "end", stop: "error" } };
   const room = outputRoom(tokenLimit);
   const request = {
-    ...{ model: model.model, system: shown.system, tools: shown.tools, messages, cacheKey },
+    ...{ model: model.model, system: shown.system, tools: shown.tools, messages, sent, cacheKey },
     stream: isStreamed(place),
     origin: { ...place.origin, interactionType: "conversation-compaction" as const },
     maxOutputTokens: Math.min(model.maxOutputTokens ?? room, room),
@@ -99,7 +107,6 @@ function listen(
       if (event.type === "end") heard.end = event;
       if (event.type === "retry") {
         heard.text = "";
-        heard.attempts++;
         void emit("troupe.retry", { attempt: event.attempt, delayMs: event.delayMs, reason: event.error.message });
       }
       if (heard.text.length > MAX_CHARACTERS) {

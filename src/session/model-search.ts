@@ -19,7 +19,7 @@ export interface ModelSearch extends Pick<RunSettings, "stamp"> {
   readonly model: SessionModel;
   readonly emit: Emit;
   /** Whose request it is, and how it travels. */
-  readonly request: Pick<ModelRequest, "stream" | "origin" | "agent" | "priority">;
+  readonly request: Pick<ModelRequest, "stream" | "origin" | "agent" | "priority" | "sent">;
   /** Why another model call would be too much, if it would. Else what it may use is set aside until `settled`. */
   limitReached(expected: Expected): LimitReached | undefined;
   settled(): void;
@@ -54,11 +54,12 @@ async function searchOnce(query: SearchQuery, parts: ModelSearch, signal: AbortS
   const reached = parts.limitReached(expectedCall({ model, system, tools: [], characters: query.text.length }));
   if (reached) throw new ToolError(`Not searched: ${reached.message}`);
   const began = stamp.monotonic();
-  const { text, end, attempts } = await listen(query, parts, signal);
+  const sent = { requests: 1 };
+  const { text, end } = await listen(query, { ...parts, request: { ...parts.request, sent } }, signal);
   const estimate = { ...noUsage, outputTokens: estimateTokens(text) };
-  const call = { turnId: TURN_ID, usage: end.usage ?? estimate, estimated: end.usage === undefined, attempts };
+  const call = { turnId: TURN_ID, usage: end.usage ?? estimate, estimated: end.usage === undefined };
   const times = { durationMs: stamp.monotonic() - began, timeToFirstTokenMs: undefined, finishReason: end.stop };
-  await reportUsage({ ...call, ...times }, model, parts.emit);
+  if (sent.requests > 0) await reportUsage({ ...call, ...times, attempts: sent.requests }, model, parts.emit);
   parts.settled();
   signal.throwIfAborted();
   if (end.stop === "error" || end.stop === "aborted") {
@@ -72,13 +73,12 @@ async function searchOnce(query: SearchQuery, parts: ModelSearch, signal: AbortS
 
 interface Heard {
   text: string;
-  attempts: number;
   end: ModelEnd;
 }
 
 function listen(query: SearchQuery, parts: ModelSearch, signal: AbortSignal): Promise<Heard> {
   const { model, emit } = parts;
-  const heard: Heard = { text: "", attempts: 1, end: { type: "end", stop: "error" } };
+  const heard: Heard = { text: "", end: { type: "end", stop: "error" } };
   const request: ModelRequest = {
     ...parts.request,
     ...{ model: model.model, system, tools: [], messages: [{ role: "user", content: query.text }] },
@@ -91,7 +91,6 @@ function listen(query: SearchQuery, parts: ModelSearch, signal: AbortSignal): Pr
       if (event.type === "end") heard.end = event;
       if (event.type === "retry") {
         heard.text = "";
-        heard.attempts++;
         void emit("troupe.retry", { attempt: event.attempt, delayMs: event.delayMs, reason: event.error.message });
       }
     }

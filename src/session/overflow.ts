@@ -1,5 +1,5 @@
 import type { ModelError } from "../model/model-error.ts";
-import type { ModelRequest, Provider } from "../model/provider.ts";
+import { countSent, type ModelRequest, type Provider } from "../model/provider.ts";
 import type { Message } from "../protocol/message.ts";
 
 export interface Shrinking {
@@ -27,6 +27,7 @@ export function afterOverflow(provider: Provider, shrinking: Shrinking): Provide
           return;
         }
         yield { type: "retry", attempt, delayMs: 0, error: tooLong };
+        countSent(request, 1);
         shown = { ...request, messages: await shrinking.messages() };
       }
     },

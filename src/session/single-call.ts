@@ -1,7 +1,7 @@
 /** One model call outside the conversation: bounded in time and size, counted in the session's budget, not stored. */
 import { estimateTokens } from "../lib/tokens.ts";
 import { untilAborted } from "../lib/until-aborted.ts";
-import { type ModelEnd, noUsage } from "../model/provider.ts";
+import { type ModelEnd, noUsage, type SentRequests } from "../model/provider.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Message } from "../protocol/message.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -41,11 +41,13 @@ export async function callModelOnce(session: Session, call: SingleCall, signal: 
   const began = stamp.monotonic();
   try {
     const ended = AbortSignal.any([signal, session.end.signal, AbortSignal.timeout(MAX_MS)]);
-    const { text, end, attempts } = await listen(session, call, ended);
+    const sent = { requests: 1 };
+    const { text, end } = await listen(session, { ...call, sent }, ended);
     const isCounted = (end.usage?.inputTokens ?? 0) > 0;
     const usage = isCounted && end.usage ? end.usage : { ...noUsage, outputTokens: estimateTokens(text) };
-    if (isCounted || text !== "") {
-      const facts = { turnId: call.turnId, usage, estimated: !isCounted, attempts, finishReason: end.stop };
+    if (sent.requests > 0) {
+      const counted = { usage, estimated: !isCounted, attempts: sent.requests };
+      const facts = { turnId: call.turnId, ...counted, finishReason: end.stop };
       const times = { durationMs: stamp.monotonic() - began, timeToFirstTokenMs: undefined };
       await reportUsage({ ...facts, ...times }, model, session.say);
     }
@@ -60,20 +62,23 @@ export async function callModelOnce(session: Session, call: SingleCall, signal: 
 
 interface Heard {
   text: string;
-  attempts: number;
   end: ModelEnd;
 }
 
-function listen({ id, settings }: Session, call: SingleCall, signal: AbortSignal): Promise<Heard> {
+function listen(
+  { id, settings }: Session,
+  call: SingleCall & { readonly sent: SentRequests },
+  signal: AbortSignal,
+): Promise<Heard> {
   const { model } = settings;
-  const { system, tools, messages } = call;
-  const heard: Heard = { text: "", attempts: 1, end: { type: "end", stop: "error" } };
+  const { system, tools, messages, sent } = call;
+  const heard: Heard = { text: "", end: { type: "end", stop: "error" } };
   const most = Math.min(
     call.maxOutputTokens ?? Number.POSITIVE_INFINITY,
     model.maxOutputTokens ?? Number.POSITIVE_INFINITY,
   );
   const request = {
-    ...{ model: model.model, system, tools, messages, cacheKey: id, origin: originOf(id) },
+    ...{ model: model.model, system, tools, messages, sent, cacheKey: id, origin: originOf(id) },
     stream: isStreamed(settings),
     ...(Number.isFinite(most) && { maxOutputTokens: most }),
   };
@@ -81,10 +86,7 @@ function listen({ id, settings }: Session, call: SingleCall, signal: AbortSignal
     for await (const event of model.provider.stream(request, signal)) {
       if (event.type === "text") heard.text = (heard.text + event.delta).slice(0, MAX_CHARACTERS);
       if (event.type === "end") heard.end = event;
-      if (event.type === "retry") {
-        heard.text = "";
-        heard.attempts++;
-      }
+      if (event.type === "retry") heard.text = "";
     }
     return heard;
   };

@@ -77,7 +77,7 @@ describe("LOOP-28: retries", () => {
     expect(dataOf(session.events, "session.warning")).toEqual([
       { warningType: "parameter_refused", message: expect.stringContaining('"stream_options"') },
     ]);
-    expect(dataOf(session.events, "troupe.usage")).toMatchObject([{ attempts: 1 }, { attempts: 1 }]);
+    expect(dataOf(session.events, "troupe.usage")).toMatchObject([{ attempts: 2 }, { attempts: 1 }]);
   });
 
   it("counts the tokens of a reply that the provider filtered", async () => {

@@ -4,7 +4,7 @@
  */
 
 import { ModelError } from "../model-error.ts";
-import { defineProvider, type ModelEvent, type ModelRequest, type Provider } from "../provider.ts";
+import { countSent, defineProvider, type ModelEvent, type ModelRequest, type Provider } from "../provider.ts";
 import { parseBounded } from "./bounded-json.ts";
 import { type Exchange, post } from "./http.ts";
 import { limits } from "./limits.ts";
@@ -99,6 +99,7 @@ async function begin(what: Beginning): Promise<{ exchange: Exchange; warnings: r
       body = without(parameter.name);
       refused.add(parameter.name);
       warnings.push(refusalWarning(error, parameter));
+      countSent(request, 1);
     }
   }
 }
