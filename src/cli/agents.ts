@@ -6,6 +6,7 @@ import { clip, nearest, plural, sanitise, sanitiseLine } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { jsonList } from "./output.ts";
 
 const HELP = `Usage:
   troupe agents list             every agent: who brought it, its model, its tools, what it is for
@@ -15,7 +16,7 @@ const HELP = `Usage:
 
   --project                      for new: in this repository, .troupe/agents (the default)
   --user                         for new: for yourself, in all folders
-  --json                         for list and show: as JSON
+  --json                         for list (one JSON array) and show (one JSON object)
 `;
 
 export interface AgentsSurroundings {
@@ -65,7 +66,7 @@ async function list({ given, names, around }: Call): Promise<ExitCode> {
   ];
   if (wantsJson(given)) {
     const all = rows.map(({ agent, isOff }) => ({ ...withoutPrompt(agent), enabled: !isOff }));
-    await around.print(`${JSON.stringify(all, undefined, 2)}\n`);
+    await around.print(jsonList(all));
     return exitCodes.done;
   }
   const cells = rows.map(({ agent, isOff }) => [

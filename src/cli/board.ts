@@ -7,7 +7,7 @@ import { boardConsolidate } from "./board-consolidate.ts";
 import { allBoards, boardDetails, boardList, changeList, changeText } from "./board-lines.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
-import { jsonLine, write } from "./output.ts";
+import { jsonLine, jsonList, write } from "./output.ts";
 import { say } from "./say.ts";
 
 const HELP = `Usage:
@@ -21,7 +21,7 @@ const HELP = `Usage:
 
   --src <agent|user>                     where an agent's note and one of yours have the same name
   --branch <name>, --repository <name>   another board; list --all names them all
-  --json                                 for list, show, changes and consolidate
+  --json                                 for list and changes (one JSON array), show and consolidate (one JSON object)
 `;
 
 /** `troupe board`: the context board in the hands of the person whose work it is about. */
@@ -88,13 +88,11 @@ async function list({ given, board, boards, former, words }: Request): Promise<u
   const isJson = wantsJson(given);
   if (given.has("all")) {
     const all = await boards();
-    await write(isJson ? all.map(line).join("") : allBoards(all));
+    await write(isJson ? jsonList(all) : allBoards(all));
     return;
   }
   const entries = await board.list();
-  await write(
-    isJson ? entries.map((entry) => line({ ...board.key, ...entry })).join("") : boardList(board.key, entries),
-  );
+  await write(isJson ? jsonList(entries.map((entry) => ({ ...board.key, ...entry }))) : boardList(board.key, entries));
   const before = await former();
   if (before) say(`there are notes from before this folder was trusted: --repository '${before.repository}'`);
 }
@@ -152,7 +150,7 @@ const namesOf = (rows: readonly { readonly name: string }[]): string =>
 async function changes({ given, words, board }: Request): Promise<undefined> {
   const all = await board.changes();
   if (words.length === 0) {
-    await write(wantsJson(given) ? all.map(line).join("") : changeList(all));
+    await write(wantsJson(given) ? jsonList(all) : changeList(all));
     return;
   }
   const id = changeNumber(single(words, "changes [change]"));

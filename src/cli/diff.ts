@@ -9,7 +9,7 @@ import { sessionDiff } from "../server/session-diff.ts";
 import { Checkpoints } from "../session/checkpoints.ts";
 import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { jsonLine, write } from "./output.ts";
+import { jsonList, write } from "./output.ts";
 
 /** `troupe diff`: the files that a session changed, as they were before its first change and as they are now. */
 export async function diffCommand(given: Arguments): Promise<ExitCode> {
@@ -29,7 +29,7 @@ export async function diffCommand(given: Arguments): Promise<ExitCode> {
       { ignoreWhitespace: false },
     );
     const changes = found?.changes ?? [];
-    if (wantsJson(given)) await write(changes.map((change) => `${jsonLine(change, process.stdout)}\n`).join(""));
+    if (wantsJson(given)) await write(jsonList(changes));
     else if (changes.length === 0) await write("No file that this session changed is different now.\n");
     else await write(sanitise(changes.map(({ diff }) => diff).join("")));
     return exitCodes.done;

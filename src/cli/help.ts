@@ -55,8 +55,14 @@ see docs/guides/telemetry.md.
 Optional features, each on or off by a variable of its name or by enabledFeatureFlags in your settings:
 ${optional()}
 
+JSON: --json and --output-format json mean the same. With -p every event is a line, and the last line is the result.
+These print one JSON array, [] when there is nothing: sessions list, search, models, tasks list, inbox list,
+agents list, mcp list, memory list, board list, board changes, trust list, undo --list, diff.
+These print one JSON object: tasks show, inbox show, agents show, mcp get, memory show, board show, board consolidate,
+rewind, fork. sessions export and memory export print JSON lines in any case. See docs/guides/json-output.md.
+
 Exit codes: 0 done, 1 failed, 2 bad usage or configuration, 3 provider failure, 4 limit reached,
-5 autopilot blocked, 6 not verified, 130 interrupted.
+5 autopilot blocked, 6 not verified, 7 key rejected, 130 interrupted.
 State is kept in TROUPE_HOME (default ~/.troupe; a relative path starts at the working folder).
 Every session can be resumed.
 `;

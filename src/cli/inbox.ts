@@ -5,7 +5,7 @@ import { type KeptRun, type KeptSidekicks, readSidekicks } from "../runtime/side
 import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
-import { jsonLine, write } from "./output.ts";
+import { jsonLine, jsonList, write } from "./output.ts";
 import { sessionOf } from "./tasks.ts";
 
 const HELP = `Usage:
@@ -13,7 +13,7 @@ const HELP = `Usage:
   troupe inbox show <id>             one entry in full
 
   --session <id|name>                another session than the last one of this folder
-  --json                             as JSON
+  --json                             list: one JSON array; show: one JSON object
 `;
 
 type Entry = KeptSidekicks["entries"][number];
@@ -32,7 +32,7 @@ export async function inboxCommand(given: Arguments, launcher: Launcher): Promis
     const { entries } = await readSidekicks(runtime.store, sessionId);
     if (verb === "show") return await show(given, words, entries);
     if (words.length > 0) throw usage(`troupe inbox list takes no words, so what is "${words.join(" ")}"?`);
-    if (wantsJson(given)) await write(entries.map((entry) => `${jsonLine(entry, process.stdout)}\n`).join(""));
+    if (wantsJson(given)) await write(jsonList(entries));
     else await write(entries.length === 0 ? `The inbox of session ${sessionId} is empty.\n` : entryLines(entries));
     return exitCodes.done;
   } finally {

@@ -2,6 +2,7 @@ import { nearest, plural, sanitise } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { jsonList } from "./output.ts";
 
 const HELP = `Usage:
   troupe mcp list                    all servers: where they are configured and what is known of them
@@ -20,7 +21,7 @@ const HELP = `Usage:
   --tools a,b                        for add: only these of its tools
   --timeout <ms>                     for add: how long to wait for it (default 30000)
   --connect                          for list, get and add: connect, and show what the server says
-  --json                             for list and get: as JSON
+  --json                             for list (one JSON array) and get (one JSON object)
 
 serve takes the flags of a prompt (--allow-tool, --deny-tool, --allow-all-tools, --add-dir, --model, ...). They hold for all
 of its sessions. Nobody can be asked, so what no rule allows is denied.
@@ -117,7 +118,7 @@ async function list({ given, around }: Call): Promise<void> {
   const { administration, print } = around;
   const views = await administration.list();
   const rows = await Promise.all(views.map((view) => checked(view, given, administration)));
-  if (isJson(given)) return print(`${JSON.stringify(rows, undefined, 2)}\n`);
+  if (wantsJson(given)) return print(jsonList(rows));
   if (rows.length === 0) return print("No MCP servers. Add one with: troupe mcp add <name> -- <command>\n");
   const cells = rows.map((row) => [row.name, row.scope, row.transport, statusOf(row), row.summary ?? "", row.shown]);
   const widths = [0, 1, 2, 3, 4].map((column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
@@ -128,7 +129,7 @@ async function list({ given, around }: Call): Promise<void> {
 async function get({ given, name, around }: Call): Promise<void> {
   const { administration, print } = around;
   const view = await checked(await find(name, administration), given, administration);
-  print(isJson(given) ? `${JSON.stringify(view, undefined, 2)}\n` : serverText(view));
+  print(wantsJson(given) ? `${JSON.stringify(view, undefined, 2)}\n` : serverText(view));
   if (view.status === undefined || view.status === "connected") return;
   throw new TroupeError("failed", `There is no connection to ${name}: ${view.error ?? view.status}`);
 }
@@ -288,8 +289,6 @@ function statusOf({ state, status, error, signedIn }: CheckedView): string {
   if (status !== undefined) return error === undefined ? status : `${status}: ${error}`;
   return state === "enabled" && signedIn ? "enabled, signed in" : states[state];
 }
-
-const isJson = (given: Arguments): boolean => wantsJson(given);
 
 function shownSetting(value: unknown): string {
   if (Array.isArray(value)) return value.map(String).join(" ");

@@ -23,7 +23,7 @@ import { type Arguments, usage, wantsJson } from "./args.ts";
 import { terminalAsk } from "./ask.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { factDetails, factList } from "./memory-lines.ts";
-import { write } from "./output.ts";
+import { jsonList, write } from "./output.ts";
 import { say } from "./say.ts";
 
 const HELP = `Usage:
@@ -39,7 +39,7 @@ const HELP = `Usage:
 
   --scope <repository|user>              only these facts, or where a new one belongs (default repository)
   --all                                  for list: also what was removed; for accept: all that is proposed
-  --json                                 for list and show: as JSON
+  --json                                 for list (one JSON array) and show (one JSON object)
 `;
 
 export interface MemorySurroundings {
@@ -123,9 +123,7 @@ async function list({ given, journals, around }: Request): Promise<void> {
   if (around.service) around.say(`sessions keep their facts at ${around.service}; what follows is kept here`);
   const facts = journals.flatMap((journal) => readFacts(journal, around)).sort(byAge);
   const shown = facts.filter(({ status }) => given.has("all") || status !== "retracted");
-  await around.print(
-    wantsJson(given) ? `${JSON.stringify(shown, null, 2)}\n` : factList(shown, around.ports.stamp.now()),
-  );
+  await around.print(wantsJson(given) ? jsonList(shown) : factList(shown, around.ports.stamp.now()));
 }
 
 async function show({ given, words, journals, around }: Request): Promise<void> {

@@ -3,7 +3,7 @@ import { createRuntime } from "../runtime/runtime.ts";
 import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
-import { write } from "./output.ts";
+import { jsonList, write } from "./output.ts";
 
 /** `troupe models`: what can be used now, and what the rest is waiting for. */
 export async function modelsCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
@@ -12,7 +12,7 @@ export async function modelsCommand(given: Arguments, launcher: Launcher): Promi
   const { models } = createRuntime({ environment: process.env, importModule: launcher.importModule });
   const rows = await models.list();
   if (wantsJson(given)) {
-    await write(rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+    await write(jsonList(rows));
     return exitCodes.done;
   }
   const chosen = await models.resolve().then(

@@ -112,7 +112,7 @@ export const options: readonly Option[] = [
   {
     name: "json",
     group: "Output",
-    help: "for commands that print a result: as JSON, the same as --output-format json",
+    help: "the same as --output-format json; see JSON below",
   },
   { name: "silent", short: "s", group: "Output", help: "nothing on stderr but errors" },
   {

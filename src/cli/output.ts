@@ -50,6 +50,12 @@ export function write(text: string): Promise<void> {
   });
 }
 
+/** A list as one JSON array with an element per line; `[]` when it is empty. */
+export function jsonList(values: readonly object[], stdout: { readonly isTTY?: boolean } = process.stdout): string {
+  if (values.length === 0) return "[]\n";
+  return `[\n${values.map((value) => `  ${jsonLine(value, stdout)}`).join(",\n")}\n]\n`;
+}
+
 /** One line of JSON; on a terminal without the characters that drive it, which JSON leaves as they are. */
 export function jsonLine(value: unknown, stdout: { readonly isTTY?: boolean }): string {
   const text = JSON.stringify(value);

@@ -5,7 +5,7 @@ import { type SubmitOptions, submit } from "../runtime/submit.ts";
 import type { AutopilotOptions, Verdict } from "../session/autopilot.ts";
 import { initialMode } from "../session/modes.ts";
 import type { Outcome, Session } from "../session/session.ts";
-import { type Arguments, usage } from "./args.ts";
+import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
 import { finalLines, resultLine } from "./outcome-text.ts";
@@ -19,7 +19,7 @@ import { agentWaitMs, busyAgents, leftLines, progressOf, watch, whyLeft } from "
 
 /** `troupe -p`: one prompt, one answer. stdout carries the answer (or the events) and nothing else. */
 export async function promptCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
-  const format = given.choice("output-format", ["text", "json"]) ?? "text";
+  const format = wantsJson(given) ? "json" : "text";
   const silent = given.has("silent");
   const waitMs = agentWaitMs(process.env);
   const request = await asChild({ ...sessionRequest(given, format), waitForAgentsMs: waitMs, waitForServers: true });

@@ -18,7 +18,7 @@ const HELP = `Usage:
   --files                            also the files, as they were then; those that others changed since are left alone
   --dry-run                          show what would happen
   --session <id|name>                another session than the last one of this folder
-  --json                             as JSON
+  --json                             one JSON object
 Nothing is lost by a rewind: what was taken back stays in the log and can be restored.
 `;
 

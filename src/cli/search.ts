@@ -5,7 +5,7 @@ import { clip, plural, sanitise, sanitiseLine } from "../lib/text.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { jsonLine, write } from "./output.ts";
+import { jsonList, write } from "./output.ts";
 import { say } from "./say.ts";
 
 type Found = Awaited<ReturnType<Runtime["past"]["search"]>>[number];
@@ -18,7 +18,7 @@ const HELP = `Usage:
   --cwd <folder>                     only sessions that worked in this folder or below it
   --since <time>                     only what was said since then: 2026-01-31, 12h, 7d
   --limit <n>                        so many places at most (default 20)
-  --json                             one line of JSON for each
+  --json                             one JSON array
 `;
 
 /** `troupe search`: where it was said, and how to go on there. */
@@ -32,7 +32,7 @@ export async function searchCommand(given: Arguments, words: readonly string[]):
   const runtime = createRuntime({ environment: process.env });
   try {
     const found = await runtime.past.search(query);
-    if (wantsJson(given)) await write(found.map((one) => `${jsonLine(one, process.stdout)}\n`).join(""));
+    if (wantsJson(given)) await write(jsonList(found));
     else await write(sanitise(foundText(found, query)));
     return exitCodes.done;
   } finally {

@@ -5,7 +5,7 @@ import { findSession } from "../runtime/select-session.ts";
 import { isSidekickId } from "../session/sidekicks.ts";
 import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { jsonLine, write } from "./output.ts";
+import { jsonLine, jsonList, write } from "./output.ts";
 import { say } from "./say.ts";
 
 const HELP = `Usage:
@@ -16,6 +16,8 @@ const HELP = `Usage:
   troupe sessions export <id|name>   the whole log as JSON lines, on stdout
   troupe sessions delete <id|name>   the session, all its files and its agents' worktrees;
                                      --force: also work of theirs that was not merged
+
+  --json                             for list and search: one JSON array
 `;
 
 /** `troupe sessions`: what is kept, and how to get it out or rid of it. */
@@ -56,9 +58,7 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
 
 async function listText(runtime: Runtime, given: Arguments): Promise<string> {
   const summaries = await runtime.store.list();
-  if (wantsJson(given)) {
-    return summaries.map((summary) => `${jsonLine(summary, process.stdout)}\n`).join("");
-  }
+  if (wantsJson(given)) return jsonList(summaries);
   if (summaries.length === 0) return 'No sessions yet. Start one with: troupe -p "<prompt>"\n';
   const rows = summaries.map(({ sessionId, updatedAt, turns, name, title = "", cwd, detachedFrom }) =>
     [

@@ -10,7 +10,7 @@ import { type Arguments, usage, wantsJson } from "./args.ts";
 import { terminalAsk } from "./ask.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
-import { jsonLine, write } from "./output.ts";
+import { jsonLine, jsonList, write } from "./output.ts";
 import { say } from "./say.ts";
 
 const HELP = `Usage:
@@ -26,7 +26,7 @@ const HELP = `Usage:
   troupe tasks discard <id>             throw it away; --force: also what was not merged
 
   --session <id|name>                   another session than the last one of this folder
-  --json                                for list and show: as JSON
+  --json                                for list (one JSON array) and show (one JSON object)
 `;
 
 /** `troupe tasks`: the agents of a session, also when nobody works with it. */
@@ -77,11 +77,8 @@ async function list({ given, words, runtime, sessionId }: TasksCall): Promise<Ex
   const { tasks, heldBy } = await readTasks(runtime.store, sessionId);
   const runs = given.has("all") ? await sidekickRuns(runtime, sessionId) : [];
   if (wantsJson(given)) {
-    const lines = [
-      ...tasks.map(({ prompt: _, ...task }) => task),
-      ...runs.map((run) => ({ kind: "sidekick", ...run })),
-    ];
-    await write(lines.map((line) => `${jsonLine(line, process.stdout)}\n`).join(""));
+    const rows = [...tasks.map(({ prompt: _, ...task }) => task), ...runs.map((run) => ({ kind: "sidekick", ...run }))];
+    await write(jsonList(rows));
     return exitCodes.done;
   }
   await write(tasks.length === 0 ? `No agents in session ${sessionId}.\n` : table(tasks, Date.now()));

@@ -18,7 +18,7 @@ import { executableItems } from "../runtime/workspace.ts";
 import { type Arguments, usage, wantsJson } from "./args.ts";
 import { terminalAsk } from "./ask.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { jsonLine, write } from "./output.ts";
+import { jsonList, write } from "./output.ts";
 import { say } from "./say.ts";
 
 const HELP = `Usage:
@@ -27,6 +27,7 @@ const HELP = `Usage:
   troupe trust remove [folder]   trust it no longer
 
   --yes                          without a question
+  --json                         for list: one JSON array
 
 Trust holds for exactly this folder and for what was shown: what changes later is not used until it is shown again.
 `;
@@ -147,9 +148,7 @@ function itemsText(folder: string, items: readonly PinnedItem[], check: (item: P
 function listJson(home: string): string {
   const { folders, notices } = listTrusted(home);
   for (const { message } of notices) say(message);
-  return folders
-    .map(({ folder, trustedAt, items }) => `${jsonLine({ folder, trustedAt, items: items.length }, process.stdout)}\n`)
-    .join("");
+  return jsonList(folders.map(({ folder, trustedAt, items }) => ({ folder, trustedAt, items: items.length })));
 }
 
 function listText(home: string): string {

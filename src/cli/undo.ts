@@ -10,7 +10,7 @@ import { Checkpoints, describeChange, type KeptChange } from "../session/checkpo
 import { type UndoTarget, undo } from "../session/undo.ts";
 import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { jsonLine } from "./output.ts";
+import { jsonList } from "./output.ts";
 
 const HELP = `Usage:
   troupe undo                take back the file changes of the last tool call
@@ -19,6 +19,7 @@ const HELP = `Usage:
   troupe undo --list         what can be taken back, the last change at the bottom
 
   --session <id|name>        another session than the last one of this folder
+  --json                     for --list: one JSON array
   --force                    also where files were changed since; their content is kept and its place is named
 `;
 
@@ -58,7 +59,7 @@ export async function undoCommand(given: Arguments, around: UndoSurroundings = s
     });
     if (given.has("list") || word === "list") {
       const changes = await checkpoints.changes();
-      return print(wantsJson(given) ? changes.map(changeLine).join("") : listText(changes));
+      return print(wantsJson(given) ? jsonList(changes.map(changeRow)) : listText(changes));
     }
     if (heldBy) {
       throw new TroupeError("failed", `Session ${sessionId} is in use by process ${heldBy.pid}.`, {
@@ -85,8 +86,7 @@ function changedSince(paths: readonly string[]): TroupeError {
   });
 }
 
-const changeLine = ({ toolCallId, time, path }: KeptChange): string =>
-  `${jsonLine({ toolCallId, time, path }, process.stdout)}\n`;
+const changeRow = ({ toolCallId, time, path }: KeptChange): object => ({ toolCallId, time, path });
 
 function listText(changes: readonly KeptChange[]): string {
   if (changes.length === 0) return "Nothing to undo in this session.\n";

@@ -28,11 +28,7 @@ afterAll(() => folder[Symbol.asyncDispose]());
 
 const board = (home: string, ...args: string[]): Promise<Finished> => troupe(["board", ...args], { cwd, home });
 const rowsOf = async (home: string): Promise<Record<string, unknown>[]> =>
-  (await board(home, "list", "--json")).stdout
-    .trim()
-    .split("\n")
-    .filter(Boolean)
-    .map((line) => JSON.parse(line));
+  JSON.parse((await board(home, "list", "--json")).stdout);
 const call = (given: object): object => ({ calls: [{ name: "context_board", arguments: given }] });
 const add = (name: string): object =>
   call({ command: "add", name, description: `About ${name}`, context: `All about ${name}.` });

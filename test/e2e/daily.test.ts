@@ -163,26 +163,38 @@ describe("input and output", () => {
       stdout: expect.stringMatching(/\+\+\+ b\/.*a\.txt[\s\S]*\+one\n\+two\n/),
     });
     const json = await at.run(["diff", "--json"]);
-    expect(JSON.parse(json.stdout)).toMatchObject({ changeType: "added" });
+    expect(JSON.parse(json.stdout)).toMatchObject([{ changeType: "added" }]);
     expect((await at.say(ok, ["-p", "nothing", "--continue"])).stderr).not.toContain("troupe undo");
   });
 
-  it("takes --json and --output-format json for the same thing in every list", async () => {
+  it("prints one JSON array for every list command, with --json and with --output-format json", async () => {
     await using at = await desk();
     await at.say([create, { say: "made" }], ["-p", "make it", "--allow-tool", "write"]);
-    for (const words of [
-      ["sessions", "list"],
-      ["undo", "--list"],
-      ["agents", "list"],
-      ["memory", "list"],
-      ["models"],
-      ["trust", "list"],
-    ]) {
+    const { stdout: help } = await at.run(["--help"]);
+    const lists = [
+      ...["sessions list", "undo --list", "diff", "agents list", "models"].map((name) => ({ name, isEmpty: false })),
+      ...["tasks list", "inbox list", "mcp list", "memory list", "board list", "board changes", "trust list"].map(
+        (name) => ({ name, isEmpty: true }),
+      ),
+    ];
+    for (const { name, isEmpty } of lists) {
+      const words = name.split(" ");
       const [one, other] = [await at.run([...words, "--json"]), await at.run([...words, "--output-format", "json"])];
-      expect({ words, stdout: other.stdout }).toEqual({ words, stdout: one.stdout });
-      for (const line of words[0] === "agents" || words[0] === "memory" ? [one.stdout] : one.stdout.trim().split("\n"))
-        if (line !== "") expect(() => JSON.parse(line)).not.toThrow();
+      expect({ name, ...other }).toEqual({ name, ...one, code: 0 });
+      const rows: unknown = JSON.parse(one.stdout);
+      expect({ name, isArray: Array.isArray(rows), isEmpty: one.stdout === "[]\n" }).toEqual({
+        ...{ name, isArray: true, isEmpty },
+      });
+      expect(help.replace(/\s+/g, " ")).toContain(` ${name}`);
     }
+    expect(JSON.parse((await at.run(["search", "make", "--json"])).stdout)).toHaveLength(1);
+    expect((await at.run(["search", "nothinglikeit", "--json"])).stdout).toBe("[]\n");
+  });
+
+  it("prints events and the result for a prompt with --json", async () => {
+    await using at = await desk();
+    const { stdout } = await at.say(ok, ["-p", "x", "--json"]);
+    expect(JSON.parse(stdout.trim().split("\n").at(-1) ?? "")).toMatchObject({ type: "result", outcome: "done" });
   });
 
   it("prints deltas with --silent and --stream on", async () => {

@@ -17,10 +17,7 @@ it("tells what can be used, and what the rest is waiting for", async () => {
     ...options,
     environment: { GROQ_API_KEY: "gsk-1" },
   });
-  const rows = keyed.stdout
-    .trimEnd()
-    .split("\n")
-    .map((line) => JSON.parse(line) as { provider: string; usable: boolean });
+  const rows = JSON.parse(keyed.stdout) as { provider: string; usable: boolean }[];
   expect(rows.find(({ provider }) => provider === "groq")?.usable).toBe(true);
   expect(rows.find(({ provider }) => provider === "anthropic")?.usable).toBe(false);
   expect(keyed.stdout).not.toContain("gsk-1");

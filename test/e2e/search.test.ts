@@ -22,7 +22,7 @@ it("troupe search finds a turn, narrows by folder and time, and names the sessio
   expect(text).toMatch(/^music-1 {2}\d{4}-\d\d-\d\d \d\d:\d\d {2}message 1 {2}\S+project\n/);
   expect(text).toContain("which »instrument«? Use a »xylophone«.");
   expect(text).toContain("--resume music-1");
-  expect(JSON.parse(json)).toMatchObject({ sessionId: "music-1", source: "turn", number: 1 });
+  expect(JSON.parse(json)).toMatchObject([{ sessionId: "music-1", source: "turn", number: 1 }]);
   expect(elsewhere).toContain("Nothing said so far");
   expect(later).toContain("Nothing said so far");
   expect(await troupe(["sessions", "reindex"], { cwd, home })).toMatchObject({

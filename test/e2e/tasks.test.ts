@@ -75,12 +75,7 @@ describe("troupe tasks", () => {
       "",
     ]);
     const json = await troupe(["tasks", "list", "--json"], { cwd, home });
-    expect(
-      json.stdout
-        .trimEnd()
-        .split("\n")
-        .map((line) => JSON.parse(line) as object),
-    ).toMatchObject([
+    expect(JSON.parse(json.stdout)).toMatchObject([
       { id: "scout", status: "completed", reason: "finished", depth: 1, costUsd: 0 },
       { id: "worker", status: "idle", reason: "interrupted", depth: 1 },
       { id: "helper", parentId: "worker", depth: 2 },
