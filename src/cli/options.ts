@@ -54,10 +54,21 @@ export const options: readonly Option[] = [
   { name: "restore", group: "Session", help: "for rewind: take the last rewind back" },
   { name: "dry-run", group: "Session", help: "for rewind: show what would happen" },
   { name: "at", value: "n|id", group: "Session", help: "for fork: up to before this message or event" },
-  { name: "repo", value: "owner/name", group: "Session", help: "for search: only this repository; . is the one here" },
+  {
+    name: "repo",
+    value: "owner/name",
+    group: "Session",
+    help: "for search: only this repository; . is the one here, or this folder",
+  },
   { name: "cwd", value: "folder", group: "Session", help: "for search: only sessions of this folder" },
+  { name: "here", group: "Session", help: "for sessions list: only those of this repository or folder" },
   { name: "since", value: "time", group: "Session", help: "for search: since a date, or 12h, 7d" },
-  { name: "limit", value: "n", group: "Session", help: "for search: so many places at most (default 20)" },
+  {
+    name: "limit",
+    value: "n",
+    group: "Session",
+    help: "for search and sessions list: so many sessions at most (search: 20)",
+  },
   {
     name: "force",
     group: "Session",

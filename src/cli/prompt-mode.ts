@@ -1,6 +1,6 @@
 import { TroupeError } from "../protocol/errors.ts";
 import { createRuntime, type Runtime, type SessionRequest } from "../runtime/runtime.ts";
-import { findSession, lastSession } from "../runtime/select-session.ts";
+import { findSession, isOfPlace, lastSession } from "../runtime/select-session.ts";
 import { type SubmitOptions, submit } from "../runtime/submit.ts";
 import type { AutopilotOptions, Verdict } from "../session/autopilot.ts";
 import { initialMode } from "../session/modes.ts";
@@ -222,14 +222,29 @@ async function openSession(runtime: Runtime, given: Arguments, request: SessionR
   const chosen = [resume !== undefined, given.has("continue"), sessionId !== undefined].filter(Boolean).length;
   if (chosen > 1) throw usage("Use only one of --resume, --continue and --session-id.");
   const asked = { ...request, patienceMs: PATIENCE_MS };
-  if (resume !== undefined) return runtime.resumeSession(await findSession(runtime.store, resume), asked);
+  if (resume !== undefined) {
+    const found = await findSession(runtime.store, resume);
+    await sayMove(runtime, found, given);
+    return runtime.resumeSession(found, asked);
+  }
   if (given.has("continue")) {
     const { workingDirectory } = await import("../context/working-directory.ts");
     return runtime.resumeSession(await lastSession(runtime.store, workingDirectory(request.cwd)), asked);
   }
-  if (sessionId !== undefined && (await runtime.store.ids()).includes(sessionId))
+  if (sessionId !== undefined && (await runtime.store.ids()).includes(sessionId)) {
+    await sayMove(runtime, sessionId, given);
     return runtime.resumeSession(sessionId, request);
+  }
   return runtime.createSession({ ...request, ...(sessionId !== undefined && { sessionId }) });
+}
+
+/** Warns when a resumed session belongs to another project: its tools now work in this folder. */
+async function sayMove({ store }: Runtime, sessionId: string, given: Arguments): Promise<void> {
+  const { workingDirectory } = await import("../context/working-directory.ts");
+  const here = workingDirectory(process.cwd());
+  const summary = (await store.list()).find((one) => one.sessionId === sessionId);
+  if (given.has("silent") || summary === undefined || isOfPlace(summary, here)) return;
+  say(`session ${sessionId} worked in ${summary.cwd}; it goes on in ${here.cwd}`);
 }
 
 /** The prompt as it was typed, and what was piped in. */

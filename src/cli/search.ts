@@ -14,11 +14,11 @@ type Query = Parameters<Runtime["past"]["search"]>[0];
 const HELP = `Usage:
   troupe search <words>              what was said and done in past sessions: questions, answers, checkpoints, paths
 
-  --repo <owner/name|.>              only sessions of this repository; . is the one of this folder
+  --repo <owner/name|.>              only sessions of this repository; . is the repository or folder here
   --cwd <folder>                     only sessions that worked in this folder or below it
   --since <time>                     only what was said since then: 2026-01-31, 12h, 7d
-  --limit <n>                        so many places at most (default 20)
-  --json                             one JSON array
+  --limit <n>                        so many sessions at most (default 20)
+  --json                             one JSON array: a session each, with its best places
 `;
 
 /** `troupe search`: where it was said, and how to go on there. */
@@ -32,8 +32,8 @@ export async function searchCommand(given: Arguments, words: readonly string[]):
   const runtime = createRuntime({ environment: process.env });
   try {
     const found = await runtime.past.search(query);
-    if (wantsJson(given)) await write(jsonList(found));
-    else await write(sanitise(foundText(found, query)));
+    if (wantsJson(given)) await write(jsonList(bySession(found)));
+    else await write(sanitise(foundText(bySession(found), query)));
     return exitCodes.done;
   } finally {
     await runtime.close();
@@ -58,17 +58,17 @@ function queryOf(given: Arguments, words: string): Query {
   const limit = given.amount("limit", "whole");
   return {
     words,
-    ...(repo !== undefined && { repository: repo === "." ? thisRepository() : repo }),
+    ...(repo !== undefined && (repo === "." ? thisRepository() : { repository: repo })),
     ...(cwd !== undefined && { cwd: resolve(cwd.replace(/^~(?=\/|$)/, homedir())) }),
     ...(since !== undefined && { since: timeOf(since) }),
     ...(limit !== undefined && { limit }),
   };
 }
 
-function thisRepository(): string {
-  const { repository } = workingDirectory(process.cwd());
-  if (repository === undefined) throw usage("--repo . needs a folder of a repository with a remote on GitHub.");
-  return repository;
+/** The repository by its name on GitHub; without one, the sessions of its folder. */
+function thisRepository(): Pick<Query, "repository" | "cwd"> {
+  const { repository, gitRoot, cwd } = workingDirectory(process.cwd());
+  return repository === undefined ? { cwd: gitRoot ?? cwd } : { repository };
 }
 
 const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
@@ -80,21 +80,38 @@ function timeOf(since: string): string {
   return new Date(time).toISOString();
 }
 
-function foundText(found: readonly Found[], { words, limit = 20 }: Query): string {
-  if (found.length === 0) return `Nothing said so far holds all of: ${words}\n`;
+/** A session with its best places. */
+type FoundSession = Omit<Found, keyof Place> & { readonly places: readonly Place[] };
+type Place = Pick<Found, "source" | "number" | "snippet" | "timestamp">;
+
+function bySession(found: readonly Found[]): FoundSession[] {
+  const sessions = new Map<string, FoundSession & { readonly places: Place[] }>();
+  for (const { source, number, snippet, timestamp, ...session } of found) {
+    const known = sessions.get(session.sessionId) ?? { ...session, places: [] };
+    known.places.push({ source, number, snippet, timestamp });
+    sessions.set(session.sessionId, known);
+  }
+  return [...sessions.values()];
+}
+
+function foundText(found: readonly FoundSession[], { words, limit = 20 }: Query): string {
+  const [first] = found;
+  if (first === undefined) return `No matches for: ${words}\n`;
   const rows = found.map((one) => {
     const where = one.repository === undefined ? one.cwd : `${one.repository}${one.branch ? `@${one.branch}` : ""}`;
-    const head = [one.sessionId, one.timestamp.slice(0, 16).replace("T", " "), placeText(one), where];
+    const time = one.places[0]?.timestamp.slice(0, 16).replace("T", " ") ?? "";
+    const head = [one.sessionId, time, where].map((cell) => sanitiseLine(cell)).join("  ");
     const title = one.title === undefined ? [] : [`  ${clip(sanitiseLine(one.title), 100)}`];
-    return [head.map((cell) => sanitiseLine(cell)).join("  "), ...title, `  ${oneLine(one.snippet)}`].join("\n");
+    return [head, ...title, ...one.places.map((place) => `  ${placeText(place)}: ${oneLine(place.snippet)}`)].join(
+      "\n",
+    );
   });
-  const [first] = found;
   const more = found.length === limit ? `The best ${limit}; --limit shows more. ` : "";
-  const resume = `troupe -p "<prompt>" --resume ${first?.sessionId ?? ""}`;
+  const resume = `troupe -p "<prompt>" --resume ${first.sessionId}`;
   return `${rows.join("\n\n")}\n\n${more}To go on with a session: ${resume}\n`;
 }
 
-const placeText = ({ source, number }: Found): string =>
+const placeText = ({ source, number }: Place): string =>
   source === "turn" ? `message ${number}` : source === "file" ? `file, message ${number}` : `checkpoint ${number}`;
 
 const oneLine = (text: string): string => clip(text.trim().replace(/\s+/g, " "), 300);

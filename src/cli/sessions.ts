@@ -1,15 +1,18 @@
+import { workingDirectory } from "../context/working-directory.ts";
 import { clip, plural, sanitise, sanitiseLine } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
-import { findSession } from "../runtime/select-session.ts";
+import { findSession, isOfPlace } from "../runtime/select-session.ts";
 import { isSidekickId } from "../session/sidekicks.ts";
+import type { SessionSummary } from "../store/store.ts";
 import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { jsonLine, jsonList, write } from "./output.ts";
 import { say } from "./say.ts";
 
 const HELP = `Usage:
-  troupe sessions list               all sessions, the last used first
+  troupe sessions list               all sessions, the last used first;
+                                     --here: only those of this repository or folder; --limit <n>: the newest n
   troupe sessions show <id|name>     what was said and done
   troupe sessions search <words>     the same as troupe search: questions, answers, checkpoints and paths
   troupe sessions reindex            make the index for search anew from the logs
@@ -56,9 +59,17 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
   }
 }
 
+async function chosenSessions({ store }: Runtime, given: Arguments): Promise<readonly SessionSummary[]> {
+  const here = given.has("here") ? workingDirectory(process.cwd()) : undefined;
+  const all = await store.list();
+  const own = here === undefined ? all : all.filter((summary) => isOfPlace(summary, here));
+  return own.slice(0, given.amount("limit", "whole"));
+}
+
 async function listText(runtime: Runtime, given: Arguments): Promise<string> {
-  const summaries = await runtime.store.list();
+  const summaries = await chosenSessions(runtime, given);
   if (wantsJson(given)) return jsonList(summaries);
+  if (summaries.length === 0 && given.has("here")) return "No session has worked in this repository or folder.\n";
   if (summaries.length === 0) return 'No sessions yet. Start one with: troupe -p "<prompt>"\n';
   const rows = summaries.map(({ sessionId, updatedAt, turns, name, title = "", cwd, detachedFrom }) =>
     [

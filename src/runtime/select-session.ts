@@ -49,6 +49,12 @@ export async function lastSession(store: Store, here: WorkingDirectory): Promise
   return best.summary.sessionId;
 }
 
+/** True when the session belongs to the repository of this folder, or worked in the folder itself. */
+export function isOfPlace(summary: SessionSummary, here: WorkingDirectory): boolean {
+  if (here.repository !== undefined && summary.repository === here.repository) return true;
+  return summary.cwd === here.cwd || (here.gitRoot !== undefined && summary.gitRoot === here.gitRoot);
+}
+
 /** The last session of this folder or repository; never one of another place. */
 export async function sessionHere(store: Store, here: WorkingDirectory): Promise<string> {
   const own = (await store.list())

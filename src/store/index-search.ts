@@ -3,6 +3,7 @@ import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 export interface SearchQuery {
   /** All of them must be in a turn, a checkpoint or a path; each may be the beginning of a word. */
   readonly words: string;
+  /** The largest number of sessions; 20 unless given. */
   readonly limit?: number;
   /** `owner/name`; only sessions of this repository. */
   readonly repository?: string;
@@ -28,12 +29,17 @@ export interface Found {
   readonly title?: string;
 }
 
-const MAX_FOUND = 1000;
+const MAX_SESSIONS = 1000;
+/** The places shown of one session. */
+const MAX_PLACES = 3;
 const SNIPPET_WORDS = 24;
-/** Words that are everywhere: only among so many of the newest places the best are chosen, or it would take a second. */
+/** Bounds the places that are ranked, newest first: ranking all places of a very common word takes a second. */
 const MAX_RANKED = 1000;
 
-/** Best first. */
+/**
+ * Returns the best places of each session; the best session comes first, and its places stand together.
+ * Conversation and checkpoints rank above paths of files.
+ */
 export function searchIndex(database: DatabaseSyncInstance, query: SearchQuery): Found[] {
   const match = matchOf(query.words);
   if (match === "") return [];
@@ -47,21 +53,58 @@ export function searchIndex(database: DatabaseSyncInstance, query: SearchQuery):
   if (repository !== undefined) only("s.repository = ? COLLATE NOCASE", repository);
   if (cwd !== undefined) only("(s.cwd = ? OR substr(s.cwd, 1, length(?)) = ?)", cwd, belowOf(cwd), belowOf(cwd));
   if (since !== undefined) only(`${TIME} >= ?`, since);
-  const where = `WHERE search_index MATCH ? ${conditions.join(" ")}`;
-  const from = `FROM search_index i ${conditions.length === 0 ? "" : JOINED} ${where}`;
+  const filter: Filter = { match, values, isJoined: conditions.length > 0, conditions: conditions.join(" ") };
+  const ranked = [
+    ...rankedPlaces(database, filter, "i.source_type <> 'file'"),
+    ...rankedPlaces(database, filter, "i.source_type = 'file'"),
+  ];
+  const ids = bestOf(ranked, Math.max(0, Math.min(limit, MAX_SESSIONS)));
+  const rows = database
+    .prepare(
+      `SELECT i.rowid AS id, i.session_id, i.source_type, i.source_id,
+         snippet(search_index, 0, '»', '«', '…', ${SNIPPET_WORDS}) AS snippet,
+         ${TIME} AS timestamp, s.cwd, s.repository, s.branch, s.summary
+       FROM search_index i ${JOINED} WHERE search_index MATCH ? AND i.rowid IN (SELECT value FROM json_each(?))`,
+    )
+    .all(match, JSON.stringify(ids));
+  const found = new Map(rows.map((row) => [Number(row.id), foundOf(row)]));
+  return ids.flatMap((id) => found.get(id) ?? []);
+}
+
+interface Filter {
+  readonly match: string;
+  readonly conditions: string;
+  readonly values: readonly string[];
+  readonly isJoined: boolean;
+}
+
+interface Ranked {
+  readonly id: number;
+  readonly sessionId: string;
+}
+
+function rankedPlaces(database: DatabaseSyncInstance, filter: Filter, source: string): Ranked[] {
+  const { match, conditions, values, isJoined } = filter;
+  const from = `FROM search_index i ${isJoined ? JOINED : ""} WHERE search_index MATCH ? AND ${source} ${conditions}`;
   const candidates = database
     .prepare(`SELECT i.rowid AS id ${from} ORDER BY i.rowid DESC LIMIT ${MAX_RANKED}`)
     .all(match, ...values);
   const oldest = candidates.at(-1)?.id;
   if (oldest === undefined) return [];
   return database
-    .prepare(
-      `SELECT i.session_id, i.source_type, i.source_id, snippet(search_index, 0, '»', '«', '…', ${SNIPPET_WORDS}) AS snippet,
-         ${TIME} AS timestamp, s.cwd, s.repository, s.branch, s.summary
-       FROM search_index i ${JOINED} ${where} AND i.rowid >= ? ORDER BY i.rank LIMIT ?`,
-    )
-    .all(match, ...values, Number(oldest), Math.max(0, Math.min(limit, MAX_FOUND)))
-    .map(foundOf);
+    .prepare(`SELECT i.rowid AS id, i.session_id ${from} AND i.rowid >= ? ORDER BY i.rank`)
+    .all(match, ...values, Number(oldest))
+    .map((row) => ({ id: Number(row.id), sessionId: String(row.session_id) }));
+}
+
+function bestOf(ranked: readonly Ranked[], limit: number): number[] {
+  const sessions = new Map<string, number[]>();
+  for (const { id, sessionId } of ranked) {
+    const places = sessions.get(sessionId);
+    if (places === undefined && sessions.size < limit) sessions.set(sessionId, [id]);
+    else if (places !== undefined && places.length < MAX_PLACES) places.push(id);
+  }
+  return [...sessions.values()].flat();
 }
 
 const JOINED = `JOIN sessions s ON s.id = i.session_id

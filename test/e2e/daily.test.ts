@@ -1,6 +1,6 @@
 /** Daily use of the built program. */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join, resolve } from "node:path";
@@ -56,6 +56,16 @@ describe("sessions", () => {
     expect(there.stderr).toContain("No session of this repository or folder can be continued");
     expect(await at.say(ok, ["-p", "more", "--continue"])).toMatchObject({ code: 0, stdout: "ok\n" });
     expect(at.sessions()).toHaveLength(1);
+  });
+
+  it("says on stderr that a resumed session worked in another folder", async () => {
+    await using at = await desk();
+    await at.say(ok, ["-p", "hello"]);
+    const [id = ""] = at.sessions();
+    const moved = `session ${id} worked in ${realpathSync(at.cwd)}; it goes on in ${realpathSync(at.other)}`;
+    expect((await at.say(ok, ["-p", "more", "--resume", id])).stderr).not.toContain("it goes on in");
+    const there = await at.say(ok, ["-p", "more", "--resume", id], { cwd: at.other });
+    expect(there).toMatchObject({ code: 0, stdout: "ok\n", stderr: expect.stringContaining(moved) });
   });
 
   it("resumes the session that --session-id names when it exists", async () => {
