@@ -84,7 +84,7 @@ export function isProse(path: string): boolean {
 
 /** Made by a program, or somebody else's: counted nowhere and never worth reading first. */
 export function isForeign(path: string): boolean {
-  return /(^|\/)(node_modules|\.git|\.hg|dist|vendor|third_party|__pycache__|\.venv|venv|\.tox|\.next|\.cache|coverage)\/|\.min\.(js|css)$|(^|\/)(package-lock\.json|pnpm-lock\.yaml|yarn\.lock|Cargo\.lock|poetry\.lock|uv\.lock|go\.sum|Gemfile\.lock|composer\.lock)$/.test(
+  return /(^|\/)(node_modules|\.git|\.hg|dist|vendor|third_party|__pycache__|\.venv|venv|\.tox|\.next|\.cache|coverage)\/|\.min\.(js|css)$|(^|\/)(package-lock\.json|pnpm-lock\.yaml|yarn\.lock|Cargo\.lock|poetry\.lock|uv\.lock|go\.sum|Gemfile\.lock|composer\.lock|bun\.lockb?|deno\.lock|npm-shrinkwrap\.json|Pipfile\.lock|pdm\.lock|mix\.lock|pubspec\.lock|Package\.resolved|flake\.lock)$/.test(
     path,
   );
 }

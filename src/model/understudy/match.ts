@@ -17,7 +17,7 @@ const INFLECTION = /^(?:e|s|es|ed|er|ers|or|ors|ing|ings|y|ies|ied|ion|ions)?$/;
  * A word matches a part of a name that begins with its stem: `rate` matches `rateLimit`, `RATE_LIMIT` and `rates`, not
  * `generate`. Short stems match inflected forms only. Scripts without such parts match anywhere.
  */
-function isWordPart(word: string, part: string): boolean {
+export function isWordPart(word: string, part: string): boolean {
   const root = stem(word);
   if (!isLatin(root)) return part.includes(root);
   if (!part.startsWith(root)) return false;
