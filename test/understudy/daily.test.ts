@@ -78,3 +78,25 @@ test("an acronym beside a word finds the name in small letters", async () => {
   const answer = await answerIn(routes, "Where is the JWT middleware?");
   expect(answer).toContain("by name: `src/middleware/jwt/jwt.ts:3`");
 });
+
+const module = {
+  "go.mod": "module example.com/kit\n\ngo 1.22\n\nrequire github.com/spf13/pflag v1.0.5\n",
+  "tools/go.mod": "module example.com/tools\n",
+  "main.go": "package main\n\nfunc main() { app.run() }\n",
+  ".editorconfig": "root = true\n",
+  Jenkinsfile: "pipeline { agent any }\n",
+};
+
+test("a file in the root is found by its whole name, whatever its ending", async () => {
+  expect(await answerIn(module, "Summarise go.mod")).toMatch(
+    /^\*\*`go.mod`\*\* – 5 lines[\s\S]*module example.com\/kit/,
+  );
+  expect(await answerIn(module, "What is in .editorconfig?")).toMatch(/^\*\*`.editorconfig`\*\* – 1 line/);
+  expect(await answerIn(module, "explain `Jenkinsfile`")).toMatch(/^\*\*`Jenkinsfile`\*\*/);
+  expect(await answerIn(module, "explain app.run")).toContain("`main.go:3`");
+});
+
+test("a definition wins over a file without an ending of the same name", async () => {
+  const files = { "bin/start": "#!/bin/sh\n", "src/a.ts": "export function start(): void {}\n" };
+  expect(await answerIn(files, "what is `start`?")).toContain("defined at `src/a.ts:1`");
+});

@@ -28,7 +28,7 @@ export function termsIn(prompt: string): Term[] {
     },
   );
   rest = rest.replace(/https?:\/\/\S+/g, " ");
-  const words = (rest.match(/[@$]?[\p{L}_][\p{L}\p{M}\p{N}_$.-]*(?:\(\))?/gu) ?? []).filter(
+  const words = (rest.match(/(?:[@$]|(?<=^|\s)\.)?[\p{L}_][\p{L}\p{M}\p{N}_$.-]*(?:\(\))?/gu) ?? []).filter(
     (word) => word.length <= MAX_TERM_CHARACTERS,
   );
   // A word in another script than the question is a name; in a question of that script it is just a word.
@@ -38,7 +38,7 @@ export function termsIn(prompt: string): Term[] {
     const called = raw.endsWith("()");
     if (STOP_WORDS.has(word.toLowerCase()) && !(called || isCompound(word))) continue;
     const capital = index > 0 && /^[A-Z][a-z0-9]+$/.test(word);
-    if (called || isCompound(word) || capital || isAcronym(word)) add(word, "name");
+    if (called || word.startsWith(".") || isCompound(word) || capital || isAcronym(word)) add(word, "name");
     else if (/^[a-z][a-z0-9-]{2,}$/i.test(word)) add(word.toLowerCase(), "word");
     else if (foreign && /^\p{L}[\p{L}\p{M}\p{N}-]{2,}$/u.test(word)) add(word, "word");
   }

@@ -12,6 +12,7 @@ import { planChanges } from "./plan-changes.ts";
 import { planData } from "./plan-data.ts";
 import { planExplain } from "./plan-explain.ts";
 import { planFind } from "./plan-find.ts";
+import { planName } from "./plan-name.ts";
 import { planOverview } from "./plan-overview.ts";
 import { planPart } from "./plan-part.ts";
 import { beyondWords, cannot, recap, talk } from "./plan-talk.ts";
@@ -54,7 +55,7 @@ function follow(task: Exclude<Task, { kind: "recap" }>, scene: Scene): Step {
     case "overview":
       return planOverview(scene, task.focus);
     case "find":
-      return planFind(scene, task);
+      return planName(scene, task);
     case "explain":
       return planExplain(scene, task);
     case "part":
