@@ -222,6 +222,23 @@ test("with a shell, git is asked", async () => {
   expect(answer).toContain("- abc1234 Second");
 });
 
+test("denied commands are named once, with every flag whole", async () => {
+  await using at = await stage({ "CHANGELOG.md": "# Changes\n\n## 1.0.0\n\n- First\n" });
+  const bash = toolThat("bash", ({ command }) => {
+    const rule = String(command).split(" ", 2).join(" ");
+    return new ToolError(
+      `Permission denied and could not request permission from user: no rule or approval covers every command in it. The user can allow it with --allow-tool 'shell(${rule})'.`,
+    );
+  });
+  const tools = [...builtinTools.filter(({ name }) => name !== "bash"), bash];
+  const { answer } = await play(at, "What changed?", { tools });
+  expect(answer).toContain(
+    "I was not permitted to use `bash`. To permit it: `--allow-tool 'shell(git status)' --allow-tool 'shell(git log)' --allow-tool 'shell(git diff)'`\n",
+  );
+  expect(answer).not.toContain("A call failed");
+  expect(answer).not.toContain("offer me a `bash` tool");
+});
+
 test("a follow-up question takes its subject from the one before", async () => {
   await using at = await stage(typescript);
   const first = await drive(at.cwd, "Where is openBook defined?", { scratch: at.scratch });

@@ -113,7 +113,7 @@ function fromFiles(scene: Scene, changelog: string | undefined): string {
       entries.slice(0, MAX_ENTRIES).map((entry) => entry.row),
     ),
     changelog === undefined ? [] : heading(`\`${changelog}\` begins with`, newest(changelog, log)),
-    "What I cannot see: changes not yet committed, and which files a commit touched. That needs git: run `git status --short` and `git log --stat -5`, or offer me a `bash` tool.",
+    `What I cannot see: changes not yet committed, and which files a commit touched. To see them, run \`git status --short\` and \`git log --stat -5\`${scene.tools.has("bash") ? "" : ", or offer me a `bash` tool"}.`,
     notes,
   ]);
 }

@@ -4,6 +4,7 @@
  */
 import type { Json } from "../../lib/json.ts";
 import { isObject } from "../../lib/json.ts";
+import { clip } from "../../lib/text.ts";
 import type { ToolDefinition } from "../provider.ts";
 import { cutLine } from "./bounds.ts";
 import {
@@ -150,18 +151,38 @@ export function grepped(scene: Scene, call: PlannedCall): Hits {
 /** What stood in the way, one line each, for the end of an answer. */
 export function hindrances(scene: Scene, wanted: readonly string[]): string[] {
   const absent = wanted.filter((name) => !scene.tools.has(name));
-  const failures = scene.exchanges
-    // Of agents that failed, the plan that sent them speaks.
-    .filter((exchange) => exchange.failed && exchange.name !== "task" && !isMissing(exchange.content))
-    .map((exchange) => `${exchange.name}: ${firstLine(exchange.content).slice(0, 160)}`);
+  // Of agents that failed, the plan that sent them speaks.
+  const failed = scene.exchanges.filter(
+    (exchange) => exchange.failed && exchange.name !== "task" && !isMissing(exchange.content),
+  );
+  const denied = failed.filter((exchange) => flagsIn(exchange).length > 0);
+  const failures = failed
+    .filter((exchange) => !denied.includes(exchange))
+    .map((exchange) => `${exchange.name}: ${clip(firstLine(exchange.content), 160)}`);
   const distinct = [...new Set(failures)];
   const part = scene.within !== undefined && wanted.some((name) => name === "glob" || name === "grep");
   return [
     ...(part ? [`Only this folder, \`${scene.within}/\` of a larger git repository, was searched.`] : []),
     ...(absent.length > 0 ? [`Not offered to me here: ${absent.map((name) => `\`${name}\``).join(", ")}.`] : []),
+    ...permission(denied),
     ...distinct.slice(0, 3).map((failure) => `A call failed – ${failure}`),
     ...(distinct.length > 3 ? [`${distinct.length - 3} more calls failed in other ways.`] : []),
   ];
+}
+
+const MAX_FLAGS = 4;
+
+/** The flags by which a denied call says it can be allowed. */
+function flagsIn(exchange: Exchange): string[] {
+  return firstLine(exchange.content).match(/--allow-[a-z]+ (?:'[^']{1,200}'|[^\s']{1,200})/g) ?? [];
+}
+
+/** One line about all denied calls, with whole flags only. */
+function permission(denied: readonly Exchange[]): string[] {
+  if (denied.length === 0) return [];
+  const names = [...new Set(denied.map((exchange) => `\`${exchange.name}\``))].join(", ");
+  const flags = [...new Set(denied.flatMap(flagsIn))].slice(0, MAX_FLAGS);
+  return [`I was not permitted to use ${names}. To permit it: \`${flags.join(" ")}\``];
 }
 
 /** The exchange with as much of its saved result as was viewed. */
