@@ -66,7 +66,7 @@ const routes = {
 
 test("a word matches from the beginning of a part of a name, not in its middle", async () => {
   const answer = await answerIn(routes, "Is there a rate limiter here?");
-  expect(answer).toContain("I found nothing for `rate`, `limiter`");
+  expect(answer).toMatch(/^No\. I found nothing for `rate`, `limiter`/);
   expect(answer).not.toContain("generate");
   const limited = { ...routes, "src/limits.ts": "export class RateLimiter {}\n" };
   expect(await answerIn(limited, "Is there a rate limiter here?")).toContain("`src/limits.ts:1`");
@@ -99,4 +99,19 @@ test("a file in the root is found by its whole name, whatever its ending", async
 test("a definition wins over a file without an ending of the same name", async () => {
   const files = { "bin/start": "#!/bin/sh\n", "src/a.ts": "export function start(): void {}\n" };
   expect(await answerIn(files, "what is `start`?")).toContain("defined at `src/a.ts:1`");
+});
+
+const limits = {
+  "src/rate.ts": "export const exchangeRate = 1;\nexport const interestRate = 2;\nexport const growthRate = 3;\n",
+  "src/sizes.ts": "export class SizeLimiter {}\nexport const limitOf = 1;\nexport const depthLimit = 2;\n",
+};
+
+test("words that occur nowhere together are answered with no, and at most four names", async () => {
+  const answer = await answerIn(limits, "Is there a rate limiter here?");
+  expect(answer).toMatch(/^No\. I found nothing that has `rate`, `limiter` together\.\n\n\*\*Nearest names\*\*\n/);
+  expect(answer.match(/^- /gm)).toHaveLength(4);
+  expect(await answerIn(limits, "where is the rate limiter?")).toMatch(/^I found nothing that has/);
+  const noise = Array.from({ length: 200 }, (_, at) => `  use(rate, ${at});`).join("\n");
+  const hidden = { "a.ts": `${noise}\n`, "z.ts": "  use(limiterOf(rate));\n" };
+  expect(await answerIn(hidden, "Is there a rate limiter here?")).toContain("`z.ts:1`");
 });

@@ -42,6 +42,10 @@ export const USES =
 export const DEFINITION =
   /\b(defined|definition|declared|declaration|implemented|implementation|located|created)\b|определ|объявл|definiert|defini(do|da|ción)|définie?|定义|实现/i;
 
+/** How questions begin that want a yes or a no. */
+export const WHETHER =
+  /^(?:and |so )?(?:is there|are there|do we|do you|does (?:it|this|the|that)|do they|has (?:it|this|the)|have we|is any|are any|gibt es|hat (?:es|das|dieses)|hay|existe|tiene|y a-t-il|est-ce qu|il y a|есть ли|имеется ли|有没有|是否)/;
+
 /** At the start of a prompt: work on files, which rules cannot do. */
 export const ACTION =
   /^(?:(?:please|kindly|now|then|and|also|ok|okay|so|hey|can you|could you|would you|will you|i want you to|i need you to|i need|i want|i would like you to|i'd like you to|let's|lets|help me( to)?|try to|you should|bitte|por favor|пожалуйста)[, ]+)*(?<verb>write|implement|fix|add|refactor|create|make|build|delete|remove|rename|update|upgrade|change|modify|edit|move|port|migrate|convert|rewrite|replace|install|deploy|run|execute|debug|optimi[sz]e|improve|translate|generate|solve|clean up|format|commit|push|merge|revert|set up|extend|support|enable|disable|commit|напиши|исправь|почини|добавь|создай|удали|переименуй|сделай|запусти|перепиши|schreibe?|behebe|repariere|füge|erstelle|lösche|implementiere|escribe|arregla|corrige|añade|crea|elimina|implementa|écris|corrige|répare|ajoute|crée|supprime|implémente|写|修复|修改|添加|创建|删除|实现|重构)(?![\p{L}\p{N}_])/iu;

@@ -18,6 +18,7 @@ import {
   RECAP,
   THANKS,
   USES,
+  WHETHER,
   WORK,
 } from "./intent-words.ts";
 import { subjectOf } from "./subject.ts";
@@ -25,7 +26,13 @@ import { pathIn, type Term, termsIn } from "./terms.ts";
 
 export type Task =
   | { readonly kind: "overview"; readonly focus?: "entries" | "commands" | "tests" }
-  | { readonly kind: "find"; readonly terms: readonly Term[]; readonly want: "definition" | "uses" | "any" }
+  | {
+      readonly kind: "find";
+      readonly terms: readonly Term[];
+      readonly want: "definition" | "uses" | "any";
+      /** A yes or a no is wanted. */
+      readonly whether?: true;
+    }
   | { readonly kind: "explain"; readonly path: string; readonly line?: number; readonly terms: readonly Term[] }
   | { readonly kind: "changes" }
   | { readonly kind: "part"; readonly folder: string }
@@ -99,6 +106,7 @@ function readPrompt(whole: string): Task {
   if (judged !== undefined)
     return { kind: "beyond", verb: `find ${judged}`, ...(place?.sure ? { path: place.path } : {}), terms: [] };
   const finds = FIND.test(prompt);
+  const whether = WHETHER.test(words) ? { whether: true as const } : {};
   const want = USES.test(prompt) ? "uses" : DEFINITION.test(prompt) ? "definition" : "any";
   const named = terms.some((term) => term.kind !== "word");
   const overview = OVERVIEW.exec(prompt)?.[0];
@@ -109,10 +117,11 @@ function readPrompt(whole: string): Task {
   if (place?.sure && !(finds && want !== "any")) return explain(place, terms);
   if (overview !== undefined && !namesOther(terms, overview) && !(finds && want !== "any"))
     return { kind: "overview", ...focusOf(words) };
-  if (finds) return { kind: "find", terms: place === undefined ? terms : withPath(terms, place.path), want };
+  if (finds)
+    return { kind: "find", terms: place === undefined ? terms : withPath(terms, place.path), want, ...whether };
   if (place !== undefined && EXPLAIN.test(prompt)) return explain(place, terms);
   if (terms.length > 0 && (EXPLAIN.test(prompt) || named || words.split(" ").length <= 3 || prompt.includes("?")))
-    return { kind: "find", terms, want: "any" };
+    return { kind: "find", terms, want: "any", ...whether };
   if (EXPLAIN.test(prompt)) return { kind: "find", terms, want };
   return { kind: "beyond", verb: "chat", terms };
 }

@@ -25,6 +25,8 @@ import { capped, cite, excerpt, heading, hitRow, writeAnswer } from "./write-ans
 export interface Search {
   readonly terms: readonly Term[];
   readonly want: "definition" | "uses" | "any";
+  /** The question wants a yes or a no. */
+  readonly whether?: boolean;
   /** Stands above the findings: what could not be done. */
   readonly preface?: string;
 }
@@ -55,7 +57,7 @@ export function planFind(scene: Scene, search: Search): Step {
     // A plain word that is no name itself may be a part of one.
     if (defined || (found.length > 0 && !(search.want !== "uses" && search.terms.every(isPlainName)))) break;
   }
-  const shown = toShow(ranked, search.want);
+  const shown = isAbsent(search, ranked) ? [] : toShow(ranked, search.want);
   const look = ask(scene, shown.map(around)) ?? (ranked.length === 0 ? ask(scene, [glob("**/*")]) : undefined);
   if (look !== undefined) return look;
   return {
@@ -110,7 +112,15 @@ function describe(scene: Scene, found: Findings): string {
       "more files",
     ),
   );
-  if (ranked.length === 0) return writeAnswer([search.preface, nothing(scene, wanted), fileRows, notes]);
+  const no = search.whether ? "No. " : "";
+  if (ranked.length === 0) return writeAnswer([search.preface, no + nothing(scene, wanted), fileRows, notes]);
+  if (isAbsent(search, ranked))
+    return writeAnswer([
+      search.preface,
+      `${no}I found nothing that has ${wanted} together.`,
+      nearestRows(ranked),
+      notes,
+    ]);
 
   const defining = ranked.filter((hit) => hit.defines);
   const uses = ranked.filter((hit) => !hit.defines);
@@ -134,6 +144,19 @@ function describe(scene: Scene, found: Findings): string {
     fileRows,
     notes,
   ]);
+}
+
+/** Of several words most occur nowhere together. */
+function isAbsent({ terms }: Search, ranked: readonly Ranked[]): boolean {
+  if (terms.length < 2 || terms.some((term) => term.kind !== "word")) return false;
+  return ranked.every((hit) => hit.covers * 2 <= terms.length);
+}
+
+const MAX_NEAREST = 4;
+
+function nearestRows(ranked: readonly Ranked[]): string[] {
+  const defining = ranked.filter((hit) => hit.defines);
+  return heading("Nearest names", (defining.length > 0 ? defining : ranked).slice(0, MAX_NEAREST).map(hitRow));
 }
 
 function verdict(

@@ -10,6 +10,8 @@ export interface Attempt {
   readonly terms: readonly Term[];
   readonly definitions: PlannedCall;
   readonly uses: PlannedCall;
+  /** Lines with two of the words: they must not be lost where the search for one of them is cut. */
+  readonly together: readonly PlannedCall[];
   readonly names: PlannedCall;
   readonly calls: readonly PlannedCall[];
   /** The terms are no longer those that were asked for. */
@@ -47,7 +49,7 @@ export function withinNamed(scene: Scene, { terms, names, definitions }: Attempt
 export function hitsOf(scene: Scene, attempt: Attempt, inner: readonly PlannedCall[]): Ranked[] {
   const { terms } = attempt;
   const definitions = [attempt.definitions, ...inner].flatMap((call) => grepped(scene, call).hits);
-  const all = [...definitions, ...grepped(scene, attempt.uses).hits];
+  const all = [...definitions, ...[attempt.uses, ...attempt.together].flatMap((call) => grepped(scene, call).hits)];
   const own = all.filter((hit) => !isForeign(hit.path));
   const ranked = rankHits(own.length > 0 ? own : all, terms, new Set(definitions.map(keyOf)));
   // Where several words were given, lines that hold only one of them are chance as long as better ones exist.
@@ -69,7 +71,18 @@ function searchFor(terms: readonly Term[], { prose, loosened }: { prose: boolean
   const fragments = terms.flatMap((term) => (term.kind === "quoted" ? [] : [fileFragment(term)]));
   const named = [...new Set(fragments)].filter((fragment) => fragment.length > 2);
   const names = glob(named.length === 0 ? "*" : `**/*${named.length === 1 ? named[0] : `{${named.join(",")}}`}*`);
-  return { terms, definitions, uses, names, calls: [definitions, uses, names], loosened };
+  const together = pairSearch(terms).map((pattern) => grep(pattern, { limit: 60, ...files }));
+  return { terms, definitions, uses, together, names, calls: [definitions, uses, ...together, names], loosened };
+}
+
+const MAX_PAIRED = 4;
+
+/** One pattern for every two of the words on a line, in any order. */
+function pairSearch(terms: readonly Term[]): string[] {
+  if (terms.length < 2 || !areWords(terms)) return [];
+  const words = terms.slice(0, MAX_PAIRED).map((term) => `(?:${wordSearch(term.text).anywhere})`);
+  const pairs = words.flatMap((first) => words.filter((word) => word !== first).map((word) => `${first}.*${word}`));
+  return [pairs.join("|")];
 }
 
 function areWords(terms: readonly Term[]): boolean {
