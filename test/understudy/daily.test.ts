@@ -115,3 +115,31 @@ test("words that occur nowhere together are answered with no, and at most four n
   const hidden = { "a.ts": `${noise}\n`, "z.ts": "  use(limiterOf(rate));\n" };
   expect(await answerIn(hidden, "Is there a rate limiter here?")).toContain("`z.ts:1`");
 });
+
+const shop = {
+  "src/changes.ts": "export const changes = [];\nexport function testsOf(): void {}\n",
+  "src/cart.ts": "export function emptyCart(): void {}\n".repeat(30),
+  "src/flags.ts": "export const verboseFlag = 1;\nexport const quietFlag = 2;\n",
+};
+
+test.each(["commit my changes", "write tests", "run the tests", "fix the bug", "I feel a little tired today"])(
+  "%j is declined without a line of code",
+  async (prompt) => {
+    const { answer, modelCalls } = await playIn(shop, prompt);
+    expect(answer).toMatch(/^I (?:cannot do this|did not find a question)/);
+    expect(answer).not.toContain("src/ca");
+    expect(answer).not.toContain("src/ch");
+    expect(answer.split("\n").length).toBeLessThan(12);
+    expect(modelCalls).toBeLessThanOrEqual(2);
+  },
+);
+
+test("a refusal names at most five places, and only those that the prompt names", async () => {
+  const named = await answerIn(shop, "refactor emptyCart");
+  expect(named).toMatch(/^I cannot do this \(“refactor”\)\./);
+  expect(named.match(/^- `src\/cart.ts:\d+`/gm)).toHaveLength(5);
+  expect(named).not.toContain("```");
+  const flag = await answerIn(shop, "add a verbose flag");
+  expect(flag).toContain("`src/flags.ts:1`");
+  expect(flag).not.toContain("quietFlag");
+});

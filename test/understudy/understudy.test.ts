@@ -272,7 +272,7 @@ test("work it cannot do is declined, and the code it concerns is shown", async (
   await using at = await stage(typescript);
   const { answer } = await play(at, "Fix the bug in openBook");
   expect(answer).toContain("I cannot do this (“fix”).");
-  expect(answer).toContain("defined at `src/book/book.ts:10`");
+  expect(answer).toContain("- `src/book/book.ts:10`");
 });
 
 test("small talk needs no tools", async () => {

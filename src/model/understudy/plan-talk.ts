@@ -29,22 +29,17 @@ export function talk(kind: "greeting" | "thanks" | "help"): Step {
 
 /** Stands above what can still be said about a request that rules cannot fulfil. */
 export function cannot(verb: string): string {
-  if (verb.startsWith("find ")) return `${noJudgement(verb)} This is what the place you named holds:`;
-  if (verb === "chat") return `I cannot hold a conversation. ${LIMITS} What I found for the words in your prompt:`;
-  return `I cannot do this (“${verb}”). ${LIMITS} With a real model troupe can. To help you get there, this is the code it seems to concern:`;
+  if (verb.startsWith("find ")) return noJudgement(verb);
+  if (verb === "chat") return `I did not find a question in this that I can answer. ${LIMITS}`;
+  return `I cannot do this (“${verb}”). ${LIMITS} With a real model troupe can.`;
 }
 
 export function beyondWords(verb: string): Step {
-  const lead = verb.startsWith("find ")
-    ? noJudgement(verb)
-    : verb === "chat"
-      ? "I did not find a question in this that I can answer."
-      : `I cannot do this (“${verb}”).`;
-  return answer([`${lead} ${LIMITS}`, heading("What I can do", ABILITIES)]);
+  return answer([cannot(verb), heading("What I can do", ABILITIES)]);
 }
 
 function noJudgement(verb: string): string {
-  return `I cannot ${verb}: that needs reasoning, not a search.`;
+  return `I cannot ${verb}: that needs reasoning, not a search. ${LIMITS}`;
 }
 
 /** What a conversation was about, for when its history is folded. */

@@ -11,11 +11,11 @@ import type { PlannedCall, Scene, Step } from "./plan.ts";
 import { planChanges } from "./plan-changes.ts";
 import { planData } from "./plan-data.ts";
 import { planExplain } from "./plan-explain.ts";
-import { planFind } from "./plan-find.ts";
 import { planName } from "./plan-name.ts";
 import { planOverview } from "./plan-overview.ts";
 import { planPart } from "./plan-part.ts";
-import { beyondWords, cannot, recap, talk } from "./plan-talk.ts";
+import { planRefusal } from "./plan-refusal.ts";
+import { recap, talk } from "./plan-talk.ts";
 import { promptsIn } from "./prompts.ts";
 
 /** One of these is the answer, so tools are asked at most one time fewer. */
@@ -65,10 +65,7 @@ function follow(task: Exclude<Task, { kind: "recap" }>, scene: Scene): Step {
     case "data":
       return planData(scene, task);
     case "beyond":
-      if (task.path !== undefined)
-        return planExplain(scene, { path: task.path, terms: task.terms, preface: cannot(task.verb) });
-      if (task.terms.length === 0) return beyondWords(task.verb);
-      return planFind(scene, { terms: task.terms, want: "any", preface: cannot(task.verb) });
+      return planRefusal(scene, task);
     case "command":
       return needsModel(task.name);
     case "greeting":
