@@ -143,3 +143,43 @@ test("a refusal names at most five places, and only those that the prompt names"
   expect(flag).toContain("`src/flags.ts:1`");
   expect(flag).not.toContain("quietFlag");
 });
+
+const diff = `diff --git a/src/sum.js b/src/sum.js
+--- a/src/sum.js
++++ b/src/sum.js
+@@ -1,3 +1,4 @@
+-export function sum(a, b) {
++export function sum(a, b, c) {
++  // TODO: check c
+   return a + b;
+ }
+-export function old() {}
++export function fresh() {}
+`;
+
+test.each([
+  ["Review this change", "review"],
+  ["Please check this diff", "check"],
+  ["fix it", "fix"],
+  ["Überprüfe diese Änderung", "überprüfe"],
+])("%j with a piped diff says what it cannot do, then what the diff holds", async (question, verb) => {
+  const answer = await answerIn({}, `${question}\n\n<piped_input>\n${diff}</piped_input>`);
+  expect(answer.split("\n\n_understudy")[0]).toBe(
+    `I cannot do this (“${verb}”): it needs a model that reasons. I can say what the text holds:
+
+The text is a diff: ${diff.trimEnd().split("\n").length} lines, ${diff.length - 1} characters; 1 file, +3 −2.
+
+**Files**
+- \`src/sum.js\` +3 −2 (line 1)
+
+**Names**
+- added: \`fresh\`
+- removed: \`old\`
+- declared differently: \`sum\`
+
+**Added lines with a reminder or a conflict**
+- line 7  \`// TODO: check c\`
+
+It changes code and no test.`,
+  );
+});

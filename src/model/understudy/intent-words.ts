@@ -50,6 +50,10 @@ export const WHETHER =
 export const ACTION =
   /^(?:(?:please|kindly|now|then|and|also|ok|okay|so|hey|can you|could you|would you|will you|i want you to|i need you to|i need|i want|i would like you to|i'd like you to|let's|lets|help me( to)?|try to|you should|bitte|por favor|пожалуйста)[, ]+)*(?<verb>write|implement|fix|add|refactor|create|make|build|delete|remove|rename|update|upgrade|change|modify|edit|move|port|migrate|convert|rewrite|replace|install|deploy|run|execute|debug|optimi[sz]e|improve|translate|generate|solve|clean up|format|commit|push|merge|revert|set up|extend|support|enable|disable|commit|напиши|исправь|почини|добавь|создай|удали|переименуй|сделай|запусти|перепиши|schreibe?|behebe|repariere|füge|erstelle|lösche|implementiere|escribe|arregla|corrige|añade|crea|elimina|implementa|écris|corrige|répare|ajoute|crée|supprime|implémente|写|修复|修改|添加|创建|删除|实现|重构)(?![\p{L}\p{N}_])/iu;
 
+/** Asks for an opinion about a text, which rules do not have. */
+export const OPINION =
+  /(?<![\p{L}\p{N}_])(?<verb>review|critique|judge|assess|evaluate|approve|check|verify|audit|rate|suggest|recommend|find bugs|проверь|оцени|überprüfe|prüfe|bewerte|begutachte|revisa|evalúa|comprueba|vérifie|évalue|relis)(?![\p{L}\p{N}_])|(?:审查|评审|检查|レビュー|確認)/iu;
+
 /** Anywhere in a prompt: words of someone who wants more than to be told. */
 export const WORK =
   /\b(must|should|needs? to|needs? an?|make|ensure|fix|add|implement|refactor|rename|remove|delete|rewrite|replace|migrate)\b/i;

@@ -141,9 +141,9 @@ function namesOther(terms: readonly Term[], question: string): boolean {
   return terms.some((term) => term.kind !== "word" && !question.includes(term.text));
 }
 
-/** "Write a summary of x" asks for reading, not for writing. */
-function actionIn(words: string): string | undefined {
-  const match = ACTION.exec(words);
+/** The work that a prompt begins with. "Write a summary of x" asks for reading, not for writing. */
+export function actionIn(words: string): string | undefined {
+  const match = ACTION.exec(words.toLowerCase());
   const verb = match?.groups?.verb;
   if (verb === undefined || match === null) return undefined;
   const rest = words.slice(match[0].length, match[0].length + 40);

@@ -2,8 +2,11 @@
 import { isObject, parseJson } from "../../lib/json.ts";
 import { plural } from "../../lib/text.ts";
 import { cutLine, cutQuestion, isBinaryText } from "./bounds.ts";
+import { describeDiff } from "./describe-diff.ts";
 import { describeGitLog } from "./describe-git-log.ts";
 import type { Line } from "./evidence.ts";
+import { actionIn } from "./intent.ts";
+import { OPINION } from "./intent-words.ts";
 import { type Family, isEnding } from "./languages.ts";
 import { ask, hindrances, linesOf, type Scene, type Step, view } from "./plan.ts";
 import { declarationsOf } from "./read-source.ts";
@@ -34,19 +37,27 @@ export function planData(scene: Scene, task: { question: string; data: string })
   });
   const size = `${plural(lines.length, "line")}, ${plural(task.data.length, "character")}`;
   const notes = places.length > 0 ? hindrances(scene, ["view"]) : [];
-  const answers = /\?|\bwhy\b|\bfix\b|\bhow\b/i.test(cutQuestion(task.question))
-    ? "I can say what the text holds, not why: drawing conclusions needs a real model."
-    : undefined;
   return {
     kind: "answer",
     text: writeAnswer([
+      limitOf(task.question),
       ...describeData({ data: task.data, whole, lines, size }),
       ...(seen.length > 0 ? ["Places in this project that it names:"] : []),
       ...seen,
-      answers,
       notes,
     ]),
   };
+}
+
+/** Stands first where the question wants more than a description. */
+function limitOf(asked: string): string | undefined {
+  const question = cutQuestion(asked);
+  const verb = actionIn(question) ?? OPINION.exec(question)?.groups?.verb?.toLowerCase();
+  if (verb !== undefined)
+    return `I cannot do this (“${verb}”): it needs a model that reasons. I can say what the text holds:`;
+  return /\?|\bwhy\b|\bhow\b/i.test(question)
+    ? "I can say what the text holds, not why: drawing conclusions needs a real model."
+    : undefined;
 }
 
 type Section = string | string[];
@@ -120,24 +131,6 @@ function describeLog(lines: readonly Line[], size: string): Section[] {
       "First warnings",
       warnings.slice(0, 3).map((line) => `- line ${line.number}  ${inlineCode(line.text)}`),
     ),
-  ];
-}
-
-function describeDiff(lines: readonly Line[], size: string): Section[] {
-  const files: { path: string; plus: number; minus: number; line: number }[] = [];
-  for (const { text, number } of lines) {
-    const path = /^diff --git a\/.* b\/(.+)$/.exec(text)?.[1] ?? /^\+\+\+ (?:b\/)?(\S+)/.exec(text)?.[1] ?? undefined;
-    const current = files.at(-1);
-    if (path !== undefined && path !== "/dev/null" && current?.path !== path)
-      files.push({ path, plus: 0, minus: 0, line: number });
-    else if (current !== undefined && /^\+(?!\+\+)/.test(text)) current.plus += 1;
-    else if (current !== undefined && /^-(?!--)/.test(text)) current.minus += 1;
-  }
-  const sum = (key: "plus" | "minus") => files.reduce((total, file) => total + file[key], 0);
-  const rows = files.map((file) => `- \`${file.path}\` +${file.plus} −${file.minus} (line ${file.line})`);
-  return [
-    `The text is a diff: ${size}; ${plural(files.length, "file")}, +${sum("plus")} −${sum("minus")}.`,
-    heading("Files", capped(rows, 30, "more files")),
   ];
 }
 
