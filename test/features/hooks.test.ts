@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { calls, fails, says } from "../../src/model/faux/faux-step.ts";
+import { calls, fails, says, stalls } from "../../src/model/faux/faux-step.ts";
 import { story } from "../../src/testing/story.ts";
 import { dataOf } from "../support/stage.ts";
 import { of, onStage, resultsOf, starts, texts } from "./stage.ts";
@@ -69,6 +69,38 @@ describe("hooks around agents", () => {
     });
   });
 
+  it("ORC-54 subagentStop hears of an agent that is stopped", async () => {
+    const steps = [
+      starts("a", "explore", { mode: "background" }),
+      calls(["bash", { command: "until [ -s subagentStart.jsonl ]; do sleep 0.05; done", description: "wait" }]),
+      calls(["stop_agent", { agent_id: "a" }]),
+      says("ok"),
+      of("a", stalls()),
+    ];
+    await onStage(steps, { files: files(hook("subagentStart"), hook("subagentStop")) }, async ({ session, folder }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(session.tasks?.view("a")).toMatchObject({ status: "cancelled" });
+      const starting = heardBy(folder, "subagentStart");
+      expect(heardBy(folder, "subagentStop")).toMatchObject(
+        starting.map(() => ({ agentId: "a", agentName: "explore", response: "", stopReason: "cancelled" })),
+      );
+      expect(starting).toHaveLength(1);
+    });
+  });
+
+  it("ORC-54 subagentStop hears of an agent that reaches its limit", async () => {
+    const looks = calls(["glob", { pattern: "*" }]);
+    const steps = [starts("a", "brief"), says("ok"), of("a", looks, looks, looks)];
+    const brief = "---\nname: brief\ndescription: is brief\nlimits:\n  turns: 1\n---\nBe brief.\n";
+    const given = { ...files(hook("subagentStop")), "home:agents/brief.md": brief };
+    await onStage(steps, { files: given }, async ({ session, folder }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(heardBy(folder, "subagentStop")).toMatchObject([
+        { agentId: "a", agentName: "brief", response: "", stopReason: "limit" },
+      ]);
+    });
+  });
+
   it("ORC-51 a hook that matches on a name runs for that agent only", async () => {
     const steps = [starts("a", "explore"), starts("b", "research"), says("ok"), of("a", says("1")), of("b", says("2"))];
     const options = { files: files(hook("subagentStart", { additionalContext: "Mind." }, { matcher: "research" })) };
@@ -95,6 +127,24 @@ describe("hooks around agents", () => {
 });
 
 describe("hooks around the main agent", () => {
+  it("ORC-54 agentStop reads the session, the folder, the transcript and the reason, and nothing else", async () => {
+    await onStage([says("done")], { files: files(hook("agentStop")) }, async ({ session, folder, home }) => {
+      await session.sendAndWait({ prompt: "go" });
+      const [payload] = heardBy(folder, "agentStop");
+      expect(heardBy(folder, "agentStop")).toEqual([
+        {
+          sessionId: session.id,
+          timestamp: expect.any(Number),
+          cwd: folder,
+          transcriptPath: expect.stringContaining(join(home, "")),
+          stopReason: "end_turn",
+          stop_hook_active: false,
+        },
+      ]);
+      expect(readFileSync(String(payload?.transcriptPath), "utf8")).toContain(session.id);
+    });
+  });
+
   it("LOOP-21 a denial is what the model reads, and the tool does not run", async () => {
     const steps = [calls(["create", { path: "a.txt", file_text: "x" }]), says("ok")];
     const says_ = { permissionDecision: "deny", permissionDecisionReason: "Not on Sundays." };

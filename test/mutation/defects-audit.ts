@@ -7,7 +7,7 @@ export const auditDefects: readonly Defect[] = [
     file: "src/tools/subagents/submission.ts",
     find: "const MAX_CONTENT = 4000;",
     replace: "const MAX_CONTENT = 400_000;",
-    test: "test/features/coordinated.test.ts",
+    test: "test/features/coordinated-results.test.ts",
     title: "BLX-16",
     why: "One worker could fill the context of the coordinator.",
   },

@@ -35,6 +35,24 @@ describe.each(ways)("a client of %s", (way) => {
     stage.model.assertSpent();
   });
 
+  it("SDK-31 calls a listener until it is unsubscribed, of all events and of one type, and no longer", async () => {
+    await using stage = await sdkStage(way, says("one"), says("two"));
+    await using client = await stage.client();
+    const session = await client.createSession({ provider: stage.provider, onPermissionRequest: approveAll });
+    const heard: Record<string, string[]> = { all: [], typed: [], kept: [] };
+    const stopAll = session.on((event) => heard.all?.push(event.type));
+    const stopTyped = session.on("assistant.message", (event) => heard.typed?.push(event.data.content));
+    session.on("assistant.message", (event) => heard.kept?.push(event.data.content));
+    await session.sendAndWait("first");
+    expect([heard.typed, heard.kept]).toEqual([["one"], ["one"]]);
+    expect(heard.all).toContain("assistant.message");
+    const before = heard.all?.length;
+    stopAll();
+    stopTyped();
+    await session.sendAndWait("second");
+    expect([heard.typed, heard.kept, heard.all?.length]).toEqual([["one"], ["one", "two"], before]);
+  });
+
   it("reads a history of more than one page, each event once and in order", async () => {
     await using stage = await sdkStage(way);
     await using client = await stage.client();
