@@ -14,6 +14,7 @@ import { modelReference } from "../session/model-seat.ts";
 import type { GivenSubagents } from "../session/session-options.ts";
 import type { SessionModel } from "../session/start-run.ts";
 import type { Tool } from "../tools/tool.ts";
+import { type AgentLimitParts, type AgentLimits, agentLimits } from "./agent-limits.ts";
 import { chooseModel } from "./agent-model.ts";
 import type { AgentServers } from "./agent-servers.ts";
 import type { Models } from "./models.ts";
@@ -58,18 +59,16 @@ export interface CompanyParts {
   readonly worktrees?: string | undefined;
   /** When those that are built in and start by themselves have something to look at. */
   readonly conditions?: ReadonlyMap<string, SidekickCondition>;
+  /** The plan of the session's GitHub account. Undefined for a session without one. */
+  readonly accountPlan?: AgentLimitParts["accountPlan"];
   warn(message: string): void;
 }
 
-/** Agents that one message may start in all. */
-const MAX_TOTAL = 256;
-const MAX_DEPTH = 6;
-const MAX_CONCURRENCY = 32;
-
-export function companyOptions(parts: CompanyParts): CompanyOptions {
+export function companyOptions(parts: CompanyParts, known?: AgentLimits): CompanyOptions {
   const { workspace } = parts;
   const settings = workspace.settings.effective;
-  const limits = taskLimits(parts, settings);
+  const own = known ?? agentLimits({ ...parts, settings });
+  const { limits, ready } = own;
   const modelFor = async (name: string): Promise<SessionModel> => {
     const main = parts.mainModel();
     return name === modelReference(main) ? main : parts.models.resolve(name);
@@ -86,9 +85,13 @@ export function companyOptions(parts: CompanyParts): CompanyOptions {
     multiTurn: workspace.flags.has("MULTI_TURN_AGENTS"),
     mcpTasks: workspace.flags.has("MCP_TASKS"),
     agents: parts.agents,
-    sidekicks: sidekickOptions(parts, (more) => companyOptions({ ...parts, ...more })),
-    cast: (request) => cast(request, { parts, settings, modelFor }),
+    sidekicks: sidekickOptions(parts, (more) => companyOptions({ ...parts, ...more }, own)),
+    async cast(request) {
+      await ready();
+      return cast(request, { parts, settings, modelFor });
+    },
     async outfit(task, definition) {
+      await ready();
       const model =
         parts.modelOverride?.(task) ?? (await modelFor(task.spec.model ?? modelReference(parts.mainModel())));
       const given = toolsOf(task, parts.sessionTools(), limits.maxDepth);
@@ -259,26 +262,3 @@ export function agentSystem(
 }
 
 const joined = (...texts: readonly (string | undefined)[]): string => texts.filter(Boolean).join("\n\n");
-
-/** Of settings; a client of the session can lower them while it is open. */
-function taskLimits({ environment, given }: CompanyParts, { subagents }: Settings): CompanyOptions["limits"] {
-  const depth = environment.TROUPE_SUBAGENT_MAX_DEPTH ?? environment.COPILOT_SUBAGENT_MAX_DEPTH;
-  const concurrent = environment.TROUPE_SUBAGENT_MAX_CONCURRENT ?? environment.COPILOT_SUBAGENT_MAX_CONCURRENT;
-  const mostDeep = within(depth, 128) ?? subagents?.maxDepth ?? MAX_DEPTH;
-  const mostAtOnce = within(concurrent, 256) ?? subagents?.maxConcurrency ?? MAX_CONCURRENCY;
-  return {
-    get maxDepth() {
-      return Math.min(mostDeep, given?.().maxDepth ?? mostDeep);
-    },
-    get maxConcurrency() {
-      return Math.min(mostAtOnce, given?.().maxConcurrency ?? mostAtOnce);
-    },
-    maxTotal: within(environment.TROUPE_SUBAGENT_MAX_TOTAL, 10_000) ?? MAX_TOTAL,
-    whenFull: subagents?.whenFull ?? "queue",
-  };
-}
-
-function within(value: string | undefined, most: number): number | undefined {
-  const given = Number(value);
-  return value && Number.isInteger(given) && given >= 1 ? Math.min(given, most) : undefined;
-}

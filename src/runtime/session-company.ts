@@ -31,7 +31,7 @@ export function sessionCompany(
     memory: SessionMemory | undefined;
   },
 ): CompanyOptions {
-  const { environment, models, request, context, log, listener } = draft;
+  const { environment, models, request, context, log, listener, identity } = draft;
   const { agents, offer, choice, places, servers, board, memory } = how;
   const { workspace } = how.leading;
   const knowledge: SessionKnowledge = { memory: () => memory?.section ?? "", plan: () => readPlan(draft.files) };
@@ -59,6 +59,7 @@ export function sessionCompany(
     serversFor: agentServers({ workspace, open: servers.open, warn: (message) => listener.warn("mcp", message) }),
     worktrees: context.gitRoot === undefined ? undefined : places.worktrees,
     conditions: sidekickConditions({ board, memory, cwd: context.cwd, gitRoot: context.gitRoot }),
+    accountPlan: identity && (async () => (await identity.status()).plan),
     warn: (message) => listener.warn("agent", message),
   });
 }

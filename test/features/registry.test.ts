@@ -4,48 +4,73 @@ import { calls, fails, rateLimited, says, stalls, withUsage } from "../../src/mo
 import { submit } from "../../src/runtime/submit.ts";
 import { story } from "../../src/testing/story.ts";
 import { dataOf } from "../support/stage.ts";
-import { of, onStage, resultsOf, starts, texts } from "./stage.ts";
+import { of, onStage, resultsOf, type StageOptions, starts, texts } from "./stage.ts";
 
 const background = { mode: "background" };
 const reads = (id: string, more: object = {}) => calls(["read_agent", { agent_id: id, ...more }]);
 const settingsFile = (subagents: object) => ({ "home:settings.json": JSON.stringify({ subagents }) });
 
 describe("agents at once", () => {
-  it("ORC-10 ORC-29 above the cap a start is refused and the cap is named; more than 256 are never allowed", async () => {
-    const done = deferred<void>();
-    const steps = [
-      starts("a", "explore", background),
-      starts("b", "explore", background),
-      starts("c", "explore", background),
-      says("two of three"),
-      says("all in"),
-      ...["a", "b"].map((name) => of(name, stalls(done.promise, says("found")))),
-    ];
-    const options = {
-      files: settingsFile({ whenFull: "reject" }),
-      environment: { COPILOT_SUBAGENT_MAX_CONCURRENT: "2" },
-      wakes: false,
-    };
-    await onStage(steps, options, async ({ session }) => {
-      const sent = session.sendAndWait({ prompt: "go" });
-      await expect.poll(() => resultsOf(session.events, "task").length).toBe(3);
-      expect(resultsOf(session.events, "task")[2]).toContain("maximum number of concurrent agents (2)");
-      expect(dataOf(session.events, "tool.execution_complete").map(({ success }) => success)).toEqual([
-        true,
-        true,
-        false,
-      ]);
-      expect(session.tasks?.list().map(({ id }) => id)).toEqual(["a", "b"]);
-      done.resolve();
-      await sent;
-    });
-    const most = { environment: { COPILOT_SUBAGENT_MAX_CONCURRENT: "999" } };
-    await onStage([], most, async ({ session }) => {
-      expect(session.settings.company?.limits).toMatchObject({ maxConcurrency: 256 });
+  it.each<[string, StageOptions]>([
+    ["settings say", { files: settingsFile({ whenFull: "reject" }) }],
+    [
+      "the environment says, whatever settings say,",
+      { files: settingsFile({ whenFull: "queue" }), environment: { TROUPE_SUBAGENT_WHEN_FULL: "reject" } },
+    ],
+  ])(
+    "ORC-10 ORC-29 where %s reject, with cap 2 the third simultaneous start fails with a message naming the cap",
+    async (_who, how) => {
+      const done = deferred<void>();
+      const steps = [
+        starts("a", "explore", background),
+        starts("b", "explore", background),
+        starts("c", "explore", background),
+        says("two of three"),
+        says("all in"),
+        ...["a", "b"].map((name) => of(name, stalls(done.promise, says("found")))),
+      ];
+      const environment = { ...how.environment, COPILOT_SUBAGENT_MAX_CONCURRENT: "2" };
+      const options = { ...how, environment, wakes: false };
+      await onStage(steps, options, async ({ session }) => {
+        const sent = session.sendAndWait({ prompt: "go" });
+        await expect.poll(() => resultsOf(session.events, "task").length).toBe(3);
+        expect(resultsOf(session.events, "task")[2]).toContain("maximum number of concurrent agents (2)");
+        expect(dataOf(session.events, "tool.execution_complete").map(({ success }) => success)).toEqual([
+          true,
+          true,
+          false,
+        ]);
+        expect(session.tasks?.list().map(({ id }) => id)).toEqual(["a", "b"]);
+        done.resolve();
+        await sent;
+      });
+    },
+  );
+
+  it.each([
+    ["999 clamps to 256", { COPILOT_SUBAGENT_MAX_CONCURRENT: "999" }, 256],
+    [
+      "TROUPE_SUBAGENT_MAX_CONCURRENT comes first",
+      { TROUPE_SUBAGENT_MAX_CONCURRENT: "3", COPILOT_SUBAGENT_MAX_CONCURRENT: "9" },
+      3,
+    ],
+    ["without a value and an account it is 32", {}, 32],
+  ])("ORC-10 the cap on concurrent agents: %s", async (_what, environment, maxConcurrency) => {
+    await onStage([], { environment }, async ({ session }) => {
+      expect(session.settings.company?.limits).toMatchObject({ maxConcurrency, whenFull: "queue" });
     });
   });
 
-  it("ORC-10 ORC-29 unless settings say reject, a start above the cap is queued, says so, and begins by itself", async () => {
+  it("ORC-10 a wrong TROUPE_SUBAGENT_WHEN_FULL is named once, and starts above the cap are queued", async () => {
+    await onStage([], { environment: { TROUPE_SUBAGENT_WHEN_FULL: "drop" } }, async ({ session }) => {
+      expect(session.settings.company?.limits).toMatchObject({ whenFull: "queue" });
+      expect(dataOf(session.events, "session.warning").map(({ message }) => message)).toEqual([
+        'TROUPE_SUBAGENT_WHEN_FULL is "drop"; it can be queue or reject.',
+      ]);
+    });
+  });
+
+  it("ORC-10 ORC-29 by default, a start above the cap is queued, says so, and begins by itself", async () => {
     const done = deferred<void>();
     const steps = [
       starts("a", "explore", background),

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { calls } from "../../src/model/faux/faux-step.ts";
 import { createRuntime, type Runtime, type RuntimeOptions, type SessionRequest } from "../../src/runtime/runtime.ts";
 import type { Session } from "../../src/session/session.ts";
 import { type HttpStep, httpStatus, type ModelServer, modelServer, says, tempFolder } from "../../src/testing/index.ts";
@@ -67,6 +68,20 @@ async function scene(
 }
 
 describe("an identity on GitHub", () => {
+  it.each([
+    ["the plan of the session's account, business, allows 16 agents at once", BOB, {}, 16],
+    ["individual_pro allows 4", ALICE, {}, 4],
+    ["the environment outranks the plan", BOB, { COPILOT_SUBAGENT_MAX_CONCURRENT: "7" }, 7],
+  ])("ORC-10 %s", (_what, githubToken, environment, cap) => {
+    const look = { description: "look", prompt: "look around", agent_type: "explore", name: "a" };
+    const steps = [calls(["task", look]), says("found"), says("ok")];
+    return scene({ steps, environment }, async ({ open }) => {
+      const session = await open({ githubToken });
+      expect(await session.sendAndWait({ prompt: "hi" })).toMatchObject({ kind: "done", answer: "ok" });
+      expect(session.settings.company?.limits.maxConcurrency).toBe(cap);
+    });
+  });
+
   it("is nobody's business where no program asks for it, whatever lies in the environment", () =>
     scene({ wish: "none", environment: { GH_TOKEN: ALICE } }, async ({ open, models, asked, runtime }) => {
       const session = await open();

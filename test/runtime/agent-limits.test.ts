@@ -1,0 +1,33 @@
+import { describe, expect, it } from "vitest";
+import { agentLimits } from "../../src/runtime/agent-limits.ts";
+
+const limitsOf = async (plan: string | undefined, settings: object = {}) => {
+  const accountPlan = async () => {
+    if (plan === "broken") throw new Error("no answer");
+    return plan;
+  };
+  const { limits, ready } = agentLimits({ environment: {}, settings, accountPlan, warn: expect.unreachable });
+  await ready();
+  return limits;
+};
+
+describe("the limits on agents", () => {
+  it.each([
+    ["free", 2],
+    ["individual_edu", 2],
+    ["individual", 4],
+    ["individual_pro", 4],
+    ["Individual_Max", 8],
+    ["business", 16],
+    ["enterprise", 32],
+    ["a plan of next year", 32],
+    ["broken", 32],
+    [undefined, 32],
+  ])("ORC-10 the plan %s allows %i agents at once by default", async (plan, cap) => {
+    expect(await limitsOf(plan)).toMatchObject({ maxConcurrency: cap });
+  });
+
+  it("ORC-10 a cap in settings outranks the plan", async () => {
+    expect(await limitsOf("free", { subagents: { maxConcurrency: 9 } })).toMatchObject({ maxConcurrency: 9 });
+  });
+});
