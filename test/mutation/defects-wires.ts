@@ -230,5 +230,6 @@ export const wiresDefects: readonly Defect[] = [
     test: "test/sdk/client.test.ts",
     title: "SDK-31",
     why: "A listener would be called after it was removed.",
+    build: true,
   },
 ];
