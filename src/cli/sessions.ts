@@ -4,11 +4,12 @@ import type { SessionEvent } from "../protocol/event.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { findSession, isOfPlace } from "../runtime/select-session.ts";
 import { isSidekickId } from "../session/sidekicks.ts";
-import type { SessionSummary } from "../store/store.ts";
 import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { jsonLine, jsonList, write } from "./output.ts";
 import { say } from "./say.ts";
+
+type SessionSummary = Awaited<ReturnType<Runtime["store"]["list"]>>[number];
 
 const HELP = `Usage:
   troupe sessions list               all sessions, the last used first;

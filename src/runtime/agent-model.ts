@@ -72,16 +72,38 @@ function listed(rows: readonly ModelRow[], parent: string): { available?: readon
   return rows.length === 0 ? {} : { available: [...new Set([parent, ...rows.map(({ ref }) => ref)])] };
 }
 
-/** The cheapest of the same provider, or the first of another one; undefined where there is none. */
+/** The cheapest model of the same provider, or the first of another family; undefined when there is none. */
 function byWord(word: Word, parent: string, rows: readonly ModelRow[]): string | undefined {
   const provider = parent.slice(0, parent.indexOf("/"));
   if (word === "complementary") {
-    return rows.find((row) => row.provider !== provider && row.ref.includes("/"))?.ref;
+    const own = familyOf(parent);
+    return rows.find(({ ref }) => ref.includes("/") && familyOf(ref) !== own)?.ref;
   }
   const priced = rows.flatMap(({ provider: of, ref, price }) =>
     of === provider && price ? [{ ref, price: price.input + price.output }] : [],
   );
   return priced.sort((a, b) => a.price - b.price)[0]?.ref;
+}
+
+/** Words in names of models that tell their family, such as `claude` in `openrouter/anthropic/claude-opus-5-5`. */
+const FAMILIES: readonly (readonly [family: string, pattern: RegExp])[] = [
+  ["claude", /claude/],
+  ["gemini", /gemini|gemma/],
+  ["gpt", /gpt|chatgpt|codex|\bo\d/],
+  ["mistral", /mistral|mixtral|ministral|magistral|devstral|codestral|pixtral/],
+  ["llama", /llama/],
+  ["qwen", /qwen|qwq/],
+  ["deepseek", /deepseek/],
+  ["grok", /grok/],
+  ["glm", /\bglm/],
+  ["kimi", /kimi|moonshot/],
+];
+
+/** The family of `provider/model`; a name that tells none counts as a family of its provider. */
+function familyOf(ref: string): string {
+  const slash = ref.indexOf("/");
+  const name = ref.slice(slash + 1).toLowerCase();
+  return FAMILIES.find(([, pattern]) => pattern.test(name))?.[0] ?? `other models of ${ref.slice(0, slash)}`;
 }
 
 const SAMPLE = { ...noUsage, inputTokens: 1_000_000, outputTokens: 100_000 };

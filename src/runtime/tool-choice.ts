@@ -1,3 +1,4 @@
+import { companions } from "../agents/tool-names.ts";
 import { nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Tool } from "../tools/tool.ts";
@@ -23,7 +24,7 @@ export function chooseTools(tools: readonly Tool[], choice: ToolChoice = {}): re
   return tools.filter(
     (tool) =>
       (available === undefined || available.some((entry) => names(entry, tool))) &&
-      !excluded.some((entry) => names(entry, tool)),
+      !excluded.some((entry) => names(entry, tool) || leads(entry, tool)),
   );
 }
 
@@ -56,6 +57,12 @@ export function requireKnown(tools: readonly Tool[], choice: ToolChoice = {}): v
   throw new TroupeError("usage", `A tool list names "${unknown}", which does not exist.`, {
     hint: `${close ? `Did you mean "${close}"? ` : ""}Known: ${known.join(", ")}.`,
   });
+}
+
+/** Whether the tool is useless without the one that the entry excludes, as `read_bash` is without `bash`. */
+function leads(entry: string, tool: Tool): boolean {
+  if ((tool.from?.kind ?? "builtin") !== "builtin") return false;
+  return companions.get(entry.replace(/^builtin:/, ""))?.includes(tool.name) ?? false;
 }
 
 function names(entry: string, tool: Tool): boolean {

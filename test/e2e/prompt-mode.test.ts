@@ -135,7 +135,7 @@ describe("sessions", () => {
     expect(show.stdout).toContain("A test.");
     const found = await troupe(["sessions", "search", "test"], { cwd, home });
     expect(found.stdout).toMatch(
-      /^11111111-2222-4333-8444-555555555555 .* message 1 .*\n {2}What is this\?\n.*A »test«\./,
+      /^11111111-2222-4333-8444-555555555555 .*\n {2}What is this\?\n {2}message 1: .*A »test«\./,
     );
     expect((await troupe(["sessions", "search", "nowhere"], { cwd, home })).stdout).toContain("Nothing said so far");
     const exported = await troupe(["sessions", "export", "1111111"], { cwd, home });

@@ -102,7 +102,7 @@ describe("a background agent", () => {
 });
 
 describe("ids", () => {
-  it("are the bare name when free, else numbered, and never used twice", async () => {
+  it("ORC-91 an id is the bare name when free, else numbered, and never used twice", async () => {
     const { registry, start, answer } = stage();
     await registry.restore();
     const ids = await Promise.all(
