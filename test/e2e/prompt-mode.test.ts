@@ -137,7 +137,9 @@ describe("sessions", () => {
     expect(found.stdout).toMatch(
       /^11111111-2222-4333-8444-555555555555 .*\n {2}What is this\?\n {2}message 1: .*A »test«\./,
     );
-    expect((await troupe(["sessions", "search", "nowhere"], { cwd, home })).stdout).toContain("Nothing said so far");
+    expect((await troupe(["sessions", "search", "nowhere"], { cwd, home })).stdout).toContain(
+      "No matches for: nowhere",
+    );
     const exported = await troupe(["sessions", "export", "1111111"], { cwd, home });
     expect(
       exported.stdout
