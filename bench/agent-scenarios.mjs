@@ -6,6 +6,7 @@ import { runChild } from "./run-child.mjs";
 import { median, spread } from "./statistics.mjs";
 
 const TURNS = 60;
+const COMMANDS = 20;
 const LONG_ANSWER_BYTES = 2_000_000;
 const launcher = fileURLToPath(new URL("../bin/troupe.js", import.meta.url));
 const floorAgent = fileURLToPath(new URL("./floor-agent.mjs", import.meta.url));
@@ -40,6 +41,13 @@ export const agentScenarios = [
     prompt: `Read the files one by one. [[bench:turns:${TURNS}]]`,
     requests: TURNS + 1,
     figures: turnFigures,
+  },
+  {
+    name: "shell",
+    runs: (reps) => reps,
+    prompt: `Run the commands one by one. [[bench:shell:${COMMANDS}]]`,
+    requests: COMMANDS + 1,
+    figures: (samples) => [shellFigure(samples)],
   },
   {
     name: "stream",
@@ -116,6 +124,19 @@ function figure(name, unit, samples, pick, target) {
     floor: spread(samples.floor.map(pick)),
     troupe: spread(samples.troupe.map(pick)),
     ...(target && { target }),
+  };
+}
+
+/** The first gap is left out: it holds the start of the watchdog and everything compiled on first use. */
+function shellFigure({ floor, troupe }) {
+  const own = (runs) => spread(runs.flatMap(({ gaps }) => gaps.slice(1)));
+  const target = { kind: "difference", limit: 16 };
+  return {
+    name: "own time per shell turn, in the sandbox",
+    unit: "ms",
+    floor: own(floor),
+    troupe: own(troupe),
+    target,
   };
 }
 

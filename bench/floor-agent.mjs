@@ -1,13 +1,16 @@
-// The floor: the least a Node program can do for the same workload. It asks, parses the stream, reads the files and
-// holds the conversations it is told to, and prints the answer; it has no prompt, no permissions, no log and no limits.
+// The floor: the least a Node program can do for the same workload. It asks, parses the stream, reads the files, runs the
+// commands and holds the conversations it is told to, and prints the answer. It has no prompt, permissions, log or limits.
 // Nobody would use it: it says how much of a figure is Node, the loopback and the mock.
 //
 //   FLOOR_BASE_URL=… FLOOR_WIRE=completions node floor-agent.mjs "<prompt>"
+import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
+import { promisify } from "node:util";
 
 const parametersOf = (name) => ({ type: "object", properties: { [name]: { type: "string" } }, required: [name] });
 const tools = [
   { name: "view", description: "Show a file", parameters: parametersOf("path") },
+  { name: "bash", description: "Run a command", parameters: parametersOf("command") },
   { name: "task", description: "Let another do it", parameters: parametersOf("prompt") },
 ];
 
@@ -76,6 +79,7 @@ const wires = {
   },
 };
 
+const execute = promisify(execFile);
 const wire = wires[process.env.FLOOR_WIRE ?? "completions"];
 const answer = await converse(process.argv[2]);
 process.stdout.write(`${answer}\n`, () => process.exit(0));
@@ -90,7 +94,8 @@ async function converse(prompt) {
 }
 
 async function run({ name, arguments: text }) {
-  const { path, prompt } = JSON.parse(text);
+  const { path, prompt, command } = JSON.parse(text);
+  if (name === "bash") return (await execute("bash", ["-c", command])).stdout;
   return name === "task" ? converse(prompt) : readFile(path, "utf8");
 }
 

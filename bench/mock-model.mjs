@@ -2,6 +2,7 @@
 // the number of tool results in the request says how far it has come.
 //
 //   [[bench:turns:N]]       N calls of `view`, one after the other, then "done"
+//   [[bench:shell:N]]       N calls of `bash` with an `echo`, one after the other, then "done"
 //   [[bench:text:BYTES]]    one text of that many bytes, in deltas of 32
 //   [[bench:drip:N]]        N short deltas, one each millisecond, each with the moment it was sent (`@<ns>;`);
 //                           text and thoughts in turns, for pieces of one kind that arrive together become one event
@@ -75,13 +76,20 @@ function decide(prompt, results) {
   if (kind === "text") return { bytes: Number(amount) };
   if (kind === "drip") return { drips: Number(amount) };
   const turn = results.length;
-  // A tool that failed would make a fast turn of no worth.
-  if (turn > 0 && !results[turn - 1].includes(fileMark(turn - 1))) {
-    throw new Error(`result ${turn} is not the file that was asked for: ${results[turn - 1].slice(0, 200)}`);
+  const [mark, call] = kind === "shell" ? [shellMark, shellCall] : [fileMark, viewCall];
+  // A fast turn is worth nothing if its tool failed.
+  if (turn > 0 && !results[turn - 1].includes(mark(turn - 1))) {
+    throw new Error(`result ${turn} does not contain "${mark(turn - 1)}": ${results[turn - 1].slice(0, 200)}`);
   }
   if (turn >= Number(amount)) return { deltas: ["done"] };
-  return viewCall(turn);
+  return call(turn);
 }
+
+function shellCall(turn) {
+  return { calls: [{ name: "bash", arguments: JSON.stringify({ command: `echo ${shellMark(turn)}` }) }] };
+}
+
+const shellMark = (turn) => `command ${turn} of the bench`;
 
 function viewCall(turn) {
   const path = join(folder, `f${turn % 100}.txt`);
