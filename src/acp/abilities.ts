@@ -10,6 +10,10 @@ export interface Abilities {
   readonly compaction: boolean;
   /** Agents are sessions of their own. A draft of the protocol. */
   readonly subagents: boolean;
+  /** It reads files with the changes that are not saved, `fs/read_text_file`. */
+  readonly readsFiles: boolean;
+  /** It writes files, `fs/write_text_file`. */
+  readonly writesFiles: boolean;
   /** It draws a terminal from `_meta.terminal_output`. Not part of the protocol; several editors and agents use it. */
   readonly terminalOutput: boolean;
 }
@@ -20,6 +24,8 @@ export const noAbilities: Abilities = {
   notices: false,
   compaction: false,
   subagents: false,
+  readsFiles: false,
+  writesFiles: false,
   terminalOutput: false,
 };
 
@@ -33,6 +39,8 @@ export function abilitiesOf({ clientCapabilities: client }: InitializeParams): A
     notices: isOffered(client?.session?.notices),
     compaction: isOffered(client?.session?.compaction),
     subagents: isOffered(client?.subagents),
+    readsFiles: client?.fs?.readTextFile === true,
+    writesFiles: client?.fs?.writeTextFile === true,
     terminalOutput: client?._meta?.terminal_output === true,
   };
 }

@@ -11,6 +11,7 @@ import type { ClientSession, SubmitOptions } from "../sdk/session.ts";
 import type { Abilities } from "./abilities.ts";
 import { ConfigOptions, modes } from "./config-options.ts";
 import { textBlock, textContent } from "./content.ts";
+import { editorBuffers } from "./editor-buffers.ts";
 import { messageOf } from "./message.ts";
 import type { Block, Place, ServerEntry } from "./params.ts";
 import { Questions } from "./questions.ts";
@@ -81,6 +82,7 @@ export class EditorSession {
       onPermissionRequest: (request, { agentId }) => this.#questions.permission(request, agentId),
       onUserInputRequest: (request) => this.#questions.userInput(request),
       onExitPlanModeRequest: (request) => this.#questions.plan(request),
+      ...(this.#parts.abilities.readsFiles && { textBuffers: editorBuffers(this.sessionId, this.#parts) }),
       ...(this.#parts.abilities.forms && {
         onElicitationRequest: (request) => this.#questions.elicitation(request),
       }),

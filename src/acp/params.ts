@@ -45,6 +45,10 @@ const ClientCapabilities = z
     elicitation: z.looseObject({ form: Ability, url: Ability }).nullish().catch(undefined),
     session: z.looseObject({ notices: Ability, compaction: Ability }).nullish().catch(undefined),
     subagents: Ability,
+    fs: z
+      .looseObject({ readTextFile: z.unknown().optional(), writeTextFile: z.unknown().optional() })
+      .nullish()
+      .catch(undefined),
     _meta: z.looseObject({ terminal_output: z.unknown() }).nullish().catch(undefined),
   })
   .nullish()

@@ -24,6 +24,7 @@ import { Session, type SessionOptions } from "../session/session.ts";
 import { jsonlStore } from "../store/jsonl.ts";
 import type { SessionLog, Store } from "../store/store.ts";
 import { builtinTools } from "../tools/builtin.ts";
+import type { TextBuffers } from "../tools/text-buffers.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Forked, ForkRequest } from "./fork-session.ts";
 import type { GithubToolsWish } from "./github-server.ts";
@@ -165,6 +166,8 @@ export interface SessionProgram {
   readonly transform?: SectionTransform;
   /** Workflows they bring. */
   readonly factories?: FactorySource;
+  /** Texts they hold open. */
+  readonly buffers?: TextBuffers;
   /** Until those who are about to join have joined, or nobody waits for them any longer. */
   ready?(signal: AbortSignal): Promise<void>;
 }

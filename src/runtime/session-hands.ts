@@ -106,13 +106,14 @@ export function sessionPlaces(
     search: SessionSearch;
   },
 ): AgentPlaces & { readonly mainPorts: ToolPorts } {
-  const { environment, log, context, disk } = draft;
+  const { environment, log, context, disk, request } = draft;
   const { hands, rules, mcp, board, search } = how;
   const { database, checkpoints, newShells, shells } = hands;
   const shared = {
     web: { userAgent: `troupe/${version}`, allowLocalhost: allowsLocalhost(environment) },
     database,
     ...(search.port && { webSearch: search.port }),
+    ...(request.program?.buffers && { buffers: request.program.buffers }),
     ...(mcp && { mcp: { servers: () => mcp.servers } }),
   };
   const places = agentPlaces({

@@ -115,6 +115,10 @@ export class Answers {
         sessionId: this.#sessionId,
       }),
     }),
+    "textBuffer.read": async ({ path }: { path: string }) => ({ text: await this.#config.textBuffers?.read(path) }),
+    "textBuffer.write": async ({ path, text }: { path: string; text: string }) => ({
+      written: (await this.#config.textBuffers?.write(path, text)) ?? false,
+    }),
     "systemMessage.transform": (request: { sections: Readonly<Record<string, { content: string }>> }) =>
       this.#transform(request.sections),
     "providerToken.getToken": async ({ providerName }: { providerName: string }) => ({

@@ -204,8 +204,17 @@ export interface SessionConfig {
     request: { readonly errorCode?: string; readonly retryAfterSeconds?: number },
     invocation: Where,
   ) => Later<"yes" | "yes_always" | "no">;
+  /** Texts that this program holds open, saved or not. File tools use them in place of the files. Paths are real paths. */
+  readonly textBuffers?: TextBuffers;
   /** Hears every event from the very first one on. */
   readonly onEvent?: (event: SessionEvent) => void;
+}
+
+export interface TextBuffers {
+  /** Undefined: the file on disk is used. */
+  read(path: string): Later<string | undefined>;
+  /** Writes the file, where its text was not saved. False: it is written on disk. */
+  write(path: string, text: string): Later<boolean>;
 }
 
 export interface ResumeConfig extends Omit<SessionConfig, "sessionId"> {

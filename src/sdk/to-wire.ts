@@ -14,6 +14,7 @@ export function toWire(config: SessionConfig & ResumeConfig): Record<string, unk
     onElicitationRequest,
     onExitPlanModeRequest,
     onAutoModeSwitchRequest,
+    textBuffers,
     onEvent: _,
     ...plain
   } = config;
@@ -33,6 +34,7 @@ export function toWire(config: SessionConfig & ResumeConfig): Record<string, unk
     requestElicitation: onElicitationRequest !== undefined,
     requestExitPlanMode: onExitPlanModeRequest !== undefined,
     requestAutoModeSwitch: onAutoModeSwitchRequest !== undefined,
+    ...(textBuffers && { requestTextBuffers: true }),
   };
 }
 

@@ -11,6 +11,7 @@ import { canvasTools } from "../session/canvas-tools.ts";
 import { type ExternalToolDefinition, ExternalTools } from "../session/external-tools.ts";
 import type { Session } from "../session/session.ts";
 import { type CanvasDeclaration, Canvases, type CanvasProvider, type OpenCanvas } from "./canvases.ts";
+import { clientBuffers } from "./client-buffers.ts";
 import { ClientFactories } from "./client-factories.ts";
 import type { Connection } from "./connection.ts";
 import { extensionsWord } from "./extension-rights.ts";
@@ -24,6 +25,8 @@ export interface ClientProfile {
   readonly requestElicitation: boolean;
   readonly requestExitPlanMode: boolean;
   readonly requestAutoModeSwitch: boolean;
+  /** It holds texts open that may not be saved. */
+  readonly holdsTexts: boolean;
   /** Whether it is told the words of agents as they arrive. */
   readonly subAgentDeltas: boolean;
   /** It is asked for tokens of its providers before each request to them. */
@@ -78,6 +81,7 @@ export class Clients {
       transform: (sections) => this.#transform(sections),
       ready: (signal) => this.ready(signal),
       factories: this.factories,
+      buffers: clientBuffers(this.sessionId, () => this.#textHolder),
     };
   }
 
@@ -114,6 +118,11 @@ export class Clients {
 
   get canElicit(): boolean {
     return this.#all.some(({ profile }) => profile.requestElicitation);
+  }
+
+  /** An extension holds none: it would forge files. */
+  get #textHolder(): Connection | undefined {
+    return [...this.#clients].findLast(([{ extension }, { profile }]) => profile.holdsTexts && !extension)?.[0];
   }
 
   get rendersCanvases(): boolean {

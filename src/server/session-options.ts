@@ -55,6 +55,8 @@ const ofClient = () => ({
   gitHubTokenProviderRegistrationId: z.string().min(1).max(200).optional(),
   requestExitPlanMode: z.boolean().optional(),
   requestAutoModeSwitch: z.boolean().optional(),
+  /** The client holds texts open: it is asked `textBuffer.read` and `textBuffer.write`. */
+  requestTextBuffers: z.boolean().optional(),
   includeSubAgentStreamingEvents: z.boolean().optional(),
   enableGitHubTelemetryForwarding: z.boolean().optional(),
   canvases: z.array(CanvasDeclaration()).max(100).optional(),
@@ -288,6 +290,7 @@ export function clientProfile(params: CreateParams | ResumeParams): ClientProfil
     requestElicitation: params.requestElicitation ?? false,
     requestExitPlanMode: params.requestExitPlanMode ?? false,
     requestAutoModeSwitch: params.requestAutoModeSwitch ?? false,
+    holdsTexts: params.requestTextBuffers ?? false,
     subAgentDeltas: params.includeSubAgentStreamingEvents ?? true,
     givesTokens: [provider, ...providers].some((one) => one?.hasBearerTokenProvider === true),
     transforms:

@@ -7,6 +7,7 @@ import { createHash } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { deferred } from "../lib/deferred.ts";
 import type { Opened } from "../lib/node/paths.ts";
+import { unsavedContent } from "./text-buffers.ts";
 import { readAt } from "./text-file.ts";
 import type { ToolContext } from "./tool.ts";
 
@@ -99,14 +100,22 @@ export function filesOf(context: ToolContext & { readonly files?: Files }): File
   throw new Error("This session offers tools that change files, but keeps no record of files.");
 }
 
-/** Notes that this agent has seen an opened file as it is now. Called before showing it: a later change then counts. */
-export async function noteSeen(opened: Opened, context: ToolContext & { readonly files?: Files }): Promise<void> {
+/**
+ * Notes that this agent has seen an opened file as it is now. Called before showing it: a later change then counts. Returns its
+ * text where a client holds one that is not saved.
+ */
+export async function noteSeen(
+  opened: Opened,
+  context: ToolContext & { readonly files?: Files },
+): Promise<Buffer | undefined> {
   const { handle, stat } = opened;
-  if (!context.files || !stat.isFile() || stat.size > MAX_EDIT_BYTES) return;
+  if (!context.files || !stat.isFile() || stat.size > MAX_EDIT_BYTES) return undefined;
   const path = await realpath(opened.pinnedPath).catch(() => undefined);
-  if (path === undefined) return;
+  if (path === undefined) return undefined;
   const content = await readAt(handle, 0, stat.size);
-  context.files.noteRead(path, { size: stat.size, mtimeMs: stat.mtimeMs, hash: hashOf(content) });
+  const unsaved = await unsavedContent({ realPath: path, stat, content }, context);
+  context.files.noteRead(path, { size: stat.size, mtimeMs: stat.mtimeMs, hash: hashOf(unsaved ?? content) });
+  return unsaved;
 }
 
 export function hashOf(content: Uint8Array): string {

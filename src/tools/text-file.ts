@@ -1,12 +1,16 @@
-import type { FileHandle } from "node:fs/promises";
 import { firstCharacters } from "../lib/text.ts";
+
+/** A file that is open, or a content in memory. */
+export interface TextSource {
+  read(buffer: Buffer, offset: number, length: number, position: number): Promise<{ readonly bytesRead: number }>;
+}
 
 const HEAD_BYTES = 8192;
 const CHUNK_BYTES = 64 * 1024;
 const CLIPPED = "… [line cut]";
 
 /** The beginning of a file: enough to tell text from images and other binary content. */
-export async function readHead(handle: FileHandle): Promise<Buffer> {
+export async function readHead(handle: TextSource): Promise<Buffer> {
   return readAt(handle, 0, HEAD_BYTES);
 }
 
@@ -19,7 +23,7 @@ export function isBinary(head: Buffer): boolean {
  * empty line. However long a line is, no more than `maxLineCharacters` of it are kept.
  */
 export async function* readLines(
-  handle: FileHandle,
+  handle: TextSource,
   { head, maxLineCharacters, signal }: { head: Buffer; maxLineCharacters: number; signal: AbortSignal },
 ): AsyncGenerator<string> {
   const decoder = new TextDecoder(encodingOf(head));
@@ -49,7 +53,7 @@ function finished(line: string, maxCharacters: number): string {
 }
 
 /** At most `length` bytes; fewer only at the end of the file. */
-export async function readAt(handle: FileHandle, position: number, length: number): Promise<Buffer> {
+export async function readAt(handle: TextSource, position: number, length: number): Promise<Buffer> {
   const buffer = Buffer.alloc(length);
   let filled = 0;
   while (filled < length) {
@@ -58,6 +62,14 @@ export async function readAt(handle: FileHandle, position: number, length: numbe
     filled += bytesRead;
   }
   return buffer.subarray(0, filled);
+}
+
+export function inMemory(content: Buffer): TextSource {
+  return {
+    async read(buffer, offset, length, position) {
+      return { bytesRead: content.copy(buffer, offset, position, position + length) };
+    },
+  };
 }
 
 function encodingOf(head: Buffer): "utf-8" | "utf-16le" | "utf-16be" {

@@ -19,6 +19,7 @@ import type { Shells } from "./shell/shells.ts";
 import type { Coordination } from "./subagents/coordination.ts";
 import type { SessionKnowledge } from "./subagents/session-knowledge.ts";
 import type { Tasks } from "./tasks.ts";
+import type { TextBuffers } from "./text-buffers.ts";
 import type { User } from "./user.ts";
 import type { WebSearch } from "./web/search.ts";
 import type { WebAccess } from "./web/web-access.ts";
@@ -48,6 +49,8 @@ export interface ToolResult {
 /** What a session gives its tools, as far as it has it; a tool that needs one says so when it is missing. */
 export interface ToolPorts {
   readonly files?: Files;
+  /** Texts that a client holds open; absent where none can. */
+  readonly buffers?: TextBuffers;
   /** Paths that searches leave out; absent where nothing is denied. */
   readonly reading?: ReadGuard;
   readonly web?: WebAccess;

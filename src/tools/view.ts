@@ -5,7 +5,7 @@ import { plural } from "../lib/text.ts";
 import { noteSeen } from "./files.ts";
 import { MAX_IMAGE_BYTES, readImage } from "./image-file.ts";
 import { pathFailure } from "./path-failure.ts";
-import { isBinary, readHead, readLines } from "./text-file.ts";
+import { inMemory, isBinary, readHead, readLines, type TextSource } from "./text-file.ts";
 import { defineTool, fixed, type InputOf, type ToolContext, ToolError, type ToolResult } from "./tool.ts";
 import description from "./view.md";
 
@@ -39,8 +39,9 @@ export const view = defineTool({
   async run(call, context) {
     const opened = await openForReading(call.path, context).catch(pathFailure);
     try {
-      await noteSeen(opened, context);
-      return opened.kind === "directory" ? await viewDirectory(opened, context) : await viewFile(opened, call, context);
+      const unsaved = await noteSeen(opened, context);
+      if (opened.kind === "directory") return await viewDirectory(opened, context);
+      return unsaved ? await viewUnsaved(opened, unsaved, { call, context }) : await viewFile(opened, call, context);
     } finally {
       await opened.handle.close();
     }
@@ -73,20 +74,31 @@ async function viewFile(opened: Opened, call: Input, context: ToolContext): Prom
     const remedy = "Give a view_range, search it with grep, or set forceReadLargeFiles to see its beginning.";
     throw new ToolError(`${path} is large (${stat.size} bytes). ${remedy}`);
   }
-  return viewText(opened, call, { head, signal: context.signal });
+  return viewText({ path, source: handle }, call, { head, signal: context.signal });
+}
+
+const UNSAVED = "[The user has not saved this text in the editor. Commands and searches see the file on disk.]";
+
+async function viewUnsaved(
+  { path }: Opened,
+  text: Buffer,
+  { call, context: { signal } }: { call: Input; context: ToolContext },
+): Promise<ToolResult> {
+  const source = inMemory(text);
+  const { content } = await viewText({ path, source }, call, { head: await readHead(source), signal });
+  return { content: `${content}\n${UNSAVED}` };
 }
 
 async function viewText(
-  opened: Opened,
+  { path, source }: { path: string; source: TextSource },
   { view_range }: Input,
   { head, signal }: { head: Buffer; signal: AbortSignal },
 ): Promise<ToolResult> {
-  const { path, handle } = opened;
   const [start, end] = checkedRange(view_range);
   const shown: string[] = [];
   let characters = 0;
   let lastLine = 0;
-  for await (const line of readLines(handle, { head, maxLineCharacters: MAX_LINE_CHARACTERS, signal })) {
+  for await (const line of readLines(source, { head, maxLineCharacters: MAX_LINE_CHARACTERS, signal })) {
     lastLine++;
     if (lastLine < start) continue;
     if (lastLine > end) break;

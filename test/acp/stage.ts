@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { PassThrough, Readable, Writable } from "node:stream";
 import {
@@ -44,6 +45,10 @@ export interface Editor {
   /** Chooses an option of a permission request by its id; undefined closes it without a choice. */
   choose: (request: RequestPermissionRequest) => string | undefined | Promise<string | undefined>;
   fillIn: (request: CreateElicitationRequest) => object | Promise<object>;
+  /** Texts that are not saved, by path. Asked for only with the capability `fs`. */
+  readonly buffers: Map<string, string>;
+  /** Files that the agent had the editor read and write. */
+  readonly files: { readonly method: "read" | "write"; readonly path: string }[];
   /** `signal` gives the request up. */
   request<T = Record<string, unknown>>(method: string, params: object, signal?: AbortSignal): Promise<T>;
   notify(method: string, params: object): Promise<void>;
@@ -94,6 +99,16 @@ export async function withEditor(options: StageOptions, work: (editor: Editor) =
     .onRequest(methods.client.elicitation.create, async ({ params }) => {
       editor.forms.push(params);
       return (await editor.fillIn(params)) as never;
+    })
+    .onRequest(methods.client.fs.readTextFile, async ({ params: { path } }) => {
+      editor.files.push({ method: "read", path });
+      return { content: editor.buffers.get(path) ?? (await readFile(path, "utf8")) };
+    })
+    .onRequest(methods.client.fs.writeTextFile, async ({ params: { path, content } }) => {
+      editor.files.push({ method: "write", path });
+      editor.buffers.delete(path);
+      await writeFile(path, content);
+      return {};
     });
   const stream = ndJsonStream(
     Writable.toWeb(toAgent) as WritableStream<Uint8Array>,
@@ -138,6 +153,8 @@ function newEditor(cwd: string, model: ModelServer, client: Client): Editor {
     forms: [],
     choose: () => "once",
     fillIn: () => ({ action: "cancel" }),
+    buffers: new Map(),
+    files: [],
     request: () => Promise.reject(new Error("not connected")),
     notify: () => Promise.reject(new Error("not connected")),
     open: (more = {}) => editor.request<Opened>("session/new", { cwd, mcpServers: [], ...more }),

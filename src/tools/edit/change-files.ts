@@ -6,6 +6,7 @@ import { openForWriting, type Place, removeEmptyFolders } from "../../lib/node/p
 import type { Access } from "../../protocol/permission.ts";
 import { type FileChange, type FileState, type Files, filesOf, hashOf, MAX_EDIT_BYTES } from "../files.ts";
 import { pathFailure } from "../path-failure.ts";
+import { isInPlace, textOf, unsavedContent } from "../text-buffers.ts";
 import { type ToolContext, ToolError } from "../tool.ts";
 import { boundDiff, fileDiff } from "./file-diff.ts";
 
@@ -14,7 +15,15 @@ export interface Found {
   /** Absolute, in the caller's words. */
   readonly path: string;
   readonly realPath: string;
-  readonly before: "missing" | { readonly content: Buffer; readonly mode: number; readonly state: FileState };
+  readonly before: "missing" | FoundContent;
+}
+
+interface FoundContent {
+  readonly content: Buffer;
+  readonly mode: number;
+  readonly state: FileState;
+  /** A client holds this content, and has not saved it. */
+  readonly isUnsaved: boolean;
 }
 
 export interface Planned {
@@ -146,7 +155,7 @@ async function withPlaces<T>(
     }
     places.set(place.realPath, place);
     if (locked && !locked.includes(place.realPath)) throw leadsElsewhere(place.path);
-    const found = { path: place.path, realPath: place.realPath, before: await contentOf(place) };
+    const found = { path: place.path, realPath: place.realPath, before: await contentOf(place, context) };
     looked.set(place.realPath, found);
     return found;
   };
@@ -162,12 +171,13 @@ async function withPlaces<T>(
   }
 }
 
-async function contentOf(place: Place): Promise<Found["before"]> {
-  const { stat } = place;
+async function contentOf({ stat, realPath, read }: Place, context: ToolContext): Promise<Found["before"]> {
   if (!stat) return "missing";
-  const content = await place.read(MAX_EDIT_BYTES).catch(pathFailure);
+  const saved = await read(MAX_EDIT_BYTES).catch(pathFailure);
+  const unsaved = await unsavedContent({ realPath, stat, content: saved }, context);
+  const content = unsaved ?? saved;
   const state = { size: stat.size, mtimeMs: stat.mtimeMs, hash: hashOf(content) };
-  return { content, mode: stat.mode & 0o7777, state };
+  return { content, mode: stat.mode & 0o7777, state, isUnsaved: unsaved !== undefined };
 }
 
 async function realPathOf(path: string, context: ToolContext, files: Files): Promise<string> {
@@ -216,7 +226,7 @@ async function writeAll(
   const done: Planned[] = [];
   try {
     for (const one of planned) {
-      await writeOne(one, placeOf(one.found), files);
+      await writeOne(one, placeOf(one.found), { context, files });
       done.push(one);
     }
   } catch (error) {
@@ -227,16 +237,42 @@ async function writeAll(
   }
 }
 
-async function writeOne({ found, after, movedFrom }: Planned, place: Place, files: Files): Promise<void> {
+async function writeOne(
+  { found, after, movedFrom }: Planned,
+  place: Place,
+  { context, files }: { context: ToolContext; files: Files },
+): Promise<void> {
   if (after === "missing") {
     await place.remove();
     files.noteWritten(found.realPath, "missing");
     return;
   }
+  if (await writtenByHolder(found, after, { place, context, files })) return;
   const from = movedFrom?.before;
   const mode = from === undefined || from === "missing" ? {} : { mode: from.mode };
   const { size, mtimeMs } = await place.write(after, mode);
   files.noteWritten(found.realPath, { size, mtimeMs, hash: hashOf(after) });
+}
+
+/** Text that a client has not saved is written by that client, so that it keeps one version. False where it did not. */
+async function writtenByHolder(
+  { realPath, path, before }: Found,
+  after: Buffer,
+  { place, context, files }: { place: Place; context: ToolContext; files: Files },
+): Promise<boolean> {
+  const text = textOf(after);
+  if (before === "missing" || !before.isUnsaved || !context.buffers || !place.stat || text === undefined) return false;
+  if (!(await isInPlace(realPath, place.stat))) throw leadsElsewhere(path);
+  if (!(await context.buffers.write(realPath, text, context.signal))) return false;
+  const written = await openForWriting(realPath, scopeOf(context, files)).catch(pathFailure);
+  try {
+    if (written.realPath !== realPath) throw leadsElsewhere(path);
+    const now = await contentOf(written, context);
+    files.noteWritten(realPath, now === "missing" ? now : now.state);
+    return true;
+  } finally {
+    await written.close();
+  }
 }
 
 /** Takes back what was written; returns the paths where that failed. */
