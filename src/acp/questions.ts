@@ -80,14 +80,11 @@ export class Questions {
     { question, choices = [], allowFreeform = true }: UserInputRequest,
     call: AskingCall | undefined,
   ): Promise<{ answer: string; wasFreeform: boolean }> {
-    const form = await this.elicitation(
-      {
-        message: question,
-        requestedSchema: answerSchema(choices, allowFreeform),
-        ...(call && { toolCallId: call.toolCallId }),
-      },
-      call?.sessionId,
-    );
+    const form = await this.elicitation({
+      message: question,
+      requestedSchema: answerSchema(choices, allowFreeform),
+      ...(call && { toolCallId: call.toolCallId }),
+    });
     const { [CHOICE]: choice, [WORDS]: words } = form.content ?? {};
     if (form.action === "accept" && typeof words === "string" && words.trim() !== "")
       return { answer: words, wasFreeform: true };
@@ -96,14 +93,14 @@ export class Questions {
     throw new Error("The user did not answer.");
   }
 
-  async elicitation(request: ElicitationRequest, sessionId = this.#parts.sessionId): Promise<FormAnswer> {
-    const { peer, abilities } = this.#parts;
-    const { mode = "form", toolCallId, elicitationSource: source, requestedSchema, url } = request;
+  async elicitation(request: ElicitationRequest): Promise<FormAnswer> {
+    const { peer, abilities, updates } = this.#parts;
+    const { mode = "form", elicitationSource: source, requestedSchema, url } = request;
     const isAddress = mode === "url" && url !== undefined;
     if (isAddress ? !abilities.addresses : !abilities.forms) return { action: "cancel" };
     const params = {
-      sessionId,
-      ...(toolCallId !== undefined && { toolCallId }),
+      sessionId: this.#parts.sessionId,
+      ...(request.toolCallId !== undefined && updates.callOf(request.toolCallId)),
       message: source === undefined ? request.message : `${sanitiseLine(source)} asks: ${request.message}`,
       ...(isAddress ? { mode, url, elicitationId: randomUUID() } : { mode: "form", requestedSchema }),
     };

@@ -39,7 +39,7 @@ export class Updates {
   readonly #sessionId: string;
   readonly #terminalOutput: boolean;
   /** Calls that are under way, by their ids for the editor. */
-  readonly #calls = new Map<string, { readonly call: OpenCall; readonly sessionId: string }>();
+  readonly #calls = new Map<string, { readonly call: OpenCall; readonly ownId: string; readonly sessionId: string }>();
   /** Called after each start of a call. */
   readonly #onStart = new Set<() => void>();
   /** Messages and thoughts that have arrived in parts. */
@@ -78,6 +78,12 @@ export class Updates {
       clearTimeout(timer);
       this.#onStart.delete(look);
     });
+  }
+
+  /** The open call that an event of the session calls so. */
+  callOf(ownId: string): AskingCall | undefined {
+    const found = [...this.#calls].findLast(([id, call]) => call.ownId === ownId || id === ownId);
+    return found && { toolCallId: found[0], sessionId: found[1].sessionId };
   }
 
   of(event: SessionEvent, how: How): readonly Update[] {
@@ -166,7 +172,7 @@ export class Updates {
     const { sessionId, agent, idOf } = stage;
     const id = idOf(data.toolCallId);
     const call = openCall(data);
-    this.#calls.set(id, { call, sessionId });
+    this.#calls.set(id, { call, ownId: data.toolCallId, sessionId });
     for (const look of [...this.#onStart]) look();
     const started = { sessionUpdate: "tool_call" as const, ...startedCall(id, call, this.#placeOf(stage)) };
     if (!agent) return { sessionId, update: started };

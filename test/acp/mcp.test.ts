@@ -1,0 +1,130 @@
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
+import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
+import { SSEServerTransport } from "@modelcontextprotocol/sdk/server/sse.js";
+import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
+import { describe, expect, it } from "vitest";
+import { calls, forAgent, says } from "../../src/testing/index.ts";
+import { withEditor } from "./stage.ts";
+
+const program = fileURLToPath(new URL("../mcp/servers/version-one.mjs", import.meta.url));
+const one = { name: "one", command: process.execPath, args: [program], env: [] };
+const lastRequest = (editor: { model: { requests: readonly { body: unknown }[] } }): string =>
+  JSON.stringify(editor.model.requests.at(-1)?.body);
+
+describe("MCP servers that an editor brings", () => {
+  it("answers over HTTP and over SSE, with the headers that the editor gives", async () => {
+    const heard: (string | undefined)[] = [];
+    const greeter = (): McpServer => {
+      const server = new McpServer({ name: "greeter", version: "1.0.0" });
+      server.registerTool("greet", { description: "Says hello" }, async () => ({
+        content: [{ type: "text", text: "hello from afar" }],
+      }));
+      return server;
+    };
+    const sse = new Map<string, SSEServerTransport>();
+    const address = await listening(async (request, response) => {
+      heard.push(request.headers.authorization);
+      const { pathname, searchParams } = new URL(request.url ?? "/", "http://localhost");
+      if (pathname === "/sse") {
+        const transport = new SSEServerTransport("/messages", response);
+        sse.set(transport.sessionId, transport);
+        await greeter().connect(transport as never);
+      } else if (pathname === "/messages") {
+        await sse.get(searchParams.get("sessionId") ?? "")?.handlePostMessage(request, response);
+      } else {
+        const transport = new StreamableHTTPServerTransport({});
+        await greeter().connect(transport as never);
+        await transport.handleRequest(request, response);
+      }
+    });
+    const headers = [{ name: "authorization", value: "Bearer of-the-editor" }];
+    const mcpServers = [
+      { type: "http", name: "near", url: `${address.url}/mcp`, headers },
+      { type: "sse", name: "far", url: `${address.url}/sse`, headers },
+    ];
+    try {
+      const steps = [calls(["near-greet", {}], ["far-greet", {}]), says("Both.")];
+      await withEditor({ steps }, async (editor) => {
+        const { sessionId } = await editor.open({ mcpServers });
+        await editor.prompt(sessionId, "Greet.");
+        expect(editor.updates("tool_call_update").map(({ status }) => status)).toEqual(["completed", "completed"]);
+        expect(lastRequest(editor).match(/hello from afar/g)).toHaveLength(2);
+        expect(new Set(heard)).toEqual(new Set(["Bearer of-the-editor"]));
+      });
+    } finally {
+      address.close();
+    }
+  });
+
+  it("asks the user in a form of the editor, and gets the answer", async () => {
+    const steps = [calls(["one-ask", {}]), says("Asked.")];
+    await withEditor({ steps, capabilities: { elicitation: { form: {} } } }, async (editor) => {
+      const { sessionId } = await editor.open({ mcpServers: [one] });
+      editor.fillIn = () => ({ action: "accept", content: { name: "Yorick" } });
+      await editor.prompt(sessionId, "Ask.");
+      expect(editor.forms).toMatchObject([
+        {
+          mode: "form",
+          sessionId,
+          toolCallId: editor.updates("tool_call")[0]?.toolCallId,
+          message: "one asks: Your name?",
+          requestedSchema: { properties: { name: { type: "string" } }, required: ["name"] },
+        },
+      ]);
+      expect(lastRequest(editor)).toContain("Yorick");
+    });
+  });
+
+  it("shows a question for an agent at the call of that agent", async () => {
+    const task = calls([
+      "task",
+      { agent_type: "general-purpose", name: "helper", description: "Ask", prompt: "Ask for the name." },
+    ]);
+    const helper = ({ messages }: { readonly messages: readonly { readonly role: string }[] }): boolean =>
+      JSON.stringify(messages.find(({ role }) => role === "user")).includes("Ask for the name.");
+    const steps = [task, forAgent(helper, calls(["one-ask", {}]), says("Yorick.")), says("Done.")];
+    await withEditor({ steps, capabilities: { elicitation: { form: {} } } }, async (editor) => {
+      const { sessionId } = await editor.open({ mcpServers: [one] });
+      editor.fillIn = () => ({ action: "accept", content: { name: "Yorick" } });
+      await editor.prompt(sessionId, "Have it asked.");
+      const asking = editor.updates("tool_call").find(({ name }) => name === "one-ask");
+      expect(asking?.toolCallId).toMatch(/^helper:/);
+      expect(editor.forms).toMatchObject([{ sessionId, toolCallId: asking?.toolCallId }]);
+    });
+  });
+
+  it("has the user open an address where the editor can, and goes on", async () => {
+    const steps = [calls(["one-visit", {}]), says("Visited.")];
+    await withEditor({ steps, capabilities: { elicitation: { form: {}, url: {} } } }, async (editor) => {
+      const { sessionId } = await editor.open({ mcpServers: [one] });
+      editor.fillIn = () => ({ action: "accept" });
+      await editor.prompt(sessionId, "Visit.");
+      expect(editor.forms).toMatchObject([{ mode: "url", url: "https://example.com/in", message: "one asks: Sign in" }]);
+      expect(lastRequest(editor)).toContain("welcome");
+    });
+  });
+
+  it("is not told of forms where the editor has none", async () => {
+    const steps = [calls(["one-capabilities", {}]), says("None.")];
+    await withEditor({ steps }, async (editor) => {
+      const { sessionId } = await editor.open({ mcpServers: [one] });
+      await editor.prompt(sessionId, "Look.");
+      expect(lastRequest(editor)).toContain("pid");
+      expect(lastRequest(editor)).not.toContain("elicitation");
+    });
+  });
+});
+
+async function listening(handler: RequestListener): Promise<{ readonly url: string; close(): void }> {
+  const server = createServer(handler);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
