@@ -10,8 +10,11 @@ import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import { Peer } from "../protocol/rpc/peer.ts";
 import type { Client } from "../sdk/client.ts";
 import { abilitiesOf, noAbilities } from "./abilities.ts";
+import { authenticate, authMethods } from "./auth.ts";
 import { EditorSession } from "./editor-session.ts";
+import { editorError, noSession } from "./errors.ts";
 import {
+  authParams,
   configParams,
   initializeParams,
   listParams,
@@ -47,7 +50,9 @@ export async function serveEditor(options: AcpOptions): Promise<void> {
     async handle(method, params, signal) {
       const handler = Object.hasOwn(methods, method) ? methods[method] : undefined;
       if (!handler) throw new RpcError(rpcCodes.methodNotFound, `Method not found: ${method}`);
-      return handler(params, signal);
+      return handler(params, signal).catch((error: unknown) => {
+        throw editorError(error);
+      });
     },
     onNotification(method, params) {
       const parsed = sessionParams().safeParse(params);
@@ -84,7 +89,7 @@ function editorMethods(options: AcpOptions, sessions: Map<string, EditorSession>
   const parts = () => ({ client, peer: peer(), abilities });
   const known = (sessionId: string): EditorSession => {
     const session = sessions.get(sessionId);
-    if (!session) throw new RpcError(rpcCodes.invalidParams, `There is no session ${sessionId}.`);
+    if (!session) throw noSession(sessionId);
     return session;
   };
   /** Returns what an editor is answered. It is told more once it has the answer. */
@@ -102,8 +107,12 @@ function editorMethods(options: AcpOptions, sessions: Map<string, EditorSession>
         protocolVersion: PROTOCOL_VERSION,
         agentInfo: { name: "troupe", version },
         agentCapabilities,
-        authMethods: [],
+        authMethods,
       };
+    },
+    async authenticate(params) {
+      await authenticate(client, parsed(authParams(), params).methodId);
+      return {};
     },
     async "session/new"(params) {
       const session = await EditorSession.create(parts(), parsed(newParams(), params));

@@ -12,6 +12,7 @@ import type { Abilities } from "./abilities.ts";
 import { ConfigOptions, modes } from "./config-options.ts";
 import { textBlock, textContent } from "./content.ts";
 import { editorBuffers } from "./editor-buffers.ts";
+import { authRequired, plainMessage } from "./errors.ts";
 import { messageOf } from "./message.ts";
 import type { Block, Place, ServerEntry } from "./params.ts";
 import { Questions } from "./questions.ts";
@@ -44,6 +45,9 @@ export class EditorSession {
   #prompts = 0;
   #isCancelled = false;
   #limit: "max_turn_requests" | "max_tokens" | undefined;
+
+  /** The error of the turn, where a provider does not accept the key. */
+  #refusedKey: string | undefined;
 
   static async create(parts: EditorParts, place: Place): Promise<EditorSession> {
     const session = new EditorSession(parts, place, randomUUID());
@@ -102,6 +106,7 @@ export class EditorSession {
   async prompt(blocks: readonly Block[]): Promise<StopReason> {
     if (this.#prompts === 0) this.#isCancelled = false;
     this.#limit = undefined;
+    this.#refusedKey = undefined;
     this.#prompts++;
     return this.#answer(blocks).finally(() => this.#prompts--);
   }
@@ -113,7 +118,8 @@ export class EditorSession {
         ? this.#session.sendAndWait({ prompt, ...(attachments.length > 0 && { attachments }) }, PROMPT_MS)
         : this.#run(command, { timeout: PROMPT_MS, data, ...(attachments.length > 0 && { attachments }) });
     await answered.catch((error: unknown) => {
-      if (!this.#isCancelled) throw error;
+      if (this.#isCancelled) return;
+      throw this.#refusedKey === undefined ? error : authRequired(this.#refusedKey);
     });
     await this.#settled();
     return this.#isCancelled ? "cancelled" : (this.#limit ?? "end_turn");
@@ -126,7 +132,7 @@ export class EditorSession {
       if (submitted.kind === "said") this.#say(submitted.text);
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      this.#say(error.message.replace(/^Request \S+ failed with message: /, ""));
+      this.#say(plainMessage(error));
     }
   }
 
@@ -220,6 +226,7 @@ export class EditorSession {
   #limited({ type, data }: SessionEvent): void {
     if (type === "troupe.limit_reached") this.#limit = "max_turn_requests";
     else if (type === "session.warning" && data.warningType === "output_limit") this.#limit = "max_tokens";
+    else if (type === "session.error" && data.errorType === "authentication") this.#refusedKey = data.message;
     else if (type === "assistant.turn_start" && this.#limit === "max_tokens") this.#limit = undefined;
   }
 

@@ -57,6 +57,7 @@ const Initialize = z.looseObject({ protocolVersion: z.number(), clientCapabiliti
 export type InitializeParams = z.infer<typeof Initialize>;
 
 export const initializeParams = () => Initialize;
+export const authParams = () => z.looseObject({ methodId: z.string() });
 export const sessionParams = () => z.looseObject({ sessionId: z.string() });
 export const newParams = () =>
   z.looseObject({

@@ -101,7 +101,9 @@ describe("MCP servers that an editor brings", () => {
       const { sessionId } = await editor.open({ mcpServers: [one] });
       editor.fillIn = () => ({ action: "accept" });
       await editor.prompt(sessionId, "Visit.");
-      expect(editor.forms).toMatchObject([{ mode: "url", url: "https://example.com/in", message: "one asks: Sign in" }]);
+      expect(editor.forms).toMatchObject([
+        { mode: "url", url: "https://example.com/in", message: "one asks: Sign in" },
+      ]);
       expect(lastRequest(editor)).toContain("welcome");
     });
   });

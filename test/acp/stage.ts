@@ -35,6 +35,8 @@ export interface StageOptions {
 export interface Editor {
   readonly cwd: string;
   readonly model: ModelServer;
+  /** The answer to `initialize`. */
+  hello: { readonly authMethods?: readonly object[]; readonly agentCapabilities?: object };
   /** The client of the server that the agent uses itself. */
   readonly client: Client;
   readonly notifications: SessionNotification[];
@@ -134,7 +136,7 @@ export async function withEditor(options: StageOptions, work: (editor: Editor) =
       return result as never;
     };
     editor.notify = (method, params) => context.notify(method as never, params as never) as Promise<void>;
-    await editor.request("initialize", { protocolVersion: 1, clientCapabilities: capabilities });
+    editor.hello = await editor.request("initialize", { protocolVersion: 1, clientCapabilities: capabilities });
     await work(editor);
   });
   toAgent.end();
@@ -146,6 +148,7 @@ function newEditor(cwd: string, model: ModelServer, client: Client): Editor {
   const editor: Editor = {
     cwd,
     model,
+    hello: {},
     client,
     notifications: [],
     wire: [],

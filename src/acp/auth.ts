@@ -1,0 +1,20 @@
+import type { AuthMethod } from "@agentclientprotocol/sdk";
+import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
+import type { Client } from "../sdk/client.ts";
+import { authRequired } from "./errors.ts";
+
+const HOW =
+  "Set the key in the environment of the agent, for example ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or write " +
+  "providers.json, and start the agent again.";
+
+/** troupe signs in to nothing itself: it uses keys that the user has given it. */
+export const authMethods: AuthMethod[] = [{ id: "provider-key", name: "Key of a model provider", description: HOW }];
+
+/** Resolves when a provider answers with the key it was given. The understudy needs none, and does not count. */
+export async function authenticate(client: Client, methodId: string): Promise<void> {
+  if (!authMethods.some(({ id }) => id === methodId))
+    throw new RpcError(rpcCodes.invalidParams, `There is no way "${methodId}" to sign in.`);
+  const { models } = await client.rpc.models.list();
+  if (models.some(({ id }) => id !== "understudy")) return;
+  throw authRequired(`No provider of models accepts a key. ${HOW} "troupe models" says what is missing.`);
+}
