@@ -3,27 +3,30 @@ import * as z from "zod";
 
 const KeyValue = z.object({ name: z.string(), value: z.string() });
 
-const ServerEntry = z.union([
-  z.object({
-    type: z.enum(["http", "sse"]),
-    name: z.string(),
-    url: z.string(),
-    headers: z.array(KeyValue).default([]),
-  }),
-  z.object({
-    name: z.string(),
-    command: z.string(),
-    args: z.array(z.string()).default([]),
-    env: z.array(KeyValue).default([]),
-  }),
-]);
+const ServerEntry = z.union(
+  [
+    z.object({
+      type: z.enum(["http", "sse"]),
+      name: z.string(),
+      url: z.string(),
+      headers: z.array(KeyValue).default([]),
+    }),
+    z.object({
+      name: z.string(),
+      command: z.string(),
+      args: z.array(z.string()).default([]),
+      env: z.array(KeyValue).default([]),
+    }),
+  ],
+  { error: "An MCP server needs a name and a command, or a name, a type (http or sse) and a url." },
+);
 export type ServerEntry = z.infer<typeof ServerEntry>;
 
 const mimeType = z.string().nullish();
-const Resource = z.union([
-  z.object({ uri: z.string(), text: z.string() }),
-  z.object({ uri: z.string(), blob: z.string(), mimeType }),
-]);
+const Resource = z.union(
+  [z.object({ uri: z.string(), text: z.string() }), z.object({ uri: z.string(), blob: z.string(), mimeType })],
+  { error: "A resource needs a uri, and a text or a blob." },
+);
 
 const Block = z.discriminatedUnion(
   "type",

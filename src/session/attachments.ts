@@ -30,6 +30,9 @@ export async function keepAttachments(
           hint: "Save it to a file and attach the file.",
         });
       }
+      if (bytes.length === 0 && isShown(attachment.mimeType)) {
+        throw new TroupeError("usage", `The attachment ${attachment.mimeType} is empty, or its data is not base64.`);
+      }
       const { assetId } = await log.writeAsset(bytes, attachment.mimeType.split("/")[1] ?? "bin");
       kept.push({ ...rest, assetId, byteLength: bytes.length });
     } else kept.push(withName(attachment));
@@ -49,9 +52,11 @@ function withName(attachment: GivenAttachment): Attachment {
   }
 }
 
-/** Pictures and documents are shown to the model as they are. */
-export const isShown = (mimeType: string): boolean => mimeType.startsWith("image/") || mimeType === PDF;
 export const PDF = "application/pdf";
+/** Models take these. A provider refuses others, and with them every later request of the session. */
+const SHOWN: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", PDF]);
+/** Pictures and documents are shown to the model as they are. */
+export const isShown = (mimeType: string): boolean => SHOWN.has(mimeType.toLowerCase());
 
 /** The prompt as the model reads it, with what is said of the attachments around it. */
 export async function withAttachments(

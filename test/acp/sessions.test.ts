@@ -183,6 +183,34 @@ describe("content of a prompt", () => {
     });
   });
 
+  it("shows an image to the model, quotes an SVG, and refuses an image without data", async () => {
+    await withEditor({ steps: [says("Red."), says("Still here.")] }, async (editor) => {
+      const { sessionId } = await editor.open();
+      const image = (data: string, mimeType: string) => ({ type: "image", data, mimeType });
+      const svg = Buffer.from("<svg><title>A circle</title></svg>").toString("base64");
+      await editor.prompt(sessionId, "Look.", image("iVBORw0KGgo=", "image/png"), image(svg, "image/svg+xml"));
+      const shown = JSON.stringify(editor.model.requests.at(-1)?.body);
+      expect(shown).toContain("data:image/png;base64,iVBORw0KGgo=");
+      expect(shown).not.toContain("data:image/svg");
+      expect(shown).toContain("A circle");
+      await expect(editor.prompt(sessionId, "Look.", image("%%%", "image/png"))).rejects.toThrow(
+        "The attachment image/png is empty, or its data is not base64.",
+      );
+      expect(await editor.prompt(sessionId, "And now?")).toEqual({ stopReason: "end_turn" });
+    });
+  });
+
+  it("says in words what is missing in a resource or a server", async () => {
+    await withEditor({}, async (editor) => {
+      const { sessionId } = await editor.open();
+      const resource = { uri: "file:///x.bin" };
+      await expect(editor.prompt(sessionId, { type: "resource", resource })).rejects.toThrow(
+        "A resource needs a uri, and a text or a blob.",
+      );
+      await expect(editor.open({ mcpServers: [{ name: "x" }] })).rejects.toThrow("An MCP server needs a name");
+    });
+  });
+
   it("reads the bytes of an embedded resource: text is quoted, an image is shown, the rest is named", async () => {
     await withEditor({ steps: [says("Read.")] }, async (editor) => {
       const { sessionId } = await editor.open();
