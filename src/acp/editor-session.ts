@@ -302,8 +302,9 @@ export class EditorSession {
   #tell(updates: readonly Update[]): void {
     for (const { sessionId, update, images } of updates) {
       this.#parts.peer.notify("session/update", { sessionId, update });
-      if (images && update.sessionUpdate === "tool_call_update")
-        this.#later(this.#showImages(sessionId, update, images));
+      if (update.sessionUpdate !== "tool_call_update") continue;
+      if (update.status === "completed" || update.status === "failed") this.#questions.ended(update.toolCallId);
+      if (images) this.#later(this.#showImages(sessionId, update, images));
     }
   }
 

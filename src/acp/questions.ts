@@ -29,6 +29,8 @@ export interface QuestionParts {
 export class Questions {
   readonly #parts: QuestionParts;
   #stop = new AbortController();
+  /** Addresses that the user has opened, and the calls that wait for it. */
+  readonly #visits = new Map<string, string>();
 
   constructor(parts: QuestionParts) {
     this.#parts = parts;
@@ -98,15 +100,27 @@ export class Questions {
     const { mode = "form", elicitationSource: source, requestedSchema, url } = request;
     const isAddress = mode === "url" && url !== undefined;
     if (isAddress ? !abilities.addresses : !abilities.forms) return { action: "cancel" };
+    const call = request.toolCallId === undefined ? undefined : updates.callOf(request.toolCallId);
+    const elicitationId = randomUUID();
     const params = {
       sessionId: this.#parts.sessionId,
-      ...(request.toolCallId !== undefined && updates.callOf(request.toolCallId)),
+      ...call,
       message: source === undefined ? request.message : `${sanitiseLine(source)} asks: ${request.message}`,
-      ...(isAddress ? { mode, url, elicitationId: randomUUID() } : { mode: "form", requestedSchema }),
+      ...(isAddress ? { mode, url, elicitationId } : { mode: "form", requestedSchema }),
     };
     const { signal } = this.#stop;
     const { action, content } = formAnswer().parse(await peer.ask("elicitation/create", params, { signal }));
+    if (isAddress && action === "accept" && call) this.#visits.set(elicitationId, call.toolCallId);
     return { action, ...(content && { content }) };
+  }
+
+  /** The call is over, and with it the visit that it waited for. */
+  ended(toolCallId: string): void {
+    for (const [elicitationId, waiting] of this.#visits) {
+      if (waiting !== toolCallId) continue;
+      this.#visits.delete(elicitationId);
+      this.#parts.peer.notify("elicitation/complete", { elicitationId });
+    }
   }
 
   async plan(request: ExitPlanRequest): Promise<{ approved: boolean; selectedAction?: string }> {

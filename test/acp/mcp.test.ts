@@ -105,6 +105,10 @@ describe("MCP servers that an editor brings", () => {
         { mode: "url", url: "https://example.com/in", message: "one asks: Sign in" },
       ]);
       expect(lastRequest(editor)).toContain("welcome");
+      const [asked, over] = ["elicitation/create", "elicitation/complete"].map((name) =>
+        editor.wire.filter(({ method }) => method === name).map(({ params }) => params as { elicitationId?: string }),
+      );
+      expect(over).toEqual([{ elicitationId: asked?.[0]?.elicitationId }]);
     });
   });
 
