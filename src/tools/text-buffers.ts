@@ -69,7 +69,8 @@ async function quietFolders(path: string, roots: readonly string[]): Promise<str
 async function foldersAbove(path: string, roots: readonly string[]): Promise<{ state: string; newestMs: number }> {
   const folders: string[] = [];
   for (let at = dirname(path); isInside(at, roots); at = dirname(at)) folders.push(at);
-  const stats = await Promise.all(folders.map((folder) => lstat(folder, { bigint: true })));
+  const stats = await Promise.all(folders.map((folder) => lstat(folder, { bigint: true }))).catch(() => undefined);
+  if (!stats) return { state: "gone", newestMs: Number.POSITIVE_INFINITY };
   return {
     state: stats.map(({ dev, ino, ctimeNs }) => `${dev}:${ino}:${ctimeNs}`).join(" "),
     newestMs: Math.max(0, ...stats.map(({ ctimeNs }) => Number(ctimeNs / 1_000_000n))),

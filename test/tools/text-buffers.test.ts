@@ -56,6 +56,27 @@ describe("text that a client has not saved", () => {
     expect(text).toBeUndefined();
   });
 
+  it("is dropped, without an error, when the file's folder is gone after the client read it", async () => {
+    await using folder = await tempFolder({ "work/sub/a.txt": "one\n" });
+    const realPath = folder.at("work/sub/a.txt");
+    const content = await unsavedContent(
+      { realPath, stat: await stat(realPath), content: await readFile(realPath) },
+      {
+        roots: [folder.at("work")],
+        signal: new AbortController().signal,
+        buffers: {
+          isOffered: true,
+          async read() {
+            await rename(folder.at("work/sub"), folder.at("work/other"));
+            return "unsaved";
+          },
+          write: async () => false,
+        },
+      },
+    );
+    expect(content).toBeUndefined();
+  });
+
   it("is not asked for where the file is binary", async () => {
     expect(await held({ "work/a.txt": "one\0" }, async () => undefined)).toEqual({ text: undefined, asked: 0 });
   });
