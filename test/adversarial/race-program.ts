@@ -8,6 +8,8 @@ import { openForWriting } from "./lib/node/paths-write.ts";
 const [folder, guards, writes] = process.argv.slice(2);
 const root = join(folder, "race");
 const outside = join(folder, "race-outside");
+// An attempt without luck is repeated in the same folder.
+for (const path of [root, outside]) fs.rmSync(path, { recursive: true, force: true });
 for (const path of [root, outside, join(root, "folder")]) fs.mkdirSync(path);
 const SWAPPER = \`
   const fs = require("node:fs");
