@@ -3,6 +3,7 @@ import type { Attack, Pending } from "./attack.ts";
 import { escapeAttacks } from "./escape-attacks.ts";
 import { fileAttacks } from "./file-attacks.ts";
 import { gitAttacks } from "./git-attacks.ts";
+import { leftAttacks } from "./left-attacks.ts";
 import { mcpAttacks } from "./mcp-attacks.ts";
 import { modelAttacks } from "./model-attacks.ts";
 import { processAttacks } from "./process-attacks.ts";
@@ -18,6 +19,7 @@ export const attacks: readonly Attack[] = [
   ...fileAttacks,
   ...sandboxAttacks,
   ...escapeAttacks,
+  ...leftAttacks,
   ...secretAttacks,
   ...mcpAttacks,
   ...modelAttacks,

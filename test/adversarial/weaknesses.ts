@@ -172,8 +172,17 @@ export const weaknesses: readonly Weakness[] = [
     watcher: "D23",
     changes: change(
       "src/tools/shell/sandbox-scan.ts",
-      "readFileSync(path).includes(GITLINK_MODE)",
-      "readFileSync(path).length < 0",
+      "|| indexNamesRepositories(path)",
+      "|| indexNamesRepositories.length < 0",
+    ),
+  },
+  {
+    id: "leaves-links-of-git",
+    watcher: "D26",
+    changes: change(
+      "src/tools/shell/clean-up.ts",
+      "(now !== undefined || !isPackage(link))) removeLink(link);",
+      "(now !== undefined || !isPackage(link))) continue;",
     ),
   },
   {
@@ -314,8 +323,8 @@ export const weaknesses: readonly Weakness[] = [
     watcher: "D05-env",
     changes: change(
       "src/tools/shell/sandbox-scan.ts",
-      'entry.isDirectory() && entry.name !== ".git";',
-      'entry.isDirectory() && entry.name !== "d" && entry.name !== ".git";',
+      "if (!entry.isDirectory()) return false;",
+      'if (!entry.isDirectory() || entry.name === "d") return false;',
     ),
   },
   {

@@ -51,15 +51,15 @@ export const WITHOUT: Readonly<Record<string, readonly Change[]>> = {
     },
   ],
   "bare-with-commondir": [{ file: scan, from: '(names.has("commondir") || ', to: "(" }],
-  "odd-names": [{ file: scan, from: "unnameable: isOdd ? unnameableIn(folder) : [],", to: "unnameable: []," }],
+  "odd-names": [{ file: scan, from: "unnameable: isOdd ? unnameableIn(folder, area) : [],", to: "unnameable: []," }],
   "git-files-outside": [
     {
       file: cleaning,
-      from: 'else moveAside(target, "it redirects git to a folder outside the workspace, or to none");',
+      from: 'else moveAside(target, "it redirects git through a link, to a folder outside the workspace, or to none");',
       to: "",
     },
   ],
-  "packages-named-by-an-index": [{ file: scan, from: "readFileSync(path).includes(GITLINK_MODE)", to: "false" }],
+  "packages-named-by-an-index": [{ file: scan, from: "|| indexNamesRepositories(path)", to: "" }],
   "points-removed": [
     { file: cleaning, from: "for (const point of [...left.points].reverse()) removePoint(point);", to: "" },
   ],

@@ -62,7 +62,7 @@ describe.runIf(works)("after kill -9 of the process that runs the shells", { tim
     planted.git(["init", "-q", "two  words * 'and' \"more\""]);
     symlinkSync("conf", join(planted.path, ".vscode"));
     const link =
-      "rm .vscode; mkdir .vscode; echo x > .vscode/tasks.json; mkdir -p below/.idea; echo x > below/.idea/x.xml";
+      "rm .vscode; mkdir .vscode; echo x > .vscode/tasks.json; mkdir -p below/.idea; echo x > below/.idea/x.xml; ln -sf /etc/none .git/COMMIT_EDITMSG";
     const host = await hosted(folder.path, `(${plantingScript(planted.canaries)}); ${link}`);
     // Stopped, so that it cannot tidy up itself before it is killed.
     host.kill("SIGSTOP");
@@ -74,6 +74,7 @@ describe.runIf(works)("after kill -9 of the process that runs the shells", { tim
     await expect.poll(reports, within).toHaveLength(1);
     expect(placeholders(planted)).toEqual([]);
     expect(existsSync(join(planted.path, "below/.idea"))).toBe(false);
+    expect(readdirSync(join(planted.path, ".git"))).not.toContain("COMMIT_EDITMSG");
     expect(await planted.use()).toEqual([]);
 
     const warnings: string[] = [];
@@ -87,7 +88,7 @@ describe.runIf(works)("after kill -9 of the process that runs the shells", { tim
     });
     if (prepared.kind === "sandboxed") await prepared.release();
     await sandbox.close();
-    expect(warnings.join("\n")).toMatch(/Moved .*workspace\/\.vscode to .*Moved .*fsmonitor\/\.git\/config to /s);
+    expect(warnings.join("\n")).toMatch(/Moved .*fsmonitor\/\.git\/config to .*Moved .*workspace\/\.vscode to /s);
     expect(reports()).toEqual([]);
   });
 });

@@ -1,6 +1,7 @@
 /** Nested repositories that a command creates run nothing when the user uses git in the workspace afterwards. */
 import { spawnSync } from "node:child_process";
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
@@ -92,6 +93,18 @@ describe.runIf(works)("in the sandbox", slowly, () => {
     for (const name of ["tree", "second"]) expect(planted.git(["status", "--short"], name)).toBe("");
   });
 
+  it("git folders of submodules are judged at any depth, whatever their names", async () => {
+    await using folder = await tempFolder();
+    const planted = new PlantedWorkspace(folder.path);
+    await using stage = await shellStage({ sandboxed: {} });
+    const names = ["a/b", "a/b/c/d/e/f/g", "a/modules/b"];
+    const plant = (name: string): string =>
+      `mkdir -p lib/.git/modules/${name}; git init -q --bare lib/.git/modules/${name}; git config -f lib/.git/modules/${name}/config core.fsmonitor x`;
+    await stage.run(`git init -q lib; ${names.map(plant).join("; ")}`, placeOf(planted));
+    const dangerous = names.filter((name) => existsSync(join(planted.path, "lib/.git/modules", name, "config")));
+    expect(dangerous).toEqual([]);
+  });
+
   /** Steps of one attack: each is a command of its own, and harmless when seen alone. */
   const steps: Readonly<Record<string, readonly string[]>> = {
     "in a package whose repository was clean before": [
@@ -140,6 +153,43 @@ describe.runIf(works)("in the sandbox", slowly, () => {
     "in a folder that a link of git leads to": [
       'plant lib; mv lib/.git store; echo "gitdir: ../store" > lib/.git; gitlink lib',
       'printf \'[core]\\nfsmonitor = "%s"\\n\' "$evil" >> store/config; mv store s2; cp -r s2 store; git config -f store/config core.fsmonitor "$evil"',
+    ],
+    "in a folder that two dots behind a link lead to": [
+      `mkdir -p .git/e/d sub; git init -q --bare sub/x; git init -q --bare .git/e/x; git config -f .git/e/x/config core.bare false
+      git config -f .git/e/x/config core.fsmonitor "$evil"; ln -s ../.git/e/d sub/link; echo "gitdir: link/../x" > sub/.git; gitlink sub`,
+    ],
+    "behind a link that is turned later": [
+      'plant lib; mv lib/.git store; ln -s store way; echo "gitdir: ../way" > lib/.git; gitlink lib',
+      'cp -r store .git/store; git config -f .git/store/config core.fsmonitor "$evil"; ln -sfn .git/store way',
+    ],
+    "in a configuration that has a second name": [
+      "plant lib; gitlink lib; ln lib/.git/config second",
+      'printf \'[core]\\nfsmonitor = "%s"\\n\' "$evil" >> second',
+    ],
+    "in a link of git that has a second name": [
+      'plant lib; mv lib/.git store; echo "gitdir: ../store" > lib/.git; gitlink lib; ln lib/.git second',
+      'cp -r store .git/store; git config -f .git/store/config core.fsmonitor "$evil"; echo "gitdir: ../.git/store" > second',
+    ],
+    "below a protected name": [
+      'plant d/.vscode; git -C d/.vscode config core.fsmonitor "$evil"',
+      "gitlink $(echo d/.vscode*)",
+    ],
+    "below a protected name in a package": [
+      'plant node_modules/p/.vscode; git -C node_modules/p/.vscode config core.fsmonitor "$evil"; gitlink node_modules/p/.vscode',
+    ],
+    "in the hooks of a repository": [
+      'git init -q --bare bare; plant bare/hooks/x; git -C bare/hooks/x config core.fsmonitor "$evil"',
+      "gitlink $(echo bare/hooks*/x)",
+    ],
+    "in a package that the index names with further bits": [
+      `plant node_modules/p; git -C node_modules/p config core.fsmonitor "$evil"; git read-tree --empty; gitlink node_modules/p
+      head -c 36 .git/index > i; printf '\\000\\000\\341\\244' >> i; tail -c +41 .git/index | head -c -20 >> i
+      sha1sum i | head -c 40 | sed 's/../\\\\x&/g' | xargs -0 /usr/bin/printf >> i; mv i .git/index`,
+    ],
+    "in a repository that bytes in commondir name": [
+      `plant lib; git -C lib commit -q --allow-empty -m x; git -C lib worktree add -q ../tree; gitlink tree; mkdir .git/ev; cp -r lib/.git .git/ev/.git
+      git config -f .git/ev/.git/config core.fsmonitor "$evil"; ln -s .git/ev "$(printf 'b\\377')"; ln -s lib "$(printf 'b\\357\\277\\275')"
+      printf '../../../../b\\377/.git\\n' > lib/.git/worktrees/tree/commondir`,
     ],
   };
 

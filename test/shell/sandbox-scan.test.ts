@@ -22,6 +22,8 @@ describe("the search of a workspace", () => {
     expect({ ...found, environmentFiles: [...found.environmentFiles].sort() }).toEqual({
       environmentFiles: [folder.at(".env"), folder.at("dist/.env"), folder.at("sub/x/.env.local")],
       gitFolders: [folder.at("bare"), folder.at("sub/repo/.git")],
+      gitLinks: [],
+      linkedGit: [],
       protectedNames: [folder.at("sub/.vscode")],
       unreadable: [],
       unnameable: [],

@@ -16,7 +16,7 @@ export interface CleanUpTools {
 export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
   const { fs, names: nestedNames, parts: nestedParts, pathFlag } = node;
   const { constants } = fs;
-  const { basename, dirname, join, resolve, sep } = node.path;
+  const { basename, dirname, isAbsolute, join, resolve, sep } = node.path;
   const notes: string[] = [];
   const suffix = Math.random().toString(36).slice(2, 8);
   const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -27,6 +27,8 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
     roots.some((root) => target === root || target.startsWith(root + sep));
   const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined);
   const held = new Map<string, number>();
+  const MAX_HELD = 200;
+  let nested = 0;
   /** Opens a folder component by component, without following links. Folders stay open until `letGo`. */
   const open = (folder: string): string => {
     if (folder === sep) return sep;
@@ -59,10 +61,14 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
    */
   const pinned = <T>(target: string, work: (leaf: string) => T, failed?: T): T | undefined => {
     const folder = dirname(target);
+    nested++;
     try {
       return unlocking(folder, () => work(join(open(folder), basename(target))));
     } catch (error) {
       return codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR" ? undefined : failed;
+    } finally {
+      nested--;
+      if (nested === 0 && held.size > MAX_HELD) letGo();
     }
   };
   const stat = (leaf: string) => fs.lstatSync(leaf, { throwIfNoEntry: false });
@@ -95,6 +101,30 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
     );
   /** As git reads a file with a path: only line ends at the end do not count, spaces do. */
   const pathIn = (text: string | null | undefined): string | undefined => text?.replace(/[\r\n]+$/, "");
+
+  /** A file that has been judged gets a copy of its own, so that nobody can change it under another name. */
+  const unshare = (target: string, text: string | null | undefined): void => {
+    pinned(target, (leaf) => {
+      if (typeof text !== "string" || (stat(leaf)?.nlink ?? 1) === 1) return;
+      fs.writeFileSync(`${leaf}.own-${suffix}`, text, { flag: "wx", mode: 0o644 });
+      fs.renameSync(`${leaf}.own-${suffix}`, leaf);
+    });
+  };
+  const removeLink = (link: string): void => {
+    const [target = "", end] = link.split("\0");
+    const names = (folder: string): Buffer[] =>
+      fs.readdirSync(folder, { encoding: "latin1" }).map((name) => Buffer.from(name, "latin1"));
+    const removed = pinned(target, (leaf) => {
+      // A name that is no text stands here with replaced characters.
+      const paths = names(dirname(leaf))
+        .filter((name) => name.toString("utf8") === basename(target))
+        .map((name) => Buffer.concat([Buffer.from(`${dirname(leaf)}/`), name]));
+      const links = paths.filter((path) => fs.lstatSync(path).isSymbolicLink());
+      for (const path of links) fs.unlinkSync(path);
+      return links.length > 0;
+    });
+    if (removed) notes.push(`Removed the link ${target} to ${end}: git would write through it.`);
+  };
 
   const removePoint = ({ path: target, kind }: MountPoint): void => {
     pinned(target, (leaf) => {
@@ -149,15 +179,23 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
 
   /** Git folders that were there before. The sandbox protects them, so that what they contain is the user's. */
   const known = new Set(left.trees.flatMap(({ root, gitFolders }) => [join(root, ".git"), ...gitFolders]));
-  const real = (path: string): string | undefined => {
+  const knownLinks = new Set(left.trees.flatMap(({ gitLinks }) => gitLinks));
+  /**
+   * The folder that a path in a file leads git to. Undefined if there is none, or if it leads there through a link, which
+   * a later command could turn elsewhere. Bytes that are no text could name another folder than the one looked at here.
+   */
+  const folderBehind = (folder: string, path: string): string | undefined => {
+    if (path.includes("\ufffd")) return undefined;
     try {
-      return fs.realpathSync(path);
+      // `resolve` removes ".." by its text, the kernel after it has followed links.
+      const real = fs.realpathSync.native(isAbsolute(path) ? path : `${folder}${sep}${path}`);
+      return real === resolve(folder, path) ? real : undefined;
     } catch {
       return undefined;
     }
   };
 
-  const checkGitFolder = (folder: string, depth: number): void => {
+  const checkGitFolder = (folder: string): void => {
     if (known.has(folder)) return;
     for (const name of ["config", "config.worktree"]) {
       const text = textOf(join(folder, name));
@@ -165,15 +203,17 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
       const isFolder = text === null && pinned(join(folder, name), stat)?.isDirectory() === true;
       const key = text === null && !isFolder ? "an unreadable configuration" : dangerIn(text ?? "");
       if (key !== undefined) moveAside(join(folder, name), `git would run programs by it (${key})`);
+      else unshare(join(folder, name), text);
     }
     const redirection = textOf(join(folder, "commondir"));
-    const common = redirection ? real(resolve(folder, pathIn(redirection) ?? "")) : undefined;
+    const common = redirection ? folderBehind(folder, pathIn(redirection) ?? "") : undefined;
     const isWorktree =
       folder === join(common ?? "", "worktrees", basename(folder)) && basename(common ?? "") === ".git";
-    if (common !== undefined && isWorktree && isInWorkspace(common)) checkGitFolder(common, 0);
+    if (common !== undefined && isWorktree && isInWorkspace(common)) checkGitFolder(common);
     else if (redirection !== undefined && pathIn(redirection) !== "." && !(common && known.has(common))) {
       moveAside(join(folder, "commondir"), "it gives git a foreign configuration");
     }
+    unshare(join(folder, "commondir"), redirection);
     const hooks = pinned(
       join(folder, "hooks"),
       (leaf) => {
@@ -185,27 +225,36 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
       ["hooks that cannot be listed"],
     );
     if (hooks !== undefined && hooks.length > 0) moveAside(join(folder, "hooks"), `git would run ${hooks[0]}`);
-    const modules = depth > 0 ? pinned(join(folder, "modules"), (leaf) => fs.readdirSync(leaf)) : undefined;
-    for (const name of modules ?? []) checkGitFolder(join(folder, "modules", name), depth - 1);
+  };
+  /** With everything in it that git could take for a git folder: those of submodules and worktrees, at any depth. */
+  const checkGitTree = (folder: string): void => {
+    if (known.has(folder)) return;
+    const { gitFolders, gitLinks } = search(folder, "git");
+    // Inner ones first: what is moved aside cannot be found any more.
+    for (const one of gitFolders.reverse()) if (one !== folder) checkGitFolder(one);
+    checkGitFolder(folder);
+    for (const link of gitLinks) if (!knownLinks.has(link)) removeLink(link);
   };
   const checkGit = (target: string): void => {
     const there = pinned(target, stat);
     if (there === undefined) return;
     if (there.isDirectory()) {
-      checkGitFolder(target, 4);
+      checkGitTree(target);
       return;
     }
     const text = (there.isFile() ? pathIn(textOf(target)) : undefined) ?? "";
     const link = text.slice("gitdir: ".length);
-    // Bytes that are no text could name another folder than the one that is looked at here.
-    if (!text.startsWith("gitdir: ") || link === "" || text.includes("\ufffd")) {
+    if (!text.startsWith("gitdir: ") || link === "") {
       moveAside(target, "it redirects git");
       return;
     }
-    const folder = real(resolve(dirname(target), link));
-    if (folder !== undefined && isInWorkspace(folder)) checkGitFolder(folder, 4);
+    const folder = folderBehind(dirname(target), link);
+    if (folder !== undefined && isInWorkspace(folder)) {
+      unshare(target, `${text}\n`);
+      checkGitTree(folder);
+    }
     // Commands can write some folders that belong to no workspace, and nobody looks there.
-    else moveAside(target, "it redirects git to a folder outside the workspace, or to none");
+    else moveAside(target, "it redirects git through a link, to a folder outside the workspace, or to none");
   };
 
   /** The entries of a folder. One that its owner may not list is made listable, unless it was like that before. */
@@ -239,36 +288,52 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
   };
   const partsOf = (name: string): readonly string[] =>
     Object.hasOwn(nestedParts, name) ? (nestedParts[name] ?? []) : [];
-  /** Everything dangerous below a folder. */
-  const search = (top: string, known: KnownTree): Pick<KnownTree, "gitFolders" | "protectedNames"> => {
-    const gitFolders: string[] = [];
-    const protectedNames: string[] = [];
-    const waiting = [top];
-    const isRoot = (folder: string): boolean => folder === known.root;
-    for (let index = 0; index < waiting.length && index < 2_000_000; index++) {
-      const folder = waiting[index] ?? "";
-      if (known.unreadable.includes(folder)) continue;
-      const entries = entriesIn(folder);
-      const has = new Set(entries.map((entry) => entry.name));
-      if (has.has("HEAD") && (has.has("commondir") || (has.has("objects") && has.has("refs")))) gitFolders.push(folder);
-      const parts = isRoot(dirname(folder)) ? [] : partsOf(basename(folder));
-      for (const entry of entries) {
-        const path = join(folder, entry.name);
-        const isLinkToParts = entry.isSymbolicLink() && partsOf(entry.name).length > 0;
-        const isName = nestedNames.includes(entry.name) || isLinkToParts;
-        if (!isRoot(folder) && entry.name === ".git") gitFolders.push(path);
-        else if ((!isRoot(folder) && isName) || parts.includes(entry.name)) protectedNames.push(path);
-        else if (entry.isDirectory() && entry.name !== ".git" && !isName) waiting.push(path);
+  const isBare = (entries: readonly nodeFs.Dirent[]): boolean => {
+    const has = new Set(entries.map((entry) => entry.name));
+    return has.has("HEAD") && (has.has("commondir") || (has.has("objects") && has.has("refs")));
+  };
+  /** Everything dangerous below a folder. The areas and what counts in them are those of `sandbox-scan.ts`. */
+  const search = (top: string, start: "tree" | "protected" | "git" | "bare", before?: KnownTree) => {
+    const found = { gitFolders: [] as string[], gitLinks: [] as string[], protectedNames: [] as string[] };
+    const waiting = [{ folder: top, area: start }];
+    const isRoot = (folder: string): boolean => folder === before?.root;
+    const look = (folder: string, area: typeof start, entry: nodeFs.Dirent, isRepository: boolean): void => {
+      const { name } = entry;
+      const path = join(folder, name);
+      const isLink = entry.isSymbolicLink();
+      const isName = nestedNames.includes(name) || (isLink && partsOf(name).length > 0);
+      const isPart = !isRoot(dirname(folder)) && partsOf(basename(folder)).includes(name);
+      const isPlain = area === "tree" || area === "bare";
+      if (area !== "git" && !isRoot(folder) && name === ".git") found.gitFolders.push(path);
+      else if (isPlain && ((!isRoot(folder) && isName) || isPart)) found.protectedNames.push(path);
+      if (isLink && (area === "git" || area === "bare" || isRepository)) {
+        const link = `${path}\0${pinned(path, (leaf) => fs.readlinkSync(leaf)) ?? ""}`;
+        if (!/\/HEAD\0refs\/heads\/(?!.*\.\.)/.test(link)) found.gitLinks.push(link);
       }
+      const isObject = area === "git" && basename(folder) === "objects" && name !== "info" && name !== "pack";
+      if (!entry.isDirectory() || isObject) return;
+      const below = isPlain && isRepository ? "bare" : area;
+      const inner = area !== "git" && name === ".git" ? "git" : isPlain && isName ? "protected" : below;
+      waiting.push({ folder: path, area: inner });
+    };
+    for (let index = 0; index < waiting.length; index++) {
+      const { folder, area } = waiting[index] ?? { folder: top, area: start };
+      waiting[index] = { folder: "", area };
+      if (before?.unreadable.includes(folder)) continue;
+      const entries = entriesIn(folder);
+      const isRepository = isBare(entries);
+      if (isRepository && (area !== "git" || start === "git")) found.gitFolders.push(folder);
+      for (const entry of entries) look(folder, area, entry, isRepository);
       if (!entries.some((entry) => entry.name.includes("\ufffd"))) continue;
       for (const name of fs.readdirSync(folder, { encoding: "latin1" })) {
         const bytes = Buffer.from(name, "latin1");
         if (Buffer.from(bytes.toString("utf8")).equals(bytes)) continue;
         const at = Buffer.concat([Buffer.from(`${folder}/`), bytes]);
-        if (fs.lstatSync(at, { throwIfNoEntry: false })?.isDirectory()) waiting.push(rename({ folder, name }, index));
+        if (fs.lstatSync(at, { throwIfNoEntry: false })?.isDirectory())
+          waiting.push({ folder: rename({ folder, name }, index), area });
       }
     }
-    return { gitFolders, protectedNames };
+    return found;
   };
   /** The newest change in a git folder, or of a `.git` file. */
   const changed = (target: string): number => {
@@ -281,18 +346,35 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
   };
   const checkTree = (before: KnownTree): void => {
     const now = left.now?.find(({ root }) => root === before.root);
-    const found: ReturnType<typeof search>[] = [now ?? search(before.root, before)];
-    const fresh = (now?.unreadable ?? []).filter((folder) => !before.unreadable.includes(folder));
-    for (const folder of [...fresh, ...(now?.unnameable ?? []).map(rename)]) found.push(search(folder, before));
+    const found: ReturnType<typeof search>[] = [];
+    if (now === undefined) {
+      found.push(search(before.root, "tree", before));
+      for (const folder of before.linkedGit) found.push({ ...search(folder, "git"), gitFolders: [] });
+    } else {
+      const { gitFolders, gitLinks, protectedNames } = now;
+      found.push({ gitFolders: [...gitFolders], gitLinks: [...gitLinks], protectedNames: [...protectedNames] });
+      const fresh = now.unreadable.filter((folder) => !before.unreadable.includes(folder));
+      for (const folder of [...fresh, ...now.unnameable.map(rename)]) {
+        const isIn = (git: string): boolean => `${folder}${sep}`.startsWith(git + sep);
+        const area = gitFolders.some(isIn) ? "bare" : "tree";
+        const isInGit = folder.slice(before.root.length).split(sep).includes(".git") || before.linkedGit.some(isIn);
+        found.push(search(folder, isInGit ? "git" : area, before));
+      }
+    }
     const isPackage = (target: string): boolean =>
       target.slice(before.root.length).includes(`${sep}node_modules${sep}`);
-    for (const target of found.flatMap(({ gitFolders }) => gitFolders)) {
+    // Inner ones first: what is moved aside cannot be found any more.
+    for (const target of found.flatMap(({ gitFolders }) => gitFolders).reverse()) {
       if (before.gitFolders.includes(target)) continue;
       // The search above leaves out packages that no index names. Without it, old ones are not the command's work.
       if (now !== undefined || !isPackage(target) || changed(target) >= before.since) checkGit(target);
       letGo();
     }
-    for (const target of found.flatMap(({ protectedNames }) => protectedNames)) {
+    for (const link of found.flatMap(({ gitLinks }) => gitLinks)) {
+      if (!knownLinks.has(link) && (now !== undefined || !isPackage(link))) removeLink(link);
+      letGo();
+    }
+    for (const target of found.flatMap(({ protectedNames }) => protectedNames).reverse()) {
       if (before.protectedNames.includes(target) || isPackage(target)) continue;
       moveAside(target, "commands may not create this name");
       letGo();
@@ -302,8 +384,9 @@ export function cleanUp(node: CleanUpTools, left: LeftBehind): string[] {
   try {
     // Children before their parents.
     for (const point of [...left.points].reverse()) removePoint(point);
-    for (const link of left.links) checkLink(link);
     for (const tree of left.trees) checkTree(tree);
+    // Last: a folder in the place of a link is moved away with everything in it.
+    for (const link of left.links) checkLink(link);
   } finally {
     letGo();
   }

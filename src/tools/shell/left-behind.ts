@@ -38,6 +38,10 @@ export interface KnownTree {
   /** When the command started, in milliseconds. Older entries in `node_modules` are not its work. */
   readonly since: number;
   readonly gitFolders: readonly string[];
+  /** Symbolic links in git folders, each with its target behind a null character. */
+  readonly gitLinks: readonly string[];
+  /** Git folders outside the workspace that commands can write. */
+  readonly linkedGit: readonly string[];
   readonly protectedNames: readonly string[];
   /** Folders that could not be listed. */
   readonly unreadable: readonly string[];

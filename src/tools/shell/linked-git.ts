@@ -1,6 +1,6 @@
 /** `.git` files and the folders they lead to. */
 import { realpathSync } from "node:fs";
-import { basename, dirname, join, resolve, sep } from "node:path";
+import { basename, dirname, isAbsolute, join, sep } from "node:path";
 import { smallText } from "../../lib/node/small-file.ts";
 import { kindOf, realPath } from "./path-kinds.ts";
 
@@ -13,12 +13,18 @@ function readSmall(path: string): string {
   return text.replace(/[\r\n]+$/, "");
 }
 
+/**
+ * Joins as the kernel reads paths. `resolve` would take ".." after a link for the folder that contains the link, and git
+ * ends up elsewhere.
+ */
+const joined = (folder: string, path: string): string => (isAbsolute(path) ? path : `${folder}${sep}${path}`);
+
 /** The folder that a `.git` file leads to. */
 export function gitFolderBehind(gitFile: string): string | undefined {
   try {
     const text = readSmall(gitFile);
     if (!text.startsWith("gitdir: ")) return undefined;
-    const folder = realPath(resolve(dirname(gitFile), text.slice("gitdir: ".length)));
+    const folder = realPath(joined(dirname(gitFile), text.slice("gitdir: ".length)));
     return folder !== undefined && kindOf(folder) === "folder" ? folder : undefined;
   } catch {
     return undefined;
@@ -33,9 +39,9 @@ export function linkedRepository(gitFile: string): { common: string; own: string
   try {
     const own = gitFolderBehind(gitFile);
     if (own === undefined) return undefined;
-    const back = realpathSync(resolve(own, readSmall(join(own, "gitdir"))));
-    const common = realpathSync(resolve(own, readSmall(join(own, "commondir"))));
-    const isKnown = back === realpathSync(gitFile) && own.startsWith(join(common, "worktrees") + sep);
+    const back = realpathSync.native(joined(own, readSmall(join(own, "gitdir"))));
+    const common = realpathSync.native(joined(own, readSmall(join(own, "commondir"))));
+    const isKnown = back === realpathSync.native(gitFile) && own.startsWith(join(common, "worktrees") + sep);
     return isKnown && basename(common) === ".git" ? { common, own } : undefined;
   } catch {
     return undefined;

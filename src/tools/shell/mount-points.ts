@@ -24,6 +24,8 @@ const Record_ = z.object({
         root: z.string(),
         since: z.number(),
         gitFolders: z.array(z.string()),
+        gitLinks: z.array(z.string()),
+        linkedGit: z.array(z.string()),
         protectedNames: z.array(z.string()),
         unreadable: z.array(z.string()),
       }),

@@ -170,13 +170,14 @@ class Plan implements MountPlan {
     this.add(bind(found !== undefined && readOnlyWorkspace ? "ro-bind" : "bind", root));
     if (found === undefined) return;
     if (!readOnlyWorkspace) {
-      const { gitFolders, protectedNames, unreadable } = found;
-      this.trees.push({ root, since: Date.now(), gitFolders, protectedNames, unreadable });
+      const { gitFolders, gitLinks, linkedGit, protectedNames, unreadable } = found;
+      this.trees.push({ root, since: Date.now(), gitFolders, gitLinks, linkedGit, protectedNames, unreadable });
       this.#protectTop(root);
       // Entries that are not fixed are checked when the commands that could change them end.
       // Nothing is mounted on a link, so it is never fixed; its target becomes read-only, and the link is compared.
       const isFixed = (path: string): boolean => this.#profile.isFixed(path) || kindOf(path) === "link";
-      for (const path of found.gitFolders.filter(isFixed)) this.#protectNestedGit(root, path);
+      const isFrozen = (path: string): boolean => isInside(path, this.#frozen);
+      for (const path of found.gitFolders.filter(isFixed)) if (!isFrozen(path)) this.#protectNestedGit(root, path);
       for (const path of found.protectedNames.filter(isFixed)) this.#protectNested(root, path);
       this.#protectStartupFiles(root);
       // Last, because a later mount could make something writable again.

@@ -1,31 +1,28 @@
 /**
  * Finds the files in a workspace that the sandbox must hide or protect. The search runs before and after every command
  * and always covers the whole workspace: a listing is read again only when the folder has changed since, so a repeated
- * search costs one `lstat` per folder. The interiors of `.git` are left out, and so is `node_modules`, unless an index
+ * search costs one `lstat` per folder. In `.git` only links are looked for. `node_modules` is left out, unless an index
  * names repositories: git could step into one there. Nothing that the search has found can be moved to where it does not
  * look, because the sandbox makes mount points of the folders above it.
  */
-import {
-  accessSync,
-  constants,
-  type Dirent,
-  lstatSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  statSync,
-} from "node:fs";
+import { accessSync, constants, type Dirent, lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
 import { setImmediate as nextTick } from "node:timers/promises";
 import { PROTECTED_PARTS } from "../../lib/protected-names.ts";
+import { indexNamesRepositories } from "./git-index.ts";
 import { NESTED_NAMES, type Unnameable } from "./left-behind.ts";
-import { gitFolderBehind } from "./linked-git.ts";
+import { gitFolderBehind, linkedRepository } from "./linked-git.ts";
+import { linkText } from "./path-kinds.ts";
 
 export interface Found {
   /** `.env` files, as real paths. */
   readonly environmentFiles: readonly string[];
   /** Git folders below the top: `.git` of any kind (folder, file, link), and folders that look like a bare repository. */
   readonly gitFolders: readonly string[];
+  /** Symbolic links in git folders, each with its target behind a null character: git writes through most of them. */
+  readonly gitLinks: readonly string[];
+  /** Git folders outside the workspace that its commands can write: those of a linked worktree. */
+  readonly linkedGit: readonly string[];
   /** Protected names below the top. */
   readonly protectedNames: readonly string[];
   /** Folders that could not be listed. A command could make them readable, so they must be hidden whole. */
@@ -52,23 +49,28 @@ const SETTLED_AFTER_MS = 50;
 /** Examples without values. */
 const HARMLESS_ENV = /\.(example|sample|template|dist|schema)$/i;
 const PROTECTED_NAMES: ReadonlySet<string> = new Set(NESTED_NAMES);
-/** A larger index is taken to name repositories. */
-const MAX_INDEX_BYTES = 64 * 1024 * 1024;
 /** Deeper folders with odd names count as dangerous. */
 const MAX_ODD_DEPTH = 20;
-/** The mode of an entry that names another repository, as the index stores it. */
-const GITLINK_MODE = Buffer.from([0x00, 0x00, 0xe0, 0x00]);
+/** Old versions of git make HEAD a link to the branch. */
+const LINKED_HEAD = /\/HEAD\0refs\/heads\/(?!.*\.\.)/;
+
+/**
+ * `protected`: in a protected folder, whose entries are not protected one by one. `git`: in a git folder, where only links
+ * are looked for. `bare`: in a repository without a `.git`.
+ */
+type Area = "tree" | "protected" | "git" | "bare";
 
 interface Listing {
   readonly ino: number;
   readonly ctimeMs: number;
   readonly folders: readonly string[];
+  readonly isRepository: boolean;
   readonly marks: readonly Mark[];
   readonly unnameable: readonly Unnameable[];
 }
 
 interface Mark {
-  readonly kind: "environment" | "environment link" | "git" | "protected" | "unreadable";
+  readonly kind: "environment" | "environment link" | "git" | "git link" | "protected" | "unreadable";
   readonly path: string;
 }
 
@@ -89,19 +91,23 @@ export class WorkspaceScanner {
     const unnameable: Unnameable[] = [];
     const known = this.#workspaces.get(workspace);
     const next = new Map<string, Listing>();
-    const waiting = [{ folder: workspace, inside: false }];
+    const linkedGit = linkedFolders(workspace);
+    const waiting: { folder: string; area: Area }[] = [
+      { folder: workspace, area: "tree" },
+      ...linkedGit.map((folder) => ({ folder, area: "git" as const })),
+    ];
     let paused = performance.now();
     for (let index = 0; index < waiting.length; index++) {
-      const { folder, inside } = waiting[index] ?? { folder: workspace, inside: false };
+      const { folder, area } = waiting[index] ?? { folder: workspace, area: "tree" };
       if (index >= (options.maxFolders ?? MAX_FOLDERS)) throw new TooLarge(`${workspace} has over ${index} folders.`);
-      const listing = listingOf(folder, { known: known?.get(folder), top: workspace, inside });
+      const listing = listingOf(folder, { known: known?.get(folder), top: workspace, area });
       if (listing === undefined) continue;
       next.set(folder, listing);
       for (const mark of listing.marks) marks.push(mark);
       for (const one of listing.unnameable) unnameable.push(one);
       for (const name of listing.folders) {
-        if (name === "node_modules" && !options.packages) continue;
-        waiting.push({ folder: join(folder, name), inside: inside || PROTECTED_NAMES.has(name) });
+        if (name === "node_modules" && area !== "git" && !options.packages) continue;
+        waiting.push({ folder: join(folder, name), area: areaBelow(name, area, listing.isRepository) });
       }
       if (performance.now() - paused > YIELD_AFTER_MS) {
         await nextTick();
@@ -109,7 +115,7 @@ export class WorkspaceScanner {
       }
     }
     this.#workspaces.set(workspace, next);
-    return { ...foundOf(marks, [workspace, home]), unnameable };
+    return { ...foundOf(marks, [workspace, home]), linkedGit, unnameable };
   }
 
   /** Whether the index of a repository may name others. */
@@ -118,17 +124,17 @@ export class WorkspaceScanner {
       const folder = lstatSync(git).isFile() ? gitFolderBehind(git) : git;
       if (folder === undefined) return false;
       const path = join(folder, "index");
-      const stat = lstatSync(path);
+      const stat = lstatSync(path, { throwIfNoEntry: false });
+      if (stat === undefined) return false;
       const changed = `${stat.ino} ${stat.ctimeMs} ${stat.size}`;
       const known = this.#indexes.get(path);
       if (known?.changed === changed) return known.names;
       // Entries may also lie in a shared index beside it.
-      const isPlain = stat.isFile() && stat.size <= MAX_INDEX_BYTES && !readdirSync(folder).some(isSharedIndex);
-      const names = !isPlain || readFileSync(path).includes(GITLINK_MODE);
+      const names = readdirSync(folder).some(isSharedIndex) || indexNamesRepositories(path);
       if (Date.now() - stat.ctimeMs > SETTLED_AFTER_MS) this.#indexes.set(path, { changed, names });
       return names;
-    } catch {
-      return false;
+    } catch (error) {
+      return !isMissing(error);
     }
   }
 }
@@ -138,11 +144,26 @@ const isSharedIndex = (name: string): boolean => name.startsWith("sharedindex.")
 interface ListingOptions {
   readonly known: Listing | undefined;
   readonly top: string;
-  /** In a protected folder only secrets are looked for. */
-  readonly inside: boolean;
+  readonly area: Area;
 }
 
-function listingOf(folder: string, { known, top, inside }: ListingOptions): Listing | undefined {
+/** Links in the git folders of a worktree whose repository lies elsewhere. */
+function linkedFolders(workspace: string): string[] {
+  const linked = linkedRepository(join(workspace, ".git"));
+  return linked === undefined || isBelow(linked.common, workspace) ? [] : [linked.common];
+}
+
+const isBelow = (path: string, folder: string): boolean => path.startsWith(folder + sep);
+
+function areaBelow(name: string, area: Area, isRepository: boolean): Area {
+  if (area === "git") return area;
+  if (name === ".git") return "git";
+  if (area === "protected") return area;
+  if (PROTECTED_NAMES.has(name)) return "protected";
+  return isRepository ? "bare" : area;
+}
+
+function listingOf(folder: string, { known, top, area }: ListingOptions): Listing | undefined {
   try {
     const stat = lstatSync(folder, { throwIfNoEntry: false });
     if (!stat?.isDirectory()) return undefined;
@@ -152,30 +173,82 @@ function listingOf(folder: string, { known, top, inside }: ListingOptions): List
     // Names in a folder without this right can be listed and nothing else.
     accessSync(folder, constants.X_OK);
     const isOdd = entries.some(({ name }) => name.includes("\ufffd"));
+    const isRepository = looksBare(entries);
     return {
       ino: stat.ino,
       ctimeMs: isSettled && !isOdd ? stat.ctimeMs : Number.NaN,
-      folders: entries.filter(isSearched).map(({ name }) => name),
-      marks: inside ? secretsIn(folder, entries) : [...secretsIn(folder, entries), ...marksOf(folder, entries, top)],
-      unnameable: isOdd ? unnameableIn(folder) : [],
+      folders: entries.filter((entry) => isSearched(entry, folder, area)).map(({ name }) => name),
+      isRepository,
+      marks: [
+        ...(area === "git" ? [] : secretsIn(folder, entries)),
+        ...(area === "git"
+          ? []
+          : marksOf(folder, entries, top).filter(({ kind }) => area !== "protected" || kind === "git")),
+        ...(area === "git" || area === "bare" || isRepository ? linksIn(folder, entries) : []),
+      ],
+      unnameable: isOdd ? unnameableIn(folder, area) : [],
     };
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    return { ino: 0, ctimeMs: Number.NaN, folders: [], marks: [{ kind: "unreadable", path: folder }], unnameable: [] };
+    if (isMissing(error)) return undefined;
+    const marks: Mark[] = [{ kind: "unreadable", path: folder }];
+    return { ino: 0, ctimeMs: Number.NaN, folders: [], isRepository: false, marks, unnameable: [] };
   }
 }
 
-const isSearched = (entry: Dirent): boolean => entry.isDirectory() && entry.name !== ".git";
+const isMissing = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
+
+/** Git takes any folder with these for a repository, whatever its name. */
+function looksBare(entries: readonly Dirent[]): boolean {
+  const names = new Set(entries.map(({ name }) => name));
+  return names.has("HEAD") && (names.has("commondir") || (names.has("objects") && names.has("refs")));
+}
+
+/** Git creates objects under new names, so that no link in the folders of single objects is written through. */
+function isSearched(entry: Dirent, folder: string, area: Area): boolean {
+  if (!entry.isDirectory()) return false;
+  return area !== "git" || basename(folder) !== "objects" || entry.name === "info" || entry.name === "pack";
+}
+
+function linksIn(folder: string, entries: readonly Dirent[]): Mark[] {
+  return entries
+    .filter((entry) => entry.isSymbolicLink())
+    .map((entry): Mark => {
+      const path = join(folder, entry.name);
+      return { kind: "git link", path: `${path}\0${linkText(path)}` };
+    })
+    .filter(({ path }) => !LINKED_HEAD.test(path));
+}
 
 /** Entries with names that are not valid UTF-8, if they are or hold something to protect. */
-function unnameableIn(folder: string): Unnameable[] {
+function unnameableIn(folder: string, area: Area): Unnameable[] {
   return readdirSync(folder, { encoding: "latin1" })
     .filter((name) => {
       const bytes = Buffer.from(name, "latin1");
       const isValid = Buffer.from(bytes.toString("utf8")).equals(bytes);
-      return !isValid && holdsDanger(Buffer.concat([Buffer.from(folder + sep), bytes]), MAX_ODD_DEPTH);
+      const path = Buffer.concat([Buffer.from(folder + sep), bytes]);
+      if (isValid) return false;
+      const isLinkHeld = (area === "git" || area === "bare") && holdsLink(path, MAX_ODD_DEPTH);
+      return isLinkHeld || (area !== "git" && holdsDanger(path, MAX_ODD_DEPTH));
     })
     .map((name) => ({ folder, name }));
+}
+
+/** Whether a folder holds a symbolic link. True when it cannot tell. */
+function holdsLink(path: Buffer, depth: number): boolean {
+  try {
+    if (!lstatSync(path).isDirectory()) return false;
+    const entries = readdirSync(path, { encoding: "latin1" });
+    return (
+      depth === 0 ||
+      entries.some((entry) => {
+        const below = Buffer.concat([path, Buffer.from(sep + entry, "latin1")]);
+        return lstatSync(below).isSymbolicLink() || holdsLink(below, depth - 1);
+      })
+    );
+  } catch {
+    return true;
+  }
 }
 
 /** Whether a path is or holds anything that is searched for. True when it cannot tell. */
@@ -224,19 +297,17 @@ function marksOf(folder: string, entries: readonly Dirent[], top: string): Mark[
     if ((PROTECTED_NAMES.has(name) || isLinkToParts) && !isTop) marks.push({ kind: "protected", path });
     if (parts.includes(name)) marks.push({ kind: "protected", path });
   }
-  const names = new Set(entries.map(({ name }) => name));
-  // Git takes any folder with these for a repository, whatever its name.
-  const isRepository = names.has("HEAD") && (names.has("commondir") || (names.has("objects") && names.has("refs")));
-  if (isRepository) marks.push({ kind: "git", path: folder });
+  if (looksBare(entries)) marks.push({ kind: "git", path: folder });
   return marks;
 }
 
-function foundOf(marks: readonly Mark[], reach: readonly string[]): Omit<Found, "unnameable"> {
+function foundOf(marks: readonly Mark[], reach: readonly string[]): Omit<Found, "unnameable" | "linkedGit"> {
   const paths = (kind: Mark["kind"]): string[] => marks.filter((mark) => mark.kind === kind).map(({ path }) => path);
   const linked = paths("environment link").map((path) => fileBehind(path, reach));
   return {
     environmentFiles: [...new Set([...paths("environment"), ...linked.filter((path) => path !== undefined)])],
     gitFolders: paths("git"),
+    gitLinks: paths("git link"),
     protectedNames: paths("protected"),
     unreadable: paths("unreadable"),
   };
@@ -246,7 +317,7 @@ function foundOf(marks: readonly Mark[], reach: readonly string[]): Omit<Found, 
 function fileBehind(path: string, reach: readonly string[]): string | undefined {
   try {
     const target = realpathSync(path);
-    const isReached = reach.some((folder) => target.startsWith(folder + sep));
+    const isReached = reach.some((folder) => isBelow(target, folder));
     return isReached && statSync(target).isFile() && !HARMLESS_ENV.test(basename(target)) ? target : undefined;
   } catch {
     return undefined;
