@@ -24,6 +24,8 @@ interface SeenFolder {
   readonly folders: readonly string[];
   readonly denied: readonly string[];
   readonly isRepository: boolean;
+  /** Has a name that is no text, so that no path can name what may be denied. */
+  readonly isOdd: boolean;
 }
 
 const MAX_ENTRIES = 300_000;
@@ -104,6 +106,7 @@ export class DeniedFileFinder {
       if (seen.has(folder)) continue;
       const found = this.#look(folder, (entry, path) => mayName(entry) && isDenied(path));
       if (!(await search.goesOn(found.entries))) break;
+      if (found.isOdd) search.complete = false;
       seen.set(folder, found);
       denied.push(...found.denied);
       if (found.isRepository) search.repositories.push(folder);
@@ -121,7 +124,10 @@ export class DeniedFileFinder {
     const folders: string[] = [];
     const denied: string[] = [];
     const entries = entriesOf(folder);
-    for (const entry of entries) {
+    // A command can give itself the rights to a folder of the user.
+    const isLocked = stat !== undefined && stat.uid === process.getuid?.() && !isListable(folder);
+    if (isLocked) denied.push(folder);
+    for (const entry of isLocked ? [] : entries) {
       const path = join(folder, entry.name);
       if (isDenied(entry.name, path)) {
         const real = realPath(path);
@@ -130,7 +136,22 @@ export class DeniedFileFinder {
     }
     const isRacy = stat === undefined || Date.now() - Math.max(stat.ctimeMs, stat.mtimeMs) < RACY_MILLISECONDS;
     const isRepository = entries.some(({ name }) => name === ".git");
-    return { version: isRacy ? "" : version, entries: entries.length, folders, denied, isRepository };
+    const isOdd = entries.some(
+      (entry) => isOddName(entry.name) && (!entry.isFile() || isDenied(entry.name, join(folder, entry.name))),
+    );
+    return { version: isRacy ? "" : version, entries: entries.length, folders, denied, isRepository, isOdd };
+  }
+}
+
+/** Node puts this character for bytes that are no text. */
+const isOddName = (name: string): boolean => name.includes("\ufffd");
+
+function isListable(folder: string): boolean {
+  try {
+    fs.accessSync(folder, fs.constants.R_OK | fs.constants.X_OK);
+    return true;
+  } catch {
+    return false;
   }
 }
 
@@ -194,6 +215,7 @@ async function eachFile(root: string, visit: (path: string) => void, search: Sea
     const entries = entriesOf(folder);
     if (!(await search.goesOn(entries.length))) return;
     for (const entry of entries) {
+      if (isOddName(entry.name)) search.complete = false;
       if (entry.isDirectory()) waiting.push(join(folder, entry.name));
       else if (entry.isFile()) visit(join(folder, entry.name));
     }

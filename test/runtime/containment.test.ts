@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
@@ -68,6 +68,32 @@ describe("files that rules deny to read", () => {
     const found = await new DeniedFileFinder(policyIn(folder.at("work"), rule), folder.at("work")).find();
     expect(found.complete).toBe(false);
     expect(found.paths).toEqual([]);
+  });
+
+  it("count as not all found when a name on the way to one is no text", async () => {
+    await using folder = await tempFolder({ "work/a.txt": "", "work/sub/b.txt": "" });
+    const inside = Buffer.from(`${folder.at("work/sub")}/d`);
+    const odd = (name: string, end: string): Buffer =>
+      Buffer.concat([inside, Buffer.from([0xff]), Buffer.from(name + end)]);
+    const find = () => new DeniedFileFinder(policyIn(folder.at("work"), "read(*.pem)"), folder.at("work")).find();
+    writeFileSync(odd("plain", ".txt"), "");
+    expect(await find()).toMatchObject({ paths: [], complete: true });
+    writeFileSync(odd("key", ".pem"), "");
+    expect(await find()).toMatchObject({ complete: false });
+    rmSync(odd("key", ".pem"));
+    mkdirSync(odd("folder", ""));
+    expect(await find()).toMatchObject({ complete: false });
+  });
+
+  it.runIf(process.getuid?.() !== 0)("include a folder of the user that cannot be listed, as a whole", async () => {
+    await using folder = await tempFolder({ "work/locked/secret.txt": "", "work/passed/secret.txt": "" });
+    const [locked, passed] = [folder.at("work/locked"), folder.at("work/passed")];
+    chmodSync(locked, 0o000);
+    chmodSync(passed, 0o600);
+    const finder = new DeniedFileFinder(policyIn(folder.at("work"), "read(secret.txt)"), folder.at("work"));
+    const { paths } = await finder.find();
+    for (const path of [locked, passed]) chmodSync(path, 0o700);
+    expect([...paths].sort()).toEqual([locked, passed]);
   });
 
   it("never include the folder of the work, whatever a link of that name leads to", async () => {

@@ -36,6 +36,21 @@ describe.runIf(works)(".env files", { timeout: 120_000 }, () => {
     }
   });
 
+  it.each(["plain", "node_modules/x/plain", "$(printf 'd\\377')/plain", "$(printf 'p\\377')"])(
+    "that the user fills in later are hidden under the name %s too, which a command gave them",
+    async (name) => {
+      await using stage = await shellStage({ sandboxed: {} });
+      spawnSync("git", ["init", "-q", "."], { cwd: stage.workspace.path });
+      await stage.run(`touch .env; mkdir -p "$(dirname "${name}")"; ln .env "${name}"`);
+      writeFileSync(stage.workspace.at(".env"), CANARY);
+      const { output } = await stage
+        .run(`cat .env "${name}"; grep -rs ${CANARY} . ; echo done`)
+        .catch((error: Error) => ({ output: error.message }));
+      expect(output).not.toContain(CANARY);
+      expect(output).toMatch(/Permission denied\n.*Permission denied\ndone\n$|Nothing was run/s);
+    },
+  );
+
   const SECRETS = { "app/config/.env": CANARY, "app/.env.local": CANARY, ".env": CANARY };
   const search = `cat ${Object.keys(SECRETS).join(" ")} 2>/dev/null; grep -rs ${CANARY} . ; echo done`;
 

@@ -25,7 +25,7 @@ const files = {
 async function planned(folder: TempFolder, more: Partial<SandboxProfile> = {}) {
   const root = folder.at("w");
   const { mounts } = planMounts({
-    workspace: [{ root, found: await new WorkspaceScanner().scan(root, folder.at("home")) }],
+    workspace: [{ root, found: await new WorkspaceScanner().scan(root) }],
     writable: [],
     readable: [],
     denied: [folder.at("w/keys")],

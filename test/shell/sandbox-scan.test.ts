@@ -18,7 +18,7 @@ describe("the search of a workspace", () => {
       "bare/refs/x": "",
       "node_modules/x/.env": "",
     });
-    const found = await new WorkspaceScanner().scan(folder.path, "/none");
+    const found = await new WorkspaceScanner().scan(folder.path);
     expect({ ...found, environmentFiles: [...found.environmentFiles].sort() }).toEqual({
       environmentFiles: [folder.at(".env"), folder.at("dist/.env"), folder.at("sub/x/.env.local")],
       gitFolders: [folder.at("bare"), folder.at("sub/repo/.git")],
@@ -30,10 +30,19 @@ describe("the search of a workspace", () => {
     });
   });
 
+  it("finds the files that links named .env lead to, wherever they lie, but none of the system", async () => {
+    await using folder = await tempFolder({ "a/x": "" });
+    await using elsewhere = await tempFolder({ "shared/values": "" });
+    symlinkSync(elsewhere.at("shared/values"), folder.at("a/.env"));
+    symlinkSync("/etc/hostname", folder.at(".env"));
+    const { environmentFiles } = await new WorkspaceScanner().scan(folder.path);
+    expect(environmentFiles).toEqual([elsewhere.at("shared/values")]);
+  });
+
   it("finds an entry that appears later, also when the times of its folder are set back", async () => {
     await using folder = await tempFolder({ "a/b/c/file": "", "elsewhere/.env": "" });
     const scanner = new WorkspaceScanner();
-    const paths = async (): Promise<readonly string[]> => (await scanner.scan(folder.path, "/none")).environmentFiles;
+    const paths = async (): Promise<readonly string[]> => (await scanner.scan(folder.path)).environmentFiles;
     expect(await paths()).toEqual([folder.at("elsewhere/.env")]);
     writeFileSync(folder.at("a/b/c/.env"), "");
     utimesSync(folder.at("a/b/c"), 1, 1);
@@ -51,7 +60,7 @@ describe("the search of a workspace", () => {
     const busy = setInterval(() => {
       for (const end = performance.now() + 20; performance.now() < end; );
     }, 1);
-    const found = await new WorkspaceScanner().scan(folder.path, "/none");
+    const found = await new WorkspaceScanner().scan(folder.path);
     clearInterval(busy);
     expect(found.environmentFiles).toEqual([folder.at("f299/s299/deep/.env")]);
   });
@@ -59,13 +68,13 @@ describe("the search of a workspace", () => {
   it.skipIf(process.getuid?.() === 0)("reports a folder that cannot be listed", async () => {
     await using folder = await tempFolder({ "closed/.env": "" });
     chmodSync(folder.at("closed"), 0);
-    const found = await new WorkspaceScanner().scan(folder.path, "/none");
+    const found = await new WorkspaceScanner().scan(folder.path);
     chmodSync(folder.at("closed"), 0o755);
     expect(found.unreadable).toEqual([folder.at("closed")]);
   });
 
   it("throws when there are too many folders", async () => {
     await using folder = await tempFolder({ "a/x": "", "b/x": "", "c/x": "" });
-    await expect(new WorkspaceScanner().scan(folder.path, "/none", { maxFolders: 2 })).rejects.toThrow(TooLarge);
+    await expect(new WorkspaceScanner().scan(folder.path, { maxFolders: 2 })).rejects.toThrow(TooLarge);
   });
 });

@@ -15,6 +15,7 @@ import { namesIn, startOf } from "./processes.ts";
 import type { Prepared, SandboxOptions, SandboxRequest, SupportFiles } from "./sandbox.ts";
 import { type Mount, type MountPlan, planMounts, type SandboxProfile, Unprotectable } from "./sandbox-profile.ts";
 import { type Found, TooLarge, type WorkspaceScanner } from "./sandbox-scan.ts";
+import { secondNames } from "./second-names.ts";
 
 /** The filter comes in on a descriptor that has to be opened anew for every start. */
 const OPEN_FILTER = 'exec 9<"$1"; shift; exec "$@"';
@@ -54,7 +55,7 @@ export async function enterSandbox(entry: Entry): Promise<Prepared> {
   const entriesNow = async (): Promise<LeftBehind["now"]> => {
     const searches = plan.trees.map(async ({ root }) => ({
       root,
-      ...(await entry.scanner.scan(root, homeOf(options))),
+      ...(await entry.scanner.scan(root)),
     }));
     return Promise.all(searches).catch(() => undefined);
   };
@@ -99,8 +100,12 @@ async function hold(
     const workspace = await Promise.all(
       roots.guarded.map(async (root) => ({ root, found: await search(entry, root) })),
     );
+    const secrets = options.environmentFiles ? [] : workspace.flatMap(({ found }) => found.environmentFiles);
+    const alsoHidden = await secondNames(secrets, [...roots.guarded, ...roots.own]).catch((error: Error) => {
+      throw new ToolError(`The sandbox cannot protect this workspace: ${error.message} Nothing was run.`);
+    });
     await mountPoints.settled();
-    const plan = planned(entry, { ...roots, workspace });
+    const plan = planned(entry, { ...roots, workspace, alsoHidden });
     const held = mountPoints.hold(plan);
     try {
       await held.make();
@@ -116,9 +121,9 @@ async function hold(
   }
 }
 
-async function search({ scanner, options }: Entry, root: string): Promise<Found> {
+async function search({ scanner }: Entry, root: string): Promise<Found> {
   try {
-    const found = await scanner.scan(root, homeOf(options));
+    const found = await scanner.scan(root);
     const [odd] = found.unnameable;
     if (odd === undefined) return found;
     throw new ToolError(
@@ -136,7 +141,7 @@ async function search({ scanner, options }: Entry, root: string): Promise<Found>
 
 function planned(
   { request, options, mountPoints }: Entry,
-  roots: WorkspaceRoots & { workspace: SandboxProfile["workspace"] },
+  roots: WorkspaceRoots & { workspace: SandboxProfile["workspace"]; alsoHidden: readonly string[] },
 ): MountPlan {
   const real = (paths: readonly string[]): string[] =>
     paths.filter((path) => existsSync(path)).map((path) => realpathSync(path));
@@ -145,7 +150,7 @@ function planned(
       workspace: roots.workspace,
       writable: [...roots.own, ...real([...(options.writable ?? []), ...(request.writable ?? [])])],
       readable: real(request.readable ?? []),
-      denied: real([...(options.denied ?? []), ...(request.denied ?? [])]),
+      denied: real([...(options.denied ?? []), ...(request.denied ?? []), ...roots.alsoHidden]),
       readOnlyWorkspace: request.readOnlyWorkspace ?? false,
       home: homeOf(options),
       stateRoot: options.stateRoot,

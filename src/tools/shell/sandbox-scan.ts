@@ -46,6 +46,7 @@ const MAX_FOLDERS = 400_000;
 const YIELD_AFTER_MS = 12;
 /** A folder that changed this recently can change again without a new time stamp. */
 const SETTLED_AFTER_MS = 50;
+const SYSTEM_FILE = /^\/(usr|bin|sbin|lib\w*|etc|dev|proc|sys|nix|snap)\//;
 /** Examples without values. */
 const HARMLESS_ENV = /\.(example|sample|template|dist|schema)$/i;
 const PROTECTED_NAMES: ReadonlySet<string> = new Set(NESTED_NAMES);
@@ -78,15 +79,14 @@ export class WorkspaceScanner {
   readonly #workspaces = new Map<string, ReadonlyMap<string, Listing>>();
   readonly #indexes = new Map<string, { readonly changed: string; readonly names: boolean }>();
 
-  /** `home`: links named `.env` are followed to files in the workspace and in this folder. */
-  async scan(workspace: string, home: string, options: ScanOptions = {}): Promise<Found> {
-    const found = await this.#search(workspace, home, options);
+  async scan(workspace: string, options: ScanOptions = {}): Promise<Found> {
+    const found = await this.#search(workspace, options);
     const git = [join(workspace, ".git"), ...found.gitFolders];
     const isComplete = options.packages === true || !git.some((path) => this.#namesRepositories(path));
-    return isComplete ? found : this.#search(workspace, home, { ...options, packages: true });
+    return isComplete ? found : this.#search(workspace, { ...options, packages: true });
   }
 
-  async #search(workspace: string, home: string, options: ScanOptions): Promise<Found> {
+  async #search(workspace: string, options: ScanOptions): Promise<Found> {
     const marks: Mark[] = [];
     const unnameable: Unnameable[] = [];
     const known = this.#workspaces.get(workspace);
@@ -115,7 +115,7 @@ export class WorkspaceScanner {
       }
     }
     this.#workspaces.set(workspace, next);
-    return { ...foundOf(marks, [workspace, home]), linkedGit, unnameable };
+    return { ...foundOf(marks), linkedGit, unnameable };
   }
 
   /** Whether the index of a repository may name others. */
@@ -301,9 +301,9 @@ function marksOf(folder: string, entries: readonly Dirent[], top: string): Mark[
   return marks;
 }
 
-function foundOf(marks: readonly Mark[], reach: readonly string[]): Omit<Found, "unnameable" | "linkedGit"> {
+function foundOf(marks: readonly Mark[]): Omit<Found, "unnameable" | "linkedGit"> {
   const paths = (kind: Mark["kind"]): string[] => marks.filter((mark) => mark.kind === kind).map(({ path }) => path);
-  const linked = paths("environment link").map((path) => fileBehind(path, reach));
+  const linked = paths("environment link").map((path) => fileBehind(path));
   return {
     environmentFiles: [...new Set([...paths("environment"), ...linked.filter((path) => path !== undefined)])],
     gitFolders: paths("git"),
@@ -313,12 +313,12 @@ function foundOf(marks: readonly Mark[], reach: readonly string[]): Omit<Found, 
   };
 }
 
-/** The file a link leads to, if it lies in one of these folders. Elsewhere it could only hide what commands need. */
-function fileBehind(path: string, reach: readonly string[]): string | undefined {
+/** The file a link leads to. Hiding one of the system could only take away what commands need. */
+function fileBehind(path: string): string | undefined {
   try {
-    const target = realpathSync(path);
-    const isReached = reach.some((folder) => isBelow(target, folder));
-    return isReached && statSync(target).isFile() && !HARMLESS_ENV.test(basename(target)) ? target : undefined;
+    const target = realpathSync.native(path);
+    const isSystem = SYSTEM_FILE.test(target);
+    return !isSystem && statSync(target).isFile() && !HARMLESS_ENV.test(basename(target)) ? target : undefined;
   } catch {
     return undefined;
   }
