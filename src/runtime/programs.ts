@@ -83,6 +83,8 @@ export function programPreparer(options: ProgramPreparerOptions): PrepareProgram
       if (warning !== undefined) options.onWarning?.(warning);
       return { ...(await plain(request, start(prepared), options)), ...(warning !== undefined && { warning }) };
     }
+    const watchdog = await options.guard?.watchdog();
+    const isUndone = watchdog?.keep(prepared.left);
     let group: number | undefined;
     return {
       ...start(prepared),
@@ -94,11 +96,12 @@ export function programPreparer(options: ProgramPreparerOptions): PrepareProgram
       },
       started(pid) {
         group = pid;
-        void options.guard?.watchdog().then((watchdog) => watchdog.watch(pid, prepared.left));
+        watchdog?.watch(pid);
       },
       async release() {
-        if (group !== undefined) (await options.guard?.watchdog())?.unwatch(group);
+        if (group !== undefined) watchdog?.unwatch(group);
         const undone = await prepared.release();
+        isUndone?.();
         if (undone !== undefined) options.onWarning?.(undone);
       },
     };

@@ -190,8 +190,8 @@ export const weaknesses: readonly Weakness[] = [
     watcher: "D23-kill",
     changes: change(
       "src/tools/shell/start-shell.ts",
-      'base.watchdog.watch(process.pid, prepared.kind === "sandboxed" ? prepared.left : undefined);',
-      "base.watchdog.watch(process.pid);",
+      'const undone = prepared.kind === "sandboxed" ? base.watchdog.keep(prepared.left) : undefined;',
+      "const undone = undefined as (() => void) | undefined;",
     ),
   },
   {

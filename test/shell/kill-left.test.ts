@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../../src/lib/protected-names.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
@@ -53,6 +54,22 @@ describe.runIf(works)("after kill -9 of the process that runs the shells", { tim
     await expect.poll(() => placeholders(planted), within).toEqual([]);
     planted.git(["checkout", "-q", "bring"]);
     expect(existsSync(join(planted.path, ".gitmodules"))).toBe(true);
+  });
+
+  it("what a command left is moved aside, also when it has just ended and is being checked", async () => {
+    await using folder = await tempFolder();
+    const planted = new PlantedWorkspace(folder.path);
+    for (let index = 0; index < 8_000; index++)
+      mkdirSync(join(planted.path, `many/${index % 100}/${index}`), { recursive: true });
+    mkdirSync(folder.at("state"));
+    const command = "git init -q lib; git -C lib config core.fsmonitor x; touch planted";
+    const host = spawn(process.execPath, [program.at("host.mjs"), folder.path, "1", "required", "x", command], {
+      stdio: "ignore",
+    });
+    await expect.poll(() => existsSync(join(planted.path, "planted")), { timeout: 30_000, interval: 1 }).toBe(true);
+    await delay(60); // the command ends, the search of so many folders does not
+    host.kill("SIGKILL");
+    await expect.poll(() => existsSync(join(planted.path, "lib/.git/config")), within).toBe(false);
   });
 
   it("what a command left is moved aside, and the next start says so", async () => {

@@ -48,7 +48,10 @@ shift 4
 __record=$__folder/mounts-$$.json
 __clean() { [ -z "$__left" ] || printf '%s\\n' "$__left" | "$__node" -e "$__program" "$__folder"; }
 if [ -n "$__folder" ]; then
-  # The record of this process keeps the mount points in use meanwhile.
+  # The record of this process keeps the mount points in use, and says what to undo. If troupe is killed before it has
+  # written the record, nothing runs.
+  for ((__round = 0; __round < 1000; __round++)); do [ -e "$__record" ] && break; sleep 0.02; done
+  [ -e "$__record" ] || exit 125
   (
     trap 'kill "$__sleep"; exit' TERM
     while sleep ${CLEAN_EVERY_SECONDS} & __sleep=$!; wait "$__sleep"; do __left=$(cat "$__record") && __clean; done

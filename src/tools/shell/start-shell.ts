@@ -70,6 +70,8 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
     detached: false,
     onWarning: (message) => start.onWarning(message),
   });
+  // Before it starts and until all is undone: this process can be killed at any moment.
+  const undone = prepared.kind === "sandboxed" ? base.watchdog.keep(prepared.left) : undefined;
   const limits = commandLimits(base.options.limits);
   let unguard = (): void => undefined;
   const shell: Shell = new Shell({
@@ -80,7 +82,7 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
     newMark: () => crypto.randomUUID(),
     release() {
       unguard();
-      return release(shell, prepared, start);
+      return release(shell, prepared, start).finally(() => undone?.());
     },
   });
   const command = start.firstCommand(shell);
@@ -108,9 +110,10 @@ export async function startShell(start: ShellStart): Promise<{ shell: Shell; com
     onBytes: (bytes) => shell.onBytes(bytes),
   }).catch(async (cause: Error) => {
     if (prepared.kind === "sandboxed") await prepared.release();
+    undone?.();
     throw new ToolError(`bash could not be started in ${request.cwd}: ${cause.message}`, { cause });
   });
-  base.watchdog.watch(process.pid, prepared.kind === "sandboxed" ? prepared.left : undefined);
+  base.watchdog.watch(process.pid);
   const family = familyOf(process.pid, mark);
   unguard = guardProcesses(family, limits, () => shell.note(`Ended: more than ${limits.processes} processes.`));
   shell.attach(process, family);

@@ -16,19 +16,25 @@ import { recordName } from "./mount-points.ts";
 import { startOf } from "./processes.ts";
 
 export interface Watchdog {
-  /** A group to kill when this process is gone, and what to undo after it. */
-  watch(pid: number, left?: LeftBehind): void;
+  /** A group to kill when this process is gone. */
+  watch(pid: number): void;
   unwatch(pid: number): void;
+  /**
+   * What to undo when this process is gone. Call it before the command starts. Returns a function to call when all of it
+   * has been undone.
+   */
+  keep(left: LeftBehind): () => void;
   /** Lets it search for marked processes once more and end, on its own time. */
   close(): void;
-  /** Ends it without a search, unless it still watches a group. For a caller that has ended its processes itself. */
+  /** Ends it without a search, unless it still watches a group or has something to undo. For a caller that has ended its processes itself. */
   dismiss(): void;
 }
 
 /**
  * $1 is the mark without its last part, $2 the guard folder, $3 to $6 Node.js, the program that undoes what is left,
  * the folder of the records, and the record of the watched process; $7 and $8 its pid and start time.
- * A line "+pid json" adds a group and what to undo after it, "-pid" removes both, "." means that nothing else is left.
+ * A line "+pid" adds a group and "-pid" removes it, "=number json" adds what to undo and "~number" removes it, "." means that
+ * nothing else is left.
  * Looks until it has found nothing several times in a row, because a process that was just being started shows its mark
  * only when it runs. Not every sh takes "kill -KILL --".
  */
@@ -44,20 +50,22 @@ owner_lives() {
   [ "$1" = "\${21}" ]
 }
 groups=' '
+kept=' '
 dismissed=
 while IFS= read -r line; do
   case $line in
-    +*[!0-9]*) pid=\${line%% *}; pid=\${pid#+}; eval "left_$pid=\\\${line#* }"; groups="$groups$pid " ;;
     +*) groups="$groups\${line#+} " ;;
-    -*)
-      case $groups in *" \${line#-} "*) groups="\${groups%% \${line#-} *} \${groups#* \${line#-} }" ;; esac
-      unset "left_\${line#-}"
+    -*) case $groups in *" \${line#-} "*) groups="\${groups%% \${line#-} *} \${groups#* \${line#-} }" ;; esac ;;
+    =*) key=\${line%% *}; key=\${key#=}; eval "left_$key=\\\${line#* }"; kept="$kept$key " ;;
+    ~*)
+      case $kept in *" \${line#?} "*) kept="\${kept%% \${line#?} *} \${kept#* \${line#?} }" ;; esac
+      unset "left_\${line#?}"
       ;;
     .) dismissed=1 ;;
   esac
 done
-[ -n "$dismissed" ] && [ "$groups" = ' ' ] && exit
-lefts=$(for group in $groups; do eval "printf '%s\\n' \\"\\\${left_$group-}\\""; done)
+[ -n "$dismissed" ] && [ "$groups$kept" = '  ' ] && exit
+lefts=$(for key in $kept; do eval "printf '%s\\n' \\"\\\${left_$key-}\\""; done)
 quiet=0
 round=0
 while [ $quiet -lt 6 ] && [ $round -lt 45 ]; do
@@ -113,8 +121,14 @@ export async function startWatchdog(options: WatchdogOptions): Promise<Watchdog>
   child.stdin?.on("error", () => undefined);
   child.unref();
   unrefPipe(child);
+  let kept = 0;
   return {
-    watch: (pid, left) => void child.stdin?.write(`+${pid}${left ? ` ${JSON.stringify(left)}` : ""}\n`),
+    watch: (pid) => void child.stdin?.write(`+${pid}\n`),
+    keep(left) {
+      const key = ++kept;
+      child.stdin?.write(`=${key} ${JSON.stringify(left)}\n`);
+      return () => void child.stdin?.write(`~${key}\n`);
+    },
     unwatch: (pid) => void child.stdin?.write(`-${pid}\n`),
     close: () => void child.stdin?.end(),
     dismiss: () => void child.stdin?.end(".\n"),
