@@ -33,21 +33,22 @@ function namesIn(bytes: Buffer, hashBytes: number): boolean | undefined {
   if (version < 2 || version > 4) return undefined;
   const end = bytes.length - hashBytes;
   let at = HEADER_BYTES;
+  let names = false;
   for (let left = bytes.readUInt32BE(8); left > 0; left--) {
     const flagsAt = at + STAT_BYTES + hashBytes;
     if (flagsAt + 2 > end) return undefined;
     const type = bytes.readUInt32BE(at + MODE_OFFSET) & TYPE_BITS;
-    if (type === GITLINK || type === FOLDER) return true;
+    names ||= type === GITLINK || type === FOLDER;
     const isExtended = version >= 3 && (bytes.readUInt16BE(flagsAt) & EXTENDED_FLAG) !== 0;
     const next = afterName(bytes, { at, nameAt: flagsAt + (isExtended ? 4 : 2), version });
     if (next === undefined || next > end) return undefined;
     at = next;
   }
   while (at + 8 <= end) {
-    if (MORE_ENTRIES.has(bytes.toString("latin1", at, at + 4))) return true;
+    names ||= MORE_ENTRIES.has(bytes.toString("latin1", at, at + 4));
     at += 8 + bytes.readUInt32BE(at + 4);
   }
-  return at === end ? false : undefined;
+  return at === end ? names : undefined;
 }
 
 /** Where the entry after this one begins. Version 4 shortens names and does not pad entries. */
