@@ -76,6 +76,16 @@ describe("the plan of a sandbox's mounts", () => {
     expect(["w/.env", "w/sub/.env.local"].map(kindOf)).toEqual(Array(2).fill("bind"));
   });
 
+  it("makes the repository of a worktree read-only with the workspace", async () => {
+    await using folder = await tempFolder({ ...files, "repository/objects/a": "", "repository/refs/a": "" });
+    const [repository, objects] = [folder.at("repository"), folder.at("repository/objects")];
+    const gitMounts = ["--ro-bind", repository, repository, "--bind", objects, objects];
+    const paths = ["repository/objects/a", "repository/refs/a"];
+    expect(paths.map(await planned(folder, { gitMounts }))).toEqual(["bind", "ro-bind"]);
+    const readOnly = await planned(folder, { gitMounts, readOnlyWorkspace: true });
+    expect(paths.map(readOnly)).toEqual(["ro-bind", "ro-bind"]);
+  });
+
   it("makes the whole workspace read-only where that is asked for, and still hides secrets", async () => {
     await using folder = await tempFolder(files);
     const kindOf = await planned(folder, { readOnlyWorkspace: true });

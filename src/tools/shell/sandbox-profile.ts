@@ -102,7 +102,8 @@ export function planMounts(profile: SandboxProfile): MountPlan {
   for (const path of inner) plan.open(path);
   plan.add(...profile.readable.filter(isBehind).map((path) => bind("ro-bind", path)));
   for (const path of hidden.filter((one) => isInside(one, inner))) plan.hide(path);
-  for (const mount of gitMounts(profile.gitMounts ?? [])) plan.add(mount);
+  for (const mount of gitMounts(profile.gitMounts ?? []))
+    plan.add(profile.readOnlyWorkspace ? bind("ro-bind", mount.path) : mount);
   const fixed = new Set([...roots, ...roots.flatMap((root) => FIXED_FOLDERS.map((name) => join(root, name)))]);
   plan.isMovable =
     plan.links.length > 0 ||
