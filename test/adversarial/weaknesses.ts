@@ -186,6 +186,16 @@ export const weaknesses: readonly Weakness[] = [
     ),
   },
   {
+    id: "shares-configuration",
+    watcher: "D27",
+    changes: change("src/tools/shell/clean-up.ts", "      else unshare(join(folder, name), text);\n", ""),
+  },
+  {
+    id: "hides-one-name",
+    watcher: "D27",
+    changes: change("src/tools/shell/sandbox-entry.ts", ", ...roots.alsoHidden]", "]"),
+  },
+  {
     id: "kill-undoes-nothing",
     watcher: "D23-kill",
     changes: change(
