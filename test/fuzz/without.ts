@@ -22,8 +22,8 @@ export const WITHOUT: Readonly<Record<string, readonly Change[]>> = {
   "mount-check": [
     {
       file: entry,
-      from: '(hasInherited() ? closeOthers(kept) : "") + check',
-      to: '(hasInherited() ? closeOthers(kept) : "")',
+      from: '(inheritsDescriptors ? closeOthers(kept) : "") + check',
+      to: '(inheritsDescriptors ? closeOthers(kept) : "")',
     },
   ],
   /** Links are mounted wherever they lead. */
