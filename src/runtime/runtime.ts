@@ -132,6 +132,8 @@ export interface SessionRequest {
   readonly git?: boolean;
   /** False: instructions that lie deeper in the folder are not told when the agent gets there. */
   readonly nestedInstructions?: boolean;
+  /** False: the agent cannot query past sessions. */
+  readonly sessionStore?: boolean;
   /** The program shows apps of MCP servers, and they are told so. */
   readonly mcpApps?: boolean;
   readonly program?: SessionProgram;

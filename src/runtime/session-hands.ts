@@ -61,7 +61,7 @@ export function sessionHands(draft: Draft, how: { workspace: Workspace; rules: S
     seal: undoSeal({ home, disk }),
   });
   const database = databaseOf(log, {
-    past: { ...draft.past, ...storeScope(draft, workspace) },
+    ...(draft.request.sessionStore !== false && { past: { ...draft.past, ...storeScope(draft, workspace) } }),
     disk,
     redact: (text) => redactor.text(text),
     onTodosChanged: () => void listener.say("session.todos_changed", {}),

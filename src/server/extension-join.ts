@@ -6,6 +6,7 @@ import type { ClientProfile } from "./clients.ts";
 import type { Connection, ExtensionIdentity } from "./connection.ts";
 import { answersOf } from "./extension-rights.ts";
 import { clientProfile, optionsOf, type ResumeParams } from "./session-options.ts";
+import { warnWithoutEffect } from "./unused-options.ts";
 
 /** What it may answer with beside what every client is answered. */
 export interface JoinGrant {
@@ -34,6 +35,7 @@ export async function admitExtension(
     const message = `The extension ${extension.name} cannot change what the session is made of; not used: ${ignored.join(", ")}.`;
     session.warn("extension", message);
   }
+  warnWithoutEffect(session, params);
   const own = { canvasProvider: { id: extension.id, name: extension.name }, givesTokens: false, transforms: false };
   return { profile: { ...clientProfile(params), ...own }, grant };
 }

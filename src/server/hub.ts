@@ -26,7 +26,7 @@ import {
   sessionRequest,
   traceOf,
 } from "./session-options.ts";
-import { withoutEffect } from "./unused-options.ts";
+import { warnWithoutEffect } from "./unused-options.ts";
 
 export interface HubOptions {
   readonly runtime: Runtime;
@@ -167,6 +167,7 @@ export class Hub {
     const resumed = params.disableResume ? "silent" : ({ sessionWasActive, continuePendingWork } as const);
     const isReopened = await this.reconfigure(live, optionsOf(params), resumed);
     if (!isReopened && resumed !== "silent") await live.session.rejoined(resumed);
+    warnWithoutEffect(live.session, params);
     if (!sessionWasActive && continuePendingWork) live.session.requests.remind();
     return described(live);
   }
@@ -320,7 +321,7 @@ export class Hub {
       // It may have gone while its session was made.
       if (by.connection.isClosed) clients.leave(by.connection);
       await live.listen();
-      for (const message of withoutEffect(by.params)) session.warn("options", message);
+      warnWithoutEffect(session, by.params);
       live.extensions.sync();
       return live;
     });

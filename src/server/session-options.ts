@@ -102,6 +102,7 @@ export const sessionOptions = () => ({
   enableFileHooks: z.boolean().optional(),
   enableHostGitOperations: z.boolean().optional(),
   enableOnDemandInstructionDiscovery: z.boolean().optional(),
+  enableSessionStore: z.boolean().optional(),
   infiniteSessions: z
     .object({
       enabled: z.boolean().optional(),
@@ -216,6 +217,7 @@ export function sessionRequest(options: OptionsOfSession, defaults: SessionReque
     ...(options.requestExtensions && { extensions: defined({ sdkPath: sdkPathOf(options, cwd) }) }),
     git: options.enableHostGitOperations ?? true,
     nestedInstructions: options.enableOnDemandInstructionDiscovery ?? true,
+    sessionStore: options.enableSessionStore ?? true,
   };
 }
 

@@ -1,5 +1,6 @@
 /** Options of a session that have no effect here. Clients that set one get a warning that says what to do instead. */
 import * as z from "zod";
+import type { Session } from "../session/session.ts";
 
 interface UnusedOption {
   readonly schema: () => z.ZodType;
@@ -20,7 +21,10 @@ const word = (): z.ZodType => z.string().nullish();
 const anything = (): z.ZodType => z.unknown().optional();
 const says = (text: string) => (): string => text;
 
-/** Left out: options that ask for what this server does anyway, such as `customAgentsLocalOnly`. */
+/**
+ * Left out: options that ask for what this server does anyway. These are `customAgentsLocalOnly`, `envValueMode: "direct"`,
+ * `enableFileChangeTracking`, `skipEmbeddingRetrieval` and `refreshCustomInstructions`.
+ */
 const unusedOptions = {
   configDir: {
     schema: word,
@@ -79,6 +83,21 @@ const unusedOptions = {
     isMissed: isSet,
     warning: says("verbosity is not used: say in systemMessage how long answers should be."),
   },
+  mcpOAuthTokenStorage: {
+    schema: word,
+    isMissed: isOther("in-memory"),
+    warning: says("mcpOAuthTokenStorage is not used: tokens of clients are stored in memory only."),
+  },
+  embeddingCacheStorage: {
+    schema: word,
+    isMissed: isOther("in-memory"),
+    warning: says("embeddingCacheStorage is not used: this server computes no embeddings."),
+  },
+  diagnostics: {
+    schema: anything,
+    isMissed: isSet,
+    warning: says("diagnostics are not used: read the status and errors of MCP servers with session.mcp.list."),
+  },
   sandboxConfig: {
     schema: anything,
     isMissed: isSet,
@@ -89,12 +108,12 @@ const unusedOptions = {
 export const unusedParams = (): { readonly [K in keyof typeof unusedOptions]: z.ZodOptional<z.ZodType> } =>
   Object.fromEntries(Object.entries(unusedOptions).map(([name, { schema }]) => [name, schema().optional()])) as never;
 
-/** One warning for each option that was set and has no effect. */
-export function withoutEffect(params: Readonly<Record<string, unknown>>): readonly string[] {
+/** Emits one `session.warning` for each option that was set and has no effect. Every path that takes options calls it. */
+export function warnWithoutEffect(session: Pick<Session, "warn">, params: Readonly<Record<string, unknown>>): void {
   const capi = params.capi as { autoTier?: unknown } | undefined;
   const given = { ...params, autoTier: params.autoTier ?? capi?.autoTier };
-  return Object.entries<UnusedOption>(unusedOptions).flatMap(([name, { isMissed, warning }]) => {
+  for (const [name, { isMissed, warning }] of Object.entries<UnusedOption>(unusedOptions)) {
     const value = Reflect.get(given, name);
-    return isMissed(value) ? [warning(value)] : [];
-  });
+    if (isMissed(value)) session.warn("options", warning(value));
+  }
 }

@@ -308,4 +308,33 @@ describe("options of a session on SDK 1.0.14", () => {
     ]);
     await session.disconnect();
   });
+
+  it("says which options have no effect when a client resumes a session that is still open", async () => {
+    const session = await opened();
+    await client.resumeSession(session.sessionId, {
+      onPermissionRequest: approveAll,
+      contextTier: "long_context",
+      mcpOAuthTokenStorage: "persistent",
+    });
+    await expect
+      .poll(() => warnings(session), PATIENT)
+      .toEqual([
+        expect.stringContaining("contextTier 'long_context' is not used"),
+        expect.stringContaining("mcpOAuthTokenStorage is not used"),
+      ]);
+    await session.disconnect();
+  });
+
+  it("keeps past sessions from the agent where the client switches the session store off", async () => {
+    const query = { query: "SELECT count(*) FROM sessions", database: "session_store" };
+    const asked = async (enableSessionStore: boolean): Promise<string> => {
+      const session = await opened({ enableSessionStore });
+      stage.play(calls(["sql", query]), says("Done."));
+      await session.sendAndWait("How many sessions were there?");
+      await session.disconnect();
+      return JSON.stringify(stage.model.requests.at(-1)?.body);
+    };
+    expect(await asked(false)).toContain("There is no store of past sessions here");
+    expect(await asked(true)).not.toContain("There is no store of past sessions here");
+  });
 });

@@ -1,6 +1,6 @@
 /** Options of an open session. */
 import { optionsOf, sessionOptions } from "../session-options.ts";
-import { unusedParams, withoutEffect } from "../unused-options.ts";
+import { unusedParams, warnWithoutEffect } from "../unused-options.ts";
 import { type MethodTable, sessionMethod } from "./method.ts";
 
 export const optionsMethods: MethodTable = {
@@ -8,7 +8,7 @@ export const optionsMethods: MethodTable = {
     () => ({ ...unusedParams(), ...sessionOptions() }),
     async (changes, { hub, live }) => {
       await hub.reconfigure(live, optionsOf(changes));
-      for (const message of withoutEffect(changes)) live.session.warn("options", message);
+      warnWithoutEffect(live.session, changes);
       return { success: true };
     },
   ),
