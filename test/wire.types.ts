@@ -9,7 +9,7 @@ type Shared = Exclude<EventType, Ours>;
 
 /** Events that came with SDK 1.0.14, and those of releases after it. */
 type NextEvent = Exclude<Extract<Shared, Next.SessionEvent["type"]>, WireEvent["type"]>;
-type LaterEvent = "factory.run_started" | "factory.run_settled" | `workflow.${string}`;
+type LaterEvent = "factory.run_started" | "factory.run_settled" | "session.model_deselected" | `workflow.${string}`;
 
 /** Names that are neither the wire's nor prefixed. */
 type Missing = Exclude<Shared, WireEvent["type"] | NextEvent | LaterEvent>;

@@ -9,6 +9,7 @@ import { Citations } from "./citations.ts";
 import { clientEvents } from "./client-events.ts";
 import { contextEvents } from "./context-events.ts";
 import { Attachment, barrier, count, ephemeral, event, JsonValue, nothing, Tokens, text } from "./define-event.ts";
+import { derivedEvents } from "./derived-events.ts";
 import { extensionEvents } from "./extension-events.ts";
 import { factoryEvents } from "./factory-events.ts";
 import { ownEvents } from "./own-events.ts";
@@ -118,6 +119,9 @@ export const eventDefinitions = [
       source: ModelChangeSource.exactOptional(),
     }),
   ),
+  /** A client no longer offers the model that it had chosen. */
+  event("session.model_deselected", () => z.object({ previousModel: text, reason: z.enum(["provider_withdrawn"]) })),
+  event("tool_search.activated", () => z.object({ strategy: text, toolNames: z.array(text) })),
   event("session.context_changed", () => WorkingDirectory),
   event("session.title_changed", () => z.object({ title: text }), ephemeral),
   event("session.tools_updated", () => z.object({ model: text }), ephemeral),
@@ -308,6 +312,7 @@ export const eventDefinitions = [
   ),
 
   ...clientEvents,
+  ...derivedEvents,
   ...canvasEvents,
   ...contextEvents,
   ...extensionEvents,

@@ -7,7 +7,7 @@ import { createRedactor, type Redactor } from "../lib/redact.ts";
 import { secretValuesOf } from "../lib/redact-values.ts";
 import type { McpConnections } from "../tools/mcp/connections.ts";
 import type { McpPins } from "../tools/mcp/pins.ts";
-import type { ToolSearch } from "../tools/mcp/search.ts";
+import type { ToolSearch, ToolSearchOptions } from "../tools/mcp/search.ts";
 import type { McpServerConfig } from "../tools/mcp/server.ts";
 import type { Tool } from "../tools/tool.ts";
 import { programGuard, programPreparer } from "./programs.ts";
@@ -27,7 +27,10 @@ export interface ProcessParts {
   addSecret(value: string, name: string): void;
   /** What memory services have said. */
   readonly memoryPrompts: ServicePrompts;
-  searchFor(settings: Settings["toolSearch"]): Promise<((tools: readonly Tool[]) => ToolSearch) | undefined>;
+  searchFor(
+    settings: Settings["toolSearch"],
+    memory: Pick<ToolSearchOptions, "found" | "onFound">,
+  ): Promise<((tools: readonly Tool[]) => ToolSearch) | undefined>;
   close(): Promise<void>;
 }
 
@@ -109,7 +112,7 @@ export function processParts(options: {
   };
 }
 
-const searchFor: ProcessParts["searchFor"] = async (settings) => {
+const searchFor: ProcessParts["searchFor"] = async (settings, memory) => {
   if (settings?.enabled === false) return undefined;
   const { toolSearch } = await import("../tools/mcp/search.ts");
   const { threshold } = settings ?? {};
@@ -118,6 +121,7 @@ const searchFor: ProcessParts["searchFor"] = async (settings) => {
       tools,
       ...(threshold !== undefined && { threshold }),
       defer: (tool) => (tool.from ? "auto" : "never"),
+      ...memory,
     });
 };
 

@@ -198,6 +198,8 @@ export interface Runtime {
   close(): Promise<void>;
   /** What all sessions said and did, for search. */
   readonly past: PastSessions;
+  /** Why this machine can run no command in a sandbox; resolves to undefined when it can. */
+  sandboxAbsence(): Promise<string | undefined>;
 }
 
 export function createRuntime(options: RuntimeOptions): Runtime {
@@ -260,6 +262,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     addSecret: (value) => shared.addSecret(value, "client"),
     past,
+    sandboxAbsence: () => shared.sandboxes.absence(false),
     flush: () => telemetry.flush(),
     async close() {
       await past.close();

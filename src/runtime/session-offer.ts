@@ -2,6 +2,7 @@ import type { PromptRequest } from "../context/system-prompt.ts";
 import { wrapped } from "../lib/quoting.ts";
 import { clip } from "../lib/text.ts";
 import { autopilotTools, formTools, interactiveTools } from "../tools/builtin.ts";
+import type { ToolSearchOptions } from "../tools/mcp/search.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Draft } from "./draft.ts";
 import type { LiveAgents } from "./live-agents.ts";
@@ -81,6 +82,7 @@ export async function sessionOffer(
 ): Promise<LiveOffer> {
   const { request, shared, listener } = draft;
   const { lead, workspace } = how.leading;
+  const searchSettings = { ...workspace.settings.effective.toolSearch, ...request.toolSearch };
   const { rules, tools, choice, mcp, memory, board, skills } = how;
   const offer = new LiveOffer({
     prompt: {
@@ -103,7 +105,7 @@ export async function sessionOffer(
     mode: rules.mode,
     mcp,
     memory,
-    search: mcp && (await shared.searchFor({ ...workspace.settings.effective.toolSearch, ...request.toolSearch })),
+    search: mcp && (await shared.searchFor(searchSettings, searchMemory(draft))),
   });
   listener.offer = offer;
   const { program } = request;
@@ -111,4 +113,12 @@ export async function sessionOffer(
   // Where servers or clients bring tools, not all names are known yet; then a name that fits nothing is not refused.
   if (!mcp && !program) requireKnown(offer.allTools, request.toolChoice);
   return offer;
+}
+
+/** Tools that a search finds stay offered when the session is resumed. */
+function searchMemory({ log, listener }: Draft): Pick<ToolSearchOptions, "found" | "onFound"> {
+  return {
+    found: log.events.flatMap((event) => (event.type === "tool_search.activated" ? event.data.toolNames : [])),
+    onFound: (names) => void listener.say("tool_search.activated", { strategy: "regex", toolNames: [...names] }),
+  };
 }

@@ -2,7 +2,7 @@
 import { deferred } from "../lib/deferred.ts";
 import type { TraceContext } from "../lib/trace-context.ts";
 import type { GithubStatus } from "../model/github/github.ts";
-import type { EventType, SessionEvent } from "../protocol/event.ts";
+import type { EventData, EventType, SessionEvent } from "../protocol/event.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
 import { eventsOf } from "../session/event-log.ts";
 import type { RequestKind } from "../session/requests.ts";
@@ -14,10 +14,12 @@ import { ClientShell } from "./client-shell.ts";
 import { ClientTasks } from "./client-tasks.ts";
 import type { Clients } from "./clients.ts";
 import type { Connection } from "./connection.ts";
+import { DerivedEvents } from "./derived-events.ts";
 import { EventWindow } from "./event-window.ts";
 import { ExtensionHost, type ExtensionHostPorts } from "./extension-host.ts";
 import { GithubTelemetry } from "./github-telemetry.ts";
 import { Interests } from "./interests.ts";
+import { noManagedSettings } from "./managed-settings.ts";
 import type { OptionsOfSession } from "./session-options.ts";
 
 export interface LiveSessionOptions {
@@ -49,6 +51,10 @@ export class LiveSession {
   readonly window = new EventWindow((from, to) => this.#session.past.read(from, to));
   readonly interests = new Interests(() => this.#attend());
   readonly telemetry = new GithubTelemetry();
+  readonly #derived = new DerivedEvents(
+    () => this.#session,
+    ({ type, data, agentId }) => this.announce(type, data, agentId),
+  );
   /** Tasks that clients run themselves. */
   readonly tasks: ClientTasks;
   /** Commands that people run beside the agent. */
@@ -151,6 +157,7 @@ export class LiveSession {
     this.#attended.clear();
     this.#attend();
     await this.listen();
+    this.#derived.reopened();
     this.extensions.sync();
   }
 
@@ -219,6 +226,7 @@ export class LiveSession {
     }, "own");
     isReplayed = true;
     if (this.session.settings.resumed !== "silent") await begun.promise;
+    this.announce("session.managed_settings_resolved", noManagedSettings);
   }
 
   #tellNew(event: SessionEvent, position: number, onBegun: () => void): void {
@@ -231,6 +239,7 @@ export class LiveSession {
     onBegun();
     this.touch();
     this.broadcast(event);
+    this.#derived.follow(event);
     this.#options.onTold(event);
     if (!event.ephemeral) this.#options.onKept(this);
   }
@@ -280,6 +289,11 @@ export class LiveSession {
     const frame = encodeFrame({ jsonrpc: "2.0", method: "session.event", params: { sessionId: this.id, event } });
     const about = { sessionId: this.id, isRepeatedLater: isPart };
     for (const connection of connections) connection.tell(frame, about);
+  }
+
+  /** Sends all clients an event that is not stored. */
+  announce<T extends EventType>(type: T, data: EventData<T>, agentId?: string): void {
+    this.broadcast({ ...this.#passing(type, data), ...(agentId !== undefined && { agentId }) });
   }
 
   /** An event for one client alone: what the others have been told before. */

@@ -109,11 +109,16 @@ export class Inbox {
     return { queued: [...this.#queue], steering: [...this.#steering] };
   }
 
-  /** False when it does not wait for its turn, or no longer. */
+  /** Removes a message that no agent has read yet. Returns false when there is none. */
   withdraw(messageId: string): boolean {
-    const place = this.#queue.findIndex((message) => message.messageId === messageId);
-    if (place >= 0) this.#queue.splice(place, 1);
+    const [lane, place] = this.#find(messageId);
+    if (place >= 0) lane.splice(place, 1);
     return place >= 0;
+  }
+
+  #find(messageId: string): [lane: Incoming[], place: number] {
+    const lane = this.#steering.some((message) => message.messageId === messageId) ? this.#steering : this.#queue;
+    return [lane, lane.findIndex((message) => message.messageId === messageId)];
   }
 
   /** Returns whether a message of the queue has another position now. */
@@ -127,8 +132,8 @@ export class Inbox {
 
   /** Replaces the message of the same id. Returns false when it does not wait any more. */
   replace(message: Incoming): boolean {
-    const place = this.#queue.findIndex(({ messageId }) => messageId === message.messageId);
-    if (place >= 0) this.#queue[place] = message;
+    const [lane, place] = this.#find(message.messageId);
+    if (place >= 0) lane[place] = message;
     return place >= 0;
   }
 

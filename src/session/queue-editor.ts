@@ -1,5 +1,6 @@
+import type { GivenAttachment } from "../protocol/define-event.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import type { Emit } from "../protocol/event.ts";
+import type { Attachment, Emit } from "../protocol/event.ts";
 import { type Inbox, type Incoming, queuedMessage, type SendOptions } from "./inbox.ts";
 
 interface QueueEditorParts {
@@ -7,9 +8,17 @@ interface QueueEditorParts {
   readonly emit: Emit;
   /** Accepts a message behind the others. */
   enqueue(options: SendOptions): Promise<Incoming>;
+  /** Stores attachments with the session. */
+  keep(given: readonly GivenAttachment[]): Promise<readonly Attachment[]>;
   isWorking(): boolean;
   /** Something may be answered that could not be before. */
   wake(): void;
+}
+
+interface SteeringAddition {
+  readonly prompt: string;
+  readonly displayPrompt: string;
+  readonly attachments: readonly GivenAttachment[];
 }
 
 /**
@@ -58,15 +67,39 @@ export class QueueEditor {
     messageId: string,
     { prompt, displayPrompt }: { prompt: string; displayPrompt?: string },
   ): Promise<boolean> {
-    const { inbox, emit } = this.#parts;
-    const known = inbox.waiting.queued.find((one) => one.messageId === messageId);
+    const known = this.#parts.inbox.waiting.queued.find((one) => one.messageId === messageId);
     if (!known) return false;
     const { displayPrompt: _, ...rest } = known;
-    const changed = { ...rest, content: prompt, ...(displayPrompt !== undefined && { displayPrompt }) };
-    await emit("troupe.message_queued", queuedMessage(changed));
-    const isChanged = inbox.replace(changed);
-    if (isChanged) this.#changed();
-    return isChanged;
+    return this.#replace({ ...rest, content: prompt, ...(displayPrompt !== undefined && { displayPrompt }) });
+  }
+
+  /**
+   * Appends to a message that a working agent reads next. Returns false when its text is not `expected`, or the agent has
+   * read it already.
+   */
+  async append(messageId: string, expected: string, more: SteeringAddition): Promise<boolean> {
+    const attachments = more.attachments.length > 0 ? await this.#parts.keep(more.attachments) : [];
+    const known = this.#parts.inbox.waiting.steering.find((one) => one.messageId === messageId);
+    if (known?.content !== expected) return false;
+    const shown = known.displayPrompt ?? known.content;
+    return this.#replace({
+      ...known,
+      content: `${known.content}\n\n${more.prompt}`,
+      ...((known.displayPrompt !== undefined || more.displayPrompt !== more.prompt) && {
+        displayPrompt: `${shown}\n\n${more.displayPrompt}`,
+      }),
+      ...(attachments.length > 0 && { attachments: [...(known.attachments ?? []), ...attachments] }),
+    });
+  }
+
+  async #replace(message: Incoming): Promise<boolean> {
+    const { inbox, emit } = this.#parts;
+    // In memory first: an agent that reads the message while it is written reads the new text.
+    const isChanged = inbox.replace(message);
+    if (!isChanged) return false;
+    await emit("troupe.message_queued", queuedMessage(message));
+    this.#changed();
+    return true;
   }
 
   /** Lets a working agent read the message before its next model call. Returns false when no agent works. */

@@ -42,6 +42,7 @@ export class Working {
     this.editor = new QueueEditor({
       ...{ inbox, emit },
       enqueue: (options) => this.accept(options),
+      keep: (given) => this.#keep(given),
       isWorking: () => this.isWorking,
       wake: () => {
         if (!this.#isClosing && inbox.size > 0) this.#working ??= this.#work();

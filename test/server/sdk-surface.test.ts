@@ -14,6 +14,39 @@ const known: Readonly<Record<string, readonly string[]>> = {
   "copilot-sdk-1.0.14": [],
 };
 
+/** Public methods that came with SDK 1.0.15-preview.4, which is not installed here. */
+const preview = [
+  ...["catalog.select", "sandbox.getHostSupport", "session.managedSettings.get", "session.provider.sync"],
+  ...["session.instructions.reload", "session.customizations.reload"],
+  ...["appendSteering", "withdrawMessage"].map((name) => `session.queue.${name}`),
+  ...["configure", "read"].map((name) => `session.diagnostics.${name}`),
+  ...["cancelLogin", "prepareLogin"].map((name) => `session.mcp.oauth.${name}`),
+  ...["enumerate", "get", "set", "login.begin", "login.advance", "login.cancel"].map(
+    (name) => `session.accounts.${name}`,
+  ),
+  ...["getCapabilities", "getStatus", "list", "refresh", "connect", "reconnect", "continueConnection"].map(
+    (name) => `session.connectors.${name}`,
+  ),
+  ...["disconnect", "reconcile"].map((name) => `session.connectors.${name}`),
+  ...["install", "uninstall", "update", "enable", "disable"].map((name) => `session.plugins.${name}`),
+  ...["add", "browse", "list", "refresh", "remove"].map((name) => `session.plugins.marketplaces.${name}`),
+  ...["prepareInstall", "applyInstall", "planUninstall", "applyUninstall"].map((name) => `mcp.${name}`),
+  ...["planInstall", "applyInstall", "planUninstall", "applyUninstall"].map((name) => `skills.${name}`),
+  ...["cancel", "list", "recover", "status"].map((name) => `mcp.installations.${name}`),
+  ...["cancel", "list", "recover", "setEnabled", "status"].map((name) => `skills.installations.${name}`),
+];
+
+it("serves the public methods of SDK 1.0.15-preview.4 that 1.0.14 does not have", () => {
+  expect(preview.length).toBe(54);
+  expect(preview.filter((method) => !served.has(method))).toEqual([]);
+});
+
+it("serves every method of factories under the names of workflows too", () => {
+  const of = (prefix: string) =>
+    [...served].filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
+  expect(of("session.workflow.")).toEqual(of("session.factory."));
+});
+
 describe.each(Object.entries(known))("the package %s", (name, unserved) => {
   it("has no public method that is not served, except the known ones", () => {
     const sdk = readSdk(`node_modules/${name}`);

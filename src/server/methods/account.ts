@@ -61,7 +61,7 @@ export const accountMethods: MethodTable = {
   ),
 };
 
-const signedOut: GithubStatus = { isAuthenticated: false, statusMessage: "Not authenticated" };
+export const signedOut: GithubStatus = { isAuthenticated: false, statusMessage: "Not authenticated" };
 
 const Credentials = z.object({
   type: z.enum(["hmac", "env", "user", "gh-cli", "api-key", "token", "copilot-api-token"]),
@@ -96,7 +96,7 @@ function authInfo({ authType, host, login }: GithubStatus): {
   };
 }
 
-const githubOf = (call: Call): Promise<Github | undefined> => call.server.runtime.github.open();
+export const githubOf = (call: Call): Promise<Github | undefined> => call.server.runtime.github.open();
 
 async function desk(call: Call): Promise<Github> {
   const github = await githubOf(call);

@@ -1,5 +1,6 @@
 /** Programs that join sessions by themselves: those of a session, and those of the person. */
 import * as z from "zod";
+import { Attachment } from "../../protocol/define-event.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { changeOwnSettings, ownExtensions, readOwnSettings } from "../../runtime/discovery.ts";
 import { type Call, type MethodTable, method, noParams, nothing, sessionMethod } from "./method.ts";
@@ -13,14 +14,19 @@ export const extensionsMethods: MethodTable = {
   "session.extensions.enable": sessionMethod(byId, ({ id }, { live }) => live.extensions.setEnabled(id, true)),
   "session.extensions.disable": sessionMethod(byId, ({ id }, { live }) => live.extensions.setEnabled(id, false)),
   "session.extensions.reload": sessionMethod(nothing, (_, { live }) => live.extensions.reload()),
+  // The clients that show the session to a user put them into the next message.
   "session.extensions.sendAttachmentsToMessage": sessionMethod(
-    () => ({}),
-    (_, { connection }) => {
-      throw connection.extension
-        ? new TroupeError("usage", "No message is being written here that attachments could be put into.", {
-            hint: "Send them with a message: session.send.",
-          })
-        : new TroupeError("usage", "Only an extension can send attachments to a message, and this client is none.");
+    () => ({ attachments: z.array(Attachment).min(1).max(100) }),
+    ({ attachments }, { connection, live }) => {
+      if (!connection.extension) {
+        throw new TroupeError("usage", "Only an extension can send attachments to a message, and this client is none.");
+      }
+      if (live.clients.attached.every(({ extension }) => extension !== undefined)) {
+        throw new TroupeError("usage", "No client is attached that could put attachments into a message.", {
+          hint: "Send them with a message: session.send.",
+        });
+      }
+      live.announce("session.extensions.attachments_pushed", { attachments });
     },
   ),
   "extensions.discover": method(noParams, async (_, call) => {

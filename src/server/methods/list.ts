@@ -1,18 +1,21 @@
 /** Every method of the server. A resource is a file; a new one is a line here. */
 
 import { accountMethods } from "./account.ts";
+import { accountsMethods } from "./accounts.ts";
 import { agentMethods } from "./agent.ts";
 import { assetsMethods } from "./assets.ts";
 import { canvasMethods } from "./canvas.ts";
 import { clientMetadataMethods } from "./client-metadata.ts";
 import { commandMethods } from "./commands.ts";
 import { connectionMethods } from "./connection.ts";
+import { connectorsMethods } from "./connectors.ts";
 import { discoverMethods } from "./discover.ts";
 import { eventLogMethods } from "./event-log.ts";
 import { extensionsMethods } from "./extensions.ts";
 import { factoryMethods } from "./factory.ts";
 import { fleetMethods } from "./fleet.ts";
 import { historyMethods } from "./history.ts";
+import { installationsMethods } from "./installations.ts";
 import { keptSessionsMethods } from "./kept-sessions.ts";
 import { mcpMethods } from "./mcp.ts";
 import { mcpAppsMethods } from "./mcp-apps.ts";
@@ -30,6 +33,7 @@ import { permissionsMethods } from "./permissions.ts";
 import { planMethods } from "./plan.ts";
 import { pluginsMethods } from "./plugins.ts";
 import { queueMethods } from "./queue.ts";
+import { reloadMethods } from "./reload.ts";
 import { remoteMethods } from "./remote.ts";
 import { scheduleMethods } from "./schedule.ts";
 import { sendMethods } from "./send.ts";
@@ -47,6 +51,7 @@ import { workspacesMethods } from "./workspaces.ts";
 
 export const methods: MethodTable = {
   ...connectionMethods,
+  ...connectorsMethods,
   ...sessionMethods,
   ...sendMethods,
   ...sessionsMethods,
@@ -59,6 +64,7 @@ export const methods: MethodTable = {
   ...extensionsMethods,
   ...factoryMethods,
   ...historyMethods,
+  ...installationsMethods,
   ...shellMethods,
   ...permissionsMethods,
   ...toolsMethods,
@@ -83,10 +89,12 @@ export const methods: MethodTable = {
   ...agentMethods,
   ...pendingMethods,
   ...queueMethods,
+  ...reloadMethods,
   ...optionsMethods,
   ...modelTunnelMethods,
   ...modelMethods,
   ...accountMethods,
+  ...accountsMethods,
   ...commandMethods,
   ...sessionFsMethods,
 };

@@ -60,6 +60,29 @@ export const modelMethods: MethodTable = {
       return { models: added.map(modelInfo) };
     },
   ),
+  "session.provider.sync": sessionMethod(
+    () => ({ providers: z.array(NamedProvider).default([]), models: z.array(GivenModel).default([]) }),
+    async ({ providers, models }, { hub, live }) => {
+      if (live.isBusy) throw new TroupeError("usage", "The session is at work. Ask again when it is idle.");
+      const refs = models.map(({ provider, id }) => `${provider}/${id}`);
+      const { model, models: before = [] } = live.options;
+      const isGiven = (name: string) => (one: { provider: string; id: string }) =>
+        name === one.id || name === `${one.provider}/${one.id}`;
+      const isWithdrawn = model !== undefined && before.some(isGiven(model)) && !models.some(isGiven(model));
+      if (isWithdrawn) {
+        const { model: _, ...rest } = live.options;
+        live.options = rest;
+        await live.session.say("session.model_deselected", { previousModel: model, reason: "provider_withdrawn" });
+      }
+      await hub.reconfigure(live, { providers, models });
+      const rows = (await seatOf(live.session).list()).filter(({ ref }) => refs.includes(ref));
+      return {
+        models: rows.map(modelInfo),
+        selectionIds: rows.map(({ ref }) => ref),
+        ...(isWithdrawn && { modelDeselected: true }),
+      };
+    },
+  ),
   "session.provider.getEndpoint": sessionMethod(
     () => ({ modelId: z.string().optional() }),
     async (_, { server, session, live }) => {

@@ -1,5 +1,6 @@
 /** Parts of the contract that belong to other hosts: each says that it is not here, in a form its callers handle. */
 import * as z from "zod";
+import type { EventData } from "../../protocol/event.ts";
 import { askAside } from "../../session/aside.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 
@@ -11,7 +12,20 @@ export const peripheralMethods: MethodTable = {
   ),
   "session.ui.ephemeralQuery": sessionMethod(
     () => ({ question: z.string().min(1) }),
-    async ({ question }, { session, signal }) => ({ answer: await askAside(session, question, signal) }),
+    async ({ question }, { live, session, signal }) => {
+      const requestId = crypto.randomUUID();
+      const tell = (data: Omit<EventData<"ui.ephemeral_query">, "requestId">): void =>
+        live.announce("ui.ephemeral_query", { requestId, ...data });
+      tell({ phase: "started" });
+      try {
+        const answer = await askAside(session, question, signal);
+        tell({ phase: "completed", answer });
+        return { answer };
+      } catch (error) {
+        tell(signal.aborted ? { phase: "aborted" } : { phase: "failed", error: messageOf(error) });
+        throw error;
+      }
+    },
   ),
   "session.ui.registerDirectAutoModeSwitchHandler": sessionMethod(nothing, (_, { live, connection }) => ({
     handle: live.interests.register("auto_mode_switch.requested", connection),
@@ -28,3 +42,5 @@ export const peripheralMethods: MethodTable = {
     },
   ),
 };
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -3,7 +3,7 @@ import { isAbsolute, resolve } from "node:path";
 import * as z from "zod";
 import { TroupeError } from "../../protocol/errors.ts";
 import { type InstalledPlugin, PluginsAdmin } from "../../runtime/plugins-admin.ts";
-import { type Call, type MethodTable, method, noParams } from "./method.ts";
+import { type Call, type Method, type MethodTable, method, noParams } from "./method.ts";
 
 const names = () => z.object({ names: z.array(z.string()).max(1_000) });
 const from = () => z.object({ source: z.string().min(1), workingDirectory: z.string().optional() });
@@ -33,7 +33,7 @@ function givenFolder({ name, cache_path: cached, source }: z.infer<ReturnType<ty
   });
 }
 
-export const pluginsMethods: MethodTable = {
+const admin: MethodTable = {
   "plugins.builtin.set": method(
     () => z.object({ paths: z.array(folder()).max(MAX_GIVEN) }),
     ({ paths }, { hub }) => {
@@ -92,6 +92,33 @@ export const pluginsMethods: MethodTable = {
   "plugins.marketplaces.refresh": method(
     () => z.object({ name: z.string().optional() }),
     ({ name }, call) => ({ results: refreshed(adminOf(call), name) }),
+  ),
+};
+
+/** Names under which SDK 1.0.15 asks for the same of one session. */
+const ofSession = [
+  ...["install", "uninstall", "update", "enable", "disable"],
+  ...["list", "add", "remove", "browse", "refresh"].map((name) => `marketplaces.${name}`),
+].map((name) => `plugins.${name}`);
+
+/** The user's plugins, with paths relative to the session's folder. Open sessions use a change after a reload. */
+function forSession({ params, run }: Method): Method {
+  return {
+    params: () => z.intersection(z.looseObject({ sessionId: z.string() }), params()),
+    run: (given, call) => {
+      const { sessionId } = given as { sessionId: string };
+      const { cwd } = call.hub.require(sessionId).session.settings;
+      return run({ ...(given as object), workingDirectory: cwd }, call);
+    },
+  };
+}
+
+export const pluginsMethods: MethodTable = {
+  ...admin,
+  ...Object.fromEntries(
+    Object.entries(admin)
+      .filter(([name]) => ofSession.includes(name))
+      .map(([name, one]) => [`session.${name}`, forSession(one)]),
   ),
 };
 

@@ -4,6 +4,7 @@ import { GivenAttachment } from "../../protocol/define-event.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 
 const byId = () => ({ id: z.string().min(1) });
+const byMessage = () => ({ messageId: z.string().min(1), expectedPrompt: z.string() });
 const Message = () =>
   z.object({
     prompt: z.string(),
@@ -71,6 +72,24 @@ export const queueMethods: MethodTable = {
   "session.queue.setDrainPaused": sessionMethod(
     () => ({ paused: z.boolean() }),
     ({ paused }, { session }) => session.queue.editor.setPaused(paused),
+  ),
+  // A message that is being answered is not withdrawn: that would take its events out of the log.
+  "session.queue.withdrawMessage": sessionMethod(byMessage, async ({ messageId, expectedPrompt }, { session }) => {
+    const { queued, steering } = session.queue.waiting;
+    const message = [...queued, ...steering].find((one) => one.messageId === messageId);
+    const isUnchanged = message?.content === expectedPrompt;
+    return { removed: isUnchanged && (await session.queue.withdraw(messageId)), interrupted: false };
+  }),
+  "session.queue.appendSteering": sessionMethod(
+    () => ({
+      ...byMessage(),
+      prompt: z.string().min(1),
+      displayPrompt: z.string(),
+      attachments: z.array(GivenAttachment).default([]),
+    }),
+    async ({ messageId, expectedPrompt, ...more }, { session }) => ({
+      updated: await session.queue.editor.append(messageId, expectedPrompt, more),
+    }),
   ),
   "session.interruptMainTurn": sessionMethod(
     () => ({ flushQueued: z.boolean().default(false) }),

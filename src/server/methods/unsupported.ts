@@ -3,6 +3,7 @@ import * as z from "zod";
 import { providerList } from "../../model/providers/list.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { builtinCommandList } from "../../runtime/submit.ts";
+import { noManagedSettings } from "../managed-settings.ts";
 import { type MethodTable, method, noParams, nothing, sessionMethod } from "./method.ts";
 
 const loose = (): z.ZodObject => z.looseObject({});
@@ -57,5 +58,23 @@ export const unsupportedMethods: MethodTable = {
   "session.sandbox.getEnforcementStatus": sessionMethod(nothing, () => ({ required: false, blocked: false })),
   // Only a user leaves the sandbox, command by command.
   "session.sandbox.disableForSession": sessionMethod(nothing, () => ({ success: false, enabled: true })),
+  "sandbox.getHostSupport": method(noParams, async (_, { server }) => {
+    const reason = await server.runtime.sandboxAbsence();
+    return { supported: reason === undefined, ...(reason !== undefined && { reason }), capabilities: [] };
+  }),
+  "session.managedSettings.get": sessionMethod(nothing, () => noManagedSettings),
+  // Diagnostics are not captured. The states and errors of MCP servers are in session.mcp.list.
+  "session.diagnostics.configure": sessionMethod(
+    byAnything,
+    refuses("This server captures no diagnostics.", "Read the states and errors of MCP servers: session.mcp.list."),
+  ),
+  "session.diagnostics.read": sessionMethod(byAnything, () => ({
+    ...{ entries: [], cursor: "0", cursorStatus: "ok", hasMore: false },
+  })),
+  "session.mcp.oauth.prepareLogin": sessionMethod(
+    byAnything,
+    refuses("A sign-in belongs to an installation here, and this server has none.", "Use session.mcp.oauth.login."),
+  ),
+  "session.mcp.oauth.cancelLogin": sessionMethod(byAnything, () => ({ cancelled: false })),
   "session.autopilotObjective.getState": sessionMethod(nothing, () => ({ state: null })),
 };

@@ -17,6 +17,10 @@ export interface ToolSearchOptions {
   readonly threshold?: number;
   /** "never" for what is built in. */
   readonly defer: (tool: Tool) => Deferral;
+  /** Tools that searches of an earlier process found. */
+  readonly found?: readonly string[];
+  /** Called with the tools that a search found for the first time. */
+  onFound?(names: readonly string[]): void;
 }
 
 export interface ToolSearch {
@@ -34,10 +38,11 @@ export interface ToolSearch {
 const TOOL_SEARCH_NAME = "tool_search_tool_regex";
 const DEFAULT_THRESHOLD = 30;
 
-export function toolSearch({ tools, threshold = DEFAULT_THRESHOLD, defer }: ToolSearchOptions): ToolSearch {
+export function toolSearch(options: ToolSearchOptions): ToolSearch {
+  const { tools, threshold = DEFAULT_THRESHOLD, defer, onFound } = options;
   let all = tools;
   let isSearching = false;
-  const loaded = new Set<string>();
+  const loaded = new Set<string>(options.found);
   const isDeferred = (tool: Tool, count: number): boolean => {
     const wish = defer(tool);
     return wish === "always" || (wish === "auto" && count > threshold);
@@ -47,7 +52,7 @@ export function toolSearch({ tools, threshold = DEFAULT_THRESHOLD, defer }: Tool
     const known = new Set(deferred().map(({ name }) => name));
     for (const name of names) if (known.has(name)) loaded.add(name);
   };
-  const search = searchTool({ tools: deferred, isLoaded: (name) => loaded.has(name), load });
+  const search = searchTool({ tools: deferred, isLoaded: (name) => loaded.has(name), load, onFound });
   const offered = (): readonly Tool[] => {
     const waiting = new Map(deferred().map((tool) => [tool.name, tool]));
     isSearching ||= waiting.size > 0;
@@ -76,6 +81,7 @@ interface Searched {
   readonly tools: () => readonly Tool[];
   readonly isLoaded: (name: string) => boolean;
   readonly load: (names: readonly string[]) => void;
+  readonly onFound: ToolSearchOptions["onFound"];
 }
 
 const DEFAULT_LIMIT = 5;
@@ -110,13 +116,14 @@ function searchTool(searched: Searched): Tool {
   };
 }
 
-function answer({ pattern, limit }: z.infer<typeof input>, { tools, isLoaded, load }: Searched): ToolResult {
+function answer({ pattern, limit }: z.infer<typeof input>, { tools, isLoaded, load, onFound }: Searched): ToolResult {
   const all = tools();
   const { found, note } = matching(pattern, all);
   if (found.length === 0) return { content: [...note, nothingFound(pattern, all)].join("\n") };
   const shown = found.slice(0, limit);
   const fresh = shown.filter(({ name }) => !isLoaded(name));
   load(shown.map(({ name }) => name));
+  if (fresh.length > 0) onFound?.(fresh.map(({ name }) => name));
   const head = `${plural(shown.length, "tool")} found, callable from now on${fresh.length < shown.length ? " (some were before)" : ""}.`;
   const rest = found.length - shown.length;
   const more = rest > 0 ? [`[${rest} more ${rest === 1 ? "match" : "matches"} not shown; narrow the pattern.]`] : [];

@@ -1,0 +1,22 @@
+/** Loads again from disk everything a session is made with: instructions, plugins, MCP servers, hooks, agents, skills. */
+import { TroupeError } from "../../protocol/errors.ts";
+import { type MethodTable, nothing, type SessionCall, sessionMethod } from "./method.ts";
+
+/** The session is closed and opened again with the same options and clients. */
+async function reload({ hub, live }: SessionCall): Promise<void> {
+  if (live.isBusy) {
+    throw new TroupeError("usage", "The session is at work, so nothing was loaded again.", {
+      hint: "Ask again when the session is idle.",
+    });
+  }
+  await hub.takeBack(live);
+}
+
+export const reloadMethods: MethodTable = {
+  "session.instructions.reload": sessionMethod(nothing, (_, call) => reload(call)),
+  "session.customizations.reload": sessionMethod(nothing, async (_, call) => {
+    await reload(call);
+    if (call.live.options.requestExtensions) await call.live.extensions.reload();
+    return { warnings: [], errors: [] };
+  }),
+};
