@@ -54,6 +54,8 @@ function seatOf(server: McpServer): ServerPort["servers"][number] {
     state: () => server.state(),
     definitions: (signal) => worded(server.definitions(signal)),
     listResources: (signal) => worded(server.listResources(signal)),
+    listTemplates: (signal) => worded(server.listTemplates(signal)),
+    probe: (signal) => server.probe(signal),
     readResource: (uri, signal) => worded(server.readResource(uri, signal)),
     reconnect: () => server.reconnect(),
   };

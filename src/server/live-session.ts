@@ -57,6 +57,8 @@ export class LiveSession {
   );
   /** Tasks that clients run themselves. */
   readonly tasks: ClientTasks;
+  /** Sampling requests of MCP servers that clients have run, by the ids the clients chose. */
+  readonly samplings = new Map<string, AbortController>();
   /** Commands that people run beside the agent. */
   readonly shell = new ClientShell(() => this.#session);
   /** Of this opening: places in `window` mean nothing in another. */

@@ -6,7 +6,13 @@ import { clip } from "../lib/text.ts";
 import { decide } from "../permissions/decide.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Access } from "../protocol/permission.ts";
-import type { McpAnswerers, McpElicitation, McpSampling } from "../tools/mcp/requests.ts";
+import {
+  type McpAnswerers,
+  type McpElicitation,
+  type McpSampling,
+  readSampling,
+  sampleMessage,
+} from "../tools/mcp/requests.ts";
 import { permitAside } from "./permit-aside.ts";
 import type { RequestData } from "./requests.ts";
 import type { Session } from "./session.ts";
@@ -63,6 +69,17 @@ function fieldsOf(content: Readonly<Record<string, unknown>>): Record<string, Fi
 }
 
 const MAX_SHOWN_CHARACTERS = 8_000;
+
+/** Runs a sampling request that a client passes on. Takes and returns the forms of `sampling/createMessage`. */
+export async function executeSampling(
+  session: Session,
+  { serverName, params }: { readonly serverName: string; readonly params: unknown },
+  signal: AbortSignal,
+): Promise<object> {
+  const request = readSampling(params, serverName);
+  if (typeof request === "string") throw new TroupeError("usage", request);
+  return sampleMessage(await sample(session, request, signal));
+}
 
 async function sample(
   session: Session,

@@ -37,6 +37,17 @@ interface ServerResource {
   readonly mimeType?: string;
 }
 
+interface ServerTemplate {
+  readonly uriTemplate: string;
+}
+
+interface ServerProbe {
+  readonly statusCode: number;
+  readonly headers: readonly { readonly name: string; readonly value: string }[];
+  readonly hadToken: boolean;
+  readonly challenge?: { readonly error?: string };
+}
+
 interface ServerSeat {
   readonly config: {
     readonly name: string;
@@ -47,6 +58,10 @@ interface ServerSeat {
   state(): { readonly status: string; readonly error?: string };
   /** Connects where it must. All pages of the server, up to a limit. */
   listResources(signal: AbortSignal): Promise<readonly ServerResource[]>;
+  /** Connects where it must. All pages of the server, up to a limit. */
+  listTemplates(signal: AbortSignal): Promise<readonly (Omit<ServerResource, "server" | "uri"> & ServerTemplate)[]>;
+  /** Asks a remote server once whether it wants a sign-in. Connects nothing, and asks nobody for a token. */
+  probe(signal: AbortSignal): Promise<ServerProbe>;
   /** The text of a resource; `leftOut` names parts that are no text or too large. */
   readResource(
     uri: string,

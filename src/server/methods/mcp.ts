@@ -1,6 +1,7 @@
 /** The MCP servers of a session. Nothing is started before it is needed, but asking for the list is needing it. */
 import * as z from "zod";
 import { TroupeError } from "../../protocol/errors.ts";
+import { executeSampling } from "../../session/mcp-answers.ts";
 import type { Session } from "../../session/session.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 import { surroundingsOf } from "./skills.ts";
@@ -74,14 +75,12 @@ export const mcpMethods: MethodTable = {
   ),
   "session.mcp.oauth.probe": sessionMethod(byServer, async ({ serverName }, { session, signal }) => {
     await portOf(session)?.opened();
-    const server = serverOf(session, serverName);
-    const error = await server.definitions(signal).then(
-      () => undefined,
-      (cause: unknown) => (cause instanceof Error ? cause.message : String(cause)),
-    );
-    const { status } = server.state();
-    if (status === "connected") return { status: "authenticated", httpResponse: { headers: [], statusCode: 200 } };
-    return { status: "failed", error: error ?? `The server is ${status}.` };
+    const server = remoteServerOf(session, serverName);
+    try {
+      return probeResult(await server.probe(signal));
+    } catch (error) {
+      return { status: "failed", error: messageOf(error) };
+    }
   }),
   "session.mcp.resources.list": sessionMethod(
     () => ({ ...byServer(), cursor: z.string().optional() }),
@@ -98,11 +97,12 @@ export const mcpMethods: MethodTable = {
       return { contents: [{ uri, text }] };
     },
   ),
-  // Templates are not asked for: the agent reads resources by their addresses.
-  "session.mcp.resources.listTemplates": sessionMethod(byServer, ({ serverName }, { session }) => {
-    serverOf(session, serverName);
-    return { resourceTemplates: [] };
-  }),
+  "session.mcp.resources.listTemplates": sessionMethod(
+    () => ({ ...byServer(), cursor: z.string().optional() }),
+    async ({ serverName }, { session, signal }) => ({
+      resourceTemplates: await serverOf(session, serverName).listTemplates(signal),
+    }),
+  ),
   "session.mcp.reload": sessionMethod(nothing, () => {
     throw new TroupeError("usage", "MCP config reload not available: open the session again.");
   }),
@@ -116,13 +116,32 @@ export const mcpMethods: MethodTable = {
     const builtin = port?.servers.find((server) => server.config.scope === "builtin" && !isOff(server));
     return { removed: builtin !== undefined && (await port?.setEnabled(builtin.config.name, false)) === true };
   }),
+  "session.mcp.executeSampling": sessionMethod(
+    () => ({ requestId: z.string().min(1).max(200), serverName: z.string(), request: z.looseObject({}) }),
+    async ({ requestId, serverName, request }, { live, session, signal }) => {
+      serverOf(session, serverName);
+      if (live.samplings.has(requestId))
+        throw new TroupeError("usage", `A sampling ${requestId} is under way already.`);
+      const stop = new AbortController();
+      live.samplings.set(requestId, stop);
+      try {
+        const within = AbortSignal.any([signal, stop.signal, session.end.signal]);
+        const result = await executeSampling(session, { serverName, params: request }, within);
+        return { action: "success", result };
+      } catch (error) {
+        return stop.signal.aborted ? { action: "cancelled" } : { action: "failure", error: messageOf(error) };
+      } finally {
+        live.samplings.delete(requestId);
+      }
+    },
+  ),
   "session.mcp.cancelSamplingExecution": sessionMethod(
     () => ({ requestId: z.string() }),
-    () => ({ cancelled: false }),
-  ),
-  "session.mcp.executeSampling": sessionMethod(
-    () => ({ requestId: z.string(), serverName: z.string() }),
-    () => ({ action: "failure", error: "This server does not run sampling requests for its clients." }),
+    ({ requestId }, { live }) => {
+      const running = live.samplings.get(requestId);
+      running?.abort();
+      return { cancelled: running !== undefined };
+    },
   ),
   "session.mcp.oauth.login": sessionMethod(
     () => ({ serverName: z.string(), forceReauth: z.boolean().optional() }),
@@ -130,14 +149,7 @@ export const mcpMethods: MethodTable = {
       const port = portOf(session);
       if (!port) throw new TroupeError("usage", "MCP host is not available: the session has no MCP servers.");
       await port.opened();
-      const server = port.servers.find(({ config }) => config.name === serverName);
-      if (!server) throw new TroupeError("usage", `MCP server '${serverName}' is not configured.`);
-      if (server.config.transport.type === "stdio") {
-        throw new TroupeError(
-          "usage",
-          `MCP server '${serverName}' is not a remote server: there is nowhere to sign in.`,
-        );
-      }
+      const server = remoteServerOf(session, serverName);
       port.askAgain(serverName);
       if (forceReauth) await server.reconnect();
       await server.definitions(signal); // whoever has to be asked for a token is asked on the way
@@ -171,6 +183,28 @@ function serverOf(session: Session, name: string): Server {
   if (!server) throw notConnected(name);
   return server;
 }
+
+function remoteServerOf(session: Session, name: string): Server {
+  const server = serversOf(session).find(({ config }) => config.name === name);
+  if (!server) throw new TroupeError("usage", `MCP server '${name}' is not configured.`);
+  if (server.config.transport.type !== "stdio") return server;
+  throw new TroupeError("usage", `MCP server '${name}' is not a remote server: there is nowhere to sign in.`);
+}
+
+/** The answer of the server itself decides: a request that was accepted with a token does not prove that it needs one. */
+function probeResult({ statusCode, headers, hadToken, challenge }: Awaited<ReturnType<Server["probe"]>>): object {
+  const httpResponse = { statusCode, headers };
+  if (statusCode < 400) return { status: hadToken ? "authenticated" : "no-auth-required", httpResponse };
+  if (!challenge) return { status: "failed", error: `The server answered with HTTP ${statusCode}.`, httpResponse };
+  const isNarrow = statusCode === 403;
+  if (isNarrow && challenge.error !== "insufficient_scope") {
+    return { status: "failed", error: "The server refused the request (HTTP 403).", httpResponse };
+  }
+  const reason = isNarrow ? "upscope" : hadToken ? "refresh" : "initial";
+  return { status: "needs-auth", reason, httpResponse, wwwAuthenticateParams: challenge };
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 export const notConnected = (name: string): TroupeError =>
   new TroupeError("usage", `MCP server '${name}' is not connected.`);

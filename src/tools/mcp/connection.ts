@@ -82,7 +82,7 @@ export class Connection {
   readonly #calls = new Set<AskingCall>();
   readonly #stop = new AbortController();
   #connecting: { readonly clock: CallClock; readonly stepAside: WhileAsking } | undefined;
-  #token: HeldToken = {};
+  token: HeldToken = {};
   #state: McpServerState = { status: "pending" };
   #live: Live | undefined;
   #opening: Promise<Live> | undefined;
@@ -165,7 +165,7 @@ export class Connection {
     const { reason } = this.#stop.signal;
     if (reason !== undefined) return;
     this.#starts = [];
-    this.#token = {};
+    this.token = {};
     await this.#opening?.catch(() => undefined);
     await this.#drop(this.#live);
     this.#say({ status: "pending" });
@@ -217,7 +217,7 @@ export class Connection {
       signal,
       whileAsking: (work) => this.#whileAsking(work),
       ...(source && {
-        tokens: { held: this.#token, requestToken: (wanted) => source.request(wanted, this.#stop.signal) },
+        tokens: { held: this.token, requestToken: (wanted) => source.request(wanted, this.#stop.signal) },
       }),
       onToolsChanged: () => this.#changed(),
       onListChanged: (what) => this.#tell((user) => user.onListChanged?.(config.name, what)),

@@ -9,10 +9,13 @@ import type { McpCall } from "./call.ts";
 import { Connection, type ConnectionLimits, type InTurn, type McpServerState, type McpUser } from "./connection.ts";
 import type { OpenBase } from "./open.ts";
 import { isPackageRunner } from "./package-runner.ts";
+import type { McpProbe } from "./probe.ts";
 import {
   listResources,
+  listTemplates,
   type McpContent,
   type McpResource,
+  type McpResourceTemplate,
   type McpResourceText,
   readContents,
   readResource,
@@ -47,6 +50,9 @@ export interface McpServer {
   hasResources(): boolean;
   call(call: McpCall): Promise<CallToolResult>;
   listResources(signal: AbortSignal): Promise<readonly McpResource[]>;
+  listTemplates(signal: AbortSignal): Promise<readonly McpResourceTemplate[]>;
+  /** Whether a remote server wants a sign-in. Connects nothing. */
+  probe(signal: AbortSignal): Promise<McpProbe>;
   readResource(uri: string, signal: AbortSignal): Promise<McpResourceText>;
   /** As the server gives it, for those who show it. */
   readContents(uri: string, signal: AbortSignal): Promise<readonly McpContent[]>;
@@ -103,6 +109,11 @@ export class McpConnections {
       hasResources: () => connection.live?.client.getServerCapabilities()?.resources !== undefined,
       call: (call) => connection.call(call, user),
       listResources: async (signal) => listResources((await connection.ready(signal)).client, { config, signal }),
+      listTemplates: async (signal) => listTemplates((await connection.ready(signal)).client, { config, signal }),
+      probe: async (signal) => {
+        const { probeServer } = await import("./probe.ts");
+        return probeServer({ config, base: this.#base, token: connection.token.value, signal });
+      },
       readResource: async (uri, signal) =>
         readResource((await connection.ready(signal)).client, { config, uri, signal }),
       readContents: async (uri, signal) =>

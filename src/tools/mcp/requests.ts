@@ -186,20 +186,29 @@ function cleanTexts(value: object): ElicitationForm {
   return JSON.parse(text);
 }
 
-async function sampled(
-  params: unknown,
-  { call, serverName }: Asked,
-): Promise<{ model: string; role: "assistant"; content: { type: "text"; text: string }; stopReason?: string }> {
-  const request = readSampling(params, { call, serverName });
+type SampleMessage = {
+  model: string;
+  role: "assistant";
+  content: { type: "text"; text: string };
+  stopReason?: string;
+};
+
+async function sampled(params: unknown, { call, serverName }: Asked): Promise<SampleMessage> {
+  const request = readSampling(params, serverName, call.toolCallId);
   if (typeof request === "string") throw new Error(request);
   if (call.answerers.sample === undefined) throw new Error("Sampling is not available in this session.");
   if (++call.samples.count > MAX_SAMPLES_PER_CALL)
     throw new Error(`A tool call may ask for at most ${MAX_SAMPLES_PER_CALL} model calls.`);
-  const { model, text, stopReason } = await call.answerers.sample(request, call.signal);
+  return sampleMessage(await call.answerers.sample(request, call.signal));
+}
+
+/** The answer to `sampling/createMessage`. */
+export function sampleMessage({ model, text, stopReason }: McpSample): SampleMessage {
   return { model, role: "assistant", content: { type: "text", text }, ...(stopReason !== undefined && { stopReason }) };
 }
 
-function readSampling(params: unknown, { call, serverName }: Asked): McpSampling | string {
+/** Reads the parameters of `sampling/createMessage`. Returns the reason when they cannot be used. */
+export function readSampling(params: unknown, serverName: string, toolCallId?: string): McpSampling | string {
   if (!isObject(params) || !Array.isArray(params.messages)) return "The request has no messages.";
   if (params.messages.length > MAX_SAMPLING_MESSAGES)
     return `More than ${MAX_SAMPLING_MESSAGES} messages are not taken.`;
@@ -220,7 +229,7 @@ function readSampling(params: unknown, { call, serverName }: Asked): McpSampling
     maxTokens: Math.min(wanted, MAX_SAMPLING_TOKENS),
     modelHints: hintsOf(params.modelPreferences),
     ...(systemPrompt !== "" && { systemPrompt }),
-    ...(call.toolCallId !== undefined && { toolCallId: call.toolCallId }),
+    ...(toolCallId !== undefined && { toolCallId }),
   };
 }
 

@@ -14,6 +14,11 @@ export interface McpResource {
   readonly mimeType?: string;
 }
 
+/** A family of resources: the address of each follows from the template (RFC 6570). */
+export interface McpResourceTemplate extends Omit<McpResource, "server" | "uri"> {
+  readonly uriTemplate: string;
+}
+
 export interface McpResourceText {
   readonly text: string;
   /** Parts that are no text, or that were too much. */
@@ -26,7 +31,11 @@ export const MAX_URI_CHARACTERS = 4096;
 const MAX_TEXT_CHARACTERS = 1024 * 1024;
 const MAX_PARTS = 100;
 
-const page = z.object({ resources: z.array(z.unknown()), nextCursor: z.string().max(4096).optional() });
+const page = z.object({
+  resources: z.array(z.unknown()).optional(),
+  resourceTemplates: z.array(z.unknown()).optional(),
+  nextCursor: z.string().max(4096).optional(),
+});
 const contents = z.object({ contents: z.array(z.unknown()) });
 
 interface Reading {
@@ -34,22 +43,40 @@ interface Reading {
   readonly signal: AbortSignal;
 }
 
-export async function listResources(client: Client, { config, signal }: Reading): Promise<readonly McpResource[]> {
-  const found: McpResource[] = [];
+export async function listResources(client: Client, reading: Reading): Promise<readonly McpResource[]> {
+  const { name } = reading.config;
+  const found = await allPages(client, { ...reading, method: "resources/list", member: "resources" });
+  return found.flatMap((value) => resourceOf(value, name) ?? []);
+}
+
+export async function listTemplates(client: Client, reading: Reading): Promise<readonly McpResourceTemplate[]> {
+  const from = { ...reading, method: "resources/templates/list", member: "resourceTemplates" } as const;
+  return (await allPages(client, from)).flatMap((value) => templateOf(value) ?? []);
+}
+
+type Paging = Reading & { readonly method: string; readonly member: "resources" | "resourceTemplates" };
+
+async function allPages(client: Client, { config, signal, method, member }: Paging): Promise<readonly unknown[]> {
+  const found: unknown[] = [];
   let cursor: string | undefined;
   for (let pages = 0; pages < MAX_PAGES && found.length < MAX_RESOURCES; pages++) {
-    const request = { method: "resources/list", ...(cursor !== undefined && { params: { cursor } }) };
-    const { resources, nextCursor } = await ask({ config, signal }, () =>
+    const request = { method, ...(cursor !== undefined && { params: { cursor } }) };
+    const answer = await ask({ config, signal }, () =>
       client.request(request, page, { timeout: config.timeoutMs, signal }),
     );
-    for (const resource of resources.slice(0, MAX_RESOURCES - found.length)) {
-      const read = resourceOf(resource, config.name);
-      if (read !== undefined) found.push(read);
-    }
+    found.push(...(answer[member] ?? []).slice(0, MAX_RESOURCES - found.length));
+    const { nextCursor } = answer;
     if (nextCursor === undefined || nextCursor === cursor) break;
     cursor = nextCursor;
   }
   return found;
+}
+
+function templateOf(value: unknown): McpResourceTemplate | undefined {
+  const { uriTemplate } = isObject(value) ? value : {};
+  if (!isObject(value) || typeof uriTemplate !== "string" || uriTemplate.length > MAX_URI_CHARACTERS) return undefined;
+  const { server: _, uri: __, ...described } = resourceOf({ ...value, uri: uriTemplate }, "") ?? {};
+  return { name: "", description: "", ...described, uriTemplate: cleanLine(uriTemplate, MAX_URI_CHARACTERS) };
 }
 
 function resourceOf(value: unknown, server: string): McpResource | undefined {
