@@ -1,11 +1,13 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { methods } from "../../src/server/methods/list.ts";
 
 interface SdkDiff {
   readSdk(folder: string): { version: string; methods: string[]; callbacks: string[]; events: string[] };
+  readServer(): Promise<{ events: { has(name: string): boolean } }>;
 }
 
-const { readSdk } = (await import(new URL("../../scripts/sdk-diff.mjs", import.meta.url).href)) as SdkDiff;
+const { readSdk, readServer } = (await import(new URL("../../scripts/sdk-diff.mjs", import.meta.url).href)) as SdkDiff;
 const served = new Set(Object.keys(methods));
 
 /** Public methods that this server answers with "Unhandled method". */
@@ -45,6 +47,21 @@ it("serves every method of factories under the names of workflows too", () => {
   const of = (prefix: string) =>
     [...served].filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
   expect(of("session.workflow.")).toEqual(of("session.factory."));
+});
+
+/** Events that came with SDK 1.0.15-preview.4. */
+const previewEvents = ["session.indexed_search", "session.model_deselected", "session.permission_recovery"];
+
+it("documents every event of the SDK that is never sent, and no other", async () => {
+  const server = await readServer();
+  const known = [...readSdk("node_modules/copilot-sdk-1.0.14").events, ...previewEvents];
+  const page = readFileSync("docs/compatibility.md", "utf8");
+  const rows = /## Events that are never sent\n([\s\S]*?)(?=\n## |$)/.exec(page)?.[1]?.match(/^\| `.*$/gm) ?? [];
+  const documented = rows.flatMap((row) =>
+    [...(row.split("|")[1] ?? "").matchAll(/`([^`]+)`/g)].map(([, name]) => name),
+  );
+  expect(documented.sort()).toEqual(known.filter((name) => !server.events.has(name)).sort());
+  expect(rows.filter((row) => (row.split("|")[2] ?? "").trim().length < 20)).toEqual([]);
 });
 
 describe.each(Object.entries(known))("the package %s", (name, unserved) => {

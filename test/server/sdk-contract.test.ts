@@ -1,0 +1,131 @@
+import { writeFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import {
+  approveAll,
+  CopilotClient,
+  type CopilotSession,
+  type PermissionRequest,
+  RuntimeConnection,
+} from "copilot-sdk-1.0.14";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { calls, says } from "../../src/testing/index.ts";
+import { type ServerStage, serverStage } from "./stage.ts";
+
+/** Details of the contract that programs rely on, by calls of the published SDK. */
+let stage: ServerStage;
+let client: CopilotClient;
+beforeAll(async () => {
+  stage = await serverStage();
+  client = new CopilotClient({
+    connection: RuntimeConnection.forStdio({ path: resolve("bin/troupe.js"), env: stage.environment(), args: [] }),
+    baseDirectory: stage.folder.at("home"),
+    workingDirectory: stage.folder.at("work"),
+  });
+});
+afterAll(async () => {
+  await client.stop().catch(() => client.forceStop());
+  await stage[Symbol.asyncDispose]();
+});
+afterEach(() => stage.play());
+
+const opened = (more: Parameters<CopilotClient["createSession"]>[0] = {}): Promise<CopilotSession> =>
+  client.createSession({ onPermissionRequest: approveAll, ...more });
+const lastMessages = (): { role: string; content: string }[] =>
+  ((stage.model.requests.at(-1)?.body ?? {}) as { messages: { role: string; content: string }[] }).messages;
+
+it("reads a file outside the session's folders once its client approves", async () => {
+  const path = stage.folder.at("elsewhere.txt");
+  await writeFile(path, "far away\n");
+  const asked: PermissionRequest[] = [];
+  const session = await opened({
+    onPermissionRequest: (request) => {
+      asked.push(request);
+      return { kind: "approve-once" };
+    },
+  });
+  stage.play(calls(["view", { path }]), says("Seen."));
+  await session.sendAndWait("Read it.");
+  expect(asked).toMatchObject([{ kind: "read", path }]);
+  expect(JSON.stringify(lastMessages())).toContain("far away");
+  await session.disconnect();
+});
+
+it("records the mode of a message: the one it was sent with, or else the session's", async () => {
+  const session = await opened();
+  stage.play(says("One."), says("Two."));
+  await session.sendAndWait({ prompt: "Talk.", agentMode: "interactive" });
+  await session.rpc.mode.set({ mode: "plan" });
+  await session.sendAndWait("Plan.");
+  const modes = (await session.getEvents()).flatMap((event) =>
+    event.type === "user.message" ? [event.data.agentMode] : [],
+  );
+  expect(modes).toEqual(["interactive", "plan"]);
+  await session.disconnect();
+});
+
+it("gives the model the results of parallel calls in the order of the calls", async () => {
+  let endSecond = (): void => undefined;
+  const second = new Promise<void>((done) => {
+    endSecond = done;
+  });
+  const session = await opened({
+    tools: [
+      {
+        ...{ name: "slow", skipPermission: true },
+        handler: async () => {
+          await second;
+          return "first result";
+        },
+      },
+      {
+        ...{ name: "quick", skipPermission: true },
+        handler: () => {
+          endSecond();
+          return "second result";
+        },
+      },
+    ],
+  });
+  stage.play(calls(["slow", {}], ["quick", {}]), says("Both."));
+  await session.sendAndWait("Go.");
+  const results = lastMessages().filter(({ role }) => role === "tool");
+  expect(results.map(({ content }) => content)).toEqual(["first result", "second result"]);
+  await session.disconnect();
+});
+
+it("puts the session's id into every payload of a hook", async () => {
+  const seen: Record<string, unknown>[] = [];
+  const note = (name: string) => (input: object) => {
+    seen.push({ name, ...input });
+    return undefined;
+  };
+  const session = await opened({
+    hooks: {
+      onSessionStart: note("sessionStart"),
+      onUserPromptSubmitted: note("userPromptSubmitted"),
+      onPreToolUse: note("preToolUse"),
+      onPostToolUse: note("postToolUse"),
+    },
+  });
+  stage.play(calls(["view", { path: "a.txt" }]), says("Seen."));
+  await session.sendAndWait("Look.");
+  expect(seen.map(({ name }) => name)).toEqual(["userPromptSubmitted", "sessionStart", "preToolUse", "postToolUse"]);
+  expect(new Set(seen.map(({ sessionId }) => sessionId))).toEqual(new Set([session.sessionId]));
+  await session.disconnect();
+});
+
+it("shows the model with /model, and switches it by name", async () => {
+  const session = await opened({
+    providers: [{ name: "mine", type: "openai", baseUrl: stage.model.baseUrl }],
+    models: [
+      { id: "one", provider: "mine" },
+      { id: "two", provider: "mine" },
+    ],
+    model: "mine/one",
+  });
+  const run = (input: string) => session.rpc.commands.invoke({ name: "model", input });
+  expect(await run("")).toMatchObject({ kind: "text", text: expect.stringContaining("one") });
+  await run("mine/two");
+  expect(await session.rpc.model.getCurrent()).toMatchObject({ modelId: expect.stringContaining("two") });
+  await session.disconnect();
+});
