@@ -14,7 +14,8 @@ const answers = {
     if (name === "leave") process.exit(3);
     return { content: [{ type: "image", data: png, mimeType: "image/png" }] };
   },
-  "resources/list": () => ({ resources: [] }),
+  "resources/list": () => ({ resources: [{ uri: "note://1", name: "first", mimeType: "text/plain" }] }),
+  "resources/read": ({ uri }) => ({ contents: [{ uri, mimeType: "text/plain", text: "A note." }] }),
   "resources/templates/list": ({ cursor } = {}) =>
     cursor === undefined
       ? { resourceTemplates: [{ uriTemplate: "note://{id}", name: "note", description: "One note." }], nextCursor: "2" }

@@ -129,3 +129,77 @@ it("shows the model with /model, and switches it by name", async () => {
   expect(await session.rpc.model.getCurrent()).toMatchObject({ modelId: expect.stringContaining("two") });
   await session.disconnect();
 });
+
+it("sends the form of an answer to the model with the message that asks for it", async () => {
+  const session = await opened();
+  stage.play(says('{"n":1}'));
+  const jsonSchema = { name: "count", schema: { type: "object", properties: { n: { type: "number" } } } };
+  await session.rpc.send({ prompt: "Count.", responseFormat: { type: "json_schema", jsonSchema }, wait: true });
+  expect(stage.model.requests.at(-1)?.body).toMatchObject({
+    response_format: { type: "json_schema", json_schema: { name: "count" } },
+  });
+  await session.disconnect();
+});
+
+it("warns about options of a model switch that have no effect", async () => {
+  const session = await opened();
+  await session.rpc.model.switchTo({ modelId: "faux-model", contextTier: "long_context", verbosity: "low" });
+  const warnings = async (): Promise<string[]> =>
+    (await session.getEvents()).flatMap((event) => (event.type === "session.warning" ? [event.data.message] : []));
+  await expect
+    .poll(warnings)
+    .toEqual([expect.stringContaining("contextTier"), expect.stringContaining("verbosity is not used")]);
+  await session.disconnect();
+});
+
+it("answers methods of parts it does not have without an unhandled method", async () => {
+  const session = await opened();
+  const { rpc } = session;
+  expect(await ask("session.limitPrediction.predict", of(session))).toEqual({
+    kind: "unavailable",
+    reason: "no_model",
+  });
+  expect(await ask("session.sandbox.disableForSession", of(session))).toEqual({ success: false, enabled: true });
+  expect(await rpc.autopilotObjective.getState()).toEqual({ state: null });
+  expect(await client.rpc.managedSettings.read()).toEqual({});
+  await client.rpc.managedSettings.clearCache();
+  const refused = { kind: "unavailable", message: expect.any(String) };
+  expect(await ask("catalog.search", {})).toMatchObject({ ...refused, reason: "search-unavailable" });
+  expect(await ask("mcp.planInstall", {})).toMatchObject({ ...refused, reason: "planning-unavailable" });
+  await expect(ask("session.agent.setPrompt", of(session))).rejects.toThrow(/session.options.update/);
+  await expect(ask("session.debug.collectLogs", of(session))).rejects.toThrow(/events.jsonl/);
+  const summary = { ...of(session), title: "t", content: "c" };
+  await expect(ask("session.workspaces.addSummary", summary)).rejects.toThrow(/history.compact/);
+  const keeping = { ...of(session), keepCount: 1 };
+  await expect(ask("session.workspaces.truncateSummaries", keeping)).rejects.toThrow(/rewind/);
+  await session.disconnect();
+});
+
+it("names the workspace of a session, and reports a change of the autopilot's objective", async () => {
+  const session = await opened();
+  const heard: object[] = [];
+  session.on("session.autopilot_objective_changed", ({ data }) => void heard.push(data));
+  const ensured = await ask("session.workspaces.ensure", of(session));
+  expect(ensured).toMatchObject({ path: expect.stringContaining(session.sessionId) });
+  const named = await ask("session.workspaces.updateMetadata", { ...of(session), name: "Paint" });
+  expect(named).toMatchObject({ workspace: { name: "Paint" } });
+  await ask("session.workspaces.writeAutopilotObjective", { ...of(session), content: "Be done." });
+  await ask("session.workspaces.deleteAutopilotObjective", of(session));
+  await expect.poll(() => heard).toEqual([{ operation: "create" }, { operation: "delete" }]);
+  expect(
+    await session.rpc.tools.taskCompleteEventData({
+      ...{ toolCallId: "c", toolArgs: { summary: "Done." } },
+      finalResult: { textResultForLlm: "ok", resultType: "success" },
+    }),
+  ).toEqual({ summary: "Done.", success: true, outcome: "completed" });
+  await session.disconnect();
+});
+
+const of = ({ sessionId }: CopilotSession) => ({ sessionId });
+
+/** Sends a request under any name. */
+const ask = (method: string, params: object): Promise<Record<string, unknown>> =>
+  (Reflect.get(client, "connection") as { sendRequest(m: string, p: object): Promise<never> }).sendRequest(
+    method,
+    params,
+  );

@@ -1,5 +1,5 @@
-import { writeFile } from "node:fs/promises";
-import { resolve } from "node:path";
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
 import {
   approveAll,
   CopilotClient,
@@ -149,7 +149,50 @@ describe("events that follow from others", () => {
   });
 });
 
+describe("an extension", () => {
+  it("sends attachments to the clients that write the next message", async () => {
+    const path = stage.folder.at("home/extensions/pusher/extension.mjs");
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(
+      path,
+      `import { joinSession } from "@github/copilot-sdk/extension";
+      const session = await joinSession();
+      const attachments = [{ type: "file", path: "/notes.md", displayName: "notes.md" }];
+      await session.rpc.extensions.sendAttachmentsToMessage({ attachments });`,
+    );
+    const extensionSdkPath = resolve("node_modules/copilot-sdk-1.0.14/dist");
+    const { session, heard } = await opened({ requestExtensions: true, extensionSdkPath });
+    await expect
+      .poll(() => dataOf(heard, "session.extensions.attachments_pushed"), PATIENT)
+      .toEqual([{ attachments: [{ type: "file", path: "/notes.md", displayName: "notes.md" }] }]);
+    const attachments = [{ type: "file" as const, path: "/a", displayName: "a" }];
+    await expect(session.rpc.extensions.sendAttachmentsToMessage({ attachments })).rejects.toThrow(/Only an extension/);
+    await session.disconnect();
+  });
+});
+
 describe("MCP servers of a session", () => {
+  it("are restarted, started and stopped, and their resources read", async () => {
+    const { session } = await opened({ mcpServers: fixture() });
+    await connected(session);
+    const { mcp } = session.rpc;
+    const serverName = "fixture";
+    await mcp.restartServer({ serverName });
+    expect(await mcp.isServerRunning({ serverName })).toEqual({ running: true });
+    await mcp.stopServer({ serverName });
+    expect(await mcp.isServerRunning({ serverName })).toEqual({ running: false });
+    await mcp.startServer({ serverName });
+    expect(await mcp.isServerRunning({ serverName })).toEqual({ running: true });
+    expect(await mcp.resources.list({ serverName })).toMatchObject({ resources: [{ uri: "note://1", name: "first" }] });
+    expect(await mcp.resources.read({ serverName, uri: "note://1" })).toEqual({
+      contents: [{ uri: "note://1", text: "A note." }],
+    });
+    expect(await mcp.moveLoadingToBackground()).toEqual({ movedToBackground: false });
+    expect(await mcp.oauth.respond({ requestId: "none" })).toEqual({ success: false });
+    await mcp.oauth.authenticationStateChanged({ serverName });
+    await session.disconnect();
+  });
+
   it("list all pages of their resource templates", async () => {
     const { session } = await opened({ mcpServers: fixture() });
     await connected(session);

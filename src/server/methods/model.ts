@@ -5,9 +5,15 @@ import type { ModelRow } from "../../model/list-models.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { type ModelSeat, modelName } from "../../session/model-seat.ts";
 import type { Session } from "../../session/session.ts";
+import { unusedParams, warnWithoutEffect } from "../unused-options.ts";
 import { type MethodTable, nothing, sessionMethod } from "./method.ts";
 
 const effort = () => z.enum(["low", "medium", "high", "xhigh", "max"]);
+
+const unusedOfModel = () => {
+  const { autoTier, contextTier, verbosity } = unusedParams();
+  return { autoTier, contextTier, verbosity };
+};
 
 export const modelMethods: MethodTable = {
   "session.model.getCurrent": sessionMethod(nothing, (_, { session }) => {
@@ -21,9 +27,11 @@ export const modelMethods: MethodTable = {
       reasoningEffort: effort().exactOptional(),
       reasoningSummary: z.enum(["none", "concise", "detailed"]).exactOptional(),
       modelCapabilities: ModelCapabilities.exactOptional(),
+      ...unusedOfModel(),
     }),
-    async ({ modelId, modelCapabilities, reasoningEffort, reasoningSummary }, { session, live }) => {
+    async ({ modelId, modelCapabilities, reasoningEffort, reasoningSummary, ...unused }, { session, live }) => {
       const seat = seatOf(session);
+      warnWithoutEffect(session, unused);
       const change = { ...(reasoningEffort && { reasoningEffort }), ...(reasoningSummary && { reasoningSummary }) };
       await seat.select(modelId, {
         ...change,
