@@ -151,14 +151,13 @@ export class Hub {
 
   /** Whoever comes to a session that others left finds its open requests, or has them ended. */
   async #rejoin(live: LiveSession, connection: Connection, params: ResumeParams): Promise<object> {
-    const { clients } = live;
     const { continuePendingWork = false } = params;
-    const sessionWasActive = clients.attached.length > 0;
+    const sessionWasActive = live.clients.attached.length > 0;
     live.touch();
     await live.reopening;
     if (live.isParked) await this.takeBack(live);
     connection.requireThere();
-    clients.join(connection, clientProfile(params));
+    live.clients.join(connection, clientProfile(params));
     live.trace = traceOf(params);
     if (!sessionWasActive && !continuePendingWork && live.session.requests.pending().length > 0) {
       live.session.abort();
