@@ -85,10 +85,12 @@ describe("agents of a client", () => {
     expect(lifecycle.map(({ type, data }) => [type, Reflect.get(data, "agentName")])).toEqual([
       ["subagent.selected", "researcher"],
       ["subagent.started", "researcher"],
+      ["subagent.configured", undefined],
       ["subagent.completed", "researcher"],
       ["subagent.deselected", undefined],
       ["subagent.selected", "editor"],
       ["subagent.started", "editor"],
+      ["subagent.configured", undefined],
       ["subagent.completed", "editor"],
       ["subagent.deselected", undefined],
     ]);
