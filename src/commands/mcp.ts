@@ -7,10 +7,12 @@ export const mcp = defineCommand({
   summary: "Show the MCP servers of this session and how they are",
   harmless: "always",
   needs: ["servers"],
-  run(_, { servers }) {
-    const lines = servers().map(({ name, status, tools, error }) => {
+  async run(_, { servers }) {
+    const lines = (await servers()).map(({ name, status, tools, error }) => {
       const trouble = error === undefined ? "" : `: ${shown(error)}`;
-      return `${shown(name, 80)}  ${shown(status, 40)}, ${plural(tools, "tool")}${trouble}`;
+      // Servers connect when their tools are needed.
+      const state = status === "pending" ? "not connected yet" : shown(status, 40);
+      return `${shown(name, 80)}  ${state}, ${tools === undefined ? "tools not known" : plural(tools, "tool")}${trouble}`;
     });
     const none = "This session has no MCP servers. Outside of it, troupe mcp add adds one.";
     return { kind: "completed", text: lines.length === 0 ? none : listed(lines) };

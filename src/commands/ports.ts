@@ -8,7 +8,8 @@ export interface CommandPorts {
   readonly permissions: PermissionPort;
   /** Skills a person may call. */
   skills(): readonly SkillEntry[];
-  servers(): readonly ServerEntry[];
+  /** All configured MCP servers, also those that are switched off. Connects to none of them. */
+  servers(): Promise<readonly ServerEntry[]>;
   usage(): UsageFacts;
   /** Lets the session's tools reach one more folder; returns its real path. */
   addDirectory(path: string): Promise<string>;
@@ -121,7 +122,8 @@ export interface SkillEntry {
 interface ServerEntry {
   readonly name: string;
   readonly status: string;
-  readonly tools: number;
+  /** Undefined when the server was never connected. */
+  readonly tools?: number;
   readonly error?: string;
 }
 

@@ -46,6 +46,8 @@ export interface SessionMcpOptions {
 export interface SessionMcp {
   readonly tools: readonly Tool[];
   readonly servers: readonly McpServer[];
+  /** The tools that the server listed last, in this session or an earlier one; undefined when it was never connected. */
+  definitions(serverName: string): readonly McpToolDefinition[] | undefined;
   /** What connected servers say about their use. */
   readonly instructions: string;
   /** Nothing is connected by this; resolves when `servers` has them all. */
@@ -171,6 +173,10 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
     },
     get instructions() {
       return instructionsOf(inUse().map(({ server }) => server));
+    },
+    definitions(serverName) {
+      const entry = known.get(serverName);
+      return entry?.server.knownDefinitions() ?? (entry?.definitions.length ? entry.definitions : undefined);
     },
     opened,
     askAgain: (serverName) => options.tokens.askAgain(serverName),

@@ -52,7 +52,7 @@ export function sessionSurroundings(
     showsApps: showsApps(draft, workspace),
     ...(mcp && { mcp: serverPort(mcp, mcpApps(draft, { mcp, rules: how.rules })) }),
     serverSummaries: () => summaries(mcp, workspace),
-    servers: () => (mcp ? serverEntries(mcp) : []),
+    servers: () => serverEntries(mcp, workspace),
     agents: lead,
     ...(how.extensions && { extensions: how.extensions }),
     ...(how.factories && { factories: how.factories }),
@@ -77,10 +77,10 @@ export function sessionSurroundings(
   };
 }
 
-function serverEntries(mcp: SessionMcp) {
-  return mcp.servers.map((server) => {
-    const { status, error } = server.state();
-    const tools = server.knownDefinitions()?.length ?? 0;
-    return { name: server.config.name, status, tools, ...(error !== undefined && { error }) };
+async function serverEntries(mcp: SessionMcp | undefined, workspace: Workspace) {
+  await mcp?.opened();
+  return summaries(mcp, workspace).map(({ name, status, error }) => {
+    const tools = mcp?.definitions(name)?.length;
+    return { name, status, ...(tools !== undefined && { tools }), ...(error !== undefined && { error }) };
   });
 }

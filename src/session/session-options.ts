@@ -102,12 +102,7 @@ interface Surroundings {
   readonly permissions: PermissionPort;
   /** All MCP servers that are configured; those that are not used have the status `disabled`. */
   serverSummaries(): EventData<"session.mcp_servers_loaded">["servers"];
-  servers(): readonly {
-    readonly name: string;
-    readonly status: string;
-    readonly tools: number;
-    readonly error?: string;
-  }[];
+  readonly servers: CommandPorts["servers"];
   /** Who may lead the session, who does, and how to choose. */
   readonly agents?: NonNullable<CommandPorts["agents"]>;
   /** Set where a client has asked for extensions. */

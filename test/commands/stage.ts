@@ -56,7 +56,7 @@ export function stage(more: Partial<CommandContext> = {}): Stage {
     },
     permissions: { describe: () => ["allow shell(git log:*)"], reset: async () => 2 },
     skills: () => [{ commandName: "release-notes", name: "Release Notes", description: "Writes notes" }],
-    servers: () => [{ name: "github", status: "failed", tools: 0, error: "no token" }],
+    servers: async () => [{ name: "github", status: "failed", tools: 0, error: "no token" }],
     usage: () => ({ turns: 3, inputTokens: 12_000, outputTokens: 345, costUsd: null, durationMs: 65_000 }),
     addDirectory: async (path) => `/real/${path}`,
     undo: async () => "1 file is as it was.",

@@ -1,6 +1,7 @@
 /** Slash commands in prompt mode, through the built program: each in a process of its own, on one session. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { script, troupe } from "../support/troupe.ts";
@@ -63,4 +64,26 @@ describe("slash commands in prompt mode", () => {
     expect(readFileSync(join(cwd, "a.txt"), "utf8")).toBe("two\n");
     expect(await say("/fly", [], "--continue")).toMatchObject({ code: 2, stdout: "" });
   });
+
+  it("show the configured MCP servers with /mcp, before and after the first connection", async () => {
+    await using folder = await tempFolder();
+    const [cwd, home] = [join(folder.path, "project"), join(folder.path, "home")];
+    for (const made of [cwd, home]) mkdirSync(made, { mode: 0o700 });
+    const server = { command: process.execPath, args: [fileURLToPath(versionTwo)] };
+    const mcpServers = { notes: server, paused: { ...server, enabled: false } };
+    writeFileSync(join(home, "mcp-config.json"), JSON.stringify({ mcpServers }));
+    const say = (prompt: string, ...more: readonly string[]) =>
+      troupe(["-p", prompt, "--model", script(folder.path, [{ say: "Hello." }]), ...more], { cwd, home });
+
+    const before = await say("/mcp");
+    expect(before).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining("notes  not connected yet, tools not known"),
+    });
+    expect(before.stdout).toContain("paused  disabled");
+    expect(await say("hello")).toMatchObject({ code: 0, stdout: "Hello.\n" });
+    expect((await say("/mcp", "--continue")).stdout).toMatch(/^.*notes {2}not connected yet, [1-9]\d* tools?$/m);
+  });
 });
+
+const versionTwo = new URL("../mcp/servers/version-two.mjs", import.meta.url);
