@@ -31,7 +31,7 @@ export async function forkSession(
   const { sessionId, toEventId, session } = request;
   if (request.name !== undefined) await requireFreeName(store, request.name);
   await session?.settings.log.flush();
-  const facts = await forkFacts(store.events(sessionId), toEventId);
+  const facts = await forkFacts((what) => store.scan(sessionId, what), toEventId);
   const forkId = stamp.id("session");
   const now = new Date(stamp.now()).toISOString();
   const source = summarise(await wholeHeads(request, store, facts), sessionId, now);
@@ -41,7 +41,7 @@ export async function forkSession(
   const message = `Forked from ${called(source)}.`;
   await store.fork(sessionId, {
     sessionId: forkId,
-    events: forkedEvents(store.events(sessionId), { ...wish, message }, facts),
+    events: forkedEvents({ ...wish, message }, facts),
     summary: {
       ...summarise(own, forkId, now),
       createdAt: now,
@@ -56,7 +56,7 @@ export async function forkSession(
 
 /** The name of the forked session: it may have been given after the place where the fork ends. */
 async function wholeHeads({ sessionId, toEventId }: ForkRequest, store: Store, facts: ForkFacts) {
-  return toEventId === undefined ? facts.heads : (await forkFacts(store.events(sessionId))).heads;
+  return toEventId === undefined ? facts.heads : (await forkFacts((what) => store.scan(sessionId, what))).heads;
 }
 
 /** Whoever else has it open is not disturbed: then only the fork says where it is from. */

@@ -6,6 +6,8 @@ import { filesInShared } from "../lib/node/shared-folder.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { ForkCopy } from "../store/fork-folder.ts";
+import type { ForkedEvents } from "../store/fork-log.ts";
+import type { Scan, Scanned } from "../store/log-scan.ts";
 
 interface ForkWish {
   readonly sessionId: string;
@@ -16,9 +18,7 @@ interface ForkWish {
   readonly message: string;
 }
 
-type EventSource = Iterable<SessionEvent> | AsyncIterable<SessionEvent>;
-
-/** What must be known of all events of a fork before the first is written. */
+/** Facts about all events of a fork that must be known before the first is written. */
 export interface ForkFacts {
   /** Events that are copied or left out; the session may have more by the time they are written. */
   readonly count: number;
@@ -32,66 +32,76 @@ export interface ForkFacts {
   readonly lastCheckpoint: number;
 }
 
+const FACT_TYPES = new Set<string>([
+  "assistant.turn_start",
+  "session.compaction_complete",
+  "session.start",
+  "troupe.session_named",
+  "user.message",
+]);
+
 /** Throws where there is no such event, or nothing before it. */
-export async function forkFacts(view: EventSource, toEventId?: string): Promise<ForkFacts> {
-  const heads: SessionEvent[] = [];
-  const answered = new Set<string>();
-  const turnIds = new Set<string>();
-  let [count, turns, lastCheckpoint, isFound, hasPrompt] = [0, 0, 0, toEventId === undefined, false];
-  for await (const event of view) {
-    if (event.id === toEventId) {
-      isFound = true;
-      break;
-    }
-    count++;
-    if (event.type === "assistant.turn_start") turns++;
-    if (event.type === "session.compaction_complete")
-      lastCheckpoint = Math.max(lastCheckpoint, event.data.checkpointNumber ?? 0);
-    if (event.type === "session.start" || event.type === "troupe.session_named") heads.push(event);
-    if (event.type !== "user.message") continue;
-    if (!hasPrompt) heads.push(event);
-    hasPrompt = true;
-    const { interactionId } = event.data;
-    if (interactionId === undefined) continue;
-    answered.add(interactionId);
-    if (event.agentId === undefined) turnIds.add(interactionId);
-  }
+export async function forkFacts(scan: (what: Scan) => Promise<Scanned>, toEventId?: string): Promise<ForkFacts> {
+  let facts = newFacts();
+  const begin = (): ((event: SessionEvent) => void) => {
+    facts = newFacts();
+    return (event) => addFact(facts, event);
+  };
+  const { count, isFound } = await scan({ types: FACT_TYPES, begin, ...(toEventId !== undefined && { toEventId }) });
   if (!isFound) throw new TroupeError("usage", `Event ${toEventId} not found in this session.`);
   if (count === 0) throw new TroupeError("usage", "There is nothing before the beginning of a session to fork.");
-  return { count, heads, turns, answered, turnIds, lastCheckpoint };
+  return { count, ...facts };
+}
+
+const newFacts = () => ({
+  heads: [] as SessionEvent[],
+  turns: 0,
+  answered: new Set<string>(),
+  turnIds: new Set<string>(),
+  lastCheckpoint: 0,
+});
+
+function addFact(facts: ReturnType<typeof newFacts>, event: SessionEvent): void {
+  const { heads, answered, turnIds } = facts;
+  if (event.type === "assistant.turn_start") facts.turns++;
+  if (event.type === "session.compaction_complete")
+    facts.lastCheckpoint = Math.max(facts.lastCheckpoint, event.data.checkpointNumber ?? 0);
+  if (event.type === "session.start" || event.type === "troupe.session_named") heads.push(event);
+  if (event.type !== "user.message") return;
+  if (!heads.some(({ type }) => type === "user.message")) heads.push(event);
+  const { interactionId } = event.data;
+  if (interactionId === undefined) return;
+  answered.add(interactionId);
+  if (event.agentId === undefined) turnIds.add(interactionId);
 }
 
 /**
- * The events of the fork, one by one: however long the session is, they are never all in memory. What waits in the old
- * session (messages, schedules) waits only there, or it would be done twice; so does what is about the old log as such.
+ * The events of the fork. Messages and schedules that wait in the old session wait only there, or they would be done
+ * twice. Events about the old log as such are left out too.
  */
-export async function* forkedEvents(
-  view: EventSource,
-  wish: ForkWish,
+export function forkedEvents(
+  { sessionId, name, now, newId, message }: ForkWish,
   { answered, count }: Pick<ForkFacts, "answered" | "count">,
-): AsyncGenerator<SessionEvent> {
-  const { sessionId, name, now } = wish;
-  let left = count;
-  let parentId: string | null = null;
-  const next = (event: SessionEvent): SessionEvent => {
-    const chained = { ...event, parentId };
-    parentId = event.id;
-    return chained;
-  };
-  for await (const event of view) {
-    if (left-- === 0) break;
-    const { type, data } = event;
-    if (type === "session.start") yield next({ ...event, data: { ...data, sessionId, startTime: now } });
-    else if (type === "troupe.message_queued" ? answered.has(data.messageId) : !LEFT_BEHIND.has(type))
-      yield next(event);
-  }
+): ForkedEvents {
   const envelope = { timestamp: now, parentId: null };
-  if (name !== undefined) yield next({ ...envelope, id: wish.newId(), type: "troupe.session_named", data: { name } });
-  const data = { infoType: "fork", message: wish.message };
-  yield next({ ...envelope, id: wish.newId(), type: "session.info", data });
+  const added: SessionEvent[] = [];
+  if (name !== undefined) added.push({ ...envelope, id: newId(), type: "troupe.session_named", data: { name } });
+  added.push({ ...envelope, id: newId(), type: "session.info", data: { infoType: "fork", message } });
+  return {
+    count,
+    changedTypes: CHANGED,
+    change(event) {
+      const { type, data } = event;
+      if (type === "session.start") return { ...event, data: { ...data, sessionId, startTime: now } };
+      return type === "troupe.message_queued" && answered.has(data.messageId) ? event : undefined;
+    },
+    added,
+  };
 }
 
-const LEFT_BEHIND = new Set<string>([
+const CHANGED = new Set<string>([
+  "session.start",
+  "troupe.message_queued",
   "session.schedule_created",
   "session.schedule_cancelled",
   "troupe.rewound",

@@ -2,6 +2,7 @@
  * Sessions that a client keeps, reached through a `FileProvider`: the same lines in the same log, with the summary, the plan
  * and files beside it. One server writes them; which there are, beyond those it has seen, only the client knows.
  */
+
 import { join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
@@ -10,6 +11,7 @@ import type { FileProvider, ProvidedEntry } from "../protocol/session-fs.ts";
 import { emptyLog } from "./access.ts";
 import { type ElsewhereFiles, elsewhereFiles } from "./elsewhere-files.ts";
 import { elsewhereLog, LOG, repair, SUMMARY } from "./elsewhere-log.ts";
+import { scanEvents } from "./log-scan.ts";
 import { type LogContent, parseLog } from "./read-log.ts";
 import { viewOf } from "./rewound.ts";
 import { alreadyThere, checkSessionId, noSuchSession } from "./session-id.ts";
@@ -98,6 +100,10 @@ export function elsewhereStore({ provider, folder, disk, stamp }: ElsewhereStore
       const { content } = await load(sessionId);
       if (content.damage.length > 0) onDamage?.(content.damage);
       yield* viewOf(content.events).events;
+    },
+    async scan(sessionId, scan) {
+      const { content } = await load(sessionId);
+      return scanEvents(viewOf(content.events).events, scan);
     },
     async revision(sessionId) {
       const found = await find(sessionId);

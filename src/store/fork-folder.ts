@@ -7,17 +7,27 @@ import { dirname, join, sep } from "node:path";
 import { type Disk, writeNewFile } from "../lib/node/disk.ts";
 import { PathError } from "../lib/node/paths.ts";
 import { readSharedPieces } from "../lib/node/shared-folder.ts";
-import type { SessionEvent } from "../protocol/event.ts";
-import { logPaths } from "./access.ts";
-import { encodeLine, type Link, noRecord } from "./line.ts";
+import { type LogPaths, logPaths } from "./access.ts";
+import {
+  chained,
+  type ForkEnd,
+  ForkedChain,
+  type ForkedEvents,
+  type ForkFolders,
+  linesFromBytes,
+  linesFromEvents,
+} from "./fork-log.ts";
+import { readSince } from "./load-log.ts";
+import { LogPages } from "./log-pages.ts";
+import { IrregularLog } from "./log-scan.ts";
+import { minLogBytes, type SnapshotRules, writeSnapshot } from "./snapshot.ts";
 import { errorCode } from "./storage-error.ts";
 import type { SessionSummary } from "./store.ts";
 import { encodeSummary } from "./summary.ts";
 
 export interface SessionFork {
   readonly sessionId: string;
-  /** From the first on; each is written with the place of the new session where it names that of the old one. */
-  readonly events: Iterable<SessionEvent> | AsyncIterable<SessionEvent>;
+  readonly events: ForkedEvents;
   readonly summary: SessionSummary;
   readonly copies: readonly ForkCopy[];
 }
@@ -42,6 +52,7 @@ export async function forkFolder(what: {
   readonly folder: string;
   readonly from: string;
   readonly fork: SessionFork;
+  readonly snapshots?: SnapshotRules;
 }): Promise<void> {
   const { disk, folder, from, fork } = what;
   const source = join(folder, from);
@@ -57,10 +68,11 @@ export async function forkFolder(what: {
       await disk.mkdir(dirname(place));
       await copyFile(disk, { ...copy, source, to: place });
     }
-    const { log, summary } = logPaths(folder, fork.sessionId);
+    const paths = logPaths(folder, fork.sessionId);
     const inBuilding = (path: string): string => join(building, path.slice(target.length + 1));
-    await writeNewFile(disk, inBuilding(summary), [Buffer.from(encodeSummary(fork.summary))]);
-    await writeNewFile(disk, inBuilding(log), lines(fork.events, { source, target }));
+    await writeNewFile(disk, inBuilding(paths.summary), [Buffer.from(encodeSummary(fork.summary))]);
+    const to = { ...paths, log: inBuilding(paths.log), snapshot: inBuilding(paths.snapshot) };
+    await writeLog(disk, to, { ...what, source: logPaths(folder, from), folders: { source, target } });
     for (const made of folders) await disk.syncDirectory(made);
     await disk.rename(building, target);
     await disk.syncDirectory(folder);
@@ -70,29 +82,45 @@ export async function forkFolder(what: {
   }
 }
 
-const PIECE_BYTES = 1024 * 1024;
-
-async function* lines(
-  events: SessionFork["events"],
-  { source, target }: { source: string; target: string },
-): AsyncGenerator<Buffer> {
-  const [old, own] = [source, target].map((path) => JSON.stringify(path).slice(1, -1)) as [string, string];
-  let last: Link = noRecord;
-  let pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const event of events) {
-    const text = JSON.stringify(event);
-    const moved = text.includes(old) ? (JSON.parse(text.replaceAll(old, own)) as SessionEvent) : event;
-    const line = encodeLine(moved, last);
-    last = line.link;
-    pieces.push(line.bytes);
-    bytes += line.bytes.length;
-    if (bytes < PIECE_BYTES) continue;
-    yield Buffer.concat(pieces);
-    pieces = [];
-    bytes = 0;
+/** Copies the bytes of the source where its log allows that, and event by event otherwise. */
+async function writeLog(disk: Disk, to: LogPaths, { source, fork, folders, snapshots }: LogCopy): Promise<void> {
+  try {
+    let end: ForkEnd | undefined;
+    const onEnd = (found: ForkEnd): void => {
+      end = found;
+    };
+    await writeNewFile(disk, to.log, linesFromBytes(source.log, fork.events, { folders, onEnd }));
+    if (end && snapshots) await forkSnapshot(disk, to, { source, fork, folders, snapshots, end });
+  } catch (error) {
+    if (!(error instanceof IrregularLog)) throw error;
+    await disk.unlink(to.log);
+    await writeNewFile(disk, to.log, linesFromEvents(LogPages.events(source.log), fork.events, folders));
   }
-  yield Buffer.concat(pieces);
+}
+
+interface LogCopy {
+  readonly source: LogPaths;
+  readonly fork: SessionFork;
+  readonly folders: ForkFolders;
+  readonly snapshots?: SnapshotRules;
+}
+
+/** Gives the fork the snapshot of its source, so that its first opening does not read its whole log. */
+async function forkSnapshot(
+  disk: Disk,
+  to: LogPaths,
+  { source, fork, folders, snapshots: rules, end }: Required<LogCopy> & { readonly end: ForkEnd },
+): Promise<void> {
+  const loaded = end.length < minLogBytes(rules) ? undefined : await readSince(source, rules);
+  // The source may have grown since the events were counted.
+  if (!loaded || loaded.count !== fork.events.count || loaded.damage.length + loaded.removed.length > 0) return;
+  const chain = new ForkedChain(fork.events, folders);
+  const copied = loaded.events.flatMap((event) => chain.next(event) ?? []);
+  const place = { offset: end.length, lines: end.last.seq, last: end.last, afterDamage: false };
+  const added = chained(fork.events.added, copied.at(-1)?.id ?? null);
+  const snapshot = { events: [...copied, ...added], removed: [], count: end.last.seq, damage: [] };
+  const before = { length: end.length, checksum: end.checksum };
+  await writeSnapshot(disk, to, { snapshot, rules: rules.version, place, before });
 }
 
 interface Copying extends ForkCopy {

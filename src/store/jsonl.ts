@@ -77,6 +77,18 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
       }
     },
 
+    async scan(sessionId, what) {
+      const { log } = pathsOf(sessionId);
+      if (!findLog(log)) throw noSuchSession(sessionId);
+      const { IrregularLog, scanEvents, scanLog } = await import("./log-scan.ts");
+      try {
+        return await scanLog(log, what);
+      } catch (error) {
+        if (!(error instanceof IrregularLog)) throw storageError("read the session log", error);
+        return await scanEvents(LogPages.events(log), what).catch(failTo("read the session log"));
+      }
+    },
+
     async revision(sessionId) {
       const found = findLog(pathsOf(sessionId).log);
       return found && revisionOf(found);
@@ -97,7 +109,10 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
       if (!findLog(pathsOf(sessionId).log)) throw noSuchSession(sessionId);
       if (statSync(pathsOf(fork.sessionId).directory, { throwIfNoEntry: false })) throw alreadyThere(fork.sessionId);
       const { forkFolder } = await import("./fork-folder.ts");
-      await forkFolder({ disk: context.disk, folder, from: sessionId, fork }).catch(failTo("fork the session"));
+      const { disk, snapshots } = context;
+      await forkFolder({ disk, folder, from: sessionId, fork, ...(snapshots && { snapshots }) }).catch(
+        failTo("fork the session"),
+      );
     },
 
     async remove(sessionId) {

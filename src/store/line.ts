@@ -48,6 +48,33 @@ export function encodeLine(event: SessionEvent, after: Link): { bytes: Buffer; l
   return { bytes, link: { seq, crc } };
 }
 
+/**
+ * Ties a line to another record before it, with the same event in the same bytes. Its number must be the next one already.
+ * Returns the new link.
+ */
+export function relinkLine(bytes: Buffer, start: number, trailer: Trailer, after: Link): Link {
+  const { seq, covered } = trailer;
+  if (trailer.prev === after.crc) return { seq, crc: trailer.crc };
+  bytes.write(hex(after.crc), covered - 1 - HEX_DIGITS, "latin1");
+  const crc = crc32(bytes.subarray(start, covered));
+  bytes.write(hex(crc), covered - 1 + CRC.length, "latin1");
+  return { seq, crc };
+}
+
+/** The same event as the next record after another one, with the number that it has there. */
+export function renumberedLine(
+  bytes: Buffer,
+  start: number,
+  trailer: Trailer,
+  after: Link,
+): { bytes: Buffer; link: Link } {
+  const seq = after.seq + 1;
+  const event = bytes.subarray(start, trailer.start);
+  const link = Buffer.from(`,"troupe":{"seq":${seq},"prev":"${hex(after.crc)}"`);
+  const crc = crc32(link, crc32(event));
+  return { bytes: Buffer.concat([event, link, Buffer.from(`,"crc":"${hex(crc)}"}}\n`)]), link: { seq, crc } };
+}
+
 /** Reads one line, from `start` up to the position of its newline. */
 export function decodeLine(bytes: Buffer, start = 0, end = bytes.length): Decoded {
   const trailer = parseTrailer(bytes, start, end);
@@ -101,7 +128,7 @@ const HEX_DIGITS = 8;
 const MAX_SEQ_DIGITS = 15;
 const ZERO = 0x30;
 
-interface Trailer {
+export interface Trailer {
   /** Where the event's own members end. */
   readonly start: number;
   /** Where the bytes end that `crc` covers. */
@@ -112,7 +139,7 @@ interface Trailer {
 }
 
 /** Reads from the end, byte by byte: this runs for every line of every log that is opened. */
-function parseTrailer(bytes: Buffer, start: number, end: number): Trailer | undefined {
+export function parseTrailer(bytes: Buffer, start: number, end: number): Trailer | undefined {
   const crcAt = end - END.length - HEX_DIGITS;
   const prevAt = crcAt - CRC.length - HEX_DIGITS;
   const seqEnd = prevAt - PREV.length;

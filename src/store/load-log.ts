@@ -25,7 +25,7 @@ export async function loadLog(paths: LogPaths, rules: SnapshotRules | undefined)
 }
 
 /** Undefined where there is no usable snapshot, or what was written since changes what came before it. */
-async function readSince(paths: LogPaths, rules: SnapshotRules): Promise<LoadedLog | undefined> {
+export async function readSince(paths: LogPaths, rules: SnapshotRules): Promise<LoadedLog | undefined> {
   const found = await readSnapshot(paths, rules.version);
   if (!found) return undefined;
   const { snapshot, place, prefix } = found;

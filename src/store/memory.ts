@@ -1,6 +1,8 @@
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { checkSize, cleanExtension, cleanName, nameAsset } from "./assets.ts";
+import { forkedEvents } from "./fork-log.ts";
+import { scanEvents } from "./log-scan.ts";
 import { viewOf } from "./rewound.ts";
 import { alreadyThere, checkSessionId, noSuchSession } from "./session-id.ts";
 import type { SessionLog, SessionSummary, Store } from "./store.ts";
@@ -125,6 +127,9 @@ export function memoryStore(): Store {
     async *events(sessionId) {
       yield* viewOf([...find(sessionId).events]).events;
     },
+    async scan(sessionId, scan) {
+      return scanEvents(viewOf([...find(sessionId).events]).events, scan);
+    },
     async revision(sessionId) {
       const kept = sessions.get(checkSessionId(sessionId));
       return kept && kept.events.length > 0 ? String(kept.changes) : undefined;
@@ -148,8 +153,7 @@ export function memoryStore(): Store {
       const kept = find(sessionId);
       if (sessions.has(checkSessionId(fork.sessionId))) throw alreadyThere(fork.sessionId);
       const { summary } = fork;
-      const events: SessionEvent[] = [];
-      for await (const event of fork.events) events.push(structuredClone(event));
+      const events = forkedEvents(viewOf([...kept.events]).events, fork.events).map((event) => structuredClone(event));
       sessions.set(fork.sessionId, {
         ...{ ...emptySession(), summary, assets: new Map(kept.assets), files: new Map(kept.files) },
         ...{ events, changes: 1, changed: ++clock },

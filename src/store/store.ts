@@ -5,6 +5,7 @@
 import type { SessionEvent } from "../protocol/event.ts";
 import type { SqliteProvider } from "../protocol/session-fs.ts";
 import type { SessionFork } from "./fork-folder.ts";
+import type { Scan, Scanned } from "./log-scan.ts";
 import type { View } from "./rewound.ts";
 
 export interface Store {
@@ -22,6 +23,8 @@ export interface Store {
    * that cannot be used are reported to `onDamage`.
    */
   events(sessionId: string, onDamage?: (damage: readonly Damage[]) => void): AsyncIterable<SessionEvent>;
+  /** Counts the events in view and parses only some: cheaper than `events` for a long log. */
+  scan(sessionId: string, scan: Scan): Promise<Scanned>;
   /** Differs whenever the log has changed; undefined when there is no such session. Cheap. */
   revision(sessionId: string): Promise<string | undefined>;
   /** Those of all sessions of this person, in no order, without reading any log. */

@@ -2,6 +2,7 @@
  * Everything the runtime reads where commands can write, against everything a command can put there: nothing blocks,
  * nothing from outside is shown or changed.
  */
+
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
@@ -25,6 +26,7 @@ import { entryAt } from "../../src/session/checkpoint-tree.ts";
 import { forkedFiles, forkFacts } from "../../src/session/fork.ts";
 import type { Session } from "../../src/session/session.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
+import { scanEvents } from "../../src/store/log-scan.ts";
 import type { Elsewhere, SessionLog, Store } from "../../src/store/store.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { createSandbox } from "../../src/tools/shell/sandbox.ts";
@@ -78,9 +80,14 @@ function hasEntry(path: string): boolean {
 
 async function forked({ store, log, root }: Place): Promise<unknown> {
   await log.append(event, { barrier: true });
-  const copies = await forkedFiles(log.directory, await forkFacts([event]));
+  const copies = await forkedFiles(log.directory, await forkFacts((what) => scanEvents([event], what)));
   const summary = { sessionId: "two", cwd: "/", createdAt: "", updatedAt: "", turns: 0 };
-  await store.fork(ID, { sessionId: "two", events: [event], summary, copies });
+  await store.fork(ID, {
+    sessionId: "two",
+    events: { count: 1, changedTypes: new Set(), change: (one) => one, added: [] },
+    summary,
+    copies,
+  });
   const target = join(root, "session-state", "two", "files");
   return existsSync(target) ? readdirSync(target).map((name) => readFileSync(join(target, name), "utf8")) : [];
 }

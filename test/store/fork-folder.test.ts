@@ -17,7 +17,7 @@ it("copies no file that a command replaced by a link out of its folder", async (
     from: "old",
     fork: {
       sessionId: "new",
-      events: [],
+      events: { count: 0, changedTypes: new Set(), change: (event) => event, added: [] },
       summary: { sessionId: "new", startTime: "", modifiedTime: "", isRemote: false } as never,
       copies: paths.map((path) => ({ path, kind: "own" as const })),
     },
