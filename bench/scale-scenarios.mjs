@@ -24,6 +24,9 @@ export const scaleScenarios = [
       const wrong = runs.find((run) => run.count < events || run.page !== 500);
       if (wrong)
         throw new Error(`the session came back with ${wrong.count} events of ${events}, a page of ${wrong.page}`);
+      const forked = await work(stage, "fork", home, "long");
+      const inFork = await work(stage, "resume", home, forked.sessionId, stage.workspace);
+      const shown = await commands(stage, home, full ? 7 : 3, ["sessions", "show", "long"]);
       const row = (name, unit, pick, limit) => ({
         ...{ name, unit, troupe: spread(runs.map(pick)) },
         ...(limit !== undefined && { target: { kind: "most", limit } }),
@@ -34,6 +37,11 @@ export const scaleScenarios = [
         row("500 events from the middle of it", "ms", ({ pageMs }) => pageMs, 100),
         row("close it", "ms", ({ closeMs }) => closeMs),
         row("events in memory", "", ({ live }) => live),
+        figure("fork it", "ms", forked.forkMs),
+        figure("CPU time of that", "ms", forked.cpuMs),
+        { ...figure("peak memory of that", "MB", forked.bytes / 1e6), target: { kind: "most", limit: 200 } },
+        { ...figure("open the fork for the first time", "ms", inFork.openMs), target: { kind: "most", limit: 1000 } },
+        { name: "`troupe sessions show`, exec to exit", unit: "ms", troupe: spread(shown) },
         figure("open it without a snapshot", "ms", first.openMs),
         figure("peak memory of that", "MB", first.openBytes / 1e6),
         figure("its log", "MB", bytes / 1e6),

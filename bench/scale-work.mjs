@@ -3,6 +3,7 @@
 //   scale-work.mjs fill-long <home> <sessionId> <events> <events between compactions>
 //   scale-work.mjs fill-many <home> <sessions>
 //   scale-work.mjs resume <home> <sessionId> <cwd>
+//   scale-work.mjs fork <home> <sessionId>
 //   scale-work.mjs list <home>
 import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +17,7 @@ const environment = {
   TROUPE_MODEL: "mock-model",
   TROUPE_WIRE_API: "completions",
 };
-const actions = { "fill-long": fillLong, "fill-many": fillMany, resume, list };
+const actions = { "fill-long": fillLong, "fill-many": fillMany, resume, fork, list };
 
 console.log(JSON.stringify(await actions[action](...rest)));
 
@@ -37,6 +38,23 @@ async function resume(sessionId, cwd) {
   const closeMs = performance.now() - closing;
   await runtime.close();
   return { openMs, openBytes, pageMs, closeMs, count, page: page.length, live: session.events.length };
+}
+
+/** Forks the session; the CPU time beside the wall time, as most of the latter is the disk. */
+async function fork(sessionId) {
+  const runtime = createRuntime({ environment, home });
+  const from = performance.now();
+  const before = process.cpuUsage();
+  const forked = await runtime.forkSession({ sessionId });
+  const { user, system } = process.cpuUsage(before);
+  const forkMs = performance.now() - from;
+  await runtime.close();
+  return {
+    sessionId: forked.sessionId,
+    forkMs,
+    cpuMs: (user + system) / 1000,
+    bytes: process.resourceUsage().maxRSS * 1024,
+  };
 }
 
 /** The second list of a process: what a server does when it is asked again. */

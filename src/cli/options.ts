@@ -106,7 +106,11 @@ export const options: readonly Option[] = [
   },
   { name: "user", group: "Agents", help: "for agents new: for yourself, in all folders" },
   { name: "project", group: "Agents", help: "for agents new: in this repository (default)" },
-  { name: "all", group: "Agents", help: "for tasks stop: every agent of the session; for tasks list: also sidekicks" },
+  {
+    name: "all",
+    group: "Agents",
+    help: "for tasks stop: every agent of the session; for tasks list: also sidekicks; for sessions show: from its beginning",
+  },
   { name: "as", value: "kind", group: "Agents", help: "for tasks merge: files (default), squash or merge" },
 
   { name: "max-turns", value: "n", group: "Limits", help: "stop after n model calls" },

@@ -3,6 +3,7 @@ import { clip, plural, sanitise, sanitiseLine } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { findSession, isOfPlace } from "../runtime/select-session.ts";
+import { isCompaction } from "../session/condense.ts";
 import { isSidekickId } from "../session/sidekicks.ts";
 import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
@@ -14,7 +15,8 @@ type SessionSummary = Awaited<ReturnType<Runtime["store"]["list"]>>[number];
 const HELP = `Usage:
   troupe sessions list               all sessions, the last used first;
                                      --here: only those of this repository or folder; --limit <n>: the newest n
-  troupe sessions show <id|name>     what was said and done
+  troupe sessions show <id|name>     what was said and done; a session with a log of 16 MiB or more is shown
+                                     from its last compaction on, with --all from its beginning
   troupe sessions search <words>     the same as troupe search: questions, answers, checkpoints and paths
   troupe sessions reindex            make the index for search anew from the logs
   troupe sessions export <id|name>   the whole log as JSON lines, on stdout
@@ -37,7 +39,7 @@ export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
       await write(await listText(runtime, given));
       return exitCodes.done;
     case "show":
-      await show(runtime.store.events(await one()));
+      await showSession(runtime, await one(), { all: given.has("all") });
       return exitCodes.done;
     case "search":
       return (await import("./search.ts")).searchCommand(given, wanted);
@@ -89,8 +91,22 @@ async function listText(runtime: Runtime, given: Arguments): Promise<string> {
 /** Text is written when there is this much of it. */
 const SHOWN_CHARACTERS = 64 * 1024;
 
+/** A very long session is shown from its last compaction on, unless all of it is wanted. */
+async function showSession({ store }: Runtime, sessionId: string, { all }: { all: boolean }): Promise<void> {
+  const recent = all ? undefined : await store.recent(sessionId, isMainCompaction);
+  if (!recent) return show(store.events(sessionId));
+  const [first, ...since] = recent.events;
+  const summary = first?.type === "session.compaction_complete" ? first.data.summaryContent : undefined;
+  const left = `# ${recent.before.toLocaleString("en")} earlier events: troupe sessions show ${sessionId} --all`;
+  await write(sanitise([`# Session ${sessionId}`, left, summary].filter(Boolean).join("\n\n")));
+  await write("\n\n");
+  await show(since);
+}
+
+const isMainCompaction = (event: SessionEvent): boolean => event.agentId === undefined && isCompaction(event);
+
 /** The conversation as a person reads it, however long it is. */
-async function show(events: AsyncIterable<SessionEvent>): Promise<void> {
+async function show(events: Iterable<SessionEvent> | AsyncIterable<SessionEvent>): Promise<void> {
   let text = "";
   let isFirst = true;
   for await (const event of events) {

@@ -11,6 +11,7 @@ export function movableStore(first: Store): { readonly store: Store; moveTo(othe
       ids: () => current.ids(),
       read: (sessionId) => current.read(sessionId),
       events: (sessionId, onDamage) => current.events(sessionId, onDamage),
+      recent: (sessionId, isStart) => current.recent(sessionId, isStart),
       scan: (sessionId, scan) => current.scan(sessionId, scan),
       revision: (sessionId) => current.revision(sessionId),
       revisions: () => current.revisions(),

@@ -101,6 +101,7 @@ export function elsewhereStore({ provider, folder, disk, stamp }: ElsewhereStore
       if (content.damage.length > 0) onDamage?.(content.damage);
       yield* viewOf(content.events).events;
     },
+    recent: async () => undefined,
     async scan(sessionId, scan) {
       const { content } = await load(sessionId);
       return scanEvents(viewOf(content.events).events, scan);

@@ -77,6 +77,13 @@ export function jsonlStore(options: JsonlStoreOptions): Store {
       }
     },
 
+    async recent(sessionId, isStart) {
+      const { log } = pathsOf(sessionId);
+      if (!findLog(log)) throw noSuchSession(sessionId);
+      const { readRecent } = await import("./recent.ts");
+      return readRecent(log, isStart).catch(failTo("read the session log"));
+    },
+
     async scan(sessionId, what) {
       const { log } = pathsOf(sessionId);
       if (!findLog(log)) throw noSuchSession(sessionId);

@@ -127,6 +127,7 @@ export function memoryStore(): Store {
     async *events(sessionId) {
       yield* viewOf([...find(sessionId).events]).events;
     },
+    recent: async () => undefined,
     async scan(sessionId, scan) {
       return scanEvents(viewOf([...find(sessionId).events]).events, scan);
     },

@@ -6,6 +6,7 @@ import type { SessionEvent } from "../protocol/event.ts";
 import type { SqliteProvider } from "../protocol/session-fs.ts";
 import type { SessionFork } from "./fork-folder.ts";
 import type { Scan, Scanned } from "./log-scan.ts";
+import type { RecentEvents } from "./recent.ts";
 import type { View } from "./rewound.ts";
 
 export interface Store {
@@ -23,6 +24,11 @@ export interface Store {
    * that cannot be used are reported to `onDamage`.
    */
   events(sessionId: string, onDamage?: (damage: readonly Damage[]) => void): AsyncIterable<SessionEvent>;
+  /**
+   * The events from the last one on for which `isStart` is true, without reading what comes before them. Undefined when
+   * the log is not long, or only reading all of it tells: then use `events`.
+   */
+  recent(sessionId: string, isStart: (event: SessionEvent) => boolean): Promise<RecentEvents | undefined>;
   /** Counts the events in view and parses only some: cheaper than `events` for a long log. */
   scan(sessionId: string, scan: Scan): Promise<Scanned>;
   /** Differs whenever the log has changed; undefined when there is no such session. Cheap. */

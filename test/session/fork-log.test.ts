@@ -44,7 +44,8 @@ it("forks any log into one whose events, chain and state are right (48 logs, wit
     appendFileSync(path, Buffer.concat(lines.slice(lines.length - tail)));
     if (seed % 5 === 0) {
       const bytes = readFileSync(path);
-      bytes[Math.floor(bytes.length / 2)] ^= 1;
+      const middle = bytes.length >> 1;
+      bytes.writeUInt8(bytes.readUInt8(middle) ^ 1, middle);
       writeFileSync(path, bytes);
     }
     const { events: view } = await store.read("one");
