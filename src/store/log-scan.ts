@@ -3,7 +3,7 @@
  * about what reading its bytes costs. Works for logs that hold one record per line, in order, without damage and
  * without rewinds; `IrregularLog` is thrown for all others.
  */
-import { open } from "node:fs/promises";
+import { open, stat } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import type { SessionEvent } from "../protocol/event.ts";
 import { decodeLine, type Link, MAX_LINE_BYTES, NEWLINE, noRecord, parseTrailer, type Trailer } from "./line.ts";
@@ -30,39 +30,46 @@ export interface ScannedPiece {
   lines(): Iterable<ScannedLine>;
 }
 
-/** Reads the complete lines that are in the file when it is opened. Each piece is valid until the next one is asked for. */
+/**
+ * Reads the complete lines that are in the file when it is first opened. Each piece is valid until the next one is asked
+ * for. The file is open only while a piece is read, as a caller may never ask for the next one.
+ */
 export async function* scanPieces(path: string): AsyncGenerator<ScannedPiece> {
+  const { size } = await stat(path);
+  let buffer: Buffer = Buffer.allocUnsafe(Math.min(PIECE_BYTES, size + 1));
+  let [offset, filled] = [0, 0];
+  let last = noRecord;
+  const onLine = (line: Link): void => {
+    last = line;
+  };
+  while (offset < size) {
+    const wanted = Math.min(buffer.length - filled, size - offset);
+    const bytesRead = await readAt(path, buffer.subarray(filled, filled + wanted), offset);
+    if (bytesRead === 0) break;
+    offset += bytesRead;
+    filled += bytesRead;
+    const complete = buffer.lastIndexOf(NEWLINE, filled - 1) + 1;
+    if (complete > 0) {
+      const bytes = buffer.subarray(0, complete);
+      const after = last;
+      yield { bytes, lines: () => linesOf(bytes, after, onLine) };
+      buffer.copyWithin(0, complete, filled);
+      filled -= complete;
+    }
+    if (filled < buffer.length) continue;
+    if (filled > MAX_LINE_BYTES) throw new IrregularLog();
+    const larger = Buffer.allocUnsafe(buffer.length * 2);
+    buffer.copy(larger, 0, 0, filled);
+    buffer = larger;
+  }
+  // A last line without its newline is whole or torn: only the reader of damaged logs can tell.
+  if (filled > 0) throw new IrregularLog();
+}
+
+async function readAt(path: string, into: Buffer, position: number): Promise<number> {
   const file = await open(path, "r");
   try {
-    const { size } = await file.stat();
-    let buffer: Buffer = Buffer.allocUnsafe(Math.min(PIECE_BYTES, size + 1));
-    let [offset, filled] = [0, 0];
-    let last = noRecord;
-    const onLine = (line: Link): void => {
-      last = line;
-    };
-    while (offset < size) {
-      const wanted = Math.min(buffer.length - filled, size - offset);
-      const { bytesRead } = await file.read(buffer, filled, wanted, offset);
-      if (bytesRead === 0) break;
-      offset += bytesRead;
-      filled += bytesRead;
-      const complete = buffer.lastIndexOf(NEWLINE, filled - 1) + 1;
-      if (complete > 0) {
-        const bytes = buffer.subarray(0, complete);
-        const after = last;
-        yield { bytes, lines: () => linesOf(bytes, after, onLine) };
-        buffer.copyWithin(0, complete, filled);
-        filled -= complete;
-      }
-      if (filled < buffer.length) continue;
-      if (filled > MAX_LINE_BYTES) throw new IrregularLog();
-      const larger = Buffer.allocUnsafe(buffer.length * 2);
-      buffer.copy(larger, 0, 0, filled);
-      buffer = larger;
-    }
-    // A last line without its newline is whole or torn: only the reader of damaged logs can tell.
-    if (filled > 0) throw new IrregularLog();
+    return (await file.read(into, 0, into.length, position)).bytesRead;
   } finally {
     await file.close();
   }
@@ -109,12 +116,12 @@ export function idIn({ bytes, start, trailer }: ScannedLine): string {
 }
 
 /** True when the event in the line has this id. */
-export function hasId({ bytes, start }: ScannedLine, idStart: Buffer): boolean {
+function hasId({ bytes, start }: ScannedLine, idStart: Buffer): boolean {
   return bytes.compare(idStart, 0, idStart.length, start, start + idStart.length) === 0;
 }
 
 /** The beginning of every line whose event has this id. */
-export const idStartOf = (eventId: string): Buffer => Buffer.from(`{"id":${JSON.stringify(eventId)},`);
+const idStartOf = (eventId: string): Buffer => Buffer.from(`{"id":${JSON.stringify(eventId)},`);
 
 export interface Scan {
   /** The types of events to parse; the others are only counted. */
