@@ -13,6 +13,7 @@ interface FlagDefinition {
 
 export const flagDefinitions = {
   MULTI_TURN_AGENTS: { default: "on", gates: "agents in the background stay after an answer and take messages" },
+  SESSION_BASED_SUBAGENTS: { default: "on", gates: "agents belong to the session and can continue after a restart" },
   MCP_TASKS: { default: "on", gates: "calls that MCP servers take only as tasks go on in the background" },
   MCP_APPS: { default: "on", gates: "clients that show apps of MCP servers are given them" },
   RUBBER_DUCK_AGENT: { default: "on", gates: "the built-in agent rubber-duck" },

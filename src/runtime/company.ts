@@ -83,6 +83,7 @@ export function companyOptions(parts: CompanyParts, known?: AgentLimits): Compan
   return {
     limits,
     multiTurn: workspace.flags.has("MULTI_TURN_AGENTS"),
+    sessionBased: workspace.flags.has("SESSION_BASED_SUBAGENTS"),
     mcpTasks: workspace.flags.has("MCP_TASKS"),
     agents: parts.agents,
     sidekicks: sidekickOptions(parts, (more) => companyOptions({ ...parts, ...more }, own)),

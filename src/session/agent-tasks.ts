@@ -8,6 +8,7 @@ import type { MessageReceipt, TaskRequest, TaskStart, Tasks } from "../tools/tas
 import { ToolError } from "../tools/tool.ts";
 import type { CompanyOptions } from "./company.ts";
 import type { Errands } from "./errands.ts";
+import { executorOf } from "./executor.ts";
 
 /** No call waits for an agent longer than this; the agent goes on. */
 const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
@@ -90,17 +91,23 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
   const { limits } = definition;
   const worktree = cast.worktree ?? (parent && treeOf(parent));
   const outputSchema = request.outputSchema ?? definition.outputSchema;
-  const { id, queued } = await registry.create({
-    name: request.name,
+  const key = {
     ...(agentId !== undefined && { parentId: agentId }),
     toolCallId: request.toolCallId,
+    agentDisplayName: definition.displayName,
+  };
+  const runsHere = options.sessionBased === false && request.factoryRunId === undefined;
+  const forget = runsHere ? what.errands.add(key, executorOf(definition, options)) : undefined;
+  const created = registry.create({
+    ...key,
+    name: request.name,
     kind: "agent",
     agentName: definition.name,
-    agentDisplayName: definition.displayName,
     description: request.description,
     prompt: request.prompt,
     mode,
-    multiTurn: options.multiTurn && mode === "background" && request.factoryRunId === undefined,
+    // An agent that was asked for in the background takes messages, also where its parent waits for the first answer.
+    multiTurn: options.multiTurn && request.mode === "background" && request.factoryRunId === undefined,
     model: cast.model,
     tools: cast.tools === null ? null : [...cast.tools],
     ...((limits || request.costUsd !== undefined) && { limits: taskLimits({ ...limits, ...costOf(request, limits) }) }),
@@ -109,6 +116,8 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
     ...(worktree !== undefined && { worktree }),
     ...(outputSchema && { outputSchema: outputSchema as NonNullable<TaskRequest["outputSchema"]> }),
   });
+  created.catch(() => forget?.());
+  const { id, queued } = await created;
   if (mode === "background") return { kind: "background", id, queued };
   const reader = { agentId, toolCallId: request.toolCallId };
   // Whoever stops the turn stops what the turn waits for, also what it was just about to wait for.

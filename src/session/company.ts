@@ -12,6 +12,7 @@ import type { Emit, SessionEvent } from "../protocol/event.ts";
 import type { TaskLimits, TurnEnd, TurnPorts } from "../tasks/ports.ts";
 import { Registry } from "../tasks/registry.ts";
 import type { TaskMessage, TaskRecord } from "../tasks/task-record.ts";
+import { isFinal } from "../tasks/task-state.ts";
 import type { Tool, ToolPorts } from "../tools/tool.ts";
 import { Ledger, sharesOf } from "./agent-limit.ts";
 import { type AgentFacts, AgentLives } from "./agent-lives.ts";
@@ -23,6 +24,7 @@ import { Conversation } from "./conversation.ts";
 import { coordinationOf } from "./coordination.ts";
 import { type AgentErrand, Errands } from "./errands.ts";
 import type { EventLog } from "./event-log.ts";
+import { within } from "./executor.ts";
 import { sessionHooks } from "./hooked-calls.ts";
 import type { Notice } from "./inbox.ts";
 import { mcpTasksOf } from "./mcp-tasks.ts";
@@ -38,6 +40,8 @@ export interface CompanyOptions {
   readonly limits: TaskLimits;
   /** Whether an agent in the background can be written to after it has answered. */
   readonly multiTurn: boolean;
+  /** False: an executor of this process runs each agent; after the process has ended, the agent cannot continue. */
+  readonly sessionBased?: boolean;
   /** False: whoever calls what a server takes only as a task waits for it. */
   readonly mcpTasks?: boolean;
   agents(): readonly AgentDefinition[];
@@ -121,7 +125,10 @@ export class Company {
         // Those of an agent are read by itself, before its next model call.
         if (parentId === undefined) parts.onNotice({ content, kind }, { take: () => notice.take(), wakes });
       },
-      onState: (task) => this.#lives.onState(task),
+      onState: (task) => {
+        this.#lives.onState(task);
+        if (isFinal(task.status)) this.#errands.ended(task);
+      },
       onChange: () => parts.onChange(),
       onDefect: parts.onDefect,
     });
@@ -222,8 +229,10 @@ export class Company {
 
   #factsOf({ spec }: Pick<TaskRecord, "spec">): AgentFacts {
     const { kind, agentName, description } = spec;
-    const definition =
-      kind === "agent" && !this.#errands.of({ spec }) && findAgent(agentName, this.#parts.options.agents());
+    const errand = this.#errands.of({ spec });
+    const definition = errand
+      ? errand.definition
+      : kind === "agent" && findAgent(agentName, this.#parts.options.agents());
     return definition ? { description: definition.description, tools: definition.tools } : { description };
   }
 
@@ -294,12 +303,12 @@ export class Company {
 
   async #outfitOfAgent(task: TaskRecord): Promise<Outfit> {
     const { options } = this.#parts;
-    const { kind, agentName } = task.spec;
-    const definition = kind === "agent" ? findAgent(agentName, options.agents()) : undefined;
-    if (definition) return within(task, await options.outfit(task, definition));
-    throw new Error(
-      kind === "agent" ? `There is no agent "${agentName}" any more.` : "It ended with its process and cannot go on.",
-    );
+    const { kind, agentName, factoryRunId } = task.spec;
+    const endedWithProcess = options.sessionBased === false && factoryRunId === undefined;
+    if (kind !== "agent" || endedWithProcess) throw new Error("It ended with its process and cannot go on.");
+    const definition = findAgent(agentName, options.agents());
+    if (!definition) throw new Error(`There is no agent "${agentName}" any more.`);
+    return within(task, await options.outfit(task, definition));
   }
 
   async #release(id: string): Promise<void> {
@@ -354,14 +363,6 @@ interface AgentWork {
   readonly messages: readonly TaskMessage[];
   readonly io: TurnPorts;
   readonly errand?: AgentErrand;
-}
-
-/** Whatever it was given: no tool beyond those it may use, but for those of servers it brings itself. */
-function within({ tools }: TaskRecord, outfit: Outfit): Outfit {
-  if (tools === null) return outfit;
-  const { system, tools: given } = outfit.offer;
-  const isAllowed = ({ name, from }: Tool): boolean => from?.kind === "mcp" || tools.includes(name);
-  return { ...outfit, offer: { system, tools: given.filter(isAllowed) } };
 }
 
 /** Loaded where a task declares what its answer must fit: most do not. */

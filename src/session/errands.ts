@@ -2,6 +2,7 @@
  * Tasks that no definition of an agent says how to run: whoever starts one brings what runs it. It lives as long as the
  * process; after that such a task can be read and not continued.
  */
+import type { AgentDefinition } from "../agents/agent.ts";
 import type { LimitReached } from "../loop/run.ts";
 import type { TurnEnd, TurnPorts } from "../tasks/ports.ts";
 import type { TaskRecord } from "../tasks/task-record.ts";
@@ -13,6 +14,8 @@ export interface Errand {
   run(task: TaskRecord, io: TurnPorts, asAgent: (how: AgentErrand) => Promise<TurnEnd>): Promise<TurnEnd>;
   /** Takes what is written to it; without this, messages come back. */
   readonly tell?: ((message: string) => Promise<void>) | undefined;
+  /** The definition that the errand runs; absent for work that no definition describes. */
+  readonly definition?: AgentDefinition;
 }
 
 export interface AgentErrand {
@@ -38,6 +41,11 @@ export class Errands {
 
   of({ spec }: Pick<TaskRecord, "spec">): Errand | undefined {
     return this.#errands.get(keyOf(spec));
+  }
+
+  /** Forgets the executor of an agent that has ended. */
+  ended({ spec }: Pick<TaskRecord, "spec">): void {
+    if (this.of({ spec })?.definition) this.#errands.delete(keyOf(spec));
   }
 
   /** Undefined for a task that is told things in the usual way. */

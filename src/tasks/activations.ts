@@ -6,7 +6,7 @@ import type { RegistryOptions, TurnEnd } from "./ports.ts";
 import type { Slots } from "./slots.ts";
 import { type TaskFold, untold } from "./task-fold.ts";
 import type { TaskMessage, TaskRecord } from "./task-record.ts";
-import { next, type TaskSignal } from "./task-state.ts";
+import { isFinal, next, type TaskSignal } from "./task-state.ts";
 
 /** Longer answers are kept in a file of their own. */
 const LARGE_CHARACTERS = 16_384;
@@ -156,15 +156,36 @@ export class Activations {
     { end, answer }: { end: TurnEnd | { kind: "broke"; error: string }; answer: Answer },
   ): Promise<void> {
     if (end.kind === "broke") {
-      await this.change(task, { kind: "broke" }, answer);
+      await this.#end(task, { kind: "broke" }, answer);
       return;
     }
     if (end.kind !== "failed" && end.kind !== "aborted") await this.#confirmHanded(task, live);
     const isTold = task.messages.some(({ id }) => !live.handed.has(id));
     live.isWaking = isTold;
-    const continues = task.spec.multiTurn || isTold;
-    await this.change(task, { kind: "turn_ended", outcome: end.kind, continues }, answer);
+    const continues = (task.spec.multiTurn && !this.#isOrphan(task)) || isTold;
+    const signal = { kind: "turn_ended", outcome: end.kind, continues } as const;
+    if (continues) await this.change(task, signal, answer);
+    else await this.#end(task, signal, answer);
     if (isTold) await this.wake(task);
+  }
+
+  /** Ends the task. Idle agents that it started get no more messages, so they end with it. */
+  async #end(task: TaskRecord, signal: TaskSignal, answer: Answer): Promise<void> {
+    await this.#dismissChildren(task);
+    await this.change(task, signal, answer);
+    await this.#dismissChildren(task); // a child may have come to rest meanwhile
+  }
+
+  /** An interrupted child stays idle: a user can resume it. */
+  async #dismissChildren({ id }: TaskRecord): Promise<void> {
+    const { fold, lives } = this.#parts;
+    const idle = fold.childrenOf(id).filter(({ status, reason }) => status === "idle" && reason !== "interrupted");
+    await Promise.all(idle.map((child) => lives.inTurn(child.id, () => this.change(child, { kind: "dismissed" }))));
+  }
+
+  #isOrphan({ parentId }: TaskRecord): boolean {
+    const parent = parentId === undefined ? undefined : this.#parts.fold.get(parentId);
+    return parent !== undefined && isFinal(parent.status);
   }
 
   /** An agent that answered has heard what it was given, however its runner said it. */

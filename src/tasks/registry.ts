@@ -190,13 +190,6 @@ export class Registry {
     await this.#stop(all, "stopped");
   }
 
-  /** Nobody will write to this idle task any more: it ends as what it last reached. */
-  async dismiss(id: string): Promise<boolean> {
-    const task = this.#fold.get(id);
-    if (!task) return false;
-    return this.#lives.inTurn(id, () => this.#activations.change(task, { kind: "dismissed" }));
-  }
-
   /** Takes an ended task off the lists. Its id stays taken and its answers readable. */
   async remove(id: string): Promise<boolean> {
     const task = this.#fold.get(id);

@@ -21,7 +21,7 @@ export type TaskSignal =
   /** The part that runs it broke. */
   | { readonly kind: "broke" }
   | { readonly kind: "woken" }
-  /** Nobody will write to it any more. */
+  /** No more messages can come: the agent that started it has ended. */
   | { readonly kind: "dismissed" }
   | { readonly kind: "stopped" }
   /** It was at work, or waited for a place, in a process that is no more. */
@@ -45,7 +45,7 @@ export function next(state: TaskState, signal: TaskSignal): TaskState | undefine
       return signal.kind === "stopped" ? stopped : undefined;
     case "idle":
       if (signal.kind === "woken") return queued;
-      if (signal.kind === "dismissed") return ended(state.reason ?? "interrupted");
+      if (signal.kind === "dismissed") return dismissed(state.reason ?? "interrupted");
       return signal.kind === "stopped" ? stopped : undefined;
     case "completed":
     case "failed":
@@ -74,6 +74,11 @@ const reasons: Record<TurnOutcome, TaskReason> = {
 function afterTurn(outcome: TurnOutcome, continues: boolean): TaskState {
   const reason = reasons[outcome];
   return continues ? { status: "idle", reason } : ended(reason);
+}
+
+/** An idle agent ends as completed, or as cancelled where its last turn gave no answer. */
+function dismissed(reason: TaskReason): TaskState {
+  return { status: reason === "finished" ? "completed" : "cancelled", reason };
 }
 
 function ended(reason: TaskReason): TaskState {

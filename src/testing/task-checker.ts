@@ -70,7 +70,7 @@ interface Seen {
 const steps: Readonly<Record<Status, readonly Status[]>> = {
   queued: ["running", "idle", "cancelled"],
   running: ["idle", "completed", "failed", "cancelled"],
-  idle: ["queued", "completed", "failed", "cancelled"],
+  idle: ["queued", "completed", "cancelled"],
   completed: [],
   failed: [],
   cancelled: [],

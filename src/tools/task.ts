@@ -3,7 +3,7 @@ import type { Json } from "../lib/json.ts";
 import { clip, nearest } from "../lib/text.ts";
 import { AGENT_TIMEOUT_MS, answerOf, bounded, line, namesOffered, normalised, tasksOf } from "./agent-text.ts";
 import introduction from "./task.md";
-import type { TaskRequest, TaskStart } from "./tasks.ts";
+import type { TaskReport, TaskRequest, TaskStart } from "./tasks.ts";
 import { defineTool, fixed, type Tool, ToolError } from "./tool.ts";
 
 /** Agents the model may choose, of the moment. `id` is a second name that is accepted (that of its file). */
@@ -74,7 +74,7 @@ export function taskTool(source: AgentSource): Tool {
         ...(input.isolation !== undefined && { isolation: input.isolation }),
       };
       const start = await tasksOf(context).start(request, context.signal);
-      return { content: start.kind === "ended" ? answerOf(start.report) : backgroundText(start, mode) };
+      return { content: start.kind === "ended" ? endedText(start.report) : backgroundText(start, mode) };
     },
   });
 }
@@ -134,6 +134,14 @@ function checkedSchema(schema: Record<string, unknown>): Record<string, Json> {
     throw new ToolError("output_schema must not name __proto__, constructor or prototype.");
   }
   return JSON.parse(text);
+}
+
+/** An agent that is idle after its answer can be sent more. */
+function endedText(report: TaskReport): string {
+  const { status, id } = report.task;
+  const more =
+    status === "idle" ? `\n\nAgent ${JSON.stringify(line(id))} is idle: write_agent sends it more work.` : "";
+  return `${answerOf(report)}${more}`;
 }
 
 /** The first three sentences are part of the wire contract. */

@@ -92,7 +92,7 @@ export interface TaskReport {
 }
 
 export type TaskStart =
-  /** It has ended; so has the wait for it. */
+  /** It has answered, and ended unless it takes messages; the wait for it is over. */
   | { readonly kind: "ended"; readonly report: TaskReport }
   /** It goes on by itself: asked for in the background, or moved there while someone waited. */
   | { readonly kind: "background"; readonly id: string; readonly queued: boolean };

@@ -6,6 +6,7 @@ import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { type Flag, flagDefinitions, flagNames, flagsFrom } from "../../src/protocol/flags.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { read, tableBelow } from "../docs/documents.ts";
+import { HANG_MS } from "../support/work.ts";
 import { repository, service, settings, wholePrompt } from "./memory-stage.ts";
 import { of, onStage, resultsOf, type Stage, type StageOptions, starts, toolNames } from "./stage.ts";
 
@@ -59,6 +60,28 @@ const probes: Record<Flag, Probe> = {
       ),
     on: "idle",
     off: "completed",
+  },
+  SESSION_BASED_SUBAGENTS: {
+    look: (options) =>
+      seen(
+        [
+          starts("a", "explore", { mode: "background" }),
+          ...[says("ok"), says("heard")],
+          calls(["write_agent", { agent_id: "a", message: "more" }]),
+          ...[says("asked"), says("heard again")],
+          of("a", says("words"), ...(isOn(options) ? [says("more words")] : [])),
+        ],
+        options,
+        async ({ session, reopen }) => {
+          await session.sendAndWait({ prompt: "go" });
+          const again = await reopen();
+          await again.sendAndWait({ prompt: "ask it" });
+          await again.tasks?.waitForAll(HANG_MS);
+          return (await again.tasks?.report("a"))?.turns.map(({ response }) => response);
+        },
+      ),
+    on: ["words", "more words"],
+    off: ["words", ""],
   },
   MCP_TASKS: {
     async look(options) {

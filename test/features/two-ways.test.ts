@@ -1,6 +1,6 @@
 /**
- * There are two ways to run an agent: by a definition, which says what it is (`task`), and by an executor that whoever
- * starts it brings along (`subagents_run`). Whatever holds for the one holds for the other.
+ * An agent is run as a part of the session or by an executor of the process; `SESSION_BASED_SUBAGENTS` decides for
+ * `task`. `subagents_run` always brings an executor. All of them pass the same tests.
  */
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -12,6 +12,7 @@ import { LOCK_FILE } from "../../src/store/lock.ts";
 import { expectPaired } from "../../src/testing/story.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { dataOf } from "../support/stage.ts";
+import { HANG_MS } from "../support/work.ts";
 import { of, onStage, resultsOf, type StageOptions, texts, toolNames } from "./stage.ts";
 
 interface Way {
@@ -21,21 +22,21 @@ interface Way {
   /** What an agent does to hand in its answer. */
   answers(text: string): ReturnType<typeof calls>;
   readonly agentName: string;
+  readonly environment?: Record<string, string>;
 }
 
+const byTask: Way = {
+  tool: "task",
+  start: (...names) => calls(...names.map((name) => ["task", { ...work(name), agent_type: "explore", name }] as const)),
+  answers: (text) => says(text),
+  agentName: "explore",
+};
+
 const ways: readonly (readonly [string, Way])[] = [
+  ["by the session", { ...byTask, environment: { SESSION_BASED_SUBAGENTS: "on" } }],
+  ["by an executor", { ...byTask, environment: { SESSION_BASED_SUBAGENTS: "off" } }],
   [
-    "by a definition",
-    {
-      tool: "task",
-      start: (...names) =>
-        calls(...names.map((name) => ["task", { ...work(name), agent_type: "explore", name }] as const)),
-      answers: (text) => says(text),
-      agentName: "explore",
-    },
-  ],
-  [
-    "by an executor",
+    "as a worker",
     {
       tool: "subagents_run",
       start: (...names) =>
@@ -54,7 +55,7 @@ const work = (name: string): Record<"description" | "prompt", Json & string> => 
 describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
   const files = { "a.txt": "hello" };
   const stage = (steps: Parameters<typeof onStage>[0], work: Parameters<typeof onStage>[2], more: StageOptions = {}) =>
-    onStage(steps, { files, ...more }, work);
+    onStage(steps, { files, ...(way.environment && { environment: way.environment }), ...more }, work);
 
   it("ORC-57 sees nothing of its parent's conversation, only reads, and what it says comes back as the result of the call", async () => {
     const steps = [way.start("a"), says("done"), of("a", calls(["view", { path: "a.txt" }]), way.answers("one file"))];
@@ -73,7 +74,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     });
   });
 
-  it("is one record with one end, told by events of its own that name the call", async () => {
+  it("ORC-57 is one record with one end, told by events of its own that name the call", async () => {
     const steps = [way.start("a", "b"), says("done"), ...["a", "b"].map((name) => of(name, way.answers(`by ${name}`)))];
     await stage(steps, async ({ session }) => {
       await session.sendAndWait({ prompt: "go" });
@@ -94,7 +95,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     });
   });
 
-  it("fires the hooks of subagents, which may add to what it is told", async () => {
+  it("ORC-57 fires the hooks of subagents, which may add to what it is told", async () => {
     const steps = [way.start("a"), says("done"), of("a", way.answers("ok"))];
     const settings = {
       hooks: {
@@ -117,7 +118,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     );
   });
 
-  it("that fails is told apart, and the parent goes on", async () => {
+  it("ORC-57 that fails is told apart, and the parent goes on", async () => {
     const steps = [way.start("a"), says("without it"), of("a", fails(400, { message: "no such thing" }))];
     await stage(steps, async ({ session }) => {
       expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "without it" });
@@ -130,7 +131,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     });
   });
 
-  it("ends with the turn it belongs to", async () => {
+  it("ORC-57 ends with the turn it belongs to", async () => {
     await stage([way.start("a"), of("a", stalls())], async ({ session, requests }) => {
       const sent = session.sendAndWait({ prompt: "go" });
       await expect.poll(() => requests("a").length).toBe(1);
@@ -141,7 +142,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     });
   });
 
-  it("is listed as cut off when its process is gone, its parent hears of it once, and what it answered stays readable", async () => {
+  it("ORC-57 is listed as cut off when its process is gone, its parent hears of it once, and what it answered stays readable", async () => {
     const steps = [
       way.start("a"),
       way.start("b"),
@@ -167,7 +168,7 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
     });
   });
 
-  it("counts for the budget of the session like everything else", async () => {
+  it("ORC-57 counts for the budget of the session like everything else", async () => {
     const steps = [way.start("a"), of("a", calls(["view", { path: "a.txt" }]), way.answers("ok")), says("end")];
     await stage(
       steps,
@@ -177,6 +178,48 @@ describe.each(ways)("ORC-57 an agent that is run %s", (_way, way) => {
       },
       { limits: { turns: 2 } },
     );
+  });
+});
+
+describe("ORC-57 SESSION_BASED_SUBAGENTS", () => {
+  const background = { mode: "background" };
+  const steps = (more: readonly Parameters<typeof of>[1][]) => [
+    calls(["task", { ...work("a"), agent_type: "explore", name: "a", ...background }]),
+    says("started"),
+    says("heard"),
+    calls(["write_agent", { agent_id: "a", message: "and then?" }]),
+    says("asked"),
+    says("heard again"),
+    of("a", says("first answer"), ...more),
+  ];
+
+  it("ORC-57 off: an agent answers several messages in its process, and cannot continue after it", async () => {
+    const environment = { SESSION_BASED_SUBAGENTS: "off" };
+    await onStage(steps([]), { environment }, async ({ session, reopen }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(session.tasks?.view("a")).toMatchObject({ status: "idle", reason: "finished" });
+      expect(dataOf(session.events, "subagent.selected")).toMatchObject([{ agentName: "explore" }]);
+      const again = await reopen();
+      await again.sendAndWait({ prompt: "ask it" });
+      await again.tasks?.waitForAll(HANG_MS);
+      const report = await again.tasks?.report("a");
+      expect([report?.task.status, report?.error]).toEqual(["idle", "It ended with its process and cannot go on."]);
+      expect(report?.turns[0]?.response).toBe("first answer");
+    });
+  });
+
+  it("ORC-57 on: an agent continues after its process has ended", async () => {
+    const environment = { SESSION_BASED_SUBAGENTS: "on" };
+    await onStage(steps([says("second answer")]), { environment }, async ({ session, reopen }) => {
+      await session.sendAndWait({ prompt: "go" });
+      const again = await reopen();
+      await again.sendAndWait({ prompt: "ask it" });
+      await again.tasks?.waitForAll(HANG_MS);
+      expect((await again.tasks?.report("a"))?.turns.map(({ response }) => response)).toEqual([
+        "first answer",
+        "second answer",
+      ]);
+    });
   });
 });
 

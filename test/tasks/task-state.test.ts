@@ -25,22 +25,21 @@ function walk(signals: readonly TaskSignal[]): TaskState[] {
   return path;
 }
 
-const allowed: Record<string, readonly string[]> = {
-  queued: ["running", "idle", "cancelled"],
-  running: ["idle", "completed", "failed", "cancelled"],
-  idle: ["queued", "completed", "failed", "cancelled"],
-  completed: [],
-  failed: [],
-  cancelled: [],
-};
+/** The table of the seed. It has no `queued`: an agent that waits for a slot counts as running, also on the wire. */
+const listed = [
+  ...["running completed", "running failed", "running cancelled", "running idle"],
+  ...["idle running", "idle cancelled", "idle completed"],
+];
+const shown = ({ status }: TaskState): string => (status === "queued" ? "running" : status);
 
 describe("what can become of a task", () => {
   it("ORC-32 follows the listed transitions only, ends at most once, and nothing follows an end", () => {
     fc.assert(
       fc.property(fc.array(signal, { maxLength: 40 }), (signals) => {
         const path = walk(signals);
-        for (const [index, { status }] of path.slice(1).entries()) {
-          expect(allowed[path[index]?.status ?? ""]).toContain(status);
+        for (const [index, state] of path.slice(1).entries()) {
+          const step = `${shown(path[index] ?? queued)} ${shown(state)}`;
+          if (step !== "running running") expect(listed).toContain(step);
         }
         expect(path.slice(0, -1).some(({ status }) => isFinal(status))).toBe(false);
       }),

@@ -1,0 +1,29 @@
+/** The executor of an agent that runs by a definition and, with `SESSION_BASED_SUBAGENTS` off, ends with its process. */
+import type { AgentDefinition } from "../agents/agent.ts";
+import type { Tool } from "../tools/tool.ts";
+import type { Actor, Outfit } from "./agent-run.ts";
+import type { Errand } from "./errands.ts";
+
+interface ExecutorOptions {
+  outfit(task: Actor, definition: AgentDefinition): Promise<Outfit>;
+}
+
+/** Runs the agent by the definition as it was at the start, whatever becomes of its file. */
+export function executorOf(definition: AgentDefinition, options: ExecutorOptions): Errand {
+  return {
+    definition,
+    run: (task, _io, asAgent) =>
+      asAgent({
+        outfit: async () => within(task, await options.outfit(task, definition)),
+        limitReached: () => undefined,
+      }),
+  };
+}
+
+/** Removes every tool that the agent may not use. Tools of servers that the agent brings itself stay. */
+export function within({ tools }: Pick<Actor, "tools">, outfit: Outfit): Outfit {
+  if (tools === null) return outfit;
+  const { system, tools: given } = outfit.offer;
+  const isAllowed = ({ name, from }: Tool): boolean => from?.kind === "mcp" || tools.includes(name);
+  return { ...outfit, offer: { system, tools: given.filter(isAllowed) } };
+}
