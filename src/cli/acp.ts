@@ -4,7 +4,7 @@ import { createClient } from "../sdk/sdk.ts";
 import { inProcess } from "../server/in-process.ts";
 import type { Arguments } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import type { Launcher } from "./launcher.ts";
+import { type Launcher, ownProgram } from "./launcher.ts";
 import { sessionRequest } from "./prompt-mode.ts";
 import { sayLines } from "./say.ts";
 import { onInterrupt } from "./signals.ts";
@@ -14,7 +14,8 @@ export async function acpCommand(given: Arguments, launcher: Launcher): Promise<
   for (const name of ["log", "info", "debug", "dir", "table"] as const) console[name] = console.error;
   const { cwd, ...defaults } = sessionRequest(given, "json");
   const environment = { ...process.env };
-  const connection = inProcess({ environment, cwd, defaults, say: sayLines, importModule: launcher.importModule });
+  const { importModule } = launcher;
+  const connection = inProcess({ environment, cwd, defaults, say: sayLines, importModule, program: ownProgram() });
   const client = await createClient({ connection });
   onInterrupt(() => process.stdin.destroy());
   await serveEditor({ client, input: process.stdin, output: process.stdout, version, say: sayLines }).catch(

@@ -9,7 +9,7 @@ import { serveStdio, serveTcp } from "../server/serve.ts";
 import { Server } from "../server/server.ts";
 import { type Arguments, usage } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import type { Launcher } from "./launcher.ts";
+import { type Launcher, ownProgram } from "./launcher.ts";
 import { write } from "./output.ts";
 import { sessionRequest } from "./prompt-mode.ts";
 import { say, sayLines } from "./say.ts";
@@ -33,6 +33,7 @@ export async function headlessCommand(given: Arguments, launcher: Launcher): Pro
     environment,
     cwd,
     defaults,
+    program: ownProgram(),
     say: (message) => {
       if (level !== "none") sayLines(message);
     },

@@ -1,10 +1,11 @@
 /**
- * What an interactive surface calls when its session ends: where the session was long enough, a process of its own is left
- * behind that consolidates what was learned. The surface does not wait for it.
+ * Starts a consolidation when a session ends: a process of its own, which nobody waits for. Called by the server for every
+ * session that it closes, so also for editors, and by programs that embed the runtime.
  */
 import { spawn } from "node:child_process";
 import { MEMORY_AGENT } from "../agents/agent.ts";
 import { UNDERSTUDY } from "../model/catalog.ts";
+import type { SessionEvent } from "../protocol/event.ts";
 import { tallyOf } from "../session/condense.ts";
 import type { Session } from "../session/session.ts";
 import { CONSOLIDATION_REQUEST, ENGAGEMENT, PARENT_SESSION } from "./consolidate.ts";
@@ -19,6 +20,8 @@ export interface ShutdownConsolidation {
   readonly program: readonly [string, ...string[]];
   /** As the person named it; without it the child finds one as every start does. */
   readonly model?: string;
+  /** The model is one that a client brought; another process cannot use it. */
+  readonly modelOfClient?: boolean;
 }
 
 export type ShutdownOutcome = "off" | "spawned" | "below_min_turns" | "detached_child" | "failed";
@@ -39,7 +42,8 @@ export async function consolidateAtShutdown(options: ShutdownConsolidation): Pro
     return outcome;
   };
   if (environment[PARENT_SESSION] || session.settings.detachedFrom !== undefined) return told("detached_child");
-  if (tallyOf(session.events).ofPerson < MIN_USER_MESSAGES) return told("below_min_turns");
+  if (tallyOf(sinceLast(session.events)).ofPerson < MIN_USER_MESSAGES) return told("below_min_turns");
+  if (options.modelOfClient) return told("failed", { reason: "only the client can reach the model" });
   if (session.settings.model.providerId === UNDERSTUDY)
     return told("failed", { reason: "the understudy does not reason" });
   try {
@@ -50,6 +54,13 @@ export async function consolidateAtShutdown(options: ShutdownConsolidation): Pro
   } catch (error) {
     return told("failed", { reason: error instanceof Error ? error.message : String(error) });
   }
+}
+
+/** The events after the last consolidation: a session that is resumed and closed again has nothing new to learn. */
+function sinceLast(events: readonly SessionEvent[]): readonly SessionEvent[] {
+  const isSpawn = ({ type, data }: SessionEvent): boolean =>
+    type === "troupe.shutdown_consolidation" && data.outcome === "spawned";
+  return events.slice(events.findLastIndex(isSpawn) + 1);
 }
 
 function childArguments({ model, session }: ShutdownConsolidation): string[] {

@@ -12,7 +12,7 @@ import type { Connection, ExtensionIdentity } from "./connection.ts";
 import { described, lifecycleMetadata } from "./described.ts";
 import { admitExtension } from "./extension-join.ts";
 import { ExtensionLauncher } from "./extension-launcher.ts";
-import { LiveSession } from "./live-session.ts";
+import { LiveSession, type LiveSessionOptions } from "./live-session.ts";
 import { modelRequest } from "./model-options.ts";
 import { ModelTunnel } from "./model-tunnel.ts";
 import { type KeptPlace, SessionKeeper } from "./session-keeper.ts";
@@ -28,7 +28,7 @@ import {
 } from "./session-options.ts";
 import { warnWithoutEffect } from "./unused-options.ts";
 
-export interface HubOptions {
+export interface HubOptions extends Pick<LiveSessionOptions, "beforeClose"> {
   readonly runtime: Runtime;
   /** What the command line says of every session. */
   readonly defaults: Omit<SessionRequest, "cwd">;
@@ -241,7 +241,7 @@ export class Hub {
     const live = this.#live.get(sessionId);
     const isKept = await this.#isKept(sessionId);
     if (!live && !isKept) return { success: false, error: `Session file not found for ${sessionId}` };
-    if (live) await this.#close(live);
+    if (live) await this.#close(live, { isDeleted: true });
     const { store, past } = this.#options.runtime;
     if (await this.#isKept(sessionId)) await store.remove(sessionId);
     await past.remove(sessionId);
@@ -306,6 +306,7 @@ export class Hub {
     const options = optionsOf(by.params);
     const opening = make(this.#request(options, clients)).then(async (session) => {
       const live = new LiveSession(session, clients, {
+        beforeClose: this.#options.beforeClose,
         onKept: () => this.#tellAll("session.updated", live),
         onTold: (event) => live.telemetry.tell(event, live, this.#connections),
         extensions: {

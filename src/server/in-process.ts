@@ -1,6 +1,7 @@
 import { duplexPair } from "node:stream";
 import { deferred } from "../lib/deferred.ts";
 import { createRuntime, type RuntimeOptions, type SessionRequest } from "../runtime/runtime.ts";
+import type { OwnProgram } from "./leave-consolidation.ts";
 import { Server } from "./server.ts";
 
 export interface InProcessOptions extends RuntimeOptions {
@@ -8,6 +9,8 @@ export interface InProcessOptions extends RuntimeOptions {
   readonly cwd?: string;
   /** What holds for every session. */
   readonly defaults?: Omit<SessionRequest, "cwd">;
+  /** The command that starts troupe; see `ServerOptions`. */
+  readonly program?: OwnProgram | undefined;
   /** For people; nothing is said unless told. */
   readonly say?: (message: string) => void;
 }
@@ -20,11 +23,11 @@ export function inProcess(options: InProcessOptions) {
   return {
     kind: "custom" as const,
     async open() {
-      const { cwd = process.cwd(), defaults = {}, say = () => undefined, ...runtimeOptions } = options;
+      const { cwd = process.cwd(), defaults = {}, say = () => undefined, program, ...runtimeOptions } = options;
       const server = new Server({
         runtime: createRuntime(runtimeOptions),
         environment: options.environment,
-        ...{ cwd, defaults, say },
+        ...{ cwd, defaults, say, program },
       });
       const [near, far] = duplexPair();
       const ended = deferred<string>();

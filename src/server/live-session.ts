@@ -23,6 +23,8 @@ import { noManagedSettings } from "./managed-settings.ts";
 import type { OptionsOfSession } from "./session-options.ts";
 
 export interface LiveSessionOptions {
+  /** Called before the session is closed for good. Must not reject. */
+  readonly beforeClose?: ((live: LiveSession) => Promise<void>) | undefined;
   /** Told after every event that is kept. */
   onKept(live: LiveSession): void;
   /** Told of every event that its clients are told of. */
@@ -317,6 +319,7 @@ export class LiveSession {
   async close(reason?: CloseReason): Promise<void> {
     this.commands.close();
     await this.tasks.close();
+    if (!reason?.isDeleted) await this.#options.beforeClose?.(this);
     try {
       await this.session.close(reason);
     } finally {

@@ -9,10 +9,13 @@ import { Connection, type ConnectionOptions } from "./connection.ts";
 import { answerTo, Dispatcher } from "./dispatch.ts";
 import { requireRight } from "./extension-rights.ts";
 import { Hub, type HubOptions } from "./hub.ts";
+import { leaveConsolidation, type OwnProgram } from "./leave-consolidation.ts";
 import { methods } from "./methods/list.ts";
 import { PendingConnections } from "./pending-connections.ts";
 
-export interface ServerOptions extends Omit<HubOptions, "acceptExtension"> {
+export interface ServerOptions extends Omit<HubOptions, "acceptExtension" | "beforeClose"> {
+  /** The command that starts troupe. With it, a session that closes may leave a consolidation of its board behind. */
+  readonly program?: OwnProgram | undefined;
   /** What this process sees, as the runtime was given it. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** For people, on stderr. */
@@ -46,8 +49,13 @@ export class Server implements ServerParts {
     this.options = options;
     this.runtime = options.runtime;
     this.#pending = new PendingConnections(options.say);
+    const { program, environment } = options;
     this.#hub = new Hub({
       ...options,
+      beforeClose: async (live) => {
+        // A process of its own cannot read a session that a client keeps.
+        if (program && !this.#hub.keeper.isHeld) await leaveConsolidation(live, { program, environment });
+      },
       acceptExtension: (streams, extension) =>
         this.#newConnection({ ...streams, extension }, (gone) => this.#hub.extensionGone(gone)),
     });

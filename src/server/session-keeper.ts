@@ -25,6 +25,10 @@ export class SessionKeeper {
   #holder: Connection | undefined;
   #place: KeptPlace | undefined;
 
+  get isHeld(): boolean {
+    return this.#holder !== undefined;
+  }
+
   hold(connection: Connection, place: KeptPlace): void {
     if (this.#holder && !this.#holder.isClosed && this.#holder !== connection) {
       throw new TroupeError("usage", "Another client keeps the sessions of this server already.");

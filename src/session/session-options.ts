@@ -137,6 +137,8 @@ export interface CloseReason {
   readonly pending?: string;
   /** Calls that wait for someone outside can be gone on with when the session is taken up again. */
   readonly leavesPending?: boolean;
+  /** The session is deleted afterwards. */
+  readonly isDeleted?: boolean;
 }
 
 /** Everything a session is made of. */

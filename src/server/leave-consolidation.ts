@@ -1,0 +1,24 @@
+/** A session that closes leaves a process behind that consolidates its learnings, where the context board is on. */
+import { modelReference } from "../session/model-seat.ts";
+import type { LiveSession } from "./live-session.ts";
+
+/** The program and the arguments before those of troupe. */
+export type OwnProgram = readonly [string, ...string[]];
+
+/** Resolves when the process runs or it is clear that none will. Never rejects. */
+export async function leaveConsolidation(
+  live: LiveSession,
+  how: { readonly program: OwnProgram; readonly environment: Readonly<Record<string, string | undefined>> },
+): Promise<void> {
+  const { session, options } = live;
+  if (!session.settings.surroundings?.board) return;
+  const { consolidateAtShutdown } = await import("../runtime/shutdown-consolidation.ts");
+  const { provider, providers, models } = options;
+  await consolidateAtShutdown({
+    ...how,
+    session,
+    model: modelReference(session.settings.model),
+    // The process has no providers of a client, and must not send the session to another one.
+    ...((provider ?? providers ?? models) !== undefined && { modelOfClient: true }),
+  });
+}
