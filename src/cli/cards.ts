@@ -1,5 +1,6 @@
 /** Coordinated workers as cards: what each is at, and in the end its status and summary. */
 import type { EventData } from "../protocol/event.ts";
+import { type Labels, statusLabel } from "../tools/subagents/labels.ts";
 
 export interface Card {
   /** Its name for people. */
@@ -24,12 +25,12 @@ export function withStep(card: Card, step: Step): Card {
 }
 
 /** "2 workers: 1 at work, 1 completed". */
-export function groupText(cards: readonly Card[]): string {
+export function groupText(cards: readonly Card[], labels: Labels): string {
   const counts = new Map<string, number>();
   for (const { result } of cards) {
-    const status = result?.status ?? "at work";
+    const status = statusLabel(result?.status ?? "at_work", labels);
     counts.set(status, (counts.get(status) ?? 0) + 1);
   }
   const states = [...counts].map(([status, count]) => `${count} ${status}`);
-  return `${cards.length === 1 ? "1 worker" : `${cards.length} workers`}: ${states.join(", ")}`;
+  return `${cards.length} ${cards.length === 1 ? labels.worker : labels.workers}: ${states.join(", ")}`;
 }

@@ -129,6 +129,13 @@ export const options: readonly Option[] = [
     group: "Output",
     help: "the same as --output-format json; see JSON below",
   },
+  {
+    name: "share",
+    value: "file",
+    verbatim: true,
+    group: "Output",
+    help: "after the answer, write the session to this file: Markdown, or JSON lines for .jsonl",
+  },
   { name: "silent", short: "s", group: "Output", help: "nothing on stderr but errors" },
   {
     name: "log-level",

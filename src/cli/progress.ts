@@ -1,6 +1,7 @@
 import { clip, plural, sanitiseLine } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { isSidekickId } from "../session/sidekicks.ts";
+import type { Labels } from "../tools/subagents/labels.ts";
 import { agentLine, CallEnds, nameOf } from "./agent-lines.ts";
 import { screen, type Terminal } from "./screen.ts";
 import { Tree, toolText } from "./tree.ts";
@@ -24,6 +25,8 @@ export interface ProgressOptions {
   /** Live lines can be drawn there. */
   readonly live: boolean;
   readonly colour: boolean;
+  /** Names of roles and states; English unless given. */
+  readonly labels?: Labels;
   readonly silent: boolean;
   readonly level: LogLevel;
   /** How long a session that is done waits for its agents; 0 = not at all. */
@@ -51,7 +54,8 @@ export function progress(options: ProgressOptions): Progress {
     const main = `${awaited > 0 ? `waiting for ${plural(awaited, "agent")}` : doing} · turn ${turn} · ${seconds(now() - started)}`;
     const width = Math.max(20, (stderr.columns ?? 80) - 1);
     const rows = Math.min(MAX_ROWS, Math.max(1, (stderr.rows ?? 24) - 1));
-    return treeLines(main, tree, { now: now(), width, rows, colour: options.colour });
+    const { colour, labels } = options;
+    return treeLines(main, tree, { now: now(), width, rows, colour, ...(labels && { labels }) });
   };
   const drawn = live ? screen({ terminal: stderr, now, lines }) : undefined;
   // The seconds go on while the model thinks: a line that stands still looks like a program that does.

@@ -49,6 +49,7 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
     if (format === "json") out.line(resultLine({ session, outcome, verdict, left, exitCode }));
     await out.flushed();
     for (const line of finalLines({ session, outcome, verdict, silent })) sayLines(line);
+    await share(given, runtime, session);
     // Work that was cut off is no detail, unless that is what was asked for.
     const why = whyLeft({ isInterrupted: isInterrupted || outcome.kind === "aborted", waitMs });
     if (!silent || waitMs > 0) for (const line of leftLines(left, { session, why })) say(line);
@@ -61,6 +62,14 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
     if (isEmpty(session)) await runtime.store.remove(session.id).catch(() => undefined);
     await runtime.close();
   }
+}
+
+/** Writes the session to the file of `--share`, whatever the outcome. */
+async function share(given: Arguments, { store }: Runtime, { id }: Session): Promise<void> {
+  const file = given.text("share");
+  if (file === undefined) return;
+  await (await import("./share.ts")).shareSession(store, id, file);
+  if (!given.has("silent")) say(`session written to ${file}`);
 }
 
 /** Asks a user at a terminal about calls that no rule decides, and the forms of MCP servers, one after the other. */

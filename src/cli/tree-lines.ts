@@ -1,5 +1,6 @@
 /** The drawing of the tree: lines of a terminal, never more or wider than asked. */
 import { plural, sanitiseLine } from "../lib/text.ts";
+import { type Labels, labelsFor, statusLabel, workerLabel } from "../tools/subagents/labels.ts";
 import { groupText } from "./cards.ts";
 import { clipColumns, columnsOf } from "./columns.ts";
 import { isBusy, type Member, type Row, type Tree } from "./tree.ts";
@@ -10,7 +11,11 @@ export interface Drawing {
   readonly width: number;
   readonly rows: number;
   readonly colour: boolean;
+  /** English unless given. */
+  readonly labels?: Labels;
 }
+
+const english = labelsFor({});
 
 /** The lines of a terminal: the main agent, those at work, and how many are done. Never more or wider than asked. */
 export function treeLines(main: string, tree: Tree, drawing: Drawing): string[] {
@@ -77,7 +82,7 @@ function rowLine(row: Row, how: Placed): Segment[] {
   const cards = row.members.flatMap(({ card }) => card ?? []);
   return [
     { text: how.branch, style: "dim" },
-    { text: groupText(cards), style: "plain" },
+    { text: groupText(cards, how.drawing.labels ?? english), style: "plain" },
   ];
 }
 
@@ -90,11 +95,13 @@ function memberLine(member: Member, { tree, drawing, branch }: Placed): Segment[
   const waits = tree.waitOf(member);
   const elapsed = isBusy(member) ? ` ${seconds(drawing.now - member.startedAt)}` : "";
   const result = isBusy(member) ? undefined : member.card?.result;
-  const state = waits === undefined ? (result?.status ?? member.status) : `waiting for ${waits}`;
+  const labels = drawing.labels ?? english;
+  const state = waits === undefined ? statusLabel(result?.status ?? member.status, labels) : `waiting for ${waits}`;
+  const name = workerLabel(member.card?.title ?? member.agentType, member.agentType, labels);
   const head: Segment[] = [
     { text: branch, style: "dim" },
     { text: member.id, style: "name" },
-    { text: ` (${member.card?.title ?? member.agentType}) `, style: "plain" },
+    { text: ` (${name}) `, style: "plain" },
     { text: `${state}${elapsed}`, style: waits === undefined && isBusy(member) ? "good" : "wait" },
   ];
   const left = drawing.width - head.reduce((sum, { text }) => sum + columnsOf(sanitiseLine(text)), 0);

@@ -1,6 +1,7 @@
 import { plural } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { Session } from "../session/session.ts";
+import { labelsFor } from "../tools/subagents/labels.ts";
 import { type Arguments, usage } from "./args.ts";
 import { type Progress, progress } from "./progress.ts";
 
@@ -30,6 +31,7 @@ export function progressOf(given: Arguments, how: { waitMs: number; stdoutIsBusy
     stderr,
     live: stderr.isTTY === true && env.TERM !== "dumb" && !isShared,
     colour: stderr.isTTY === true && !env.NO_COLOR,
+    labels: labelsFor(env),
     silent: given.has("silent"),
     level: given.choice("log-level", ["none", "error", "warning", "info", "debug"]) ?? "warning",
     waitMs: how.waitMs,

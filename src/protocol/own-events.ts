@@ -121,6 +121,10 @@ export const ownEvents = [
       }),
     barrier,
   ),
+  /** The memory that the session has: the store of the facts and their number. */
+  event("troupe.memory_recalled", () =>
+    z.object({ store: z.enum(["local", "repository-file", "service", "injected"]), count }),
+  ),
   /** What became of a consolidation of the context board: its change can be taken back by its number. */
   event(
     "troupe.consolidation",

@@ -6,6 +6,7 @@ import { type AgentSettings, agentSettings } from "../catalog/agents-settings.ts
 import { skillContext } from "../context/skills/load-skill.ts";
 import { type PromptRequest, promptParts } from "../context/system-prompt.ts";
 import { quoted, wrapped } from "../lib/quoting.ts";
+import { UNDERSTUDY } from "../model/catalog.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Flag } from "../protocol/flags.ts";
 import type { Actor, Outfit } from "../session/agent-run.ts";
@@ -86,6 +87,7 @@ export function companyOptions(parts: CompanyParts, known?: AgentLimits): Compan
     sessionBased: workspace.flags.has("SESSION_BASED_SUBAGENTS"),
     mcpTasks: workspace.flags.has("MCP_TASKS"),
     agents: parts.agents,
+    workersRefused: () => workersRefused(parts.mainModel()),
     sidekicks: sidekickOptions(parts, (more) => companyOptions({ ...parts, ...more }, own)),
     async cast(request) {
       await ready();
@@ -117,6 +119,13 @@ export function companyOptions(parts: CompanyParts, known?: AgentLimits): Compan
       };
     },
   };
+}
+
+/** Workers need a provider that calls tools over one of the wires. The understudy follows rules of its own. */
+function workersRefused({ providerId, absent }: SessionModel): string | undefined {
+  if (providerId !== UNDERSTUDY && !absent) return undefined;
+  const name = absent ? `a model that is not available (${absent.why})` : `the provider ${UNDERSTUDY}`;
+  return `subagents_run does not support ${name}. Use an OpenAI-compatible, Anthropic or Gemini model.`;
 }
 
 async function cast(

@@ -2,7 +2,8 @@ import { resolve } from "node:path";
 import type { Mode, Policy } from "../permissions/policy.ts";
 import { realPathOf } from "../permissions/resolve-path.ts";
 import type { Rule } from "../permissions/rules.ts";
-import { clientRule } from "./policy.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import { allowRule, clientRule } from "./policy.ts";
 
 /** A rule as client programs write it. */
 export interface WireRule {
@@ -79,6 +80,22 @@ export class LiveRules {
 
   addRules(rules: readonly WireRule[]): void {
     this.#added = [...this.#added, ...rules.map((rule) => clientRule(rule, "allow", this.#servers))];
+  }
+
+  /** Returns why the text is no rule; undefined when it is one. */
+  problemOf(text: string): string | undefined {
+    try {
+      allowRule(text, "a skill", this.#servers);
+      return undefined;
+    } catch (error) {
+      if (error instanceof TroupeError) return error.message;
+      throw error;
+    }
+  }
+
+  /** Adds allow rules as people write them; each must be a rule. */
+  allow(texts: readonly string[], source: string): void {
+    this.#added = [...this.#added, ...texts.map((text) => allowRule(text, source, this.#servers))];
   }
 
   removeRules(rules: readonly WireRule[] | "all"): void {

@@ -45,6 +45,7 @@ export async function memoryOf(
     merge: async (facts) => (listener.session?.budget.reached(leading.limits()) ? facts : merge(facts)),
     ...(request.memory?.store && { store: request.memory.store }),
     notice: (message) => listener.warn("memory", message),
+    onRecall: (recalled) => void listener.say("troupe.memory_recalled", recalled),
     inform: (message) => void listener.say("session.info", { infoType: "memory", message }),
     onChange: listener.toolsChanged,
   });

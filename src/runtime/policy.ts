@@ -138,6 +138,15 @@ export function clientRule(
   return parsed;
 }
 
+/** An allow rule as people write it, by this source. Throws a `TroupeError` for one that means nothing. */
+export function allowRule(text: string, source: string, servers: readonly string[]): Rule {
+  const [rule] = usable(() => [
+    parseRule(text, { effect: "allow", source: { name: source } }, { ...builtinNames, servers }),
+  ]);
+  if (!rule) throw new TroupeError("usage", `The rule ${text} means nothing.`);
+  return rule;
+}
+
 function writtenRules({ rules, notice }: WrittenRules, names: RuleNames): Rule[] {
   return rules.flatMap(({ text, effect, scope, source }) => {
     try {

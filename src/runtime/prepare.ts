@@ -33,6 +33,7 @@ import { sessionServers } from "./session-servers.ts";
 import { sessionSkills } from "./session-skills.ts";
 import { sessionSurroundings } from "./session-surroundings.ts";
 import { type SessionTracker, trackSession } from "./session-tracker.ts";
+import { skillRules } from "./skill-rules.ts";
 import { version } from "./version.ts";
 
 /** A session to be. */
@@ -137,6 +138,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       draft.tracing?.started(session);
       if (memory) session.subscribe((event) => memory.hear(event));
       session.subscribe((event) => search.hear(event));
+      session.subscribe(skillRules({ skills, rules: rules.live, notice: draft.listener.notice }));
       late.schedules = sessionSchedules(session);
       // Sessions of clients are not in the index of those that are kept here.
       if (!log.elsewhere) late.tracker = trackSession(session, draft);

@@ -34,6 +34,8 @@ export interface SessionMemoryOptions {
   /** Where the settings ask for it. */
   readonly merge?: Optimise;
   notice(message: string): void;
+  /** Called with what the session has learnt of its memory. */
+  onRecall(recalled: { readonly store: MemoryStore["kind"]; readonly count: number }): void;
   /** For the person who watches. */
   inform(message: string): void;
   /** What the agents are told, or the tools, are not what they were. */
@@ -119,12 +121,13 @@ class LiveMemory implements SessionMemory {
     const place = this.#currentPlace();
     if (place === GONE) return;
     if (place !== this.#place) await this.#move(place);
-    if (this.#recall) return;
+    if (this.#recall && !this.#store.isOutdated) return;
     const recall = await untilAborted<Recall | undefined>(this.#store.recall(), signal, () => undefined);
     // Another repository by now: what was asked for the former one is not for this session.
     if (recall === undefined || place !== this.#place) return;
     this.#recall = recall;
     this.#tools = this.#makeTools();
+    this.#options.onRecall({ store: this.#store.kind, count: recall.count });
     for (const notice of recall.notices) this.#options.notice(notice);
     if (recall.ids.length > 0) this.#counting.push(this.#store.used(recall.ids));
     this.#options.onChange();

@@ -49,6 +49,8 @@ export interface CompanyOptions {
   cast(request: CastRequest): Promise<Cast>;
   /** Everything a task works with, made when it runs. */
   outfit(task: Actor, definition: AgentDefinition): Promise<Outfit>;
+  /** The reason why the session's model cannot run coordinated workers; undefined when it can. */
+  workersRefused?(): string | undefined;
   /** Those that start by themselves. */
   readonly sidekicks?: SidekickOptions;
 }

@@ -32,7 +32,7 @@ export interface CoordinationParts {
   readonly agentId: string | undefined;
   readonly registry: Registry;
   readonly errands: Errands;
-  readonly options: Pick<CompanyOptions, "outfit">;
+  readonly options: Pick<CompanyOptions, "outfit" | "workersRefused">;
   readonly ledger: Ledger;
   readonly stamp: Stamp;
   /** What who asks has now. */
@@ -50,6 +50,7 @@ export function coordinationOf(parts: CoordinationParts): Coordination {
     void parts.emitOf(taskId)("troupe.subagent_step", { ...step });
   };
   return {
+    refused: () => parts.options.workersRefused?.(),
     tools: () => parts.tools().map(({ name }) => name),
     step(workerId, step) {
       const one = known.get(workerId);

@@ -53,6 +53,17 @@ const instruments = {
     description: "Model calls that an agent made for one message.",
     bounds: TURNS,
   },
+  memories: {
+    name: "troupe.memory.facts",
+    unit: "{fact}",
+    description: "Facts in the memory of a session.",
+    bounds: [0, 1, 3, 10, 30, 100, 300],
+  },
+  shutdownConsolidations: {
+    name: "troupe.memory.shutdown_consolidation.count",
+    unit: "{session}",
+    description: "Sessions that ended with the context board on, by what became of their consolidation.",
+  },
 } as const satisfies Record<string, Instrument>;
 
 export type InstrumentName = keyof typeof instruments;

@@ -67,6 +67,7 @@ export class SessionTrace {
       main: this.#main,
       isMain: agentId === undefined,
       captureContent: this.#ports.captureContent,
+      meter: this.#ports.meter,
       takeExpected: (messageId) => {
         const context = this.#expected.get(messageId);
         this.#expected.delete(messageId);
@@ -144,6 +145,7 @@ interface Hearing {
   readonly main: AgentTrace;
   readonly isMain: boolean;
   readonly captureContent: boolean;
+  readonly meter: TracePorts["meter"];
   takeExpected(messageId: string): SpanContext | undefined;
   /** The trace of an agent that was heard of before. */
   known(agentId: string): AgentTrace | undefined;
@@ -248,6 +250,14 @@ const handlers: Handlers = {
       ...(data.tokensRemoved !== undefined && { "github.copilot.tokens_removed": data.tokensRemoved }),
       ...(data.messagesRemoved !== undefined && { "github.copilot.messages_removed": data.messagesRemoved }),
     }),
+  "troupe.memory_recalled": ({ agent, meter, time }, { data: { store, count } }) => {
+    agent.note("troupe.memory.recalled", time, { store, count });
+    meter.record("memories", count, { store });
+  },
+  "troupe.shutdown_consolidation": ({ main, meter, time }, { data: { outcome } }) => {
+    main.note("troupe.memory.shutdown_consolidation", time, { outcome });
+    meter.record("shutdownConsolidations", 1, { outcome });
+  },
   "troupe.limit_reached": ({ agent, time }, { data }) =>
     agent.note("troupe.limit_reached", time, {
       limit: data.limit,

@@ -40,6 +40,8 @@ export function subagentsRunTool(settings: CoordinationSettings = {}): Tool {
     async run({ agents, maxConcurrency }, context: CoordinationContext) {
       const { coordination, signal } = context;
       if (coordination === undefined) throw new ToolError("Coordinated subagents are not available here.");
+      const refused = coordination.refused();
+      if (refused !== undefined) throw new ToolError(refused);
       const workers = desked({ agents, roles, limits, environments, coordination, context });
       const concurrency = Math.min(concurrencyOf(maxConcurrency), workers.length);
       const results = await runWorkers(workers, coordination, { concurrency, signal });
@@ -66,11 +68,13 @@ function desked(what: {
     const provided = provision({ asked: request.allowedToolGroups, defaults: role.groups, available });
     const { tools } = provided;
     const all = [...tools, ...provided.own, "submit_result"];
-    const desk = openDesk({ tools, onStep: (step) => coordination.step(request.id, step) });
+    const { successCriteria: criteria = [] } = request;
+    const desk = openDesk({ tools, criteria, onStep: (step) => coordination.step(request.id, step) });
     const { cwd, toolCallId: parentCallId } = context;
     const prompt = systemPrompt({ displayName, role, cwd, tools: all, limits });
     return {
       desk,
+      criteria,
       steps: provided.steps,
       spec: {
         id: request.id,

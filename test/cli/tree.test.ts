@@ -3,6 +3,8 @@ import { columnsOf } from "../../src/cli/columns.ts";
 import { Tree } from "../../src/cli/tree.ts";
 import { treeLines } from "../../src/cli/tree-lines.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
+import { labelsFor, languages } from "../../src/tools/subagents/labels.ts";
+import { builtinRoles } from "../../src/tools/subagents/roles.ts";
 import { became, created, intends, running, said, spent, step, used } from "./stage.ts";
 
 const drawing = { now: 5_000, width: 100, rows: 12, colour: false };
@@ -169,6 +171,35 @@ describe("coordinated workers", () => {
     expect(lines()[0]).toBe("└ 3 workers: 2 completed, 1 blocked");
     apply(prompt, ...worker("d", "review", "Review"));
     expect(lines()).toEqual(["└ 1 worker: 1 at work", "  └ d (Review) running 2 s", "  3 finished"]);
+  });
+
+  it("BLX-39 have the names of roles and states in the language that is asked for", () => {
+    const company = tree(
+      prompt,
+      worker("a", "scout", "Scout"),
+      worker("b", "scout", "Scout 2"),
+      worker("c", "review", "UI"),
+    );
+    company.apply(became("b", "running", "completed", { reason: "finished" }), 3_000);
+    company.apply(step("b", { stepId: "result", title: "Scout 2", status: "blocked", note: "no" }), 3_000);
+    const labels = labelsFor({ TROUPE_LANGUAGE: "de_DE.UTF-8" });
+    expect(treeLines("x", company, { ...drawing, labels }).slice(1)).toEqual([
+      "└ 3 Worker: 2 in Arbeit, 1 blockiert",
+      "  ├ a (Erkundung) läuft 3 s",
+      "  ├ b (Erkundung 2) blockiert · no",
+      // A title that the coordinator gave stays as it is.
+      "  └ c (UI) läuft 3 s",
+    ]);
+    for (const unknown of [undefined, "", "xx", "german"])
+      expect(labelsFor({ TROUPE_LANGUAGE: unknown })).toBe(languages.en);
+  });
+
+  it.each(Object.entries(languages))("BLX-39 %s has a name for every role and state, and no other key", (_, labels) => {
+    const roles = builtinRoles.map(({ id }) => `role.${id}`);
+    const states = ["at_work", "queued", "running", "idle", "completed", "blocked", "failed", "cancelled"];
+    const wanted = [...roles, ...states.map((state) => `status.${state}`), "worker", "workers"];
+    expect(Object.keys(labels).toSorted()).toEqual(wanted.toSorted());
+    for (const label of Object.values(labels)) expect(label.trim()).not.toBe("");
   });
 
   it("BLX-29 merge the steps of a worker by their ids, and give way to those at work where there is no room", () => {

@@ -1,5 +1,5 @@
 /** What a person sees of agents while they work, and how long a prompt waits for them. */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
@@ -40,6 +40,36 @@ describe("agents on stderr", () => {
       expect(lines).toContain("troupe: waiting for scout (explore), at most 600 s");
       expect(stderr).toMatch(/^troupe: scout \(explore\) finished in \d+\.\d s, 1 tool, 1,112 tokens$/m);
       expect(lines.at(-1)).toMatch(/^troupe: 5 turns \(1 agent: scout 2\), 2,780 tokens, no cost, session /);
+    }));
+
+  it("ORC-89 --share writes the session to a file after the answer: Markdown, or JSON lines for .jsonl", () =>
+    withProject(async ({ cwd, home, root }) => {
+      const model = script(root, [
+        start("scout", "sync"),
+        { say: "All done." },
+        { agent: "explore", call: { name: "glob", arguments: { pattern: "*" } } },
+        { agent: "explore", say: "found a.txt" },
+      ]);
+      const share = (file: string) => troupe(["-p", "look around", "--model", model, "--share", file], { cwd, home });
+      const first = await share("talk.md");
+      expect({ code: first.code, stdout: first.stdout }).toEqual({ code: 0, stdout: "All done.\n" });
+      expect(first.stderr).toContain("troupe: session written to talk.md\n");
+      expect(readFileSync(join(cwd, "talk.md"), "utf8")).toMatch(
+        /^# Session [\w-]+\n[\s\S]*## User\n\nlook around\n[\s\S]*\*\*task\*\*[\s\S]*\*\*glob\*\* \(scout\)[\s\S]*## Assistant \(scout\)\n\nfound a\.txt\n[\s\S]*## Assistant\n\nAll done\.\n$/,
+      );
+      const second = await share("talk.jsonl");
+      expect([second.code, second.stderr]).toEqual([0, expect.stringContaining("session written to talk.jsonl")]);
+      const types = readFileSync(join(cwd, "talk.jsonl"), "utf8")
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line).type);
+      expect([types[0], types.at(-1)]).toEqual(["session.start", "session.shutdown"]);
+      const lost = await share("no/such/folder/talk.md");
+      expect([lost.code, lost.stdout, lost.stderr]).toEqual([
+        1,
+        "All done.\n",
+        expect.stringContaining("could not be written to no/such/folder/talk.md"),
+      ]);
     }));
 
   it("says nothing with --silent", () =>

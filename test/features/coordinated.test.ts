@@ -273,6 +273,51 @@ describe("subagents_run in a whole session", () => {
     });
   });
 
+  it("BLX-37 success criteria reach the worker, a completed result must answer each, and the coordinator gets the answers", async () => {
+    const successCriteria = ["List UI touchpoints", "Return concrete risks"];
+    const answer = (number: number) => ({ number, met: number === 1, evidence: `a.txt:${number}` });
+    const steps = [
+      run([
+        { ...worker("a", "review"), successCriteria },
+        { ...worker("b", "review"), successCriteria },
+      ]),
+      says("ok"),
+      of("a", submits({ criteria: [answer(1)] }), submits({ criteria: [answer(2), answer(1)] })),
+      of("b", submits(), submits(), submits()),
+    ];
+    await onStage(steps, {}, async (stage) => {
+      const { session, first, requests } = stage;
+      await session.sendAndWait({ prompt: "go" });
+      expect(texts(first("a"))[0]).toContain("1. List UI touchpoints\n2. Return concrete risks");
+      expect(requests("a")[1]?.messages.at(-1)?.content).toMatch(/^Not accepted: answer each criterion.*Missing: 2\.$/);
+      const [a, b] = results(stage);
+      expect(a).toMatchObject({
+        status: "completed",
+        criteria: [
+          { criterion: "List UI touchpoints", met: true, evidence: "a.txt:1" },
+          { criterion: "Return concrete risks", met: false, evidence: "a.txt:2" },
+        ],
+      });
+      // A worker that never answers is heard all the same, and its criteria count as not met.
+      expect(b).toMatchObject({
+        status: "completed",
+        criteria: successCriteria.map((criterion) => ({ criterion, met: false, evidence: "not answered" })),
+      });
+    });
+  });
+
+  it("BLX-24 subagents_run is an error where the provider cannot run workers, and names those that can", async () => {
+    await onStage([], { model: "understudy" }, async ({ session }) => {
+      const call = { toolCallId: "c1", name: "subagents_run", arguments: { agents: [worker("a")] } };
+      const { data } = await session.callTool(call, new AbortController().signal);
+      expect([data.success, data.error?.message]).toEqual([
+        false,
+        "subagents_run does not support the provider understudy. Use an OpenAI-compatible, Anthropic or Gemini model.",
+      ]);
+      expect(session.tasks?.list()).toEqual([]);
+    });
+  });
+
   it("BLX-24 a provider that speaks none of the wires is refused with the words that are known", async () => {
     await onStage([], {}, async ({ home, folder }) => {
       const alpha = { type: "telex", baseUrl: "http://127.0.0.1:1" };

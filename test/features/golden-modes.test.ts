@@ -64,6 +64,29 @@ describe("golden: /autopilot", () => {
     });
   });
 
+  it("ORC-88 the system text has instructions for autopilot while it is on, and only then", async () => {
+    const systems: string[] = [];
+    for (const [mode, steps] of [
+      ["interactive", [says("ok")]],
+      ["autopilot", [completes]],
+    ] as const) {
+      await onStage(steps, { mode }, async ({ session, first }) => {
+        await submit(session, "make a.txt");
+        systems.push(first("main").system ?? "");
+      });
+    }
+    const [interactive = "", autopilot = ""] = systems;
+    expect(interactive).not.toMatch(/autopilot/i);
+    expect(autopilot).toMatch(/Autopilot is on: you work by yourself until the task is done\.[\s\S]*`task_complete`/);
+    // Switched off in the same session, the instructions are gone from the next request on.
+    await onStage([completes, says("ok")], { mode: "autopilot" }, async ({ session, requests }) => {
+      await submit(session, "make a.txt");
+      await submit(session, "/autopilot off");
+      await submit(session, "and now?");
+      expect(requests("main").map(({ system = "" }) => system.includes("Autopilot is on"))).toEqual([true, false]);
+    });
+  });
+
   it("ORC-78 with a limit of two a third reminder is not sent", async () => {
     const steps = [0, 1, 2].flatMap((index) => [creates(`${index}.txt`), says(`step ${index}`)]);
     await onStage(steps, { mode: "autopilot" }, async ({ session }) => {

@@ -8,8 +8,8 @@ import { modelServer } from "../../src/testing/model-server.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { accepted, localAt } from "../memory/support.ts";
 import { dataOf } from "../support/stage.ts";
-import { memoryPart, repository, type Service, service, settings, wholePrompt } from "./memory-stage.ts";
-import { of, onStage, type StageOptions, starts, toolNames } from "./stage.ts";
+import { memoryPart, repository, type Service, service, settings, stores, votes, wholePrompt } from "./memory-stage.ts";
+import { of, onStage, resultsOf, type StageOptions, starts, toolNames } from "./stage.ts";
 
 const isSlow = process.env.TROUPE_SLOW === "1";
 const on = { memory: { enabled: true } } as const;
@@ -159,6 +159,41 @@ describe("the memory service", () => {
     expect(await told(withService(await service(() => ({ body: readOnly }))))).toMatchObject({
       tools: [],
       memories: expect.stringContaining("Use tabs."),
+    });
+  });
+
+  it("MEM-57 is told the version of the definition that a call was made by, and a new version changes the tools", async () => {
+    const now = { version: 2 };
+    const prompt = () => ({
+      ...wholePrompt,
+      storeDefinition: { version: now.version, description: `Keep a fact (v${now.version}).`, scopes: ["repository"] },
+    });
+    const memories = await service(
+      () => ({ body: prompt() }),
+      (body) => (body.definitionVersion === now.version ? {} : { status: 412 }),
+    );
+    const steps = [stores(), says("ok"), stores({ fact: "Lint first." }), says("ok"), stores({ fact: "Lint first." })];
+    await onStage([...steps, votes(), says("ok")], withService(memories), async ({ session, requests }) => {
+      const described = () =>
+        requests("main")
+          .at(-1)
+          ?.tools.find(({ name }) => name === "store_memory")?.description;
+      await session.sendAndWait({ prompt: "go" });
+      now.version = 3;
+      await session.sendAndWait({ prompt: "again" });
+      expect(resultsOf(session.events, "store_memory")[1]).toMatch(/newer definition of this tool/);
+      expect(described()).toMatch(/^Keep a fact \(v2\)/);
+      await session.sendAndWait({ prompt: "and again" });
+      expect(described()).toMatch(/^Keep a fact \(v3\)/);
+      const versions = memories.requests.flatMap(({ request, body }) =>
+        request.startsWith("POST") ? [[request, (body as { definitionVersion: number }).definitionVersion]] : [],
+      );
+      expect(versions).toEqual([
+        ["POST /memory", 2],
+        ["POST /memory", 2],
+        ["POST /memory", 3],
+        ["POST /memory/votes", 1],
+      ]);
     });
   });
 

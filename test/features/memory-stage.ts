@@ -64,7 +64,10 @@ export const wholePrompt = {
 };
 
 /** A memory service on the loopback, which answers GET so, and whatever is stored with `stored`. */
-export async function service(prompt: (query: URLSearchParams) => Reply, stored: Reply = {}): Promise<Service> {
+export async function service(
+  prompt: (query: URLSearchParams) => Reply,
+  stored: Reply | ((body: Record<string, unknown>) => Reply) = {},
+): Promise<Service> {
   const requests: Service["requests"] = [];
   const server = createServer((request, response) => {
     let text = "";
@@ -74,9 +77,11 @@ export async function service(prompt: (query: URLSearchParams) => Reply, stored:
     request.on("end", async () => {
       requests.push({ request: `${request.method} ${request.url}`, body: text === "" ? undefined : JSON.parse(text) });
       const url = new URL(request.url ?? "", "http://localhost");
-      const reply = await (request.method === "GET" ? prompt(url.searchParams) : stored);
-      const { status = 200, body = { id: "m1", status: "accepted" } } = { status: undefined, ...reply };
-      response.writeHead(status ?? 200, { "content-type": "application/json" }).end(JSON.stringify(body));
+      const body = text === "" ? {} : JSON.parse(text);
+      const given = typeof stored === "function" ? stored(body) : stored;
+      const reply = await (request.method === "GET" ? prompt(url.searchParams) : given);
+      const { status = 200, body: said = { id: "m1", status: "accepted" } } = { status: undefined, ...reply };
+      response.writeHead(status ?? 200, { "content-type": "application/json" }).end(JSON.stringify(said));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

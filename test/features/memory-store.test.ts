@@ -156,11 +156,26 @@ describe("store_memory", () => {
       expect(memories.requests.slice(1)).toEqual([
         {
           request: "POST /memory",
-          body: { ...input, scope: "repository", repo, status: "proposed", author: "agent", source },
+          body: {
+            ...input,
+            scope: "repository",
+            repo,
+            status: "proposed",
+            author: "agent",
+            source,
+            definitionVersion: 2,
+          },
         },
         {
           request: "POST /memory/votes",
-          body: { fact: "Use tabs.", direction: "upvote", reason: "Seen.", voter: `agent:${session.id}`, repo },
+          body: {
+            fact: "Use tabs.",
+            direction: "upvote",
+            reason: "Seen.",
+            voter: `agent:${session.id}`,
+            repo,
+            definitionVersion: 1,
+          },
         },
       ]);
     });

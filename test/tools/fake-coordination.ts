@@ -37,6 +37,7 @@ export function fakeCoordination(script: Script, tools: readonly Tool[] = PARENT
     specs: [],
     steps: [],
     running: () => state,
+    refused: () => undefined,
     tools: () => tools.map(({ name }) => name),
     step: (id, step) => void fake.steps.push([id, step]),
     async runWorker(spec, signal) {

@@ -292,7 +292,9 @@ describe("what a worker is given", () => {
     const { coordination } = await one((call) => call("submit_result", done), { successCriteria: ["Path named"] });
     const [spec] = coordination.specs;
     expect(spec).toMatchObject({ id: "a", role: "scout", limits: DEFAULT_LIMITS, parentCallId: "call_1" });
-    expect(spec?.task).toBe("Find the entry.\n\nThe task is done when:\n- Path named");
+    expect(spec?.task).toBe(
+      "Find the entry.\n\nThe task is done when:\n1. Path named\n\nAnswer each point by its number under `criteria` of submit_result.",
+    );
     for (const part of ["You are Scout", "You scout:", "Working folder: /work", "view, glob, grep", "8 turns"])
       expect(spec?.systemPrompt).toContain(part);
     expect(spec?.systemPrompt).not.toContain("{{");

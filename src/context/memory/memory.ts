@@ -113,6 +113,8 @@ export interface MemoryStore {
   readonly kind: "local" | "repository-file" | "service" | "injected";
   readonly scopes: readonly MemoryScope[];
   readonly hasVotes: boolean;
+  /** True when the store has newer definitions of its tools than `recall` has returned. */
+  readonly isOutdated?: boolean;
   recall(signal?: AbortSignal): Promise<Recall>;
   store(draft: FactDraft, signal?: AbortSignal): Promise<{ readonly id: string; readonly outcome: StoreOutcome }>;
   vote(vote: VoteRequest, signal?: AbortSignal): Promise<void>;

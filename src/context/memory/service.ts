@@ -46,6 +46,8 @@ const REST_MS = 60_000;
 /** Others may have added facts since. */
 const FRESH_MS = 5 * 60_000;
 const MAX_PROMPTS = 100;
+/** The status for a call that was made by an old definition of its tool. */
+const OUTDATED = 412;
 const MAX_TEXT = 64 * 1024;
 
 const definition = {
@@ -71,31 +73,56 @@ export function serviceMemory(options: ServiceOptions): MemoryStore {
   const send = sender(options);
   const scope = repository === undefined ? "user" : "repository";
   const prompt = knownPrompt(options, scope, () => fetchPrompt(send, { scope, repository }));
+  let known: PromptReply | undefined;
+  let isOutdated = false;
+  /** The version that the caller has seen; the service refuses one that it no longer takes. */
+  const versionOf = (tool: "storeDefinition" | "voteDefinition"): { definitionVersion?: string | number } => {
+    const version = known?.[tool]?.version;
+    return version === undefined ? {} : { definitionVersion: version };
+  };
+  const requireGood = (reply: ServiceReply): void => {
+    if (isGood(reply)) return;
+    if (reply.status === OUTDATED) {
+      isOutdated = true;
+      prompt.forget();
+    }
+    throw refusal(reply.status, repository);
+  };
   return {
     kind: "service",
+    get isOutdated() {
+      return isOutdated;
+    },
     scopes: hasUserScope ? memoryScopes : ["repository"],
     hasVotes: true,
     async recall() {
       if (repository === undefined && (!hasUserScope || needsRepository)) return nothing([]);
       const reply = await prompt.get();
-      if (typeof reply !== "string") return recallOf(reply, redactor);
+      isOutdated = false;
+      if (typeof reply !== "string") {
+        known = reply;
+        return recallOf(reply, redactor);
+      }
       return nothing([`There is no memory in this session: the memory service failed, ${reply}.`]);
     },
     async store(draft, signal) {
       const { scope, status, author, source } = draft;
       const content = requireContent(draft, redactor);
-      const body = { ...content, scope, status, author, source, ...repositoryPart(draft, repository) };
+      const about = { ...repositoryPart(draft, repository), ...versionOf("storeDefinition") };
+      const body = { ...content, scope, status, author, source, ...about };
       const reply = await send("/memory", { body, signal }).catch(unreachable);
+      requireGood(reply);
       const parsed = StoreReply.safeParse(reply.json);
-      if (!isGood(reply) || !parsed.success) throw refusal(reply.status, repository);
+      if (!parsed.success) throw refusal(reply.status, repository);
       prompt.forget();
       return { id: clip(parsed.data.id, 64), outcome: parsed.data.status };
     },
     async vote({ fact, direction, reason, voter }, signal) {
       const safe = requireContent({ subject: "vote", fact, citations: "", reason }, redactor);
-      const body = { fact: safe.fact, direction, reason: safe.reason, voter, ...(repository && { repo: repository }) };
+      const about = { ...(repository && { repo: repository }), ...versionOf("voteDefinition") };
+      const body = { fact: safe.fact, direction, reason: safe.reason, voter, ...about };
       const reply = await send("/memory/votes", { body, signal }).catch(unreachable);
-      if (!isGood(reply)) throw refusal(reply.status, repository);
+      requireGood(reply);
       prompt.forget();
     },
     used: async () => undefined,
@@ -199,6 +226,8 @@ function refusal(status: number, repository: string | undefined): TroupeError {
     403: `You may not write to the memory of ${where}.`,
     404: `The memory service knows no such repository or fact (${where}).`,
     409: "This was said already: the fact is there, or the vote is given.",
+    [OUTDATED]:
+      "The memory service has a newer definition of this tool. Nothing was stored; use the tool as it is described next.",
     413: "The memory service says that this is too long.",
     507: "The memory service is full.",
   };

@@ -5,6 +5,8 @@
 import type { Tool, ToolContext } from "../tool.ts";
 
 export interface Coordination {
+  /** The reason why the session's model cannot run workers; undefined when it can. */
+  refused(): string | undefined;
   /** Names of the tools of the agent that asks; no worker has more. */
   tools(): readonly string[];
   /**

@@ -21,7 +21,13 @@ export interface Desk {
 
 const MAX_RETURNS = 2;
 
-export function openDesk(worker: { tools: readonly string[]; onStep(step: WorkerStep): void }): Desk {
+export function openDesk(worker: {
+  readonly tools: readonly string[];
+  /** The success criteria of the request. */
+  readonly criteria?: readonly string[];
+  onStep(step: WorkerStep): void;
+}): Desk {
+  const { criteria = [] } = worker;
   const canRead = worker.tools.some((name) => WORKSPACE_TOOLS.includes(name));
   const calls = new Map<string, number>();
   let returns = 0;
@@ -46,6 +52,8 @@ export function openDesk(worker: { tools: readonly string[]; onStep(step: Worker
       }
       const hasRead = WORKSPACE_TOOLS.some((name) => calls.has(name));
       if (parsed.data.status === "blocked" && canRead && !hasRead) return { kind: "returned", message: UNTRIED };
+      const open = unanswered(criteria, parsed.data);
+      if (open.length > 0 && ++returns <= MAX_RETURNS) return { kind: "returned", message: unansweredText(open) };
       result = parsed.data;
       for (const step of bounded(result).steps) worker.onStep(workStep(step));
       return { kind: "taken", message: "Result accepted." };
@@ -56,6 +64,15 @@ export function openDesk(worker: { tools: readonly string[]; onStep(step: Worker
     taken: () => result,
   };
 }
+
+/** The numbers of the criteria that a completed result does not answer. */
+function unanswered(criteria: readonly string[], { status, criteria: answers = [] }: Submission): readonly number[] {
+  if (status !== "completed") return [];
+  return criteria.map((_, index) => index + 1).filter((wanted) => !answers.some(({ number }) => number === wanted));
+}
+
+const unansweredText = (open: readonly number[]): string =>
+  `Not accepted: answer each criterion of the task under \`criteria\` (number, met, evidence). Missing: ${open.join(", ")}.`;
 
 const UNTRIED = `Not accepted: you have not looked at the workspace yet. Use ${WORKSPACE_TOOLS.join(", ")}, then submit what you found; blocked is for what you tried.`;
 

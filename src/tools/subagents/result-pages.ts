@@ -4,7 +4,14 @@
  */
 import { cut, type Submission, type WorkerResult } from "./submission.ts";
 
-export const RESULT_PARTS = ["summary", "findings", "artifacts", "steps", "recommendedNextActions"] as const;
+export const RESULT_PARTS = [
+  "summary",
+  "findings",
+  "artifacts",
+  "steps",
+  "recommendedNextActions",
+  "criteria",
+] as const;
 type ResultPart = (typeof RESULT_PARTS)[number];
 
 /** Below the limit of 20,480 bytes above which a session moves tool results to a file. */
@@ -79,23 +86,29 @@ export function resultText(results: readonly WorkerResult[]): string {
     const unread = [
       ...(result.summary === heads[index]?.summary ? [] : [{ part: "summary", from: 0, of: 1 }]),
       ...(findings.length < of ? [{ part: "findings", from: findings.length, of }] : []),
-      ...LATER_PARTS.flatMap((part) => (result[part].length > 0 ? [{ part, from: 0, of: result[part].length }] : [])),
+      ...LATER_PARTS.flatMap((part) => {
+        const { length = 0 } = result[part] ?? [];
+        return length > 0 ? [{ part, from: 0, of: length }] : [];
+      }),
     ];
     return { ...heads[index], findings, unread };
   });
   return JSON.stringify({ agents, note: MORE });
 }
 
-const LATER_PARTS = ["artifacts", "steps", "recommendedNextActions"] as const;
+const LATER_PARTS = ["artifacts", "steps", "recommendedNextActions", "criteria"] as const;
 const MORE =
   "Too long for one result. Each worker lists under `unread` what is not shown. Read it with subagents_read: agent_id is the worker's agentId, or its id if it has none.";
 
-function headOf({ summary, findings: _, artifacts: _a, steps: _s, recommendedNextActions: _r, ...head }: WorkerResult) {
-  return { ...head, summary: cut(summary, OVERVIEW_SUMMARY) };
+/** Of the criteria the overview has the numbers of those that are not met. */
+function headOf(result: WorkerResult) {
+  const { summary, findings: _, artifacts: _a, steps: _s, recommendedNextActions: _r, criteria, ...head } = result;
+  const unmet = criteria?.flatMap(({ met }, index) => (met ? [] : [index + 1]));
+  return { ...head, summary: cut(summary, OVERVIEW_SUMMARY), ...(unmet && { criteriaNotMet: unmet }) };
 }
 
 function itemsOf(result: Submission, part: ResultPart): readonly unknown[] {
-  return part === "summary" ? [result.summary] : result[part];
+  return part === "summary" ? [result.summary] : (result[part] ?? []);
 }
 
 function bytesOf(value: unknown): number {

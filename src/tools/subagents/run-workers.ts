@@ -3,11 +3,13 @@ import { clip } from "../../lib/text.ts";
 import { ToolError } from "../tool.ts";
 import { type Coordination, NO_RESULT, type WorkerEnd, type WorkerSpec, type WorkerStep } from "./coordination.ts";
 import type { Desk } from "./desk.ts";
-import { bounded, type Submission, type WorkerResult, withoutSubmission } from "./submission.ts";
+import { answersTo, bounded, type Submission, type WorkerResult, withoutSubmission } from "./submission.ts";
 
 export interface DeskedWorker {
   readonly spec: WorkerSpec;
   readonly desk: Desk;
+  /** The success criteria of the request. */
+  readonly criteria: readonly string[];
   /** Told before it starts. */
   readonly steps: readonly WorkerStep[];
 }
@@ -33,14 +35,16 @@ export async function runWorkers(
 }
 
 async function runOne(worker: DeskedWorker, coordination: Coordination, signal: AbortSignal): Promise<WorkerResult> {
-  const { spec, desk } = worker;
+  const { spec, desk, criteria } = worker;
   for (const step of worker.steps) coordination.step(spec.id, step);
   const end = await coordination.runWorker(spec, signal).catch((error: unknown): Ended => {
     signal.throwIfAborted();
     return { ...NOTHING_SPENT, ...failureOf(error) };
   });
   desk.close();
-  const result = resultOf(spec, end, desk.taken());
+  const taken = desk.taken();
+  const answers = criteria.length === 0 ? {} : { criteria: answersTo(criteria, taken) };
+  const result = { ...resultOf(spec, end, taken), ...answers };
   coordination.step(spec.id, {
     stepId: "result",
     title: result.displayName,

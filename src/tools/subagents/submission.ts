@@ -15,6 +15,12 @@ const Artifact = z.object({
   content: z.string(),
 });
 
+const Criterion = z.object({
+  number: z.number().int().min(1).describe("As numbered in the task"),
+  met: z.boolean(),
+  evidence: z.string().default("").describe("Why, with path:line"),
+});
+
 /** More than this is ignored, less is sent back. */
 export const Submission = z.object({
   status: z.enum(["completed", "blocked", "failed"]).describe("How it went"),
@@ -26,11 +32,14 @@ export const Submission = z.object({
   findings: z.array(Finding).default([]).describe("What was found"),
   artifacts: z.array(Artifact).default([]).describe("Longer texts"),
   recommendedNextActions: z.array(z.string()).default([]).describe("For the coordinator"),
+  criteria: z.array(Criterion).optional().describe("One answer per criterion, if the task has any"),
 });
 
 export type Submission = z.infer<typeof Submission>;
 
-export interface WorkerResult extends Readonly<Submission> {
+export interface WorkerResult extends Readonly<Omit<Submission, "criteria">> {
+  /** The success criteria of the request, each with the worker's answer; absent when there were none. */
+  readonly criteria?: readonly CriterionAnswer[];
   readonly id: string;
   /** The worker's id in the session, when it is not `id`: two calls may use the same one. */
   readonly agentId?: string;
@@ -45,6 +54,21 @@ export interface WorkerResult extends Readonly<Submission> {
   };
 }
 
+export interface CriterionAnswer {
+  readonly criterion: string;
+  readonly met: boolean;
+  readonly evidence: string;
+}
+
+/** The criteria in their order, each with the worker's answer. A criterion without an answer is not met. */
+export function answersTo(criteria: readonly string[], submission: Submission | undefined): readonly CriterionAnswer[] {
+  return criteria.map((criterion, index) => {
+    const answer = submission?.criteria?.find(({ number }) => number === index + 1);
+    const { met = false, evidence = "not answered" } = answer ?? {};
+    return { criterion, met, evidence: cut(evidence, MAX_EVIDENCE) };
+  });
+}
+
 const MAX_FINDINGS = 20;
 const MAX_EVIDENCE = 2000;
 const MAX_ARTIFACTS = 10;
@@ -56,7 +80,7 @@ const MAX_SUMMARY = 8000;
 const MAX_SHORT = 500;
 
 /** The same submission within its bounds, as data: no tag of ours begins or ends in it. */
-export function bounded(submission: Submission): Submission & Pick<WorkerResult, "truncated"> {
+export function bounded(submission: Submission): Omit<Submission, "criteria"> & Pick<WorkerResult, "truncated"> {
   const { steps, findings, artifacts, recommendedNextActions: actions } = submission;
   const dropped = [
     ...leftOut(steps.length - MAX_STEPS, "steps"),

@@ -28,5 +28,6 @@ export function systemPrompt(worker: {
 
 export function taskText({ task, successCriteria = [] }: WorkerRequest): string {
   if (successCriteria.length === 0) return task;
-  return `${task}\n\nThe task is done when:\n${successCriteria.map((criterion) => `- ${criterion}`).join("\n")}`;
+  const listed = successCriteria.map((criterion, index) => `${index + 1}. ${criterion}`).join("\n");
+  return `${task}\n\nThe task is done when:\n${listed}\n\nAnswer each point by its number under \`criteria\` of submit_result.`;
 }

@@ -1,0 +1,27 @@
+import { allowedToolRules } from "../context/skills/allowed-tools.ts";
+import { findSkill } from "../context/skills/skill.ts";
+import type { SessionEvent } from "../protocol/event.ts";
+import type { LiveRules } from "./live-rules.ts";
+import type { LiveSkills } from "./live-skills.ts";
+
+/**
+ * Returns a listener that adds the `allowed-tools` of a skill to the rules, once the main agent or the user has used it.
+ * They hold until the session is closed. A skill of the workspace adds none, and deny rules still win.
+ */
+export function skillRules(parts: {
+  readonly skills: LiveSkills;
+  readonly rules: LiveRules;
+  notice(message: string): void;
+}): (event: SessionEvent) => void {
+  const { skills, rules, notice } = parts;
+  const used = new Set<string>();
+  return (event) => {
+    if (event.type !== "skill.invoked" || event.agentId !== undefined) return;
+    const skill = findSkill(event.data.name, skills.all);
+    if (!skill || skill.path !== event.data.path || used.has(skill.path)) return;
+    used.add(skill.path);
+    const allowed = allowedToolRules(skill, (rule) => rules.problemOf(rule));
+    rules.allow(allowed.rules, `the skill ${skill.name}`);
+    for (const { message } of allowed.notices) notice(message);
+  };
+}
