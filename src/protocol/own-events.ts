@@ -54,6 +54,19 @@ export const ownEvents = [
         source: text.exactOptional(),
         attachments: z.array(Attachment).exactOptional(),
         agentMode: z.enum(["interactive", "plan", "autopilot", "shell"]).exactOptional(),
+        /** The rules of the command that made the message: its only tools, its agents, and what it must have done. */
+        rules: z
+          .object({
+            tools: z.array(text).exactOptional(),
+            agents: z.array(text).exactOptional(),
+            gate: z
+              .union([
+                z.object({ kind: z.literal("research"), reportPath: text }),
+                z.object({ kind: z.literal("fleet") }),
+              ])
+              .exactOptional(),
+          })
+          .exactOptional(),
       }),
     barrier,
   ),

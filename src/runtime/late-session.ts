@@ -19,6 +19,11 @@ export class LateSession {
     return this.#session;
   }
 
+  /** Resolves with the session once it is there. */
+  get opened(): Promise<Session> {
+    return this.#session ? Promise.resolve(this.#session) : new Promise((resolve) => this.#early.push(resolve));
+  }
+
   listen(session: Session): void {
     this.#session = session;
     for (const tell of this.#early.splice(0)) tell(session);

@@ -106,6 +106,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       offer: offerThatWaits(offer, { mcp, memory, joining: extensions && request.program?.ready }),
       ports: places.mainPorts,
       searchModel: search.model,
+      commandRules: async (kept) => (await import("./submit.ts")).rulesFrom(await draft.listener.opened, kept),
       ...(hooks && { hooks }),
       ...(company && { company }),
       ...(board?.consolidating && { settle: board.consolidating.settle }),

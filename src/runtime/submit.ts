@@ -16,6 +16,7 @@ import {
   type Stop,
   type Verdict,
 } from "../session/autopilot.ts";
+import type { AnsweringRules, KeptRules } from "../session/inbox.ts";
 import { stopOf } from "../session/run-facts.ts";
 import type { Outcome, SendOptions, Session } from "../session/session.ts";
 import { contextOf } from "./command-context.ts";
@@ -173,15 +174,30 @@ async function promptOf(
   withData: (prompt: string) => string,
 ): Promise<SendOptions> {
   const { prompt, displayPrompt, toolLimits, agents, gate } = result;
-  const ask = gate && (await stopGate(session, gate));
+  const kept: KeptRules = {
+    ...(toolLimits && { tools: [...toolLimits.available] }),
+    ...(agents && { agents: [...agents] }),
+    ...(gate && { gate }),
+  };
+  const isLimited = Object.keys(kept).length > 0;
   return {
     prompt: withData(prompt),
     displayPrompt,
-    answering: {
-      ...(toolLimits && { tools: toolLimits }),
-      ...(agents && { agents }),
-      ...(gate && ask && { gate: { name: gate.kind, ask } }),
-    },
+    answering: isLimited ? await rulesFrom(session, kept) : {},
+  };
+}
+
+/** Makes the rules of a command from what the log stores of them: also for a message of an earlier process. */
+export async function rulesFrom(session: Session, kept: KeptRules): Promise<AnsweringRules> {
+  const { tools: available, agents, gate } = kept;
+  const isResearch = gate?.kind === "research";
+  const { researchLimits } = isResearch ? await import("../commands/research-limits.ts") : {};
+  const tools = isResearch ? researchLimits?.(gate.reportPath) : available && { available };
+  return {
+    kept,
+    ...(tools && { tools }),
+    ...(agents && { agents }),
+    ...(gate && { gate: { name: gate.kind, ask: await stopGate(session, gate) } }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { companions } from "../agents/tool-names.ts";
 import { nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import { optionalToolNames } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";
 
 /**
@@ -50,7 +51,8 @@ export function unknownEntries(tools: readonly Tool[], choice: ToolChoice = {}):
 
 /** For those who can still mend a slip of the finger. */
 export function requireKnown(tools: readonly Tool[], choice: ToolChoice = {}): void {
-  const [unknown] = unknownEntries(tools, choice);
+  const isBuiltin = (entry: string): boolean => optionalToolNames.includes(entry.replace(/^builtin:/, ""));
+  const unknown = unknownEntries(tools, choice).find((entry) => !isBuiltin(entry));
   if (unknown === undefined) return;
   const known = tools.map(({ name }) => name);
   const close = nearest(unknown.replace(/^(builtin|mcp|custom):/, ""), known);

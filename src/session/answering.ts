@@ -18,7 +18,7 @@ import type { History } from "./history.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
 import { hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
 import { endReason, hookedRun, hookedStop } from "./hooked-run.ts";
-import { type AnsweringRules, type Inbox, type Incoming, queuedMessage } from "./inbox.ts";
+import { type AnsweringRules, type Inbox, type Incoming, type KeptRules, queuedMessage } from "./inbox.ts";
 import type { Introduction } from "./introduction.ts";
 import { LimitedTools } from "./limited-tools.ts";
 import { modelName } from "./model-seat.ts";
@@ -27,6 +27,7 @@ import { formed, shownAs } from "./prompt-form.ts";
 import { closeOpenCalls } from "./recover.ts";
 import { originOf } from "./request-origin.ts";
 import type { Expected } from "./reservations.ts";
+import type { SessionOptions } from "./session-options.ts";
 import { type RunSettings, startRun } from "./start-run.ts";
 import { takesTime, takeUp, untilAborted } from "./take-up.ts";
 import { transcriptOf } from "./transcript.ts";
@@ -44,7 +45,7 @@ export interface Acceptance {
 type RunRules = AnsweringRules & { readonly messageId?: string; readonly limits?: LimitedTools | undefined };
 
 interface AnsweringParts {
-  readonly settings: RunSettings;
+  readonly settings: RunSettings & Pick<SessionOptions, "commandRules">;
   readonly log: EventLog;
   readonly emit: Emit;
   readonly conversation: Conversation;
@@ -104,7 +105,7 @@ export class Answering {
       const { offer, model } = settings;
       await untilAborted(offer.ready?.(signal), signal);
       introduction.before(emit, { model: modelName(model), offer });
-      const outcome = await this.#run(signal, {}, turn);
+      const outcome = await this.#run(signal, await this.#rulesOfLeft(), turn);
       await conclude(outcome, { emit, seat: settings.modelSeat });
       return redacted(outcome, settings.redactor);
     } catch (cause) {
@@ -178,7 +179,9 @@ export class Answering {
       await log.repair();
       await this.#closeWhatIsOpen();
       const source = this.#begun ? undefined : this.#source;
-      if (waiting && takesTime({ offer: settings.offer, hooks, source })) {
+      const rules = message.answering ?? (await this.#rulesFrom(message.rules));
+      // The rules of a command must hold after a crash too, so they are stored before the answer begins.
+      if (waiting && (rules?.kept || takesTime({ offer: settings.offer, hooks, source }))) {
         await this.keepQueued(message);
         waiting.accepted();
         waiting = undefined;
@@ -188,8 +191,8 @@ export class Answering {
       const delivery = acceptance ? "idle" : "queued";
       const most = settings.credits?.most;
       const status = most === undefined ? undefined : creditsStatus(most, this.#parts.budget);
-      if (message.answering?.trace) settings.tracing?.expect(message.messageId, message.answering.trace);
-      const limits = message.answering?.tools && new LimitedTools(message.answering.tools, settings.cwd);
+      if (rules?.trace) settings.tracing?.expect(message.messageId, rules.trace);
+      const limits = rules?.tools && new LimitedTools(rules.tools, settings.cwd);
       const deliverNotices = (say: Emit): Promise<void> =>
         this.#parts.inbox.deliverNotices(limits?.withoutAdvice(say) ?? say);
       const said = { source, delivery, signal, form: settings, status, deliverNotices } as const;
@@ -200,13 +203,32 @@ export class Answering {
       waiting?.accepted();
       this.#parts.onTaken(message.messageId);
       const outcome = await (answer === undefined
-        ? this.#run(signal, { ...message.answering, messageId: message.messageId, limits })
+        ? this.#run(signal, { ...rules, messageId: message.messageId, limits })
         : this.#say(answer));
       await conclude(outcome, { emit, seat: settings.modelSeat });
       return redacted(outcome, settings.redactor);
     } catch (cause) {
       return this.#failed(cause, taken ? undefined : (error) => this.#refuse(message, waiting, error));
     }
+  }
+
+  async #rulesFrom(kept: KeptRules | undefined): Promise<AnsweringRules | undefined> {
+    return kept && this.#parts.settings.commandRules?.(kept);
+  }
+
+  /** The rules of the message that an earlier process was answering. */
+  async #rulesOfLeft(): Promise<RunRules> {
+    const { log, settings } = this.#parts;
+    const said = log.events.findLast(
+      ({ type, agentId, data }) => type === "user.message" && agentId === undefined && data.interactionId !== undefined,
+    );
+    const messageId = said?.type === "user.message" ? said.data.interactionId : undefined;
+    const queued = log.events.find(
+      (event) => event.type === "troupe.message_queued" && event.data.messageId === messageId,
+    );
+    const rules = queued?.type === "troupe.message_queued" ? await this.#rulesFrom(queued.data.rules) : undefined;
+    const limits = rules?.tools && new LimitedTools(rules.tools, settings.cwd);
+    return { ...rules, ...(messageId !== undefined && { messageId }), limits };
   }
 
   #failed(cause: unknown, refuse?: (error: Error) => void): Outcome {

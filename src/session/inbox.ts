@@ -24,8 +24,10 @@ export interface Incoming {
   readonly source?: string;
   /** The mode its sender meant it for. */
   readonly agentMode?: NonNullable<UserMessage["agentMode"]>;
-  /** For the answer to this message alone; neither outlives the process. */
+  /** For the answer to this message alone. It does not outlive the process, but for `kept`. */
   readonly answering?: AnsweringRules;
+  /** Set for a message of an earlier process: the rules to make anew. */
+  readonly rules?: KeptRules;
   /** Set when it is a notice that woke the agent: then there is no message of a user. */
   readonly notice?: Notice;
 }
@@ -41,6 +43,9 @@ export interface ResponseFormat {
   };
 }
 
+/** The rules of a command in the form that the log stores. */
+export type KeptRules = NonNullable<EventData<"troupe.message_queued">["rules"]>;
+
 /** How one message is to be answered. */
 export interface AnsweringRules {
   /** Limits the tools of the main agent. */
@@ -55,6 +60,8 @@ export interface AnsweringRules {
   readonly trace?: TraceContext;
   /** Asked before the agent stops. */
   readonly gate?: { readonly name: string; readonly ask: StopGate };
+  /** Tools, agents and gate for the log, so that they hold after a crash too. */
+  readonly kept?: KeptRules;
 }
 
 export interface SendOptions {
@@ -262,8 +269,9 @@ export function incoming(messageId: string, options: SendOptions, attachments: r
 export function queuedMessage({
   attachments,
   notice: _,
-  answering: __,
+  answering,
+  rules = answering?.kept,
   ...message
 }: Incoming): EventData<"troupe.message_queued"> {
-  return { ...message, ...(attachments && { attachments: [...attachments] }) };
+  return { ...message, ...(attachments && { attachments: [...attachments] }), ...(rules && { rules }) };
 }

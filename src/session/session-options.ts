@@ -9,6 +9,7 @@ import type { Emit, EventData, SessionEvent, WorkingDirectory } from "../protoco
 import type { Outcome } from "./answering.ts";
 import type { CheckResult } from "./autopilot.ts";
 import type { CompanyOptions } from "./company.ts";
+import type { AnsweringRules, KeptRules } from "./inbox.ts";
 import type { FileHistory } from "./rewind-files.ts";
 import type { ScheduleRegistry } from "./schedules.ts";
 import type { ServerPort } from "./server-port.ts";
@@ -152,6 +153,8 @@ export interface SessionOptions extends RunSettings {
   readonly resumed?: Pick<EventData<"session.resume">, "continuePendingWork" | "sessionWasActive"> | "silent";
   /** Calls that wait for someone outside are gone on with by `Session.goOn`; otherwise they have been interrupted. */
   readonly continuesPending?: boolean;
+  /** Makes the rules of a command anew for a message of an earlier process. */
+  commandRules?(kept: KeptRules): Promise<AnsweringRules>;
   /** The agents that may work for the main one. */
   readonly company?: CompanyOptions;
   /** How long an agent that is done waits for those in the background before the session counts as idle. */

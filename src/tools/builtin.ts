@@ -90,6 +90,13 @@ export const agentTools: readonly ((agents: AgentSource) => Tool)[] = [
   () => stopAgent,
 ];
 
+/** Names of the built-in tools that a session may lack: a list of tools may name them all the same. */
+export const optionalToolNames: readonly string[] = [
+  ...[...searchTools, ...autopilotTools, ...interactiveTools, ...boardTools].map(({ name }) => name),
+  ...["skill", "store_memory", "vote_memory", "read_inbox"],
+  ...["task", "read_agent", "write_agent", "list_agents", "stop_agent", "subagents_run", "subagents_read"],
+];
+
 /** Offered in addition where workers can be coordinated. */
 export const coordinationTools: readonly ((settings?: CoordinationSettings) => Tool)[] = [
   subagentsRunTool,

@@ -11,6 +11,9 @@ import { beginning, golden, of, onStage, resultsOf, starts, texts, toolNames, tu
 const asked = ["troupe.permission"];
 const by = (agent: string, lines: readonly string[]): string[] => lines.map((line) => `${agent} ${line}`);
 
+/** The rules of a command are in the log before its message. */
+const commanded = beginning.toSpliced(1, 0, "troupe.message_queued");
+
 describe("golden: /review", () => {
   it("ORC-61 leads to one code-review agent, whose findings the main agent reports", async () => {
     const steps = [
@@ -81,7 +84,7 @@ describe("golden: /research", () => {
       expect(golden(session.events)).toEqual({
         agents: {
           root: [
-            ...beginning,
+            ...commanded,
             ...turn([asked, asked, asked]),
             ...turn(),
             "user.message",
@@ -150,7 +153,7 @@ describe("golden: /fleet", () => {
       const round = [...turn([[]]), ...turn([asked]), ...turn()];
       expect(golden(session.events)).toEqual({
         agents: {
-          root: [...beginning, ...turn([[]]), ...round, "user.message", ...round],
+          root: [...commanded, ...turn([[]]), ...round, "user.message", ...round],
           "worker-a": worker,
           "worker-b": worker,
         },

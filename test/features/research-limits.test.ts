@@ -1,16 +1,19 @@
-import { existsSync } from "node:fs";
+import { cpSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { researchLimits } from "../../src/commands/research-limits.ts";
-import { calls, says } from "../../src/model/faux/faux-step.ts";
+import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import type { Emit } from "../../src/protocol/event.ts";
-import { submit } from "../../src/runtime/submit.ts";
+import { createRuntime } from "../../src/runtime/runtime.ts";
+import { sendTyped, submit } from "../../src/runtime/submit.ts";
 import { LimitedTools } from "../../src/session/limited-tools.ts";
+import { LOCK_FILE } from "../../src/store/lock.ts";
 import { noticeOf } from "../../src/tasks/notices.ts";
 import type { TaskRecord } from "../../src/tasks/task-record.ts";
 import { dataOf } from "../support/stage.ts";
-import { of, onStage, resultsOf, starts, texts } from "./stage.ts";
+import { HANG_MS } from "../support/work.ts";
+import { of, onStage, resultsOf, starts, texts, toolNames } from "./stage.ts";
 
 const reportOf = (request: ModelRequest): string => /\/\S+research-\S+?\.md/.exec(texts(request)[0] ?? "")?.[0] ?? "";
 /** The gate asks twice for more agents; these tests are about single calls. */
@@ -31,6 +34,39 @@ describe("the agent that leads a piece of research", () => {
       expect(resultsOf(session.events, "task")).toEqual([expect.stringMatching(why)]);
       expect(dataOf(session.events, "troupe.task_created")).toEqual([]);
       expect(requests("x")).toEqual([]);
+    });
+  });
+
+  it("ORC-92 ORC-68 has its limits and its gate also when the message waited in a process that was killed", async () => {
+    const steps = [
+      stalls(),
+      calls(["task", { description: "x", prompt: "@x look", name: "x", agent_type: "explore" }]),
+      ...enough,
+    ];
+    await onStage(steps, {}, async ({ session, requests, home, folder }) => {
+      const first = session.send({ prompt: "wait for me" });
+      await first;
+      await expect.poll(() => requests("main").length, { timeout: HANG_MS }).toBe(1);
+      await sendTyped(session, { text: "/research leases" });
+      const copy = `${home}-after`;
+      cpSync(home, copy, { recursive: true });
+      rmSync(join(copy, "session-state", session.id, LOCK_FILE));
+      session.abort();
+      await session.close();
+      const runtime = createRuntime({ environment: { PATH: process.env.PATH, TROUPE_SANDBOX: "off" }, home: copy });
+      const permissions = { allTools: true };
+      const again = await runtime.resumeSession(session.id, { cwd: folder, model: "alpha/large", permissions });
+      await again.sendAndWait({ prompt: "", displayPrompt: "", source: "system" }).catch(() => undefined);
+      await again.whenIdle();
+      const research = requests("main").filter((request) => texts(request).some((text) => text.includes("leases")));
+      expect(research.length).toBeGreaterThan(0);
+      for (const request of research.slice(0, 1)) expect(toolNames(request)).toEqual(["view", "create", "task"]);
+      expect(resultsOf(again.events, "task")).toEqual([expect.stringMatching(/"explore" was not started/)]);
+      expect(
+        dataOf(again.events, "user.message").filter(({ source }) => source === "gate-research").length,
+      ).toBeGreaterThan(0);
+      await again.close();
+      await runtime.close();
     });
   });
 
