@@ -73,7 +73,8 @@ export const sessionOptions = () => ({
   systemMessage: SystemMessageConfig.optional(),
   workingDirectory: z.string().optional(),
   additionalDirectories: names(),
-  availableTools: names(),
+  // The Go SDK sends null for a list that nobody has set.
+  availableTools: z.array(z.string()).nullish(),
   excludedTools: names(),
   toolSearch: z.object({ enabled: z.boolean().optional(), deferThreshold: z.number().optional() }).optional(),
   customAgents: z.array(z.record(z.string(), z.unknown())).optional(),
