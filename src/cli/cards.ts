@@ -1,6 +1,6 @@
 /** Coordinated workers as cards: what each is at, and in the end its status and summary. */
 import type { EventData } from "../protocol/event.ts";
-import { type Labels, statusLabel } from "../tools/subagents/labels.ts";
+import { type Labels, statusLabel } from "../protocol/labels.ts";
 
 export interface Card {
   /** Its name for people. */

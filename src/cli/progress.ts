@@ -1,7 +1,7 @@
 import { clip, plural, sanitiseLine } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
+import type { Labels } from "../protocol/labels.ts";
 import { isSidekickId } from "../session/sidekicks.ts";
-import type { Labels } from "../tools/subagents/labels.ts";
 import { agentLine, CallEnds, nameOf } from "./agent-lines.ts";
 import { screen, type Terminal } from "./screen.ts";
 import { Tree, toolText } from "./tree.ts";

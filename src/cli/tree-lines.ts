@@ -1,6 +1,6 @@
 /** The drawing of the tree: lines of a terminal, never more or wider than asked. */
 import { plural, sanitiseLine } from "../lib/text.ts";
-import { type Labels, labelsFor, statusLabel, workerLabel } from "../tools/subagents/labels.ts";
+import { type Labels, labelsFor, statusLabel, workerLabel } from "../protocol/labels.ts";
 import { groupText } from "./cards.ts";
 import { clipColumns, columnsOf } from "./columns.ts";
 import { isBusy, type Member, type Row, type Tree } from "./tree.ts";

@@ -1,7 +1,7 @@
 import { plural } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
+import { labelsFor } from "../protocol/labels.ts";
 import type { Session } from "../session/session.ts";
-import { labelsFor } from "../tools/subagents/labels.ts";
 import { type Arguments, usage } from "./args.ts";
 import { type Progress, progress } from "./progress.ts";
 

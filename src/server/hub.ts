@@ -221,7 +221,6 @@ export class Hub {
   async leave(connection: Connection, sessionId: string): Promise<void> {
     const live = this.#live.get(sessionId);
     if (!live) return;
-    // Its last words are for whoever is there last.
     const isLast = !connection.extension && live.clients.attached.every((one) => one === connection);
     if (isLast) await this.#close(live);
     else live.leave(connection);

@@ -3,7 +3,7 @@ import { columnsOf } from "../../src/cli/columns.ts";
 import { Tree } from "../../src/cli/tree.ts";
 import { treeLines } from "../../src/cli/tree-lines.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { labelsFor, languages } from "../../src/tools/subagents/labels.ts";
+import { labelsFor, languages } from "../../src/protocol/labels.ts";
 import { builtinRoles } from "../../src/tools/subagents/roles.ts";
 import { became, created, intends, running, said, spent, step, used } from "./stage.ts";
 

@@ -140,6 +140,14 @@ describe("agents of others", () => {
     await onStage(started("verse:poet"), options, async ({ session, first }) => {
       await session.sendAndWait({ prompt: "go" });
       expect(first("a").system).toContain("You are poet.");
+      const task = first("main").tools.find(({ name }) => name === "task");
+      expect(task?.parameters).toHaveProperty("properties.agent_type.enum", expect.arrayContaining(["verse:poet"]));
+      expect(task?.description).toContain("- verse:poet: does poet");
+      expect(dataOf(session.events, "subagent.started")).toMatchObject([{ agentDescription: "does poet" }]);
+    });
+    await onStage(started("verse:poet").slice(0, 2), { files }, async ({ session }) => {
+      await session.sendAndWait({ prompt: "go" });
+      expect(resultsOf(session.events, "task")[0]).toContain('There is no agent "verse:poet"');
     });
   });
 
@@ -194,7 +202,9 @@ describe("agents of others", () => {
       expect(first("a").model).toBe("small");
       expect(toolNames(first("a"))).toEqual(["view", "grep"]);
       expect(texts(first("a"))[0]).toContain("Rhyme in pairs.");
-      expect(dataOf(session.events, "subagent.started")).toMatchObject([{ agentDisplayName: "The Poet" }]);
+      expect(dataOf(session.events, "subagent.started")).toMatchObject([
+        { agentDisplayName: "The Poet", agentDescription: "does poet", model: expect.stringContaining("small") },
+      ]);
       expect(dataOf(session.events, "session.warning").map(({ message }) => message)).toEqual([
         expect.stringContaining("weather"),
       ]);

@@ -191,6 +191,8 @@ describe("subagents_run in a whole session", () => {
         { displayName: "Reader 2", status: "blocked", summary: expect.stringMatching(/limit of 500 output tokens/) },
       ]);
       expect(stage.requests("a")).toHaveLength(8);
+      expect(stage.requests("b")).toHaveLength(1);
+      expect(DEFAULT_LIMITS).toMatchObject({ turns: 8, outputTokens: 20_000, requestMs: 180_000 });
       expect(resultsOf(stage.session.events, "create")).toEqual(
         Array(8).fill(expect.stringContaining("Tool 'create' does not exist")),
       );

@@ -15,7 +15,7 @@ describe("golden: coordinated subagents", () => {
       of("slow", calls(["glob", { pattern: "*" }]), calls(["view", { path: "a.txt" }]), submits("one file")),
       of("quick", calls(["view", { path: "a.txt" }]), submits("it is right")),
     ];
-    await onStage(steps, { files: { "a.txt": "hello" } }, async ({ session, requests, first }) => {
+    await onStage(steps, { files: { "a.txt": "hello" } }, async ({ session, requests, first, firstBody, folder }) => {
       await session.sendAndWait({ prompt: "ask a scout and a reviewer" });
       expect(golden(session.events)).toEqual({
         agents: {
@@ -28,6 +28,15 @@ describe("golden: coordinated subagents", () => {
           quick: ["created", "state running", "state completed", "notice_delivered read"],
         },
       });
+      // Same provider, model and folder as the coordinator.
+      for (const id of ["slow", "quick"]) {
+        expect([id, firstBody(id).model]).toEqual([id, firstBody("main").model]);
+        expect(first(id).system).toContain(`Working folder: ${folder}`);
+      }
+      expect(resultsOf(session.events, "view")).toEqual([
+        expect.stringContaining("hello"),
+        expect.stringContaining("hello"),
+      ]);
       const [result = "{}"] = resultsOf(session.events, "subagents_run");
       expect(JSON.parse(result).agents.map(({ id, summary }: Record<string, string>) => [id, summary])).toEqual([
         ["slow", "one file"],

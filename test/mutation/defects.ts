@@ -2,6 +2,7 @@
 import type { Defect } from "./defect.ts";
 import { agentsDefects } from "./defects-agents.ts";
 import { auditDefects } from "./defects-audit.ts";
+import { featureDefects } from "./defects-features.ts";
 import { recordsDefects } from "./defects-records.ts";
 import { rightsDefects } from "./defects-rights.ts";
 import { wiresDefects } from "./defects-wires.ts";
@@ -12,4 +13,5 @@ export const defects: readonly Defect[] = [
   ...agentsDefects,
   ...wiresDefects,
   ...auditDefects,
+  ...featureDefects,
 ];

@@ -1,7 +1,9 @@
+import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { AgentTree, approveAll, defineTool, type SessionEvent } from "../../src/sdk/index.ts";
 import { calls, forAgent, httpStatus, says, stalls } from "../../src/testing/index.ts";
+import { HANG_MS } from "../support/work.ts";
 import { sdkStage, ways } from "./stage.ts";
 
 const weather = defineTool("weather", {
@@ -32,6 +34,7 @@ describe.each(ways)("a client of %s", (way) => {
     expect(await client.stop()).toEqual([]);
     expect(await client.stop()).toEqual([]);
     await expect(session.send("Still there?")).rejects.toThrow(/stopped|disconnected/);
+    await expect.poll(() => processesOf(stage.folder.path), { timeout: HANG_MS }).toEqual([]);
     stage.model.assertSpent();
   });
 
@@ -209,3 +212,16 @@ describe("what a program is told when it cannot go on", () => {
     await expect(stage.client({ connection: { kind: "stdio", path } })).rejects.toThrow(`there is no file ${path}`);
   });
 });
+
+/** Processes that were started for this folder and still run; always none where that cannot be seen. */
+function processesOf(folder: string): string[] {
+  if (process.platform !== "linux") return [];
+  return readdirSync("/proc").filter((pid) => {
+    if (!/^\d+$/.test(pid)) return false;
+    try {
+      return readFileSync(`/proc/${pid}/environ`, "utf8").includes(folder);
+    } catch {
+      return false; // ended meanwhile, or of another user
+    }
+  });
+}
