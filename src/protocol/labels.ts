@@ -15,7 +15,7 @@ const english = {
   workers: "workers",
 } as const;
 
-export type LabelKey = keyof typeof english;
+type LabelKey = keyof typeof english;
 export type Labels = Readonly<Record<LabelKey, string>>;
 
 export const languages: Readonly<Record<"en" | "de" | "ru", Labels>> = {
