@@ -141,8 +141,8 @@ describe("agents of others", () => {
       await session.sendAndWait({ prompt: "go" });
       expect(first("a").system).toContain("You are poet.");
       const task = first("main").tools.find(({ name }) => name === "task");
-      expect(task?.parameters).toHaveProperty("properties.agent_type.enum", expect.arrayContaining(["verse:poet"]));
-      expect(task?.description).toContain("- verse:poet: does poet");
+      expect(task?.parameters).toHaveProperty("properties.agent_type.enum", expect.arrayContaining(["poet"]));
+      expect(task?.description).toContain("- poet: does poet");
       expect(dataOf(session.events, "subagent.started")).toMatchObject([{ agentDescription: "does poet" }]);
     });
     await onStage(started("verse:poet").slice(0, 2), { files }, async ({ session }) => {
