@@ -183,3 +183,35 @@ The text is a diff: ${diff.trimEnd().split("\n").length} lines, ${diff.length - 
 It changes code and no test.`,
   );
 });
+
+const german =
+  /^Ich bin das eingebaute Offline-Modell von troupe: .* kein Sprachmodell .* auf Englisch\. .*`troupe models`\.\n\n/;
+const compose = { "src/compose.ts": "export function compose(): void {}\n", "package.json": '{ "name": "kit" }\n' };
+
+test.each([
+  ["Kannst du den Fehler beheben?", german],
+  ["Was kannst du?", german],
+  ["Kannst du mir helfen, den Ablauf zu verstehen?", german],
+  ["Warum ist der Himmel blau?", german],
+  ["バグを直してください", /^私は troupe に内蔵されたオフラインモデルです。.*英語/],
+  ["空はなぜ青いのですか？", /^私は troupe に内蔵されたオフラインモデルです。/],
+  ["하늘은 왜 파란가요?", /^저는 troupe에 내장된 오프라인 모델입니다\./],
+  ["¿Por qué el cielo es azul?", /^Soy el modelo sin conexión integrado en troupe/],
+  ["Pourquoi le ciel est-il bleu ?", /^Je suis le modèle hors ligne intégré à troupe/],
+  ["Почему небо голубое?", /^Я встроенная офлайн-модель troupe/],
+  ["天空为什么是蓝色的？", /^我是 troupe 内置的离线模型/],
+])("%j is answered first with what the understudy is, in the language of the question", async (prompt, notice) => {
+  const answer = await answerIn(compose, prompt);
+  expect(answer).toMatch(notice);
+  expect(answer).toContain("_understudy: troupe's built-in offline model.");
+});
+
+test.each([
+  ["Wo ist die Funktion compose definiert?", "`compose`: defined at `src/compose.ts:1`"],
+  ["composeはどこで定義されていますか？", "`compose`: defined at `src/compose.ts:1`"],
+  ["Was macht dieses Repository?", "**kit**"],
+  ["このリポジトリは何をしますか？", "**kit**"],
+  ["where is compose defined?", "`compose`: defined at `src/compose.ts:1`"],
+])("%j is answered without a notice", async (prompt, start) => {
+  expect((await answerIn(compose, prompt)).slice(0, 60)).toContain(start);
+});

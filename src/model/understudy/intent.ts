@@ -2,9 +2,12 @@
 import { cutLine, cutQuestion, findBlock, isBinaryText } from "./bounds.ts";
 import { type CommandName, commandOf } from "./commands.ts";
 import { partAskedFor } from "./delegate.ts";
+import { foreignIn } from "./foreign.ts";
 import {
   ACTION,
+  ACTION_AT_END,
   BARE,
+  BUILDS,
   CHANGES,
   COMMANDS,
   DEFINITION,
@@ -16,9 +19,11 @@ import {
   JUDGEMENT,
   OVERVIEW,
   RECAP,
+  RUNS_TESTS,
   THANKS,
   USES,
   WHETHER,
+  WHOLE,
   WORK,
 } from "./intent-words.ts";
 import { subjectOf } from "./subject.ts";
@@ -57,6 +62,12 @@ export function readTask(prompts: readonly string[]): Task {
       return { ...subject, want: task.kind === "find" ? task.want : subject.want };
   }
   return task.kind === "find" && BARE.test(prompt) ? { kind: "overview" } : task;
+}
+
+/** Whether the answer depends on words of a sentence that rules may have misread, and not on a name. */
+export function isUncertain(task: Task): boolean {
+  if (task.kind === "find") return task.terms.every((term) => term.kind === "word");
+  return task.kind === "greeting" || task.kind === "help" || task.kind === "beyond";
 }
 
 /** Whether these words are a question or a wish that stands for itself, be it one that rules cannot fulfil. */
@@ -112,6 +123,11 @@ function readPrompt(whole: string): Task {
   const overview = OVERVIEW.exec(prompt)?.[0];
   const subject = place?.sure ? undefined : subjectOf(prompt);
   if (subject !== undefined) return { kind: "find", terms: [subject], want };
+  if (foreignIn(prompt) !== undefined && !named && !place?.sure) {
+    if (RUNS_TESTS.test(words)) return { kind: "overview", focus: "tests" };
+    if (BUILDS.test(words)) return { kind: "overview", focus: "commands" };
+    if (WHOLE.test(prompt) && !(finds && terms.length > 0)) return { kind: "overview" };
+  }
   if (CHANGES.test(prompt) && !(finds && named) && !place?.sure) return { kind: "changes" };
   if (CHANGES.test(prompt) && /change ?log/i.test(place?.path ?? "")) return { kind: "changes" };
   if (place?.sure && !(finds && want !== "any")) return explain(place, terms);
@@ -145,7 +161,10 @@ function namesOther(terms: readonly Term[], question: string): boolean {
 export function actionIn(words: string): string | undefined {
   const match = ACTION.exec(words.toLowerCase());
   const verb = match?.groups?.verb;
-  if (verb === undefined || match === null) return undefined;
+  if (verb === undefined || match === null) {
+    const { german, verb: last } = ACTION_AT_END.exec(words)?.groups ?? {};
+    return german ?? last;
+  }
   const rest = words.slice(match[0].length, match[0].length + 40);
   if (
     /^ (me |us |up )?(an? |the |some )?(short |brief |quick |detailed )?(summary|overview|explanation|description|map|outline|list|tour|sense|sure|search)\b/.test(

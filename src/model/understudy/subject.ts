@@ -1,9 +1,14 @@
 /** Questions whose form says which word is the name, however common a word it is. */
+import { CONCEPTS } from "./intent-words.ts";
 import type { Term } from "./terms.ts";
 
 const NAME = "[`\"'“«]?(?<name>[@$]?[\\p{L}_][\\p{L}\\p{M}\\p{N}_$.:-]{0,99})(?:\\(\\))?[`\"'”»]?";
 const KIND =
   "(?:function|class|method|variable|constant|type|interface|module|struct|enum|trait|symbol|identifier|field|property)";
+const KIND_ELSEWHERE =
+  "(?:funktion|klasse|methode|variable|konstante|typ|modul|función|clase|método|constante|tipo|módulo|fonction|classe|méthode|type|module|interface)";
+const STATE_ELSEWHERE =
+  "(?:definiert|deklariert|implementiert|verwendet|benutzt|aufgerufen|definid[oa]|declarad[oa]|usad[oa]|définie?|déclarée?|utilisée?)";
 const STATE = "(?:defined|declared|implemented|located|used|called|imported|referenced|mentioned|created)";
 const END = "\\s*[?.!]*\\s*$";
 
@@ -11,6 +16,8 @@ const FORMS: readonly RegExp[] = [
   `^\\s*(?:and |so |please )?where(?:'s| is| was)\\s+(?:(?:the|a|an|my|our)\\s+)?(?:${KIND}\\s+)?${NAME}(?:\\s+${KIND})?(?:\\s+(?:being\\s+)?${STATE})?${END}`,
   `^\\s*(?:and )?who\\s+(?:uses|calls|imports|references)\\s+(?:the\\s+)?(?:${KIND}\\s+)?${NAME}(?:\\s+${KIND})?${END}`,
   `\\b(?:definitions?|declarations?|usages?|uses|callers?|references|occurrences|implementations?|mentions)\\s+(?:of|to)\\s+(?:the\\s+)?(?:${KIND}\\s+)?${NAME}(?:\\s+${KIND})?${END}`,
+  `^[\\s¿]*(?:wo (?:ist|wird|wurde)|dónde está|où est)\\s+(?:${STATE_ELSEWHERE}\\s+)?(?:(?:die|der|das|la|el|le)\\s+)?(?:${KIND_ELSEWHERE}\\s+)?${NAME}(?:\\s+${STATE_ELSEWHERE})?${END}`,
+  `^[\\s¿]*(?:wer (?:ruft|nutzt|verwendet|benutzt)|quién (?:llama(?: a)?|usa|utiliza)|qui (?:appelle|utilise))\\s+(?:(?:die|der|das|la|el|le)\\s+)?(?:${KIND_ELSEWHERE}\\s+)?${NAME}(?:\\s+auf)?${END}`,
 ].map((form) => new RegExp(form, "iu"));
 
 const NO_NAMES =
@@ -20,7 +27,9 @@ const NO_NAMES =
 export function subjectOf(prompt: string): Term | undefined {
   for (const form of FORMS) {
     const name = form.exec(prompt)?.groups?.name?.replace(/[.:-]+$/, "");
-    if (name !== undefined && name !== "" && !NO_NAMES.test(name)) return { text: name, kind: "name" };
+    if (name === undefined || name === "" || NO_NAMES.test(name)) continue;
+    // A word that code has another word for is no name.
+    if (!CONCEPTS.some(([pattern]) => pattern.test(name))) return { text: name, kind: "name" };
   }
   return undefined;
 }

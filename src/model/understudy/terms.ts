@@ -1,6 +1,7 @@
 /** From the words of a prompt to what can be searched for. */
 
 import { cutLine } from "./bounds.ts";
+import { apartFromScripts, foreignIn } from "./foreign.ts";
 import { CONCEPTS, NOT_PATHS, STOP_WORDS } from "./intent-words.ts";
 import { escapePattern, isEnding } from "./languages.ts";
 
@@ -27,7 +28,8 @@ export function termsIn(prompt: string): Term[] {
       return " ";
     },
   );
-  rest = rest.replace(/https?:\/\/\S+/g, " ");
+  rest = apartFromScripts(rest.replace(/https?:\/\/\S+/g, " "));
+  const language = foreignIn(prompt);
   const words = (rest.match(/(?:[@$]|(?<=^|\s)\.)?[\p{L}_][\p{L}\p{M}\p{N}_$.-]*(?:\(\))?/gu) ?? []).filter(
     (word) => word.length <= MAX_TERM_CHARACTERS,
   );
@@ -37,7 +39,9 @@ export function termsIn(prompt: string): Term[] {
     const word = raw.replace(/\(\)$/, "").replace(/[.-]+$/, "");
     const called = raw.endsWith("()");
     if (STOP_WORDS.has(word.toLowerCase()) && !(called || isCompound(word))) continue;
-    const capital = index > 0 && /^[A-Z][a-z0-9]+$/.test(word);
+    if (language?.fillers.has(word.toLowerCase()) && !called) continue;
+    const isOfOtherScript = language?.script !== undefined && /^[a-z]{3,}$/i.test(word);
+    const capital = isOfOtherScript || (index > 0 && !language?.hasCapitalNouns && /^[A-Z][a-z0-9]+$/.test(word));
     if (called || word.startsWith(".") || isCompound(word) || capital || isAcronym(word)) add(word, "name");
     else if (/^[a-z][a-z0-9-]{2,}$/i.test(word)) add(word.toLowerCase(), "word");
     else if (foreign && /^\p{L}[\p{L}\p{M}\p{N}-]{2,}$/u.test(word)) add(word, "word");

@@ -4,9 +4,11 @@
  */
 import type { Message } from "../../protocol/message.ts";
 import { defineProvider, type ModelEvent, type ModelRequest, type Provider, type Usage } from "../provider.ts";
+import { cutQuestion } from "./bounds.ts";
 import { needsModel } from "./commands.ts";
 import { exchangesIn } from "./evidence.ts";
-import { isWithinReach, readTask, type Task } from "./intent.ts";
+import { foreignIn } from "./foreign.ts";
+import { isUncertain, isWithinReach, readTask, type Task } from "./intent.ts";
 import type { PlannedCall, Scene, Step } from "./plan.ts";
 import { planChanges } from "./plan-changes.ts";
 import { planData } from "./plan-data.ts";
@@ -47,7 +49,10 @@ export function nextStep(request: ModelRequest): Step {
     ...(below === undefined ? {} : { within: below }),
   };
   const task = readTask(prompts);
-  return task.kind === "recap" ? recap(request.messages, prompts) : follow(task, scene);
+  if (task.kind === "recap") return recap(request.messages, prompts);
+  const step = follow(task, scene);
+  const notice = isUncertain(task) ? foreignIn(cutQuestion(prompts.at(-1) ?? ""))?.notice : undefined;
+  return step.kind === "answer" && notice !== undefined ? { ...step, text: `${notice}\n\n${step.text}` } : step;
 }
 
 function follow(task: Exclude<Task, { kind: "recap" }>, scene: Scene): Step {
