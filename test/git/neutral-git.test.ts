@@ -1,6 +1,8 @@
+import { execFileSync } from "node:child_process";
+import { closeSync, constants, openSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { type GitReply, runGit } from "../../src/lib/node/git.ts";
+import { type GitReply, gitPlaces, runGit } from "../../src/lib/node/git.ts";
 import { gitArguments, gitCommandNames } from "../../src/lib/node/git-commands.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { hostileRepository } from "./hostile-repository.ts";
@@ -104,12 +106,39 @@ describe("J01: the runtime's own git", () => {
     expect(Object.keys(await folder.tree())).toEqual(["bin/git"]);
   });
 
+  it("is looked for where package managers put it, and never in a relative folder", () => {
+    const places = gitPlaces({ CONDA_PREFIX: "/home/me/conda", PATH: "/work/bin" }, "/home/me");
+    expect(places).toEqual(
+      expect.arrayContaining([
+        ...["/usr/bin/git", "/opt/homebrew/bin/git", "/home/linuxbrew/.linuxbrew/bin/git", "/home/me/conda/bin/git"],
+        "/home/me/.nix-profile/bin/git",
+      ]),
+    );
+    expect(places).not.toContain("/work/bin/git");
+    expect(gitPlaces({ CONDA_PREFIX: "env" }, "/home/me").every((place) => place.startsWith("/"))).toBe(true);
+  });
+
   it("is ended with everything it started, when it takes too long, says too much or is not wanted any more", async () => {
     await using folder = await tempFolder();
     const repository = await hostileRepository(folder);
     const args = ["log", "-p"];
     const cwd = repository.path;
-    expect(await runGit(args, { cwd, timeoutMs: 0 })).toMatchObject({ code: null, stopped: "time" });
+    // Git reads the rules of a folder before it lists it, and a pipe that nobody writes to has no end.
+    const pipe = folder.at("endless/.gitignore");
+    execFileSync("git", ["init", "-q", folder.at("endless")]);
+    execFileSync("mkfifo", [pipe]);
+    const endless = ["ls-files", "-o", "--exclude-standard"];
+    const late = await runGit(endless, { cwd: folder.at("endless"), timeoutMs: 50 });
+    expect(late).toMatchObject({ code: null, stopped: "time" });
+    const isRead = (): boolean => {
+      try {
+        closeSync(openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK));
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    await expect.poll(isRead).toBe(false);
     expect(await runGit(args, { cwd, signal: AbortSignal.abort() })).toMatchObject({ code: null, stopped: "abort" });
     const cut = await runGit(args, { cwd, maxBytes: 100 });
     expect(cut).toMatchObject({ code: null, stopped: "size" });

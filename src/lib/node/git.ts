@@ -6,6 +6,7 @@
 import type { ChildProcess } from "node:child_process";
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { realpath } from "node:fs/promises";
+import { homedir } from "node:os";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { childEnvironment } from "./child-environment.ts";
 import { gitArguments } from "./git-commands.ts";
@@ -34,14 +35,23 @@ const MAX_BYTES = 8 * 1024 * 1024;
 const CLOSE_WAIT_MS = 200;
 const MAX_DRIVERS = 1000;
 const PATH = "/usr/bin:/bin:/usr/sbin:/sbin";
-/** Never from PATH: a workspace could put its own program there. */
-const PLACES = [
-  "/usr/bin/git",
-  "/bin/git",
-  "/usr/local/bin/git",
-  "/opt/homebrew/bin/git",
-  "/run/current-system/sw/bin/git",
-];
+/** Never from PATH: a workspace could put its own program there. A program inside the workspace is refused in any case. */
+export function gitPlaces(environment: NodeJS.ProcessEnv, home: string): readonly string[] {
+  const { CONDA_PREFIX: conda } = environment;
+  return [
+    "/usr/bin",
+    "/bin",
+    "/usr/local/bin",
+    "/opt/homebrew/bin",
+    "/opt/local/bin",
+    "/home/linuxbrew/.linuxbrew/bin",
+    "/run/current-system/sw/bin",
+    "/nix/var/nix/profiles/default/bin",
+    join(home, ".nix-profile/bin"),
+    ...(conda && isAbsolute(conda) ? [join(conda, "bin")] : []),
+    "/opt/conda/bin",
+  ].map((folder) => join(folder, "git"));
+}
 
 /** Asks git something. Throws only for a command that is not a question; all else is in the reply. */
 export async function runGit(args: readonly string[], options: GitOptions): Promise<GitReply> {
@@ -76,7 +86,8 @@ export async function runNeutral(args: readonly string[], options: NeutralOption
 /** Or the reply that says why git cannot be made harmless here. */
 export async function neutralise(options: NeutralOptions): Promise<Neutral | GitReply> {
   const program = findGit(options.cwd);
-  if (program === undefined) return failed(127, `git was not found in ${PLACES.map(dirname).join(", ")}`);
+  if (program === undefined)
+    return failed(127, `git was not found in ${gitPlaces(process.env, homedir()).map(dirname).join(", ")}`);
 
   const quiet = { ...options, input: "" };
   const listing = await start({
@@ -315,7 +326,7 @@ function killGroup(child: ChildProcess): void {
 }
 
 function findGit(workspace: string): string | undefined {
-  return PLACES.find((place) => {
+  return gitPlaces(process.env, homedir()).find((place) => {
     try {
       const real = realpathSync(place);
       accessSync(real, constants.X_OK);
