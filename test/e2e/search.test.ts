@@ -56,4 +56,4 @@ it("ranks what was said above file names, once per session, and narrows to a fol
   expect(await run("search", "walrus", "--repo", ".")).toHaveLength(2);
   expect(await run("sessions", "list", "--here")).toMatchObject([{ sessionId: "file-02" }, { sessionId: "file-01" }]);
   expect(await run("sessions", "list", "--limit", "1")).toMatchObject([{ sessionId: "file-02" }]);
-}, 30_000);
+});

@@ -77,7 +77,7 @@ describe("merging a worktree with protected names", () => {
     );
     const sorted = [...NAMES].sort((one, two) => Buffer.compare(Buffer.from(one), Buffer.from(two)));
     await expectRefused(stage, "names", sorted);
-  }, 30_000);
+  });
 
   it.each([".github", "sub/.claude", ".vscode", ".config", ".ssh", ".GITHUB"])(
     "is refused for a link called %s",
@@ -118,14 +118,14 @@ describe("merging a worktree with protected names", () => {
     stage.git(["update-index", "--add", "--cacheinfo", `160000,${commit},.github`], third);
     stage.git(["-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "-q", "-m", "work"], third);
     await expectRefused(stage, "module", [".github"]);
-  }, 30_000);
+  });
 
   it("is refused where a folder of the repository is what a protected link leads to", async () => {
     await using stage = await worktreeStage({ "conf/tasks.json": "{}\n" });
     execFileSync("ln", ["-s", "conf", join(stage.main, ".vscode")]);
     await plant(stage, "behind", [{ path: "conf/tasks.json" }]);
     await expectRefused(stage, "behind", ["conf/tasks.json"]);
-  }, 30_000);
+  });
 
   it.each([".git", ".GIT"])("is refused for a tree that holds %s itself", async (name) => {
     await using stage = await worktreeStage();
@@ -180,5 +180,5 @@ describe("merging a worktree with protected names", () => {
         { path: "sub/.gitattributes", protection: "ask" },
       ],
     ]);
-  }, 30_000);
+  });
 });
