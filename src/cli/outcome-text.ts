@@ -1,3 +1,4 @@
+import { relative } from "node:path";
 import { plural } from "../lib/text.ts";
 import { TroupeError, withHint } from "../protocol/errors.ts";
 import { type Verdict, verdictText } from "../session/autopilot.ts";
@@ -38,23 +39,41 @@ export function finalLines(what: {
   session: Session;
   outcome: Outcome;
   verdict?: Verdict | undefined;
+  /** Agents whose worktree holds work that was not merged. */
+  unmerged: readonly string[];
   silent: boolean;
 }): string[] {
-  const { session, outcome, verdict, silent } = what;
+  const { session, outcome, verdict, unmerged, silent } = what;
   const trouble = [...troubleOf(outcome), ...judgement(session, verdict, { silent })];
   const resume = outcome.kind === "done" || !session.isKept ? [] : [`to go on: troupe --resume ${session.id} -p "…"`];
-  return [...trouble, ...(silent ? [] : [...proposals(session), ...changes(session), usageLine(session), ...resume])];
+  if (silent) return trouble;
+  const news = [...proposals(session), ...worktrees(session, unmerged), ...changes(session), usageLine(session)];
+  return [...trouble, ...news, ...resume];
 }
 
 /** Files that this session changed, where this run did something. Known once the session is closed. */
-function changes({ events, inherited }: Session): string[] {
+function changes({ events, inherited, settings }: Session): string[] {
   const own = events.slice(inherited);
   const end = own.findLast(({ type }) => type === "session.shutdown");
   const ran = own.some(({ type }) => type === "tool.execution_start");
   if (end?.type !== "session.shutdown" || !ran) return [];
   const { filesModified, linesAdded, linesRemoved } = end.data.codeChanges;
   if (filesModified.length === 0) return [];
-  return [`${plural(filesModified.length, "file")} +${linesAdded} −${linesRemoved} (troupe diff, troupe undo)`];
+  const more = filesModified.length > MAX_FILES_NAMED ? ` and ${filesModified.length - MAX_FILES_NAMED} more` : "";
+  const names = filesModified.slice(0, MAX_FILES_NAMED).map((path) => relative(settings.cwd, path) || path);
+  const count = `${plural(filesModified.length, "file")} +${linesAdded} −${linesRemoved}`;
+  return [`${count} (${names.join(", ")}${more}) · troupe diff · troupe undo`];
+}
+
+const MAX_FILES_NAMED = 4;
+
+/** Work that nobody has in the working tree yet. */
+function worktrees({ id }: Session, unmerged: readonly string[]): string[] {
+  const [first, ...others] = unmerged;
+  if (first === undefined) return [];
+  const who = others.length === 0 ? first : `${first} and ${plural(others.length, "other agent")}`;
+  const commands = ["diff", "merge", "discard"].map((verb) => `troupe tasks ${verb} ${first} --session ${id}`);
+  return [`the work of ${who} is in a worktree and not merged: ${commands.join(" · ")}`];
 }
 
 /** Facts that nobody was shown wait for a person. */
@@ -106,5 +125,17 @@ function usageLine(session: Session): string {
   const who = agents.length === 0 ? "" : ` (${turnsText(agents)})`;
   const costs = costText(agents);
   const spent = `${tokens.toLocaleString("en-US")} tokens, ${cost}${costs === "" ? "" : ` (${costs})`}`;
-  return `${plural(calls, "turn")}${who}, ${spent}, session ${session.id}`;
+  const model = answeringModel(session);
+  const by = model === undefined ? "" : `, model ${model}`;
+  return `${plural(calls, "turn")}${who}, ${spent}${by}, session ${session.id}`;
+}
+
+/** The model that the main agent called last in this run. */
+function answeringModel({ events, inherited }: Session): string | undefined {
+  const last = events
+    .slice(inherited)
+    .findLast(({ type, agentId }) => type === "troupe.usage" && agentId === undefined);
+  if (last?.type !== "troupe.usage") return undefined;
+  const { provider, model } = last.data;
+  return provider === model ? model : `${provider}/${model}`;
 }

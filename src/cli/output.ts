@@ -4,6 +4,8 @@ import { TroupeError } from "../protocol/errors.ts";
 /** stdout as a contract: answers and JSON lines, whole, and a clear sign when nobody reads any more. */
 export interface Output {
   answer(text: string): void;
+  /** Text that is safe to write as it is. */
+  text(text: string): void;
   line(value: object): void;
   /** Why nothing more can be written, once that is so; `EPIPE` when the reader went away. */
   readonly failure: NodeJS.ErrnoException | undefined;
@@ -26,6 +28,7 @@ export function output(stdout: NodeJS.WriteStream, onFailure: () => void): Outpu
       const shown = stdout.isTTY ? sanitise(text) : text;
       write(shown.endsWith("\n") ? shown : `${shown}\n`);
     },
+    text: write,
     line: (value) => write(`${jsonLine(value, stdout)}\n`),
     get failure() {
       return failure;

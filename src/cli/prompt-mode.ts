@@ -5,6 +5,7 @@ import { type SubmitOptions, submit } from "../runtime/submit.ts";
 import type { AutopilotOptions, Verdict } from "../session/autopilot.ts";
 import { initialMode } from "../session/modes.ts";
 import type { Outcome, Session } from "../session/session.ts";
+import { type Answers, liveAnswers, wholeAnswers } from "./answers.ts";
 import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
@@ -15,6 +16,7 @@ import { say, sayLines } from "./say.ts";
 import { whileScheduled } from "./scheduled.ts";
 import { onInterrupt } from "./signals.ts";
 import { fitsPrompt, readPiped, spillPiped, withPiped } from "./stdin.ts";
+import { unmergedTasks, worktreesFolder } from "./unmerged.ts";
 import { agentWaitMs, busyAgents, leftLines, progressOf, watch, whyLeft } from "./watching.ts";
 
 /** `troupe -p`: one prompt, one answer. stdout carries the answer (or the events) and nothing else. */
@@ -31,6 +33,7 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
   const stopAsking = await attachTerminal(given, session, bar);
   // A reader that went away wants nothing more, of agents in the background neither.
   const out = output(process.stdout, () => void session.close());
+  const answers = answersOf(out, bar, format);
   let isInterrupted = false;
   const removeInterrupt = onInterrupt(() => {
     isInterrupted = true;
@@ -38,17 +41,19 @@ export async function promptCommand(given: Arguments, launcher: Launcher): Promi
   });
   try {
     const prompt = await promptOf(input, session.settings.surroundings?.filesFolder ?? "");
-    const { outcome, verdict, said } = await run({ session, prompt, format, given, bar, out });
+    const { outcome, verdict, said } = await run({ session, prompt, format, given, bar, out, answers });
     const left = busyAgents(session);
     bar.stop();
-    if (format === "text" && outcome.kind === "done") out.answer(said ?? (outcome.answer || summaryOf(verdict)));
+    if (format === "text" && said !== undefined) out.answer(said);
+    else if (format === "text" && outcome.kind === "done") answers.answer(outcome.answer || summaryOf(verdict));
     const exitCode = exitCodeOf(outcome, verdict);
-    if (said !== undefined) await whileScheduled(session, { out, format, silent });
+    if (said !== undefined) await whileScheduled(session, { answers, format, silent });
     await closeAfter(session, outcome);
     await out.flushed();
     if (format === "json") out.line(resultLine({ session, outcome, verdict, left, exitCode }));
     await out.flushed();
-    for (const line of finalLines({ session, outcome, verdict, silent })) sayLines(line);
+    const unmerged = silent ? [] : await unmergedTasks(worktreesFolder(runtime.home, session.id));
+    for (const line of finalLines({ session, outcome, verdict, unmerged, silent })) sayLines(line);
     await share(given, runtime, session);
     // Work that was cut off is no detail, unless that is what was asked for.
     const why = whyLeft({ isInterrupted: isInterrupted || outcome.kind === "aborted", waitMs });
@@ -70,6 +75,13 @@ async function share(given: Arguments, { store }: Runtime, { id }: Session): Pro
   if (file === undefined) return;
   await (await import("./share.ts")).shareSession(store, id, file);
   if (!given.has("silent")) say(`session written to ${file}`);
+}
+
+function answersOf(out: Output, bar: Progress, format: "text" | "json"): Answers {
+  const { stdout, env } = process;
+  if (format === "json" || !stdout.isTTY) return wholeAnswers(out);
+  const colour = !env.NO_COLOR && env.TERM !== "dumb";
+  return liveAnswers({ out, bar, colour, columns: () => stdout.columns || 80 });
 }
 
 /** Asks a user at a terminal about calls that no rule decides, and the forms of MCP servers, one after the other. */
@@ -129,8 +141,9 @@ async function run(what: {
   given: Arguments;
   bar: Progress;
   out: Output;
+  answers: Answers;
 }): Promise<{ outcome: Outcome; verdict?: Verdict; said?: string }> {
-  const { session, prompt, format, bar, out } = what;
+  const { session, prompt, format, bar, out, answers } = what;
   const deltas = what.given.choice("stream", ["on", "off"]) === "on";
   // A mistyped command prints nothing on stdout, so events wait until the command is known to exist.
   let held: object[] | undefined = prompt.how.isTyped && prompt.text.trimStart().startsWith("/") ? [] : undefined;
@@ -139,6 +152,7 @@ async function run(what: {
     held = undefined;
   };
   watch(session, bar, (event) => {
+    answers.show(event);
     if (format !== "json" || (!deltas && event.type.endsWith("_delta"))) return;
     if (event.type === "user.message") release();
     if (held) held.push(event);
@@ -177,12 +191,12 @@ export function sessionRequest(given: Arguments, format: "text" | "json"): Sessi
   const name = given.text("name");
   const agent = given.text("agent");
   const effort = given.choice("effort", ["low", "medium", "high", "xhigh", "max"]);
-  const watched = format === "json" ? given.choice("stream", ["on", "off"]) === "on" : process.stderr.isTTY === true;
+  const isSeen = process.stdout.isTTY === true || (process.stderr.isTTY === true && !given.has("silent"));
   const allPaths = ["allow-all-paths", "allow-all", "yolo"].some((flag) => given.has(flag));
   return {
     cwd: process.cwd(),
     limits: { ...(turns && { turns }), ...(tokens && { tokens }), ...(costUsd && { costUsd }) },
-    streaming: watched && (format === "json" || !given.has("silent")),
+    streaming: format === "json" ? given.choice("stream", ["on", "off"]) === "on" : isSeen,
     paths: allPaths ? "all" : given.list("add-dir"),
     toolChoice: {
       ...(given.list("available-tools").length > 0 && { available: given.list("available-tools") }),

@@ -1,12 +1,12 @@
 import { plural } from "../lib/text.ts";
 import type { Session } from "../session/session.ts";
-import type { Output } from "./output.ts";
+import type { Answers } from "./answers.ts";
 import { say } from "./say.ts";
 
 /** Where nobody can type again, a prompt that schedules others stays until they are done, or until it is interrupted. */
 export async function whileScheduled(
   session: Session,
-  how: { out: Output; format: "text" | "json"; silent: boolean },
+  how: { answers: Answers; format: "text" | "json"; silent: boolean },
 ): Promise<void> {
   const waiting = (): number => session.settings.surroundings?.schedules?.()?.list().length ?? 0;
   if (waiting() === 0) return;
@@ -20,7 +20,7 @@ export async function whileScheduled(
     const stop = session.subscribe((event) => {
       if (event.type === "assistant.message" && event.agentId === undefined) answer = event.data.content;
       if (event.type !== "session.idle") return;
-      if (how.format === "text" && answer !== "") how.out.answer(answer);
+      if (how.format === "text" && answer !== "") how.answers.answer(answer);
       answer = "";
       if (waiting() === 0) done();
     });

@@ -1,13 +1,12 @@
-import { existsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
 import { nodeDisk } from "../lib/node/disk.ts";
 import { plural } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { recoverMerges } from "../session/worktree-merge.ts";
-import { allRecords, type WorktreeRecord } from "../session/worktree-records.ts";
+import { allRecords } from "../session/worktree-records.ts";
 import { removeWorktree } from "../session/worktree-remove.ts";
-import { unmergedWork } from "../session/worktree-state.ts";
+import { unmergedTasks, worktreesFolder } from "./unmerged.ts";
 
 /**
  * Removes a session with all it has put anywhere: its files, its part of the index, and the worktrees and branches of its agents in the
@@ -15,7 +14,7 @@ import { unmergedWork } from "../session/worktree-state.ts";
  */
 export async function deleteSession(what: Wish): Promise<void> {
   const { runtime, sessionId } = what;
-  const folder = join(runtime.home, "session-state", sessionId, "worktrees");
+  const folder = worktreesFolder(runtime.home, sessionId);
   if (existsSync(folder)) await discardAll(what, folder);
   await runtime.store.remove(sessionId);
   await runtime.past.remove(sessionId);
@@ -33,25 +32,14 @@ async function discardAll({ runtime, sessionId, force }: Wish, folder: string): 
   try {
     if (log.heldBy) return; // removing the session says who has it
     await recoverMerges({ folder, disk: nodeDisk });
-    const records = await allRecords(folder);
-    if (!force) await refuseUnmerged(records, { folder, sessionId });
-    for (const record of records) await removeWorktree(record, { folder, disk: nodeDisk });
+    if (!force) refuseUnmerged(await unmergedTasks(folder), sessionId);
+    for (const record of await allRecords(folder)) await removeWorktree(record, { folder, disk: nodeDisk });
   } finally {
     await log.close();
   }
 }
 
-async function refuseUnmerged(
-  records: readonly WorktreeRecord[],
-  { folder, sessionId }: { folder: string; sessionId: string },
-): Promise<void> {
-  const unmerged: string[] = [];
-  for (const record of records) {
-    // One that never came to be, or whose repository is gone, has nothing that could be merged.
-    if (record.state !== "ready" || !statSync(record.common, { throwIfNoEntry: false })?.isDirectory()) continue;
-    const { ahead, files } = await unmergedWork(record, { folder, disk: nodeDisk });
-    if (ahead > 0 || files.length > 0) unmerged.push(record.taskId);
-  }
+function refuseUnmerged(unmerged: readonly string[], sessionId: string): void {
   const [first] = unmerged;
   if (first === undefined) return;
   const names = unmerged.slice(0, MAX_NAMED).join(", ");

@@ -167,7 +167,7 @@ describe("input and output", () => {
   it("ends a run with the changed files, and troupe diff shows them", async () => {
     await using at = await desk();
     const { stderr } = await at.say([create, { say: "made" }], ["-p", "make it", "--allow-tool", "write"]);
-    expect(stderr).toContain("1 file +2 −0 (troupe diff, troupe undo)");
+    expect(stderr).toContain("1 file +2 −0 (a.txt) · troupe diff · troupe undo");
     expect(await at.run(["diff"])).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/\+\+\+ b\/.*a\.txt[\s\S]*\+one\n\+two\n/),

@@ -39,7 +39,9 @@ describe("agents on stderr", () => {
       expect(lines).toContain("troupe: scout: glob *");
       expect(lines).toContain("troupe: waiting for scout (explore), at most 600 s");
       expect(stderr).toMatch(/^troupe: scout \(explore\) finished in \d+\.\d s, 1 tool, 1,112 tokens$/m);
-      expect(lines.at(-1)).toMatch(/^troupe: 5 turns \(1 agent: scout 2\), 2,780 tokens, no cost, session /);
+      expect(lines.at(-1)).toMatch(
+        /^troupe: 5 turns \(1 agent: scout 2\), 2,780 tokens, no cost, model faux, session /,
+      );
     }));
 
   it("ORC-89 --share writes the session to a file after the answer: Markdown, or JSON lines for .jsonl", () =>

@@ -38,6 +38,9 @@ describe("troupe tasks diff, merge and discard", () => {
     await using folder = await tempFolder();
     const { cwd, git, ran, tasks, read } = await written(folder.path);
     expect(ran).toMatchObject({ code: 0, stdout: "It is written.\n" });
+    expect(ran.stderr).toMatch(
+      /the work of writer is in a worktree and not merged: troupe tasks diff writer --session /,
+    );
     expect([git("status", "--short"), read("a.txt"), existsSync(join(cwd, "b.txt"))]).toEqual(["", "one\n", false]);
 
     const diff = await tasks("diff", "writer");
@@ -117,5 +120,5 @@ describe("troupe tasks diff, merge and discard", () => {
     expect(existsSync(join(cwd, ".mcp.json"))).toBe(false);
     expect(await tasks("merge", "writer", "--force")).toMatchObject({ code: 0 });
     expect(existsSync(join(cwd, "sub/.vscode/tasks.json"))).toBe(true);
-  }, 30_000);
+  });
 });
