@@ -38,7 +38,10 @@ export async function agentsCommand(given: Arguments, around: AgentsSurroundings
   }
   if (run === undefined) {
     const close = nearest(verb, Object.keys(verbs));
-    throw usage(`Unknown: troupe agents ${verb}.${close ? ` Did you mean ${close}?` : ""} See troupe agents help.`);
+    throw usage(
+      `Unknown: troupe agents ${verb}.${close ? ` Did you mean ${close}?` : ""}`,
+      "See `troupe agents help`.",
+    );
   }
   return run({ given, names, around });
 }

@@ -96,8 +96,8 @@ const isFlag = (value: string | undefined): boolean =>
 export const wantsJson = (given: Arguments): boolean =>
   given.has("json") || given.choice("output-format", ["text", "json"]) === "json";
 
-export const usage = (message: string): TroupeError =>
-  new TroupeError("usage", message, { hint: "See `troupe --help`." });
+export const usage = (message: string, hint = "See `troupe --help`."): TroupeError =>
+  new TroupeError("usage", message, { hint });
 
 function unknownFlag(flag: string): TroupeError {
   // What loosens the reins is never offered by mistake.

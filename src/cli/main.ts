@@ -14,6 +14,7 @@ import { type ExitCode, exitCodeOfError, exitCodeOfModelError, exitCodes } from 
 import { helpText } from "./help.ts";
 import type { Launcher } from "./launcher.ts";
 import { write } from "./output.ts";
+import { pluginFolders } from "./plugin-folders.ts";
 import { say, sayLines } from "./say.ts";
 import { onInterrupt } from "./signals.ts";
 
@@ -121,7 +122,7 @@ async function agents(given: Arguments): Promise<ExitCode> {
     cwd: process.cwd(),
     environment: process.env,
     trustFolder: given.has("trust-folder"),
-    pluginDirectories: given.list("plugin-dir"),
+    pluginDirectories: pluginFolders(given),
   });
   const isData = wantsJson(given) && !process.stdout.isTTY;
   return agentsCommand(given, { sources, disk, say, print: (text) => write(isData ? text : sanitise(text)) });

@@ -85,7 +85,7 @@ export async function mcpCommand(given: Arguments, around: McpSurroundings): Pro
   if (verb === "help") around.print(HELP);
   else if (!run) {
     const close = nearest(verb, [...Object.keys(verbs), "serve"]);
-    throw usage(`Unknown: troupe mcp ${verb}.${close ? ` Did you mean ${close}?` : ""} See troupe mcp help.`);
+    throw usage(`Unknown: troupe mcp ${verb}.${close ? ` Did you mean ${close}?` : ""}`, "See `troupe mcp help`.");
   } else {
     if (verb !== "list" && name === "") throw usage(`troupe mcp ${verb} needs the name of a server.`);
     if (verb !== "add" && rest.length > 0) throw usage(`troupe mcp ${verb} takes one name, not ${rest.length + 1}.`);

@@ -38,7 +38,7 @@ export function factDetails(
     ["scope", `${fact.scope} (${place.label})`],
     ["author", fact.author],
     ["source", [fact.source.kind, fact.source.detail].filter(Boolean).join(" ")],
-    ["created", `${fact.createdAt} (${age(fact.createdAt, place.now)} ago)`],
+    ["created", `${fact.createdAt} (${ago(fact.createdAt, place.now)})`],
     ["expires", fact.expiresAt],
     ["supersedes", fact.supersedes],
     ["used", `${plural(fact.uses, "time")}${fact.lastUsedAt ? `, last ${fact.lastUsedAt}` : ""}`],
@@ -68,6 +68,11 @@ function state(fact: Fact, now: number): string {
 function age(since: string, now: number): string {
   const days = Math.max(0, Math.floor((now - Date.parse(since)) / DAY_MS));
   return days === 0 ? "today" : plural(days, "day");
+}
+
+function ago(since: string, now: number): string {
+  const text = age(since, now);
+  return text === "today" ? text : `${text} ago`;
 }
 
 const oneLine = (text: string): string => sanitiseLine(text);

@@ -18,7 +18,9 @@ import { secretValuesOf } from "../lib/redact-values.ts";
 import { systemStamp } from "../lib/stamp.ts";
 import { plural, sanitise } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
+import { flagsFrom } from "../protocol/flags.ts";
 import { stateRoot } from "../runtime/home.ts";
+import { isMemoryOn } from "../runtime/memory-gate.ts";
 import { type Arguments, usage, wantsJson } from "./args.ts";
 import { terminalAsk } from "./ask.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
@@ -48,6 +50,8 @@ export interface MemorySurroundings {
   readonly stateRoot: string;
   /** Whether a person trusts this folder: then all clones of a repository share their facts. */
   readonly isTrusted: boolean;
+  /** Sessions of prompt mode are told nothing that is remembered, unless a flag says otherwise. */
+  readonly isOff?: boolean;
   /** Where sessions keep their facts instead, when the settings say so. */
   readonly service?: string;
   readonly ports: MemoryPorts;
@@ -62,13 +66,16 @@ const surroundings = (): MemorySurroundings => {
   const home = stateRoot(environment);
   const cwd = process.cwd();
   const { gitRoot } = workingDirectory(cwd);
-  const { trustedFolders = [], memory } = loadSettings({ stateRoot: home, cwd, isTrusted: () => false }).effective;
+  const { effective } = loadSettings({ stateRoot: home, cwd, isTrusted: () => false });
+  const { trustedFolders = [], memory, enabledFeatureFlags = {} } = effective;
+  const { flags } = flagsFrom({ settings: enabledFeatureFlags, environment });
   const { store, url } = parseMemorySettings(memory);
   return {
     environment,
     cwd,
     stateRoot: home,
     isTrusted: readTrust(home).of(gitRoot ?? cwd, { trustedFolders }).state !== "none",
+    isOff: !isMemoryOn({ settings: memory, environment, flags }),
     ...(store === "service" && url !== undefined && { service: url }),
     ports: { disk: nodeDisk, stamp: systemStamp, redactor: createRedactor({ values: secretValuesOf(environment) }) },
     print: write,
@@ -156,6 +163,12 @@ async function add({ given, words, scope = "repository", memory, around }: Reque
     ...(former !== undefined && { supersedes: former }),
   });
   await around.print(outcome === "known" ? `This is remembered already: ${id}\n` : `Remembered: ${id}\n`);
+  sayIfOff(around);
+}
+
+function sayIfOff({ isOff, say }: MemorySurroundings): void {
+  if (!isOff) return;
+  say('memory is off with -p: use --enable-memory, or set "memory": { "enabled": true } in settings.json');
 }
 
 async function edit({ given, words, journals, around }: Request): Promise<void> {

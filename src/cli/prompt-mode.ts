@@ -11,6 +11,7 @@ import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
 import { finalLines, resultLine } from "./outcome-text.ts";
 import { type Output, output } from "./output.ts";
+import { pluginFolders } from "./plugin-folders.ts";
 import type { Progress } from "./progress.ts";
 import { say, sayLines } from "./say.ts";
 import { whileScheduled } from "./scheduled.ts";
@@ -214,7 +215,7 @@ export function sessionRequest(given: Arguments, format: "text" | "json"): Sessi
     askUser: !given.has("no-ask-user"),
     workspace: {
       trustFolder: given.has("trust-folder"),
-      pluginDirectories: given.list("plugin-dir"),
+      pluginDirectories: pluginFolders(given),
       mcpConfig: given.list("additional-mcp-config"),
       disabledMcpServers: given.list("disable-mcp-server"),
       ...(given.has("no-custom-instructions") && { customInstructions: false }),

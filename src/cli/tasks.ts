@@ -39,7 +39,7 @@ export async function tasksCommand(given: Arguments, launcher: Launcher): Promis
   const run = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
   if (run === undefined) {
     const close = nearest(verb, Object.keys(verbs));
-    throw usage(`Unknown: troupe tasks ${verb}.${close ? ` Did you mean ${close}?` : ""} See troupe tasks help.`);
+    throw usage(`Unknown: troupe tasks ${verb}.${close ? ` Did you mean ${close}?` : ""}`, "See `troupe tasks help`.");
   }
   const runtime = createRuntime({ environment: process.env, importModule: launcher.importModule });
   try {

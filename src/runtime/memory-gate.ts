@@ -51,6 +51,9 @@ export async function memoryOf(
   });
 }
 
+/** Whether a session that asks for nothing has a memory. */
+export const isMemoryOn = (gate: Omit<MemoryGate, "request">): boolean => hasMemory({ ...gate, request: undefined });
+
 /** A no of the person's beats every yes. */
 function hasMemory({ request, settings, environment, flags }: MemoryGate): boolean {
   if (!flags.has("AGENTIC_MEMORY")) return false;

@@ -5,7 +5,7 @@ import description from "./glob.md";
 import { globMatcher, splitBase } from "./glob-pattern.ts";
 import { isMissingPath } from "./path-failure.ts";
 import { type LeftOut, leftOutLine } from "./read-guard.ts";
-import { type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
+import { namesPackages, type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
 import { placeFields, placesOf, readingOf, withPlace } from "./search-place.ts";
 import { defineTool, fixed, type InputOf, type Tool, type ToolContext, ToolError } from "./tool.ts";
 
@@ -40,7 +40,8 @@ export function globTool(options: RipgrepOptions = {}): Tool {
       for (const folder of folders) {
         const left = await context.reading?.forSearch({ folder, toolName: "glob" });
         hidden.push(left);
-        const listing = listFiles({ folder, context, options, limit, left }, (path, below) => {
+        const includesPackages = namesPackages(pattern);
+        const listing = listFiles({ folder, context, options, limit, left, includesPackages }, (path, below) => {
           if (!matches(below) || found.has(path)) return;
           if (found.size < MAX_RESULTS) found.add(path);
           else more++;
@@ -72,11 +73,12 @@ interface Listing {
   readonly options: RipgrepOptions;
   readonly limit: AbortSignal;
   readonly left: LeftOut | undefined;
+  readonly includesPackages: boolean;
 }
 
 /** Tells every file below the folder, as shown to the model and as seen from the folder. */
 async function listFiles(
-  { folder, context, options, limit, left }: Listing,
+  { folder, context, options, limit, left, includesPackages }: Listing,
   onFile: (path: string, below: string) => void,
 ): Promise<RipgrepEnd> {
   return withPlace(folder, context, async (opened) => {
@@ -85,6 +87,7 @@ async function listFiles(
       options,
       arguments: ["--files", "--null"],
       excluded: left?.excluded,
+      includesPackages,
       cwd: opened.pinnedPath,
       separator: "\0",
       signal: context.signal,

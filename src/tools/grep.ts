@@ -3,7 +3,7 @@ import type { Opened } from "../lib/node/paths.ts";
 import { plural } from "../lib/text.ts";
 import description from "./grep.md";
 import { type LeftOut, leftOutLine } from "./read-guard.ts";
-import { type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
+import { namesPackages, type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
 import { placeFields, placesOf, readingOf, withPlace } from "./search-place.ts";
 import { defineTool, fixed, type InputOf, type Tool, type ToolContext, ToolError } from "./tool.ts";
 
@@ -82,6 +82,7 @@ async function searchPlace(opened: Opened, search: Search, left: LeftOut | undef
   return ripgrep({
     options,
     arguments: ripgrepArguments(call),
+    includesPackages: namesPackages(call.glob),
     ...(isFile ? { cwd: "/", stdin: opened.handle.fd } : { cwd: opened.pinnedPath }),
     separator: "\n",
     signal: context.signal,
@@ -101,6 +102,7 @@ async function searchGuarded(opened: Opened, search: Search, left: LeftOut): Pro
     options,
     arguments: [...ripgrepArguments({ ...call, "-n": true }), "--null"],
     excluded: left.excluded,
+    includesPackages: namesPackages(call.glob),
     cwd: opened.pinnedPath,
     separator: isList ? "\0" : "\n",
     signal: context.signal,

@@ -15,6 +15,8 @@ export interface RipgrepSearch {
   /** Patterns of paths that are never opened, each with `!` before it. */
   readonly excluded?: readonly string[] | undefined;
   readonly cwd: string;
+  /** Also looks into folders of installed packages below `cwd`, which few repositories without .gitignore mean. */
+  readonly includesPackages?: boolean;
   /** A descriptor to search instead of files. */
   readonly stdin?: number;
   readonly separator: "\n" | "\0";
@@ -38,6 +40,11 @@ const ALWAYS = ["--no-config", "--no-follow", "--no-messages", "--color=never", 
 /** Stands last: a later glob wins over an earlier one, and nothing may bring this folder back. */
 const NEVER_SEARCHED = "--glob=!.git";
 
+const PACKAGES = "--glob=!node_modules/";
+
+/** Whether a pattern asks for files of installed packages. */
+export const namesPackages = (pattern = ""): boolean => pattern.includes("node_modules");
+
 /** One limit for all the searches of a call. */
 export function timeLimit(options: RipgrepOptions): AbortSignal {
   return AbortSignal.timeout(options.timeoutMs ?? SEARCH_TIMEOUT_MS);
@@ -51,7 +58,7 @@ export async function ripgrep(search: RipgrepSearch): Promise<RipgrepEnd> {
   const child = spawn(
     search.options.executable ?? packagedExecutable(),
     [
-      ...[...ALWAYS, ...search.arguments, NEVER_SEARCHED],
+      ...[...ALWAYS, ...search.arguments, ...(search.includesPackages ? [] : [PACKAGES]), NEVER_SEARCHED],
       // ripgrep puts these behind all other patterns, so that none brings back what they leave out.
       ...(search.excluded ?? []).map((pattern) => `--iglob=${pattern}`),
       ...["--", search.stdin === undefined ? "." : "-"],

@@ -36,6 +36,15 @@ describe("glob", () => {
     expect(await contentOf(glob, { pattern }, contextFor(root))).toBe(expected);
   });
 
+  test("leaves installed packages out of a folder without .gitignore, unless the pattern names them", async () => {
+    const { root, write } = workspace();
+    for (const path of ["a.js", "node_modules/x/b.js", "sub/node_modules/y/c.js"]) write(path);
+    const found = (pattern: string) => contentOf(glob, { pattern }, contextFor(root));
+    expect(await found("**/*.js")).toBe("./a.js");
+    expect(await found("node_modules/**")).toBe("./node_modules/x/b.js");
+    expect(await found("**/node_modules/**/c.js")).toBe("./sub/node_modules/y/c.js");
+  });
+
   test("takes absolute patterns and one or several places", async () => {
     const { root } = project();
     const context = contextFor(root);

@@ -178,11 +178,17 @@ function hintFor(kind: ModelErrorKind, place: Place, status: number | undefined)
 }
 
 function requestHint(place: Place, status: number | undefined): string {
-  const origin = originOf(place);
-  if (status === 404) return `Check the model name (\`troupe models\` lists them) and the base URL ${origin}.`;
+  if (status === 404)
+    return `Check the model name (\`troupe models\` lists them) and the base URL ${addressOf(place)}.`;
   if (status === 413) return "The request is too large: remove images and large attachments, or start a new session.";
   if (status !== undefined && status < 400) return "Set the base URL to the final address: keys are not sent along.";
   return "The provider did not accept the request: check the model name and its settings.";
+}
+
+/** The base URL without what may be secret in it: name, password, query. */
+function addressOf(place: Place): string {
+  const { pathname } = URL.canParse(place.baseUrl) ? new URL(place.baseUrl) : { pathname: "" };
+  return `${originOf(place)}${pathname === "/" ? "" : pathname}`;
 }
 
 /** Scheme, host and port: what may be shown of an address. */
