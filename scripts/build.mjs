@@ -1,5 +1,5 @@
 // Builds what the package ships: the command line in packs (see pack.mjs) with V8's code cache beside them, so that a
-// start parses nothing; the library entries as ES modules; and their types. `npm ci` runs it through `prepare`.
+// start parses nothing; the library entries as ES modules; and their types. `npm ci` runs it through `dependencies`, `npm pack` through `prepack`.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
