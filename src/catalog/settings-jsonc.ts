@@ -124,7 +124,7 @@ class Reader {
   #afterElement(close: "}" | "]"): void {
     this.#skip();
     const isFine = this.#take(",") || this.#text[this.#position] === close;
-    if (!isFine) this.#fail(`expects , or ${close}, and has ${this.#found()}`);
+    if (!isFine) this.#fail(`expects , or ${close}, but has ${this.#found()}`);
   }
 
   #plain(): Json {
@@ -134,7 +134,7 @@ class Reader {
     const word = literal.exec(this.#text)?.[0] ?? "";
     const value = parsed(word);
     const isValue = value !== undefined && (typeof value !== "number" || Number.isFinite(value));
-    if (!isValue) return this.#fail(`expects a value, and has ${this.#found()}`);
+    if (!isValue) return this.#fail(`expects a value, but has ${this.#found()}`);
     this.#position += word.length;
     return value;
   }
@@ -165,7 +165,7 @@ class Reader {
 
   #found(): string {
     const code = this.#text.codePointAt(this.#position);
-    return code === undefined ? "its end" : JSON.stringify(String.fromCodePoint(code));
+    return code === undefined ? "an unexpected end" : JSON.stringify(String.fromCodePoint(code));
   }
 
   #fail(message: string): never {

@@ -20,7 +20,7 @@ Usage:
                                      the agents of a session: what became of them, and how to go on
   troupe agents list|show|new|check  who can be given work here
   troupe inbox list|show             what sidekicks left for the main agent
-  troupe rewind [--to <n>] [--files] the conversation, and the files if wanted, as before message n; --restore
+  troupe rewind [--to <n>] [--files] go back to before message n; --files restores files too; --restore undoes it
   troupe fork [--at <n>]             a new session with the conversation of the last one
   troupe diff [id|name]              what the last session here, or this one, changed in files
   troupe undo [turn|--list]          take back the file changes of the last tool call, or of the whole turn

@@ -33,7 +33,7 @@ const HELP = `Usage:
   troupe memory show <id>                one fact: where it came from, and everything that happened to it
   troupe memory add "<fact>"             remember this; --subject, --citations, --reason, --expires, --supersedes
   troupe memory edit <id> ["<fact>"]     other words, or --subject, --citations, --reason, --expires
-  troupe memory accept <id> …            let sessions be told of what an agent or a file proposed; --all
+  troupe memory accept <id> …            approve a proposed fact so later sessions see it; --all
   troupe memory remove <id> …            take it out for good; --purge: also out of the history
   troupe memory export                   all of it as JSON, one fact a line
   troupe memory import <file>            facts of such a file, as proposals

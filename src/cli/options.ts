@@ -207,7 +207,7 @@ export const options: readonly Option[] = [
   {
     name: "enable-memory",
     group: "Memory",
-    help: "with -p: be told what is remembered, and propose more; off unless settings say so",
+    help: "with -p: use saved facts and let the agent propose new ones (default: off)",
   },
   { name: "scope", value: "scope", group: "Memory", help: "for memory: repository (default) or user" },
   { name: "subject", value: "text", group: "Memory", help: "for memory add and edit: what it is about" },

@@ -100,6 +100,7 @@ describe("the user's settings", () => {
     ['{\n "model": "a"\n "stream": true\n}', ":3: the file expects , or }"],
     ['{\n "model": "a\n"}', ":2: the file holds a text that does not end"],
     ['{ "model": 01 }', ":1: the file expects a value"],
+    ['{ "model":', ":1: the file expects a value, but has an unexpected end."],
     ['{ "a": 1e999 }', ":1: the file expects a value"],
     ["{ /* ", ":1: the file expects a name"],
     ["[]", ":1: the file must hold an object"],
