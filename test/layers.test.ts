@@ -17,6 +17,7 @@ const mayImport: Record<string, readonly string[]> = {
   extensions: ["protocol", "lib"],
   catalog: ["agents", "hooks", "context", "tools", "protocol", "lib"],
   telemetry: ["protocol", "lib"],
+  view: ["protocol", "lib"],
   loop: ["model", "tools", "protocol", "lib"],
   tasks: ["tools", "protocol", "lib"],
   factories: ["protocol", "lib"],
@@ -55,9 +56,10 @@ const mayImport: Record<string, readonly string[]> = {
     "lib",
   ],
   server: ["runtime", "session", "factories", "context", "model", "protocol", "lib"],
-  sdk: ["protocol", "lib"],
+  sdk: ["view", "protocol", "lib"],
   acp: ["sdk", "protocol", "lib"],
   cli: [
+    "view",
     "acp",
     "sdk",
     "server",
@@ -95,8 +97,8 @@ describe("imports point one way", () => {
     expect(importedFolders(path).filter((target) => !mayImport[folder]?.includes(target))).toEqual([]);
   });
 
-  it("keeps node out of lib and protocol, but for lib/node", () => {
-    const pure = production.filter((path) => /^(lib|protocol)\//.test(path) && !path.startsWith("lib/node/"));
+  it("keeps node out of lib, protocol and view, but for lib/node", () => {
+    const pure = production.filter((path) => /^(lib|protocol|view)\//.test(path) && !path.startsWith("lib/node/"));
     expect(pure.filter((path) => read(path).includes('from "node:'))).toEqual([]);
   });
 });

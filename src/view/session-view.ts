@@ -1,0 +1,134 @@
+/** Folds events into a view, one after the other. The same events give the same view, in any process. */
+import type { EventData, SessionEvent } from "../protocol/event.ts";
+import { isEphemeral } from "../protocol/event-kind.ts";
+import type { Block, PlanItem } from "./blocks.ts";
+import { copied } from "./copy.ts";
+import { type AgentDraft, agentOf, newView, type Step, type ViewDraft } from "./draft.ts";
+import { foldAgent } from "./fold-agents.ts";
+import { foldAttention } from "./fold-attention.ts";
+import { foldMessage } from "./fold-messages.ts";
+import { foldNotice } from "./fold-notices.ts";
+import { foldSession } from "./fold-session.ts";
+import { foldTool } from "./fold-tools.ts";
+import { takeBlocks } from "./push-block.ts";
+import { addUsage } from "./spent.ts";
+import type { AgentView, View } from "./view.ts";
+
+const folds = [foldSession, foldAgent, foldMessage, foldTool, foldAttention, foldNotice];
+
+/** A view as plain data, to fold on from later or elsewhere. Opaque: `SessionView.restored` reads it. */
+export interface ViewSnapshot {
+  readonly view: View;
+}
+
+export class SessionView {
+  readonly #view: ViewDraft;
+
+  constructor(view: ViewDraft = newView()) {
+    this.#view = view;
+  }
+
+  /** Takes over a copy of the snapshot. */
+  static restored({ view }: ViewSnapshot): SessionView {
+    return new SessionView(copied(view as ViewDraft));
+  }
+
+  /** The view as of the last event. The object is the same one each time, and changes with the next event. */
+  get view(): View {
+    return this.#view;
+  }
+
+  /** A copy that later events do not change. Blocks are shared, so it costs what is live, not what is in the transcripts. */
+  snapshot(): ViewSnapshot {
+    return { view: copied(this.#view) };
+  }
+
+  /** Events must be given in order, live or from a log. `at` replaces the event's own time. */
+  apply(event: SessionEvent, at = Date.parse(event.timestamp)): void {
+    const view = this.#view;
+    const agent = agentOf(view, event.agentId);
+    const isStored = event.ephemeral !== true && !isEphemeral(event.type);
+    if (event.type === "troupe.rewound") rewound(view, event);
+    if (agent) moved(agent, event, at);
+    const step: Step = { view, event, at, agent };
+    for (const fold of folds) fold(step);
+    foldUse(step);
+    if (isStored) {
+      view.sequence++;
+      view.lastEventId = event.id;
+    }
+    view.revision++;
+  }
+
+  /**
+   * Takes finished blocks out of the transcript of an agent (the main agent unless told), for a surface that has written
+   * them to the terminal. Parts of a reply that is still being written are included. Each block is returned once.
+   */
+  drain(agentId?: string): Block[] {
+    const agent = agentOf(this.#view, agentId);
+    if (!agent) return [];
+    const blocks = takeBlocks(this.#view, agent);
+    const { streaming } = agent;
+    if (streaming && streaming.blocks.length > 0) {
+      for (const block of streaming.blocks) {
+        if (block.kind === "reasoning") streaming.isReasoningDrained = true;
+        else streaming.drainedParts++;
+      }
+      blocks.push(...streaming.blocks);
+      streaming.blocks = [];
+    }
+    return blocks;
+  }
+
+  /** Sets the list of todos from rows that were read from the table `todos`, which is not in the log. */
+  setPlan(items: readonly PlanItem[]): void {
+    this.#view.plan = { ...this.#view.plan, items };
+    this.#view.revision++;
+  }
+}
+
+/** Waits of the model end with the next event of the agent. */
+function moved(agent: AgentDraft, event: SessionEvent, at: number): void {
+  agent.lastAt = at;
+  if (event.type !== "model.call_failure" && event.type !== "session.usage_info") agent.modelWait = undefined;
+}
+
+function foldUse({ view, event, agent, at }: Step): void {
+  switch (event.type) {
+    case "troupe.usage":
+      if (agent) addUsage(view, agent, event.data);
+      if (agent && agent !== view.main) agent.model = event.data.model;
+      return;
+    case "session.usage_info":
+      if (agent) agent.context = contextOf(event.data);
+      return;
+    case "troupe.retry": {
+      if (!agent) return;
+      const { attempt, delayMs, reason, statusCode } = event.data;
+      const kind = statusCode === 429 ? "rate_limit" : "retry";
+      agent.modelWait = { kind, reason, until: at + delayMs, attempt, statusCode };
+      return;
+    }
+    default:
+  }
+}
+
+function contextOf(data: EventData<"session.usage_info">): AgentView["context"] {
+  const { currentTokens, tokenLimit, messagesLength, systemTokens, conversationTokens, toolDefinitionsTokens } = data;
+  return {
+    currentTokens,
+    tokenLimit,
+    messages: messagesLength,
+    systemTokens,
+    conversationTokens,
+    toolTokens: toolDefinitionsTokens,
+  };
+}
+
+/** A log that is read after the rewind has nothing before it that was taken back. */
+function rewound(view: ViewDraft, event: SessionEvent): void {
+  if (event.type !== "troupe.rewound") return;
+  view.queue = view.queue.filter(({ agentId }) => agentId !== undefined);
+  for (const id of event.data.endedSchedules ?? []) view.schedules.delete(id);
+  if (view.lastEventId !== undefined && event.parentId !== view.lastEventId) view.needsReload = true;
+}

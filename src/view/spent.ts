@@ -1,0 +1,45 @@
+/** What agents used: per agent, and for each agent with everything below it. */
+import type { EventData } from "../protocol/event.ts";
+import { type AgentDraft, NOTHING_SPENT, type ViewDraft } from "./draft.ts";
+import type { Spent } from "./view.ts";
+
+export function addUsage(view: ViewDraft, agent: AgentDraft, data: EventData<"troupe.usage">): void {
+  const { inputTokens, outputTokens, cacheReadTokens, costUsd, attempts } = data;
+  spend(view, agent, {
+    inputTokens,
+    outputTokens,
+    cacheReadTokens,
+    requests: attempts,
+    ...(costUsd === null ? { isCostKnown: false } : { costUsd }),
+  });
+}
+
+/** Adds to the agent, and to the subtrees of all agents above it. */
+export function spend(view: ViewDraft, agent: AgentDraft, used: Partial<Spent>): void {
+  agent.spent = added(agent.spent, used);
+  agent.subtree = added(agent.subtree, used);
+  if (agent === view.main) return;
+  const seen = new Set([agent]);
+  for (
+    let one = view.agents.get(agent.parentId ?? "");
+    one && !seen.has(one);
+    one = view.agents.get(one.parentId ?? "")
+  ) {
+    seen.add(one);
+    one.subtree = added(one.subtree, used);
+  }
+  view.main.subtree = added(view.main.subtree, used);
+}
+
+function added(a: Spent, used: Partial<Spent>): Spent {
+  const b = { ...NOTHING_SPENT, ...used };
+  return {
+    tools: a.tools + b.tools,
+    inputTokens: a.inputTokens + b.inputTokens,
+    outputTokens: a.outputTokens + b.outputTokens,
+    cacheReadTokens: a.cacheReadTokens + b.cacheReadTokens,
+    costUsd: a.costUsd + b.costUsd,
+    isCostKnown: a.isCostKnown && b.isCostKnown,
+    requests: a.requests + b.requests,
+  };
+}
