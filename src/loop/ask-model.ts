@@ -140,6 +140,11 @@ async function listen(run: Run, turnId: string, request: ModelRequest): Promise<
         heard.pausedMs += event.delayMs;
         Object.assign(heard, nothingYet(run));
         break;
+      case "held": {
+        const { type: _, ...wait } = event;
+        void run.emit("troupe.model_wait", wait);
+        break;
+      }
       case "warning":
         void run.emit("session.warning", { warningType: event.warningType, message: event.message });
         break;

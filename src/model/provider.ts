@@ -115,6 +115,13 @@ export type ModelEvent =
    * whoever collects text and calls starts afresh.
    */
   | { readonly type: "retry"; readonly attempt: number; readonly delayMs: number; readonly error: ModelError }
+  /** The request is held back before it is sent: `delayMs` until the next try, where that is known. */
+  | {
+      readonly type: "held";
+      readonly reason: "rate_limit" | "outage" | "concurrency";
+      readonly waiting: number;
+      readonly delayMs?: number;
+    }
   /** Something that the user should know about a request that goes on all the same. */
   | { readonly type: "warning"; readonly warningType: string; readonly message: string }
   | ModelEnd;

@@ -2,9 +2,10 @@
  * Makes a provider stubborn: an attempt that failed for a passing reason is made again after a pause, and whoever
  * reads the stream hears of it through a `retry` event before the pause begins. All waiting goes through the stamp.
  */
+import { deferred } from "../lib/deferred.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { plural } from "../lib/text.ts";
-import type { Limiter, LimiterWait } from "./limiter.ts";
+import type { Limiter, LimiterWait, Pass, Seat } from "./limiter.ts";
 import { ModelError, type ModelErrorKind } from "./model-error.ts";
 import {
   countSent,
@@ -53,8 +54,6 @@ export interface RetryOptions {
   readonly policy?: Partial<RetryPolicy>;
   /** Shared by all callers of one provider and model. */
   readonly limiter?: Limiter;
-  /** Told when the limiter holds this call back, so that the wait can be shown. */
-  readonly onWait?: (wait: LimiterWait) => void;
 }
 
 export function withRetry(provider: Provider, options: RetryOptions): Provider {
@@ -79,14 +78,14 @@ interface Call {
 }
 
 async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
-  const { stamp, limiter, onWait, random = Math.random } = call.options;
+  const { stamp, limiter, random = Math.random } = call.options;
   const policy = { ...defaultRetryPolicy, ...call.options.policy };
   const seat = limiter?.join(call.request.priority);
   const tally = { retries: 0, retriesAfterOutput: 0, retriesAfterTimeout: 0 };
   const began = stamp.monotonic();
   try {
     for (;;) {
-      const pass = await seat?.enter(call.signal, onWait);
+      const pass = yield* admission(seat, call.signal);
       let verdict: Verdict;
       let error: ModelError;
       let usage: Usage | undefined;
@@ -114,6 +113,32 @@ async function* attempts(call: Call): AsyncGenerator<ModelEvent, void> {
     }
   } finally {
     seat?.leave();
+  }
+}
+
+/** Waits until the limiter lets the call through, and yields a `held` event whenever the reason for the wait changes. */
+async function* admission(seat: Seat | undefined, signal: AbortSignal): AsyncGenerator<ModelEvent, Pass | undefined> {
+  if (!seat) return undefined;
+  const waits: LimiterWait[] = [];
+  let changed = deferred<undefined>();
+  const entering = seat.enter(signal, (wait) => {
+    waits.push(wait);
+    changed.resolve(undefined);
+  });
+  let isTaken = false;
+  try {
+    for (;;) {
+      const pass = await Promise.race([entering, changed.promise]);
+      if (pass) {
+        isTaken = true;
+        return pass;
+      }
+      changed = deferred();
+      for (const wait of waits.splice(0)) yield { type: "held", ...wait };
+    }
+  } finally {
+    // The caller stopped reading while the call was held back.
+    if (!isTaken) entering.then((pass) => pass.release()).catch(() => undefined);
   }
 }
 

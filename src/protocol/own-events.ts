@@ -91,6 +91,19 @@ export const ownEvents = [
     () => z.object({ attempt: count, delayMs: count, reason: text, statusCode: count.exactOptional() }),
     ephemeral,
   ),
+  /** A model call is held back before it is sent: by a rate limit, an outage, or too many calls at the same time. */
+  event(
+    "troupe.model_wait",
+    () =>
+      z.object({
+        reason: z.enum(["rate_limit", "outage", "concurrency"]),
+        /** Calls that are held back, this one included. */
+        waiting: count,
+        /** Until the next try; absent while that depends on other calls. */
+        delayMs: count.exactOptional(),
+      }),
+    ephemeral,
+  ),
   /** A limit the user set ended the work. */
   event(
     "troupe.limit_reached",

@@ -149,7 +149,10 @@ export function newAgent(
 }
 
 /** The agent of an event; undefined when nothing is known of it. */
-export function agentOf(view: ViewDraft, id: string | undefined): AgentDraft | undefined {
+export function agentOf<A extends AgentView>(
+  view: { readonly main: A; readonly agents: ReadonlyMap<string, A> },
+  id: string | undefined,
+): A | undefined {
   return id === undefined || id === MAIN ? view.main : view.agents.get(id);
 }
 

@@ -197,7 +197,7 @@ function answered(view: ViewDraft, requestId: string) {
   else view.attention.set(requestId, { ...item, isAnswered: true });
 }
 
-export function pathOf(view: ViewDraft, agentId: string | undefined): readonly string[] {
+function pathOf(view: ViewDraft, agentId: string | undefined): readonly string[] {
   const path: string[] = [];
   for (let id = agentId; id !== undefined && id !== "" && !path.includes(id); id = view.agents.get(id)?.parentId) {
     path.unshift(id);

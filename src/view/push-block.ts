@@ -48,7 +48,7 @@ export function takeBlocks(view: ViewDraft, agent: AgentDraft): Block[] {
   return blocks;
 }
 
-export function resize(view: ViewDraft, agent: AgentDraft, characters: number): void {
+function resize(view: ViewDraft, agent: AgentDraft, characters: number): void {
   agent.size += characters;
   if (agent !== view.main) view.size += characters;
 }

@@ -1,6 +1,5 @@
 /** Folds events into a view, one after the other. The same events give the same view, in any process. */
 import type { EventData, SessionEvent } from "../protocol/event.ts";
-import { isEphemeral } from "../protocol/event-kind.ts";
 import type { Block, PlanItem } from "./blocks.ts";
 import { copied } from "./copy.ts";
 import { type AgentDraft, agentOf, newView, type Step, type ViewDraft } from "./draft.ts";
@@ -47,7 +46,7 @@ export class SessionView {
   apply(event: SessionEvent, at = Date.parse(event.timestamp)): void {
     const view = this.#view;
     const agent = agentOf(view, event.agentId);
-    const isStored = event.ephemeral !== true && !isEphemeral(event.type);
+    const isStored = event.ephemeral !== true;
     if (event.type === "troupe.rewound") rewound(view, event);
     if (agent) moved(agent, event, at);
     const step: Step = { view, event, at, agent };
@@ -109,9 +108,22 @@ function foldUse({ view, event, agent, at }: Step): void {
       agent.modelWait = { kind, reason, until: at + delayMs, attempt, statusCode };
       return;
     }
+    case "troupe.model_wait": {
+      if (!agent) return;
+      const { reason, delayMs } = event.data;
+      const until = delayMs === undefined ? undefined : at + delayMs;
+      agent.modelWait = { kind: reason, reason: heldBack[reason], until, attempt: undefined, statusCode: undefined };
+      return;
+    }
     default:
   }
 }
+
+const heldBack: Readonly<Record<EventData<"troupe.model_wait">["reason"], string>> = {
+  rate_limit: "rate limited",
+  outage: "the provider does not answer",
+  concurrency: "other requests go first",
+};
 
 function contextOf(data: EventData<"session.usage_info">): AgentView["context"] {
   const { currentTokens, tokenLimit, messagesLength, systemTokens, conversationTokens, toolDefinitionsTokens } = data;

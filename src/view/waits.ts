@@ -4,7 +4,7 @@
  */
 import { isObject, parseJson } from "../lib/json.ts";
 import type { ToolCard } from "./blocks.ts";
-import { isBusy } from "./draft.ts";
+import { agentOf, isBusy } from "./draft.ts";
 import type { AgentView, AttentionItem, View } from "./view.ts";
 
 export type WaitLink =
@@ -29,7 +29,7 @@ export type WaitLink =
 export function waitChain(view: View, agentId?: string): readonly WaitLink[] {
   const chain: WaitLink[] = [];
   const seen = new Set<string>();
-  for (let agent = agentIn(view, agentId); agent && !seen.has(agent.id); ) {
+  for (let agent = agentOf(view, agentId); agent && !seen.has(agent.id); ) {
     seen.add(agent.id);
     const { links, next } = linksOf(view, agent);
     chain.push(...links);
@@ -44,10 +44,10 @@ export function waitChain(view: View, agentId?: string): readonly WaitLink[] {
 export function blockedBy(view: View, item: AttentionItem): readonly string[] {
   const blocked: string[] = [];
   const seen = new Set<string>();
-  for (let agent = agentIn(view, item.agentId); agent && !seen.has(agent.id); ) {
+  for (let agent = agentOf(view, item.agentId); agent && !seen.has(agent.id); ) {
     seen.add(agent.id);
     blocked.push(agent.id);
-    const parent = agent.kind === "main" ? undefined : agentIn(view, agent.parentId);
+    const parent = agent.kind === "main" ? undefined : agentOf(view, agent.parentId);
     agent = parent && waitedFor(view, parent).includes(agent) ? parent : undefined;
   }
   return blocked;
@@ -144,8 +144,4 @@ function readBy({ name, arguments: given }: ToolCard): readonly string[] {
   if (!parsed.ok || !isObject(parsed.value)) return [];
   const { agent_id: id, wait } = parsed.value;
   return wait === true && typeof id === "string" ? [id] : [];
-}
-
-function agentIn(view: View, id: string | undefined): AgentView | undefined {
-  return id === undefined || id === "" ? view.main : view.agents.get(id);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createLimiters, Limiter, type LimiterWait, type Pass } from "../../src/model/limiter.ts";
+import { createLimiters, Limiter, type Pass } from "../../src/model/limiter.ts";
 import type { ModelEvent } from "../../src/model/provider.ts";
 import { withRetry } from "../../src/model/retry.ts";
 import { collect, done, failing, modelError, request, type Scripted, scripted } from "./scripted.ts";
@@ -13,10 +13,9 @@ async function crowd(options: {
   provider: Scripted;
   count: number;
   limiter?: Limiter;
-  onWait?: (wait: LimiterWait) => void;
 }): Promise<ModelEvent[][]> {
-  const { stamp, provider, count, limiter = new Limiter({ stamp }), onWait } = options;
-  const patient = withRetry(provider, { stamp, limiter, random: () => 0.5, ...(onWait && { onWait }) });
+  const { stamp, provider, count, limiter = new Limiter({ stamp }) } = options;
+  const patient = withRetry(provider, { stamp, limiter, random: () => 0.5 });
   return stamp.during(
     Promise.all(Array.from({ length: count }, () => collect(patient.stream(request, new AbortController().signal)))),
   );
@@ -61,16 +60,32 @@ describe("a rate limit that hits a hundred agents at once", () => {
   it("lets no newcomer through while the gate is shut, and shows each how long the wait is", async () => {
     const stamp = virtualClock();
     const limiter = new Limiter({ stamp });
-    const waits: LimiterWait[] = [];
     const provider = scripted(stamp, (n) =>
       n === 1 ? failing(modelError("rate_limit", { retryAfterMs: 10_000 })) : done,
     );
-    const patient = withRetry(provider, { stamp, limiter, random: () => 0, onWait: (wait) => waits.push(wait) });
+    const patient = withRetry(provider, { stamp, limiter, random: () => 0 });
     const first = collect(patient.stream(request, live));
     const late = stamp.sleep(4_000).then(() => collect(patient.stream(request, live)));
-    await stamp.during(Promise.all([first, late]));
+    const [, events] = await stamp.during(Promise.all([first, late]));
     expect(provider.starts.map((start) => start - 1_000_000)).toEqual([0, 10_000, 10_000]);
-    expect(waits[0]).toEqual({ reason: "rate_limit", waiting: 1, delayMs: 6_000 });
+    expect(events[0]).toEqual({ type: "held", reason: "rate_limit", waiting: 1, delayMs: 6_000 });
+  });
+
+  it("gives the place of a caller that stops reading while it is held back to the next one", async () => {
+    const stamp = virtualClock();
+    const limiter = new Limiter({ stamp, maxConcurrency: 1 });
+    const first = limiter.join();
+    const pass = await first.enter(live);
+    const patient = withRetry(
+      scripted(stamp, () => done),
+      { stamp, limiter },
+    );
+    for await (const event of patient.stream(request, live)) {
+      expect(event).toEqual({ type: "held", reason: "concurrency", waiting: 1 });
+      break;
+    }
+    pass.release();
+    expect((await collect(patient.stream(request, live))).at(-1)).toMatchObject({ type: "end", stop: "done" });
   });
 
   it("does not park anyone for an hour: they are told at once", async () => {

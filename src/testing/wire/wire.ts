@@ -84,6 +84,8 @@ export function encodeEvent(encoder: Encoder, event: ModelEvent, seen: Set<strin
         : encoder.finish(event);
     case "warning":
       throw new Error('model server: a "warning" event is made by the client and cannot be sent over HTTP');
+    case "held":
+      throw new Error('model server: a "held" event is made by the client and cannot be sent over HTTP');
     case "retry":
       throw new Error('model server: a "retry" event cannot be sent over HTTP; script the failure and the next call');
   }
