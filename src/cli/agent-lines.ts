@@ -1,35 +1,43 @@
+/** What happens to agents, as plain lines. */
 import { clip, plural } from "../lib/text.ts";
-import type { SessionEvent } from "../protocol/event.ts";
-import { RESULT } from "./cards.ts";
-import { isBusy, type Member, type Tree } from "./tree.ts";
+import type { Block } from "../view/blocks.ts";
+import { isBusy } from "../view/draft.ts";
+import type { AgentView } from "../view/view.ts";
+import { clipColumns } from "./columns.ts";
 
-/** What became of agents, as plain lines; `tree` knows of the event already. */
-export function agentLine(event: SessionEvent, tree: Tree): string | undefined {
-  if (event.type === "subagent.started") {
-    const member = tree.get(event.agentId);
-    return member && `${nameOf(member)} started: ${clip(member.description, 100)}`;
+/** The members of an agent whose change is worth a line. */
+export type Before = Pick<AgentView, "status" | "lastTool" | "card">;
+
+export const beforeOf = ({ status, lastTool, card }: AgentView): Before => ({ status, lastTool, card });
+
+/** Returns lines for the changes of an agent since `before`, which is undefined for one that is new. */
+export function agentLines(agent: AgentView, before: Before | undefined): string[] {
+  const lines: string[] = [];
+  if (agent.lastTool && agent.lastTool !== before?.lastTool) lines.push(`${agent.id}: ${toolText(agent.lastTool)}`);
+  const result = agent.card?.result;
+  if (result && result !== before?.card?.result) {
+    lines.push(`${nameOf(agent)} ${result.status}: ${clip(result.summary, 200)}`);
   }
-  if (event.type === "troupe.subagent_step") {
-    const member = tree.get(event.agentId);
-    const result = event.data.stepId === RESULT ? member?.card?.result : undefined;
-    return member && result && `${nameOf(member)} ${result.status}: ${clip(result.summary, 200)}`;
-  }
-  if (event.type !== "troupe.task_state") return undefined;
-  const { from, to, taskId } = event.data;
-  const member = tree.get(taskId);
-  if (!member || isBusy({ status: to })) return undefined;
-  // One that was idle did nothing since it was last told of, unless someone stopped it.
-  if (member.began === "past" && member.reason === "interrupted") {
-    return `${nameOf(member)} was cut off when its process ended`;
-  }
-  if (from !== "queued" && from !== "running") return to === "cancelled" ? `${nameOf(member)} was stopped` : undefined;
-  if (from === "queued") return `${nameOf(member)} was stopped before it began`;
-  return `${nameOf(member)} ${endText(member)}`;
+  const state = agent.status === before?.status ? undefined : stateLine(agent, before?.status);
+  if (state !== undefined) lines.push(`${nameOf(agent)} ${state}`);
+  return lines;
 }
 
-export const nameOf = ({ id, agentType }: Member): string => `${id} (${agentType})`;
+export const nameOf = ({ id, name }: AgentView): string => `${id} (${name})`;
 
-const endings: Record<NonNullable<Member["reason"]>, string> = {
+export const toolText = ({ title }: { readonly title: string }): string => clipColumns(title, 100);
+
+function stateLine(agent: AgentView, from: AgentView["status"] | undefined): string | undefined {
+  if (agent.status === "running") return `started: ${clip(agent.description, 100)}`;
+  if (isBusy(agent)) return undefined;
+  if (agent.isPast && agent.reason === "interrupted") return "was cut off when its process ended";
+  if (from === "queued") return "was stopped before it began";
+  // An agent that was idle has done nothing since.
+  if (from !== "running") return agent.status === "cancelled" ? "was stopped" : undefined;
+  return endText(agent);
+}
+
+const endings: Record<NonNullable<AgentView["reason"]>, string> = {
   finished: "finished in",
   empty: "ended without an answer after",
   limit: "was stopped by a limit after",
@@ -39,42 +47,49 @@ const endings: Record<NonNullable<Member["reason"]>, string> = {
   invalid_output: "gave an answer that does not fit its schema, after",
 };
 
-function endText(member: Member): string {
-  const { startedAt, endedAt = startedAt, spent, spentBefore, error } = member;
+function endText(agent: AgentView): string {
+  const { startedAt, endedAt = startedAt, spent, spentBefore, error } = agent;
+  const tokens = ({ inputTokens, outputTokens }: AgentView["spent"]): number => inputTokens + outputTokens;
   const facts = [
-    `${endings[member.reason ?? "finished"]} ${((endedAt - startedAt) / 1000).toFixed(1)} s`,
+    `${endings[agent.reason ?? "finished"]} ${((endedAt - startedAt) / 1000).toFixed(1)} s`,
     plural(spent.tools - spentBefore.tools, "tool"),
-    `${(spent.tokens - spentBefore.tokens).toLocaleString("en-US")} tokens`,
+    `${(tokens(spent) - tokens(spentBefore)).toLocaleString("en-US")} tokens`,
   ].join(", ");
   return error === undefined ? facts : `${facts}: ${clip(error, 200)}`;
 }
 
-/** Which calls did not succeed. A denial that a warning has told of is not told twice. */
-export class CallEnds {
-  readonly #names = new Map<string, string>();
+export interface BlockLine {
+  readonly level: "warning" | "info";
+  readonly text: string;
+}
+
+/** Blocks that a user should know of as they come, as lines. A denial that a warning has told of is not told twice. */
+export class BlockLines {
   readonly #told: string[] = [];
 
-  failureIn(event: SessionEvent): string | undefined {
-    const who = event.agentId === undefined ? "" : `${event.agentId}: `;
-    if (event.type === "session.warning" && event.data.warningType === "permission_denied") {
-      const [, toolName = ""] = /^(\S+) denied \(/.exec(event.data.message) ?? [];
+  lineOf(block: Block): BlockLine | undefined {
+    const who = block.agentId === undefined ? "" : `${block.agentId}: `;
+    if (block.kind === "notice") return this.#notice(block, who);
+    if (block.kind !== "tool" || block.card.state === "done" || block.card.state === "interrupted") return undefined;
+    const { name, state, error = "" } = block.card;
+    const what = `${who}${name}`;
+    const isDenied = state !== "failed";
+    if (isDenied && this.#isTold(what)) return undefined;
+    const [reason = ""] = error.trim().split("\n");
+    return { level: "warning", text: `${what} ${isDenied ? "denied" : "failed"}: ${clip(reason, 120)}` };
+  }
+
+  #notice({ topic, text, level }: Extract<Block, { kind: "notice" }>, who: string): BlockLine {
+    if (topic === "permission_denied") {
+      const [, toolName = ""] = /^(\S+) denied \(/.exec(text) ?? [];
       this.#told.push(`${who}${toolName}`);
     }
-    if (event.type === "tool.execution_start") this.#names.set(event.data.toolCallId, event.data.toolName);
-    if (event.type !== "tool.execution_complete") return undefined;
-    const { toolCallId, success, error } = event.data;
-    const what = `${who}${this.#names.get(toolCallId) ?? "a tool"}`;
-    this.#names.delete(toolCallId);
-    if (success || error?.code === "interrupted") return undefined;
-    const isDenied = error?.code === "denied" || error?.code === "rejected";
-    if (isDenied && this.#isTold(what)) return undefined;
-    const [reason = ""] = (error?.message ?? "").trim().split("\n");
-    return `${what} ${isDenied ? "denied" : "failed"}: ${clip(reason, 120)}`;
+    return { level, text: `${who}${text}` };
   }
 
   #isTold(what: string): boolean {
-    const place = this.#told.indexOf(what);
-    if (place >= 0) this.#told.splice(place, 1);
-    return place >= 0;
+    const index = this.#told.indexOf(what);
+    if (index >= 0) this.#told.splice(index, 1);
+    return index >= 0;
   }
 }

@@ -1,10 +1,12 @@
 import { clip, plural, sanitiseLine } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { Labels } from "../protocol/labels.ts";
-import { isSidekickId } from "../session/sidekicks.ts";
-import { agentLine, CallEnds, nameOf } from "./agent-lines.ts";
+import { busyAgents } from "../view/agent-rows.ts";
+import { SessionView } from "../view/session-view.ts";
+import type { AgentView, View } from "../view/view.ts";
+import { waitedFor } from "../view/waits.ts";
+import { agentLines, BlockLines, beforeOf, nameOf, toolText } from "./agent-lines.ts";
 import { screen, type Terminal } from "./screen.ts";
-import { Tree, toolText } from "./tree.ts";
 import { seconds, treeLines } from "./tree-lines.ts";
 
 export interface Progress {
@@ -42,20 +44,22 @@ export function progress(options: ProgressOptions): Progress {
   const live = options.live && !silent;
   const wanted = (needed: LogLevel): boolean => levels.indexOf(level) >= levels.indexOf(needed);
   const started = now();
-  const tree = new Tree();
-  const ends = new CallEnds();
-  let turn = 0;
+  const folded = new SessionView();
+  const { view } = folded;
+  const blockLines = new BlockLines();
+  let turnsBefore: number | undefined;
   let doing = "";
-  let waitedFor = "";
+  let waitedForText = "";
   let pauses = 0;
 
   const lines = (): readonly string[] => {
-    const { awaited } = tree;
+    const awaited = waitedFor(view, view.main).length;
+    const turn = view.main.turns - (turnsBefore ?? 0);
     const main = `${awaited > 0 ? `waiting for ${plural(awaited, "agent")}` : doing} · turn ${turn} · ${seconds(now() - started)}`;
     const width = Math.max(20, (stderr.columns ?? 80) - 1);
     const rows = Math.min(MAX_ROWS, Math.max(1, (stderr.rows ?? 24) - 1));
     const { colour, labels } = options;
-    return treeLines(main, tree, { now: now(), width, rows, colour, ...(labels && { labels }) });
+    return treeLines(main, view, { now: now(), width, rows, colour, ...(labels && { labels }) });
   };
   const drawn = live ? screen({ terminal: stderr, now, lines }) : undefined;
   // The seconds go on while the model thinks: a line that stands still looks like a program that does.
@@ -81,32 +85,33 @@ export function progress(options: ProgressOptions): Progress {
     else collect();
   };
   const waiting = (): void => {
-    const busy = tree.busy;
+    const busy = busyAgents(view);
     if (busy.length === 0 || options.waitMs === 0) return;
     draw(`waiting for ${plural(busy.length, "agent")}`);
     const names = clip(busy.map(nameOf).join(", "), 200);
-    if (!live && names !== waitedFor) line(`waiting for ${names}, at most ${seconds(options.waitMs)}`);
-    waitedFor = names;
+    if (!live && names !== waitedForText) line(`waiting for ${names}, at most ${seconds(options.waitMs)}`);
+    waitedForText = names;
   };
-  const showMain = (event: SessionEvent) => {
-    switch (event.type) {
-      case "assistant.turn_start":
-        turn++;
-        return draw("thinking");
-      case "assistant.message_delta":
-        return draw("writing");
-      case "tool.execution_start":
-        return live ? draw(toolText(event.data)) : line(toolText(event.data));
-      case "assistant.idle":
-        return waiting();
-      default:
+  const showMain = (toolBefore: AgentView["lastTool"]) => {
+    const { lastTool } = view.main;
+    if (!live && lastTool && lastTool !== toolBefore) return line(toolText(lastTool));
+    if (view.session.isMainIdle) return waiting();
+    const text = doingOf(view);
+    if (text !== "") draw(text);
+  };
+  const showBlocks = (agent: AgentView | undefined): void => {
+    for (const block of folded.drain(agent?.id)) {
+      const told = blockLines.lineOf(block);
+      if (told && wanted(told.level)) line(told.text);
     }
   };
-  const showAgent = (event: SessionEvent) => {
-    if (live) return collect();
-    if (event.type === "tool.execution_start") return line(`${event.agentId}: ${toolText(event.data)}`);
-    const text = agentLine(event, tree);
-    if (text !== undefined) line(text);
+  /** A wait for a model that has just begun. */
+  const showWait = (agent: AgentView, before: AgentView["modelWait"]): void => {
+    const { modelWait: wait } = agent;
+    if (!wait || wait === before || wait.attempt === undefined || !wanted("warning")) return;
+    const who = agent.kind === "main" ? "" : `${agent.id}: `;
+    const delay = ((wait.until ?? now()) - now()) / 1000;
+    line(`${who}${wait.reason}; try ${wait.attempt + 1} in ${delay.toFixed(1)} s`);
   };
 
   return {
@@ -123,44 +128,38 @@ export function progress(options: ProgressOptions): Progress {
       clearInterval(ticking);
       drawn?.stop();
     },
-    recall: (event) => tree.apply(event, now(), "past"),
+    recall(event) {
+      folded.drain(folded.apply(event, now())?.id);
+    },
     show(event) {
-      tree.apply(event, now());
-      if (silent || (isBeside(event) && !wanted("debug"))) return;
-      const report = describe(event);
-      if (report && wanted(report.level)) line(report.text);
-      const failure = ends.failureIn(event);
-      if (failure !== undefined && wanted("warning")) line(failure);
+      if (turnsBefore === undefined) {
+        turnsBefore = view.main.turns;
+        folded.markPast();
+      }
+      const subject = folded.subjectOf(event);
+      const before = subject && { ...beforeOf(subject), modelWait: subject.modelWait };
+      const agent = folded.apply(event, now());
+      if (silent) return;
+      const isBeside = agent?.kind === "sidekick";
+      if (isBeside && !wanted("debug")) return void folded.drain(agent.id);
+      if (agent) showWait(agent, before?.modelWait);
+      showBlocks(agent);
+      if (agent?.kind !== "main") showBlocks(view.main);
       if (wanted("debug")) line(`${event.type} ${clip(JSON.stringify(event.data), 200)}`);
-      if (event.agentId === undefined && event.type !== "troupe.task_state") showMain(event);
-      else showAgent(event);
+      if (!agent) return;
+      if (agent.kind === "main") return showMain(before?.lastTool);
+      if (live) return collect();
+      for (const text of agentLines(agent, before)) line(text);
     },
   };
 }
 
-/** What sidekicks do is not what anyone waits for; what they leave is shown by `troupe inbox`. */
-const isBeside = ({ agentId }: SessionEvent): boolean => isSidekickId(agentId);
-
-/** One line about something the user may have to know of. */
-function describe(event: SessionEvent): { level: LogLevel; text: string } | undefined {
-  const who = event.agentId === undefined ? "" : `${event.agentId}: `;
-  switch (event.type) {
-    case "session.warning":
-      return { level: "warning", text: `${who}${event.data.message}` };
-    case "session.info":
-      return { level: "info", text: `${who}${event.data.message}` };
-    case "troupe.retry": {
-      const { attempt, delayMs, reason } = event.data;
-      return { level: "warning", text: `${who}${reason}; try ${attempt + 1} in ${(delayMs / 1000).toFixed(1)} s` };
-    }
-    case "troupe.log_damage": {
-      const lost = event.data.damage.map(({ line, message }) => `line ${line}: ${message}`).join("; ");
-      return {
-        level: "warning",
-        text: `the session's log was damaged (${plural(event.data.damage.length, "place")}): ${lost}`,
-      };
-    }
-    default:
-      return undefined;
-  }
+/** What the main agent is at; empty when nothing is known of it. */
+function doingOf({ main }: View): string {
+  if (main.turns === 0) return "";
+  const running = [...main.tools.values()].at(-1);
+  if (running) return toolText(running);
+  const { streaming } = main;
+  const isWriting = streaming && (streaming.tail || streaming.blocks.length > 0 || streaming.drainedParts > 0);
+  return isWriting ? "writing" : "thinking";
 }

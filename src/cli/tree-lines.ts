@@ -1,9 +1,11 @@
-/** The drawing of the tree: lines of a terminal, never more or wider than asked. */
+/** Draws the agents of a view as lines of a terminal, never more or wider than asked. */
 import { plural, sanitiseLine } from "../lib/text.ts";
 import { type Labels, labelsFor, statusLabel, workerLabel } from "../protocol/labels.ts";
-import { groupText } from "./cards.ts";
+import { agentRows, groupText, isCurrentWorker, type Row } from "../view/agent-rows.ts";
+import { isBusy } from "../view/draft.ts";
+import type { AgentView, View } from "../view/view.ts";
+import { waitChain, waitedFor, waitText } from "../view/waits.ts";
 import { clipColumns, columnsOf } from "./columns.ts";
-import { isBusy, type Member, type Row, type Tree } from "./tree.ts";
 
 export interface Drawing {
   readonly now: number;
@@ -17,12 +19,12 @@ export interface Drawing {
 
 const english = labelsFor({});
 
-/** The lines of a terminal: the main agent, those at work, and how many are done. Never more or wider than asked. */
-export function treeLines(main: string, tree: Tree, drawing: Drawing): string[] {
-  const all = tree.walk();
-  const shown = chosen(all, tree, drawing.rows - 2);
-  const hidden = all.flatMap((row) => (row.kind === "member" && !shown.includes(row) ? [row.member] : []));
-  const lines = shown.map((row, index) => rowLine(row, { tree, drawing, branch: branchOf(shown, index) }));
+/** The lines of a terminal: the main agent, those at work, and how many are done. */
+export function treeLines(main: string, view: View, drawing: Drawing): string[] {
+  const all = agentRows(view, ({ kind, isPast }) => kind !== "sidekick" && !isPast);
+  const shown = chosen(all, view, drawing.rows - 2);
+  const hidden = all.flatMap((row) => (row.kind === "agent" && !shown.includes(row) ? [row.agent] : []));
+  const lines = shown.map((row, index) => rowLine(row, { view, drawing, branch: branchOf(shown, index) }));
   const rest = restText(hidden);
   const count = rest === "" ? [] : [[{ text: `  ${rest}`, style: "dim" } as const]];
   return [[{ text: `… ${main}`, style: "plain" } as const], ...lines, ...count]
@@ -30,20 +32,20 @@ export function treeLines(main: string, tree: Tree, drawing: Drawing): string[] 
     .map((segments) => paint(segments, drawing));
 }
 
-/** Those at work first; the idle, and the results of workers, as far as there is room. Whoever else ended is only counted. */
-function chosen(all: readonly Row[], tree: Tree, room: number): readonly Row[] {
-  const isLiving = (member: Member): boolean => isBusy(member) || member.status === "idle";
-  const wishes = [(member: Member) => isLiving(member) || tree.isCurrent(member), isLiving, isBusy];
+/** Agents at work first; idle ones, and the results of workers, as far as there is room. Others that ended are only counted. */
+function chosen(all: readonly Row[], view: View, room: number): readonly Row[] {
+  const isLiving = (agent: AgentView): boolean => isBusy(agent) || agent.status === "idle";
+  const wishes = [(agent: AgentView) => isLiving(agent) || isCurrentWorker(view, agent), isLiving, isBusy];
   const fits = wishes.map((wish) => rowsOf(all, wish)).find((rows) => rows.length <= room);
   return fits ?? rowsOf(all, isBusy).slice(0, Math.max(0, room));
 }
 
-function rowsOf(all: readonly Row[], isShown: (member: Member) => boolean): readonly Row[] {
-  return all.filter((row) => (row.kind === "group" ? row.members.some(isShown) : isShown(row.member)));
+function rowsOf(all: readonly Row[], isShown: (agent: AgentView) => boolean): readonly Row[] {
+  return all.filter((row) => (row.kind === "group" ? row.agents.some(isShown) : isShown(row.agent)));
 }
 
-function restText(hidden: readonly Member[]): string {
-  const count = (what: string, is: (member: Member) => boolean): string[] => {
+function restText(hidden: readonly AgentView[]): string {
+  const count = (what: string, is: (agent: AgentView) => boolean): string[] => {
     const found = hidden.filter(is).length;
     return found === 0 ? [] : [`${found} ${what}`];
   };
@@ -72,17 +74,16 @@ function goesOn(rows: readonly Row[], index: number, level: number): boolean {
 }
 
 interface Placed {
-  readonly tree: Tree;
+  readonly view: View;
   readonly drawing: Drawing;
   readonly branch: string;
 }
 
 function rowLine(row: Row, how: Placed): Segment[] {
-  if (row.kind === "member") return memberLine(row.member, how);
-  const cards = row.members.flatMap(({ card }) => card ?? []);
+  if (row.kind === "agent") return agentLine(row.agent, how);
   return [
     { text: how.branch, style: "dim" },
-    { text: groupText(cards, how.drawing.labels ?? english), style: "plain" },
+    { text: groupText(row.agents, how.drawing.labels ?? english), style: "plain" },
   ];
 }
 
@@ -91,39 +92,48 @@ interface Segment {
   readonly style: "plain" | "name" | "good" | "wait" | "dim";
 }
 
-function memberLine(member: Member, { tree, drawing, branch }: Placed): Segment[] {
-  const waits = tree.waitOf(member);
-  const elapsed = isBusy(member) ? ` ${seconds(drawing.now - member.startedAt)}` : "";
-  const result = isBusy(member) ? undefined : member.card?.result;
+function agentLine(agent: AgentView, { view, drawing, branch }: Placed): Segment[] {
+  const waits = ownWait(view, agent);
+  const elapsed = isBusy(agent) ? ` ${seconds(drawing.now - agent.startedAt)}` : "";
+  const result = isBusy(agent) ? undefined : agent.card?.result;
   const labels = drawing.labels ?? english;
-  const state = waits === undefined ? statusLabel(result?.status ?? member.status, labels) : `waiting for ${waits}`;
-  const name = workerLabel(member.card?.title ?? member.agentType, member.agentType, labels);
+  const state = waits === "" ? statusLabel(result?.status ?? agent.status, labels) : `waiting for ${waits}`;
+  const name = workerLabel(agent.card?.title ?? agent.name, agent.name, labels);
   const head: Segment[] = [
     { text: branch, style: "dim" },
-    { text: member.id, style: "name" },
+    { text: agent.id, style: "name" },
     { text: ` (${name}) `, style: "plain" },
-    { text: `${state}${elapsed}`, style: waits === undefined && isBusy(member) ? "good" : "wait" },
+    { text: `${state}${elapsed}`, style: waits === "" && isBusy(agent) ? "good" : "wait" },
   ];
   const left = drawing.width - head.reduce((sum, { text }) => sum + columnsOf(sanitiseLine(text)), 0);
-  const numbers = numbersOf(member, left - MIN_TOOL_COLUMNS - 3);
-  // A long command must not push what it costs from the screen.
+  const numbers = numbersOf(agent, left - MIN_TOOL_COLUMNS - 3);
+  // A long command must not push the costs from the screen.
   const room = Math.max(MIN_TOOL_COLUMNS, left - columnsOf(numbers) - 3);
-  const told = doing([result?.summary ?? "", member.lastTool, member.intent], room);
+  const tool = isBusy(agent) ? clipColumns(agent.lastTool?.title ?? "", MAX_TOOL_COLUMNS) : "";
+  const told = doing([result?.summary ?? "", tool, agent.intent], room);
   return [...head, { text: `${told}${numbers}`, style: "dim" }];
 }
 
-/** What it cost; how many tools it used only where that fits, too. */
-function numbersOf({ spent }: Member, room: number): string {
-  const { tools, tokens, costUsd } = spent;
+/** Every agent has a line of its own, so the chain stops at the next agent. */
+function ownWait(view: View, agent: AgentView): string {
+  const awaited = waitedFor(view, agent);
+  if (awaited.length > 0) return awaited.map(({ id }) => id).join(", ");
+  return waitText(waitChain(view, agent.id).filter(({ kind }) => kind !== "tool"));
+}
+
+/** Tokens and cost; the number of tools only where that fits, too. */
+function numbersOf({ spent }: AgentView, room: number): string {
+  const { tools, inputTokens, outputTokens, costUsd, isCostKnown } = spent;
+  const tokens = inputTokens + outputTokens;
   const count = tools > 0 ? ` · ${plural(tools, "tool")}` : "";
   const price = [
     tokens > 0 ? ` · ${tokens.toLocaleString("en-US")} tokens` : "",
-    costUsd ? ` · $${costUsd.toFixed(4)}` : "",
+    costUsd > 0 && isCostKnown ? ` · $${costUsd.toFixed(4)}` : "",
   ].join("");
   return columnsOf(`${count}${price}`) <= room ? `${count}${price}` : price;
 }
 
-/** The first of these that there is, and those after it that still fit. */
+/** The first of these that is not empty, and those after it that still fit. */
 function doing(texts: readonly string[], room: number): string {
   let left = room;
   let all = "";
@@ -137,10 +147,11 @@ function doing(texts: readonly string[], room: number): string {
 }
 
 const MIN_TOOL_COLUMNS = 12;
+const MAX_TOOL_COLUMNS = 100;
 
 const codes = { plain: "", name: "1", good: "32", wait: "33", dim: "2" } as const;
 
-/** Foreign words cannot drive the terminal, and no line is wider than the screen, so that it can be drawn over. */
+/** Text of others cannot drive the terminal, and no line is wider than the screen, so that it can be drawn over. */
 function paint(segments: readonly Segment[], { width, colour }: Drawing): string {
   let left = width;
   let line = "";

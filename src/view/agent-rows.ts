@@ -1,4 +1,5 @@
 /** The agents in the order in which a tree shows them. */
+import { type Labels, labelsFor, statusLabel } from "../protocol/labels.ts";
 import { isBusy } from "./draft.ts";
 import type { AgentView, View } from "./view.ts";
 
@@ -48,11 +49,6 @@ function childrenByParent(view: View): ReadonlyMap<string | undefined, readonly 
   return below;
 }
 
-/** Whether its work was done in an earlier process, so that nobody waits for it here. */
-export function isPast(view: View, agent: AgentView): boolean {
-  return !isBusy(agent) && agent.life < view.session.lives;
-}
-
 /** Whether its card belongs to the message that its coordinator is working on. */
 export function isCurrentWorker(view: View, { card, parentId }: AgentView): boolean {
   const coordinator = parentId === undefined ? view.main : view.agents.get(parentId);
@@ -60,14 +56,14 @@ export function isCurrentWorker(view: View, { card, parentId }: AgentView): bool
 }
 
 /** "2 workers: 1 at work, 1 completed". */
-export function groupText(agents: readonly AgentView[]): string {
+export function groupText(agents: readonly AgentView[], labels: Labels = labelsFor({})): string {
   const counts = new Map<string, number>();
   for (const { card } of agents) {
-    const status = card?.result?.status ?? "at work";
+    const status = statusLabel(card?.result?.status ?? "at_work", labels);
     counts.set(status, (counts.get(status) ?? 0) + 1);
   }
   const states = [...counts].map(([status, count]) => `${count} ${status}`);
-  return `${agents.length === 1 ? "1 worker" : `${agents.length} workers`}: ${states.join(", ")}`;
+  return `${agents.length} ${agents.length === 1 ? labels.worker : labels.workers}: ${states.join(", ")}`;
 }
 
 /** Agents at work, in the order they were started. Sidekicks are not among them: nobody waits for these. */

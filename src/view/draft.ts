@@ -75,7 +75,7 @@ export function newView(): ViewDraft {
       id: "",
       name: undefined,
       startedAt: undefined,
-      lives: 0,
+      openings: 0,
       endedAt: undefined,
       cwd: undefined,
       branch: undefined,
@@ -85,8 +85,9 @@ export function newView(): ViewDraft {
       reasoningEffort: undefined,
       permissionMode: "manual",
       isIdle: false,
+      isMainIdle: false,
     },
-    main: newAgent({ id: MAIN, kind: "main", name: "main", at: 0, life: 0 }),
+    main: newAgent({ id: MAIN, kind: "main", name: "main", at: 0 }),
     agents: new Map(),
     droppedAgents: 0,
     attention: new Map(),
@@ -102,7 +103,7 @@ export function newView(): ViewDraft {
 }
 
 export function newAgent(
-  about: Pick<AgentView, "id" | "kind" | "name" | "life"> & Partial<AgentView> & { readonly at: number },
+  about: Pick<AgentView, "id" | "kind" | "name"> & Partial<AgentView> & { readonly at: number },
 ): AgentDraft {
   const { at, ...given } = about;
   return {
@@ -123,6 +124,7 @@ export function newAgent(
     createdAt: at,
     startedAt: at,
     endedAt: undefined,
+    isPast: false,
     lastAt: at,
     turns: 0,
     messages: 0,

@@ -77,7 +77,6 @@ function created(step: Step, data: EventData<"troupe.task_created">) {
     worktree: data.worktree,
     factoryRunId: data.factoryRunId,
     limits: data.limits,
-    life: view.session.lives,
     at,
   });
   add(view, agent);
@@ -118,14 +117,14 @@ function stateChanged(step: Step, data: EventData<"troupe.task_state">) {
   agent.error = error && clip(error, MAX_ERROR);
   agent.modelWait = undefined;
   if (response !== undefined) agent.result = clip(response, MAX_RESULT);
-  if (isBusy(agent)) return resume(view, agent, { at, isNew: !wasBusy || to === "running" });
+  if (isBusy(agent)) return resume(agent, { at, isNew: !wasBusy || to === "running" });
   rest(view, agent, at);
   // An agent that was idle has done nothing since it came to rest.
   if (wasBusy) announce(step, agent);
 }
 
-function resume(view: ViewDraft, agent: AgentDraft, { at, isNew }: { at: number; isNew: boolean }) {
-  agent.life = view.session.lives;
+function resume(agent: AgentDraft, { at, isNew }: { at: number; isNew: boolean }) {
+  agent.isPast = false;
   agent.endedAt = undefined;
   if (isNew) agent.startedAt = at;
   if (agent.status === "running") agent.spentBefore = agent.spent;
@@ -173,7 +172,7 @@ function started(step: Step, data: EventData<"subagent.started">) {
   if (known?.isTracked) return;
   if (known) {
     known.status = "running";
-    return resume(view, known, { at, isNew: true });
+    return resume(known, { at, isNew: true });
   }
   const parent = agentOf(view, data.parentId);
   const agent = newAgent({
@@ -189,7 +188,6 @@ function started(step: Step, data: EventData<"subagent.started">) {
     isAwaited: data.executionMode === "sync",
     model: data.model,
     factoryRunId: data.factoryRunId,
-    life: view.session.lives,
     at,
   });
   agent.isTracked = false;
@@ -239,10 +237,10 @@ function sidekick(step: Step, { name, model }: EventData<"troupe.sidekick_trigge
   const known = view.agents.get(agentId);
   if (known) {
     known.status = "running";
-    return resume(view, known, { at, isNew: true });
+    return resume(known, { at, isNew: true });
   }
   const about = { id: agentId, kind: "sidekick", name, status: "running", depth: 1, model } as const;
-  add(view, newAgent({ ...about, life: view.session.lives, at }));
+  add(view, newAgent({ ...about, at }));
 }
 
 function sidekickEnded({ view, at, event }: Step, data: EventData<"troupe.sidekick_ended">) {

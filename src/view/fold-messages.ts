@@ -72,12 +72,12 @@ function turnStart(step: Step, { model }: EventData<"assistant.turn_start">) {
 function setRunning({ view, at }: Step) {
   const { main, session } = view;
   session.isIdle = false;
+  session.isMainIdle = false;
   if (main.status === "running") return;
   main.status = "running";
   main.startedAt = at;
   main.endedAt = undefined;
   main.spentBefore = main.spent;
-  main.life = session.lives;
 }
 
 export function setResting({ view, at }: Step) {

@@ -21,7 +21,6 @@ export function foldSession(step: Step) {
       session.startedAt = at;
       return opened(view, event.data);
     case "session.resume":
-      setResting(step);
       session.endedAt = undefined;
       return opened(view, event.data);
     case "session.shutdown":
@@ -110,7 +109,7 @@ function foldLists(step: Step, event: SessionEvent) {
 
 function opened(view: ViewDraft, data: EventData<"session.start"> | EventData<"session.resume">) {
   const { selectedModel, reasoningEffort, sessionLimits, context } = data;
-  view.session.lives++;
+  view.session.openings++;
   if (selectedModel !== undefined) view.session.model = selectedModel;
   if (reasoningEffort !== undefined) view.session.reasoningEffort = reasoningEffort;
   if (sessionLimits) view.budget = { ...view.budget, maxAiCredits: sessionLimits.maxAiCredits };
@@ -129,6 +128,7 @@ function becameIdle(step: Step) {
   view.main.streaming = undefined;
   view.main.modelWait = undefined;
   setResting(step);
+  view.session.isMainIdle = true;
   if (event.type === "session.idle") view.session.isIdle = true;
 }
 

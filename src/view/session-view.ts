@@ -42,8 +42,11 @@ export class SessionView {
     return { view: copied(this.#view) };
   }
 
-  /** Events must be given in order, live or from a log. `at` replaces the event's own time. */
-  apply(event: SessionEvent, at = Date.parse(event.timestamp)): void {
+  /**
+   * Events must be given in order, live or from a log. `at` replaces the event's own time. Returns the agent that the event
+   * is about: for events of tasks the task, else the agent that emitted it.
+   */
+  apply(event: SessionEvent, at = Date.parse(event.timestamp)): AgentView | undefined {
     const view = this.#view;
     const agent = agentOf(view, event.agentId);
     const isStored = event.ephemeral !== true;
@@ -57,6 +60,18 @@ export class SessionView {
       view.lastEventId = event.id;
     }
     view.revision++;
+    return agentOf(view, subjectOf(event));
+  }
+
+  /** The agent that `apply` would return for this event, as it is now. */
+  subjectOf(event: SessionEvent): AgentView | undefined {
+    return agentOf(this.#view, subjectOf(event));
+  }
+
+  /** All agents so far worked for an earlier process; one that starts again does not. */
+  markPast(): void {
+    for (const agent of this.#view.agents.values()) agent.isPast = true;
+    this.#view.revision++;
   }
 
   /**
@@ -83,6 +98,22 @@ export class SessionView {
   setPlan(items: readonly PlanItem[]): void {
     this.#view.plan = { ...this.#view.plan, items };
     this.#view.revision++;
+  }
+}
+
+function subjectOf(event: SessionEvent): string | undefined {
+  switch (event.type) {
+    case "troupe.task_created":
+    case "troupe.task_state":
+    case "troupe.task_promoted":
+    case "troupe.task_message":
+      return event.data.taskId;
+    case "subagent.started":
+    case "subagent.completed":
+    case "subagent.failed":
+      return event.agentId ?? event.data.toolCallId;
+    default:
+      return event.agentId;
   }
 }
 

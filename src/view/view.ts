@@ -45,8 +45,8 @@ export interface SessionFacts {
   /** The name given by a person, else the title found for the session. */
   readonly name: string | undefined;
   readonly startedAt: number | undefined;
-  /** Number of processes that had the session open. */
-  readonly lives: number;
+  /** How often the session was opened or joined again. */
+  readonly openings: number;
   readonly endedAt: number | undefined;
   readonly cwd: string | undefined;
   readonly branch: string | undefined;
@@ -56,8 +56,10 @@ export interface SessionFacts {
   readonly model: string | undefined;
   readonly reasoningEffort: string | undefined;
   readonly permissionMode: "manual" | "assisted" | "allow-all";
-  /** Known from events that are not stored: false until the session reports that nothing runs. */
+  /** The main agent and all others rest. Known from events that are not stored: false until the session reports it. */
   readonly isIdle: boolean;
+  /** The main agent rests; others may be at work. Known from events that are not stored. */
+  readonly isMainIdle: boolean;
 }
 
 export type AgentStatus = "queued" | "running" | "idle" | "completed" | "failed" | "cancelled";
@@ -93,8 +95,8 @@ export interface AgentView {
   readonly startedAt: number;
   /** End of the last turn; undefined while it is at work. */
   readonly endedAt: number | undefined;
-  /** The process (see `SessionFacts.lives`) in which its present turn began. */
-  readonly life: number;
+  /** Its present turn began before `SessionView.markPast` was called. */
+  readonly isPast: boolean;
   /** Time of its last event. */
   readonly lastAt: number;
   /** Model calls that have begun. */

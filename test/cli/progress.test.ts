@@ -55,6 +55,7 @@ describe("without a terminal", () => {
 
   it("tells of each call that failed or was denied, once", () => {
     const { bar, written } = watched();
+    bar.show(created("scout"));
     const ended = (code: string, message: string, agentId?: string) =>
       bar.show(said("tool.execution_complete", { toolCallId: "c", success: false, error: { message, code } }, agentId));
     const start = (agentId?: string) =>

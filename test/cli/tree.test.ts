@@ -1,16 +1,18 @@
 import { describe, expect, it } from "vitest";
 import { columnsOf } from "../../src/cli/columns.ts";
-import { Tree } from "../../src/cli/tree.ts";
-import { treeLines } from "../../src/cli/tree-lines.ts";
+import { type Drawing, treeLines as drawnLines } from "../../src/cli/tree-lines.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { labelsFor, languages } from "../../src/protocol/labels.ts";
 import { builtinRoles } from "../../src/tools/subagents/roles.ts";
+import { SessionView } from "../../src/view/session-view.ts";
 import { became, created, intends, running, said, spent, step, used } from "./stage.ts";
 
 const drawing = { now: 5_000, width: 100, rows: 12, colour: false };
 
-function tree(...events: readonly (SessionEvent | readonly SessionEvent[])[]): Tree {
-  const made = new Tree();
+const treeLines = (main: string, { view }: SessionView, how: Drawing): string[] => drawnLines(main, view, how);
+
+function tree(...events: readonly (SessionEvent | readonly SessionEvent[])[]): SessionView {
+  const made = new SessionView();
   for (const event of events.flat()) made.apply(event as SessionEvent, 2_000);
   return made;
 }
@@ -113,15 +115,12 @@ describe("the tree of agents", () => {
   });
 
   it("knows agents of an earlier process, and shows them only when they work again", () => {
-    const company = new Tree();
+    const company = new SessionView();
     const past = [created("old"), ...running("old"), became("old", "running", "idle", { reason: "interrupted" })];
-    for (const event of past) company.apply(event, 0, "past");
-    expect({ lines: treeLines("x", company, drawing), isEmpty: company.isEmpty }).toEqual({
-      lines: ["… x"],
-      isEmpty: true,
-    });
-    company.apply(created("cut"), 0, "past");
-    company.apply(became("cut", "queued", "running"), 0, "past");
+    for (const event of past) company.apply(event, 0);
+    company.apply(created("cut"), 0);
+    company.apply(became("cut", "queued", "running"), 0);
+    company.markPast();
     company.apply(became("cut", "running", "idle", { reason: "interrupted" }), 0);
     expect(treeLines("x", company, drawing)).toEqual(["… x"]);
     company.apply(became("old", "idle", "queued"), 4_000);
@@ -207,7 +206,9 @@ describe("coordinated workers", () => {
     for (const note of ["1 call", "2 calls"]) {
       company.apply(step("a", { stepId: "tool-view", title: "view", status: "running", note }), 3_000);
     }
-    expect([...(company.get("a")?.card?.steps.values() ?? [])].map(({ stepId, note }) => [stepId, note])).toEqual([
+    expect(
+      [...(company.view.agents.get("a")?.card?.steps.values() ?? [])].map(({ stepId, note }) => [stepId, note]),
+    ).toEqual([
       ["provisioned-tools", "view"],
       ["tool-view", "2 calls"],
     ]);
