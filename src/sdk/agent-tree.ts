@@ -1,4 +1,6 @@
 import type { SessionEvent } from "../protocol/event.ts";
+import { SessionView } from "../view/session-view.ts";
+import type { AgentView } from "../view/view.ts";
 
 export interface AgentNode {
   readonly id: string;
@@ -26,8 +28,7 @@ export interface AgentNode {
 export class AgentTree {
   readonly roots: AgentNode[] = [];
   readonly #nodes = new Map<string, AgentNode>();
-  /** Agents whose every state is told by `troupe.task_state`. */
-  readonly #tracked = new Set<string>();
+  readonly #folded = new SessionView();
 
   get(id: string): AgentNode | undefined {
     return this.#nodes.get(id);
@@ -37,73 +38,27 @@ export class AgentTree {
     return [...this.#nodes.values()];
   }
 
-  /** Returns the agent that changed, if one did. */
+  /** Returns the agent that the event is about, if it is about one. */
   apply(event: SessionEvent): AgentNode | undefined {
-    switch (event.type) {
-      case "troupe.task_created":
-        this.#tracked.add(event.data.taskId);
-        return this.#add(event.data.taskId, { ...event.data, status: "queued" });
-      case "troupe.task_state":
-        return this.#change(event.data.taskId, (node) => {
-          node.status = event.data.to;
-          if (event.data.error !== undefined) node.error = event.data.error;
-          if (isOver(event.data.to)) node.endedAt = new Date(event.timestamp);
-          else delete node.endedAt;
-        });
-      case "subagent.started": {
-        const id = event.agentId ?? event.data.toolCallId;
-        const node =
-          this.#nodes.get(id) ??
-          this.#add(id, { ...event.data, description: event.data.agentDescription, status: "running" });
-        if (!this.#tracked.has(id)) node.status = "running";
-        node.startedAt ??= new Date(event.timestamp);
-        return node;
-      }
-      case "subagent.completed":
-      case "subagent.failed": {
-        const id = event.agentId ?? event.data.toolCallId;
-        // An agent can rest between two messages, or outlive the process: its task states say so.
-        if (this.#tracked.has(id)) return undefined;
-        return this.#change(id, (node) => {
-          node.status = event.type === "subagent.failed" ? "failed" : event.data.cancelled ? "cancelled" : "completed";
-          if (event.type === "subagent.failed") node.error = event.data.error;
-          node.endedAt = new Date(event.timestamp);
-        });
-      }
-      case "tool.execution_start":
-        return this.#change(event.agentId, (node) => {
-          node.lastTool = event.data.toolName;
-          node.toolCalls++;
-        });
-      case "troupe.usage":
-        return this.#change(event.agentId, (node) => {
-          node.tokens += event.data.inputTokens + event.data.outputTokens;
-        });
-      default:
-        return undefined;
-    }
+    const agent = this.#folded.apply(event);
+    // Only the agents are of interest: transcripts would grow for nobody.
+    this.#folded.drain(event.agentId);
+    if (!agent || agent.kind === "main" || agent.kind === "sidekick") return undefined;
+    const node = this.#nodes.get(agent.id) ?? this.#add(agent);
+    update(node, agent);
+    return node;
   }
 
-  #add(
-    id: string,
-    about: {
-      readonly parentId?: string;
-      readonly toolCallId: string;
-      readonly agentName: string;
-      readonly agentDisplayName: string;
-      readonly description: string;
-      readonly status: AgentNode["status"];
-    },
-  ): AgentNode {
-    const parent = about.parentId === undefined ? undefined : this.#nodes.get(about.parentId);
+  #add({ id, parentId, toolCallId = "", name, displayName, description }: AgentView): AgentNode {
+    const parent = parentId === undefined ? undefined : this.#nodes.get(parentId);
     const node: AgentNode = {
       id,
       ...(parent && { parentId: parent.id }),
-      toolCallId: about.toolCallId,
-      name: about.agentName,
-      displayName: about.agentDisplayName,
-      description: about.description,
-      status: about.status,
+      toolCallId,
+      name,
+      displayName,
+      description,
+      status: "queued",
       toolCalls: 0,
       tokens: 0,
       children: [],
@@ -112,13 +67,16 @@ export class AgentTree {
     (parent?.children ?? this.roots).push(node);
     return node;
   }
-
-  #change(id: string | undefined, change: (node: AgentNode) => void): AgentNode | undefined {
-    const node = id === undefined ? undefined : this.#nodes.get(id);
-    if (node) change(node);
-    return node;
-  }
 }
 
-const isOver = (status: AgentNode["status"]): boolean =>
-  status === "completed" || status === "failed" || status === "cancelled";
+function update(node: AgentNode, agent: AgentView): void {
+  const { status, error, lastTool, startedAt, endedAt, spent, tools } = agent;
+  node.status = status;
+  if (error !== undefined) node.error = error;
+  if (status === "running") node.startedAt ??= new Date(startedAt);
+  if (endedAt !== undefined && status !== "idle") node.endedAt = new Date(endedAt);
+  else delete node.endedAt;
+  if (lastTool) node.lastTool = lastTool.name;
+  node.toolCalls = spent.tools + tools.size;
+  node.tokens = spent.inputTokens + spent.outputTokens;
+}
