@@ -119,8 +119,8 @@ function stateChanged(step: Step, data: EventData<"troupe.task_state">) {
   if (response !== undefined) agent.result = clip(response, MAX_RESULT);
   if (isBusy(agent)) return resume(agent, { at, isNew: !wasBusy || to === "running" });
   rest(view, agent, at);
-  // An agent that was idle has done nothing since it came to rest.
-  if (wasBusy) announce(step, agent);
+  // The card of a call that waited for it shows its answer. An agent that was idle has done nothing since.
+  if (wasBusy && !agent.isAwaited) announce(step, agent);
 }
 
 function resume(agent: AgentDraft, { at, isNew }: { at: number; isNew: boolean }) {
@@ -204,7 +204,7 @@ function ended(step: Step) {
   agent.status = event.type === "subagent.failed" ? "failed" : event.data.cancelled ? "cancelled" : "completed";
   agent.error = event.type === "subagent.failed" ? clip(event.data.error, MAX_ERROR) : undefined;
   rest(view, agent, at);
-  announce(step, agent);
+  if (!agent.isAwaited) announce(step, agent);
 }
 
 /** With this step a worker reports its result. */

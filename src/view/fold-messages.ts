@@ -8,6 +8,8 @@ import { lastLineOf } from "./output-text.ts";
 import { placed, pushBlock, pushBlocks } from "./push-block.ts";
 
 const MAX_LINE = 200;
+/** As the session titles itself. */
+const MAX_TITLE = 72;
 const MAX_REASONING = 64_000;
 const REASONING_TAIL = 4_000;
 
@@ -41,6 +43,7 @@ function userMessage(step: Step, data: EventData<"user.message">) {
   agent.messages++;
   if (agent === view.main) {
     setRunning(step);
+    if (source === undefined) view.session.name ??= clip(content.trim().split("\n", 1)[0] ?? "", MAX_TITLE);
     view.autopilot = {
       ...view.autopilot,
       continues:

@@ -76,7 +76,8 @@ export function foldNotice(step: Step) {
     case "session.permissions_changed":
       return notice(step, "info", "permissions", `Permissions: ${event.data.previousMode} → ${event.data.mode}`);
     case "session.model_change": {
-      const { previousModel: from, newModel: to, reasoningEffort, cause } = event.data;
+      const { previousModel: from, newModel: to, reasoningEffort, cause, source } = event.data;
+      if (source === "startup" && from === undefined) return;
       return pushBlock(step, { kind: "model", from, to, reasoningEffort, cause });
     }
     case "session.task_complete":

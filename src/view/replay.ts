@@ -17,10 +17,10 @@ export class Replay {
   readonly #interval: number;
 
   /** Events that are not stored are left out: a log does not have them. */
-  constructor(events: readonly SessionEvent[]) {
+  constructor(events: readonly SessionEvent[], minInterval = MIN_INTERVAL) {
     this.#events = events.filter(({ ephemeral }) => ephemeral !== true);
     this.#previous = previousOf(this.#events);
-    this.#interval = Math.max(MIN_INTERVAL, Math.ceil(this.#events.length / MAX_CHECKPOINTS));
+    this.#interval = Math.max(minInterval, Math.ceil(this.#events.length / MAX_CHECKPOINTS));
   }
 
   /** Number of stored events. */

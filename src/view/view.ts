@@ -42,7 +42,7 @@ export type SessionMode = "interactive" | "plan" | "autopilot";
 
 export interface SessionFacts {
   readonly id: string;
-  /** The name given by a person, else the title found for the session. */
+  /** The name given by a person, else the title of the session, else the beginning of its first message. */
   readonly name: string | undefined;
   readonly startedAt: number | undefined;
   /** How often the session was opened or joined again. */
