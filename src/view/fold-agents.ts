@@ -1,16 +1,17 @@
 /** Folds the agents that work for the main one: tasks, sidekicks, coordinated workers, and those of other servers. */
-import { clip } from "../lib/text.ts";
+
 import type { EventData } from "../protocol/event.ts";
 import { type AgentDraft, agentOf, isBusy, newAgent, type Step, type ViewDraft } from "./draft.ts";
 import { closeAgent } from "./fold-attention.ts";
 import { addChild } from "./fold-tools.ts";
 import { lastLineOf } from "./output-text.ts";
+import { clip } from "./own-text.ts";
 import { pushBlock, takeBlocks } from "./push-block.ts";
 import type { AgentStatus } from "./view.ts";
 
-const MAX_PROMPT = 2_000;
-const MAX_RESULT = 4_000;
-const MAX_ERROR = 2_000;
+const MAX_PROMPT = 1_000;
+const MAX_RESULT = 2_000;
+const MAX_ERROR = 1_000;
 const MAX_LINE = 200;
 const MAX_STEPS = 50;
 /** Agents that are known at once. Beyond it the oldest that ended are dropped; their cost stays in their parents. */

@@ -1,11 +1,12 @@
 /** Folds requests to people: permissions, questions, plans, forms, sign-ins. Answered anywhere, they close everywhere. */
 import { isObject } from "../lib/json.ts";
-import { clip, fenced } from "../lib/text.ts";
+import { fenced } from "../lib/text.ts";
 import { visible, visibleLine } from "../lib/visible.ts";
 import type { EventData } from "../protocol/event.ts";
 import { permissionText } from "../protocol/permission-text.ts";
 import type { ApprovalBlock } from "./blocks.ts";
 import { type AgentDraft, agentOf, type Step, type ViewDraft } from "./draft.ts";
+import { clip } from "./own-text.ts";
 import { pushBlock } from "./push-block.ts";
 import type { AttentionItem, AttentionRequest } from "./view.ts";
 

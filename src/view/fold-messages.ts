@@ -1,10 +1,11 @@
 /** Folds what people and models say into transcripts. */
-import { clip } from "../lib/text.ts";
+
 import type { Attachment, EventData, EventOf, SessionEvent } from "../protocol/event.ts";
 import type { Block } from "./blocks.ts";
 import type { AgentDraft, Step, StreamingDraft } from "./draft.ts";
 import { feed, newSplitter, partsOf, tailOf } from "./markdown-parts.ts";
 import { lastLineOf } from "./output-text.ts";
+import { clip } from "./own-text.ts";
 import { placed, pushBlock, pushBlocks } from "./push-block.ts";
 
 const MAX_LINE = 200;

@@ -1,8 +1,9 @@
 /** Folds what a person should know into blocks: notices, errors, compaction, changes of mode and model. */
-import { clip, plural } from "../lib/text.ts";
+import { plural } from "../lib/text.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { Step } from "./draft.ts";
 import { setResting } from "./fold-messages.ts";
+import { clip } from "./own-text.ts";
 import { pushBlock } from "./push-block.ts";
 
 const MAX_TEXT = 8_000;

@@ -1,8 +1,9 @@
 /** Folds facts of the session: modes, models, queue, plan, budgets, schedules, runs of factories, servers. */
-import { clip } from "../lib/text.ts";
+
 import type { EventData, SessionEvent } from "../protocol/event.ts";
 import { MAIN, type Step, type ViewDraft } from "./draft.ts";
 import { setResting } from "./fold-messages.ts";
+import { clip } from "./own-text.ts";
 import type { FactoryRunView } from "./view.ts";
 
 const MAX_QUEUE = 1_000;

@@ -1,11 +1,11 @@
 /** Folds tool calls into cards: running in `AgentView.tools`, then a block of the transcript. */
 import { isObject } from "../lib/json.ts";
-import { clip } from "../lib/text.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { PlanItem, ToolCard, ToolState } from "./blocks.ts";
 import type { AgentDraft, Step } from "./draft.ts";
 import { closeCall } from "./fold-attention.ts";
 import { appended, diffText, lastLineOf, NO_OUTPUT, outputText } from "./output-text.ts";
+import { clip } from "./own-text.ts";
 import { pushBlock } from "./push-block.ts";
 import { spend } from "./spent.ts";
 import { argumentsText, toolTitle } from "./tool-title.ts";

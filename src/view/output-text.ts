@@ -1,6 +1,7 @@
 /** Bounded text: the beginning and the end of what a tool returned. */
 import { firstCharacters } from "../lib/text.ts";
 import type { OutputText } from "./blocks.ts";
+import { owned } from "./own-text.ts";
 
 const HEAD_LINES = 20;
 const TAIL_LINES = 20;
@@ -37,7 +38,7 @@ export function appended(output: OutputText, more: string): OutputText {
   const gone = all.slice(0, all.length - tail.length);
   return Object.freeze({
     head: "",
-    tail,
+    tail: owned(tail),
     hiddenLines: output.hiddenLines + lineFeeds(gone),
     hiddenCharacters: output.hiddenCharacters + gone.length,
   });
@@ -46,7 +47,7 @@ export function appended(output: OutputText, more: string): OutputText {
 /** The last line that is not empty. */
 export function lastLineOf(text: string): string {
   const trimmed = text.slice(-2_000).trimEnd();
-  return trimmed.slice(trimmed.lastIndexOf("\n") + 1).trim();
+  return owned(trimmed.slice(trimmed.lastIndexOf("\n") + 1).trim());
 }
 
 function cut(text: string, room: Room): OutputText {
@@ -58,7 +59,8 @@ function cut(text: string, room: Room): OutputText {
   const tail = withoutHalf(whole.slice(tailStart));
   const hidden = whole.slice(head.length, whole.length - tail.length);
   if (hidden === "" || hidden === "\n") return Object.freeze({ ...NO_OUTPUT, head: whole });
-  return Object.freeze({ head, tail, hiddenLines: lineFeeds(hidden), hiddenCharacters: hidden.length });
+  const counts = { hiddenLines: lineFeeds(hidden), hiddenCharacters: hidden.length };
+  return Object.freeze({ head: owned(head), tail: owned(tail), ...counts });
 }
 
 /** Index of the line feed behind the first `count` lines. */

@@ -4,11 +4,11 @@ import { type AgentDraft, isBusy, type Step, type ViewDraft } from "./draft.ts";
 
 /** Bounds for the main agent, in case nobody drains its blocks. */
 const MAIN_BLOCKS = 2_000;
-const MAIN_CHARACTERS = 2_000_000;
+const MAIN_CHARACTERS = 1_500_000;
 /** Bounds for each other agent, and for all of them. */
 const AGENT_BLOCKS = 300;
 const AGENT_CHARACTERS = 200_000;
-const ALL_CHARACTERS = 2_000_000;
+const ALL_CHARACTERS = 1_500_000;
 
 type Fields<B> = B extends Block ? Omit<B, "id" | "agentId" | "at" | "eventId"> : never;
 

@@ -1,5 +1,5 @@
 /** A tool call in one line: its name and the argument that tells most. */
-import { clip } from "../lib/text.ts";
+import { clip } from "./own-text.ts";
 
 const MAX_TITLE_CHARACTERS = 300;
 const MAX_PATH_CHARACTERS = 70;

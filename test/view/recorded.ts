@@ -54,7 +54,8 @@ const tools = (): Promise<Recorded> =>
     [
       thinks("I should look first.", together(says("Let me look."), calls(["view", { path: "a.txt" }]))),
       calls(["update_todo", { todos: "- [x] look\n- [~] change\n- [ ] test" }]),
-      calls(["edit", { path: "a.txt", old_str: "one", new_str: "two" }], ["view", { path: "missing.txt" }]),
+      calls(["view", { path: "missing.txt" }]),
+      calls(["edit", { path: "a.txt", old_str: "one", new_str: "two" }]),
       calls(["bash", { command: "for i in $(seq 200); do echo line $i; done", description: "count" }]),
       calls(["ask_user", { question: "Which one?", choices: ["red", "blue"] }]),
       says(ANSWER),
