@@ -268,6 +268,7 @@ async function execute(what: { call: ToolCall; bound: Bound; run: Run; before?: 
     toolCallId,
     signal: stop.signal,
     partialResult: (partialOutput) => void run.emit("tool.execution_partial_result", { toolCallId, partialOutput }),
+    lockWait: (wait) => void run.emit("troupe.lock_wait", { toolCallId, ...wait }),
     progress: (progressMessage) => void run.emit("tool.execution_progress", { toolCallId, progressMessage }),
   };
   let timer: NodeJS.Timeout | undefined;

@@ -104,6 +104,12 @@ export const ownEvents = [
       }),
     ephemeral,
   ),
+  /** A call waits for a file that another agent is changing, or no longer does (`isOver`). */
+  event(
+    "troupe.lock_wait",
+    () => z.object({ toolCallId: text, path: text, holder: text, isOver: z.boolean() }),
+    ephemeral,
+  ),
   /** A limit the user set ended the work. */
   event(
     "troupe.limit_reached",

@@ -9,7 +9,7 @@ import { deferred } from "../lib/deferred.ts";
 import type { Opened } from "../lib/node/paths.ts";
 import { unsavedContent } from "./text-buffers.ts";
 import { readAt } from "./text-file.ts";
-import type { ToolContext } from "./tool.ts";
+import type { LockWait, ToolContext } from "./tool.ts";
 
 /** A version of a file. */
 export interface FileState {
@@ -39,7 +39,7 @@ export interface Files {
   /** Resolves when all the former contents are safe; only then may the files be changed. */
   checkpoint(changes: readonly FileChange[]): Promise<void>;
   /** Nobody else changes any of the paths while `work` runs. Waits end with the signal. */
-  alone<T>(paths: readonly string[], signal: AbortSignal, work: () => Promise<T>): Promise<T>;
+  alone<T>(paths: readonly string[], how: AloneOptions, work: () => Promise<T>): Promise<T>;
   /** What a call was permitted to write; a call whose path leads elsewhere by the time it runs is refused. */
   intend(toolCallId: string, paths: readonly string[]): void;
   intended(toolCallId: string): readonly string[] | undefined;
@@ -47,14 +47,22 @@ export interface Files {
   refuses(path: string): string | undefined;
 }
 
+interface AloneOptions {
+  readonly signal: AbortSignal;
+  /** Called when another agent holds a path, and again when the wait is over. */
+  readonly onWait?: ((wait: LockWait) => void) | undefined;
+}
+
 /** What agents that work on the same files must agree on. */
 export interface FileLedger {
   readonly queues: Map<string, Promise<void>>;
+  /** Agents that change a path at the moment. */
+  readonly holders: Map<string, string>;
   readonly writers: Map<string, { readonly agent: string; readonly hash: string }>;
 }
 
 /** One for all agents that work in the same tree; a worktree has its own. */
-export const fileLedger = (): FileLedger => ({ queues: new Map(), writers: new Map() });
+export const fileLedger = (): FileLedger => ({ queues: new Map(), holders: new Map(), writers: new Map() });
 
 export const MAX_EDIT_BYTES = 10 * 1024 * 1024;
 const MAX_REMEMBERED = 20_000;
@@ -87,7 +95,7 @@ export function rememberedFiles(options: {
       return writer?.hash === hash && writer.agent !== agent ? writer.agent : undefined;
     },
     checkpoint: keep,
-    alone: (paths, signal, work) => inTurn(ledger.queues, { paths: [...new Set(paths)].sort(), signal, work }),
+    alone: (paths, how, work) => inTurn(ledger, { paths: [...new Set(paths)].sort(), agent, ...how, work }),
     intend: (toolCallId, paths) => remember(intentions, toolCallId, paths, MAX_INTENDED),
     intended: (toolCallId) => intentions.get(toolCallId),
     refuses: (path) => options.refuses?.(path),
@@ -124,9 +132,11 @@ export function hashOf(content: Uint8Array): string {
 
 /** Locks are taken in the order of the paths, so that two who want the same ones cannot wait for each other. */
 async function inTurn<T>(
-  queues: Map<string, Promise<void>>,
-  { paths, signal, work }: { paths: readonly string[]; signal: AbortSignal; work: () => Promise<T> },
+  ledger: Pick<FileLedger, "queues" | "holders">,
+  how: AloneOptions & { readonly paths: readonly string[]; readonly agent: string; readonly work: () => Promise<T> },
 ): Promise<T> {
+  const { queues, holders } = ledger;
+  const { paths, agent, signal, onWait, work } = how;
   const [path, ...rest] = paths;
   if (path === undefined) return await work();
   const before = queues.get(path) ?? Promise.resolve();
@@ -134,8 +144,12 @@ async function inTurn<T>(
   const tail = before.then(() => mine.promise);
   queues.set(path, tail);
   try {
+    const holder = holders.get(path);
+    if (holder !== undefined) onWait?.({ path, holder, isOver: false });
     await orAborted(before, signal);
-    return await inTurn(queues, { paths: rest, signal, work });
+    if (holder !== undefined) onWait?.({ path, holder, isOver: true });
+    holders.set(path, agent);
+    return await inTurn(ledger, { ...how, paths: rest }).finally(() => holders.delete(path));
   } finally {
     mine.resolve();
     if (queues.get(path) === tail) void tail.then(() => queues.get(path) === tail && queues.delete(path));

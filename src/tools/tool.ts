@@ -95,6 +95,15 @@ export interface ToolContext extends ToolPorts {
   progress(message: string): void;
   /** The tool's output so far, for whoever watches; not kept. */
   partialResult?(text: string): void;
+  /** The call waits for a file that another agent is changing, or no longer does; shown, not stored. */
+  lockWait?(wait: LockWait): void;
+}
+
+export interface LockWait {
+  readonly path: string;
+  /** The agent that holds it; `main` for the main agent. */
+  readonly holder: string;
+  readonly isOver: boolean;
 }
 
 export type ToolErrorCode = "failure" | "denied" | "rejected" | "timeout" | "interrupted";

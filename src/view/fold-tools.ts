@@ -30,6 +30,10 @@ export function foldTool(step: Step) {
       }));
     case "tool.execution_progress":
       return change(agent, event.data.toolCallId, () => ({ progress: clip(event.data.progressMessage, MAX_LINE) }));
+    case "troupe.lock_wait": {
+      const { path, holder, isOver, toolCallId } = event.data;
+      return change(agent, toolCallId, () => ({ waitsFor: isOver ? undefined : `${path}, held by ${holder}` }));
+    }
     case "troupe.call_changed":
       return change(agent, event.data.toolCallId, ({ name }) => ({
         title: toolTitle(name, event.data.arguments),
@@ -39,11 +43,6 @@ export function foldTool(step: Step) {
       return complete(step, agent, event.data);
     default:
   }
-}
-
-/** A call that waits for something, such as a lock, or no longer does. */
-export function setCallWait(agent: AgentDraft, toolCallId: string, waitsFor: string | undefined) {
-  change(agent, toolCallId, () => ({ waitsFor }));
 }
 
 export function addChild(agent: AgentDraft, toolCallId: string, childId: string) {

@@ -2,6 +2,7 @@ import { chmodSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { edit } from "../../src/tools/edit.ts";
+import type { LockWait } from "../../src/tools/tool.ts";
 import { fileWorkspace } from "./file-workspace.ts";
 import { call, failureOf } from "./workspace.ts";
 
@@ -133,12 +134,32 @@ describe("edit", () => {
     expect(readFileSync(path, "utf8").match(/done/g)).toHaveLength(40);
   });
 
+  it("names the file and the agent that it waits for, and reports the end of the wait", async () => {
+    const { write, context, another } = fileWorkspace();
+    const path = write("a.txt", "a\n");
+    const waits: LockWait[] = [];
+    let release = (): void => {};
+    const other = another("scout");
+    const held = other.files.alone([path], other, () => new Promise<void>((done) => (release = done)));
+    const lockWait = (wait: LockWait): void => {
+      waits.push(wait);
+      release();
+    };
+    await call(edit, { path, old_str: "a", new_str: "b" }, { ...context, lockWait });
+    await held;
+    await call(edit, { path, old_str: "b", new_str: "c" }, { ...context, lockWait });
+    expect(waits).toEqual([
+      { path, holder: "scout", isOver: false },
+      { path, holder: "scout", isOver: true },
+    ]);
+  });
+
   it("stops waiting for its turn when the call is cancelled", async () => {
     const { write, context } = fileWorkspace();
     const path = write("a.txt", "a\n");
     const stop = new AbortController();
     let release = (): void => {};
-    const held = context.files.alone([path], context.signal, () => new Promise<void>((done) => (release = done)));
+    const held = context.files.alone([path], context, () => new Promise<void>((done) => (release = done)));
     const waiting = call(edit, { path, old_str: "a", new_str: "b" }, { ...context, signal: stop.signal });
     setTimeout(() => stop.abort(new Error("cancelled")), 10);
     await expect(waiting).rejects.toThrow("cancelled");

@@ -1,6 +1,13 @@
 import { statSync } from "node:fs";
 import { openForReading } from "../../src/lib/node/paths.ts";
-import { type FileChange, type FileLedger, type Files, noteSeen, rememberedFiles } from "../../src/tools/files.ts";
+import {
+  type FileChange,
+  type FileLedger,
+  type Files,
+  fileLedger,
+  noteSeen,
+  rememberedFiles,
+} from "../../src/tools/files.ts";
 import type { Tool, ToolContext } from "../../src/tools/tool.ts";
 import { view } from "../../src/tools/view.ts";
 import { call, contextFor, type Workspace, workspace } from "./workspace.ts";
@@ -20,7 +27,7 @@ export function fileWorkspace(
 ): FileWorkspace {
   const space = workspace();
   const kept: FileChange[] = [];
-  const ledger: FileLedger = options.ledger ?? { queues: new Map(), writers: new Map() };
+  const ledger: FileLedger = options.ledger ?? fileLedger();
   const contextOf = (agent: string) => {
     const keep = async (changes: readonly FileChange[]): Promise<void> => void kept.push(...changes);
     const files = rememberedFiles({ agent, ledger, keep, ...(options.refuses && { refuses: options.refuses }) });

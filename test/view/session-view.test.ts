@@ -65,6 +65,31 @@ describe("waits", () => {
   });
 });
 
+describe("waits of calls", () => {
+  it("shows the lock that a call waits for and its holder, until it has it", () => {
+    const made = folded(
+      said("user.message", { content: "go" }),
+      said("tool.execution_start", { toolCallId: "c", toolName: "edit", arguments: { path: "a.ts" } }),
+      said("troupe.lock_wait", { toolCallId: "c", path: "/work/a.ts", holder: "scout", isOver: false }),
+    );
+    expect(waitText(waitChain(made.view))).toBe("edit a.ts → lock: /work/a.ts, held by scout");
+    made.apply(said("troupe.lock_wait", { toolCallId: "c", path: "/work/a.ts", holder: "scout", isOver: true }));
+    expect(waitChain(made.view)).toEqual([]);
+  });
+
+  it("shows a call that is held back by a rate limit, and until when", () => {
+    const made = folded(
+      said("assistant.turn_start", { turnId: "1" }),
+      said("troupe.model_wait", { reason: "rate_limit", waiting: 3, delayMs: 60_000 }),
+    );
+    expect(waitText(waitChain(made.view), (at) => new Date(at).toISOString().slice(11, 16))).toBe(
+      "rate limit until 00:01",
+    );
+    made.apply(said("assistant.message", { messageId: "m", content: "", toolRequests: [] }));
+    expect(waitChain(made.view)).toEqual([]);
+  });
+});
+
 describe("costs", () => {
   it("sums what an agent and everything below it used", () => {
     const { view } = folded(

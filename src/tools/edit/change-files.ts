@@ -96,7 +96,8 @@ export async function changeFiles(
 ): Promise<{ planned: readonly Planned[]; diff: string }> {
   const files = filesOf(context);
   const locked = await Promise.all(request.paths.map((path) => realPathOf(path, context, files)));
-  return await files.alone(locked, context.signal, () =>
+  const { signal, lockWait: onWait } = context;
+  return await files.alone(locked, { signal, onWait }, () =>
     withPlaces({ request, context, files, locked }, async (look, placeOf) => {
       const planned = await request.plan(look, files);
       refuseTooLarge(planned);
