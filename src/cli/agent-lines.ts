@@ -28,7 +28,7 @@ export const nameOf = ({ id, name }: AgentView): string => `${id} (${name})`;
 export const toolText = ({ title }: { readonly title: string }): string => clipColumns(title, 100);
 
 function stateLine(agent: AgentView, from: AgentView["status"] | undefined): string | undefined {
-  if (agent.status === "running") return `started: ${clip(agent.description, 100)}`;
+  if (agent.status === "running" && agent.turns === 0) return `started: ${clip(agent.description, 100)}`;
   if (isBusy(agent)) return undefined;
   if (agent.isPast && agent.reason === "interrupted") return "was cut off when its process ended";
   if (from === "queued") return "was stopped before it began";

@@ -18,7 +18,7 @@ export interface Recorded {
   readonly events: readonly SessionEvent[];
 }
 
-export const ANSWER = [
+const ANSWER = [
   "# What I found\n",
   "The parser **fails** on empty",
   " input.\n\n- one\n- two\n  more of two\n\n```ts\nconst a",
