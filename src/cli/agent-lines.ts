@@ -10,8 +10,20 @@ export type Before = Pick<AgentView, "status" | "lastTool" | "card">;
 
 export const beforeOf = ({ status, lastTool, card }: AgentView): Before => ({ status, lastTool, card });
 
-/** Returns lines for the changes of an agent since `before`, which is undefined for one that is new. */
-export function agentLines(agent: AgentView, before: Before | undefined): string[] {
+/** Returns lines for the changes of agents. The start of an agent is told once, however many messages it answers. */
+export class AgentLines {
+  readonly #started = new Set<string>();
+
+  /** `before` is undefined for an agent that is new. */
+  linesOf(agent: AgentView, before: Before | undefined): string[] {
+    const hasBegun = agent.status === "running" && before?.status !== "running";
+    if (!hasBegun || this.#started.has(agent.id)) return changes(agent, before);
+    this.#started.add(agent.id);
+    return [`${nameOf(agent)} started: ${clip(agent.description, 100)}`, ...changes(agent, before)];
+  }
+}
+
+function changes(agent: AgentView, before: Before | undefined): string[] {
   const lines: string[] = [];
   if (agent.lastTool && agent.lastTool !== before?.lastTool) lines.push(`${agent.id}: ${toolText(agent.lastTool)}`);
   const result = agent.card?.result;
@@ -28,7 +40,6 @@ export const nameOf = ({ id, name }: AgentView): string => `${id} (${name})`;
 export const toolText = ({ title }: { readonly title: string }): string => clipColumns(title, 100);
 
 function stateLine(agent: AgentView, from: AgentView["status"] | undefined): string | undefined {
-  if (agent.status === "running" && agent.turns === 0) return `started: ${clip(agent.description, 100)}`;
   if (isBusy(agent)) return undefined;
   if (agent.isPast && agent.reason === "interrupted") return "was cut off when its process ended";
   if (from === "queued") return "was stopped before it began";

@@ -5,7 +5,7 @@ import { busyAgents } from "../view/agent-rows.ts";
 import { SessionView } from "../view/session-view.ts";
 import type { AgentView, View } from "../view/view.ts";
 import { waitedFor } from "../view/waits.ts";
-import { agentLines, BlockLines, beforeOf, nameOf, toolText } from "./agent-lines.ts";
+import { AgentLines, BlockLines, beforeOf, nameOf, toolText } from "./agent-lines.ts";
 import { screen, type Terminal } from "./screen.ts";
 import { seconds, treeLines } from "./tree-lines.ts";
 
@@ -46,6 +46,7 @@ export function progress(options: ProgressOptions): Progress {
   const started = now();
   const folded = new SessionView();
   const { view } = folded;
+  const agentLines = new AgentLines();
   const blockLines = new BlockLines();
   let turnsBefore: number | undefined;
   let doing = "";
@@ -149,7 +150,7 @@ export function progress(options: ProgressOptions): Progress {
       if (!agent) return;
       if (agent.kind === "main") return showMain(before?.lastTool);
       if (live) return collect();
-      for (const text of agentLines(agent, before)) line(text);
+      for (const text of agentLines.linesOf(agent, before)) line(text);
     },
   };
 }
