@@ -109,7 +109,7 @@ export const options: readonly Option[] = [
   {
     name: "all",
     group: "Agents",
-    help: "for tasks stop: every agent of the session; for tasks list: also sidekicks; for sessions show: from its beginning",
+    help: "tasks stop: every agent; tasks list: also sidekicks; sessions show: everything",
   },
   { name: "as", value: "kind", group: "Agents", help: "for tasks merge: files (default), squash or merge" },
 
