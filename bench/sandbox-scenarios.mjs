@@ -7,7 +7,7 @@ import { build } from "esbuild";
 import { spread } from "./statistics.mjs";
 
 const STARTS = 40;
-const source = fileURLToPath(new URL("../src/tools/shell/sandbox.ts", import.meta.url));
+const source = fileURLToPath(new URL("../src/tools/shell/sandbox/sandbox.ts", import.meta.url));
 const bash = ["bash", "--noprofile", "--norc", "-c", "true"];
 
 export const sandboxScenarios = [

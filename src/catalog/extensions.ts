@@ -14,7 +14,7 @@ import { type ItemTrust, type PinnedItem, shownFacts } from "../lib/pinned-item.
 import { quotedLine } from "../lib/quoting.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Notice } from "./catalog.ts";
-import type { Plugin } from "./plugins.ts";
+import type { Plugin } from "./plugins/plugins.ts";
 
 export interface FoundExtension {
   /** `project:name`, `user:name` or `plugin:plugin-name:name`. */

@@ -2,8 +2,8 @@
 import { sanitise } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import { Markdown, renderMarkdown } from "./markdown.ts";
-import type { Output } from "./output.ts";
-import type { Progress } from "./progress.ts";
+import type { Output } from "./output/output.ts";
+import type { Progress } from "./output/progress.ts";
 
 export interface Answers {
   /** Shows what the main agent says, as far as it is shown while it arrives. */

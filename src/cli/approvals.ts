@@ -2,11 +2,11 @@
 import { createInterface } from "node:readline";
 import { sanitise } from "../lib/text.ts";
 import { permissionText } from "../protocol/permission-text.ts";
-import { allowedAddress, permissionResult } from "../server/permission-decision.ts";
-import type { PermissionRequest } from "../session/requests.ts";
+import { allowedAddress, permissionResult } from "../server/clients/permission-decision.ts";
+import type { PermissionRequest } from "../session/requests/requests.ts";
 import type { Session } from "../session/session.ts";
 import type { TerminalTurns } from "./fill-form.ts";
-import type { Progress } from "./progress.ts";
+import type { Progress } from "./output/progress.ts";
 
 type Decision = { readonly kind: string; readonly domain?: string };
 

@@ -1,6 +1,6 @@
 import { TroupeError, withHint } from "../protocol/errors.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { say, sayLines } from "./say.ts";
+import { say, sayLines } from "./output/say.ts";
 
 /**
  * Reports errors that no code handled, instead of letting Node end the process with every session in it.

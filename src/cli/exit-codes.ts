@@ -1,6 +1,6 @@
 import type { ModelError } from "../model/model-error.ts";
 import type { ErrorKind } from "../protocol/errors.ts";
-import type { Verdict } from "../session/autopilot.ts";
+import type { Verdict } from "../session/modes/autopilot.ts";
 import type { Outcome } from "../session/session.ts";
 
 /** What the process tells its caller. Part of the contract: never renumber. */

@@ -2,8 +2,8 @@
 import { createInterface } from "node:readline";
 import { isObject } from "../lib/json.ts";
 import { sanitise } from "../lib/text.ts";
-import type { Answerer } from "../session/broker.ts";
-import type { Answers, AnyRequest } from "../session/requests.ts";
+import type { Answerer } from "../session/requests/broker.ts";
+import type { Answers, AnyRequest } from "../session/requests/requests.ts";
 
 type Form = Extract<AnyRequest, { kind: "elicitation" }>;
 type Filled = Answers["elicitation"];

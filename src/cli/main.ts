@@ -13,9 +13,9 @@ import { containErrors } from "./contain-errors.ts";
 import { type ExitCode, exitCodeOfError, exitCodeOfModelError, exitCodes } from "./exit-codes.ts";
 import { helpText } from "./help.ts";
 import type { Launcher } from "./launcher.ts";
-import { write } from "./output.ts";
+import { write } from "./output/output.ts";
 import { pluginFolders } from "./plugin-folders.ts";
-import { say, sayLines } from "./say.ts";
+import { say, sayLines } from "./output/say.ts";
 import { onInterrupt } from "./signals.ts";
 
 export async function main(launcher: Launcher): Promise<void> {
@@ -36,40 +36,40 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
   checkServing(given);
   const repaired = protectStateRoot(stateRoot(process.env), process.env);
   if (repaired !== undefined) say(repaired);
-  if (given.has("acp")) return (await import("./acp.ts")).acpCommand(given, launcher);
-  if (given.has("headless")) return (await import("./headless.ts")).headlessCommand(given, launcher);
+  if (given.has("acp")) return (await import("./commands/acp.ts")).acpCommand(given, launcher);
+  if (given.has("headless")) return (await import("./commands/headless.ts")).headlessCommand(given, launcher);
 
   const [word] = given.words;
   switch (word) {
     case "sessions":
-      return (await import("./sessions.ts")).sessionsCommand(given);
+      return (await import("./commands/sessions.ts")).sessionsCommand(given);
     case "search":
-      return (await import("./search.ts")).searchCommand(given, given.words.slice(1));
+      return (await import("./commands/search.ts")).searchCommand(given, given.words.slice(1));
     case "models":
-      return (await import("./models.ts")).modelsCommand(given, launcher);
+      return (await import("./commands/models.ts")).modelsCommand(given, launcher);
     case "rewind":
-      return (await import("./rewind.ts")).rewindCommand(given);
+      return (await import("./commands/rewind.ts")).rewindCommand(given);
     case "fork":
-      return (await import("./rewind.ts")).forkCommand(given);
+      return (await import("./commands/rewind.ts")).forkCommand(given);
     case "diff":
-      return (await import("./diff.ts")).diffCommand(given);
+      return (await import("./commands/diff.ts")).diffCommand(given);
     case "undo":
-      return (await import("./undo.ts")).undoCommand(given);
+      return (await import("./commands/undo.ts")).undoCommand(given);
     case "memory":
-      return (await import("./memory.ts")).memoryCommand(given);
+      return (await import("./commands/memory.ts")).memoryCommand(given);
     case "board":
-      return (await import("./board.ts")).boardCommand(given, launcher);
+      return (await import("./commands/board.ts")).boardCommand(given, launcher);
     case "trust":
-      return (await import("./trust.ts")).trustCommand(given);
+      return (await import("./commands/trust.ts")).trustCommand(given);
     case "mcp":
-      if (given.words[1] === "serve") return (await import("./mcp-serve.ts")).mcpServeCommand(given, launcher);
+      if (given.words[1] === "serve") return (await import("./commands/mcp-serve.ts")).mcpServeCommand(given, launcher);
       return mcp(given);
     case "agents":
       return agents(given);
     case "tasks":
-      return (await import("./tasks.ts")).tasksCommand(given, launcher);
+      return (await import("./commands/tasks.ts")).tasksCommand(given, launcher);
     case "inbox":
-      return (await import("./inbox.ts")).inboxCommand(given, launcher);
+      return (await import("./commands/inbox.ts")).inboxCommand(given, launcher);
     case "help":
       return print(helpText(version));
     case undefined:
@@ -94,8 +94,8 @@ function checkServing(given: Arguments): void {
 
 async function mcp(given: Arguments): Promise<ExitCode> {
   const [{ mcpCommand }, { openMcpAdministration }] = await Promise.all([
-    import("./mcp.ts"),
-    import("../runtime/mcp-admin.ts"),
+    import("./commands/mcp.ts"),
+    import("../runtime/mcp/mcp-admin.ts"),
   ]);
   const environment = process.env;
   const { administration, close } = await openMcpAdministration({ cwd: process.cwd(), environment });
@@ -115,8 +115,8 @@ async function mcp(given: Arguments): Promise<ExitCode> {
 
 async function agents(given: Arguments): Promise<ExitCode> {
   const [{ agentsCommand }, { openAgentsAdministration }] = await Promise.all([
-    import("./agents.ts"),
-    import("../runtime/agents-admin.ts"),
+    import("./commands/agents.ts"),
+    import("../runtime/agents/agents-admin.ts"),
   ]);
   const { sources, disk } = await openAgentsAdministration({
     cwd: process.cwd(),

@@ -1,6 +1,6 @@
 /** Emphasis, code and links within one line of Markdown, and lines of a given width. */
 import { sanitise } from "../lib/text.ts";
-import { columnsOf } from "./columns.ts";
+import { columnsOf } from "./output/columns.ts";
 
 /** Select Graphic Rendition: how a style begins and ends. */
 export type Style = readonly [on: number, off: number];

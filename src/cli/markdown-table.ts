@@ -1,5 +1,5 @@
 /** Tables of Markdown in columns that fit the terminal. */
-import { columnsOf } from "./columns.ts";
+import { columnsOf } from "./output/columns.ts";
 import { BOLD, DIM, type Span, spansIn, styled, Wrap } from "./markdown-inline.ts";
 
 const MIN_COLUMN = 6;

@@ -3,7 +3,7 @@
  * are styles written here. Code keeps its lines and blanks; other text is wrapped at words.
  */
 import { sanitise } from "../lib/text.ts";
-import { columnsOf } from "./columns.ts";
+import { columnsOf } from "./output/columns.ts";
 import { BOLD, DIM, type Style, shownUpTo, spansIn, styled, UNDERLINE, Wrap } from "./markdown-inline.ts";
 import { isTableRow, tableText } from "./markdown-table.ts";
 

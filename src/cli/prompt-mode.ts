@@ -1,24 +1,24 @@
 import { TroupeError } from "../protocol/errors.ts";
 import { createRuntime, type Runtime, type SessionRequest } from "../runtime/runtime.ts";
-import { findSession, isOfPlace, lastSession } from "../runtime/select-session.ts";
+import { findSession, isOfPlace, lastSession } from "../runtime/sessions/select-session.ts";
 import { type SubmitOptions, submit } from "../runtime/submit.ts";
-import type { AutopilotOptions, Verdict } from "../session/autopilot.ts";
-import { initialMode } from "../session/modes.ts";
+import type { AutopilotOptions, Verdict } from "../session/modes/autopilot.ts";
+import { initialMode } from "../session/modes/modes.ts";
 import type { Outcome, Session } from "../session/session.ts";
 import { type Answers, liveAnswers, wholeAnswers } from "./answers.ts";
 import { type Arguments, usage, wantsJson } from "./args.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
-import { finalLines, resultLine } from "./outcome-text.ts";
-import { type Output, output } from "./output.ts";
+import { finalLines, resultLine } from "./output/outcome-text.ts";
+import { type Output, output } from "./output/output.ts";
 import { pluginFolders } from "./plugin-folders.ts";
-import type { Progress } from "./progress.ts";
-import { say, sayLines } from "./say.ts";
+import type { Progress } from "./output/progress.ts";
+import { say, sayLines } from "./output/say.ts";
 import { whileScheduled } from "./scheduled.ts";
 import { onInterrupt } from "./signals.ts";
 import { fitsPrompt, readPiped, spillPiped, withPiped } from "./stdin.ts";
 import { unmergedTasks, worktreesFolder } from "./unmerged.ts";
-import { agentWaitMs, busyAgents, leftLines, progressOf, watch, whyLeft } from "./watching.ts";
+import { agentWaitMs, busyAgents, leftLines, progressOf, watch, whyLeft } from "./output/watching.ts";
 
 /** `troupe -p`: one prompt, one answer. stdout carries the answer (or the events) and nothing else. */
 export async function promptCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
@@ -115,7 +115,7 @@ const KEPT =
 /** A process that an ending session left behind works on what that one learned. */
 async function asChild(request: SessionRequest): Promise<SessionRequest> {
   if (!process.env.TROUPE_DETACHED_PARENT_SESSION_ID) return request;
-  return (await import("../runtime/consolidate.ts")).detachedRequest(process.env, request);
+  return (await import("../runtime/knowledge/consolidate.ts")).detachedRequest(process.env, request);
 }
 
 /** An agent that ends with `task_complete` often has said all there. */

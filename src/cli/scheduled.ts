@@ -1,7 +1,7 @@
 import { plural } from "../lib/text.ts";
 import type { Session } from "../session/session.ts";
 import type { Answers } from "./answers.ts";
-import { say } from "./say.ts";
+import { say } from "./output/say.ts";
 
 /** Where nobody can type again, a prompt that schedules others stays until they are done, or until it is interrupted. */
 export async function whileScheduled(

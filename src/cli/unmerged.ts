@@ -10,8 +10,8 @@ export const worktreesFolder = (home: string, sessionId: string): string =>
 export async function unmergedTasks(folder: string): Promise<readonly string[]> {
   if (!existsSync(folder)) return [];
   const [{ allRecords }, { unmergedWork }] = await Promise.all([
-    import("../session/worktree-records.ts"),
-    import("../session/worktree-state.ts"),
+    import("../worktrees/worktree-records.ts"),
+    import("../worktrees/worktree-state.ts"),
   ]);
   const unmerged: string[] = [];
   for (const record of await allRecords(folder)) {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { deferred } from "../lib/deferred.ts";
 import { systemStamp } from "../lib/stamp.ts";
 import type { SessionEvent } from "../protocol/event.ts";
-import { outputContract } from "../session/typed-output.ts";
+import { outputContract } from "../session/agents/typed-output.ts";
 import { Factories } from "./factories.ts";
 import { Lanes } from "./lanes.ts";
 import { limitsProblem, mergedLimits } from "./limits.ts";

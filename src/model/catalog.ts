@@ -11,8 +11,8 @@ import { withNearestName } from "./nearest-name.ts";
 import { free, type Price } from "./prices.ts";
 import type { Provider } from "./provider.ts";
 import type { KnownModel } from "./providers/definition.ts";
-import type { ProviderSettings, Settings } from "./settings.ts";
-import { CUSTOM_PROVIDER } from "./settings-environment.ts";
+import type { ProviderSettings, Settings } from "./settings/settings.ts";
+import { CUSTOM_PROVIDER } from "./settings/settings-environment.ts";
 import { searchOf } from "./web-search.ts";
 
 export interface ResolvedModel {

@@ -2,11 +2,11 @@
 import type { Stamp } from "../lib/stamp.ts";
 import { keyReader, signedHeaders } from "./key.ts";
 import type { Provider } from "./provider.ts";
-import type { ProviderSettings } from "./settings.ts";
+import type { ProviderSettings } from "./settings/settings.ts";
 import { searchOf } from "./web-search.ts";
 import type { RefusedParameters } from "./wire/optional-parameters.ts";
 import type { Bounds, Connections, ModelFetch, Place } from "./wire/place.ts";
-import type { OpenSocket } from "./wire/socket.ts";
+import type { OpenSocket } from "./wire/transport/socket.ts";
 
 export interface CatalogDependencies {
   readonly stamp?: Stamp;
@@ -36,7 +36,7 @@ export async function connect(
   dependencies: CatalogDependencies,
 ): Promise<Provider> {
   if (provider.npm !== undefined) {
-    const { aiSdkProvider } = await import("./ai-sdk.ts");
+    const { aiSdkProvider } = await import("./ai-sdk/ai-sdk.ts");
     return aiSdkProvider({
       id: provider.id,
       npm: provider.npm,
@@ -53,13 +53,13 @@ export async function connect(
   const place = placeOf(provider, model, dependencies);
   switch (provider.wire) {
     case "completions": {
-      const chat = (await import("./wire/openai-chat.ts")).openaiChat(place);
+      const chat = (await import("./wire/openai/openai-chat.ts")).openaiChat(place);
       return searchOf(provider) === "gemini" ? withGeminiSearch(chat, { provider, model, dependencies }) : chat;
     }
     case "responses":
-      return (await import("./wire/openai-responses.ts")).openaiResponses(place);
+      return (await import("./wire/openai/openai-responses.ts")).openaiResponses(place);
     case "anthropic":
-      return (await import("./wire/anthropic.ts")).anthropicMessages(place);
+      return (await import("./wire/anthropic/anthropic.ts")).anthropicMessages(place);
   }
 }
 
@@ -74,7 +74,7 @@ function withGeminiSearch(
     id: chat.id,
     async *stream(request, signal) {
       if (request.webSearch && !search) {
-        const { geminiSearch } = await import("./wire/gemini-search.ts");
+        const { geminiSearch } = await import("./wire/openai/gemini-search.ts");
         const auth = provider.auth === "bearer" ? "x-goog-api-key" : provider.auth;
         search = geminiSearch(placeOf({ ...provider, auth }, model, dependencies), model);
       }

@@ -10,7 +10,7 @@ import type { Signature } from "./key.ts";
 import { ModelError } from "./model-error.ts";
 import { defineProvider, type Provider } from "./provider.ts";
 import type { Auth, KnownModel, WireApi } from "./providers/definition.ts";
-import type { ProviderSettings, Settings } from "./settings.ts";
+import type { ProviderSettings, Settings } from "./settings/settings.ts";
 
 const tokens = z.int().positive();
 

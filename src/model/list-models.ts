@@ -4,7 +4,7 @@ import type { CatalogDependencies } from "./connect.ts";
 import { listServed, type Served } from "./discover.ts";
 import { signedHeaders } from "./key.ts";
 import { free, type Price } from "./prices.ts";
-import type { ProviderSettings, Settings } from "./settings.ts";
+import type { ProviderSettings, Settings } from "./settings/settings.ts";
 
 export interface ModelRow {
   /** What `resolveModel` takes. */

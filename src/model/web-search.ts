@@ -1,4 +1,4 @@
-import type { ProviderSettings } from "./settings.ts";
+import type { ProviderSettings } from "./settings/settings.ts";
 
 /** How a provider is asked to search the web: with a tool of its wire, or over Gemini's own wire. */
 export type SearchKind = "responses" | "anthropic" | "gemini";

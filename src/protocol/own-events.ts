@@ -189,7 +189,7 @@ export const ownEvents = [
   /** `auto`: a title that somebody found for it; a person's name for it beats it. */
   /**
    * From here on the log reads as if nothing had been said from `upToEventId` on; with `restores`, as it read before
-   * that other rewind. What is out of view stays in the log. See `src/store/rewound.ts`.
+   * that other rewind. What is out of view stays in the log. See `src/store/log/rewound.ts`.
    */
   event(
     "troupe.rewound",

@@ -4,9 +4,9 @@ import type { TaskEntry } from "../commands/ports.ts";
 import { plural } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { modelName } from "../session/model-seat.ts";
-import type { ScheduleRegistry } from "../session/schedules.ts";
+import type { ScheduleRegistry } from "../session/modes/schedules.ts";
 import type { Session } from "../session/session.ts";
-import { historyPort } from "./history-port.ts";
+import { historyPort } from "./sessions/history-port.ts";
 
 /** The ports of a session, as far as it has them. */
 export function contextOf(session: Session): CommandContext {
@@ -104,7 +104,7 @@ function contextPort(session: Session): Pick<CommandContext, "context"> {
         return `${plural(end.messagesRemoved, "message")} became a summary (checkpoint ${end.checkpointNumber}).`;
       },
       async report() {
-        const { contextText } = await import("../session/context-report.ts");
+        const { contextText } = await import("../session/compaction/context-report.ts");
         return contextText(await context.report());
       },
     },

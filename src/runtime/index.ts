@@ -6,5 +6,5 @@ export { type SendOptions, Session } from "../session/session.ts";
 export type { SessionLog, SessionSummary, Store } from "../store/store.ts";
 export { defineTool, type Tool, type ToolContext, ToolError, type ToolResult } from "../tools/tool.ts";
 export { createRuntime, type Runtime, type RuntimeOptions, type SessionRequest } from "./runtime.ts";
-export { findSession, lastSession } from "./select-session.ts";
-export { consolidateAtShutdown } from "./shutdown-consolidation.ts";
+export { findSession, lastSession } from "./sessions/select-session.ts";
+export { consolidateAtShutdown } from "./knowledge/shutdown-consolidation.ts";

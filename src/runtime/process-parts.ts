@@ -1,18 +1,18 @@
-import type { Settings } from "../catalog/settings-schema.ts";
+import type { Settings } from "../catalog/settings/settings-schema.ts";
 import type { ServicePrompts } from "../context/memory/service.ts";
 import type { Disk } from "../lib/node/disk.ts";
 import { isInside } from "../lib/node/paths.ts";
 import type { PrepareProgram } from "../lib/node/program.ts";
-import { createRedactor, type Redactor } from "../lib/redact.ts";
-import { secretValuesOf } from "../lib/redact-values.ts";
+import { createRedactor, type Redactor } from "../lib/redact/redact.ts";
+import { secretValuesOf } from "../lib/redact/redact-values.ts";
 import type { McpConnections } from "../tools/mcp/connections.ts";
-import type { McpPins } from "../tools/mcp/pins.ts";
+import type { McpPins } from "../tools/mcp/config/pins.ts";
 import type { ToolSearch, ToolSearchOptions } from "../tools/mcp/search.ts";
 import type { McpServerConfig } from "../tools/mcp/server.ts";
 import type { Tool } from "../tools/tool.ts";
-import { programGuard, programPreparer } from "./programs.ts";
-import type { SandboxWishes } from "./sandbox-settings.ts";
-import { type SandboxSource, sandboxSource } from "./shells.ts";
+import { programGuard, programPreparer } from "./permissions/programs.ts";
+import type { SandboxWishes } from "./permissions/sandbox-settings.ts";
+import { type SandboxSource, sandboxSource } from "./permissions/shells.ts";
 import { version } from "./version.ts";
 
 /** What all sessions of a process share; each part is made when the first session needs it. */
@@ -42,8 +42,8 @@ interface ProgramsOf {
 /** What a person signed in to before; a server that wants more is told of with the command to run. */
 async function signIn(config: McpServerConfig, { disk, home }: { disk: Disk; home: string }) {
   if (config.transport.type === "stdio") return undefined;
-  const { sessionSignIn } = await import("../tools/mcp/oauth.ts");
-  const { fileSignIn } = await import("../tools/mcp/oauth-store.ts");
+  const { sessionSignIn } = await import("../tools/mcp/oauth/oauth.ts");
+  const { fileSignIn } = await import("../tools/mcp/oauth/oauth-store.ts");
   return sessionSignIn({ config, store: fileSignIn({ disk, stateRoot: home, config }) });
 }
 
@@ -63,7 +63,7 @@ export function processParts(options: {
   let connections: Promise<McpConnections> | undefined;
   let pins: Promise<McpPins> | undefined;
   const openPins = (onNotice?: (message: string) => void): Promise<McpPins> => {
-    pins ??= import("../tools/mcp/pins.ts").then((module) =>
+    pins ??= import("../tools/mcp/config/pins.ts").then((module) =>
       module.openPins({ disk, stateRoot: home, ...(onNotice && { onNotice }) }),
     );
     return pins;

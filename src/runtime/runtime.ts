@@ -13,37 +13,37 @@ import { type Disk, nodeDisk } from "../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../lib/stamp.ts";
 import type { GivenProviders, ModelCapabilities } from "../model/given-providers.ts";
 import type { ModelFetch } from "../model/wire/place.ts";
-import type { OpenSocket } from "../model/wire/socket.ts";
+import type { OpenSocket } from "../model/wire/transport/socket.ts";
 import { realPathOf } from "../permissions/resolve-path.ts";
 import type { FileProvider } from "../protocol/session-fs.ts";
-import type { Limits } from "../session/budget.ts";
-import type { CompactionOptions } from "../session/compaction-options.ts";
-import { snapshotRules } from "../session/condense.ts";
-import type { ExternalTools } from "../session/external-tools.ts";
+import type { Limits } from "../session/budget/budget.ts";
+import type { CompactionOptions } from "../session/compaction/compaction-options.ts";
+import { snapshotRules } from "../session/compaction/condense.ts";
+import type { ExternalTools } from "../session/requests/external-tools.ts";
 import { Session, type SessionOptions } from "../session/session.ts";
 import { jsonlStore } from "../store/jsonl.ts";
 import type { SessionLog, Store } from "../store/store.ts";
 import { builtinTools } from "../tools/builtin.ts";
 import type { TextBuffers } from "../tools/text-buffers.ts";
 import type { Tool } from "../tools/tool.ts";
-import type { Forked, ForkRequest } from "./fork-session.ts";
-import type { GithubToolsWish } from "./github-server.ts";
-import { type HandOver, handOver, openInTurn } from "./hand-over.ts";
+import type { Forked, ForkRequest } from "./sessions/fork-session.ts";
+import type { GithubToolsWish } from "./mcp/github-server.ts";
+import { type HandOver, handOver, openInTurn } from "./sessions/hand-over.ts";
 import { stateRoot } from "./home.ts";
-import { type GithubDesk, type GithubWish, githubDesk } from "./identity.ts";
-import { lastModelOf } from "./last-model.ts";
-import type { MemoryRequest } from "./memory-gate.ts";
-import { type Models, models } from "./models.ts";
-import { movableStore } from "./movable-store.ts";
-import { type PastSessions, pastSessions } from "./past-sessions.ts";
-import type { PermissionRequest } from "./policy.ts";
-import { prepareSession } from "./prepare.ts";
+import { type GithubDesk, type GithubWish, githubDesk } from "./models/identity.ts";
+import { lastModelOf } from "./models/last-model.ts";
+import type { MemoryRequest } from "./knowledge/memory-gate.ts";
+import { type Models, models } from "./models/models.ts";
+import { movableStore } from "./sessions/movable-store.ts";
+import { type PastSessions, pastSessions } from "./knowledge/past-sessions.ts";
+import type { PermissionRequest } from "./permissions/policy.ts";
+import { prepareSession } from "./setup/prepare.ts";
 import { processParts } from "./process-parts.ts";
-import { requireFreeName } from "./select-session.ts";
+import { requireFreeName } from "./sessions/select-session.ts";
 import { telemetryDesk } from "./telemetry.ts";
-import type { ToolChoice } from "./tool-choice.ts";
+import type { ToolChoice } from "./setup/tool-choice.ts";
 import { version } from "./version.ts";
-import type { WorkspaceRequest } from "./workspace.ts";
+import type { WorkspaceRequest } from "./workspace/workspace.ts";
 
 export interface RuntimeOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -252,12 +252,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       return withLog(log, () => open(log, request, { resume: true }));
     },
     async forkSession(request) {
-      const { forkSession } = await import("./fork-session.ts");
+      const { forkSession } = await import("./sessions/fork-session.ts");
       return forkSession(request, { home, store, stamp });
     },
     handOver: handOver(disk),
     async keepSessionsWith(provider) {
-      const { elsewhereStore } = await import("../store/elsewhere.ts");
+      const { elsewhereStore } = await import("../store/elsewhere/elsewhere.ts");
       moveTo(elsewhereStore({ provider, folder: join(home, "session-state"), disk, stamp }));
     },
     addSecret: (value) => shared.addSecret(value, "client"),

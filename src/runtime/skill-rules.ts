@@ -1,8 +1,8 @@
 import { allowedToolRules } from "../context/skills/allowed-tools.ts";
 import { findSkill } from "../context/skills/skill.ts";
 import type { SessionEvent } from "../protocol/event.ts";
-import type { LiveRules } from "./live-rules.ts";
-import type { LiveSkills } from "./live-skills.ts";
+import type { LiveRules } from "./permissions/live-rules.ts";
+import type { LiveSkills } from "./setup/live-skills.ts";
 
 /**
  * Returns a listener that adds the `allowed-tools` of a skill to the rules, once the main agent or the user has used it.

@@ -15,9 +15,9 @@ import {
   fly,
   type Stop,
   type Verdict,
-} from "../session/autopilot.ts";
-import type { AnsweringRules, KeptRules } from "../session/inbox.ts";
-import { stopOf } from "../session/run-facts.ts";
+} from "../session/modes/autopilot.ts";
+import type { AnsweringRules, KeptRules } from "../session/turn/inbox.ts";
+import { stopOf } from "../session/modes/run-facts.ts";
 import type { Outcome, SendOptions, Session } from "../session/session.ts";
 import { contextOf } from "./command-context.ts";
 
@@ -164,7 +164,7 @@ export async function sendOn(session: Session, send: SendOptions): Promise<strin
 
 /** A message that has a fleet do the work; it counts as done when its todos are. */
 export async function fleetMessage(session: Session, wish: string): Promise<SendOptions> {
-  const { fleetPrompt } = await import("../commands/fleet.ts");
+  const { fleetPrompt } = await import("../commands/delegation/fleet.ts");
   return promptOf(session, fleetPrompt(wish), asIs);
 }
 
@@ -191,7 +191,7 @@ async function promptOf(
 export async function rulesFrom(session: Session, kept: KeptRules): Promise<AnsweringRules> {
   const { tools: available, agents, gate } = kept;
   const isResearch = gate?.kind === "research";
-  const { researchLimits } = isResearch ? await import("../commands/research-limits.ts") : {};
+  const { researchLimits } = isResearch ? await import("../commands/delegation/research-limits.ts") : {};
   const tools = isResearch ? researchLimits?.(gate.reportPath) : available && { available };
   return {
     kept,
@@ -203,10 +203,10 @@ export async function rulesFrom(session: Session, kept: KeptRules): Promise<Answ
 
 async function stopGate(session: Session, gate: Gate): Promise<StopGate> {
   if (gate.kind === "research") {
-    const { researchGate } = await import("../commands/research-gate.ts");
+    const { researchGate } = await import("../commands/delegation/research-gate.ts");
     return researchGate({ reportPath: gate.reportPath, reportExists: async () => existsSync(gate.reportPath) });
   }
-  const { fleetGate } = await import("../commands/fleet-gate.ts");
+  const { fleetGate } = await import("../commands/delegation/fleet-gate.ts");
   return fleetGate({
     readTodos: async () => session.settings.surroundings?.readTodos() ?? [],
     readDependencies: async () => session.settings.surroundings?.readDependencies() ?? [],

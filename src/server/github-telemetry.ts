@@ -8,9 +8,9 @@ import type { EventOf, EventType, SessionEvent } from "../protocol/event.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
 import { version } from "../runtime/version.ts";
 import type { Session } from "../session/session.ts";
-import type { Clients } from "./clients.ts";
+import type { Clients } from "./clients/clients.ts";
 import type { Connection } from "./connection.ts";
-import type { OptionsOfSession } from "./session-options.ts";
+import type { OptionsOfSession } from "./sessions/session-options.ts";
 
 interface Figures {
   readonly kind: string;

@@ -7,15 +7,15 @@ import { TroupeError } from "../protocol/errors.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
 import type { Runtime, SessionRequest } from "../runtime/runtime.ts";
 import type { CloseReason, Session } from "../session/session.ts";
-import { Clients } from "./clients.ts";
+import { Clients } from "./clients/clients.ts";
 import type { Connection, ExtensionIdentity } from "./connection.ts";
-import { described, lifecycleMetadata } from "./described.ts";
-import { admitExtension } from "./extension-join.ts";
-import { ExtensionLauncher } from "./extension-launcher.ts";
-import { LiveSession, type LiveSessionOptions } from "./live-session.ts";
-import { modelRequest } from "./model-options.ts";
-import { ModelTunnel } from "./model-tunnel.ts";
-import { type KeptPlace, SessionKeeper } from "./session-keeper.ts";
+import { described, lifecycleMetadata } from "./sessions/described.ts";
+import { admitExtension } from "./extensions/extension-join.ts";
+import { ExtensionLauncher } from "./extensions/extension-launcher.ts";
+import { LiveSession, type LiveSessionOptions } from "./sessions/live-session.ts";
+import { modelRequest } from "./model-tunnel/model-options.ts";
+import { ModelTunnel } from "./model-tunnel/model-tunnel.ts";
+import { type KeptPlace, SessionKeeper } from "./sessions/session-keeper.ts";
 import {
   type CreateParams,
   clientProfile,
@@ -25,8 +25,8 @@ import {
   requireServable,
   sessionRequest,
   traceOf,
-} from "./session-options.ts";
-import { warnWithoutEffect } from "./unused-options.ts";
+} from "./sessions/session-options.ts";
+import { warnWithoutEffect } from "./sessions/unused-options.ts";
 
 export interface HubOptions extends Pick<LiveSessionOptions, "beforeClose"> {
   readonly runtime: Runtime;

@@ -1,6 +1,6 @@
 /** A session that closes leaves a process behind that consolidates its learnings, where the context board is on. */
 import { modelReference } from "../session/model-seat.ts";
-import type { LiveSession } from "./live-session.ts";
+import type { LiveSession } from "./sessions/live-session.ts";
 
 /** The program and the arguments before those of troupe. */
 export type OwnProgram = readonly [string, ...string[]];
@@ -12,7 +12,7 @@ export async function leaveConsolidation(
 ): Promise<void> {
   const { session, options } = live;
   if (!session.settings.surroundings?.board) return;
-  const { consolidateAtShutdown } = await import("../runtime/shutdown-consolidation.ts");
+  const { consolidateAtShutdown } = await import("../runtime/knowledge/shutdown-consolidation.ts");
   const { provider, providers, models } = options;
   await consolidateAtShutdown({
     ...how,

@@ -7,7 +7,7 @@ import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import { answerTo, Dispatcher } from "./dispatch.ts";
-import { requireRight } from "./extension-rights.ts";
+import { requireRight } from "./extensions/extension-rights.ts";
 import { Hub, type HubOptions } from "./hub.ts";
 import { leaveConsolidation, type OwnProgram } from "./leave-consolidation.ts";
 import { methods } from "./methods/list.ts";

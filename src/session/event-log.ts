@@ -1,10 +1,10 @@
-import type { Redactor } from "../lib/redact.ts";
-import { createEventRedactor, type EventRedactor } from "../lib/redact-event.ts";
+import type { Redactor } from "../lib/redact/redact.ts";
+import { createEventRedactor, type EventRedactor } from "../lib/redact/redact-event.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { EventData, EventType, SessionEvent } from "../protocol/event.ts";
 import { isBarrier, isEphemeral } from "../protocol/event-kind.ts";
 import type { SessionLog } from "../store/store.ts";
-import { condense, isCompaction } from "./condense.ts";
+import { condense, isCompaction } from "./compaction/condense.ts";
 
 export type Listener = (event: SessionEvent) => void;
 

@@ -1,8 +1,8 @@
 /** The executor of an agent that runs by a definition and, with `SESSION_BASED_SUBAGENTS` off, ends with its process. */
 import type { AgentDefinition } from "../agents/agent.ts";
 import type { Tool } from "../tools/tool.ts";
-import type { Actor, Outfit } from "./agent-run.ts";
-import type { Errand } from "./errands.ts";
+import type { Actor, Outfit } from "./agents/agent-run.ts";
+import type { Errand } from "./requests/errands.ts";
 
 interface ExecutorOptions {
   outfit(task: Actor, definition: AgentDefinition): Promise<Outfit>;

@@ -1,5 +1,5 @@
 import type { ModelError } from "../model/model-error.ts";
-import type { Broker } from "./broker.ts";
+import type { Broker } from "./requests/broker.ts";
 import type { ModelSeat } from "./model-seat.ts";
 
 /** Why the model is another one from here on, as `session.model_change` says it. */

@@ -4,11 +4,11 @@ import { INTERRUPTED } from "../loop/run-calls.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
 import type { Damage, SessionLog } from "../store/store.ts";
-import type { Broker } from "./broker.ts";
+import type { Broker } from "./requests/broker.ts";
 import type { Conversation } from "./conversation.ts";
 import { cutOff, sayCutOff } from "./cut-off.ts";
 import type { EventLog } from "./event-log.ts";
-import { leftWork } from "./left-work.ts";
+import { leftWork } from "./requests/left-work.ts";
 
 /** Another process may have it. */
 export function requireFree({ sessionId, heldBy }: Pick<SessionLog, "sessionId" | "heldBy">): void {

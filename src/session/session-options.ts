@@ -6,14 +6,14 @@ import type { Factories } from "../factories/factories.ts";
 import type { Hooks } from "../hooks/fire.ts";
 import type { Github, GithubStatus } from "../model/github/github.ts";
 import type { Emit, EventData, SessionEvent, WorkingDirectory } from "../protocol/event.ts";
-import type { Outcome } from "./answering.ts";
-import type { CheckResult } from "./autopilot.ts";
-import type { CompanyOptions } from "./company.ts";
-import type { AnsweringRules, KeptRules } from "./inbox.ts";
-import type { FileHistory } from "./rewind-files.ts";
-import type { ScheduleRegistry } from "./schedules.ts";
+import type { Outcome } from "./turn/answering.ts";
+import type { CheckResult } from "./modes/autopilot.ts";
+import type { CompanyOptions } from "./agents/company.ts";
+import type { AnsweringRules, KeptRules } from "./turn/inbox.ts";
+import type { FileHistory } from "./rewind/rewind-files.ts";
+import type { ScheduleRegistry } from "./modes/schedules.ts";
 import type { ServerPort } from "./server-port.ts";
-import type { RunSettings } from "./start-run.ts";
+import type { RunSettings } from "./turn/start-run.ts";
 
 type ClientRule = { readonly kind: string; readonly argument: string | null };
 

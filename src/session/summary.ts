@@ -1,6 +1,6 @@
 import type { EventData, WorkingDirectory } from "../protocol/event.ts";
 import type { SessionSummary } from "../store/store.ts";
-import type { Budget } from "./budget.ts";
+import type { Budget } from "./budget/budget.ts";
 import { selection } from "./model-seat.ts";
 import type { SessionOptions } from "./session-options.ts";
 

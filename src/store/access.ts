@@ -3,14 +3,14 @@ import { dirname, join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { noRecord } from "./line.ts";
+import { noRecord } from "./log/line.ts";
 import { type LockHolder, type LockResult, takeLock } from "./lock.ts";
-import { type LogContent, readLog } from "./read-log.ts";
-import { repairTail } from "./repair.ts";
-import { SNAPSHOT_FILE, type SnapshotRules } from "./snapshot.ts";
+import { type LogContent, readLog } from "./log/read-log.ts";
+import { repairTail } from "./log/repair.ts";
+import { SNAPSHOT_FILE, type SnapshotRules } from "./log/snapshot.ts";
 import { errorCode } from "./storage-error.ts";
 import type { Damage } from "./store.ts";
-import type { WriterOptions } from "./writer.ts";
+import type { WriterOptions } from "./log/writer.ts";
 
 /** Of a session's folder, the part with records of the runtime: large outputs, assets, logs of commands. */
 export const RECORDS = "records";

@@ -1,7 +1,7 @@
 /** The events of a fork: those of its source up to a place, changed where the fork differs, then its own. */
 import { crc32 } from "node:zlib";
 import type { SessionEvent } from "../protocol/event.ts";
-import { encodeLine, type Link, noRecord, relinkLine, renumberedLine } from "./line.ts";
+import { encodeLine, type Link, noRecord, relinkLine, renumberedLine } from "./log/line.ts";
 import { eventIn, idIn, type ScannedLine, type ScannedPiece, scanPieces } from "./log-scan.ts";
 
 export interface ForkedEvents {

@@ -6,7 +6,7 @@
 import { open, stat } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 import type { SessionEvent } from "../protocol/event.ts";
-import { decodeLine, type Link, MAX_LINE_BYTES, NEWLINE, noRecord, parseTrailer, type Trailer } from "./line.ts";
+import { decodeLine, type Link, MAX_LINE_BYTES, NEWLINE, noRecord, parseTrailer, type Trailer } from "./log/line.ts";
 
 const PIECE_BYTES = 1024 * 1024;
 

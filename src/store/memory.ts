@@ -3,7 +3,7 @@ import type { SessionEvent } from "../protocol/event.ts";
 import { checkSize, cleanExtension, cleanName, nameAsset } from "./assets.ts";
 import { forkedEvents } from "./fork-log.ts";
 import { scanEvents } from "./log-scan.ts";
-import { viewOf } from "./rewound.ts";
+import { viewOf } from "./log/rewound.ts";
 import { alreadyThere, checkSessionId, noSuchSession } from "./session-id.ts";
 import type { SessionLog, SessionSummary, Store } from "./store.ts";
 import { summarise } from "./summary.ts";

@@ -1,7 +1,7 @@
 /** Reads the end of a log backwards, as far as the caller needs it. */
 import { type FileHandle, open } from "node:fs/promises";
 import type { SessionEvent } from "../protocol/event.ts";
-import { decodeLine, NEWLINE } from "./line.ts";
+import { decodeLine, NEWLINE } from "./log/line.ts";
 
 export interface RecentEvents {
   readonly events: readonly SessionEvent[];

@@ -7,7 +7,7 @@ import type { SqliteProvider } from "../protocol/session-fs.ts";
 import type { SessionFork } from "./fork-folder.ts";
 import type { Scan, Scanned } from "./log-scan.ts";
 import type { RecentEvents } from "./recent.ts";
-import type { View } from "./rewound.ts";
+import type { View } from "./log/rewound.ts";
 
 export interface Store {
   /** A log that does not exist yet. Nothing is on disk before its first append. */

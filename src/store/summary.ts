@@ -6,8 +6,8 @@ import { closeSync, openSync, readFileSync, readSync } from "node:fs";
 import { isObject } from "../lib/json.ts";
 import { firstCharacters } from "../lib/text.ts";
 import type { SessionEvent } from "../protocol/event.ts";
-import { decodeLine, NEWLINE } from "./line.ts";
-import { viewOf } from "./rewound.ts";
+import { decodeLine, NEWLINE } from "./log/line.ts";
+import { viewOf } from "./log/rewound.ts";
 import type { SessionSummary } from "./store.ts";
 
 export function encodeSummary(summary: SessionSummary): string {

@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import type { McpTaskProgress } from "../tools/tasks.ts";
+import type { McpTaskProgress } from "../tools/agents/tasks.ts";
 import type { Activity } from "./task-record.ts";
 
 /** What of a task cannot be stored: it lives in one process. */

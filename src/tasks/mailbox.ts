@@ -1,5 +1,5 @@
 import { TroupeError } from "../protocol/errors.ts";
-import type { MessageReceipt } from "../tools/tasks.ts";
+import type { MessageReceipt } from "../tools/agents/tasks.ts";
 import type { ActivationParts, Activations } from "./activations.ts";
 import type { TaskRecord } from "./task-record.ts";
 import { isFinal } from "./task-state.ts";

@@ -1,7 +1,7 @@
 /** What a parent is told when a task comes to rest. Only ids and names of ours stand in it, and escaped words of others. */
 import { quotedLine, wrapped } from "../lib/quoting.ts";
 import type { EventData } from "../protocol/event.ts";
-import type { TaskReason } from "../tools/tasks.ts";
+import type { TaskReason } from "../tools/agents/tasks.ts";
 import type { TaskRecord } from "./task-record.ts";
 
 export interface Notice {

@@ -7,7 +7,7 @@
  */
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
-import type { MessageReceipt, TaskReport, TaskScope, TaskView } from "../tools/tasks.ts";
+import type { MessageReceipt, TaskReport, TaskScope, TaskView } from "../tools/agents/tasks.ts";
 import { Activations } from "./activations.ts";
 import { Hearing } from "./hearing.ts";
 import { Journal } from "./journal.ts";

@@ -1,5 +1,5 @@
 import type { EventData } from "../protocol/event.ts";
-import type { TaskReason, TaskStatus } from "../tools/tasks.ts";
+import type { TaskReason, TaskStatus } from "../tools/agents/tasks.ts";
 
 /** What was asked for when the task was made. */
 export type TaskSpec = Readonly<EventData<"troupe.task_created">>;

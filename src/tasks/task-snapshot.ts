@@ -1,5 +1,5 @@
 /** One task as programs see it: everything its record has, in the words of the wire. */
-import type { McpTaskProgress, TaskReason, TaskStatus } from "../tools/tasks.ts";
+import type { McpTaskProgress, TaskReason, TaskStatus } from "../tools/agents/tasks.ts";
 import type { Live } from "./lives.ts";
 import type { Activity, KeptTurn, TaskMessage, TaskRecord } from "./task-record.ts";
 import { isAtRest, isFinal } from "./task-state.ts";

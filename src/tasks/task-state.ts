@@ -2,7 +2,7 @@
  * What can become of a task, as a table: `next` is the only place that decides. A task is born `queued`; the last three
  * states are final. A place is held exactly while it is `running`.
  */
-import type { TaskReason, TaskStatus } from "../tools/tasks.ts";
+import type { TaskReason, TaskStatus } from "../tools/agents/tasks.ts";
 
 export interface TaskState {
   readonly status: TaskStatus;

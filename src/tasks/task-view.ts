@@ -1,5 +1,5 @@
 /** What others see of tasks; everything is read from the one fold. */
-import type { TaskScope, TaskTurn, TaskView } from "../tools/tasks.ts";
+import type { TaskScope, TaskTurn, TaskView } from "../tools/agents/tasks.ts";
 import type { Live } from "./lives.ts";
 import type { TaskFold } from "./task-fold.ts";
 import { addUsage, type KeptTurn, noUsage, type TaskRecord, type TaskUsage } from "./task-record.ts";

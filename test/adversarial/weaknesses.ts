@@ -33,7 +33,7 @@ export const weaknesses: readonly Weakness[] = [
     id: "approves-without-arguments",
     watcher: "A05",
     changes: change(
-      "src/tools/mcp/config-pin.ts",
+      "src/tools/mcp/config/config-pin.ts",
       '["stdio", transport.command, transport.args, ',
       '["stdio", transport.command, ',
     ),
@@ -101,7 +101,7 @@ export const weaknesses: readonly Weakness[] = [
   {
     id: "keeps-capabilities",
     watcher: "D01",
-    changes: change("src/tools/shell/sandbox-entry.ts", ', "--cap-drop", "ALL"]', "]"),
+    changes: change("src/tools/shell/sandbox/sandbox-entry.ts", ', "--cap-drop", "ALL"]', "]"),
   },
   {
     id: "launcher-with-whole-environment",
@@ -116,7 +116,7 @@ export const weaknesses: readonly Weakness[] = [
     id: "no-filter-of-calls",
     watcher: "D03",
     changes: change(
-      "src/tools/shell/sandbox-entry.ts",
+      "src/tools/shell/sandbox/sandbox-entry.ts",
       '...["--seccomp", String(filterDescriptor), "--"],',
       '...["--"],',
     ),
@@ -125,7 +125,7 @@ export const weaknesses: readonly Weakness[] = [
     id: "network-always",
     watcher: "D04",
     changes: change(
-      "src/tools/shell/sandbox-entry.ts",
+      "src/tools/shell/sandbox/sandbox-entry.ts",
       '...(options.network === true ? ["--share-net"] : [])',
       '"--share-net"',
     ),
@@ -133,13 +133,13 @@ export const weaknesses: readonly Weakness[] = [
   {
     id: "writable-hooks-of-git",
     watcher: "D05",
-    changes: change("src/tools/shell/sandbox-profile.ts", '    this.#readOnly(join(git, "hooks"));\n', ""),
+    changes: change("src/tools/shell/sandbox/sandbox-profile.ts", '    this.#readOnly(join(git, "hooks"));\n', ""),
   },
   {
     id: "links-left-alone",
     watcher: "D05-links",
     changes: change(
-      "src/tools/shell/sandbox-profile.ts",
+      "src/tools/shell/sandbox/sandbox-profile.ts",
       "    this.links.push({ path, target: linkText(path), end: identityOf(target) });\n",
       "",
     ),
@@ -148,7 +148,7 @@ export const weaknesses: readonly Weakness[] = [
     id: "mounts-targets-of-links",
     watcher: "D20",
     changes: change(
-      "src/tools/shell/sandbox-profile.ts",
+      "src/tools/shell/sandbox/sandbox-profile.ts",
       "if (target === undefined || !isInside(target, roots) || isInside(target, this.#hidden)) return;",
       'if (target !== undefined) this.add({ kind: "bind", path: target, unchecked: true });\n    return;',
     ),
@@ -156,13 +156,13 @@ export const weaknesses: readonly Weakness[] = [
   {
     id: "believes-paths-of-mounts",
     watcher: "D21",
-    changes: change("src/tools/shell/sandbox-entry.ts", "mountCheck(plan.mounts, ", "mountCheck([], "),
+    changes: change("src/tools/shell/sandbox/sandbox-entry.ts", "mountCheck(plan.mounts, ", "mountCheck([], "),
   },
   {
     id: "leaves-new-repositories",
     watcher: "D23",
     changes: change(
-      "src/tools/shell/clean-up.ts",
+      "src/tools/shell/sandbox/clean-up.ts",
       "changed(target) >= before.since) checkGit(target);",
       "changed(target) >= before.since) continue;",
     ),
@@ -171,7 +171,7 @@ export const weaknesses: readonly Weakness[] = [
     id: "forgets-packages",
     watcher: "D23",
     changes: change(
-      "src/tools/shell/sandbox-scan.ts",
+      "src/tools/shell/sandbox/sandbox-scan.ts",
       "|| indexNamesRepositories(path)",
       "|| indexNamesRepositories.length < 0",
     ),
@@ -180,7 +180,7 @@ export const weaknesses: readonly Weakness[] = [
     id: "leaves-links-of-git",
     watcher: "D26",
     changes: change(
-      "src/tools/shell/clean-up.ts",
+      "src/tools/shell/sandbox/clean-up.ts",
       "(now !== undefined || !isPackage(link))) removeLink(link);",
       "(now !== undefined || !isPackage(link))) continue;",
     ),
@@ -188,12 +188,12 @@ export const weaknesses: readonly Weakness[] = [
   {
     id: "shares-configuration",
     watcher: "D27",
-    changes: change("src/tools/shell/clean-up.ts", "      else unshare(join(folder, name), text);\n", ""),
+    changes: change("src/tools/shell/sandbox/clean-up.ts", "      else unshare(join(folder, name), text);\n", ""),
   },
   {
     id: "hides-one-name",
     watcher: "D27",
-    changes: change("src/tools/shell/sandbox-entry.ts", ", ...roots.alsoHidden]", "]"),
+    changes: change("src/tools/shell/sandbox/sandbox-entry.ts", ", ...roots.alsoHidden]", "]"),
   },
   {
     id: "kill-undoes-nothing",
@@ -208,7 +208,7 @@ export const weaknesses: readonly Weakness[] = [
     id: "lets-folders-of-secrets-move",
     watcher: "D24",
     changes: change(
-      "src/tools/shell/sandbox-profile.ts",
+      "src/tools/shell/sandbox/sandbox-profile.ts",
       "for (const folder of above.filter(",
       "for (const folder of above.slice(above.length).filter(",
     ),
@@ -217,7 +217,7 @@ export const weaknesses: readonly Weakness[] = [
     id: "any-family-of-sockets",
     watcher: "D25",
     changes: change(
-      "src/tools/shell/seccomp.ts",
+      "src/tools/shell/sandbox/seccomp.ts",
       "      refuse(EAFNOSUPPORT),\n    ]),\n    // A stream",
       "      allow(),\n    ]),\n    // A stream",
     ),
@@ -226,7 +226,7 @@ export const weaknesses: readonly Weakness[] = [
     id: "required-means-auto",
     watcher: "D13",
     changes: change(
-      "src/tools/shell/sandbox.ts",
+      "src/tools/shell/sandbox/sandbox.ts",
       '  if (mode === "required") {\n',
       '  if (mode === ("never" as string)) {\n',
     ),
@@ -273,7 +273,7 @@ export const weaknesses: readonly Weakness[] = [
     id: "tools-never-change",
     watcher: "F02",
     changes: change(
-      "src/tools/mcp/pins.ts",
+      "src/tools/mcp/config/pins.ts",
       'return pinned.hash === definitionHash(definition) ? "ok" : "changed";',
       'return definitionHash(definition) === "" ? "changed" : "ok";',
     ),
@@ -282,7 +282,7 @@ export const weaknesses: readonly Weakness[] = [
     id: "sends-secrets",
     watcher: "H02",
     changes: change(
-      "src/lib/redact.ts",
+      "src/lib/redact/redact.ts",
       "return holdsValue(text, { find, forms });",
       "return forms.length > 1e9 && holdsValue(text, { find, forms });",
     ),
@@ -313,7 +313,7 @@ export const weaknesses: readonly Weakness[] = [
     changes: [
       ...change("src/agents/effective-tools.ts", "...parentTools.filter(has), ", '...parentTools, "bash", "create", '),
       ...change(
-        "src/runtime/tool-choice.ts",
+        "src/runtime/setup/tool-choice.ts",
         "  return tools.filter(\n    (tool) =>\n      (available",
         "  return tools.filter(\n    (tool) => true ||\n      (available",
       ),
@@ -323,7 +323,7 @@ export const weaknesses: readonly Weakness[] = [
     id: "settings-of-the-sandbox-forgotten",
     watcher: "D13-settings",
     changes: change(
-      "src/runtime/session-hands.ts",
+      "src/runtime/setup/session-hands.ts",
       "shared.sandboxes.get(network, wishes.sandbox)",
       "shared.sandboxes.get(network)",
     ),
@@ -332,7 +332,7 @@ export const weaknesses: readonly Weakness[] = [
     id: "looks-three-folders-deep",
     watcher: "D05-env",
     changes: change(
-      "src/tools/shell/sandbox-scan.ts",
+      "src/tools/shell/sandbox/sandbox-scan.ts",
       "if (!entry.isDirectory()) return false;",
       'if (!entry.isDirectory() || entry.name === "d") return false;',
     ),
@@ -350,7 +350,7 @@ export const weaknesses: readonly Weakness[] = [
     id: "hooks-outlive-us",
     watcher: "K01",
     control: true,
-    changes: change("src/runtime/programs.ts", "watchdog.watch(pid);", "group = watchdog ? pid : undefined;"),
+    changes: change("src/runtime/permissions/programs.ts", "watchdog.watch(pid);", "group = watchdog ? pid : undefined;"),
   },
   {
     id: "git-as-configured",

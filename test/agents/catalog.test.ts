@@ -2,7 +2,7 @@ import { mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, test } from "vitest";
 import { findAgent } from "../../src/agents/names.ts";
-import { agentSettings } from "../../src/catalog/agents-settings.ts";
+import { agentSettings } from "../../src/catalog/agents/agents-settings.ts";
 import { checkEvent } from "../../src/protocol/event.ts";
 import { leastProcessorTime } from "../support/work.ts";
 import { agent, agentStage, customNames } from "./stage.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { agentFrontmatter } from "../../src/catalog/agents-frontmatter.ts";
+import { agentFrontmatter } from "../../src/catalog/agents/agents-frontmatter.ts";
 import { parseFrontmatter } from "../../src/lib/frontmatter.ts";
 
 it("says of the head of an agent what YAML says", async () => {

@@ -2,8 +2,8 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { findAgent } from "../../src/agents/names.ts";
-import { loadRemote, remoteAgents } from "../../src/catalog/agents-remote.ts";
-import { rememberRemote } from "../../src/catalog/agents-remote-memory.ts";
+import { loadRemote, remoteAgents } from "../../src/catalog/agents/agents-remote.ts";
+import { rememberRemote } from "../../src/catalog/agents/agents-remote-memory.ts";
 import { HANG_MS } from "../support/work.ts";
 import { agent, agentStage, customNames } from "./stage.ts";
 

@@ -1,4 +1,4 @@
-import { type AgentCatalog, type AgentSources, loadAgents } from "../../src/catalog/agents.ts";
+import { type AgentCatalog, type AgentSources, loadAgents } from "../../src/catalog/agents/agents.ts";
 import { type FileTree, type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 
 /** A repository `work`, a home `home`, and the state root `home/.troupe`. */

@@ -1,9 +1,9 @@
 import { rm } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import type { AgentCatalog } from "../../src/catalog/agents.ts";
-import { rememberRemote } from "../../src/catalog/agents-remote-memory.ts";
-import { watchAgents } from "../../src/catalog/agents-watch.ts";
+import type { AgentCatalog } from "../../src/catalog/agents/agents.ts";
+import { rememberRemote } from "../../src/catalog/agents/agents-remote-memory.ts";
+import { watchAgents } from "../../src/catalog/agents/agents-watch.ts";
 import { agent, agentStage, customNames } from "./stage.ts";
 
 /** What the watch told. Two files that are written slowly are two changes: only the last of them is sure. */

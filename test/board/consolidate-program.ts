@@ -1,6 +1,6 @@
 /** A process to be killed: the whole product but its surface consolidates a board, or takes the last change back. */
-import { openBoardAdministration } from "../../src/runtime/board-admin.ts";
-import { consolidate } from "../../src/runtime/consolidate.ts";
+import { openBoardAdministration } from "../../src/runtime/knowledge/board-admin.ts";
+import { consolidate } from "../../src/runtime/knowledge/consolidate.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 
 const [, , action = "", home = "", cwd = "", sessionId = "", model = ""] = process.argv;

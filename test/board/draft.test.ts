@@ -4,7 +4,7 @@ import { consolidationPrompt } from "../../src/context/board/consolidation.ts";
 import { draftOf } from "../../src/context/board/draft.ts";
 import { evidenceOf } from "../../src/context/board/evidence.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { tallyOf } from "../../src/session/condense.ts";
+import { tallyOf } from "../../src/session/compaction/condense.ts";
 import { text } from "./stage.ts";
 
 const NOW = "2026-02-01T00:00:00.000Z";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Board, BoardKey } from "../../src/context/board/board.ts";
 import { type OpenBoardOptions, openBoard } from "../../src/context/board/open.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
-import { createRedactor } from "../../src/lib/redact.ts";
+import { createRedactor } from "../../src/lib/redact/redact.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 

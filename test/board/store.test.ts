@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { boardLimits } from "../../src/context/board/board.ts";
 import { listBoards, openBoard } from "../../src/context/board/open.ts";
-import { createRedactor } from "../../src/lib/redact.ts";
+import { createRedactor } from "../../src/lib/redact/redact.ts";
 import { buildProgram, run } from "./build.ts";
 import { AGENT, fill, KEY, onBoard, optionsFor, PERSON, text } from "./stage.ts";
 

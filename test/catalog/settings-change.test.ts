@@ -1,8 +1,8 @@
 import { lstat, mkdir, stat, symlink } from "node:fs/promises";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { changeSettings, editSettings, type SettingsObject } from "../../src/catalog/settings-change.ts";
-import { parseJsonc } from "../../src/catalog/settings-jsonc.ts";
+import { changeSettings, editSettings, type SettingsObject } from "../../src/catalog/settings/settings-change.ts";
+import { parseJsonc } from "../../src/catalog/settings/settings-jsonc.ts";
 import type { Json } from "../../src/lib/json.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseSettings } from "../../src/catalog/settings-parse.ts";
-import { tightened } from "../../src/catalog/settings-project.ts";
-import { type Settings, SettingsSchema } from "../../src/catalog/settings-schema.ts";
+import { parseSettings } from "../../src/catalog/settings/settings-parse.ts";
+import { tightened } from "../../src/catalog/settings/settings-project.ts";
+import { type Settings, SettingsSchema } from "../../src/catalog/settings/settings-schema.ts";
 import { codeBlocks, read, tableBelow } from "../docs/documents.ts";
 
 const list = fc.array(fc.constantFrom("a", "b", "c", "shell", "https://x.example"), { maxLength: 4 });

@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { mkdir, symlink } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { type LoadedSettings, loadSettings, type SettingsRequest } from "../../src/catalog/settings.ts";
-import { changeSettings } from "../../src/catalog/settings-change.ts";
+import { type LoadedSettings, loadSettings, type SettingsRequest } from "../../src/catalog/settings/settings.ts";
+import { changeSettings } from "../../src/catalog/settings/settings-change.ts";
 import { TroupeError } from "../../src/protocol/errors.ts";
 import { type FileTree, type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 import { leastProcessorTime } from "../support/work.ts";

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { digestOf } from "../../src/catalog/pins.ts";
 import { readTrust } from "../../src/catalog/trust.ts";
 import type { Arguments } from "../../src/cli/args.ts";
-import { type TrustSurroundings, trustCommand } from "../../src/cli/trust.ts";
+import { type TrustSurroundings, trustCommand } from "../../src/cli/commands/trust.ts";
 import type { PinnedItem } from "../../src/lib/pinned-item.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { type ProgressOptions, progress } from "../../src/cli/progress.ts";
+import { type ProgressOptions, progress } from "../../src/cli/output/progress.ts";
 import { HANG_MS } from "../support/work.ts";
 import { became, created, running, said, spent, step, used } from "./stage.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { columnsOf } from "../../src/cli/columns.ts";
-import { type Drawing, treeLines as drawnLines } from "../../src/cli/tree-lines.ts";
+import { columnsOf } from "../../src/cli/output/columns.ts";
+import { type Drawing, treeLines as drawnLines } from "../../src/cli/output/tree-lines.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { labelsFor, languages } from "../../src/protocol/labels.ts";
 import { builtinRoles } from "../../src/tools/subagents/roles.ts";

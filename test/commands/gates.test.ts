@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fleetGate, fleetState, judgeFleet } from "../../src/commands/fleet-gate.ts";
-import { judgeResearch, researchFacts, researchGate } from "../../src/commands/research-gate.ts";
+import { fleetGate, fleetState, judgeFleet } from "../../src/commands/delegation/fleet-gate.ts";
+import { judgeResearch, researchFacts, researchGate } from "../../src/commands/delegation/research-gate.ts";
 import { called } from "./stage.ts";
 
 const REPORT = "/state/files/research-x.md";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { scheduleRequest } from "../../src/commands/schedule-request.ts";
+import { scheduleRequest } from "../../src/commands/schedule/schedule-request.ts";
 
 describe("the time of a schedule", () => {
   it.each([

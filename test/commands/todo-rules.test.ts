@@ -1,6 +1,6 @@
 import { DatabaseSync } from "@photostructure/sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
-import fleetText from "../../src/commands/fleet.md";
+import fleetText from "../../src/commands/delegation/fleet.md";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { sessionDatabase } from "../../src/tools/database/session-database.ts";

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Message } from "../../src/protocol/message.ts";
-import { compactionOptions, DEFAULT_COMPACTION } from "../../src/session/compaction-options.ts";
-import { contextReport, contextText } from "../../src/session/context-report.ts";
-import { Meter } from "../../src/session/context-usage.ts";
-import { standingOf } from "../../src/session/standing.ts";
+import { compactionOptions, DEFAULT_COMPACTION } from "../../src/session/compaction/compaction-options.ts";
+import { contextReport, contextText } from "../../src/session/compaction/context-report.ts";
+import { Meter } from "../../src/session/compaction/context-usage.ts";
+import { standingOf } from "../../src/session/compaction/standing.ts";
 import type { Registry } from "../../src/tasks/registry.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { echo } from "../support/stage.ts";

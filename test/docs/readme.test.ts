@@ -6,10 +6,10 @@ import { options } from "../../src/cli/options.ts";
 import { isObject, parseJson } from "../../src/lib/json.ts";
 import { parseFauxScript } from "../../src/model/faux/faux-script.ts";
 import { providerList } from "../../src/model/providers/list.ts";
-import { parseProvidersFile } from "../../src/model/settings-file.ts";
+import { parseProvidersFile } from "../../src/model/settings/settings-file.ts";
 import { isKnownType } from "../../src/protocol/event-kind.ts";
 import { methods } from "../../src/server/methods/list.ts";
-import { decodeLine } from "../../src/store/line.ts";
+import { decodeLine } from "../../src/store/log/line.ts";
 import {
   anchors,
   codeBlocks,

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { limitsOfLead } from "../../src/runtime/preselect.ts";
+import { limitsOfLead } from "../../src/runtime/setup/preselect.ts";
 import { createRuntime, type SessionRequest } from "../../src/runtime/runtime.ts";
 import { modelServer } from "../../src/testing/model-server.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
-import { consolidateAtShutdown } from "../../src/runtime/shutdown-consolidation.ts";
+import { consolidateAtShutdown } from "../../src/runtime/knowledge/shutdown-consolidation.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { dataOf } from "../support/stage.ts";

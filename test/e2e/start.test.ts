@@ -32,7 +32,7 @@ const NOT_AT_THE_START = [
   /^src\/tools\/web\/(?!web-access|search-engines)/,
   /^src\/tools\/database\/(?!session-database|process)/,
   /^src\/tools\/mcp\/(?!config\.ts|config-files)/,
-  "src/store/index-sqlite.ts",
+  "src/store/index/index-sqlite.ts",
 ];
 
 it("a prompt runs only the modules it uses", async () => {

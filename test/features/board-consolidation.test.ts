@@ -5,7 +5,7 @@ import { boardKey } from "../../src/context/board/place.ts";
 import { forAgent, type PlainStep } from "../../src/model/faux/faux-plan.ts";
 import { calls, fails, says } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
-import { consolidate } from "../../src/runtime/consolidate.ts";
+import { consolidate } from "../../src/runtime/knowledge/consolidate.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import { submit } from "../../src/runtime/submit.ts";
 import type { HttpPlay, HttpStep } from "../../src/testing/http-reply.ts";

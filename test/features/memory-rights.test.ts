@@ -112,7 +112,7 @@ describe("telemetry of the memory", () => {
       const trace = new SessionTrace({ sessionId: session.id, meter, newId, captureContent: false, emit });
       session.subscribe((event) => trace.hear(event));
       await session.sendAndWait({ prompt: "go" });
-      const { consolidateAtShutdown } = await import("../../src/runtime/shutdown-consolidation.ts");
+      const { consolidateAtShutdown } = await import("../../src/runtime/knowledge/shutdown-consolidation.ts");
       await consolidateAtShutdown({ session, environment: {}, program: ["/nowhere/troupe"] });
       expect(dataOf(session.events, "troupe.memory_recalled")).toEqual([{ store: "local", count: 0 }]);
       const calls = spans.flatMap(({ name, error }) => (name.endsWith("_memory") ? [[name, error !== undefined]] : []));

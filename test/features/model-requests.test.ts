@@ -6,7 +6,7 @@ import { forAgent } from "../../src/model/faux/faux-plan.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import type { EventData, SessionEvent } from "../../src/protocol/event.ts";
 import { submit } from "../../src/runtime/submit.ts";
-import { askAside } from "../../src/session/aside.ts";
+import { askAside } from "../../src/session/turn/aside.ts";
 import { type HttpPlay, httpStatus } from "../../src/testing/http-reply.ts";
 import { asksForSummary, SUMMARY } from "../scenarios/compaction-stage.ts";
 import { input, person, repository, settings, stores } from "./memory-stage.ts";

@@ -1,13 +1,13 @@
 import { cpSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { researchLimits } from "../../src/commands/research-limits.ts";
+import { researchLimits } from "../../src/commands/delegation/research-limits.ts";
 import { calls, says, stalls } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import type { Emit } from "../../src/protocol/event.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import { sendTyped, submit } from "../../src/runtime/submit.ts";
-import { LimitedTools } from "../../src/session/limited-tools.ts";
+import { LimitedTools } from "../../src/session/turn/limited-tools.ts";
 import { LOCK_FILE } from "../../src/store/lock.ts";
 import { noticeOf } from "../../src/tasks/notices.ts";
 import type { TaskRecord } from "../../src/tasks/task-record.ts";
@@ -146,7 +146,7 @@ describe("the agent that leads a piece of research", () => {
   });
 
   it("ORC-68 is told to go on when a dispatch was moved to the background, since its answer did not come back", async () => {
-    const { researchFacts } = await import("../../src/commands/research-gate.ts");
+    const { researchFacts } = await import("../../src/commands/delegation/research-gate.ts");
     const steps = [starts("a", "research"), ...enough, of("a", says("fact"))];
     await onStage(steps, {}, async ({ session }) => {
       await submit(session, "/research leases");

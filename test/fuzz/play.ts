@@ -3,7 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import * as fs from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { createSandbox, type Prepared, type SandboxOptions } from "../../src/tools/shell/sandbox.ts";
+import { createSandbox, type Prepared, type SandboxOptions } from "../../src/tools/shell/sandbox/sandbox.ts";
 import { ToolError } from "../../src/tools/tool.ts";
 import { ATTACK_SCRIPT, type Attack, type Swap } from "./attack-script.ts";
 import { contents, differences, namesIn, type ProtectedView, protectedView, raw, runGit } from "./host-view.ts";

@@ -5,10 +5,10 @@ interface Change {
   readonly to: string;
 }
 
-const profile = "src/tools/shell/sandbox-profile.ts";
-const scan = "src/tools/shell/sandbox-scan.ts";
-const entry = "src/tools/shell/sandbox-entry.ts";
-const cleaning = "src/tools/shell/clean-up.ts";
+const profile = "src/tools/shell/sandbox/sandbox-profile.ts";
+const scan = "src/tools/shell/sandbox/sandbox-scan.ts";
+const entry = "src/tools/shell/sandbox/sandbox-entry.ts";
+const cleaning = "src/tools/shell/sandbox/clean-up.ts";
 
 export const WITHOUT: Readonly<Record<string, readonly Change[]>> = {
   /** Workspaces are opened after paths were hidden. */

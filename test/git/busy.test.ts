@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { cpus } from "node:os";
 import { expect, it } from "vitest";
-import { findRepository } from "../../src/session/worktree-git.ts";
+import { findRepository } from "../../src/worktrees/worktree-git.ts";
 
 /** It takes a machine that is busy with other things for git to be known to have ended before it was read. */
 it.runIf(process.env.TROUPE_SLOW)(

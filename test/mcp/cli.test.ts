@@ -3,12 +3,12 @@ import { mkdirSync, statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Arguments } from "../../src/cli/args.ts";
 import { parse } from "../../src/cli/args.ts";
-import { type McpAdministration, mcpCommand } from "../../src/cli/mcp.ts";
+import { type McpAdministration, mcpCommand } from "../../src/cli/commands/mcp.ts";
 import { options } from "../../src/cli/options.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { type FileTree, type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
-import { type McpAdministrationOptions, mcpAdministration } from "../../src/tools/mcp/config-admin.ts";
-import { openPins } from "../../src/tools/mcp/pins.ts";
+import { type McpAdministrationOptions, mcpAdministration } from "../../src/tools/mcp/config/config-admin.ts";
+import { openPins } from "../../src/tools/mcp/config/pins.ts";
 import type { McpToolDefinition } from "../../src/tools/mcp/server.ts";
 import { oauthServer } from "./oauth-server.ts";
 

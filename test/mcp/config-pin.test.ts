@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { pinnedItem, serverKey, shownServer } from "../../src/tools/mcp/config-pin.ts";
+import { pinnedItem, serverKey, shownServer } from "../../src/tools/mcp/config/config-pin.ts";
 import type { McpServerConfig } from "../../src/tools/mcp/server.ts";
 
 describe("what stands for a server", () => {

@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type FileTree, type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
-import { resolveServers, type ServerSources } from "../../src/tools/mcp/config.ts";
+import { resolveServers, type ServerSources } from "../../src/tools/mcp/config/config.ts";
 import { leastProcessorTime } from "../support/work.ts";
 
 const json = (servers: object, more: object = {}): string => JSON.stringify({ mcpServers: servers, ...more });

@@ -11,11 +11,11 @@ import {
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
-import { login, sessionSignIn } from "../../src/tools/mcp/oauth.ts";
-import { watchRefusals } from "../../src/tools/mcp/oauth-challenge.ts";
-import { hostAuthorisedFetch, type TokenAnswer, type TokenRequest } from "../../src/tools/mcp/oauth-host.ts";
-import { listenForRedirect } from "../../src/tools/mcp/oauth-listener.ts";
-import { fileSignIn, memorySignIn, type SignInStore } from "../../src/tools/mcp/oauth-store.ts";
+import { login, sessionSignIn } from "../../src/tools/mcp/oauth/oauth.ts";
+import { watchRefusals } from "../../src/tools/mcp/oauth/oauth-challenge.ts";
+import { hostAuthorisedFetch, type TokenAnswer, type TokenRequest } from "../../src/tools/mcp/oauth/oauth-host.ts";
+import { listenForRedirect } from "../../src/tools/mcp/oauth/oauth-listener.ts";
+import { fileSignIn, memorySignIn, type SignInStore } from "../../src/tools/mcp/oauth/oauth-store.ts";
 import type { McpOAuthSettings, McpServerConfig } from "../../src/tools/mcp/server.ts";
 import { type OAuthServer, oauthServer } from "./oauth-server.ts";
 import { callFirst, stage } from "./stage.ts";

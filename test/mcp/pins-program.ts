@@ -1,6 +1,6 @@
 /** Approves eight tools of one server, one after the other, beside others that do the same. */
 import { nodeDisk } from "../../src/lib/node/disk.ts";
-import { openPins } from "../../src/tools/mcp/pins.ts";
+import { openPins } from "../../src/tools/mcp/config/pins.ts";
 
 const [, , stateRoot = "", name = ""] = process.argv;
 const pins = await openPins({ disk: nodeDisk, stateRoot });

@@ -7,8 +7,8 @@ import { build } from "esbuild";
 import { describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { definitionHash, openPins, summaryOf } from "../../src/tools/mcp/pins.ts";
-import { shownChange, shownDefinition } from "../../src/tools/mcp/pins-show.ts";
+import { definitionHash, openPins, summaryOf } from "../../src/tools/mcp/config/pins.ts";
+import { shownChange, shownDefinition } from "../../src/tools/mcp/config/pins-show.ts";
 import type { McpServerConfig, McpToolDefinition } from "../../src/tools/mcp/server.ts";
 
 const server = (name = "files", command = "node"): McpServerConfig => ({

@@ -15,7 +15,7 @@ import * as z from "zod";
 import { deferred } from "../../src/lib/deferred.ts";
 import { guardedFetch } from "../../src/tools/mcp/guarded-fetch.ts";
 import { dialAddresses, httpPlace } from "../../src/tools/mcp/http-place.ts";
-import type { TokenAnswer, TokenSource } from "../../src/tools/mcp/oauth-host.ts";
+import type { TokenAnswer, TokenSource } from "../../src/tools/mcp/oauth/oauth-host.ts";
 import type { McpServerConfig } from "../../src/tools/mcp/server.ts";
 import { callFirst, never, remoteConfig, run, stage, toolsOf } from "./stage.ts";
 

@@ -3,9 +3,9 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
-import { sessionMcp } from "../../src/runtime/session-mcp.ts";
+import { sessionMcp } from "../../src/runtime/mcp/session-mcp.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
-import { openPins } from "../../src/tools/mcp/pins.ts";
+import { openPins } from "../../src/tools/mcp/config/pins.ts";
 import type { McpServerConfig } from "../../src/tools/mcp/server.ts";
 import { callFirst, never, scripted, stage } from "./stage.ts";
 

@@ -1,6 +1,6 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { describe, expect, it } from "vitest";
-import { callAsTask, type McpTaskStatus } from "../../src/tools/mcp/tasks.ts";
+import { callAsTask, type McpTaskStatus } from "../../src/tools/mcp/tasks/tasks.ts";
 
 interface Sent {
   readonly method: string;

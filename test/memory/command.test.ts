@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { type MemorySurroundings, memoryCommand } from "../../src/cli/memory.ts";
+import { type MemorySurroundings, memoryCommand } from "../../src/cli/commands/memory.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 import { given } from "./command-line.ts";
 import { draft, KNOWN_SECRET, localAt, ports, putFile, SHAPED_SECRET, toldAt } from "./support.ts";

@@ -4,7 +4,7 @@ import type { LocalMemory } from "../../src/context/memory/local.ts";
 import type { FactDraft, MemoryPorts } from "../../src/context/memory/memory.ts";
 import { openLocalMemory } from "../../src/context/memory/open.ts";
 import { type Disk, nodeDisk } from "../../src/lib/node/disk.ts";
-import { createRedactor } from "../../src/lib/redact.ts";
+import { createRedactor } from "../../src/lib/redact/redact.ts";
 import { type Stamp, systemStamp } from "../../src/lib/stamp.ts";
 
 export const KNOWN_SECRET = "hunter2-but-much-longer-9931";

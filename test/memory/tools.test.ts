@@ -4,8 +4,8 @@ import { injectedMemory } from "../../src/context/memory/injected.ts";
 import { type MemoryStore, memoryLimits } from "../../src/context/memory/memory.ts";
 import { systemPrompt } from "../../src/context/system-prompt.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { storeMemoryTool } from "../../src/tools/store-memory.ts";
-import { voteMemoryTool } from "../../src/tools/vote-memory.ts";
+import { storeMemoryTool } from "../../src/tools/memory/store-memory.ts";
+import { voteMemoryTool } from "../../src/tools/memory/vote-memory.ts";
 import { contentOf, contextFor, failureOf } from "../tools/workspace.ts";
 import { draft, KNOWN_SECRET, localAt, ports, SHAPED_SECRET, toldAt } from "./support.ts";
 

@@ -1,7 +1,7 @@
 /** A process that keeps facts and says each one that was acknowledged. Named "doomed", it dies when its input ends. */
 import { openLocalMemory } from "../../src/context/memory/open.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
-import { createRedactor } from "../../src/lib/redact.ts";
+import { createRedactor } from "../../src/lib/redact/redact.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 
 const [stateRoot = "", cwd = "", name = "", count = "1"] = process.argv.slice(2);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { entryOf } from "../../src/model/ai-sdk-load.ts";
+import { entryOf } from "../../src/model/ai-sdk/ai-sdk-load.ts";
 import { resolveModel } from "../../src/model/catalog.ts";
 import type { ModelEvent, ModelRequest } from "../../src/model/provider.ts";
-import { readSettings } from "../../src/model/settings.ts";
+import { readSettings } from "../../src/model/settings/settings.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { collect, request } from "./scripted.ts";
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { resolveModel } from "../../src/model/catalog.ts";
 import type { ModelEvent } from "../../src/model/provider.ts";
 import { withRetry } from "../../src/model/retry.ts";
-import { readSettings } from "../../src/model/settings.ts";
+import { readSettings } from "../../src/model/settings/settings.ts";
 import { collect, request } from "./scripted.ts";
 import { compatible, json, serve } from "./server.ts";
 

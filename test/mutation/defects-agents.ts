@@ -202,7 +202,7 @@ export const agentsDefects: readonly Defect[] = [
   },
   {
     id: "sidekick-hears-itself",
-    file: "src/session/sidekicks.ts",
+    file: "src/session/agents/sidekicks.ts",
     find: " || event.data.source !== undefined) return undefined;",
     replace: ") return undefined;",
     test: "test/features/sidekicks.test.ts",
@@ -211,7 +211,7 @@ export const agentsDefects: readonly Defect[] = [
   },
   {
     id: "compaction-background-later",
-    file: "src/session/compaction-options.ts",
+    file: "src/session/compaction/compaction-options.ts",
     find: "backgroundThreshold: 0.8,",
     replace: "backgroundThreshold: 0.9,",
     test: "test/context/compact-report.test.ts",
@@ -220,7 +220,7 @@ export const agentsDefects: readonly Defect[] = [
   },
   {
     id: "compaction-buffer-later",
-    file: "src/session/compaction-options.ts",
+    file: "src/session/compaction/compaction-options.ts",
     find: "bufferThreshold: 0.95,",
     replace: "bufferThreshold: 1,",
     test: "test/context/compact-report.test.ts",

@@ -13,7 +13,7 @@ export const auditDefects: readonly Defect[] = [
   },
   {
     id: "collect-for-1-ms",
-    file: "src/cli/screen.ts",
+    file: "src/cli/output/screen.ts",
     find: "const COLLECT_MS = 50;",
     replace: "const COLLECT_MS = 1;",
     test: "test/cli/progress.test.ts",
@@ -22,7 +22,7 @@ export const auditDefects: readonly Defect[] = [
   },
   {
     id: "collect-for-120-ms",
-    file: "src/cli/screen.ts",
+    file: "src/cli/output/screen.ts",
     find: "const COLLECT_MS = 50;",
     replace: "const COLLECT_MS = 120;",
     test: "test/cli/progress.test.ts",
@@ -40,7 +40,7 @@ export const auditDefects: readonly Defect[] = [
   },
   {
     id: "subconscious-prompt-replaced",
-    file: "src/commands/subconscious.ts",
+    file: "src/commands/delegation/subconscious.ts",
     find: 'import prompt from "./subconscious.md";',
     replace: 'const prompt = "Say hello and start nobody.";',
     test: "test/features/board-consolidation.test.ts",

@@ -22,7 +22,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "nested-agents-take-no-messages",
-    file: "src/session/agent-tasks.ts",
+    file: "src/session/agents/agent-tasks.ts",
     find: 'options.multiTurn && request.mode === "background"',
     replace: 'options.multiTurn && mode === "background"',
     test: "test/features/nested-agents.test.ts",
@@ -31,7 +31,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "executor-flag-ignored",
-    file: "src/runtime/company.ts",
+    file: "src/runtime/agents/company.ts",
     find: 'workspace.flags.has("SESSION_BASED_SUBAGENTS")',
     replace: "true",
     test: "test/features/two-ways.test.ts",
@@ -40,7 +40,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "consolidates-after-two",
-    file: "src/runtime/shutdown-consolidation.ts",
+    file: "src/runtime/knowledge/shutdown-consolidation.ts",
     find: "const MIN_USER_MESSAGES = 3;",
     replace: "const MIN_USER_MESSAGES = 2;",
     test: "test/features/board-shutdown.test.ts",
@@ -49,7 +49,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "consolidation-recurses",
-    file: "src/runtime/shutdown-consolidation.ts",
+    file: "src/runtime/knowledge/shutdown-consolidation.ts",
     find: "if (environment[PARENT_SESSION] || session.settings.detachedFrom !== undefined)",
     replace: "if (session.settings.detachedFrom !== undefined)",
     test: "test/features/board-shutdown.test.ts",
@@ -58,7 +58,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "command-rules-lost",
-    file: "src/session/inbox.ts",
+    file: "src/session/turn/inbox.ts",
     find: ", ...(rules && { rules }) };",
     replace: " };",
     test: "test/features/research-limits.test.ts",
@@ -94,7 +94,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "memory-count-untold",
-    file: "src/runtime/memory-gate.ts",
+    file: "src/runtime/knowledge/memory-gate.ts",
     find: 'onRecall: (recalled) => void listener.say("troupe.memory_recalled", recalled),',
     replace: "onRecall: () => undefined,",
     test: "test/features/memory-rights.test.ts",
@@ -112,7 +112,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "understudy-workers",
-    file: "src/runtime/company.ts",
+    file: "src/runtime/agents/company.ts",
     find: "if (providerId !== UNDERSTUDY && !absent) return undefined;",
     replace: "if (!absent) return undefined;",
     test: "test/features/coordinated.test.ts",
@@ -130,7 +130,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "autopilot-uninstructed",
-    file: "src/session/modes.ts",
+    file: "src/session/modes/modes.ts",
     find: "return autopilotSection.trim();",
     replace: "return undefined;",
     test: "test/features/golden-modes.test.ts",
@@ -148,7 +148,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "hidden-from-nobody",
-    file: "src/runtime/tool-choice.ts",
+    file: "src/runtime/setup/tool-choice.ts",
     find: "return without(choice.hiddenFromMain, inheritedTools(tools, choice));",
     replace: "return inheritedTools(tools, choice);",
     test: "test/features/agents.test.ts",
@@ -157,7 +157,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "available-tools-ignored",
-    file: "src/runtime/tool-choice.ts",
+    file: "src/runtime/setup/tool-choice.ts",
     find: "(available === undefined || available.some((entry) => names(entry, tool))) &&",
     replace: "",
     test: "test/features/agents.test.ts",
@@ -166,7 +166,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "excluded-tools-ignored",
-    file: "src/runtime/tool-choice.ts",
+    file: "src/runtime/setup/tool-choice.ts",
     find: "!excluded.some((entry) => names(entry, tool) || leads(entry, tool)),",
     replace: "true,",
     test: "test/features/agents.test.ts",
@@ -175,7 +175,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "optional-tools-unknown",
-    file: "src/runtime/tool-choice.ts",
+    file: "src/runtime/setup/tool-choice.ts",
     find: ".find((entry) => !isBuiltin(entry));",
     replace: ".find((entry) => entry !== undefined || !isBuiltin(entry));",
     test: "test/runtime/tool-names.test.ts",

@@ -4,7 +4,7 @@ import type { Defect } from "./defect.ts";
 export const recordsDefects: readonly Defect[] = [
   {
     id: "barrier-without-sync",
-    file: "src/store/writer.ts",
+    file: "src/store/log/writer.ts",
     find: "if (isBarrier && length > this.#known.synced) await this.#syncFile(this.#fd);",
     replace: "",
     test: "test/store/fault.test.ts",
@@ -13,7 +13,7 @@ export const recordsDefects: readonly Defect[] = [
   },
   {
     id: "ack-before-write",
-    file: "src/store/writer.ts",
+    file: "src/store/log/writer.ts",
     find: "if (bytes.length > 0) await disk.write(this.#fd, bytes);",
     replace: "if (bytes.length > 0) void disk.write(this.#fd, bytes);",
     test: "test/store/fault.test.ts",
@@ -22,7 +22,7 @@ export const recordsDefects: readonly Defect[] = [
   },
   {
     id: "failure-forgotten",
-    file: "src/store/writer.ts",
+    file: "src/store/log/writer.ts",
     find: "if (this.#failure) return reject(this.#failure);",
     replace: "",
     test: "test/store/fault.test.ts",
@@ -31,7 +31,7 @@ export const recordsDefects: readonly Defect[] = [
   },
   {
     id: "no-doubt-after-failed-sync",
-    file: "src/store/writer.ts",
+    file: "src/store/log/writer.ts",
     find: "this.#known = { ...this.#known, doubtful: true };",
     replace: "",
     test: "test/store/fault.test.ts",
@@ -40,7 +40,7 @@ export const recordsDefects: readonly Defect[] = [
   },
   {
     id: "crc-not-checked",
-    file: "src/store/line.ts",
+    file: "src/store/log/line.ts",
     find: "if (crc32(bytes.subarray(start, trailer.covered)) !== crc) return undefined;",
     replace: "",
     test: "test/store/damage.test.ts",
@@ -49,7 +49,7 @@ export const recordsDefects: readonly Defect[] = [
   },
   {
     id: "crc-without-sequence",
-    file: "src/store/line.ts",
+    file: "src/store/log/line.ts",
     find: "hex(after.crc)",
     replace: "hex(0)",
     test: "test/store/damage.test.ts",
@@ -58,7 +58,7 @@ export const recordsDefects: readonly Defect[] = [
   },
   {
     id: "repeated-record-used",
-    file: "src/store/read-log.ts",
+    file: "src/store/log/read-log.ts",
     find: "if (!repeated) take(record.event);",
     replace: "take(record.event);",
     test: "test/store/damage.test.ts",
@@ -67,7 +67,7 @@ export const recordsDefects: readonly Defect[] = [
   },
   {
     id: "gap-not-reported",
-    file: "src/store/read-log.ts",
+    file: "src/store/log/read-log.ts",
     find: "if (!follows && !damageBefore) damage.push",
     replace: "if (false) damage.push",
     test: "test/store/damage.test.ts",
@@ -76,7 +76,7 @@ export const recordsDefects: readonly Defect[] = [
   },
   {
     id: "nested-record-salvaged",
-    file: "src/store/line.ts",
+    file: "src/store/log/line.ts",
     find: " && !isNested(line[end])",
     replace: "",
     test: "test/store/damage.test.ts",
@@ -241,7 +241,7 @@ export const recordsDefects: readonly Defect[] = [
   },
   {
     id: "budget-without-reservation",
-    file: "src/session/budget.ts",
+    file: "src/session/budget/budget.ts",
     find: "const refused = this.reached(limits) ?? take();",
     replace: "const refused = this.reached(limits);",
     test: "test/scenarios/budgets.test.ts",

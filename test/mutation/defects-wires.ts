@@ -4,7 +4,7 @@ import type { Defect } from "./defect.ts";
 export const wiresDefects: readonly Defect[] = [
   {
     id: "chat-length-as-done",
-    file: "src/model/wire/openai-chat-reply.ts",
+    file: "src/model/wire/openai/openai-chat-reply.ts",
     find: 'stop: this.#finishReason === "length" ? "length" : "done",',
     replace: 'stop: "done",',
     test: "test/wire/replies.test.ts",
@@ -13,7 +13,7 @@ export const wiresDefects: readonly Defect[] = [
   },
   {
     id: "chat-calls-mixed",
-    file: "src/model/wire/openai-chat-reply.ts",
+    file: "src/model/wire/openai/openai-chat-reply.ts",
     find: "return isAnother ? undefined : call;",
     replace: "return call;",
     test: "test/wire/replies.test.ts",
@@ -22,7 +22,7 @@ export const wiresDefects: readonly Defect[] = [
   },
   {
     id: "chat-filter-as-answer",
-    file: "src/model/wire/openai-chat-reply.ts",
+    file: "src/model/wire/openai/openai-chat-reply.ts",
     find: 'if (this.#finishReason === "content_filter" || isRefused) {',
     replace: "if (isRefused) {",
     test: "test/wire/replies.test.ts",
@@ -31,7 +31,7 @@ export const wiresDefects: readonly Defect[] = [
   },
   {
     id: "chat-images-between-results",
-    file: "src/model/wire/openai-chat.ts",
+    file: "src/model/wire/openai/openai-chat.ts",
     find: "    texts.push(text);\n    if (afterTools) waiting.push(afterTools);",
     replace: "    texts.push(text);\n    if (afterTools) texts.push(afterTools);",
     test: "test/wire/requests.test.ts",
@@ -40,7 +40,7 @@ export const wiresDefects: readonly Defect[] = [
   },
   {
     id: "anthropic-cache-not-in-input",
-    file: "src/model/wire/anthropic-reply.ts",
+    file: "src/model/wire/anthropic/anthropic-reply.ts",
     find: "inputTokens: countOf(usage.input_tokens) + cacheReadTokens + cacheWriteTokens,",
     replace: "inputTokens: countOf(usage.input_tokens),",
     test: "test/wire/replies.test.ts",
@@ -49,7 +49,7 @@ export const wiresDefects: readonly Defect[] = [
   },
   {
     id: "anthropic-signature-lost",
-    file: "src/model/wire/anthropic-reply.ts",
+    file: "src/model/wire/anthropic/anthropic-reply.ts",
     find: "fields.signature = this.#reply.keep(textOf(fields.signature), textOf(delta.signature));",
     replace: "",
     test: "test/wire/replies.test.ts",
@@ -58,7 +58,7 @@ export const wiresDefects: readonly Defect[] = [
   },
   {
     id: "anthropic-results-not-first",
-    file: "src/model/wire/anthropic.ts",
+    file: "src/model/wire/anthropic/anthropic.ts",
     find: "const blocks = [...group.results, ...group.rest];",
     replace: "const blocks = [...group.rest, ...group.results];",
     test: "test/wire/requests.test.ts",
@@ -67,7 +67,7 @@ export const wiresDefects: readonly Defect[] = [
   },
   {
     id: "anthropic-id-characters",
-    file: "src/model/wire/anthropic.ts",
+    file: "src/model/wire/anthropic/anthropic.ts",
     find: 'return toolCallId.replace(/[^a-zA-Z0-9_-]/g, "_") || "_";',
     replace: "return toolCallId;",
     test: "test/wire/requests.test.ts",
@@ -76,7 +76,7 @@ export const wiresDefects: readonly Defect[] = [
   },
   {
     id: "anthropic-error-result",
-    file: "src/model/wire/anthropic.ts",
+    file: "src/model/wire/anthropic/anthropic.ts",
     find: "...(isError && { is_error: true }),",
     replace: "",
     test: "test/wire/requests.test.ts",
@@ -85,7 +85,7 @@ export const wiresDefects: readonly Defect[] = [
   },
   {
     id: "responses-incomplete-as-done",
-    file: "src/model/wire/openai-responses-reply.ts",
+    file: "src/model/wire/openai/openai-responses-reply.ts",
     find: 'stop: status === "incomplete" ? "length" : "done", usage',
     replace: 'stop: "done", usage',
     test: "test/wire/replies.test.ts",
@@ -94,7 +94,7 @@ export const wiresDefects: readonly Defect[] = [
   },
   {
     id: "responses-reasoning-lost",
-    file: "src/model/wire/openai-responses-reply.ts",
+    file: "src/model/wire/openai/openai-responses-reply.ts",
     find: 'if (typeof item.encrypted_content === "string") this.#layout.push(replayable(item));',
     replace: "",
     test: "test/wire/replies.test.ts",
@@ -222,7 +222,7 @@ export const wiresDefects: readonly Defect[] = [
   },
   {
     id: "server-accepts-any-token",
-    file: "src/server/methods/connection.ts",
+    file: "src/server/methods/host/connection.ts",
     find: 'if (connection.token !== undefined && !isSame(token ?? "", connection.token)) {',
     replace: "if (connection.token !== undefined && token === undefined) {",
     test: "test/server/hostile.test.ts",

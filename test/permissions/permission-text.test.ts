@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { isRememberable, permissionRequest } from "../../src/permissions/request.ts";
 import type { Access } from "../../src/protocol/permission.ts";
 import { permissionText } from "../../src/protocol/permission-text.ts";
-import type { PermissionRequest } from "../../src/session/requests.ts";
+import type { PermissionRequest } from "../../src/session/requests/requests.ts";
 import { policy, rules, shellQuestion } from "./stage.ts";
 
 const shown = (access: Access) =>

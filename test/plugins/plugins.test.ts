@@ -1,9 +1,9 @@
 import { mkdir, symlink } from "node:fs/promises";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseManifest } from "../../src/catalog/plugin-manifest.ts";
-import { findParts } from "../../src/catalog/plugin-parts.ts";
-import { loadPlugins, type PluginPlaces, pluginEnvironment } from "../../src/catalog/plugins.ts";
+import { parseManifest } from "../../src/catalog/plugins/plugin-manifest.ts";
+import { findParts } from "../../src/catalog/plugins/plugin-parts.ts";
+import { loadPlugins, type PluginPlaces, pluginEnvironment } from "../../src/catalog/plugins/plugins.ts";
 import { isInside } from "../../src/lib/node/paths.ts";
 import { type FileTree, tempFolder } from "../../src/testing/temp-folder.ts";
 

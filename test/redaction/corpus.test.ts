@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { agentMemory } from "../../src/context/memory/agent-memory.ts";
 import { contentProblem } from "../../src/context/memory/content.ts";
 import { injectedMemory } from "../../src/context/memory/injected.ts";
-import { createRedactor, REDACTED } from "../../src/lib/redact.ts";
+import { createRedactor, REDACTED } from "../../src/lib/redact/redact.ts";
 import { numbers, plantedSecrets } from "./planted-secrets.ts";
 
 const redactor = createRedactor({ values: [] });

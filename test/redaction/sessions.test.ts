@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { exportFacts } from "../../src/context/memory/transfer.ts";
-import { createRedactor } from "../../src/lib/redact.ts";
+import { createRedactor } from "../../src/lib/redact/redact.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import type { HttpStep } from "../../src/testing/http-reply.ts";

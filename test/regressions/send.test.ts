@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createHooks } from "../../src/hooks/fire.ts";
 import { programHook } from "../../src/hooks/load.ts";
 import { deferred } from "../../src/lib/deferred.ts";
-import { createRedactor } from "../../src/lib/redact.ts";
+import { createRedactor } from "../../src/lib/redact/redact.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { calls, fails, says, stalls } from "../../src/model/faux/faux-step.ts";
 import type { SessionOptions } from "../../src/session/session.ts";

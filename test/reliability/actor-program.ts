@@ -11,7 +11,7 @@ import { systemStamp } from "../../src/lib/stamp.ts";
 import { fauxModel } from "../../src/model/faux/faux-model.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { memoryGrants } from "../../src/permissions/grants.ts";
-import { policyOf } from "../../src/runtime/policy.ts";
+import { policyOf } from "../../src/runtime/permissions/policy.ts";
 import { Session } from "../../src/session/session.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import { type FaultPlan, faultDisk } from "../../src/testing/fault-disk.ts";

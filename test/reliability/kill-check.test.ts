@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { encodeLine, noRecord } from "../../src/store/line.ts";
+import { encodeLine, noRecord } from "../../src/store/log/line.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 
 interface Round {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Disk, nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
-import { keptRewinds } from "../../src/runtime/kept-rewinds.ts";
+import { keptRewinds } from "../../src/runtime/sessions/kept-rewinds.ts";
 import { createRuntime } from "../../src/runtime/runtime.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import { type FaultPlan, faultDisk } from "../../src/testing/fault-disk.ts";

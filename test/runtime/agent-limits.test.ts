@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { agentLimits } from "../../src/runtime/agent-limits.ts";
+import { agentLimits } from "../../src/runtime/agents/agent-limits.ts";
 
 const limitsOf = async (plan: string | undefined, settings: object = {}) => {
   const accountPlan = async () => {

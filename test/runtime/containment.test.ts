@@ -6,9 +6,9 @@ import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { DeniedFileFinder } from "../../src/permissions/denied-files.ts";
 import { type Policy, policyWith } from "../../src/permissions/policy.ts";
-import { missingSandbox, ShellContainment } from "../../src/runtime/containment.ts";
-import { policyOf } from "../../src/runtime/policy.ts";
-import { sandboxSource } from "../../src/runtime/shells.ts";
+import { missingSandbox, ShellContainment } from "../../src/runtime/permissions/containment.ts";
+import { policyOf } from "../../src/runtime/permissions/policy.ts";
+import { sandboxSource } from "../../src/runtime/permissions/shells.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 import { onStage } from "../features/stage.ts";
 import { hasBubblewrap } from "../shell/bubblewrap.ts";
@@ -26,7 +26,7 @@ function contain(folder: TempFolder, policy: Policy, mode: "auto" | "off" = "aut
   return new ShellContainment({
     ...{ policy, cwd, mode, network: false },
     async sandbox() {
-      const { createSandbox } = await import("../../src/tools/shell/sandbox.ts");
+      const { createSandbox } = await import("../../src/tools/shell/sandbox/sandbox.ts");
       if (candidates) return createSandbox({ mode: "auto", stateRoot: folder.at("state"), candidates });
       return source.get(false);
     },
@@ -215,7 +215,7 @@ describe("commands that are permitted because the sandbox confines them", () => 
 
   it("never run without a sandbox", async () => {
     await using folder = await tempFolder({ "work/a": "" });
-    const { createSandbox } = await import("../../src/tools/shell/sandbox.ts");
+    const { createSandbox } = await import("../../src/tools/shell/sandbox/sandbox.ts");
     for (const mode of ["auto", "off"] as const) {
       const sandbox = createSandbox({ mode, stateRoot: folder.at("state"), candidates: [] });
       await expect(sandbox.prepare({ ...place(folder.at("work")), required: true })).rejects.toThrow("Nothing was run");

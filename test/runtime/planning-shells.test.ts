@@ -3,9 +3,9 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
-import { lazyShells } from "../../src/runtime/shells.ts";
+import { lazyShells } from "../../src/runtime/permissions/shells.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import type { Sandbox } from "../../src/tools/shell/sandbox.ts";
+import type { Sandbox } from "../../src/tools/shell/sandbox/sandbox.ts";
 import type { ShellRequest } from "../../src/tools/shell/shells.ts";
 import { onStage } from "../features/stage.ts";
 

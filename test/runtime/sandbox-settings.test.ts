@@ -1,8 +1,8 @@
 import { homedir } from "node:os";
 import { describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
-import { sandboxWishes } from "../../src/runtime/sandbox-settings.ts";
-import { sandboxSource } from "../../src/runtime/shells.ts";
+import { sandboxWishes } from "../../src/runtime/permissions/sandbox-settings.ts";
+import { sandboxSource } from "../../src/runtime/permissions/shells.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 
 const place = { root: "/srv/project", stateRoot: "/srv/state" };

@@ -5,8 +5,8 @@ import {
   requireKnown,
   type ToolChoice,
   unknownEntries,
-} from "../../src/runtime/tool-choice.ts";
-import { externalTool } from "../../src/session/external-tools.ts";
+} from "../../src/runtime/setup/tool-choice.ts";
+import { externalTool } from "../../src/session/requests/external-tools.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { tool } from "../support/stage.ts";
 

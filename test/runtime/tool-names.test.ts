@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createRuntime } from "../../src/runtime/runtime.ts";
-import { requireKnown } from "../../src/runtime/tool-choice.ts";
+import { requireKnown } from "../../src/runtime/setup/tool-choice.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import {
   agentTools,

@@ -3,8 +3,8 @@ import { forAgent, type PlainStep, type Step } from "../../src/model/faux/faux-p
 import { says } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { Compactions } from "../../src/session/compaction.ts";
-import { type CompactionOptions, DEFAULT_COMPACTION } from "../../src/session/compaction-options.ts";
+import { Compactions } from "../../src/session/compaction/compaction.ts";
+import { type CompactionOptions, DEFAULT_COMPACTION } from "../../src/session/compaction/compaction-options.ts";
 import { defineTool, type Tool } from "../../src/tools/tool.ts";
 import { type Stage, stage } from "../support/stage.ts";
 

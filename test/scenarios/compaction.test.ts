@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { checkpointWriter } from "../../src/context/compact-checkpoint.ts";
 import { deferred } from "../../src/lib/deferred.ts";
-import { createRedactor } from "../../src/lib/redact.ts";
+import { createRedactor } from "../../src/lib/redact/redact.ts";
 import { calls, fails, says, stalls, withUsage } from "../../src/model/faux/faux-step.ts";
 import { checkEvent } from "../../src/protocol/event.ts";
 import { Conversation } from "../../src/session/conversation.ts";

@@ -6,7 +6,7 @@ import { fauxModel } from "../../src/model/faux/faux-model.ts";
 import { otherwise } from "../../src/model/faux/faux-plan.ts";
 import { calls, type Moves, says, type WantedCall } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
-import type { AnyRequest } from "../../src/session/requests.ts";
+import type { AnyRequest } from "../../src/session/requests/requests.ts";
 import { checkTasks } from "../../src/testing/task-checker.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { realCompany } from "../reliability/company-real.ts";

@@ -6,11 +6,11 @@ import { programHook } from "../../src/hooks/load.ts";
 import type { HookPoint } from "../../src/hooks/points.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { calls, fails, says } from "../../src/model/faux/faux-step.ts";
-import { policyOf } from "../../src/runtime/policy.ts";
+import { policyOf } from "../../src/runtime/permissions/policy.ts";
 import { story } from "../../src/testing/story.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { create } from "../../src/tools/create.ts";
-import { rememberedFiles } from "../../src/tools/files.ts";
+import { create } from "../../src/tools/files/create.ts";
+import { rememberedFiles } from "../../src/tools/files/files.ts";
 import { dataOf, echo, refuse, type Stage, stage, tool } from "../support/stage.ts";
 
 type Said = Record<string, unknown>;

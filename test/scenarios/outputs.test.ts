@@ -6,7 +6,7 @@ import { systemStamp } from "../../src/lib/stamp.ts";
 import { calls, says, thinks } from "../../src/model/faux/faux-step.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { view } from "../../src/tools/view.ts";
+import { view } from "../../src/tools/files/view.ts";
 import { dataOf, stage, tool } from "../support/stage.ts";
 
 /** The smallest picture there is: one pixel. */

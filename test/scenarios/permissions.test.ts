@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
-import { policyOf } from "../../src/runtime/policy.ts";
-import type { Answerer } from "../../src/session/broker.ts";
+import { policyOf } from "../../src/runtime/permissions/policy.ts";
+import type { Answerer } from "../../src/session/requests/broker.ts";
 import { story } from "../../src/testing/story.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { create } from "../../src/tools/create.ts";
-import { rememberedFiles } from "../../src/tools/files.ts";
-import { view } from "../../src/tools/view.ts";
+import { create } from "../../src/tools/files/create.ts";
+import { rememberedFiles } from "../../src/tools/files/files.ts";
+import { view } from "../../src/tools/files/view.ts";
 import { dataOf, type Stage, stage } from "../support/stage.ts";
 
 const write = (name: string) => calls(["create", { path: name, file_text: "x" }]);

@@ -8,7 +8,7 @@ import { jsonlStore } from "../../src/store/jsonl.ts";
 import type { Store } from "../../src/store/store.ts";
 import { expectPaired, story } from "../../src/testing/story.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { taskComplete } from "../../src/tools/task-complete.ts";
+import { taskComplete } from "../../src/tools/agents/task-complete.ts";
 import { dataOf, echo, stage, tool } from "../support/stage.ts";
 
 async function withStore(test: (store: Store, file: string) => Promise<void>): Promise<void> {

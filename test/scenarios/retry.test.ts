@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { fails, rateLimited, says } from "../../src/model/faux/faux-step.ts";
 import { withRetry } from "../../src/model/retry.ts";
-import { openaiChat } from "../../src/model/wire/openai-chat.ts";
+import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { fauxStamp } from "../../src/testing/faux-stamp.ts";
 import { httpStatus, rawBytes, withFaults } from "../../src/testing/http-reply.ts";
 import { type ModelServerOptions, modelServer } from "../../src/testing/model-server.ts";

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { type PermissionRequest, RuntimeConnection } from "@github/copilot-sdk";
 import { describe, expect, it } from "vitest";
 import { permissionText } from "../../src/protocol/permission-text.ts";
-import type { PermissionRequest as OwnRequest } from "../../src/session/requests.ts";
+import type { PermissionRequest as OwnRequest } from "../../src/session/requests/requests.ts";
 import { calls, says } from "../../src/testing/index.ts";
 import { hasBubblewrap } from "../shell/bubblewrap.ts";
 import { greeterDescription, greeterProgram } from "../support/greeter.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { type Cursor, EventWindow } from "../../src/server/event-window.ts";
+import { type Cursor, EventWindow } from "../../src/server/sessions/event-window.ts";
 
 const event = (id: string, ephemeral?: true): SessionEvent => ({
   ...{ id, timestamp: "2026-01-01T00:00:00.000Z", parentId: null, ...(ephemeral && { ephemeral }) },

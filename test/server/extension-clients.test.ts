@@ -8,7 +8,7 @@ import { recordTrust } from "../../src/catalog/trust.ts";
 import { deferred } from "../../src/lib/deferred.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
-import { executableItems } from "../../src/runtime/workspace.ts";
+import { executableItems } from "../../src/runtime/workspace/workspace.ts";
 import { calls, says } from "../../src/testing/index.ts";
 import { hasBubblewrap } from "../shell/bubblewrap.ts";
 import { type ServerStage, serverStage } from "./stage.ts";

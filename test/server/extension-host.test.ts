@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";
 import { deferred } from "../../src/lib/deferred.ts";
 import { Connection } from "../../src/server/connection.ts";
-import { ExtensionHost } from "../../src/server/extension-host.ts";
+import { ExtensionHost } from "../../src/server/extensions/extension-host.ts";
 import type { ExtensionPort } from "../../src/session/session-options.ts";
 
 type Found = Awaited<ReturnType<ExtensionPort["find"]>>[number];

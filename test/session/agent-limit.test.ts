@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { noUsage } from "../../src/model/provider.ts";
-import { Ledger, sharesOf } from "../../src/session/agent-limit.ts";
-import { Reservations } from "../../src/session/reservations.ts";
+import { Ledger, sharesOf } from "../../src/session/budget/agent-limit.ts";
+import { Reservations } from "../../src/session/budget/reservations.ts";
 import type { TaskRecord } from "../../src/tasks/task-record.ts";
 
 it("counts the model calls of all agents of a factory's run together, and ends them at 5,000", () => {

@@ -11,10 +11,10 @@ import {
   type RunFacts,
   type Stop,
   verdictText,
-} from "../../src/session/autopilot.ts";
-import { gatedStop } from "../../src/session/gated-stop.ts";
-import { runFacts, stopOf } from "../../src/session/run-facts.ts";
-import { taskComplete } from "../../src/tools/task-complete.ts";
+} from "../../src/session/modes/autopilot.ts";
+import { gatedStop } from "../../src/session/turn/gated-stop.ts";
+import { runFacts, stopOf } from "../../src/session/modes/run-facts.ts";
+import { taskComplete } from "../../src/tools/agents/task-complete.ts";
 import { called, logged } from "../commands/stage.ts";
 import { dataOf, echo, stage } from "../support/stage.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Emit } from "../../src/protocol/event.ts";
-import { type Answerer, Broker } from "../../src/session/broker.ts";
-import { brokerUser } from "../../src/session/broker-user.ts";
+import { type Answerer, Broker } from "../../src/session/requests/broker.ts";
+import { brokerUser } from "../../src/session/requests/broker-user.ts";
 import { virtualClock } from "../../src/testing/faux-stamp.ts";
 
 interface Stage {

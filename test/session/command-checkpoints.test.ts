@@ -4,17 +4,17 @@ import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, readlinkSy
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Arguments } from "../../src/cli/args.ts";
-import { undoCommand } from "../../src/cli/undo.ts";
+import { undoCommand } from "../../src/cli/commands/undo.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
-import { lazyShells } from "../../src/runtime/shells.ts";
-import { Checkpoints } from "../../src/session/checkpoints.ts";
-import { commandCheckpoints } from "../../src/session/command-checkpoints.ts";
+import { lazyShells } from "../../src/runtime/permissions/shells.ts";
+import { Checkpoints } from "../../src/checkpoints/checkpoints.ts";
+import { commandCheckpoints } from "../../src/checkpoints/command-checkpoints.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
-import { bash } from "../../src/tools/bash.ts";
-import { createSandbox } from "../../src/tools/shell/sandbox.ts";
+import { bash } from "../../src/tools/shell/bash.ts";
+import { createSandbox } from "../../src/tools/shell/sandbox/sandbox.ts";
 import { stage } from "../support/stage.ts";
 
 type Limits = NonNullable<Parameters<typeof commandCheckpoints>[0]["limits"]>;

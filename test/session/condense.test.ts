@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { noUsage } from "../../src/model/provider.ts";
 import type { EventType, SessionEvent } from "../../src/protocol/event.ts";
-import { condense, tallyOf } from "../../src/session/condense.ts";
-import { viewOf } from "../../src/store/rewound.ts";
+import { condense, tallyOf } from "../../src/session/compaction/condense.ts";
+import { viewOf } from "../../src/store/log/rewound.ts";
 import { seeded } from "../store/support.ts";
 import { foldAll, randomLog } from "./random-log.ts";
 

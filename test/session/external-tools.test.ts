@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Json } from "../../src/lib/json.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
-import { externalTool } from "../../src/session/external-tools.ts";
+import { externalTool } from "../../src/session/requests/external-tools.ts";
 import { dataOf, stage } from "../support/stage.ts";
 
 const DOT = "iVBORw0KGgo=";

@@ -2,8 +2,8 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } fr
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { snapshotRules } from "../../src/session/condense.ts";
-import { forkedEvents, forkFacts } from "../../src/session/fork.ts";
+import { snapshotRules } from "../../src/session/compaction/condense.ts";
+import { forkedEvents, forkFacts } from "../../src/session/rewind/fork.ts";
 import type { SessionLog } from "../../src/store/store.ts";
 import { encodeLog, hastyDisk, realStore, seeded, temporaryFolder } from "../store/support.ts";
 import { foldAll, randomLog } from "./random-log.ts";

@@ -11,25 +11,25 @@ import { describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { readPlan } from "../../src/runtime/modes.ts";
-import { fileCarrier } from "../../src/runtime/session-elsewhere.ts";
+import { readPlan } from "../../src/runtime/setup/modes.ts";
+import { fileCarrier } from "../../src/runtime/sessions/session-elsewhere.ts";
 import {
   listSessionFiles,
   readPlan as readPlanOf,
   readSessionFile,
   removePlan,
   writeSessionFile,
-} from "../../src/server/session-files.ts";
-import { workspaceDiff } from "../../src/server/workspace-diff.ts";
+} from "../../src/server/sessions/session-files.ts";
+import { workspaceDiff } from "../../src/server/sessions/workspace-diff.ts";
 import { withAttachments } from "../../src/session/attachments.ts";
-import { entryAt } from "../../src/session/checkpoint-tree.ts";
-import { forkedFiles, forkFacts } from "../../src/session/fork.ts";
+import { entryAt } from "../../src/checkpoints/checkpoint-tree.ts";
+import { forkedFiles, forkFacts } from "../../src/session/rewind/fork.ts";
 import type { Session } from "../../src/session/session.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import { scanEvents } from "../../src/store/log-scan.ts";
 import type { Elsewhere, SessionLog, Store } from "../../src/store/store.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { createSandbox } from "../../src/tools/shell/sandbox.ts";
+import { createSandbox } from "../../src/tools/shell/sandbox/sandbox.ts";
 import { createShells } from "../../src/tools/shell/session-shells.ts";
 import { hostileThings, makeOutside, SECRET } from "../support/hostile.ts";
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { Conversation } from "../../src/session/conversation.ts";
-import { isSameRequest } from "../../src/session/left-requests.ts";
-import { leftWork } from "../../src/session/left-work.ts";
+import { isSameRequest } from "../../src/session/requests/left-requests.ts";
+import { leftWork } from "../../src/session/requests/left-work.ts";
 
 const toolCallId = "call_1";
 const started = (toolName: string, given: object, agentId?: string) =>

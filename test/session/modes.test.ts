@@ -12,7 +12,7 @@ import {
   planPolicy,
   shellCommandOf,
   toolsInMode,
-} from "../../src/session/modes.ts";
+} from "../../src/session/modes/modes.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { autopilotTools, builtinTools, interactiveTools } from "../../src/tools/builtin.ts";
 import { policy, rules, shellQuestion, yolo } from "../permissions/stage.ts";

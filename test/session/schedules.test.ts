@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { foldSchedules, ScheduleRegistry } from "../../src/session/schedules.ts";
+import { foldSchedules, ScheduleRegistry } from "../../src/session/modes/schedules.ts";
 import { type VirtualClock, virtualClock } from "../../src/testing/faux-stamp.ts";
 
 const MINUTE = 60_000;

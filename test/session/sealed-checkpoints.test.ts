@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { keyedSeal } from "../../src/lib/node/seal.ts";
-import { Checkpoints } from "../../src/session/checkpoints.ts";
-import { undo } from "../../src/session/undo.ts";
+import { Checkpoints } from "../../src/checkpoints/checkpoints.ts";
+import { undo } from "../../src/checkpoints/undo.ts";
 import { fauxStamp } from "../../src/testing/faux-stamp.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { MAX_REPAIRS, outputContract, typedAnswer } from "../../src/session/typed-output.ts";
+import { MAX_REPAIRS, outputContract, typedAnswer } from "../../src/session/agents/typed-output.ts";
 import { HANG_MS } from "../support/work.ts";
 
 const finding = {

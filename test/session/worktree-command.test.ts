@@ -1,7 +1,7 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { diffTask, discardTask, mergeTask } from "../../src/cli/worktree.ts";
+import { diffTask, discardTask, mergeTask } from "../../src/cli/commands/worktree.ts";
 import { worktreeStage } from "./worktree-stage.ts";
 
 describe("troupe tasks merge, diff, discard", () => {

@@ -3,12 +3,12 @@ import { chmod } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Disk, nodeDisk } from "../../src/lib/node/disk.ts";
-import { apply, recoverMerge, stage as stageFiles } from "../../src/session/worktree-apply.ts";
-import { mergeWorktree, recoverMerges } from "../../src/session/worktree-merge.ts";
-import { planMerge } from "../../src/session/worktree-plan.ts";
-import { knownRecord, openRecord } from "../../src/session/worktree-records.ts";
-import { discardWorktree } from "../../src/session/worktree-remove.ts";
-import { tipOf, worktreeState } from "../../src/session/worktree-state.ts";
+import { apply, recoverMerge, stage as stageFiles } from "../../src/worktrees/worktree-apply.ts";
+import { mergeWorktree, recoverMerges } from "../../src/worktrees/worktree-merge.ts";
+import { planMerge } from "../../src/worktrees/worktree-plan.ts";
+import { knownRecord, openRecord } from "../../src/worktrees/worktree-records.ts";
+import { discardWorktree } from "../../src/worktrees/worktree-remove.ts";
+import { tipOf, worktreeState } from "../../src/worktrees/worktree-state.ts";
 import { countOperations } from "../../src/testing/fault-disk.ts";
 import { fingerprint, type WorktreeStage, worktreeStage } from "./worktree-stage.ts";
 

@@ -3,9 +3,9 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type MergeKind, mergeWorktree } from "../../src/session/worktree-merge.ts";
-import { MISSING } from "../../src/session/worktree-plan.ts";
-import { refuseMalformed } from "../../src/session/worktree-protection.ts";
+import { type MergeKind, mergeWorktree } from "../../src/worktrees/worktree-merge.ts";
+import { MISSING } from "../../src/worktrees/worktree-plan.ts";
+import { refuseMalformed } from "../../src/worktrees/worktree-protection.ts";
 import { fingerprint, type WorktreeStage, worktreeStage } from "./worktree-stage.ts";
 
 const KINDS: readonly MergeKind[] = ["files", "squash", "merge"];

@@ -1,4 +1,4 @@
-import { createSandbox } from "../../src/tools/shell/sandbox.ts";
+import { createSandbox } from "../../src/tools/shell/sandbox/sandbox.ts";
 
 /** Whether the sandbox can be tested here; says so by name when not. */
 export async function hasBubblewrap(): Promise<boolean> {

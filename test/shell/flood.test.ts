@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { Output } from "../../src/tools/shell/output.ts";
+import { Output } from "../../src/tools/shell/process/output.ts";
 import { shellStage } from "./stage.ts";
 
 const MIB = 1024 * 1024;

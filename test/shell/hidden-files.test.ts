@@ -5,8 +5,8 @@ import { dirname, join } from "node:path";
 import { build } from "esbuild";
 import { describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { createSandbox } from "../../src/tools/shell/sandbox.ts";
-import { HIDDEN_IN_HOME } from "../../src/tools/shell/sandbox-hidden.ts";
+import { createSandbox } from "../../src/tools/shell/sandbox/sandbox.ts";
+import { HIDDEN_IN_HOME } from "../../src/tools/shell/sandbox/sandbox-hidden.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 import { shellStage } from "./stage.ts";
 
@@ -81,7 +81,7 @@ describe.runIf(works)(".env files", { timeout: 120_000 }, () => {
     await using folder = await tempFolder();
     const host = folder.at("host.mjs");
     const source = `
-      import { createSandbox } from "./src/tools/shell/sandbox.ts";
+      import { createSandbox } from "./src/tools/shell/sandbox/sandbox.ts";
       import { createShells } from "./src/tools/shell/session-shells.ts";
       const [workspace, state, ...commands] = process.argv.slice(2);
       const sandbox = createSandbox({ mode: "required", stateRoot: state });

@@ -4,7 +4,7 @@
  * command that is run instead of those.
  */
 import { writeSync } from "node:fs";
-import { createSandbox, type SandboxMode } from "../../src/tools/shell/sandbox.ts";
+import { createSandbox, type SandboxMode } from "../../src/tools/shell/sandbox/sandbox.ts";
 import { createShells } from "../../src/tools/shell/session-shells.ts";
 
 const [, , folder = "", countText = "1", mode = "off", token = "", command] = process.argv;

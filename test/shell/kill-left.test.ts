@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../../src/lib/protected-names.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
-import { createSandbox } from "../../src/tools/shell/sandbox.ts";
+import { createSandbox } from "../../src/tools/shell/sandbox/sandbox.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 import { hostFolder } from "./host.ts";
 import { PlantedWorkspace, plantingScript } from "./planted-repositories.ts";

@@ -1,7 +1,7 @@
 /** Commands that ask to leave the sandbox (D15); whether they may is decided elsewhere. */
 import { describe, expect, it } from "vitest";
-import { bash } from "../../src/tools/bash.ts";
-import { writeBash } from "../../src/tools/write-bash.ts";
+import { bash } from "../../src/tools/shell/bash.ts";
+import { writeBash } from "../../src/tools/shell/write-bash.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 import { type ShellStage, shellStage } from "./stage.ts";
 

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { commandLimits, limitedProgram } from "../../src/tools/shell/limits.ts";
+import { commandLimits, limitedProgram } from "../../src/tools/shell/process/limits.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 import { shellStage } from "./stage.ts";
 

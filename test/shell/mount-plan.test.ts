@@ -2,8 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { isInside } from "../../src/lib/node/paths.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
-import { planMounts, type SandboxProfile } from "../../src/tools/shell/sandbox-profile.ts";
-import { WorkspaceScanner } from "../../src/tools/shell/sandbox-scan.ts";
+import { planMounts, type SandboxProfile } from "../../src/tools/shell/sandbox/sandbox-profile.ts";
+import { WorkspaceScanner } from "../../src/tools/shell/sandbox/sandbox-scan.ts";
 
 const files = {
   "w/src/a.ts": "",

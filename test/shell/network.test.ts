@@ -5,9 +5,9 @@ import { type AddressInfo, connect, Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { tempFolder } from "../../src/testing/index.ts";
-import { networkLink } from "../../src/tools/shell/network-link.ts";
-import { allows, hostRules } from "../../src/tools/shell/network-rules.ts";
-import type { AllowedHosts } from "../../src/tools/shell/sandbox.ts";
+import { networkLink } from "../../src/tools/shell/network/network-link.ts";
+import { allows, hostRules } from "../../src/tools/shell/network/network-rules.ts";
+import type { AllowedHosts } from "../../src/tools/shell/sandbox/sandbox.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 import { shellStage } from "./stage.ts";
 

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync } from "node:fs";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
-import { createSandbox } from "../../src/tools/shell/sandbox.ts";
+import { createSandbox } from "../../src/tools/shell/sandbox/sandbox.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 import { shellStage } from "./stage.ts";
 

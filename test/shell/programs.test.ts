@@ -4,8 +4,8 @@ import { createServer } from "node:net";
 import { beforeEach, describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import type { PreparedProgram, ProgramRequest } from "../../src/lib/node/program.ts";
-import { programPreparer } from "../../src/runtime/programs.ts";
-import { sandboxSource } from "../../src/runtime/shells.ts";
+import { programPreparer } from "../../src/runtime/permissions/programs.ts";
+import { sandboxSource } from "../../src/runtime/permissions/shells.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startTicks } from "../../src/lib/node/process-identity.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
-import { createSandbox, type SandboxMode } from "../../src/tools/shell/sandbox.ts";
+import { createSandbox, type SandboxMode } from "../../src/tools/shell/sandbox/sandbox.ts";
 import { createShells } from "../../src/tools/shell/session-shells.ts";
 import type { ShellRequest, Shells } from "../../src/tools/shell/shells.ts";
 import { SECRET } from "../support/hostile.ts";

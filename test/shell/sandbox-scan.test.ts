@@ -1,7 +1,7 @@
 import { chmodSync, renameSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { TooLarge, WorkspaceScanner } from "../../src/tools/shell/sandbox-scan.ts";
+import { TooLarge, WorkspaceScanner } from "../../src/tools/shell/sandbox/sandbox-scan.ts";
 
 describe("the search of a workspace", () => {
   it("finds names below the top and leaves packages out", async () => {

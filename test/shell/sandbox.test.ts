@@ -5,7 +5,7 @@ import { createServer, type Server } from "node:net";
 import { beforeEach, describe, expect, it } from "vitest";
 import { childEnvironment } from "../../src/lib/node/child-environment.ts";
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
-import { createSandbox, type SandboxOptions } from "../../src/tools/shell/sandbox.ts";
+import { createSandbox, type SandboxOptions } from "../../src/tools/shell/sandbox/sandbox.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 import { shellStage } from "./stage.ts";
 

@@ -1,7 +1,7 @@
 /** The filter of system calls: its decisions, computed from the program itself, and its effect in a real sandbox. */
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { seccompFilter } from "../../src/tools/shell/seccomp.ts";
+import { seccompFilter } from "../../src/tools/shell/sandbox/seccomp.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 import { shellStage } from "./stage.ts";
 

@@ -15,7 +15,7 @@ import {
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { createSandbox } from "../../src/tools/shell/sandbox.ts";
+import { createSandbox } from "../../src/tools/shell/sandbox/sandbox.ts";
 import { hasBubblewrap } from "./bubblewrap.ts";
 import { hostFolder } from "./host.ts";
 import { PlantedWorkspace } from "./planted-repositories.ts";

@@ -1,5 +1,5 @@
 import { type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
-import { createSandbox, type SandboxOptions } from "../../src/tools/shell/sandbox.ts";
+import { createSandbox, type SandboxOptions } from "../../src/tools/shell/sandbox/sandbox.ts";
 import { createShells } from "../../src/tools/shell/session-shells.ts";
 import type { ShellReply, ShellRequest, Shells, ShellsOptions } from "../../src/tools/shell/shells.ts";
 

@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { bash } from "../../src/tools/bash.ts";
-import { listBash } from "../../src/tools/list-bash.ts";
-import { readBash } from "../../src/tools/read-bash.ts";
-import { stopBash } from "../../src/tools/stop-bash.ts";
+import { bash } from "../../src/tools/shell/bash.ts";
+import { listBash } from "../../src/tools/shell/list-bash.ts";
+import { readBash } from "../../src/tools/shell/read-bash.ts";
+import { stopBash } from "../../src/tools/shell/stop-bash.ts";
 import type { Tool, ToolContext } from "../../src/tools/tool.ts";
-import { writeBash } from "../../src/tools/write-bash.ts";
+import { writeBash } from "../../src/tools/shell/write-bash.ts";
 import { type ShellStage, shellStage } from "./stage.ts";
 
 const MAX_BYTES = 1_100;

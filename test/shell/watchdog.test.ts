@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { build } from "esbuild";
 import { expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
-import { startWatchdog } from "../../src/tools/shell/watchdog.ts";
+import { startWatchdog } from "../../src/tools/shell/process/watchdog.ts";
 import { HANG_MS } from "../support/work.ts";
 
 /** Nothing but its group tells whose it is: no mark in the environment, no file of the folder open. */
@@ -36,7 +36,7 @@ it.runIf(process.platform === "linux")(
   async () => {
     await using folder = await tempFolder();
     await build({
-      entryPoints: ["src/tools/shell/watchdog.ts"],
+      entryPoints: ["src/tools/shell/process/watchdog.ts"],
       outfile: folder.at("watchdog.mjs"),
       bundle: true,
       platform: "node",

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { readLog } from "../../src/store/read-log.ts";
+import { readLog } from "../../src/store/log/read-log.ts";
 import type { Damage, SessionLog } from "../../src/store/store.ts";
 import { encodeLog, hastyDisk, idsOf, message, messages, realStore, seeded, temporaryFolder } from "./support.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { describe, expect, test } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
-import { type SearchQuery, type SessionIndex, sessionIndex } from "../../src/store/index-sqlite.ts";
+import { type SearchQuery, type SessionIndex, sessionIndex } from "../../src/store/index/index-sqlite.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import type { Store } from "../../src/store/store.ts";
 import { message, temporaryFolder } from "./support.ts";

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readLog } from "../../src/store/read-log.ts";
+import { readLog } from "../../src/store/log/read-log.ts";
 import type { Fault, FaultPlan } from "../../src/testing/fault-disk.ts";
 import { buildChild, runChild, startChild } from "./child.ts";
 import { encodeLog, idsOf, message, messages, realStore, temporaryFolder } from "./support.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as wait } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { readLog } from "../../src/store/read-log.ts";
+import { readLog } from "../../src/store/log/read-log.ts";
 import type { SessionLog } from "../../src/store/store.ts";
 import { processorTime } from "../support/work.ts";
 import { checkLog } from "./checker.ts";

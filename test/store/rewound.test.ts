@@ -4,7 +4,7 @@ import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
-import { viewBefore, viewOf, viewUpTo } from "../../src/store/rewound.ts";
+import { viewBefore, viewOf, viewUpTo } from "../../src/store/log/rewound.ts";
 import { message, temporaryFolder } from "./support.ts";
 
 type Step =

@@ -6,9 +6,9 @@ import { type Disk, nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import type { FileProvider } from "../../src/protocol/session-fs.ts";
-import { elsewhereStore } from "../../src/store/elsewhere.ts";
+import { elsewhereStore } from "../../src/store/elsewhere/elsewhere.ts";
 import { type JsonlStoreOptions, jsonlStore } from "../../src/store/jsonl.ts";
-import { encodeLine, type Link, noRecord } from "../../src/store/line.ts";
+import { encodeLine, type Link, noRecord } from "../../src/store/log/line.ts";
 import type { Store } from "../../src/store/store.ts";
 
 export function temporaryFolder(): string {

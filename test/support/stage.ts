@@ -4,7 +4,7 @@ import type { Step } from "../../src/model/faux/faux-plan.ts";
 import type { Provider } from "../../src/model/provider.ts";
 import { memoryGrants } from "../../src/permissions/grants.ts";
 import type { EventData, EventType, SessionEvent } from "../../src/protocol/event.ts";
-import { policyOf } from "../../src/runtime/policy.ts";
+import { policyOf } from "../../src/runtime/permissions/policy.ts";
 import { Session, type SessionOptions } from "../../src/session/session.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import type { Store } from "../../src/store/store.ts";

@@ -1,9 +1,9 @@
 /** The wires that speak to real providers, speaking to the model server: both sides must mean the same. */
 import { describe, expect, it } from "vitest";
 import type { ModelEvent, ModelRequest, Provider } from "../../src/model/provider.ts";
-import { anthropicMessages } from "../../src/model/wire/anthropic.ts";
-import { openaiChat } from "../../src/model/wire/openai-chat.ts";
-import { openaiResponses } from "../../src/model/wire/openai-responses.ts";
+import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
+import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
+import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
 import type { Place } from "../../src/model/wire/place.ts";
 import {
   breaksOff,

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { applyPatch } from "../../src/tools/apply-patch.ts";
+import { applyPatch } from "../../src/tools/files/apply-patch.ts";
 import { fileWorkspace } from "./file-workspace.ts";
 import { call, failureOf } from "./workspace.ts";
 

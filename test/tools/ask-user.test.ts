@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { askUser } from "../../src/tools/ask-user.ts";
-import type { Question, User, UserAnswer, UserContext } from "../../src/tools/user.ts";
+import { askUser } from "../../src/tools/user/ask-user.ts";
+import type { Question, User, UserAnswer, UserContext } from "../../src/tools/user/user.ts";
 import { contentOf, contextFor, failureOf } from "./workspace.ts";
 
 function asked(answer: UserAnswer | "unavailable"): { context: UserContext; questions: Question[] } {

@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { create } from "../../src/tools/create.ts";
+import { create } from "../../src/tools/files/create.ts";
 import { askedDiff, fileWorkspace } from "./file-workspace.ts";
 import { call, failureOf, makeFifo } from "./workspace.ts";
 

@@ -1,7 +1,7 @@
 import { chmodSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { edit } from "../../src/tools/edit.ts";
+import { edit } from "../../src/tools/files/edit.ts";
 import type { LockWait } from "../../src/tools/tool.ts";
 import { fileWorkspace } from "./file-workspace.ts";
 import { call, failureOf } from "./workspace.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { exitPlanMode } from "../../src/tools/exit-plan-mode.ts";
-import type { PlanDecision, PlanProposal, UserContext } from "../../src/tools/user.ts";
+import { exitPlanMode } from "../../src/tools/user/exit-plan-mode.ts";
+import type { PlanDecision, PlanProposal, UserContext } from "../../src/tools/user/user.ts";
 import { contentOf, contextFor, failureOf } from "./workspace.ts";
 
 function reviewed(decision: PlanDecision | "unavailable"): { context: UserContext; proposals: PlanProposal[] } {

@@ -1,4 +1,4 @@
-import type { TaskReport, TaskRequest, TaskStart, Tasks, TaskTurn, TaskView } from "../../src/tools/tasks.ts";
+import type { TaskReport, TaskRequest, TaskStart, Tasks, TaskTurn, TaskView } from "../../src/tools/agents/tasks.ts";
 import { ToolError } from "../../src/tools/tool.ts";
 
 export const AGENTS = [

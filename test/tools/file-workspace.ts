@@ -7,9 +7,9 @@ import {
   fileLedger,
   noteSeen,
   rememberedFiles,
-} from "../../src/tools/files.ts";
+} from "../../src/tools/files/files.ts";
 import type { Tool, ToolContext } from "../../src/tools/tool.ts";
-import { view } from "../../src/tools/view.ts";
+import { view } from "../../src/tools/files/view.ts";
 import { call, contextFor, type Workspace, workspace } from "./workspace.ts";
 
 export interface FileWorkspace extends Workspace {

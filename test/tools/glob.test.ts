@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { glob, globTool } from "../../src/tools/glob.ts";
+import { glob, globTool } from "../../src/tools/files/glob.ts";
 import { contentOf, contextFor, failureOf, workspace } from "./workspace.ts";
 
 function project() {

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { grep, grepTool } from "../../src/tools/grep.ts";
+import { grep, grepTool } from "../../src/tools/files/grep.ts";
 import { HANG_MS } from "../support/work.ts";
 import { contentOf, contextFor, failureOf, makeFifo, workspace } from "./workspace.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { InboxEntry } from "../../src/tools/inbox.ts";
-import { readInbox } from "../../src/tools/read-inbox.ts";
-import { sendInboxTool } from "../../src/tools/send-inbox.ts";
+import type { InboxEntry } from "../../src/tools/memory/inbox.ts";
+import { readInbox } from "../../src/tools/memory/read-inbox.ts";
+import { sendInboxTool } from "../../src/tools/memory/send-inbox.ts";
 import { call, contextFor, failureOf } from "./workspace.ts";
 
 const entry: InboxEntry = {

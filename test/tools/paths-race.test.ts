@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { openForReading, PathError } from "../../src/lib/node/paths.ts";
-import { grep } from "../../src/tools/grep.ts";
+import { grep } from "../../src/tools/files/grep.ts";
 import { ToolError } from "../../src/tools/tool.ts";
 import { contentOf, contextFor } from "./workspace.ts";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "@photostructure/sqlite";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
-import { createRedactor } from "../../src/lib/redact.ts";
+import { createRedactor } from "../../src/lib/redact/redact.ts";
 import { serve, supervise } from "../../src/tools/database/program.ts";
 import {
   type DatabaseContext,
@@ -15,7 +15,7 @@ import {
   sessionDatabase,
 } from "../../src/tools/database/session-database.ts";
 import { splitStatements, withQuoted } from "../../src/tools/database/split-statements.ts";
-import { sql } from "../../src/tools/sql.ts";
+import { sql } from "../../src/tools/database/sql.ts";
 import { HANG_MS, processorTime } from "../support/work.ts";
 import { contentOf, contextFor, failureOf, workspace } from "./workspace.ts";
 

@@ -9,8 +9,8 @@ import { concurrencyOf } from "../../src/tools/subagents/run-request.ts";
 import skill from "../../src/tools/subagents/skill.md";
 import { bounded, cut, Submission } from "../../src/tools/subagents/submission.ts";
 import { GROUP_NAMES, provision } from "../../src/tools/subagents/tool-groups.ts";
-import { subagentsRunTool } from "../../src/tools/subagents-run.ts";
-import { submitResultTool } from "../../src/tools/submit-result.ts";
+import { subagentsRunTool } from "../../src/tools/agents/subagents-run.ts";
+import { submitResultTool } from "../../src/tools/agents/submit-result.ts";
 import { workspace } from "./workspace.ts";
 
 describe("bounds of a result", () => {

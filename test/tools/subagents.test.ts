@@ -8,7 +8,7 @@ import { environmentDetectTool } from "../../src/tools/environment-detect.ts";
 import { type CoordinationContext, DEFAULT_LIMITS } from "../../src/tools/subagents/coordination.ts";
 import { Environments } from "../../src/tools/subagents/environment.ts";
 import type { WorkerResult } from "../../src/tools/subagents/submission.ts";
-import { subagentsRunTool } from "../../src/tools/subagents-run.ts";
+import { subagentsRunTool } from "../../src/tools/agents/subagents-run.ts";
 import { ToolError } from "../../src/tools/tool.ts";
 import {
   type Call,

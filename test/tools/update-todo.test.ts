@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { sessionDatabase } from "../../src/tools/database/session-database.ts";
-import { updateTodo } from "../../src/tools/update-todo.ts";
+import { updateTodo } from "../../src/tools/user/update-todo.ts";
 import { call, contextFor, failureOf, workspace } from "./workspace.ts";
 
 const list = '# Plan\n- [x] read\n- [-] write it\'s "quoted"\n  - [ ] nested\n1. [ ] numbered\nnot an item';

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, symlinkSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { view } from "../../src/tools/view.ts";
+import { view } from "../../src/tools/files/view.ts";
 import { processorTime } from "../support/work.ts";
 import { call, contentOf, contextFor, failureOf, makeFifo, workspace } from "./workspace.ts";
 

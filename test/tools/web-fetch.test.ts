@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { WebAccess, WebContext } from "../../src/tools/web/web-access.ts";
-import { webFetch } from "../../src/tools/web-fetch.ts";
+import { webFetch } from "../../src/tools/web/web-fetch.ts";
 import { HANG_MS } from "../support/work.ts";
 import { contentOf, contextFor, failureOf } from "./workspace.ts";
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { endpointSearch } from "../../src/tools/web/search-endpoint.ts";
 import { type EngineName, searchEngines } from "../../src/tools/web/search-engines.ts";
-import { webSearch } from "../../src/tools/web-search.ts";
+import { webSearch } from "../../src/tools/web/web-search.ts";
 import { contentOf, contextFor, failureOf } from "./workspace.ts";
 
 type Answer = (request: IncomingMessage, response: ServerResponse, body: string) => void;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { DatabaseContext, SessionDatabase } from "../../src/tools/database/session-database.ts";
-import { memoryRead } from "../../src/tools/memory-read.ts";
-import { planRead } from "../../src/tools/plan-read.ts";
-import { taskList } from "../../src/tools/task-list.ts";
+import { memoryRead } from "../../src/tools/memory/memory-read.ts";
+import { planRead } from "../../src/tools/user/plan-read.ts";
+import { taskList } from "../../src/tools/agents/task-list.ts";
 import { contentOf, contextFor, failureOf } from "./workspace.ts";
 
 const planned = (plan: string) => contextFor("/", { knowledge: { memory: () => "", plan: async () => plan } });

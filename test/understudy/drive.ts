@@ -4,9 +4,9 @@ import { dirname, join } from "node:path";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import { understudy } from "../../src/model/understudy/understudy.ts";
 import type { Message, ToolCall } from "../../src/protocol/message.ts";
-import { boundOutput, LARGE_OUTPUT_BYTES } from "../../src/session/large-output.ts";
+import { boundOutput, LARGE_OUTPUT_BYTES } from "../../src/session/turn/large-output.ts";
 import { builtinTools } from "../../src/tools/builtin.ts";
-import type { Tasks } from "../../src/tools/tasks.ts";
+import type { Tasks } from "../../src/tools/agents/tasks.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 
 export interface Played {

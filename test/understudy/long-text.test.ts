@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import type { ModelRequest } from "../../src/model/provider.ts";
-import type { Step } from "../../src/model/understudy/plan.ts";
+import type { Step } from "../../src/model/understudy/plan/plan.ts";
 import { nextStep } from "../../src/model/understudy/understudy.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { builtinTools } from "../../src/tools/builtin.ts";

@@ -6,7 +6,7 @@ import { needsModel } from "../../src/model/understudy/commands.ts";
 import { promptsIn } from "../../src/model/understudy/prompts.ts";
 import { nextStep, understudy } from "../../src/model/understudy/understudy.ts";
 import type { Message } from "../../src/protocol/message.ts";
-import { afterStop, departure, type RunFacts, type Step } from "../../src/session/autopilot.ts";
+import { afterStop, departure, type RunFacts, type Step } from "../../src/session/modes/autopilot.ts";
 
 const QUESTION = "Explain how this repository is organised";
 const user = (content: string): Message => ({ role: "user", content });

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { nextStep, understudy } from "../../src/model/understudy/understudy.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { builtinTools } from "../../src/tools/builtin.ts";
-import { taskComplete } from "../../src/tools/task-complete.ts";
+import { taskComplete } from "../../src/tools/agents/task-complete.ts";
 import { type Tool, ToolError } from "../../src/tools/tool.ts";
 import { checkCitations } from "./citations.ts";
 import { drive } from "./drive.ts";

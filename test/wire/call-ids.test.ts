@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Provider } from "../../src/model/provider.ts";
-import { openaiChat } from "../../src/model/wire/openai-chat.ts";
-import { openaiResponses } from "../../src/model/wire/openai-responses.ts";
+import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
+import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
 import type { Place } from "../../src/model/wire/place.ts";
 import type { Message } from "../../src/protocol/message.ts";
 import { collect, placeWith, request } from "./support.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { anthropicMessages } from "../../src/model/wire/anthropic.ts";
-import { openaiChat } from "../../src/model/wire/openai-chat.ts";
-import { openaiResponses } from "../../src/model/wire/openai-responses.ts";
+import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
+import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
+import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
 import { Citations } from "../../src/protocol/citations.ts";
 import { endOf, namedSse, placeSaying, sse } from "./support.ts";
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, test } from "vitest";
 import type { Stamp } from "../../src/lib/stamp.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
-import { openaiChat } from "../../src/model/wire/openai-chat.ts";
+import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import type { Place } from "../../src/model/wire/place.ts";
 import { collect, errorOf, placeWith } from "./support.ts";
 

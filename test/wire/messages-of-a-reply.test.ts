@@ -1,7 +1,7 @@
 /** Replies that consist of several messages or blocks. */
 import { describe, expect, test } from "vitest";
-import { anthropicMessages } from "../../src/model/wire/anthropic.ts";
-import { openaiResponses } from "../../src/model/wire/openai-responses.ts";
+import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
+import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
 import { dataOf, stage } from "../support/stage.ts";
 import { roundTrip } from "./round-trip.ts";
 import { collect, endOf, joined, namedSse, placeSaying, request } from "./support.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { ModelEnd, Provider } from "../../src/model/provider.ts";
-import { anthropicMessages } from "../../src/model/wire/anthropic.ts";
-import { openaiChat } from "../../src/model/wire/openai-chat.ts";
-import { openaiResponses } from "../../src/model/wire/openai-responses.ts";
+import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
+import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
+import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
 import type { Place } from "../../src/model/wire/place.ts";
 import { processorTime } from "../support/work.ts";
 import { collect, namedSse, placeWith, request, sse, streamOf } from "./support.ts";

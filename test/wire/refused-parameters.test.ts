@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { ModelEvent, ModelRequest, Provider } from "../../src/model/provider.ts";
-import { anthropicMessages } from "../../src/model/wire/anthropic.ts";
-import { openaiChat } from "../../src/model/wire/openai-chat.ts";
-import { openaiResponses } from "../../src/model/wire/openai-responses.ts";
+import { anthropicMessages } from "../../src/model/wire/anthropic/anthropic.ts";
+import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
+import { openaiResponses } from "../../src/model/wire/openai/openai-responses.ts";
 import { RefusedParameters } from "../../src/model/wire/optional-parameters.ts";
 import type { Place } from "../../src/model/wire/place.ts";
 import { recordings } from "./recordings.ts";

@@ -1,6 +1,6 @@
 /** Data that a provider wants back with the next request survives the log and goes back to that provider alone. */
 import { describe, expect, test } from "vitest";
-import { openaiChat } from "../../src/model/wire/openai-chat.ts";
+import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { roundTrip } from "./round-trip.ts";
 import { endOf, placeSaying, request, sse } from "./support.ts";
 

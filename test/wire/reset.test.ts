@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import type { Provider } from "../../src/model/provider.ts";
-import { openaiChat } from "../../src/model/wire/openai-chat.ts";
+import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import type { Place } from "../../src/model/wire/place.ts";
 import { compatible, type Recorded, serve } from "../model/server.ts";
 import { collect, endOf, placeWith } from "./support.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type SseEvent, sseReader } from "../../src/model/wire/sse.ts";
+import { type SseEvent, sseReader } from "../../src/model/wire/transport/sse.ts";
 
 function read(...pieces: Uint8Array[]): SseEvent[] {
   const reader = sseReader("test");

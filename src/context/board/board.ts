@@ -3,7 +3,7 @@
  * rule, every change of its texts is kept with what was there before, and what stands on it is data, never an order.
  */
 import type { Disk } from "../../lib/node/disk.ts";
-import type { Redactor } from "../../lib/redact.ts";
+import type { Redactor } from "../../lib/redact/redact.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 
 /** Whose board it is. */

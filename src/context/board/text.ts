@@ -1,5 +1,5 @@
 /** What may stand on the board at all: short, plain, without secrets. */
-import type { Redactor } from "../../lib/redact.ts";
+import type { Redactor } from "../../lib/redact/redact.ts";
 import { sanitise, sanitiseLine } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { type BoardText, boardLimits } from "./board.ts";

@@ -1,6 +1,6 @@
 /** The memory as an agent reaches it. What it wants to keep is a proposal, unless a person said yes to this very call. */
 
-import type { Redactor } from "../../lib/redact.ts";
+import type { Redactor } from "../../lib/redact/redact.ts";
 import { plural } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";

@@ -1,5 +1,5 @@
 /** What may be remembered at all: short, plain, and without secrets. */
-import type { Redactor } from "../../lib/redact.ts";
+import type { Redactor } from "../../lib/redact/redact.ts";
 import { sanitise } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { type FactContent, memoryLimits } from "./memory.ts";

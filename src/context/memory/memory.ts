@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import type { Disk } from "../../lib/node/disk.ts";
-import type { Redactor } from "../../lib/redact.ts";
+import type { Redactor } from "../../lib/redact/redact.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 
 export const memoryScopes = ["repository", "user"] as const;

@@ -3,7 +3,7 @@
  * repository; whatever goes wrong then costs the memory of this session and nothing else.
  */
 import * as z from "zod";
-import type { Redactor } from "../../lib/redact.ts";
+import type { Redactor } from "../../lib/redact/redact.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import { clip } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";

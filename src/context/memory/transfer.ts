@@ -1,5 +1,5 @@
 /** Facts out of a memory and into another one. Both ways are looked through for secrets again. */
-import type { Redactor } from "../../lib/redact.ts";
+import type { Redactor } from "../../lib/redact/redact.ts";
 import { contentProblem, holdsSecret } from "./content.ts";
 import { type Fact, type FactDraft, type MemoryScope, memoryLimits } from "./memory.ts";
 import { parseLines } from "./repository-file.ts";

@@ -1,5 +1,5 @@
 /** Prompts that slash commands make: they tell a model how to lead other agents, which rules cannot do. */
-import type { Step } from "./plan.ts";
+import type { Step } from "./plan/plan.ts";
 import { writeAnswer } from "./write-answer.ts";
 
 export type CommandName = "review" | "fleet" | "research" | "plan" | "subconscious";

@@ -1,9 +1,9 @@
 /** What files say they are for. */
-import { type Folder, speakersOf } from "./folders.ts";
-import { baseName, isProse } from "./languages.ts";
-import { isManifest, readManifest } from "./manifests.ts";
-import { linesOf, type Scene, wholeLinesOf } from "./plan.ts";
-import { leadingRemark, type Remark, titleOf } from "./read-source.ts";
+import { type Folder, speakersOf } from "./project/folders.ts";
+import { baseName, isProse } from "./project/languages.ts";
+import { isManifest, readManifest } from "./project/manifests.ts";
+import { linesOf, type Scene, wholeLinesOf } from "./plan/plan.ts";
+import { leadingRemark, type Remark, titleOf } from "./project/read-source.ts";
 import type { Report } from "./report.ts";
 
 /** What is known of the files: by looking, or by the word of an agent that looked. */

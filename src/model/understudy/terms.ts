@@ -3,7 +3,7 @@
 import { cutLine } from "./bounds.ts";
 import { apartFromScripts, foreignIn } from "./foreign.ts";
 import { CONCEPTS, NOT_PATHS, STOP_WORDS } from "./intent-words.ts";
-import { escapePattern, isEnding } from "./languages.ts";
+import { escapePattern, isEnding } from "./project/languages.ts";
 
 export interface Term {
   readonly text: string;

@@ -6,18 +6,18 @@ import type { Message } from "../../protocol/message.ts";
 import { defineProvider, type ModelEvent, type ModelRequest, type Provider, type Usage } from "../provider.ts";
 import { cutQuestion } from "./bounds.ts";
 import { needsModel } from "./commands.ts";
-import { exchangesIn } from "./evidence.ts";
+import { exchangesIn } from "./project/evidence.ts";
 import { foreignIn } from "./foreign.ts";
 import { isUncertain, isWithinReach, readTask, type Task } from "./intent.ts";
-import type { PlannedCall, Scene, Step } from "./plan.ts";
-import { planChanges } from "./plan-changes.ts";
-import { planData } from "./plan-data.ts";
-import { planExplain } from "./plan-explain.ts";
-import { planName } from "./plan-name.ts";
-import { planOverview } from "./plan-overview.ts";
-import { planPart } from "./plan-part.ts";
-import { planRefusal } from "./plan-refusal.ts";
-import { recap, talk } from "./plan-talk.ts";
+import type { PlannedCall, Scene, Step } from "./plan/plan.ts";
+import { planChanges } from "./plan/plan-changes.ts";
+import { planData } from "./plan/plan-data.ts";
+import { planExplain } from "./plan/plan-explain.ts";
+import { planName } from "./plan/plan-name.ts";
+import { planOverview } from "./plan/plan-overview.ts";
+import { planPart } from "./plan/plan-part.ts";
+import { planRefusal } from "./plan/plan-refusal.ts";
+import { recap, talk } from "./plan/plan-talk.ts";
 import { promptsIn } from "./prompts.ts";
 
 /** One of these is the answer, so tools are asked at most one time fewer. */

@@ -1,9 +1,9 @@
 /** How answers look: Markdown that also reads well as plain text, bounded, with every fact cited as `path:line`. */
 import { clip } from "../../lib/text.ts";
 import { withoutControls } from "./bounds.ts";
-import type { Hit, Line } from "./evidence.ts";
-import { languageOf } from "./languages.ts";
-import type { Remark } from "./read-source.ts";
+import type { Hit, Line } from "./project/evidence.ts";
+import { languageOf } from "./project/languages.ts";
+import type { Remark } from "./project/read-source.ts";
 
 const SIGNATURE =
   "_understudy: troupe's built-in offline model. It follows fixed rules and does not reason; for a real model set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start Ollama – see `troupe models`._";

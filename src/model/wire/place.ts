@@ -2,7 +2,7 @@ import type { Agent } from "node:http";
 import type { Stamp } from "../../lib/stamp.ts";
 import type { RequestOrigin } from "../provider.ts";
 import type { RefusedParameters } from "./optional-parameters.ts";
-import type { OpenSocket } from "./socket.ts";
+import type { OpenSocket } from "./transport/socket.ts";
 
 /** The network as a client program may stand in for it: what `fetch` does, and told whose request it is. */
 export type ModelFetch = (url: string, init: ModelFetchInit) => Promise<Response>;

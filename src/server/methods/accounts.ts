@@ -2,7 +2,7 @@
 import * as z from "zod";
 import type { Account, Github } from "../../model/github/github.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { githubOf, signedOut } from "./account.ts";
+import { githubOf, signedOut } from "./host/account.ts";
 import { type MethodTable, nothing, type SessionCall, sessionMethod } from "./method.ts";
 
 const Write = () =>

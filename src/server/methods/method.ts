@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { Session } from "../../session/session.ts";
 import type { Connection } from "../connection.ts";
 import type { Hub } from "../hub.ts";
-import type { LiveSession } from "../live-session.ts";
+import type { LiveSession } from "../sessions/live-session.ts";
 import type { ServerParts } from "../server.ts";
 
 /** What a method may use, beside what it was given. */

@@ -4,8 +4,8 @@
  */
 import { openForWriting, type Place, removeEmptyFolders } from "../../lib/node/paths-write.ts";
 import type { Access } from "../../protocol/permission.ts";
-import { type FileChange, type FileState, type Files, filesOf, hashOf, MAX_EDIT_BYTES } from "../files.ts";
-import { pathFailure } from "../path-failure.ts";
+import { type FileChange, type FileState, type Files, filesOf, hashOf, MAX_EDIT_BYTES } from "../files/files.ts";
+import { pathFailure } from "../files/path-failure.ts";
 import { isInPlace, textOf, unsavedContent } from "../text-buffers.ts";
 import { type ToolContext, ToolError } from "../tool.ts";
 import { boundDiff, fileDiff } from "./file-diff.ts";

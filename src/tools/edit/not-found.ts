@@ -1,4 +1,4 @@
-import { REDACTED } from "../../lib/redact.ts";
+import { REDACTED } from "../../lib/redact/redact.ts";
 import { clip } from "../../lib/text.ts";
 import { listed, splitLines } from "./text-content.ts";
 

@@ -168,7 +168,7 @@ function sharingKey(config: McpServerConfig, user: McpUser): string {
 }
 
 async function startWatchdog(mark: string): ReturnType<OpenBase["watchdog"]> {
-  const watchdog = await import("../shell/watchdog.ts");
+  const watchdog = await import("../shell/process/watchdog.ts");
   // No process holds a file of ours; the mark and the group are all there is to go by.
   return watchdog.startWatchdog({ mark, folder: `/dev/null/${mark}` });
 }

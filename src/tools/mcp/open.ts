@@ -3,19 +3,19 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { AuthProvider, Client, FetchLike, OAuthClientProvider, Transport } from "@modelcontextprotocol/client";
 import { childEnvironment } from "../../lib/node/child-environment.ts";
 import type { PreparedProgram, PrepareProgram } from "../../lib/node/program.ts";
-import { MARK_NAME } from "../shell/family.ts";
-import type { Watchdog } from "../shell/watchdog.ts";
+import { MARK_NAME } from "../shell/process/family.ts";
+import type { Watchdog } from "../shell/process/watchdog.ts";
 import { cleanText } from "./bounds.ts";
-import { LIBRARY_MS } from "./call-clock.ts";
+import { LIBRARY_MS } from "./tasks/call-clock.ts";
 import { guardedFetch } from "./guarded-fetch.ts";
 import { httpPlace } from "./http-place.ts";
-import { type Refusal, watchRefusals } from "./oauth-challenge.ts";
-import type { HostTokens } from "./oauth-host.ts";
+import { type Refusal, watchRefusals } from "./oauth/oauth-challenge.ts";
+import type { HostTokens } from "./oauth/oauth-host.ts";
 import { isPackageRunner } from "./package-runner.ts";
 import { answerRequests, capabilitiesFor, type RequestsOptions } from "./requests.ts";
 import type { McpServerConfig, McpStdioTransport } from "./server.ts";
 import { StdioTransport } from "./stdio-transport.ts";
-import { TaskMessages } from "./task-messages.ts";
+import { TaskMessages } from "./tasks/task-messages.ts";
 
 type McpAuthProvider = (AuthProvider | OAuthClientProvider) & { onRefused?(refusal: Refusal): Promise<void> };
 
@@ -270,7 +270,7 @@ async function authorised(
   { held, requestToken }: NonNullable<OpenRequest["tokens"]>,
   fetch: FetchLike,
 ): Promise<FetchLike> {
-  const { hostAuthorisedFetch } = await import("./oauth-host.ts");
+  const { hostAuthorisedFetch } = await import("./oauth/oauth-host.ts");
   return hostAuthorisedFetch({
     ...{ config, fetch },
     ...(held && { held }),

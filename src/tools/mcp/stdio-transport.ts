@@ -7,8 +7,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { isObject, parseJson } from "../../lib/json.ts";
 import type { PreparedProgram } from "../../lib/node/program.ts";
-import { endFamily, type Family, familyOf } from "../shell/family.ts";
-import type { Watchdog } from "../shell/watchdog.ts";
+import { endFamily, type Family, familyOf } from "../shell/process/family.ts";
+import type { Watchdog } from "../shell/process/watchdog.ts";
 import { cleanLine } from "./bounds.ts";
 import { lineReader } from "./line-reader.ts";
 

@@ -3,15 +3,15 @@ import { isDeepStrictEqual } from "node:util";
 import { isObject, type Json } from "../../lib/json.ts";
 import { withoutTags } from "../../lib/quoting.ts";
 import { type BoundCall, type Tool, type ToolContext, ToolError, type ToolResult } from "../tool.ts";
-import { PERSON_TIMEOUT_MS } from "../user.ts";
+import { PERSON_TIMEOUT_MS } from "../user/user.ts";
 import { isFor } from "./apps.ts";
-import { type McpWork, untilTask } from "./background.ts";
+import { type McpWork, untilTask } from "./tasks/background.ts";
 import { cleanLine, cleanText } from "./bounds.ts";
 import type { McpServer } from "./connections.ts";
 import { modelNames } from "./names.ts";
 import { toToolResult } from "./result.ts";
 import type { McpToolDefinition } from "./server.ts";
-import type { McpTaskStatus } from "./tasks.ts";
+import type { McpTaskStatus } from "./tasks/tasks.ts";
 
 type PinVerdict = "ok" | "changed" | "new";
 

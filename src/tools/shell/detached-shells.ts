@@ -9,8 +9,8 @@ import {
   startDetached,
   stopDetached,
 } from "./detached.ts";
-import { freshArguments } from "./driver.ts";
-import type { Prepared } from "./sandbox.ts";
+import { freshArguments } from "./process/driver.ts";
+import type { Prepared } from "./sandbox/sandbox.ts";
 import type { FinishedCommand, ShellInput, ShellReply, ShellRequest, ShellSummary, ShellsOptions } from "./shells.ts";
 import { bashLimits, environmentOf, launcherOf, placeOf } from "./start-shell.ts";
 

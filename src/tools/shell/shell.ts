@@ -1,10 +1,10 @@
 /** One shell: a process and the commands it runs, one after the other. */
 import { type Deferred, deferred } from "../../lib/deferred.ts";
-import { beginMark, commandMessage, MarkScanner, READY_MARK } from "./driver.ts";
-import type { Family } from "./family.ts";
-import type { Output } from "./output.ts";
-import { PartialOutput } from "./partial-output.ts";
-import type { ShellProcess } from "./shell-process.ts";
+import { beginMark, commandMessage, MarkScanner, READY_MARK } from "./process/driver.ts";
+import type { Family } from "./process/family.ts";
+import type { Output } from "./process/output.ts";
+import { PartialOutput } from "./process/partial-output.ts";
+import type { ShellProcess } from "./process/shell-process.ts";
 
 export interface Command {
   readonly text: string;

@@ -5,11 +5,11 @@
 import * as z from "zod";
 import type { EnvironmentAdditions } from "../../lib/node/child-environment.ts";
 import type { Disk } from "../../lib/node/disk.ts";
-import type { HeldText } from "../../lib/redact-stream.ts";
+import type { HeldText } from "../../lib/redact/redact-stream.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import { type ToolContext, ToolError } from "../tool.ts";
-import type { CommandLimits } from "./limits.ts";
-import type { Sandbox } from "./sandbox.ts";
+import type { CommandLimits } from "./process/limits.ts";
+import type { Sandbox } from "./sandbox/sandbox.ts";
 
 export type ShellReply = {
   readonly shellId: string;

@@ -3,17 +3,17 @@ import { dirname, join } from "node:path";
 import { childEnvironment } from "../../lib/node/child-environment.ts";
 import type { Disk } from "../../lib/node/disk.ts";
 import { ToolError } from "../tool.ts";
-import { freshArguments, namedArguments } from "./driver.ts";
-import { endLeftovers, familyOf, MARK_NAME } from "./family.ts";
-import { commandLimits, guardProcesses, limitLines } from "./limits.ts";
-import { OutputPipes } from "./output-pipe.ts";
-import type { Prepared } from "./sandbox.ts";
-import { SANDBOX_BASH } from "./sandbox-entry.ts";
+import { freshArguments, namedArguments } from "./process/driver.ts";
+import { endLeftovers, familyOf, MARK_NAME } from "./process/family.ts";
+import { commandLimits, guardProcesses, limitLines } from "./process/limits.ts";
+import { OutputPipes } from "./process/output-pipe.ts";
+import type { Prepared } from "./sandbox/sandbox.ts";
+import { SANDBOX_BASH } from "./sandbox/sandbox-entry.ts";
 import { type Command, Shell } from "./shell.ts";
-import { filterDescriptor, startProcess } from "./shell-process.ts";
+import { filterDescriptor, startProcess } from "./process/shell-process.ts";
 import type { ShellRequest, ShellsOptions } from "./shells.ts";
-import { hasTerminals } from "./terminal.ts";
-import { guardFolderName, shareWatchdog, type Watchdog } from "./watchdog.ts";
+import { hasTerminals } from "./process/terminal.ts";
+import { guardFolderName, shareWatchdog, type Watchdog } from "./process/watchdog.ts";
 
 /** Shared by all shells of a session. */
 export interface ShellBase {

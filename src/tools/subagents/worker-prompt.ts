@@ -1,4 +1,4 @@
-import { line } from "../agent-text.ts";
+import { line } from "../agents/agent-text.ts";
 import type { WorkerLimits } from "./coordination.ts";
 import type { RoleDefinition } from "./roles.ts";
 import type { WorkerRequest } from "./run-request.ts";

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { environmentDetectTool } from "../environment-detect.ts";
-import { memoryRead } from "../memory-read.ts";
-import { planRead } from "../plan-read.ts";
-import { submitResultTool } from "../submit-result.ts";
-import { taskList } from "../task-list.ts";
+import { memoryRead } from "../memory/memory-read.ts";
+import { planRead } from "../user/plan-read.ts";
+import { submitResultTool } from "../agents/submit-result.ts";
+import { taskList } from "../agents/task-list.ts";
 import { type Tool, ToolError } from "../tool.ts";
 import type { Desk } from "./desk.ts";
 import type { Environments } from "./environment.ts";

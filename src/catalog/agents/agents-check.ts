@@ -1,0 +1,56 @@
+/** Reads files of agents to say what is wrong with them, those that another one hides included. */
+import { statSync } from "node:fs";
+import { basename, dirname, resolve } from "node:path";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { AgentSources } from "./agents.ts";
+import { loadAgents } from "./agents.ts";
+import { agentNotices } from "./agents-notice.ts";
+import { type AgentFile, agentFiles, agentId, agentLocations } from "./agents-places.ts";
+import { readAgentFile } from "./agents-read.ts";
+
+export interface Finding {
+  readonly path: string;
+  readonly line: number;
+  readonly kind: "error" | "warning";
+  readonly message: string;
+}
+
+/** All of a session's, or the files and folders that are named. Throws when one of those is not there. */
+export async function checkAgentFiles(
+  sources: AgentSources,
+  paths: readonly string[],
+): Promise<{ readonly findings: readonly Finding[]; readonly count: number }> {
+  const { note, all } = agentNotices();
+  const files =
+    paths.length === 0
+      ? agentFiles(agentLocations(sources), note)
+      : paths.flatMap((path) => filesAt(resolve(sources.cwd, path), note));
+  const findings: Finding[] = [];
+  for (const file of files) findings.push(...(await findingsIn(file)));
+  const merged = paths.length === 0 ? (await loadAgents(sources)).notices.filter(({ kind }) => kind === "clash") : [];
+  const others = [...all(), ...merged].map(({ kind, path, message }) => ({
+    path,
+    line: 1,
+    kind: kind === "refused" ? ("error" as const) : ("warning" as const),
+    message,
+  }));
+  return { findings: [...findings, ...others], count: files.length };
+}
+
+async function findingsIn(file: AgentFile): Promise<Finding[]> {
+  const { path } = file;
+  const parsed = await readAgentFile(file);
+  if (parsed === undefined) return [];
+  if (!parsed.ok) return [{ path, line: parsed.line, kind: "error", message: parsed.message }];
+  return parsed.warnings.map(({ line, message }) => ({ path, line, kind: "warning", message }));
+}
+
+function filesAt(path: string, note: ReturnType<typeof agentNotices>["note"]): AgentFile[] {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat?.isDirectory()) return agentFiles([{ path, source: "user" }], note);
+  const id = agentId(basename(path));
+  if (!stat?.isFile()) throw new TroupeError("usage", `${path} is not there.`);
+  if (id === undefined)
+    throw new TroupeError("usage", `${path} is not the file of an agent: its name must end in .md.`);
+  return [{ location: { path: dirname(path), source: "user" }, path, id }];
+}

@@ -1,0 +1,65 @@
+/** The file of a new agent, with every field explained and nothing decided. */
+import { join } from "node:path";
+import { findAgent, nameProblem, normaliseName } from "../../agents/names.ts";
+import { type Disk, writeNewFile } from "../../lib/node/disk.ts";
+import { openAsIs } from "../../lib/node/paths-write.ts";
+import { clip } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { type AgentSources, loadAgents } from "./agents.ts";
+import template from "./agents-new.md";
+import { PROJECT_FOLDERS, userFolder } from "./agents-places.ts";
+
+export interface NewAgent {
+  readonly name: string;
+  readonly scope: "user" | "project";
+  readonly sources: AgentSources;
+  readonly disk: Disk;
+}
+
+/** Where it was written. Nothing that is there is replaced, neither a file nor an agent of that name. */
+export async function writeNewAgent({ name, scope, sources, disk }: NewAgent): Promise<string> {
+  const problem = nameProblem(name.trim());
+  if (problem) throw new TroupeError("usage", `"${clip(name, 80)}" cannot be the name of an agent: ${problem}.`);
+  const { agents, disabled } = await loadAgents(sources);
+  const earlier = findAgent(name, [...agents, ...disabled]);
+  if (earlier) {
+    const where = earlier.path ?? (earlier.source === "builtin" ? "built in" : earlier.source);
+    throw new TroupeError("usage", `There is an agent ${earlier.name} already (${where}).`, {
+      hint: "Take another name.",
+    });
+  }
+  const fileName = `${normaliseName(name).replace(/[^\p{L}\p{M}\p{N}.-]+/gu, "-")}.md`;
+  const text = Buffer.from(template.replace("{{name}}", () => JSON.stringify(name.trim())));
+  const root = sources.gitRoot ?? sources.cwd;
+  const folder = scope === "user" ? userFolder(sources.stateRoot) : join(root, PROJECT_FOLDERS[0]);
+  const path = join(folder, fileName);
+  try {
+    await (scope === "user" ? writeOwn(path, { folder, text, disk }) : writeShared(path, { root, text, disk }));
+  } catch (cause) {
+    if (cause instanceof TroupeError) throw cause;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new TroupeError("storage", `${path} could not be written: ${why}`, { cause });
+  }
+  return path;
+}
+
+async function writeOwn(path: string, { folder, text, disk }: { folder: string; text: Uint8Array; disk: Disk }) {
+  await disk.mkdir(folder);
+  await writeNewFile(disk, path, [text]).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === "EEXIST" ? isThere(path) : error;
+  });
+}
+
+/** In a repository, where others read too; a link there leads nobody out of it. */
+async function writeShared(path: string, { root, text, disk }: { root: string; text: Uint8Array; disk: Disk }) {
+  const place = await openAsIs(path, { cwd: root, roots: [root], disk });
+  try {
+    if (place.stat !== undefined) throw isThere(path);
+    await place.write(text, { mode: 0o644 });
+  } finally {
+    await place.close();
+  }
+}
+
+const isThere = (path: string): TroupeError =>
+  new TroupeError("usage", `${path} is there already.`, { hint: "Change it, or take another name." });

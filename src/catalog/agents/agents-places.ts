@@ -1,0 +1,110 @@
+/** Where agents are looked for, in order: of two with the same name the first is used. */
+import { dirname, join } from "node:path";
+import type { AgentSource } from "../../agents/agent.ts";
+import { readFolder, realPath } from "../../context/skills/read-inside.ts";
+import { isInside } from "../../lib/node/paths.ts";
+import type { NoteAgent } from "./agents-notice.ts";
+
+export interface AgentPlaces {
+  /** Real path of the working folder. */
+  readonly cwd: string;
+  /** Real path; left out where there is no repository, and then only `cwd` is looked at. */
+  readonly gitRoot?: string;
+  readonly stateRoot: string;
+  readonly home: string;
+  readonly plugins?: readonly { readonly name: string; readonly agentFolders: readonly string[] }[];
+  /** Further folders that were opened to the tools, as real paths. */
+  readonly addedDirectories?: readonly string[];
+  /** False: only what plugins bring. */
+  readonly discovered?: boolean;
+}
+
+export interface AgentLocation {
+  readonly path: string;
+  readonly source: AgentSource;
+  /** Set when the folder belongs to a workspace: the real path of that workspace, which it must not leave. */
+  readonly workspace?: string;
+  readonly pluginName?: string;
+}
+
+export interface AgentFile {
+  readonly location: AgentLocation;
+  readonly path: string;
+  readonly id: string;
+  /** Real path that the file must not leave; undefined for a person's own, who may link to where they like. */
+  readonly root?: string;
+}
+
+export const PROJECT_FOLDERS = [".troupe/agents", ".github/agents", ".claude/agents"] as const;
+const MAX_LEVELS = 32;
+const MAX_LOCATIONS = 300;
+const MAX_ENTRIES = 1000;
+const MAX_FILES = 500;
+
+/** A person's own come before those of a project: a repository cannot replace a person's agent. */
+export function agentLocations(places: AgentPlaces): AgentLocation[] {
+  const isDiscovered = places.discovered !== false;
+  const own = isDiscovered ? [userFolder(places.stateRoot), join(places.home, ".claude/agents")] : [];
+  const levels = isDiscovered ? levelsUpTo(places.cwd, places.gitRoot) : [];
+  const workspace = places.gitRoot ?? places.cwd;
+  const ofProject = (folder: string, source: AgentSource, within: string): AgentLocation[] =>
+    PROJECT_FOLDERS.map((name) => ({ path: join(folder, name), source, workspace: within }));
+  const all: AgentLocation[] = [
+    ...own.map((path) => ({ path, source: "user" as const })),
+    ...levels.flatMap((folder) => ofProject(folder, folder === places.cwd ? "project" : "inherited", workspace)),
+    ...(places.addedDirectories ?? []).flatMap((folder) => ofProject(folder, "project", folder)),
+    ...(places.plugins ?? []).flatMap(({ name, agentFolders }) =>
+      agentFolders.map((path) => ({ path, source: "plugin" as const, pluginName: name })),
+    ),
+  ];
+  const first = new Map([...all].reverse().map((location) => [location.path, location]));
+  return all.filter((location) => first.get(location.path) === location).slice(0, MAX_LOCATIONS);
+}
+
+export const userFolder = (stateRoot: string): string => join(stateRoot, "agents");
+
+/** Every file that seems to be an agent, in order. */
+export function agentFiles(locations: readonly AgentLocation[], note: NoteAgent): AgentFile[] {
+  const files = locations.flatMap((location) => filesIn(location, note));
+  const [next] = files.slice(MAX_FILES);
+  if (next) note({ kind: "limit", path: next.path, message: `Only the first ${MAX_FILES} files of agents are read.` });
+  return files.slice(0, MAX_FILES);
+}
+
+/** `review.agent.md` and `review.md` are both `review`. */
+export function agentId(fileName: string): string | undefined {
+  const id = /^(.+?)(?:\.agent)?\.md$/i.exec(fileName)?.[1];
+  return id === undefined || /^readme$/i.test(id) ? undefined : id;
+}
+
+function filesIn(location: AgentLocation, note: NoteAgent): AgentFile[] {
+  const { path, workspace, source } = location;
+  const read = readFolder(path, MAX_ENTRIES);
+  const root = read && realPath(path);
+  if (read === undefined || root === undefined) return [];
+  if (workspace !== undefined && !isInside(root, [workspace])) {
+    note({
+      kind: "refused",
+      path,
+      message: `${path} leads out of its workspace by a link; agents there are left out.`,
+    });
+    return [];
+  }
+  if (!read.complete) note({ kind: "limit", path, message: `Only ${MAX_ENTRIES} entries of ${path} are read.` });
+  return read.entries.flatMap(({ name, kind }) => {
+    const id = kind === "file" || kind === "link" ? agentId(name) : undefined;
+    if (id === undefined) return [];
+    return [{ location, path: join(path, name), id, ...(source !== "user" && { root }) }];
+  });
+}
+
+function levelsUpTo(cwd: string, gitRoot: string | undefined): string[] {
+  const levels = [cwd];
+  for (let folder = cwd; gitRoot !== undefined && folder !== gitRoot && levels.length < MAX_LEVELS; ) {
+    const parent = dirname(folder);
+    if (parent === folder) return [cwd];
+    levels.push(parent);
+    folder = parent;
+  }
+  return levels;
+}

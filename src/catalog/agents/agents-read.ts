@@ -1,0 +1,41 @@
+/** From a file on disk to a definition. */
+import { type AgentDefinition, MAX_AGENT_BYTES } from "../../agents/agent.ts";
+import { type ParsedAgent, parseAgent } from "../../agents/parse-agent.ts";
+import { readSmallFile } from "../../lib/node/small-file.ts";
+import { agentFrontmatter } from "./agents-frontmatter.ts";
+import type { NoteAgent } from "./agents-notice.ts";
+import type { AgentFile } from "./agents-places.ts";
+
+/** Undefined when there is no such file. */
+export async function readAgentFile(file: AgentFile): Promise<ParsedAgent | undefined> {
+  const { path, id, root, location } = file;
+  const read = readSmallFile(path, { maxBytes: MAX_AGENT_BYTES, ...(root !== undefined && { below: root }) });
+  if (read.kind === "missing") return undefined;
+  if (read.kind === "refused") return { ok: false, line: 1, message: `it ${read.reason}` };
+  return parseAgent(read.text, {
+    id,
+    path,
+    source: location.source,
+    ...(location.pluginName !== undefined && { pluginName: location.pluginName }),
+    read: agentFrontmatter,
+  });
+}
+
+/** What is wrong with one file is said, and the others load. */
+export async function readAgentFiles(files: readonly AgentFile[], note: NoteAgent): Promise<AgentDefinition[]> {
+  const agents: AgentDefinition[] = [];
+  for (const file of files) {
+    const parsed = await readAgentFile(file);
+    if (parsed === undefined) continue;
+    const said = (line: number, message: string): string => `${file.path}:${line}: ${message}.`;
+    if (parsed.ok) {
+      for (const { line, message } of parsed.warnings)
+        note({ kind: "field", path: file.path, message: said(line, message) });
+      agents.push(parsed.agent);
+    } else {
+      const message = `The agent ${file.id} was left out: ${said(parsed.line, parsed.message)}`;
+      note({ kind: "broken", path: file.path, message });
+    }
+  }
+  return agents;
+}

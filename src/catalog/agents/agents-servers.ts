@@ -1,0 +1,58 @@
+/** MCP servers that an agent brings. A person's own may run; those of a project run only as they were approved. */
+import type { AgentDefinition } from "../../agents/agent.ts";
+import type { TrustCheck } from "../../tools/mcp/config/config.ts";
+import type { NoteAgent } from "./agents-notice.ts";
+
+const MAX_SERVERS = 20;
+const OWN: ReadonlySet<AgentDefinition["source"]> = new Set(["program", "user", "plugin", "builtin"]);
+
+/** The agent without the servers that may not run; the agent itself is text, and is used. */
+export async function withApprovedServers(
+  agent: AgentDefinition,
+  { check, note }: { check: TrustCheck | undefined; note: NoteAgent },
+): Promise<AgentDefinition> {
+  if (agent.mcpServers === undefined || OWN.has(agent.source)) return agent;
+  const { mcpServers, ...rest } = agent;
+  const approved: [string, unknown][] = [];
+  for (const [name, entry] of Object.entries(mcpServers).slice(0, MAX_SERVERS)) {
+    const verdict = await verdictOn(agent, { name, entry, check });
+    if (verdict.ok) approved.push([name, entry]);
+    else note(verdict.notice);
+  }
+  return approved.length === 0 ? rest : { ...rest, mcpServers: Object.fromEntries(approved) };
+}
+
+type Verdict = { readonly ok: true } | { readonly ok: false; readonly notice: Parameters<NoteAgent>[0] };
+
+async function verdictOn(
+  agent: AgentDefinition,
+  { name, entry, check }: { name: string; entry: unknown; check: TrustCheck | undefined },
+): Promise<Verdict> {
+  const path = agent.path ?? `${agent.source}/${agent.name}`;
+  const refused = (kind: "untrusted" | "changed" | "field", why: string): Verdict => ({
+    ok: false,
+    notice: { kind, path, message: `The agent ${agent.name} has to do without its MCP server ${name}: ${why}` },
+  });
+  const [{ readEntry }, { pinnedItem }] = await Promise.all([
+    import("../../tools/mcp/config/config-entry.ts"),
+    import("../../tools/mcp/config/config-pin.ts"),
+  ]);
+  const read = readEntry(name, entry, { scope: "project", source: path, folder: folderOf(path) });
+  if (read.kind === "refused") {
+    const { field, message } = read.notice;
+    return refused("field", `${path}: mcp-servers.${name}${field === undefined ? "" : `.${field}`}: ${message}.`);
+  }
+  const verdict = check?.(pinnedItem(read.config)) ?? "untrusted";
+  if (verdict === "approved") return { ok: true };
+  const reasons = {
+    untrusted: "this folder is not trusted.",
+    new: "nobody has approved it yet.",
+    changed: "it is not what was approved.",
+  };
+  return refused(
+    verdict === "changed" ? "changed" : "untrusted",
+    `${reasons[verdict]} Look at it, then run: troupe trust`,
+  );
+}
+
+const folderOf = (path: string): string => path.replace(/[\\/][^\\/]*$/, "");

@@ -1,0 +1,150 @@
+/**
+ * The agents of a session, from whoever brings some: the host program, the person, the project, plugins, a server, and
+ * our own. The first to bring a name has it. A repository replaces neither a person's agent nor one of ours.
+ */
+import { type AgentDefinition, type AgentSource, MEMORY_AGENT } from "../../agents/agent.ts";
+import { builtinAgents } from "../../agents/builtin/parsed.derived.ts";
+import { keysOf, normaliseName } from "../../agents/names.ts";
+import { agentFromObject } from "../../agents/parse-agent.ts";
+import type { ItemTrust, PinnedItem } from "../../lib/pinned-item.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { EventData } from "../../protocol/event.ts";
+import { type AgentNotice, agentNotices, type NoteAgent } from "./agents-notice.ts";
+import { type AgentPlaces, agentFiles, agentLocations } from "./agents-places.ts";
+import { readAgentFiles } from "./agents-read.ts";
+import type { FetchRemote } from "./agents-remote.ts";
+import { withApprovedServers } from "./agents-servers.ts";
+import { type AgentOverrides, agentSettings } from "./agents-settings.ts";
+import { mayStart } from "./agents-sidekick.ts";
+
+export interface AgentSources extends AgentPlaces {
+  /** `customAgents` as the host program gave them. */
+  readonly program?: readonly unknown[];
+  /** Only where an address and a token are configured. */
+  readonly remote?: FetchRemote;
+  /** Makes the next reading ask the server again. */
+  readonly forgetRemote?: () => void;
+  /** `subagents.disabledSubagents` of the settings. */
+  readonly disabled?: readonly string[];
+  /** `subagents.agents` of the settings. */
+  readonly overrides?: AgentOverrides;
+  readonly excludedBuiltins?: readonly string[];
+  /** Of those of ours that are there only where someone wants them, the ones that are. */
+  readonly optional?: readonly string[];
+  /** Asked for every MCP server that an agent of a workspace brings, and for every sidekick. Without it none is used. */
+  readonly check?: (item: PinnedItem) => ItemTrust;
+  readonly signal?: AbortSignal;
+}
+
+export interface AgentCatalog {
+  /** Those that can be used, our own last; no two answer to the same name. */
+  readonly agents: readonly AgentDefinition[];
+  /** Those that were switched off by settings. */
+  readonly disabled: readonly AgentDefinition[];
+  /** In the shape of the wire; our own are not custom. */
+  readonly updated: EventData<"session.custom_agents_updated">;
+  readonly notices: readonly AgentNotice[];
+}
+
+const MAX_AGENTS = 300;
+const OPTIONAL: ReadonlySet<string> = new Set([MEMORY_AGENT, "subconscious-agent", "github-context"]);
+const MAY_REPLACE_OURS: ReadonlySet<AgentSource> = new Set(["program", "user"]);
+
+/** Throws a `TroupeError` for what the host program gave; everything else becomes a notice. */
+export async function loadAgents(sources: AgentSources): Promise<AgentCatalog> {
+  const { note, all } = agentNotices();
+  const fromProgram = programAgents(sources.program ?? [], note);
+  const remote = remoteAgents(sources, note);
+  const fromFiles = await readAgentFiles(agentFiles(agentLocations(sources), note), note);
+  const ours = new Set(builtinAgents.map(({ id }) => id).filter((name) => isActive(name, sources)));
+  const custom = merged([...fromProgram, ...fromFiles, ...(await remote)], ours, note);
+  const taken = new Set(custom.flatMap(keysOf));
+  const builtin = builtinAgents.filter(({ id }) => ours.has(id) && !taken.has(id));
+  const isOff = switchedOff(sources, note);
+  const agents: AgentDefinition[] = [];
+  const disabled: AgentDefinition[] = [];
+  for (const agent of [...custom, ...builtin]) {
+    if (isOff(agent)) disabled.push(agent);
+    else if (mayStart(agent, { check: sources.check, note }))
+      agents.push(await withApprovedServers(agent, { check: sources.check, note }));
+  }
+  const notices = all();
+  return { agents, disabled, updated: updatedEvent(agents, notices), notices };
+}
+
+function programAgents(given: readonly unknown[], note: NoteAgent): AgentDefinition[] {
+  return given.map((value) => {
+    const parsed = agentFromObject(value, { source: "program" });
+    if (!parsed.ok) {
+      const hint = "Each of customAgents needs a name and a prompt.";
+      throw new TroupeError("usage", `A custom agent cannot be used: ${parsed.message}.`, { hint });
+    }
+    for (const { message } of parsed.warnings) note({ kind: "field", path: "program", message: `${message}.` });
+    return parsed.agent;
+  });
+}
+
+async function remoteAgents({ remote, signal }: AgentSources, note: NoteAgent): Promise<AgentDefinition[]> {
+  if (remote === undefined) return [];
+  const { loadRemote } = await import("./agents-remote.ts");
+  return loadRemote(remote, { note, ...(signal && { signal }) });
+}
+
+function isActive(name: string, { excludedBuiltins = [], optional = [] }: AgentSources): boolean {
+  if (OPTIONAL.has(name) && !optional.includes(name)) return false;
+  return !excludedBuiltins.some((excluded) => normaliseName(excluded) === name);
+}
+
+/** The first of each name. Whatever is left out is said. */
+function merged(candidates: readonly AgentDefinition[], ours: ReadonlySet<string>, note: NoteAgent): AgentDefinition[] {
+  const taken = new Map<string, AgentDefinition>();
+  const kept: AgentDefinition[] = [];
+  for (const agent of candidates) {
+    const keys = keysOf(agent);
+    const left = (why: string): void =>
+      note({
+        kind: "clash",
+        path: place(agent),
+        message: `The agent ${agent.name} of ${place(agent)} was left out: ${why}`,
+      });
+    const builtin = MAY_REPLACE_OURS.has(agent.source) ? undefined : keys.find((key) => ours.has(key));
+    const earlier = keys.map((key) => taken.get(key)).find((one) => one !== undefined);
+    if (builtin !== undefined) left(`${builtin} is built in, and only your own agents can take its place. Rename it.`);
+    else if (earlier) left(`${place(earlier)} has the same name and comes first.`);
+    else if (kept.length >= MAX_AGENTS) {
+      note({ kind: "limit", path: place(agent), message: `Only the first ${MAX_AGENTS} agents are used.` });
+      break;
+    } else {
+      for (const key of keys) taken.set(key, agent);
+      kept.push(agent);
+    }
+  }
+  return kept;
+}
+
+const place = ({ path, source }: AgentDefinition): string => path ?? `the ${source === "remote" ? "server" : source}`;
+
+function switchedOff({ disabled = [], overrides }: AgentSources, note: NoteAgent): (agent: AgentDefinition) => boolean {
+  const names = new Set(disabled.map(normaliseName));
+  return (agent) =>
+    keysOf(agent).some((key) => names.has(key)) || agentSettings(agent, overrides, note).disabled === true;
+}
+
+function updatedEvent(agents: readonly AgentDefinition[], notices: readonly AgentNotice[]): AgentCatalog["updated"] {
+  const custom = agents.filter(({ source }) => source !== "builtin");
+  const isError = ({ kind }: AgentNotice): boolean => kind === "broken" || kind === "refused";
+  return {
+    agents: custom.map(({ id, name, displayName, description, source, tools, userInvocable, models: [model] }) => ({
+      id,
+      name,
+      displayName,
+      description,
+      source,
+      tools: tools === null ? null : [...tools],
+      userInvocable,
+      ...(model !== undefined && { model }),
+    })),
+    warnings: notices.filter((notice) => !isError(notice)).map(({ message }) => message),
+    errors: notices.filter(isError).map(({ message }) => message),
+  };
+}

@@ -1,0 +1,188 @@
+/**
+ * Plugins: folders that bring skills, agents, commands, hooks and MCP servers together. Here they are found and checked;
+ * each kind of part is loaded by its own catalog. A plugin runs nothing by being loaded.
+ */
+import { basename, join, resolve } from "node:path";
+import { digestFolder } from "../../context/skills/pin.ts";
+import { readFolder, realPath } from "../../context/skills/read-inside.ts";
+import type { CheckPinned } from "../../context/skills/skill.ts";
+import { isInside } from "../../lib/node/paths.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { isPluginName, type Manifest, readManifest } from "./plugin-manifest.ts";
+import { findParts, isEmpty, type PluginParts } from "./plugin-parts.ts";
+import { disabledPluginFolders, INSTALLED_PLUGINS } from "./plugin-registry.ts";
+
+export interface Plugin extends PluginParts {
+  readonly name: string;
+  readonly version?: string;
+  readonly description?: string;
+  /** Real path. */
+  readonly root: string;
+  /** The plugin's own place for what it keeps; made by whoever runs its parts. */
+  readonly dataDirectory: string;
+  readonly source: PluginOrigin;
+}
+
+/** `flag` was named for this run, `settings` by the user's settings, `installed` lies in the state root. */
+type PluginOrigin = "flag" | "settings" | "installed";
+
+export interface PluginNotice {
+  readonly kind: "broken" | "untrusted" | "changed" | "clash" | "limit" | "part";
+  readonly path: string;
+  readonly message: string;
+}
+
+export interface PluginPlaces {
+  readonly cwd: string;
+  readonly stateRoot: string;
+  /** `--plugin-dir`, in order. These come first, are always on, and need no trust: a person named them. */
+  readonly given?: readonly string[];
+  /** `pluginDirectories` of the user's settings. */
+  readonly configured?: readonly string[];
+  /** Only what was given by flag (`COPILOT_PLUGIN_DIR_ONLY`). */
+  readonly onlyGiven?: boolean;
+  /** By name; a plugin that is not named is on. */
+  readonly enabled?: Readonly<Record<string, boolean>>;
+  /** Real path of the workspace. A plugin inside of it that no flag names needs trust. */
+  readonly workspace?: string;
+  /** Left out, no plugin of the workspace is trusted. */
+  readonly check?: CheckPinned;
+}
+
+const MAX_PLUGINS = 100;
+const MAX_ENTRIES = 1000;
+const MAX_PINNED_FILES = 500;
+
+export async function loadPlugins(
+  places: PluginPlaces,
+): Promise<{ plugins: readonly Plugin[]; notices: readonly PluginNotice[] }> {
+  const notices: PluginNotice[] = [];
+  const note = (notice: PluginNotice): void => void notices.push(notice);
+  const plugins = new Map<string, Plugin>();
+  for (const { path, source } of pluginFolders(places)) {
+    if (plugins.size >= MAX_PLUGINS) {
+      note({ kind: "limit", path, message: `Only the first ${MAX_PLUGINS} plugins are used.` });
+      break;
+    }
+    const plugin = await loadPlugin(path, { source, places, note });
+    if (plugin === undefined) continue;
+    const key = plugin.name.toLowerCase();
+    const earlier = plugins.get(key);
+    if (earlier === undefined) plugins.set(key, plugin);
+    else if (earlier.root !== plugin.root) {
+      const message = `The plugin ${plugin.name} in ${plugin.root} was left out: ${earlier.root} has the same name and comes first.`;
+      note({ kind: "clash", path: plugin.root, message });
+    }
+  }
+  return { plugins: [...plugins.values()], notices };
+}
+
+/** What hooks and MCP servers of a plugin find in their environment. */
+export function pluginEnvironment(plugin: Plugin, projectDirectory: string): Record<string, string> {
+  return {
+    PLUGIN_ROOT: plugin.root,
+    COPILOT_PLUGIN_ROOT: plugin.root,
+    CLAUDE_PLUGIN_ROOT: plugin.root,
+    COPILOT_PLUGIN_DATA: plugin.dataDirectory,
+    CLAUDE_PLUGIN_DATA: plugin.dataDirectory,
+    COPILOT_PROJECT_DIR: projectDirectory,
+    CLAUDE_PROJECT_DIR: projectDirectory,
+  };
+}
+
+interface PluginFolder {
+  readonly path: string;
+  readonly source: PluginOrigin;
+}
+
+function pluginFolders(places: PluginPlaces): PluginFolder[] {
+  const { cwd, stateRoot, given = [], configured = [] } = places;
+  const named = (paths: readonly string[], source: PluginOrigin): PluginFolder[] =>
+    paths.filter((path) => path !== "" && !path.includes("\0")).map((path) => ({ path: resolve(cwd, path), source }));
+  const flags = named(given, "flag");
+  if (places.onlyGiven) return flags;
+  return [...flags, ...named(configured, "settings"), ...installedFolders(stateRoot)];
+}
+
+/** A plugin lies in the folder itself, or one level deeper in the folder of where it came from. */
+function installedFolders(stateRoot: string): PluginFolder[] {
+  const found = foldersIn(join(stateRoot, INSTALLED_PLUGINS)).flatMap((path) =>
+    readManifest(path) === undefined ? foldersIn(path) : [path],
+  );
+  const disabled = found.length > 0 ? disabledPluginFolders(stateRoot) : new Set();
+  return found.filter((path) => !disabled.has(path)).map((path) => ({ path, source: "installed" }));
+}
+
+/** Links are not followed: what is installed lies there. */
+function foldersIn(folder: string): string[] {
+  const entries = readFolder(folder, MAX_ENTRIES)?.entries ?? [];
+  return entries.filter(({ kind }) => kind === "folder").map(({ name }) => join(folder, name));
+}
+
+interface Loading {
+  readonly source: PluginOrigin;
+  readonly places: PluginPlaces;
+  readonly note: (notice: PluginNotice) => void;
+}
+
+async function loadPlugin(path: string, { source, places, note }: Loading): Promise<Plugin | undefined> {
+  const broken = (problem: string): undefined =>
+    void note({ kind: "broken", path, message: `The plugin in ${path} was left out: ${problem}` });
+  const root = realPath(path);
+  if (root === undefined || readFolder(root, 1) === undefined) return broken("there is no such folder.");
+  if (!(await isTrusted(root, { source, places, note }))) return undefined;
+  const read = readManifest(root);
+  if (read && !read.ok) return broken(`${read.path}: ${read.problem}`);
+  const manifest: Manifest = read?.manifest ?? {};
+  const name = manifest.name ?? basename(root);
+  if (!isPluginName(name)) return broken("its folder has no name a plugin may have; give it one in plugin.json.");
+  if (source !== "flag" && isOff(name, places.enabled)) return undefined;
+  const parts = findParts(root, manifest, (problem) =>
+    note({ kind: "part", path: root, message: `The plugin ${name}: ${problem}` }),
+  );
+  if (read === undefined && isEmpty(parts)) {
+    return source === "installed" ? undefined : broken("it has neither a plugin.json nor any part of a plugin.");
+  }
+  return {
+    name,
+    ...(manifest.version !== undefined && { version: manifest.version }),
+    ...(manifest.description !== undefined && { description: manifest.description }),
+    root,
+    dataDirectory: join(places.stateRoot, "plugin-data", name),
+    source,
+    ...parts,
+  };
+}
+
+function isOff(name: string, enabled: PluginPlaces["enabled"] = {}): boolean {
+  return Object.hasOwn(enabled, name) && enabled[name] === false;
+}
+
+/** A folder of the workspace may be anyone's: unless a person named it now, all of it must be as it was approved. */
+async function isTrusted(root: string, { source, places, note }: Loading): Promise<boolean> {
+  const { workspace, check } = places;
+  if (source === "flag" || workspace === undefined || !isInside(root, [workspace])) return true;
+  const untrusted = `The plugin in ${root} was left out: it lies in a folder that is not trusted. Look at it, then run: troupe trust`;
+  if (check === undefined) {
+    note({ kind: "untrusted", path: root, message: untrusted });
+    return false;
+  }
+  try {
+    const what = `plugin ${basename(root)}`;
+    const { digest, files } = await digestFolder(root, { root, what, maxFiles: MAX_PINNED_FILES });
+    const shown = `Plugin in ${root}: ${files.files.length} files, of which ${files.scripts.length} can be run`;
+    const verdict = await check({ kind: "plugin", id: root, digest, shown });
+    if (verdict === "approved") return true;
+    const changed = `The plugin in ${root} was left out: it is not what was approved. Look at it, then run: troupe trust`;
+    note({
+      kind: verdict === "changed" ? "changed" : "untrusted",
+      path: root,
+      message: verdict === "changed" ? changed : untrusted,
+    });
+    return false;
+  } catch (error) {
+    if (!(error instanceof TroupeError)) throw error;
+    note({ kind: "untrusted", path: root, message: `${error.message} ${error.hint ?? ""}`.trim() });
+    return false;
+  }
+}

@@ -1,0 +1,196 @@
+/**
+ * The settings that hold for a folder: defaults, then the person's own file, then those of the workspace, which may only
+ * tighten. What the environment and flags say comes after, and is not read here.
+ */
+import { dirname, join } from "node:path";
+import type { Json } from "../../lib/json.ts";
+import { readSmallFile } from "../../lib/node/small-file.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Notice, Scope } from "../catalog.ts";
+import { type ParsedSettings, parseSettings } from "./settings-parse.ts";
+import { ignoredKeys, onlyDenials, type ProjectFile, tightened, wantsTrust } from "./settings-project.ts";
+import type { Settings } from "./settings-schema.ts";
+import { realFolder } from "../trust.ts";
+
+export interface SettingsRequest {
+  readonly stateRoot: string;
+  /** Real paths: where the session works, and the root of its repository. */
+  readonly cwd: string;
+  readonly gitRoot?: string;
+  /** What holds where nobody says anything; a project is compared with it. */
+  readonly defaults?: Settings;
+  /** Asked once for each folder that has settings, with the person's own. */
+  isTrusted(folder: string, user: Settings): boolean;
+}
+
+export interface LoadedSettings {
+  readonly effective: Omit<Settings, "hooks" | "mcpServers" | "$schema">;
+  /** Everything that allows, denies or asks, addresses included, each with the place it was written at. */
+  readonly rules: readonly SettingsRule[];
+  /** As written; who runs them checks them, and has those of a workspace approved. */
+  readonly hooks: readonly RawSetting[];
+  readonly mcpServers: readonly RawSetting[];
+  /** Whose hooks must not run, wherever they are defined. */
+  readonly disabledHooks: "none" | "project" | "all";
+  readonly notices: readonly Notice[];
+}
+
+export interface SettingsRule {
+  readonly text: string;
+  readonly effect: "allow" | "deny" | "ask";
+  readonly scope: Scope;
+  readonly source: { readonly name: string; readonly line: number };
+}
+
+interface RawSetting {
+  readonly scope: Scope;
+  readonly file: string;
+  readonly line: number;
+  /** The folder whose trust decides; the home for the person's own. */
+  readonly folder: string;
+  readonly value: Readonly<Record<string, Json>>;
+}
+
+export const MAX_SETTINGS_BYTES = 256 * 1024;
+const PLACES = [".troupe", join(".github", "copilot")];
+const NAMES = { project: "settings.json", local: "settings.local.json" } as const;
+
+const userSettingsPath = (stateRoot: string): string => join(stateRoot, "settings.json");
+
+/** A person's own file that is wrong is an error that names the line; a project's is left out with a notice. */
+export function loadSettings(request: SettingsRequest): LoadedSettings {
+  const user = userFile(request.stateRoot);
+  const files = projectFiles(request);
+  const own: Settings = { ...request.defaults, ...user?.settings };
+  const merged = merge(request, withDefaultParts(own, request.defaults), files.found);
+  const { hooks: _, mcpServers: __, $schema: ___, ...effective } = merged.settings;
+  const isAllOff = own.disableAllHooks === true;
+  const isProjectOff = merged.trusted.some(({ settings }) => settings.disableAllHooks === true);
+  const sources: readonly Source[] = [
+    ...(user ? [{ ...user, scope: "user" as const, folder: request.stateRoot }] : []),
+    ...merged.trusted,
+  ];
+  const hooks = isAllOff ? [] : raw("hooks", sources);
+  return {
+    effective,
+    rules: [
+      ...(user ? rulesOf({ ...user, scope: "user" }, user.settings) : []),
+      ...merged.considered.flatMap((file) => rulesOf(file, onlyDenials(file))),
+    ],
+    hooks: isProjectOff ? hooks.filter(({ scope }) => scope === "user") : hooks,
+    mcpServers: raw("mcpServers", sources),
+    disabledHooks: isAllOff ? "all" : isProjectOff ? "project" : "none",
+    notices: [...(user?.unknown ?? []), ...files.notices, ...merged.notices],
+  };
+}
+
+type Source = ParsedSettings & { readonly scope: Scope; readonly folder: string };
+type FoundFile = ProjectFile & { readonly scope: "project" | "local" };
+
+function userFile(stateRoot: string): (ParsedSettings & { path: string }) | undefined {
+  const path = userSettingsPath(stateRoot);
+  const file = readSmallFile(path, { maxBytes: MAX_SETTINGS_BYTES });
+  if (file.kind === "missing") return undefined;
+  if (file.kind === "refused") throw new TroupeError("configuration", `${path} ${file.reason}.`);
+  return { ...parseSettings(path, file.text), path };
+}
+
+function projectFiles({ stateRoot, cwd, gitRoot = cwd }: SettingsRequest): { found: FoundFile[]; notices: Notice[] } {
+  const found: FoundFile[] = [];
+  const notices: Notice[] = [];
+  for (const scope of ["project", "local"] as const) {
+    for (const folder of new Set([gitRoot, cwd])) {
+      for (const place of PLACES) {
+        const path = join(folder, place, NAMES[scope]);
+        const file = readSmallFile(path, { maxBytes: MAX_SETTINGS_BYTES, below: folder });
+        if (file.kind === "missing") continue;
+        if (file.kind === "refused") {
+          notices.push(leftOut(`${path} is ignored: it ${file.reason}.`));
+          continue;
+        }
+        // Who works in the folder above the home finds the person's own file here a second time.
+        if (dirname(file.realPath) === realFolder(stateRoot)) continue;
+        const parsed = parseOrNotice(path, file.text);
+        if ("message" in parsed) notices.push(parsed);
+        else found.push({ ...parsed, path, folder, scope });
+      }
+    }
+  }
+  return { found, notices };
+}
+
+/** A repository must not be able to stop a person's work by a file that is wrong. */
+function parseOrNotice(path: string, text: string): ParsedSettings | Notice {
+  try {
+    return parseSettings(path, text);
+  } catch (error) {
+    if (!(error instanceof TroupeError)) throw error;
+    return leftOut(`${error.message.replace(/\.$/, "")}. The whole file is ignored.`);
+  }
+}
+
+function merge(request: SettingsRequest, own: Settings, files: readonly FoundFile[]) {
+  const trust = new Map<string, boolean>();
+  const considered: FoundFile[] = [];
+  const trusted: FoundFile[] = [];
+  const untrusted: string[] = [];
+  const notices: Notice[] = [];
+  let settings = own;
+  for (const file of files) {
+    const { folder, path } = file;
+    const isTrusted = trust.get(folder) ?? request.isTrusted(folder, own);
+    trust.set(folder, isTrusted);
+    considered.push(file);
+    settings = tightened(settings, isTrusted ? file.settings : onlyDenials(file), folder);
+    if (isTrusted) {
+      trusted.push(file);
+      notices.push(...ignoredKeys(own, file));
+    } else if (wantsTrust(file)) untrusted.push(path);
+  }
+  if (untrusted.length > 0) notices.push(untrustedNotice(untrusted));
+  return { settings, considered, trusted, notices };
+}
+
+function untrustedNotice(paths: readonly string[]): Notice {
+  const message = `The folder is not trusted, so only the denials and questions in ${paths.join(", ")} hold. See what is there and trust it with: troupe trust`;
+  return { kind: "folder-untrusted", message };
+}
+
+const leftOut = (message: string): Notice => ({ kind: "settings-ignored", message });
+
+/** Inside a part the person's own keys win one by one. */
+function withDefaultParts(own: Settings, defaults: Settings = {}): Settings {
+  return {
+    ...own,
+    ...(defaults.permissions && { permissions: { ...defaults.permissions, ...own.permissions } }),
+    ...(defaults.sandbox && { sandbox: { ...defaults.sandbox, ...own.sandbox } }),
+    ...(defaults.subagents && { subagents: { ...defaults.subagents, ...own.subagents } }),
+    ...(defaults.toolSearch && { toolSearch: { ...defaults.toolSearch, ...own.toolSearch } }),
+  };
+}
+
+function rulesOf({ scope, place }: Pick<Source, "scope" | "place">, settings: Settings): SettingsRule[] {
+  const rules = (effect: SettingsRule["effect"], list: readonly string[] = []): SettingsRule[] =>
+    list.map((text, index) => ({ text, effect, scope, source: place("permissions", effect, index) }));
+  const urls = (effect: "allow" | "deny", list: readonly string[] = []): SettingsRule[] =>
+    list.map((address, index) => {
+      const source = place(effect === "allow" ? "allowedUrls" : "deniedUrls", index);
+      return { text: `url(${address})`, effect, scope, source };
+    });
+  return [
+    ...rules("deny", settings.permissions?.deny),
+    ...urls("deny", settings.deniedUrls),
+    ...rules("ask", settings.permissions?.ask),
+    ...rules("allow", settings.permissions?.allow),
+    ...urls("allow", settings.allowedUrls),
+  ];
+}
+
+function raw(key: "hooks" | "mcpServers", sources: readonly Source[]): RawSetting[] {
+  return sources.flatMap(({ settings, scope, folder, place }) => {
+    const value = settings[key];
+    if (value === undefined) return [];
+    const { name, line } = place(key);
+    return [{ scope, file: name, line, folder, value }];
+  });
+}

@@ -1,0 +1,323 @@
+/**
+ * What tools overwrote or deleted, so that a person can have it back:
+ *
+ *   <session>/checkpoints/objects/<hash>   former contents, each once, by their SHA-256
+ *                         packs/           former contents that were kept together, see `checkpoint-packs.ts`
+ *                         saved/           what an undo has replaced, for a person to open
+ *                         changes.jsonl    one line for each change, in order; never rewritten
+ *
+ * A line is on disk before its change is made. So a change that is listed may not have happened, but none that
+ * happened is missing, and taking one back twice does no harm.
+ */
+import { lstat, readFile, readlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { type Disk, replaceFile } from "../lib/node/disk.ts";
+import type { Seal } from "../lib/node/seal.ts";
+import { sweepReplacements, sweepTemporaries } from "../lib/node/temporaries.ts";
+import type { Stamp } from "../lib/stamp.ts";
+import { TroupeError } from "../protocol/errors.ts";
+import type { FileChange } from "../tools/files/files.ts";
+import { CheckpointLines } from "./checkpoint-lines.ts";
+import { CheckpointPacks } from "./checkpoint-packs.ts";
+import { type Entries, type Entry, entriesSchema, type Line } from "./checkpoint-schema.ts";
+import { contentOf, entryAt, type Surveyed, sameEntry, sha256, survey, type TreeOptions } from "./checkpoint-tree.ts";
+
+type KeptEntries = { readonly path: string; readonly entry: Entry }[];
+
+export interface KeptTree {
+  /** Files that could not be read, and so not be kept. */
+  readonly unreadable: readonly string[];
+  /**
+   * Notes what the command has left, so that later changes by others can be told from its own. When others may have
+   * worked in the same time, only what is gone counts as its work.
+   */
+  settle(changedBy?: "command" | "anyone"): Promise<void>;
+}
+
+/** One thing that was changed. `after` is undefined when the command that changed it did not come to its end. */
+export interface KeptChange {
+  readonly seq: number;
+  readonly time: string;
+  readonly turn: string;
+  readonly toolCallId: string;
+  readonly path: string;
+  readonly before: Entry;
+  readonly after: Entry | undefined;
+  readonly folders: readonly string[];
+}
+
+export interface CheckpointOptions {
+  /** The session's own folder. */
+  readonly directory: string;
+  readonly disk: Disk;
+  readonly stamp: Stamp;
+  /** Contents may hold secrets; with a seal they lie there closed. */
+  readonly seal?: () => Promise<Seal>;
+  /** Names the turn that is going on, so that a whole one can be taken back. */
+  readonly turn?: () => string;
+}
+
+/** Of what a command has made, so many names are kept. */
+const MAX_CREATED = 200;
+const MAX_SEEN = 100_000;
+/** So many of the last changes can have left something behind when we were killed. */
+const LAST_CHANGES = 50;
+
+export class Checkpoints {
+  readonly #folder: string;
+  readonly #objects: string;
+  readonly #lines: CheckpointLines;
+  readonly #packs: CheckpointPacks;
+  /** Files that were kept before, by path: what has not changed since is not read again. */
+  readonly #seen = new Map<string, { version: string; hash: string }>();
+  readonly #options: CheckpointOptions;
+  /** The one after the other: two calls side by side must not share a number or a line. */
+  #last: Promise<unknown> = Promise.resolve();
+  #sealing: Promise<Seal> | undefined;
+
+  constructor(options: CheckpointOptions) {
+    this.#options = options;
+    this.#folder = join(options.directory, "checkpoints");
+    this.#objects = join(this.#folder, "objects");
+    this.#lines = new CheckpointLines(this.#folder, options.disk);
+    this.#packs = new CheckpointPacks(join(this.#folder, "packs"), options.disk, () => this.#seal());
+  }
+
+  /** For `rememberedFiles`: resolves when all of it is on disk. */
+  keep(changes: readonly FileChange[]): Promise<void> {
+    return this.#inTurn(async () => {
+      const first = await this.#lines.nextSeq();
+      const lines: Line[] = [];
+      for (const [index, { path, toolCallId, before, after, madeFolders }] of changes.entries()) {
+        const old: Entry =
+          before === "missing"
+            ? { kind: "missing" }
+            : { kind: "file", hash: await this.keepObject(before.content), mode: before.mode };
+        const next: Entry = after === "missing" ? { kind: "missing" } : { kind: "file", hash: after.hash, mode: -1 };
+        const head = this.#head(first + index, toolCallId);
+        lines.push({ kind: "change", ...head, path, before: old, after: next, folders: [...madeFolders] });
+      }
+      await this.#lines.append(lines);
+    });
+  }
+
+  /**
+   * Keeps all files, links and folders below the paths, ignored ones too, before a command that may destroy them.
+   * Fails with a limit error, and keeps nothing, when there is too much.
+   */
+  async keepTree(paths: readonly string[], toolCallId: string, options: TreeOptions = {}): Promise<KeptTree> {
+    const end = performance.now() + (options.milliseconds ?? Number.POSITIVE_INFINITY);
+    const found = await survey(paths, options);
+    const { kept, unreadable } = await this.#inTurn(() => this.#keepFound(found, end));
+    const manifest = await this.keepObject(Buffer.from(JSON.stringify(kept)));
+    const seq = await this.#inTurn(async () => {
+      const next = await this.#lines.nextSeq();
+      await this.#lines.append([{ kind: "tree", ...this.#head(next, toolCallId), entries: manifest }]);
+      return next;
+    });
+    const versions = new Map(found.map(({ path, version }) => [path, version]));
+    const settle: KeptTree["settle"] = async (changedBy = "command") => {
+      const now = await survey(paths, { ...options, entries: 2 * found.length + 1000, bytes: Number.POSITIVE_INFINITY })
+        .catch(() => [])
+        .then((all) => new Map(all.map(({ path, version }) => [path, version])));
+      const changed: Entries = [];
+      for (const { path, entry } of kept) {
+        if (now.has(path) && now.get(path) === versions.get(path)) continue;
+        const left = await entryAt(path);
+        if (sameEntry(left, entry)) continue;
+        changed.push(changedBy === "command" || left.kind === "missing" ? { path, entry: left } : { path });
+      }
+      const created = [...now.keys()].filter((path) => !versions.has(path)).slice(0, MAX_CREATED);
+      const entries = await this.keepObject(Buffer.from(JSON.stringify(changed)));
+      await this.#inTurn(() => this.#lines.append([{ kind: "settled", seq, entries, created }]));
+    };
+    return { unreadable, settle };
+  }
+
+  /** What has not been taken back, the oldest first. */
+  async changes(): Promise<readonly KeptChange[]> {
+    const lines = await this.#lines.read();
+    const undone = new Set(lines.flatMap((line) => (line.kind === "undone" ? line.seqs : [])));
+    const changes: KeptChange[] = [];
+    for (const line of lines) {
+      if ((line.kind !== "change" && line.kind !== "tree") || undone.has(line.seq)) continue;
+      if (line.kind === "change") changes.push(line);
+      else changes.push(...(await this.#expand(line, lines)));
+    }
+    return changes;
+  }
+
+  /** What commands have made, of those whose changes have these numbers. */
+  async createdBy(seqs: readonly number[]): Promise<readonly string[]> {
+    const wanted = new Set(seqs);
+    return (await this.#lines.read()).flatMap((line) =>
+      line.kind === "settled" && wanted.has(line.seq) ? line.created : [],
+    );
+  }
+
+  /** What commands have made of which something was kept, and nobody has undone. */
+  async created(): Promise<readonly string[]> {
+    const lines = await this.#lines.read();
+    const undone = new Set(lines.flatMap((line) => (line.kind === "undone" ? line.seqs : [])));
+    return lines.flatMap((line) => (line.kind === "settled" && !undone.has(line.seq) ? line.created : []));
+  }
+
+  /** Takes away what writes that were killed have left: beside the files they were about, and here. For a session's start. */
+  async sweep(): Promise<void> {
+    await sweepReplacements(this.#folder, this.#options.disk);
+    const last = (await this.#lines.read()).filter((line) => line.kind === "change").slice(-LAST_CHANGES);
+    for (const folder of new Set(last.map(({ path }) => dirname(path)))) {
+      await sweepTemporaries(folder, this.#options.disk);
+    }
+  }
+
+  async noteUndone(seqs: readonly number[]): Promise<void> {
+    const time = new Date(this.#options.stamp.now()).toISOString();
+    await this.#inTurn(() => this.#lines.append([{ kind: "undone", time, seqs: [...new Set(seqs)] }]));
+  }
+
+  /** Notes changes that are about to be made in one go, under a name of their own; the contents are kept already. */
+  async keepPlanned(
+    turn: string,
+    changes: readonly (Pick<KeptChange, "path" | "before" | "folders"> & { readonly after: Entry })[],
+  ): Promise<void> {
+    await this.#inTurn(async () => {
+      const first = await this.#lines.nextSeq();
+      const time = new Date(this.#options.stamp.now()).toISOString();
+      const head = { kind: "change", time, turn, toolCallId: turn } as const;
+      await this.#lines.append(
+        changes.map((change, index) => ({ ...head, ...change, folders: [...change.folders], seq: first + index })),
+      );
+    });
+  }
+
+  /** What was planned under this name was made, all of it. */
+  async noteMade(turn: string): Promise<void> {
+    await this.#inTurn(() => this.#lines.append([{ kind: "made", turn }]));
+  }
+
+  async isMade(turn: string): Promise<boolean> {
+    return (await this.#lines.read()).some((line) => line.kind === "made" && line.turn === turn);
+  }
+
+  /** Keeps the bytes, the same ones once, and returns their hash. */
+  async keepObject(content: Uint8Array): Promise<string> {
+    const hash = sha256(content);
+    const path = this.#objectPath(hash);
+    if (await lstat(path).catch(() => undefined)) return hash;
+    const seal = await this.#seal();
+    await this.#write(path, seal?.close(content) ?? content);
+    return hash;
+  }
+
+  /** A copy that a person can open; returns its path. */
+  async saveCopy(content: Uint8Array): Promise<string> {
+    const path = join(this.#folder, "saved", sha256(content));
+    await this.#write(path, content);
+    return path;
+  }
+
+  async #write(path: string, content: Uint8Array): Promise<void> {
+    const { disk } = this.#options;
+    await disk.mkdir(dirname(path));
+    await replaceFile(disk, path, content);
+    await disk.syncDirectory(dirname(path));
+  }
+
+  async #seal(): Promise<Seal | undefined> {
+    this.#sealing ??= this.#options.seal?.();
+    return this.#sealing;
+  }
+
+  #objectPath(hash: string): string {
+    return join(this.#objects, hash);
+  }
+
+  /** Fails when the bytes are gone, or are not what was kept. */
+  async object(hash: string): Promise<Buffer> {
+    const content = /^[0-9a-f]{64}$/.test(hash)
+      ? ((await this.#readObject(hash)) ?? (await this.#packs.read(hash)))
+      : undefined;
+    if (content && sha256(content) === hash) return content;
+    throw new TroupeError("storage", `The kept content ${hash.slice(0, 12)} is missing or damaged.`, {
+      hint: `It should be in ${this.#objects}.`,
+    });
+  }
+
+  async #readObject(hash: string): Promise<Buffer | undefined> {
+    const bytes = await readFile(this.#objectPath(hash)).catch(() => undefined);
+    const seal = await this.#seal();
+    return bytes && seal ? seal.open(bytes) : bytes;
+  }
+
+  /** One after the other into one pack; what is kept already is not read again. */
+  async #keepFound(found: readonly Surveyed[], end: number): Promise<{ kept: KeptEntries; unreadable: string[] }> {
+    if (this.#seen.size > MAX_SEEN) this.#seen.clear();
+    const unreadable: string[] = [];
+    const hashes = new Map<string, string>();
+    const stale = found.filter(
+      ({ path, kind, version }) => kind === "file" && this.#seen.get(path)?.version !== version,
+    );
+    async function* contents(): AsyncGenerator<Buffer> {
+      for (const { path } of stale) {
+        if (performance.now() > end) throw new TroupeError("limit", "Copying what is there takes too long.");
+        const content = await contentOf(path, { isReal: true });
+        if (content === undefined) unreadable.push(path);
+        else {
+          hashes.set(path, sha256(content));
+          yield content;
+        }
+      }
+    }
+    if (stale.length > 0) await this.#packs.keep(contents());
+    const kept: KeptEntries = [];
+    for (const { path, kind, mode, version } of found) {
+      if (kind === "folder") kept.push({ path, entry: { kind, mode } });
+      else if (kind === "link") kept.push({ path, entry: { kind, target: await readlink(path).catch(() => "") } });
+      else {
+        const hash = hashes.get(path) ?? this.#seen.get(path)?.hash;
+        if (hash === undefined || unreadable.includes(path)) continue;
+        this.#seen.set(path, { version, hash });
+        kept.push({ path, entry: { kind, hash, mode } });
+      }
+    }
+    return { kept, unreadable };
+  }
+
+  async #expand(line: Extract<Line, { kind: "tree" }>, lines: readonly Line[]): Promise<KeptChange[]> {
+    const { kind: _, entries, ...head } = line;
+    const settled = lines.find((other) => other.kind === "settled" && other.seq === line.seq);
+    const left = settled?.kind === "settled" ? await this.#entries(settled.entries) : undefined;
+    if (left?.length === 0) return [];
+    const after = left && new Map(left.map(({ path, entry }) => [path, entry]));
+    const changes: KeptChange[] = [];
+    for (const { path, entry } of await this.#entries(entries)) {
+      if (entry === undefined) continue;
+      const changed = after === undefined ? !sameEntry(await entryAt(path), entry) : after.has(path);
+      if (changed) changes.push({ ...head, path, before: entry, after: after?.get(path), folders: [] });
+    }
+    return changes;
+  }
+
+  async #entries(hash: string): Promise<Entries> {
+    return entriesSchema.parse(JSON.parse((await this.object(hash)).toString()));
+  }
+
+  #head(seq: number, toolCallId: string): { seq: number; time: string; turn: string; toolCallId: string } {
+    const { stamp, turn } = this.#options;
+    return { seq, time: new Date(stamp.now()).toISOString(), turn: turn?.() ?? "", toolCallId };
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+}
+
+/** "created a.ts", for lists. */
+export function describeChange({ path, before, after }: KeptChange): string {
+  if (before.kind === "missing") return `created ${path}`;
+  if (after?.kind === "missing") return `deleted ${path}`;
+  return after === undefined ? `may have changed ${path}` : `changed ${path}`;
+}

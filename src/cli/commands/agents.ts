@@ -1,0 +1,174 @@
+import type { AgentDefinition } from "../../agents/agent.ts";
+import { findAgent, suggestAgent } from "../../agents/names.ts";
+import { type AgentSources, loadAgents } from "../../catalog/agents/agents.ts";
+import type { Disk } from "../../lib/node/disk.ts";
+import { clip, nearest, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { type Arguments, usage, wantsJson } from "../args.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { jsonList } from "../output/output.ts";
+
+const HELP = `Usage:
+  troupe agents list             every agent: who brought it, its model, its tools, what it is for
+  troupe agents show <name>      one agent whole, with what it is told
+  troupe agents new <name>       write the file of a new agent, to be filled in
+  troupe agents check [path …]   read all files of agents, or these, and say what is wrong with them
+
+  --project                      for new: in this repository, .troupe/agents (the default)
+  --user                         for new: for yourself, in all folders
+  --json                         for list (one JSON array) and show (one JSON object)
+`;
+
+export interface AgentsSurroundings {
+  /** As a session here would have them. */
+  readonly sources: AgentSources;
+  readonly disk: Disk;
+  print(text: string): void | Promise<void>;
+  /** One line for people, beside the answer. */
+  say(text: string): void;
+}
+
+/** `troupe agents`: who can be given work here, and whether their files are sound. */
+export async function agentsCommand(given: Arguments, around: AgentsSurroundings): Promise<ExitCode> {
+  const [, verb = "list", ...names] = given.words;
+  const run = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
+  if (verb === "help") {
+    await around.print(HELP);
+    return exitCodes.done;
+  }
+  if (run === undefined) {
+    const close = nearest(verb, Object.keys(verbs));
+    throw usage(
+      `Unknown: troupe agents ${verb}.${close ? ` Did you mean ${close}?` : ""}`,
+      "See `troupe agents help`.",
+    );
+  }
+  return run({ given, names, around });
+}
+
+interface Call {
+  readonly given: Arguments;
+  readonly names: readonly string[];
+  readonly around: AgentsSurroundings;
+}
+
+const verbs: Readonly<Record<string, (call: Call) => Promise<ExitCode>>> = {
+  list,
+  show,
+  new: create,
+  check,
+};
+
+async function list({ given, names, around }: Call): Promise<ExitCode> {
+  if (names.length > 0) throw usage(`troupe agents list takes no words, so what is "${names.join(" ")}"?`);
+  const { agents, disabled, notices } = await loadAgents(around.sources);
+  for (const { message } of notices) around.say(message);
+  const rows = [
+    ...agents.map((agent) => ({ agent, isOff: false })),
+    ...disabled.map((agent) => ({ agent, isOff: true })),
+  ];
+  if (wantsJson(given)) {
+    const all = rows.map(({ agent, isOff }) => ({ ...withoutPrompt(agent), enabled: !isOff }));
+    await around.print(jsonList(all));
+    return exitCodes.done;
+  }
+  const cells = rows.map(({ agent, isOff }) => [
+    agent.name,
+    isOff ? `${agent.source}, off` : agent.source,
+    agent.models[0] ?? "-",
+    toolsText(agent),
+    clip(agent.description, MAX_LIST_DESCRIPTION),
+  ]);
+  const widths = [0, 1, 2, 3].map((column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
+  const lines = cells.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "));
+  await around.print(lines.map((line) => `${sanitiseLine(line).trimEnd()}\n`).join(""));
+  return exitCodes.done;
+}
+
+const MAX_LIST_DESCRIPTION = 80;
+
+async function show({ given, names, around }: Call): Promise<ExitCode> {
+  const [name, ...more] = names;
+  if (name === undefined || more.length > 0) throw usage("troupe agents show takes the name of one agent.");
+  const { agents, disabled } = await loadAgents(around.sources);
+  const all = [...agents, ...disabled];
+  const agent = findAgent(name, all);
+  if (agent === undefined) {
+    const close = suggestAgent(name, all);
+    const hint = close === undefined ? "See: troupe agents list" : `Did you mean ${close}?`;
+    throw new TroupeError("usage", `There is no agent ${clip(name, 80)}.`, { hint });
+  }
+  if (wantsJson(given)) await around.print(`${JSON.stringify(agent, undefined, 2)}\n`);
+  else await around.print(sanitise(detailsOf(agent, disabled.includes(agent))));
+  return exitCodes.done;
+}
+
+function detailsOf(agent: AgentDefinition, isOff: boolean): string {
+  const { description, models, modelPolicy, reasoningEffort, skills, mcpServers, limits } = agent;
+  const facts: [string, string | undefined][] = [
+    ["name", agent.name],
+    ["id", agent.id === agent.name ? undefined : agent.id],
+    ["state", isOff ? "switched off by settings" : undefined],
+    ["from", agent.path ?? agent.source],
+    ["plugin", agent.pluginName],
+    ["for", description],
+    ["model", models.length === 0 ? "that of whoever starts it" : `${models.join(", ")} (${modelPolicy})`],
+    ["effort", reasoningEffort],
+    ["tools", agent.tools === null ? "all" : agent.tools.join(", ") || "none"],
+    ["never", agent.disallowedTools.join(", ") || undefined],
+    ["changes", agent.readOnly ? "nothing" : undefined],
+    ["skills", skills.join(", ") || undefined],
+    ["MCP servers", mcpServers && Object.keys(mcpServers).join(", ")],
+    [
+      "limits",
+      limits &&
+        Object.entries(limits)
+          .map(([key, value]) => `${key} ${value}`)
+          .join(", "),
+    ],
+    ["works in", agent.isolation && "a worktree of its own"],
+    ["starts", agent.sidekick && `by itself: ${agent.sidekick.triggers.map(({ event }) => event).join(", ")}`],
+    ["chosen by", agent.sidekick ? "nobody" : choosers(agent).join(", ") || "programs"],
+  ];
+  const lines = facts.flatMap(([key, value]) => (value === undefined ? [] : [`${key.padEnd(12)} ${value}`]));
+  return `${lines.join("\n")}\n\n${agent.prompt}\n`;
+}
+
+const choosers = ({ userInvocable, infer }: AgentDefinition): string[] => [
+  ...(userInvocable ? ["people"] : []),
+  ...(infer ? ["models"] : []),
+];
+
+async function create({ given, names, around }: Call): Promise<ExitCode> {
+  const [name, ...more] = names;
+  if (name === undefined || more.length > 0)
+    throw usage('troupe agents new takes one name: troupe agents new "release notes"');
+  if (given.has("user") && given.has("project")) throw usage("Choose one of --user and --project.");
+  const { writeNewAgent } = await import("../../catalog/agents/agents-new.ts");
+  const scope = given.has("user") ? "user" : "project";
+  const path = await writeNewAgent({ name, scope, sources: around.sources, disk: around.disk });
+  await around.print(`${sanitiseLine(path)}\n`);
+  around.say("Fill it in, then run: troupe agents check");
+  return exitCodes.done;
+}
+
+async function check({ names, around }: Call): Promise<ExitCode> {
+  const { checkAgentFiles } = await import("../../catalog/agents/agents-check.ts");
+  const { findings, count } = await checkAgentFiles(around.sources, names);
+  const lines = findings.map(({ path, line, kind, message }) => `${path}:${line}: ${kind}: ${message}`);
+  await around.print(lines.map((line) => `${sanitiseLine(line)}\n`).join(""));
+  const errors = findings.filter(({ kind }) => kind === "error").length;
+  around.say(
+    `${plural(count, "file")} read, ${plural(errors, "error")}, ${plural(findings.length - errors, "warning")}`,
+  );
+  return errors > 0 ? exitCodes.failed : exitCodes.done;
+}
+
+function toolsText({ tools, readOnly }: AgentDefinition): string {
+  const text = tools === null ? "all" : tools.length === 0 ? "none" : plural(tools.length, "tool");
+  return readOnly ? `${text}, reading` : text;
+}
+
+function withoutPrompt({ prompt: _prompt, ...rest }: AgentDefinition): Omit<AgentDefinition, "prompt"> {
+  return rest;
+}

@@ -1,0 +1,170 @@
+import { workingDirectory } from "../../context/working-directory.ts";
+import { nodeDisk } from "../../lib/node/disk.ts";
+import { systemStamp } from "../../lib/stamp.ts";
+import { clip, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
+import { keptRewinds } from "../../runtime/sessions/kept-rewinds.ts";
+import { createRuntime, type Runtime } from "../../runtime/runtime.ts";
+import { findSession, sessionHere } from "../../runtime/sessions/select-session.ts";
+import type { PastRewind, RewindPoint, Rewinds, Rewound } from "../../session/rewind/rewinds.ts";
+import { type Arguments, usage, wantsJson } from "../args.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { jsonLine, write } from "../output/output.ts";
+
+const HELP = `Usage:
+  troupe rewind                      the messages to which the last session here can be taken back, and past rewinds
+  troupe rewind --to <n|event id>    back to before message n: it and all that came after do not count any more
+  troupe rewind --restore            take the last rewind back; or --to the id of another
+
+  --files                            also the files, as they were then; those that others changed since are left alone
+  --dry-run                          show what would happen
+  --session <id|name>                another session than the last one of this folder
+  --json                             one JSON object
+Nothing is lost by a rewind: what was taken back stays in the log and can be restored.
+`;
+
+const FORK_HELP = `Usage:
+  troupe fork                        a new session with the whole conversation of the last session here
+  troupe fork --at <n|event id>      up to before message n; troupe rewind lists them
+
+  --name <name>                      the name of the new session
+  --session <id|name>                another session than the last one of this folder; it may be at work
+`;
+
+/** `troupe rewind`: a conversation as it was before a message, and the files if wanted. */
+export async function rewindCommand(given: Arguments): Promise<ExitCode> {
+  if (given.words[1] === "help") return print(HELP);
+  if (given.words.length > 1) throw usage("troupe rewind takes no words; name the message with --to.");
+  const runtime = createRuntime({ environment: process.env });
+  const sessionId = await chosen(runtime, given);
+  const place = { home: runtime.home, store: runtime.store, disk: nodeDisk, stamp: systemStamp };
+  const { rewinds, close } = await keptRewinds(sessionId, place);
+  try {
+    return await carryOut(given, rewinds, sessionId);
+  } finally {
+    await close();
+    await runtime.close();
+  }
+}
+
+/** `troupe fork`: a second session from the first. */
+export async function forkCommand(given: Arguments): Promise<ExitCode> {
+  if (given.words[1] === "help") return print(FORK_HELP);
+  if (given.words.length > 1) throw usage("troupe fork takes no words; name the message with --at.");
+  const runtime = createRuntime({ environment: process.env });
+  try {
+    const sessionId = await chosen(runtime, given);
+    const [at, name] = [given.text("at"), given.text("name")];
+    const toEventId = at === undefined ? undefined : eventOf(at, await pointsOf(runtime, sessionId));
+    const fork = await runtime.forkSession({
+      sessionId,
+      ...(toEventId !== undefined && { toEventId }),
+      ...(name !== undefined && { name }),
+    });
+    if (wantsJson(given)) return await print(`${jsonLine(fork, process.stdout)}\n`);
+    const called = fork.name === undefined ? "" : ` "${sanitiseLine(fork.name)}"`;
+    return await print(
+      `Forked into${called} ${fork.sessionId}.\nTo go on there: troupe -p "<prompt>" --resume ${fork.sessionId}\n`,
+    );
+  } finally {
+    await runtime.close();
+  }
+}
+
+async function carryOut(given: Arguments, rewinds: Rewinds, sessionId: string): Promise<ExitCode> {
+  const to = given.text("to");
+  const isDry = given.has("dry-run");
+  if (given.has("restore")) {
+    if (isDry) throw usage("--dry-run does not go with --restore.");
+    const meant = to === undefined ? {} : { rewindId: to };
+    return print(await doneText(await rewinds.restore({ ...meant, files: given.has("files") }), "Restored"));
+  }
+  const points = await rewinds.points();
+  if (to === undefined) {
+    if (isDry || given.has("files")) throw usage("Name the message to go back to with --to.");
+    const past = await rewinds.past();
+    return print(
+      wantsJson(given) ? `${jsonLine({ sessionId, points, past }, process.stdout)}\n` : listText(points, past),
+    );
+  }
+  const eventId = eventOf(to, points);
+  if (isDry) return print(await previewText(rewinds, eventId, given));
+  return print(await doneText(await rewinds.rewind(eventId, { files: given.has("files") }), "Rewound"));
+}
+
+async function chosen({ store }: Runtime, given: Arguments): Promise<string> {
+  const wanted = given.text("session");
+  return wanted === undefined ? sessionHere(store, workingDirectory(process.cwd())) : findSession(store, wanted);
+}
+
+async function pointsOf({ home, store }: Runtime, sessionId: string): Promise<readonly RewindPoint[]> {
+  const { rewinds, close } = await keptRewinds(sessionId, { home, store, disk: nodeDisk, stamp: systemStamp });
+  try {
+    return await rewinds.points();
+  } finally {
+    await close();
+  }
+}
+
+/** A message by its number in the list; anything else is the id of an event. */
+function eventOf(wanted: string, points: readonly RewindPoint[]): string {
+  if (!/^\d{1,6}$/.test(wanted)) return wanted;
+  const point = points[Number(wanted) - 1];
+  if (!point) throw usage(`There is no message ${wanted}; the session has ${plural(points.length, "message")}.`);
+  return point.eventId;
+}
+
+function listText(points: readonly RewindPoint[], past: readonly PastRewind[]): string {
+  if (points.length === 0) return "Nothing was said in this session that could be taken back.\n";
+  const time = (timestamp: string): string => timestamp.slice(0, 16).replace("T", " ");
+  const rows = points.map(
+    ({ userMessage, timestamp, fileCount, linesAdded, linesRemoved, turnChangedFiles }, index) => {
+      const lines = turnChangedFiles ? ` +${linesAdded} −${linesRemoved}` : "";
+      const files = fileCount === 0 ? "" : `  [${plural(fileCount, "file")} since${lines}]`;
+      return `${String(index + 1).padStart(4)}  ${time(timestamp)}  ${clip(sanitiseLine(userMessage), 80)}${files}`;
+    },
+  );
+  const rewound = past.map(
+    ({ rewindId, timestamp, userMessage = "", eventsRemoved }) =>
+      `      ${time(timestamp)}  ${clip(sanitiseLine(userMessage), 60)}  (${plural(eventsRemoved, "event")}, ${rewindId})`,
+  );
+  const more = rewound.length === 0 ? [] : ["Taken back before, the last first (--restore):", ...rewound];
+  return sanitise(`${[...rows, ...more].join("\n")}\n`);
+}
+
+async function previewText(rewinds: Rewinds, eventId: string, given: Arguments): Promise<string> {
+  const preview = await rewinds.preview(eventId);
+  if (wantsJson(given)) return `${jsonLine(preview, process.stdout)}\n`;
+  const files = given.has("files")
+    ? preview.files.map(
+        ({ path, changeType, linesAdded, linesRemoved }) =>
+          `  ${changeType} since, would be taken back: ${path} (+${linesAdded} −${linesRemoved})`,
+      )
+    : [];
+  const skipped = given.has("files")
+    ? preview.skipped.map((path) => `  changed by others, would be left alone: ${path}`)
+    : [];
+  return sanitise(
+    [`${plural(preview.eventsRemoved, "event")} would be taken back.`, ...files, ...skipped, ""].join("\n"),
+  );
+}
+
+async function doneText(rewound: Rewound, verb: string): Promise<string> {
+  if (rewound.outcome === "session-busy") throw usage("The session is at work.");
+  const { eventsRemoved, restoredFiles, skippedFiles } = rewound;
+  const lines = [
+    `${verb}: ${plural(eventsRemoved, "event")} do${eventsRemoved === 1 ? "es" : ""} not count any more. To take that back: troupe rewind --restore`,
+    ...(restoredFiles.length === 0 ? [] : [`Brought back ${plural(restoredFiles.length, "file")}:`]),
+    ...restoredFiles.map((path) => `  ${path}`),
+    ...(skippedFiles.length === 0 ? [] : ["Left alone:"]),
+    ...skippedFiles.map(
+      ({ path, reason }) => `  ${path} (${reason === "user-modified" ? "changed since" : "not kept"})`,
+    ),
+    ...(rewound.error === undefined ? [] : [`Not all files could be brought back: ${rewound.error}`]),
+  ];
+  return sanitise(`${lines.join("\n")}\n`);
+}
+
+async function print(text: string): Promise<ExitCode> {
+  await write(text);
+  return exitCodes.done;
+}

@@ -1,0 +1,117 @@
+import { homedir } from "node:os";
+import { resolve } from "node:path";
+import { workingDirectory } from "../../context/working-directory.ts";
+import { clip, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
+import { createRuntime, type Runtime } from "../../runtime/runtime.ts";
+import { type Arguments, usage, wantsJson } from "../args.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { jsonList, write } from "../output/output.ts";
+import { say } from "../output/say.ts";
+
+type Found = Awaited<ReturnType<Runtime["past"]["search"]>>[number];
+type Query = Parameters<Runtime["past"]["search"]>[0];
+
+const HELP = `Usage:
+  troupe search <words>              what was said and done in past sessions: questions, answers, checkpoints, paths
+
+  --repo <owner/name|.>              only sessions of this repository; . is the repository or folder here
+  --cwd <folder>                     only sessions that worked in this folder or below it
+  --since <time>                     only what was said since then: 2026-01-31, 12h, 7d
+  --limit <n>                        so many sessions at most (default 20)
+  --json                             one JSON array: a session each, with its best places
+`;
+
+/** `troupe search`: where it was said, and how to go on there. */
+export async function searchCommand(given: Arguments, words: readonly string[]): Promise<ExitCode> {
+  if (words.length === 1 && words[0] === "help") {
+    await write(HELP);
+    return exitCodes.done;
+  }
+  if (words.length === 0) throw usage("troupe search needs words to look for.");
+  const query = queryOf(given, words.join(" "));
+  const runtime = createRuntime({ environment: process.env });
+  try {
+    const found = await runtime.past.search(query);
+    if (wantsJson(given)) await write(jsonList(bySession(found)));
+    else await write(sanitise(foundText(bySession(found), query)));
+    return exitCodes.done;
+  } finally {
+    await runtime.close();
+  }
+}
+
+/** `troupe sessions reindex`: the index is made anew from the logs. */
+export async function reindexCommand(runtime: Runtime): Promise<ExitCode> {
+  try {
+    const { changed, failed } = await runtime.past.reindex();
+    for (const { sessionId, message } of failed.slice(0, 20)) say(`session ${sessionId} is left out: ${message}`);
+    const leftOut = failed.length === 0 ? "" : `, ${failed.length} of them could not be read`;
+    await write(`Read ${plural(changed, "session")}${leftOut}. The index is in ${runtime.past.path}.\n`);
+    return failed.length === 0 ? exitCodes.done : exitCodes.failed;
+  } finally {
+    await runtime.close();
+  }
+}
+
+function queryOf(given: Arguments, words: string): Query {
+  const [repo, cwd, since] = [given.text("repo"), given.text("cwd"), given.text("since")];
+  const limit = given.amount("limit", "whole");
+  return {
+    words,
+    ...(repo !== undefined && (repo === "." ? thisRepository() : { repository: repo })),
+    ...(cwd !== undefined && { cwd: resolve(cwd.replace(/^~(?=\/|$)/, homedir())) }),
+    ...(since !== undefined && { since: timeOf(since) }),
+    ...(limit !== undefined && { limit }),
+  };
+}
+
+/** The repository by its name on GitHub; without one, the sessions of its folder. */
+function thisRepository(): Pick<Query, "repository" | "cwd"> {
+  const { repository, gitRoot, cwd } = workingDirectory(process.cwd());
+  return repository === undefined ? { cwd: gitRoot ?? cwd } : { repository };
+}
+
+const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+
+function timeOf(since: string): string {
+  const [, amount, unit = ""] = /^(\d{1,6})([mhdw])$/.exec(since) ?? [];
+  const time = amount === undefined ? Date.parse(since) : Date.now() - Number(amount) * (UNITS[unit] ?? 0);
+  if (Number.isNaN(time)) throw usage(`--since ${since}: give a date (2026-01-31) or a span (30m, 12h, 7d, 4w).`);
+  return new Date(time).toISOString();
+}
+
+/** A session with its best places. */
+type FoundSession = Omit<Found, keyof Place> & { readonly places: readonly Place[] };
+type Place = Pick<Found, "source" | "number" | "snippet" | "timestamp">;
+
+function bySession(found: readonly Found[]): FoundSession[] {
+  const sessions = new Map<string, FoundSession & { readonly places: Place[] }>();
+  for (const { source, number, snippet, timestamp, ...session } of found) {
+    const known = sessions.get(session.sessionId) ?? { ...session, places: [] };
+    known.places.push({ source, number, snippet, timestamp });
+    sessions.set(session.sessionId, known);
+  }
+  return [...sessions.values()];
+}
+
+function foundText(found: readonly FoundSession[], { words, limit = 20 }: Query): string {
+  const [first] = found;
+  if (first === undefined) return `No matches for: ${words}\n`;
+  const rows = found.map((one) => {
+    const where = one.repository === undefined ? one.cwd : `${one.repository}${one.branch ? `@${one.branch}` : ""}`;
+    const time = one.places[0]?.timestamp.slice(0, 16).replace("T", " ") ?? "";
+    const head = [one.sessionId, time, where].map((cell) => sanitiseLine(cell)).join("  ");
+    const title = one.title === undefined ? [] : [`  ${clip(sanitiseLine(one.title), 100)}`];
+    return [head, ...title, ...one.places.map((place) => `  ${placeText(place)}: ${oneLine(place.snippet)}`)].join(
+      "\n",
+    );
+  });
+  const more = found.length === limit ? `The best ${limit}; --limit shows more. ` : "";
+  const resume = `troupe -p "<prompt>" --resume ${first.sessionId}`;
+  return `${rows.join("\n\n")}\n\n${more}To go on with a session: ${resume}\n`;
+}
+
+const placeText = ({ source, number }: Place): string =>
+  source === "turn" ? `message ${number}` : source === "file" ? `file, message ${number}` : `checkpoint ${number}`;
+
+const oneLine = (text: string): string => clip(text.trim().replace(/\s+/g, " "), 300);

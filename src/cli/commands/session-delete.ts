@@ -1,0 +1,54 @@
+import { existsSync } from "node:fs";
+import { nodeDisk } from "../../lib/node/disk.ts";
+import { plural } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Runtime } from "../../runtime/runtime.ts";
+import { recoverMerges } from "../../worktrees/worktree-merge.ts";
+import { allRecords } from "../../worktrees/worktree-records.ts";
+import { removeWorktree } from "../../worktrees/worktree-remove.ts";
+import { unmergedTasks, worktreesFolder } from "../unmerged.ts";
+
+/**
+ * Removes a session with all it has put anywhere: its files, its part of the index, and the worktrees and branches of its agents in the
+ * repository. Work that was not merged is only thrown away by force; else nothing changes.
+ */
+export async function deleteSession(what: Wish): Promise<void> {
+  const { runtime, sessionId } = what;
+  const folder = worktreesFolder(runtime.home, sessionId);
+  if (existsSync(folder)) await discardAll(what, folder);
+  await runtime.store.remove(sessionId);
+  await runtime.past.remove(sessionId);
+}
+
+interface Wish {
+  readonly runtime: Pick<Runtime, "store" | "home" | "past">;
+  readonly sessionId: string;
+  readonly force: boolean;
+}
+
+/** Under the lock of the session, so that no agent is at work in what is taken away. */
+async function discardAll({ runtime, sessionId, force }: Wish, folder: string): Promise<void> {
+  const log = await runtime.store.open(sessionId);
+  try {
+    if (log.heldBy) return; // removing the session says who has it
+    await recoverMerges({ folder, disk: nodeDisk });
+    if (!force) refuseUnmerged(await unmergedTasks(folder), sessionId);
+    for (const record of await allRecords(folder)) await removeWorktree(record, { folder, disk: nodeDisk });
+  } finally {
+    await log.close();
+  }
+}
+
+function refuseUnmerged(unmerged: readonly string[], sessionId: string): void {
+  const [first] = unmerged;
+  if (first === undefined) return;
+  const names = unmerged.slice(0, MAX_NAMED).join(", ");
+  const more = unmerged.length > MAX_NAMED ? ` and ${unmerged.length - MAX_NAMED} more` : "";
+  throw new TroupeError(
+    "failed",
+    `Nothing was deleted: ${plural(unmerged.length, "agent")} did work that was not merged: ${names}${more}.`,
+    { hint: `Merge it with \`troupe tasks merge ${first} --session ${sessionId}\`, or use --force.` },
+  );
+}
+
+const MAX_NAMED = 8;

@@ -1,0 +1,168 @@
+import { workingDirectory } from "../../context/working-directory.ts";
+import { clip, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
+import type { SessionEvent } from "../../protocol/event.ts";
+import { createRuntime, type Runtime } from "../../runtime/runtime.ts";
+import { findSession, isOfPlace } from "../../runtime/sessions/select-session.ts";
+import { isCompaction } from "../../session/compaction/condense.ts";
+import { isSidekickId } from "../../session/agents/sidekicks.ts";
+import { type Arguments, usage, wantsJson } from "../args.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { jsonLine, jsonList, write } from "../output/output.ts";
+import { say } from "../output/say.ts";
+
+type SessionSummary = Awaited<ReturnType<Runtime["store"]["list"]>>[number];
+
+const HELP = `Usage:
+  troupe sessions list               all sessions, the last used first;
+                                     --here: only those of this repository or folder; --limit <n>: the newest n
+  troupe sessions show <id|name>     what was said and done; a session with a log of 16 MiB or more is shown
+                                     from its last compaction on, with --all from its beginning
+  troupe sessions search <words>     the same as troupe search: questions, answers, checkpoints and paths
+  troupe sessions reindex            make the index for search anew from the logs
+  troupe sessions export <id|name>   the whole log as JSON lines, on stdout
+  troupe sessions delete <id|name>   the session, all its files and its agents' worktrees;
+                                     --force: also work of theirs that was not merged
+
+  --json                             for list and search: one JSON array
+`;
+
+/** `troupe sessions`: what is kept, and how to get it out or rid of it. */
+export async function sessionsCommand(given: Arguments): Promise<ExitCode> {
+  const [, verb = "list", ...wanted] = given.words;
+  const runtime = createRuntime({ environment: process.env });
+  const one = async (): Promise<string> => {
+    if (wanted.length !== 1 || !wanted[0]) throw usage(`troupe sessions ${verb} needs one id or name.`);
+    return findSession(runtime.store, wanted[0]);
+  };
+  switch (verb) {
+    case "list":
+      await write(await listText(runtime, given));
+      return exitCodes.done;
+    case "show":
+      await showSession(runtime, await one(), { all: given.has("all") });
+      return exitCodes.done;
+    case "search":
+      return (await import("./search.ts")).searchCommand(given, wanted);
+    case "reindex":
+      return (await import("./search.ts")).reindexCommand(runtime);
+    case "export":
+      return exportLog(runtime, await one());
+    case "delete": {
+      const sessionId = await one();
+      const { deleteSession } = await import("./session-delete.ts");
+      await deleteSession({ runtime, sessionId, force: given.has("force") });
+      await write(`Deleted session ${sessionId}.\n`);
+      return exitCodes.done;
+    }
+    case "help":
+      await write(HELP);
+      return exitCodes.done;
+    default:
+      throw usage(`Unknown: troupe sessions ${verb}. It is list, show, search, reindex, export or delete.`);
+  }
+}
+
+async function chosenSessions({ store }: Runtime, given: Arguments): Promise<readonly SessionSummary[]> {
+  const here = given.has("here") ? workingDirectory(process.cwd()) : undefined;
+  const all = await store.list();
+  const own = here === undefined ? all : all.filter((summary) => isOfPlace(summary, here));
+  return own.slice(0, given.amount("limit", "whole"));
+}
+
+async function listText(runtime: Runtime, given: Arguments): Promise<string> {
+  const summaries = await chosenSessions(runtime, given);
+  if (wantsJson(given)) return jsonList(summaries);
+  if (summaries.length === 0 && given.has("here")) return "No session has worked in this repository or folder.\n";
+  if (summaries.length === 0) return 'No sessions yet. Start one with: troupe -p "<prompt>"\n';
+  const rows = summaries.map(({ sessionId, updatedAt, turns, name, title = "", cwd, detachedFrom }) =>
+    [
+      sessionId,
+      updatedAt.slice(0, 16).replace("T", " "),
+      plural(turns, "turn").padEnd(9),
+      detachedFrom ? `(consolidation of ${detachedFrom})` : name ? `[${name}] ${title}` : title,
+      cwd,
+    ]
+      .map((cell, index) => (index === 3 ? clip(sanitiseLine(cell), 60).padEnd(60) : sanitiseLine(cell)))
+      .join("  "),
+  );
+  return `${rows.join("\n")}\n`;
+}
+
+/** Text is written when there is this much of it. */
+const SHOWN_CHARACTERS = 64 * 1024;
+
+/** A very long session is shown from its last compaction on, unless all of it is wanted. */
+async function showSession({ store }: Runtime, sessionId: string, { all }: { all: boolean }): Promise<void> {
+  const recent = all ? undefined : await store.recent(sessionId, isMainCompaction);
+  if (!recent) return show(store.events(sessionId));
+  const [first, ...since] = recent.events;
+  const summary = first?.type === "session.compaction_complete" ? first.data.summaryContent : undefined;
+  const left = `# ${recent.before.toLocaleString("en")} earlier events: troupe sessions show ${sessionId} --all`;
+  await write(sanitise([`# Session ${sessionId}`, left, summary].filter(Boolean).join("\n\n")));
+  await write("\n\n");
+  await show(since);
+}
+
+const isMainCompaction = (event: SessionEvent): boolean => event.agentId === undefined && isCompaction(event);
+
+/** The conversation as a person reads it, however long it is. */
+async function show(events: Iterable<SessionEvent> | AsyncIterable<SessionEvent>): Promise<void> {
+  let text = "";
+  let isFirst = true;
+  for await (const event of events) {
+    for (const part of isSidekickId(event.agentId) ? [] : shown(event)) {
+      text += `${isFirst ? "" : "\n"}${part}\n`;
+      isFirst = false;
+    }
+    if (text.length < SHOWN_CHARACTERS) continue;
+    await write(sanitise(text));
+    text = "";
+  }
+  await write(sanitise(text));
+}
+
+function shown(event: SessionEvent): string[] {
+  switch (event.type) {
+    case "session.start":
+      return [`# Session ${event.data.sessionId}, ${event.data.startTime}, ${event.data.context?.cwd ?? ""}`];
+    case "session.resume":
+      return [`# Resumed ${event.data.resumeTime}`];
+    case "user.message":
+      return [`> ${event.data.content.replaceAll("\n", "\n> ")}`];
+    case "assistant.message": {
+      const calls = (event.data.toolRequests ?? []).map(
+        ({ name, arguments: given }) => `  · ${name} ${clip(JSON.stringify(given ?? {}), 160)}`,
+      );
+      return [event.data.content, ...calls].filter(Boolean);
+    }
+    case "tool.execution_complete":
+      return event.data.success ? [] : [`  ! ${clip(event.data.error?.message ?? "failed", 200)}`];
+    case "session.error":
+      return [`! ${event.data.message}`];
+    case "troupe.limit_reached":
+      return [`! ${event.data.message}`];
+    case "abort":
+      return ["! interrupted"];
+    case "troupe.log_damage":
+      return event.data.damage.map(({ line, message }) => `! damaged log, line ${line}: ${message}`);
+    default:
+      return [];
+  }
+}
+
+async function exportLog(runtime: Runtime, sessionId: string): Promise<ExitCode> {
+  const damaged: string[] = [];
+  const onDamage = (damage: readonly { line: number; message: string }[]): void => {
+    for (const { line, message } of damage) damaged.push(`line ${line} is damaged and left out: ${message}`);
+  };
+  let lines = "";
+  for await (const event of runtime.store.events(sessionId, onDamage)) {
+    lines += `${jsonLine(event, process.stdout)}\n`;
+    if (lines.length < SHOWN_CHARACTERS) continue;
+    await write(lines);
+    lines = "";
+  }
+  await write(lines);
+  for (const line of damaged) say(line);
+  return exitCodes.done;
+}

@@ -1,0 +1,98 @@
+import { TroupeError } from "../../protocol/errors.ts";
+import type { SessionEvent } from "../../protocol/event.ts";
+import { readTasks, requireFree } from "../../runtime/agents/tasks.ts";
+import type { Session } from "../../session/session.ts";
+import { usage } from "../args.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { output } from "../output/output.ts";
+import { sessionRequest } from "../prompt-mode.ts";
+import { say } from "../output/say.ts";
+import { onInterrupt } from "../signals.ts";
+import { oneTask, type TasksCall } from "./tasks.ts";
+import { progressOf, watch } from "../output/watching.ts";
+
+const DEFAULT_MESSAGE = "Go on where you were interrupted.";
+/** No command waits for an agent longer than this; it can be resumed again. */
+const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
+
+/** Goes on with one agent. The main agent sleeps meanwhile, and hears of the answer when it is next spoken to. */
+export async function resumeTask(call: TasksCall): Promise<ExitCode> {
+  const { given, words, runtime, sessionId } = call;
+  const [word, message = DEFAULT_MESSAGE, ...more] = words;
+  if (more.length > 0) throw usage("What the agent is told is one text. Put it in quotes.");
+  const id = await oneTask({ words: word === undefined ? [] : [word], runtime, sessionId, verb: "resume" });
+  requireFree(await readTasks(runtime.store, sessionId));
+  const bar = progressOf(given, { waitMs: 0 });
+  const session = await runtime.resumeSession(sessionId, { ...sessionRequest(given, "text"), wakes: false });
+  const out = output(process.stdout, () => void session.close());
+  let isInterrupted = false;
+  const removeInterrupt = onInterrupt(() => {
+    isInterrupted = true;
+    void session.close();
+  });
+  try {
+    const failures = failuresOf(id);
+    watch(session, bar, failures.hear);
+    const { answer, ...end } = await answerOf(session, id, message);
+    bar.stop();
+    if (answer !== "") out.answer(answer);
+    await out.flushed();
+    await session.close();
+    const code = out.failure || isInterrupted ? exitCodes.interrupted : exitCode(end.reason, failures.any());
+    if (code !== exitCodes.done) say(problemOf(id, { ...end, sessionId }));
+    return code;
+  } finally {
+    removeInterrupt();
+    bar.stop();
+    await session.close();
+  }
+}
+
+interface End {
+  readonly answer: string;
+  readonly reason: string;
+  readonly error?: string;
+}
+
+async function answerOf(session: Session, id: string, message: string): Promise<End> {
+  const { tasks } = session;
+  const before = tasks?.view(id)?.turns ?? 0;
+  const receipt = await tasks?.send(id, message);
+  if (!tasks || receipt?.outcome === "refused") {
+    throw new TroupeError("failed", receipt?.error ?? "This session has no agents.", {
+      hint: `What it answered: troupe tasks show ${id} --session ${session.id}`,
+    });
+  }
+  const end = await tasks.wait(id, { timeoutMs: MAX_WAIT_MS, sinceTurn: before });
+  const report = await tasks.report(id, { sinceTurn: before });
+  return {
+    answer: report.turns.map(({ response }) => response).join("\n\n"),
+    reason: end === "timeout" ? "interrupted" : (report.task.reason ?? "finished"),
+    ...(report.error !== undefined && { error: report.error }),
+  };
+}
+
+/** Whether it was the provider that failed the agent, and not the agent or we. */
+function failuresOf(id: string) {
+  let failed = false;
+  return {
+    hear(event: SessionEvent): void {
+      if (event.agentId !== id) return;
+      if (event.type === "model.call_failure") failed = true;
+      if (event.type === "assistant.message") failed = false;
+    },
+    any: () => failed,
+  };
+}
+
+function exitCode(reason: string, providerFailed: boolean): ExitCode {
+  if (reason === "finished") return exitCodes.done;
+  if (reason === "limit") return exitCodes.limit;
+  if (reason === "stopped" || reason === "interrupted") return exitCodes.interrupted;
+  return providerFailed ? exitCodes.provider : exitCodes.failed;
+}
+
+function problemOf(id: string, { reason, error, sessionId }: Omit<End, "answer"> & { sessionId: string }): string {
+  const what = `agent ${id} did not finish (${reason.replace("_", " ")})${error === undefined ? "" : `: ${error}`}`;
+  return `${what.replace(/[.\s]+$/, "")}. To go on: troupe tasks resume ${id} --session ${sessionId}`;
+}

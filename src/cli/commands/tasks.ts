@@ -1,0 +1,222 @@
+import { join } from "node:path";
+import { workingDirectory } from "../../context/working-directory.ts";
+import { clip, nearest, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { stateRoot } from "../../runtime/home.ts";
+import { createRuntime, type Runtime } from "../../runtime/runtime.ts";
+import { findSession, sessionHere } from "../../runtime/sessions/select-session.ts";
+import { type KeptReport, type KeptTask, readTask, readTasks, stopTasks } from "../../runtime/agents/tasks.ts";
+import { type Arguments, usage, wantsJson } from "../args.ts";
+import { terminalAsk } from "../ask.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import type { Launcher } from "../launcher.ts";
+import { jsonLine, jsonList, write } from "../output/output.ts";
+import { say } from "../output/say.ts";
+
+const HELP = `Usage:
+  troupe tasks list                     the agents of a session: who started whom, and what became of them;
+                                        --all: also sidekicks, which nobody started
+  troupe tasks show <id>                everything one of them answered
+  troupe tasks resume <id> ["message"]  go on with one that was cut off or waits, and print its answer
+  troupe tasks stop <id …>|--all        end agents, and all they started, for good
+  troupe tasks diff <id>                what an agent changed in a worktree of its own
+  troupe tasks merge <id>               take that over into this folder; nothing changes where it does not fit;
+                                        --as files (default), squash (one commit) or merge (the branch);
+                                        --force: also protected names, such as .vscode and .mcp.json
+  troupe tasks discard <id>             throw it away; --force: also what was not merged
+
+  --session <id|name>                   another session than the last one of this folder
+  --json                                for list (one JSON array) and show (one JSON object)
+`;
+
+/** `troupe tasks`: the agents of a session, also when nobody works with it. */
+export async function tasksCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
+  const [, verb = "list", ...words] = given.words;
+  if (verb === "help") {
+    await write(HELP);
+    return exitCodes.done;
+  }
+  const run = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
+  if (run === undefined) {
+    const close = nearest(verb, Object.keys(verbs));
+    throw usage(`Unknown: troupe tasks ${verb}.${close ? ` Did you mean ${close}?` : ""}`, "See `troupe tasks help`.");
+  }
+  const runtime = createRuntime({ environment: process.env, importModule: launcher.importModule });
+  try {
+    return await run({ given, words, runtime, sessionId: await sessionOf(given, runtime) });
+  } finally {
+    await runtime.close();
+  }
+}
+
+export interface TasksCall {
+  readonly given: Arguments;
+  /** What follows the verb. */
+  readonly words: readonly string[];
+  readonly runtime: Runtime;
+  readonly sessionId: string;
+}
+
+const verbs: Readonly<Record<string, (call: TasksCall) => Promise<ExitCode>>> = {
+  list,
+  show,
+  resume: async (call) => (await import("./tasks-resume.ts")).resumeTask(call),
+  stop,
+  merge: worktree,
+  diff: worktree,
+  discard: worktree,
+};
+
+export async function sessionOf(given: Arguments, { store }: Runtime): Promise<string> {
+  const wanted = given.text("session");
+  return wanted === undefined ? sessionHere(store, workingDirectory(process.cwd())) : findSession(store, wanted);
+}
+
+async function list({ given, words, runtime, sessionId }: TasksCall): Promise<ExitCode> {
+  if (words.length > 0) throw usage(`troupe tasks list takes no words, so what is "${words.join(" ")}"?`);
+  const { tasks, heldBy } = await readTasks(runtime.store, sessionId);
+  const runs = given.has("all") ? await sidekickRuns(runtime, sessionId) : [];
+  if (wantsJson(given)) {
+    const rows = [...tasks.map(({ prompt: _, ...task }) => task), ...runs.map((run) => ({ kind: "sidekick", ...run }))];
+    await write(jsonList(rows));
+    return exitCodes.done;
+  }
+  await write(tasks.length === 0 ? `No agents in session ${sessionId}.\n` : table(tasks, Date.now()));
+  if (runs.length > 0) await write(`\nSidekicks:\n${(await import("./inbox.ts")).runLines(runs)}`);
+  if (heldBy) say(`session ${sessionId} is in use by process ${heldBy.pid}`);
+  return exitCodes.done;
+}
+
+async function sidekickRuns({ store }: Runtime, sessionId: string) {
+  const { readSidekicks } = await import("../../runtime/agents/sidekick-runs.ts");
+  return (await readSidekicks(store, sessionId)).runs;
+}
+
+function table(tasks: readonly KeptTask[], now: number): string {
+  const cells = tasks.map((task) => [
+    `${"  ".repeat(Math.min(task.depth, 16) - 1)}${task.id}`,
+    task.agentType,
+    stateText(task),
+    plural(task.turns, "turn"),
+    plural(task.toolCalls, "tool"),
+    `${task.tokens.toLocaleString("en-US")} tokens`,
+    task.costUsd === null ? "?" : `$${task.costUsd.toFixed(4)}`,
+    age(now - task.createdAt),
+    clip(isEnded(task) || task.intent === undefined ? task.description : `${task.description}: ${task.intent}`, 80),
+  ]);
+  const widths = [0, 1, 2, 3, 4, 5, 6, 7].map((column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
+  return cells
+    .map((row) => row.map((cell, column) => sanitiseLine(cell).padEnd(widths[column] ?? 0)).join("  "))
+    .map((line) => `${line.trimEnd()}\n`)
+    .join("");
+}
+
+const isEnded = ({ status }: KeptTask): boolean => ["completed", "failed", "cancelled"].includes(status);
+
+/** The reason where the state alone does not say it. */
+function stateText({ status, reason }: KeptTask): string {
+  const told = { completed: "finished", failed: "error", cancelled: "stopped" } as const;
+  if (reason === undefined || (status in told && told[status as keyof typeof told] === reason)) return status;
+  return `${status} (${reason.replace("_", " ")})`;
+}
+
+function age(milliseconds: number): string {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000));
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} d`;
+}
+
+async function show({ given, words, runtime, sessionId }: TasksCall): Promise<ExitCode> {
+  const report = await readTask(runtime.store, sessionId, await oneTask({ words, runtime, sessionId, verb: "show" }));
+  if (!report) throw new TroupeError("failed", "The agent is gone from the log.");
+  if (wantsJson(given)) await write(`${jsonLine(report, process.stdout)}\n`);
+  else await write(sanitise(reportText(report)));
+  return exitCodes.done;
+}
+
+function reportText({ task, turns, error }: KeptReport): string {
+  const facts: [string, string | undefined][] = [
+    ["id", task.id],
+    ["agent", task.agentType],
+    ["state", stateText(task)],
+    ["error", error],
+    ["for", task.description],
+    ["parent", task.parentId ?? "the main agent"],
+    ["model", task.model],
+    ["used", `${plural(task.toolCalls, "tool")}, ${task.tokens.toLocaleString("en-US")} tokens`],
+    ["intent", task.intent],
+    ["worktree", task.worktree],
+  ];
+  const head = facts.flatMap(([key, value]) => (value === undefined ? [] : [`${key.padEnd(9)} ${value}`]));
+  const said = turns.map(({ number, message, response, reason }) => {
+    const ending = reason === "finished" ? "" : ` (${reason.replace("_", " ")})`;
+    return `\n# Turn ${number}${ending}\n\n> ${message.replaceAll("\n", "\n> ")}\n\n${response}`;
+  });
+  const asked = turns.length > 0 ? [] : [`\n> ${task.prompt.replaceAll("\n", "\n> ")}`];
+  return `${[...head, ...asked, ...said].join("\n").trimEnd()}\n`;
+}
+
+async function stop({ given, words, runtime, sessionId }: TasksCall): Promise<ExitCode> {
+  if (given.has("all") && words.length > 0) throw usage("Give ids, or --all, not both.");
+  if (!given.has("all") && words.length === 0) throw usage("troupe tasks stop takes ids, or --all.");
+  const { tasks } = await readTasks(runtime.store, sessionId);
+  const wanted = given.has("all") ? "all" : words.map((word) => meant(word, tasks).id);
+  const stopped = await stopTasks(runtime.store, sessionId, wanted);
+  if (stopped.length === 0) await write("Nothing to stop: all of them have ended.\n");
+  else await write(`Stopped ${plural(stopped.length, "agent")}: ${sanitiseLine(stopped.join(", "))}\n`);
+  return exitCodes.done;
+}
+
+/** What becomes of the work an agent did in a worktree of its own. */
+async function worktree({ given, words, runtime, sessionId }: TasksCall): Promise<ExitCode> {
+  const [, verb = ""] = given.words;
+  const taskId = await oneTask({ words, runtime, sessionId, verb });
+  const { directory, tasks, heldBy } = await readTasks(runtime.store, sessionId);
+  const task = tasks.find(({ id }) => id === taskId);
+  if (heldBy && verb !== "diff" && (task?.status === "running" || task?.status === "queued")) {
+    throw new TroupeError("failed", `Agent ${taskId} is at work in process ${heldBy.pid}.`, {
+      hint: "Wait until it has ended, or stop it there.",
+    });
+  }
+  const { diffTask, discardTask, mergeTask } = await import("./worktree.ts");
+  const printed: Promise<void>[] = [];
+  const print = (text: string): void => void printed.push(write(text));
+  const wish = { folder: join(directory, "worktrees"), taskId, print, stateRoot: stateRoot(process.env) };
+  // A command of an agent may merge what its agent may write, and no more.
+  const isAgent = process.env.TROUPE_SHELL !== undefined;
+  const consent = isAgent ? {} : { force: given.has("force"), ...terminalAsk() };
+  try {
+    if (verb === "diff") return await diffTask(wish);
+    if (verb === "discard") return await discardTask({ ...wish, force: given.has("force") });
+    const as = given.choice("as", ["files", "squash", "merge"]);
+    return await mergeTask({ ...wish, ...consent, ...(as && { as }), ...(task && { description: task.description }) });
+  } finally {
+    await Promise.all(printed);
+  }
+}
+
+/** The id of the one agent a person names. */
+export async function oneTask(what: {
+  words: readonly string[];
+  runtime: Runtime;
+  sessionId: string;
+  verb: string;
+}): Promise<string> {
+  const { words, runtime, sessionId, verb } = what;
+  const [word, ...more] = words;
+  if (word === undefined || more.length > 0) throw usage(`troupe tasks ${verb} takes the id of one agent.`);
+  return meant(word, (await readTasks(runtime.store, sessionId)).tasks).id;
+}
+
+function meant(word: string, tasks: readonly KeptTask[]): KeptTask {
+  const found = tasks.find(({ id }) => id === word) ?? tasks.find(({ id }) => id.toLowerCase() === word.toLowerCase());
+  if (found) return found;
+  const close = nearest(
+    word,
+    tasks.map(({ id }) => id),
+  );
+  throw new TroupeError("usage", `There is no agent "${clip(word, 80)}" in this session.`, {
+    hint: close === undefined ? "See: troupe tasks list" : `Did you mean ${close}?`,
+  });
+}

@@ -1,0 +1,164 @@
+import {
+  type Changed,
+  listTrusted,
+  readTrust,
+  realFolder,
+  recordTrust,
+  removeTrust,
+  requireReadable,
+} from "../../catalog/trust.ts";
+import { workingDirectory } from "../../context/working-directory.ts";
+import { nodeDisk } from "../../lib/node/disk.ts";
+import type { ItemTrust, PinnedItem } from "../../lib/pinned-item.ts";
+import { systemStamp } from "../../lib/stamp.ts";
+import { plural, sanitise, visible } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { stateRoot } from "../../runtime/home.ts";
+import { executableItems } from "../../runtime/workspace/workspace.ts";
+import { type Arguments, usage, wantsJson } from "../args.ts";
+import { terminalAsk } from "../ask.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { jsonList, write } from "../output/output.ts";
+import { say } from "../output/say.ts";
+
+const HELP = `Usage:
+  troupe trust [folder]          show what in this folder could run or decide something, and trust it
+  troupe trust list              the folders that are trusted
+  troupe trust remove [folder]   trust it no longer
+
+  --yes                          without a question
+  --json                         for list: one JSON array
+
+Trust holds for exactly this folder and for what was shown: what changes later is not used until it is shown again.
+`;
+
+export interface TrustSurroundings {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  print(text: string): Promise<void>;
+  /** Undefined when nobody can be asked. */
+  readonly ask?: (question: string) => Promise<boolean>;
+}
+
+const surroundings = (): TrustSurroundings => ({
+  environment: process.env,
+  cwd: workspaceOf(process.cwd()),
+  print: write,
+  ...terminalAsk(),
+});
+
+const collected = (folder: string): Promise<readonly PinnedItem[]> =>
+  executableItems(folder, { stateRoot: stateRoot(process.env), environment: process.env });
+
+/** Trust is a matter of whole repositories: a hook at the root runs in all of its folders. */
+function workspaceOf(folder: string): string {
+  return workingDirectory(folder).gitRoot ?? folder;
+}
+
+/** `troupe trust`: nothing of a folder is trusted that was not shown whole. */
+export async function trustCommand(
+  given: Arguments,
+  collect: (folder: string) => Promise<readonly PinnedItem[]> = collected,
+  around: TrustSurroundings = surroundings(),
+): Promise<ExitCode> {
+  const [, first, second, ...more] = given.words;
+  const verb = first === "list" || first === "remove" || first === "help" ? first : "add";
+  const named = verb === "add" ? first : second;
+  const tooMany = more.length > 0 || (verb === "add" && second !== undefined) || (verb === "list" && second);
+  if (tooMany) throw usage(`troupe trust ${verb === "add" ? "" : `${verb} `}does not take so many words.`);
+  const home = stateRoot(around.environment);
+  switch (verb) {
+    case "help":
+      await around.print(HELP);
+      return exitCodes.done;
+    case "list":
+      await around.print(wantsJson(given) ? listJson(home) : listText(home));
+      return exitCodes.done;
+    case "remove":
+      return remove(home, named ?? around.cwd, around);
+    case "add":
+      return add({ home, folder: named ?? around.cwd, collect, around, isAsked: !given.has("yes") });
+  }
+}
+
+async function add(request: {
+  home: string;
+  folder: string;
+  collect: (folder: string) => Promise<readonly PinnedItem[]>;
+  around: TrustSurroundings;
+  isAsked: boolean;
+}): Promise<ExitCode> {
+  const { home, collect, around, isAsked } = request;
+  const folder = realFolder(request.folder);
+  if (folder === undefined) throw new TroupeError("usage", `${request.folder} is not a folder.`);
+  const book = readTrust(home);
+  for (const { message } of book.notices) say(message);
+  const items = await collect(folder);
+  requireReadable(items);
+  const trust = book.of(folder);
+  await around.print(itemsText(folder, items, (item) => trust.check(item)));
+  if (isAsked) {
+    if (!around.ask) {
+      throw usage("troupe trust asks before it trusts, and nobody can be asked here. To mean it, add --yes.");
+    }
+    const isAgreed = await around.ask(`Trust ${folder} with this? [y/N] `);
+    if (!isAgreed) {
+      await around.print("Nothing was changed.\n");
+      return exitCodes.failed;
+    }
+  }
+  const changed = await recordTrust({ stateRoot: home, folder, items, disk: nodeDisk, stamp: systemStamp });
+  sayKept(changed);
+  await around.print(sanitise(`Trusted: ${folder}\n`));
+  return exitCodes.done;
+}
+
+async function remove(home: string, folder: string, around: TrustSurroundings): Promise<ExitCode> {
+  const removed = await removeTrust({ stateRoot: home, folder, disk: nodeDisk, stamp: systemStamp });
+  sayKept(removed);
+  if (!removed.found) throw new TroupeError("usage", `${folder} is not trusted.`, { hint: "See: troupe trust list" });
+  await around.print(sanitise(`No longer trusted: ${folder}\n`));
+  return exitCodes.done;
+}
+
+function sayKept({ keptAs }: Changed): void {
+  if (keptAs !== undefined) say(`what was in trust.json is kept as ${keptAs}`);
+}
+
+const MARKS: Record<ItemTrust, string> = {
+  approved: "as approved before",
+  changed: "CHANGED since it was approved",
+  new: "new",
+  untrusted: "new",
+};
+
+/** Every line of an item has a mark before it, so that no item can look like our own words. */
+function itemsText(folder: string, items: readonly PinnedItem[], check: (item: PinnedItem) => ItemTrust): string {
+  if (items.length === 0) return sanitise(`Nothing in ${folder} could run or decide anything by itself yet.\n`);
+  const shown = items.map((item) => {
+    const head = oneLine(`${item.kind} ${item.id} (${MARKS[check(item)]})`);
+    const body = visible(item.shown)
+      .split("\n")
+      .map((line) => `  | ${line}`);
+    return [head, ...body].join("\n");
+  });
+  return `${oneLine(`${folder} brings ${plural(items.length, "thing")} that would be used:`)}\n\n${shown.join("\n\n")}\n\n`;
+}
+
+function listJson(home: string): string {
+  const { folders, notices } = listTrusted(home);
+  for (const { message } of notices) say(message);
+  return jsonList(folders.map(({ folder, trustedAt, items }) => ({ folder, trustedAt, items: items.length })));
+}
+
+function listText(home: string): string {
+  const { folders, notices } = listTrusted(home);
+  for (const { message } of notices) say(message);
+  if (folders.length === 0) return "No folder is trusted.\n";
+  const rows = folders.map(({ folder, trustedAt, items }) =>
+    oneLine(`${trustedAt.slice(0, 10)}  ${plural(items.length, "thing").padEnd(10)}  ${folder}`),
+  );
+  return `${rows.join("\n")}\n`;
+}
+
+const oneLine = (text: string): string => sanitise(text).replace(/\n/g, " ");

@@ -1,0 +1,114 @@
+import { workingDirectory } from "../../context/working-directory.ts";
+import { nodeDisk } from "../../lib/node/disk.ts";
+import { systemStamp } from "../../lib/stamp.ts";
+import { plural, sanitise } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { createRuntime } from "../../runtime/runtime.ts";
+import { findSession, sessionHere } from "../../runtime/sessions/select-session.ts";
+import { undoSeal } from "../../runtime/undo-seal.ts";
+import { Checkpoints, describeChange, type KeptChange } from "../../checkpoints/checkpoints.ts";
+import { type UndoTarget, undo } from "../../checkpoints/undo.ts";
+import { type Arguments, usage, wantsJson } from "../args.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { jsonList } from "../output/output.ts";
+
+const HELP = `Usage:
+  troupe undo                take back the file changes of the last tool call
+  troupe undo turn           those of the whole last turn
+  troupe undo <call id>      everything from this tool call on
+  troupe undo --list         what can be taken back, the last change at the bottom
+
+  --session <id|name>        another session than the last one of this folder
+  --json                     for --list: one JSON array
+  --force                    also where files were changed since; their content is kept and its place is named
+`;
+
+export interface UndoSurroundings {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  print(text: string): void;
+}
+
+const surroundings = (): UndoSurroundings => ({
+  environment: process.env,
+  cwd: process.cwd(),
+  print: (text) => void process.stdout.write(text),
+});
+
+/** `troupe undo`: files as they were before the agent changed or deleted them. */
+export async function undoCommand(given: Arguments, around: UndoSurroundings = surroundings()): Promise<ExitCode> {
+  const { environment, cwd } = around;
+  const print = (text: string): ExitCode => {
+    around.print(text);
+    return exitCodes.done;
+  };
+  const [, word, ...more] = given.words;
+  if (more.length > 0) throw usage(`troupe undo takes one tool call at most, not ${given.words.length - 1} words.`);
+  if (word === "help") return print(HELP);
+
+  const { store, home } = createRuntime({ environment });
+  const wanted = given.text("session");
+  const sessionId =
+    wanted === undefined ? await sessionHere(store, workingDirectory(cwd)) : await findSession(store, wanted);
+  const log = await store.open(sessionId);
+  try {
+    const { directory, heldBy } = log;
+    const checkpoints = new Checkpoints({
+      ...{ directory, disk: nodeDisk, stamp: systemStamp },
+      seal: undoSeal({ home, disk: nodeDisk }),
+    });
+    if (given.has("list") || word === "list") {
+      const changes = await checkpoints.changes();
+      return print(wantsJson(given) ? jsonList(changes.map(changeRow)) : listText(changes));
+    }
+    if (heldBy) {
+      throw new TroupeError("failed", `Session ${sessionId} is in use by process ${heldBy.pid}.`, {
+        hint: "End it first, so that it does not go on with files that change under it.",
+      });
+    }
+    const report = await undo(targetOf(word), { checkpoints, disk: nodeDisk, force: given.has("force") });
+    if (report.conflicts.length > 0 && !given.has("force")) throw changedSince(report.conflicts);
+    return print(reportText(report));
+  } finally {
+    await log.close();
+  }
+}
+
+function targetOf(word: string | undefined): UndoTarget {
+  if (word === undefined) return { kind: "last" };
+  return word === "turn" ? { kind: "turn" } : { kind: "back-to", toolCallId: word };
+}
+
+function changedSince(paths: readonly string[]): TroupeError {
+  const shown = paths.slice(0, 5).join(", ") + (paths.length > 5 ? ` and ${paths.length - 5} more` : "");
+  return new TroupeError("failed", sanitise(`Nothing was undone: changed since by someone else: ${shown}.`), {
+    hint: "Use --force to restore them anyway; what is there now is kept.",
+  });
+}
+
+const changeRow = ({ toolCallId, time, path }: KeptChange): object => ({ toolCallId, time, path });
+
+function listText(changes: readonly KeptChange[]): string {
+  if (changes.length === 0) return "Nothing to undo in this session.\n";
+  const rows: string[] = [];
+  let call: string | undefined;
+  for (const change of changes) {
+    if (change.toolCallId !== call) rows.push(`${change.toolCallId}  ${change.time.slice(0, 19).replace("T", " ")}`);
+    call = change.toolCallId;
+    rows.push(`  ${describeChange(change)}`);
+  }
+  return sanitise(`${rows.join("\n")}\n`);
+}
+
+function reportText({ restored, savedAs, left }: Awaited<ReturnType<typeof undo>>): string {
+  if (restored.length === 0) return "Nothing to restore: the files are as they were before the call.\n";
+  const saved = Object.entries(savedAs).map(([path, place]) => `What was in ${path} is kept in ${place}`);
+  const made = left.length === 0 ? [] : ["Made since, and left alone:", ...left.map((path) => `  ${path}`)];
+  const lines = [
+    `Restored ${plural(restored.length, "file")}:`,
+    ...restored.map((path) => `  ${path}`),
+    ...saved,
+    ...made,
+  ];
+  return sanitise(`${lines.join("\n")}\n`);
+}

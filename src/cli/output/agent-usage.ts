@@ -1,0 +1,21 @@
+import { plural } from "../../lib/text.ts";
+import type { AgentUsage } from "../../session/turn/run-totals.ts";
+
+const MAX_NAMED = 6;
+
+/** `2 agents: scout 2, helper 1`; those that did most come first where not all can be named. */
+export function turnsText(agents: readonly AgentUsage[]): string {
+  return `${plural(agents.length, "agent")}: ${named(agents, ({ turns }) => String(turns))}`;
+}
+
+/** What each of them cost, where that is known and not nothing. */
+export function costText(agents: readonly AgentUsage[]): string {
+  const paid = agents.filter(({ costUsd }) => costUsd !== null && costUsd > 0);
+  return named(paid, ({ costUsd }) => `$${(costUsd ?? 0).toFixed(4)}`);
+}
+
+function named(agents: readonly AgentUsage[], text: (agent: AgentUsage) => string): string {
+  const most = agents.length <= MAX_NAMED ? agents : [...agents].sort((a, b) => b.turns - a.turns).slice(0, MAX_NAMED);
+  const names = most.map((agent) => `${agent.id} ${text(agent)}`).join(", ");
+  return agents.length > MAX_NAMED ? `${names} and ${agents.length - MAX_NAMED} more` : names;
+}

@@ -1,0 +1,141 @@
+import { relative } from "node:path";
+import { plural } from "../../lib/text.ts";
+import { TroupeError, withHint } from "../../protocol/errors.ts";
+import { type Verdict, verdictText } from "../../session/modes/autopilot.ts";
+import type { Outcome, Session } from "../../session/session.ts";
+import { costText, turnsText } from "./agent-usage.ts";
+import type { ExitCode } from "../exit-codes.ts";
+
+/** The last line of JSON output: what became of the prompt, and what it used. */
+export function resultLine(what: {
+  session: Session;
+  outcome: Outcome;
+  verdict?: Verdict | undefined;
+  /** Agents that were not waited for any longer. */
+  left: readonly string[];
+  exitCode: ExitCode;
+}): object {
+  const { session, outcome, verdict, left, exitCode } = what;
+  const { agents } = session.run;
+  const { calls, usage, costUsd, durationMs } = session.budget.run;
+  return {
+    type: "result",
+    sessionId: session.id,
+    exitCode,
+    outcome: outcome.kind,
+    ...(outcome.kind === "done" && { answer: outcome.answer }),
+    ...("error" in outcome && { error: outcome.error.message }),
+    ...(outcome.kind === "limit" && { error: outcome.reached.message }),
+    ...(verdict && { verdict }),
+    usage: { turns: calls, ...usage, durationMs },
+    costUsd,
+    ...(agents.length > 0 && { agents }),
+    ...(left.length > 0 && { unfinishedAgents: left }),
+  };
+}
+
+/** What stderr says at the end: why it did not work out, what was used, how to go on. */
+export function finalLines(what: {
+  session: Session;
+  outcome: Outcome;
+  verdict?: Verdict | undefined;
+  /** Agents whose worktree holds work that was not merged. */
+  unmerged: readonly string[];
+  silent: boolean;
+}): string[] {
+  const { session, outcome, verdict, unmerged, silent } = what;
+  const trouble = [...troubleOf(outcome), ...judgement(session, verdict, { silent })];
+  const resume = outcome.kind === "done" || !session.isKept ? [] : [`to go on: troupe --resume ${session.id} -p "…"`];
+  if (silent) return trouble;
+  const news = [...proposals(session), ...worktrees(session, unmerged), ...changes(session), usageLine(session)];
+  return [...trouble, ...news, ...resume];
+}
+
+/** Files that this session changed, where this run did something. Known once the session is closed. */
+function changes({ events, inherited, settings }: Session): string[] {
+  const own = events.slice(inherited);
+  const end = own.findLast(({ type }) => type === "session.shutdown");
+  const ran = own.some(({ type }) => type === "tool.execution_start");
+  if (end?.type !== "session.shutdown" || !ran) return [];
+  const { filesModified, linesAdded, linesRemoved } = end.data.codeChanges;
+  if (filesModified.length === 0) return [];
+  const more = filesModified.length > MAX_FILES_NAMED ? ` and ${filesModified.length - MAX_FILES_NAMED} more` : "";
+  const names = filesModified.slice(0, MAX_FILES_NAMED).map((path) => relative(settings.cwd, path) || path);
+  const count = `${plural(filesModified.length, "file")} +${linesAdded} −${linesRemoved}`;
+  return [`${count} (${names.join(", ")}${more}) · troupe diff · troupe undo`];
+}
+
+const MAX_FILES_NAMED = 4;
+
+/** Work that nobody has in the working tree yet. */
+function worktrees({ id }: Session, unmerged: readonly string[]): string[] {
+  const [first, ...others] = unmerged;
+  if (first === undefined) return [];
+  const who = others.length === 0 ? first : `${first} and ${plural(others.length, "other agent")}`;
+  const commands = ["diff", "merge", "discard"].map((verb) => `troupe tasks ${verb} ${first} --session ${id}`);
+  return [`the work of ${who} is in a worktree and not merged: ${commands.join(" · ")}`];
+}
+
+/** Facts that nobody was shown wait for a person. */
+function proposals({ run: { proposals: count } }: Session): string[] {
+  return count === 0 ? [] : [`${plural(count, "fact")} proposed to be remembered: troupe memory list`];
+}
+
+/** Bad news is told in any case. */
+function judgement(session: Session, verdict: Verdict | undefined, { silent }: { silent: boolean }): string[] {
+  if (verdict === undefined || verdict.kind === "aborted" || (verdict.kind === "complete" && silent)) return [];
+  if (verdict.kind === "left" || session.modes.current === "autopilot") return [`autopilot: ${verdictText(verdict)}`];
+  return [verdict.kind === "complete" ? "the check passed" : verdictText(verdict)];
+}
+
+function troubleOf(outcome: Outcome): string[] {
+  switch (outcome.kind) {
+    case "done":
+      return [];
+    case "aborted":
+      return ["interrupted; everything up to here is kept"];
+    case "limit":
+      return [outcome.reached.message];
+    case "error":
+    case "failed": {
+      const { error } = outcome;
+      const hint = "hint" in error && typeof error.hint === "string" ? error.hint : undefined;
+      return [isDefect(outcome) ? defectText(error) : oneLine(withHint(error.message, hint))];
+    }
+  }
+}
+
+const oneLine = (text: string): string => text.replace(/\s*\n\s*/g, " ");
+
+function isDefect(outcome: Extract<Outcome, { error: Error }>): boolean {
+  return outcome.kind === "error" ? outcome.error.kind === "internal" : !(outcome.error instanceof TroupeError);
+}
+
+/** The stack of what went wrong first. */
+function defectText(error: Error): string {
+  const cause = error.cause instanceof Error ? error.cause : error;
+  return `this is a defect in troupe, please report it:\n${cause.stack ?? cause.message}`;
+}
+
+function usageLine(session: Session): string {
+  const { calls, usage, costUsd } = session.budget.run;
+  const tokens = usage.inputTokens + usage.outputTokens;
+  const cost = costUsd === null ? "price unknown" : costUsd === 0 ? "no cost" : `$${costUsd.toFixed(4)}`;
+  const { agents } = session.run;
+  const who = agents.length === 0 ? "" : ` (${turnsText(agents)})`;
+  const costs = costText(agents);
+  const spent = `${tokens.toLocaleString("en-US")} tokens, ${cost}${costs === "" ? "" : ` (${costs})`}`;
+  const model = answeringModel(session);
+  const by = model === undefined ? "" : `, model ${model}`;
+  return `${plural(calls, "turn")}${who}, ${spent}${by}, session ${session.id}`;
+}
+
+/** The model that the main agent called last in this run. */
+function answeringModel({ events, inherited }: Session): string | undefined {
+  const last = events
+    .slice(inherited)
+    .findLast(({ type, agentId }) => type === "troupe.usage" && agentId === undefined);
+  if (last?.type !== "troupe.usage") return undefined;
+  const { provider, model } = last.data;
+  return provider === model ? model : `${provider}/${model}`;
+}

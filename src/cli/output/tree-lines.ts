@@ -1,0 +1,166 @@
+/** Draws the agents of a view as lines of a terminal, never more or wider than asked. */
+import { plural, sanitiseLine } from "../../lib/text.ts";
+import { type Labels, labelsFor, statusLabel, workerLabel } from "../../protocol/labels.ts";
+import { agentRows, groupText, isCurrentWorker, type Row } from "../../view/agent-rows.ts";
+import { isBusy } from "../../view/draft.ts";
+import type { AgentView, View } from "../../view/view.ts";
+import { waitChain, waitedFor, waitText } from "../../view/waits.ts";
+import { clipColumns, columnsOf } from "./columns.ts";
+
+export interface Drawing {
+  readonly now: number;
+  /** In columns. */
+  readonly width: number;
+  readonly rows: number;
+  readonly colour: boolean;
+  /** English unless given. */
+  readonly labels?: Labels;
+}
+
+const english = labelsFor({});
+
+/** The lines of a terminal: the main agent, those at work, and how many are done. */
+export function treeLines(main: string, view: View, drawing: Drawing): string[] {
+  const all = agentRows(view, ({ kind, isPast }) => kind !== "sidekick" && !isPast);
+  const shown = chosen(all, view, drawing.rows - 2);
+  const hidden = all.flatMap((row) => (row.kind === "agent" && !shown.includes(row) ? [row.agent] : []));
+  const lines = shown.map((row, index) => rowLine(row, { view, drawing, branch: branchOf(shown, index) }));
+  const rest = restText(hidden);
+  const count = rest === "" ? [] : [[{ text: `  ${rest}`, style: "dim" } as const]];
+  return [[{ text: `… ${main}`, style: "plain" } as const], ...lines, ...count]
+    .slice(0, Math.max(1, drawing.rows))
+    .map((segments) => paint(segments, drawing));
+}
+
+/** Agents at work first; idle ones, and the results of workers, as far as there is room. Others that ended are only counted. */
+function chosen(all: readonly Row[], view: View, room: number): readonly Row[] {
+  const isLiving = (agent: AgentView): boolean => isBusy(agent) || agent.status === "idle";
+  const wishes = [(agent: AgentView) => isLiving(agent) || isCurrentWorker(view, agent), isLiving, isBusy];
+  const fits = wishes.map((wish) => rowsOf(all, wish)).find((rows) => rows.length <= room);
+  return fits ?? rowsOf(all, isBusy).slice(0, Math.max(0, room));
+}
+
+function rowsOf(all: readonly Row[], isShown: (agent: AgentView) => boolean): readonly Row[] {
+  return all.filter((row) => (row.kind === "group" ? row.agents.some(isShown) : isShown(row.agent)));
+}
+
+function restText(hidden: readonly AgentView[]): string {
+  const count = (what: string, is: (agent: AgentView) => boolean): string[] => {
+    const found = hidden.filter(is).length;
+    return found === 0 ? [] : [`${found} ${what}`];
+  };
+  return [
+    ...count("more at work", isBusy),
+    ...count("idle", ({ status }) => status === "idle"),
+    ...count("finished", ({ status }) => status === "completed"),
+    ...count("failed", ({ status }) => status === "failed"),
+    ...count("stopped", ({ status }) => status === "cancelled"),
+  ].join(", ");
+}
+
+function branchOf(rows: readonly Row[], index: number): string {
+  const { depth = 0 } = rows[index] ?? {};
+  const rails = Array.from({ length: depth }, (_, level) => (goesOn(rows, index, level) ? "│ " : "  "));
+  return `${rails.join("")}${goesOn(rows, index, depth) ? "├ " : "└ "}`;
+}
+
+/** Whether a later row hangs on the same rail. */
+function goesOn(rows: readonly Row[], index: number, level: number): boolean {
+  for (const { depth } of rows.slice(index + 1)) {
+    if (depth < level) return false;
+    if (depth === level) return true;
+  }
+  return false;
+}
+
+interface Placed {
+  readonly view: View;
+  readonly drawing: Drawing;
+  readonly branch: string;
+}
+
+function rowLine(row: Row, how: Placed): Segment[] {
+  if (row.kind === "agent") return agentLine(row.agent, how);
+  return [
+    { text: how.branch, style: "dim" },
+    { text: groupText(row.agents, how.drawing.labels ?? english), style: "plain" },
+  ];
+}
+
+interface Segment {
+  readonly text: string;
+  readonly style: "plain" | "name" | "good" | "wait" | "dim";
+}
+
+function agentLine(agent: AgentView, { view, drawing, branch }: Placed): Segment[] {
+  const waits = ownWait(view, agent);
+  const elapsed = isBusy(agent) ? ` ${seconds(drawing.now - agent.startedAt)}` : "";
+  const result = isBusy(agent) ? undefined : agent.card?.result;
+  const labels = drawing.labels ?? english;
+  const state = waits === "" ? statusLabel(result?.status ?? agent.status, labels) : `waiting for ${waits}`;
+  const name = workerLabel(agent.card?.title ?? agent.name, agent.name, labels);
+  const head: Segment[] = [
+    { text: branch, style: "dim" },
+    { text: agent.id, style: "name" },
+    { text: ` (${name}) `, style: "plain" },
+    { text: `${state}${elapsed}`, style: waits === "" && isBusy(agent) ? "good" : "wait" },
+  ];
+  const left = drawing.width - head.reduce((sum, { text }) => sum + columnsOf(sanitiseLine(text)), 0);
+  const numbers = numbersOf(agent, left - MIN_TOOL_COLUMNS - 3);
+  // A long command must not push the costs from the screen.
+  const room = Math.max(MIN_TOOL_COLUMNS, left - columnsOf(numbers) - 3);
+  const tool = isBusy(agent) ? clipColumns(agent.lastTool?.title ?? "", MAX_TOOL_COLUMNS) : "";
+  const told = doing([result?.summary ?? "", tool, agent.intent], room);
+  return [...head, { text: `${told}${numbers}`, style: "dim" }];
+}
+
+/** Every agent has a line of its own, so the chain stops at the next agent. */
+function ownWait(view: View, agent: AgentView): string {
+  const awaited = waitedFor(view, agent);
+  if (awaited.length > 0) return awaited.map(({ id }) => id).join(", ");
+  return waitText(waitChain(view, agent.id).filter(({ kind }) => kind !== "tool"));
+}
+
+/** Tokens and cost; the number of tools only where that fits, too. */
+function numbersOf({ spent }: AgentView, room: number): string {
+  const { tools, inputTokens, outputTokens, costUsd, isCostKnown } = spent;
+  const tokens = inputTokens + outputTokens;
+  const count = tools > 0 ? ` · ${plural(tools, "tool")}` : "";
+  const price = [
+    tokens > 0 ? ` · ${tokens.toLocaleString("en-US")} tokens` : "",
+    costUsd > 0 && isCostKnown ? ` · $${costUsd.toFixed(4)}` : "",
+  ].join("");
+  return columnsOf(`${count}${price}`) <= room ? `${count}${price}` : price;
+}
+
+/** The first of these that is not empty, and those after it that still fit. */
+function doing(texts: readonly string[], room: number): string {
+  let left = room;
+  let all = "";
+  for (const text of texts.map(sanitiseLine).filter((one) => one !== "")) {
+    if (all !== "" && left < MIN_TOOL_COLUMNS) break;
+    const part = clipColumns(text, left);
+    left -= columnsOf(part) + 3;
+    all += ` · ${part}`;
+  }
+  return all;
+}
+
+const MIN_TOOL_COLUMNS = 12;
+const MAX_TOOL_COLUMNS = 100;
+
+const codes = { plain: "", name: "1", good: "32", wait: "33", dim: "2" } as const;
+
+/** Text of others cannot drive the terminal, and no line is wider than the screen, so that it can be drawn over. */
+function paint(segments: readonly Segment[], { width, colour }: Drawing): string {
+  let left = width;
+  let line = "";
+  for (const { text, style } of segments) {
+    const safe = clipColumns(sanitiseLine(text), left);
+    left -= columnsOf(safe);
+    line += colour && codes[style] && safe !== "" ? `\u001b[${codes[style]}m${safe}\u001b[0m` : safe;
+  }
+  return line;
+}
+
+export const seconds = (milliseconds: number): string => `${Math.max(0, Math.round(milliseconds / 1000))} s`;

@@ -1,0 +1,81 @@
+import { plural } from "../../lib/text.ts";
+import type { SessionEvent } from "../../protocol/event.ts";
+import { labelsFor } from "../../protocol/labels.ts";
+import type { Session } from "../../session/session.ts";
+import { type Arguments, usage } from "../args.ts";
+import { type Progress, progress } from "./progress.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const DEFAULT_WAIT_SECONDS = 600;
+const MAX_WAIT_SECONDS = 7 * 24 * 60 * 60;
+
+/** How long a prompt that is answered waits for agents in the background. 0 = not at all. */
+export function agentWaitMs(environment: Environment): number {
+  const name = environment.TROUPE_TASK_WAIT_TIMEOUT_SECONDS
+    ? "TROUPE_TASK_WAIT_TIMEOUT_SECONDS"
+    : "COPILOT_TASK_WAIT_TIMEOUT_SECONDS";
+  const given = environment[name];
+  if (given === undefined || given.trim() === "") return DEFAULT_WAIT_SECONDS * 1000;
+  const seconds = Number(given);
+  if (!Number.isFinite(seconds) || seconds < 0) throw usage(`${name} needs a number of seconds, not "${given}".`);
+  return Math.min(seconds, MAX_WAIT_SECONDS) * 1000;
+}
+
+/** Progress on stderr as the flags and the terminal want it. */
+export function progressOf(given: Arguments, how: { waitMs: number; stdoutIsBusy?: boolean }): Progress {
+  const { stderr, stdout, env } = process;
+  // Lines of JSON on the same screen would be written into the drawing.
+  const isShared = how.stdoutIsBusy === true && stdout.isTTY === true;
+  return progress({
+    stderr,
+    live: stderr.isTTY === true && env.TERM !== "dumb" && !isShared,
+    colour: stderr.isTTY === true && !env.NO_COLOR,
+    labels: labelsFor(env),
+    silent: given.has("silent"),
+    level: given.choice("log-level", ["none", "error", "warning", "info", "debug"]) ?? "warning",
+    waitMs: how.waitMs,
+    now: () => performance.now(),
+  });
+}
+
+/** Shows what happens from now on; a resumed session's past was shown when it happened. */
+export function watch(session: Session, bar: Progress, each: (event: SessionEvent) => void = () => undefined): void {
+  const past = new Set(session.events.slice(0, session.inherited));
+  session.follow((event) => {
+    if (past.has(event)) return bar.recall(event);
+    each(event);
+    bar.show(event);
+  });
+}
+
+/** Agents that work, or wait for a place, at the moment. */
+export function busyAgents(session: Session): readonly string[] {
+  return (session.tasks?.list({ includeEnded: false }) ?? []).flatMap(({ id, status }) =>
+    status === "running" || status === "queued" ? [id] : [],
+  );
+}
+
+/** Why agents were left at work. */
+export function whyLeft(end: { readonly isInterrupted: boolean; readonly waitMs: number }): string {
+  if (end.isInterrupted) return "interrupted";
+  return `${end.waitMs === 0 ? "not waited for" : `not done after ${end.waitMs / 1000} s of waiting`}, and cut off`;
+}
+
+/** Lines about agents that were not waited for any longer. Call it for a closed session, which knows who can go on. */
+export function leftLines(
+  left: readonly string[],
+  what: { session: Pick<Session, "id" | "tasks">; why: string },
+): string[] {
+  const { session, why } = what;
+  if (left.length === 0) return [];
+  // Those that a call waited for ended with it.
+  const resumable = left.find((id) => session.tasks?.view(id)?.status === "idle");
+  const more = left.length > MAX_NAMED ? ` and ${left.length - MAX_NAMED} more` : "";
+  return [
+    `${plural(left.length, "agent")} ${why}: ${left.slice(0, MAX_NAMED).join(", ")}${more}`,
+    ...(resumable === undefined ? [] : [`to go on: troupe tasks resume ${resumable} --session ${session.id}`]),
+  ];
+}
+
+const MAX_NAMED = 8;

@@ -1,0 +1,51 @@
+import { nearest } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { defineCommand } from "../command.ts";
+import { listed, shown } from "../lines.ts";
+import type { AgentEntry } from "../ports.ts";
+
+export const agent = defineCommand({
+  name: "agent",
+  summary: "Show the agents, or choose the one that leads the session",
+  harmless: "alone",
+  argumentHint: "[name|none]",
+  needs: ["agents"],
+  async run(name, { agents }) {
+    const choices = agents.list().filter(({ userInvocable }) => userInvocable !== false);
+    if (name === "") return { kind: "completed", text: overview(choices, agents.selected()) };
+    if (plain(name) === "none") {
+      await agents.select(undefined);
+      return { kind: "completed", text: "The ordinary main agent leads the session." };
+    }
+    const chosen = choices.find((one) => one.name === name) ?? choices.find((one) => plain(one.name) === plain(name));
+    if (!chosen) throw unknownAgent(name, choices);
+    await agents.select(chosen.name);
+    return { kind: "completed", text: `${shown(chosen.name)} leads the session from the next message on.` };
+  },
+});
+
+function overview(choices: readonly AgentEntry[], selected: string | undefined): string {
+  if (choices.length === 0) return "There are no agents to choose from.";
+  const lines = choices.map(
+    ({ name, description }) => `${name === selected ? "*" : " "} ${shown(name, 80)}: ${shown(description)}`,
+  );
+  const leads = selected === undefined ? "The ordinary main agent leads the session." : "* leads the session.";
+  return `${listed(lines)}\n${leads}`;
+}
+
+/** Names are compared as people write them. */
+function plain(name: string): string {
+  return name
+    .trim()
+    .toLowerCase()
+    .replace(/[\s_]+/g, "-");
+}
+
+function unknownAgent(name: string, choices: readonly AgentEntry[]): TroupeError {
+  const meant = nearest(
+    name,
+    choices.map((choice) => choice.name),
+  );
+  const hint = meant === undefined ? "/agent lists the agents." : `Did you mean ${shown(meant)}?`;
+  return new TroupeError("usage", `There is no agent ${JSON.stringify(shown(name, 80))}.`, { hint });
+}

@@ -1,0 +1,19 @@
+import { defineCommand } from "../command.ts";
+
+const ON = "Autopilot is on: the agent goes on until the task is done. It is allowed no more than before.";
+const OFF = "Autopilot is off.";
+
+export const autopilot = defineCommand({
+  name: "autopilot",
+  summary: "Let the agent work by itself until the task is done; without an argument, switch it on or off",
+  argumentHint: "[on|off|task]",
+  run(wish, { mode }) {
+    const word = wish.toLowerCase();
+    const isWanted = word === "on" || (word === "" && mode !== "autopilot");
+    if (isWanted) return { kind: "mode", mode: "autopilot", text: ON };
+    // Who switches off something else than autopilot does not leave plan mode by it.
+    if (word === "off" && mode !== "autopilot") return { kind: "completed", text: OFF };
+    if (word === "off" || word === "") return { kind: "mode", mode: "interactive", text: OFF };
+    return { kind: "prompt", prompt: wish, displayPrompt: wish, mode: "autopilot", requiredTool: "task_complete" };
+  },
+});

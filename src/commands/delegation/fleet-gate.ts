@@ -1,0 +1,103 @@
+/** Whether a fleet may end: no todo is left that someone could still do. */
+import { quoted } from "../../lib/quoting.ts";
+import { plural } from "../../lib/text.ts";
+import type { StopGate } from "../gate.ts";
+import { shown } from "../lines.ts";
+
+export interface FleetPorts {
+  readTodos(): Promise<readonly FleetTodo[]>;
+  readDependencies(): Promise<readonly TodoDependency[]>;
+  /** Agents at work: they wake the main agent when they end, so it may rest meanwhile. */
+  runningAgents(): number;
+}
+
+export interface FleetTodo {
+  readonly id: string;
+  readonly status: string;
+}
+
+export interface TodoDependency {
+  readonly todoId: string;
+  readonly dependsOn: string;
+}
+
+/** Ids of todos. */
+export interface FleetState {
+  readonly ready: readonly string[];
+  readonly claimed: readonly string[];
+  /** Pending for ever: they wait for one another. */
+  readonly knotted: readonly string[];
+  readonly done: number;
+}
+
+const MAX_REMINDERS = 5;
+
+/** One reminder, and another one only when todos were done since. */
+export function fleetGate(ports: FleetPorts): StopGate {
+  let reminders = 0;
+  let doneBefore = -1;
+  return async () => {
+    if (reminders >= MAX_REMINDERS || ports.runningAgents() > 0) return undefined;
+    const state = fleetState(await ports.readTodos(), await ports.readDependencies());
+    if (state.done <= doneBefore) return undefined;
+    const message = judgeFleet(state);
+    if (message !== undefined) {
+      reminders++;
+      doneBefore = state.done;
+    }
+    return message;
+  };
+}
+
+/** Ready: pending, and everything it depends on that exists is done. */
+export function fleetState(todos: readonly FleetTodo[], dependencies: readonly TodoDependency[]): FleetState {
+  const statuses = new Map(todos.map(({ id, status }) => [id, status]));
+  const openBehind = new Map<string, string[]>();
+  for (const { todoId, dependsOn } of dependencies) {
+    const status = statuses.get(dependsOn);
+    if (status !== undefined && status !== "done")
+      openBehind.set(todoId, [...(openBehind.get(todoId) ?? []), dependsOn]);
+  }
+  const idsOf = (wanted: string): string[] => todos.filter(({ status }) => status === wanted).map(({ id }) => id);
+  const pending = idsOf("pending");
+  const ready = pending.filter((id) => !openBehind.has(id));
+  // What something that can move or is blocked stands before is explained; what is left after that is a knot.
+  const explained = new Set([...ready, ...idsOf("in_progress"), ...idsOf("blocked")]);
+  for (let grows = true; grows; ) {
+    const next = pending.filter((id) => !explained.has(id) && openBehind.get(id)?.some((one) => explained.has(one)));
+    for (const id of next) explained.add(id);
+    grows = next.length > 0;
+  }
+  return {
+    ready,
+    claimed: idsOf("in_progress"),
+    knotted: pending.filter((id) => !explained.has(id)),
+    done: idsOf("done").length,
+  };
+}
+
+/** What the agent is told; undefined when nothing is left that could be done. */
+export function judgeFleet({ ready, claimed, knotted }: FleetState): string | undefined {
+  if (ready.length > 0) {
+    return `${count(ready)} ready and not done: ${names(ready)}. Send agents for them now, or set those that are no longer needed to 'done' or 'blocked' with the reason.`;
+  }
+  if (claimed.length > 0) {
+    return `${count(claimed)} claimed, but no agent is at work: ${names(claimed)}. Look at what was done, set each to 'done', 'blocked' or back to 'pending', and go on.`;
+  }
+  if (knotted.length > 0) {
+    return `${count(knotted)} waiting for one another and can never be ready: ${names(knotted)}. Take a dependency out of todo_deps, and go on.`;
+  }
+  return undefined;
+}
+
+const MAX_NAMED = 20;
+
+function count(ids: readonly string[]): string {
+  return `${plural(ids.length, "todo")} ${ids.length === 1 ? "is" : "are"}`;
+}
+
+function names(ids: readonly string[]): string {
+  const more = ids.length - MAX_NAMED;
+  const named = ids.slice(0, MAX_NAMED).map((id) => quoted(shown(id, 60)));
+  return [...named, ...(more > 0 ? [`and ${more} more`] : [])].join(", ");
+}

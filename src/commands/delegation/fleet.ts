@@ -1,0 +1,22 @@
+import { defineCommand, type PromptResult } from "../command.ts";
+import template from "./fleet.md";
+import { filledIn } from "../lines.ts";
+
+export const fleet = defineCommand({
+  name: "fleet",
+  summary: "Divide the work into todos and let several agents do them side by side",
+  harmless: "always",
+  argumentHint: "[task]",
+  run: (wish) => fleetPrompt(wish),
+});
+
+/** Also for a plan that is carried out by a fleet, and for programs that start one. */
+export function fleetPrompt(wish: string): PromptResult {
+  const request = wish || "Do what was agreed on in this conversation: the plan and the todos as they stand.";
+  return {
+    kind: "prompt",
+    prompt: filledIn(template, { request }),
+    displayPrompt: wish ? `Fleet deployed: ${wish}` : "Fleet deployed",
+    gate: { kind: "fleet" },
+  };
+}

@@ -1,0 +1,16 @@
+import { defineCommand } from "../command.ts";
+
+/** Begins what the model reads of a prompt in plan mode. */
+const PLAN_MARKER = "[[PLAN]] ";
+
+export const plan = defineCommand({
+  name: "plan",
+  summary: "Plan without changing anything; without a text, switch plan mode on or off",
+  argumentHint: "[what to plan]",
+  harmless: (wish) => wish !== "",
+  run(wish, { mode }) {
+    if (wish) return { kind: "prompt", prompt: `${PLAN_MARKER}${wish}`, displayPrompt: wish, mode: "plan" };
+    if (mode === "plan") return { kind: "mode", mode: "interactive", text: "Plan mode is off." };
+    return { kind: "mode", mode: "plan", text: "Plan mode is on: nothing is changed until a plan is approved." };
+  },
+});

@@ -1,0 +1,17 @@
+import { defineCommand } from "../command.ts";
+import { filledIn } from "../lines.ts";
+import template from "./review.md";
+
+export const review = defineCommand({
+  name: "review",
+  summary: "Have a change reviewed by an agent that looks for real defects only",
+  harmless: "always",
+  argumentHint: "[what to review or watch for]",
+  run: (wish) => ({
+    kind: "prompt",
+    prompt: filledIn(template, {
+      wish: wish || "the changes that are not committed yet; if there are none, the last commit",
+    }),
+    displayPrompt: wish ? `Review: ${wish}` : "Review the changes",
+  }),
+});

@@ -1,0 +1,76 @@
+import { nearest } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { defineCommand } from "../command.ts";
+import { duration, listed, shown } from "../lines.ts";
+import type { TaskEntry } from "../ports.ts";
+
+const ACTIONS = ["show", "stop", "promote"] as const;
+
+export const tasks = defineCommand({
+  name: "tasks",
+  summary: "Show what other agents do, read or stop one, or let it go on in the background",
+  argumentHint: "[show|stop|promote <id>]",
+  harmless: (argumentText) => argumentText === "" || /^show\b/i.test(argumentText),
+  needs: ["tasks"],
+  async run(argumentText, { tasks: port }) {
+    const [word = "", id = "", ...rest] = argumentText.split(/\s+/);
+    if (word === "") return { kind: "completed", text: overview(port.list()) };
+    const action = ACTIONS.find((one) => one === word.toLowerCase());
+    if (action === undefined || id === "" || rest.length > 0) {
+      const hint = "Write /tasks, or /tasks show, stop or promote and the id of one.";
+      throw new TroupeError("usage", "/tasks does not understand this.", { hint });
+    }
+    const task = found(id, port.list());
+    if (action === "show") return { kind: "completed", text: await port.show(task.id) };
+    if (action === "stop") await port.stop(task.id);
+    else await port.promote(task.id);
+    return {
+      kind: "completed",
+      text: action === "stop" ? `${task.id} is stopped.` : `${task.id} goes on in the background.`,
+    };
+  },
+});
+
+function overview(entries: readonly TaskEntry[]): string {
+  if (entries.length === 0) return "No agent has been started.";
+  return listed(entries.map((entry) => `${"  ".repeat(depthOf(entry, entries))}${line(entry)}`));
+}
+
+function line(entry: TaskEntry): string {
+  const { id, agentType, status, mode, elapsedMs, toolCalls, tokens, description } = entry;
+  const now = entry.waitingFor === undefined ? entry.lastActivity : `waits for ${entry.waitingFor}`;
+  const facts = [
+    `${shown(agentType, 60)}, ${mode}`,
+    shown(status, 40),
+    duration(elapsedMs),
+    `${toolCalls} calls, ${tokens} tokens`,
+    ...(entry.intent === undefined ? [] : [shown(entry.intent, 80)]),
+    ...(now === undefined ? [] : [shown(now, 80)]),
+  ];
+  return `${shown(id, 80)}  ${facts.join(" · ")}  ${shown(description, 100)}`.trimEnd();
+}
+
+const MAX_DEPTH_SHOWN = 8;
+
+/** How many of those above it are in the list; a ring, which there should not be, ends at the limit. */
+function depthOf(entry: TaskEntry, entries: readonly TaskEntry[]): number {
+  let depth = 0;
+  for (let above = entry.parentId; above !== undefined && depth < MAX_DEPTH_SHOWN; ) {
+    const parent = entries.find(({ id }) => id === above);
+    if (!parent) break;
+    depth++;
+    above = parent.parentId;
+  }
+  return depth;
+}
+
+function found(id: string, entries: readonly TaskEntry[]): TaskEntry {
+  const entry = entries.find((one) => one.id === id);
+  if (entry) return entry;
+  const meant = nearest(
+    id,
+    entries.map((one) => one.id),
+  );
+  const hint = meant === undefined ? "/tasks lists them." : `Did you mean ${shown(meant)}?`;
+  throw new TroupeError("usage", `There is no task ${JSON.stringify(shown(id, 80))}.`, { hint });
+}

@@ -1,0 +1,159 @@
+/** Reads the stream of an AI SDK language model: parts in, our events out. */
+import { isObject, parseJson } from "../../lib/json.ts";
+import type { Reasoning, ToolCall } from "../../protocol/message.ts";
+import { type CallOptions, type ReasoningPart, wireFieldOf } from "./ai-sdk-encode.ts";
+import { ModelError } from "../model-error.ts";
+import type { ModelEnd, ModelEvent, Stop, Usage } from "../provider.ts";
+import { limits } from "../wire/limits.ts";
+import { refusedContent, reportedError } from "../wire/wire-error.ts";
+
+export interface PartReader {
+  /** Answers whether the part was a sign of life from the model. Throws what an error part holds. */
+  read(part: unknown): boolean;
+  drain(): ModelEvent[];
+  /** Throws unless the stream said that it was finished. */
+  finish(): ModelEnd;
+}
+
+export function partReader({ id, npm }: { readonly id: string; readonly npm: string }): PartReader {
+  const place = { id, baseUrl: "", headers: async () => ({}) };
+  const inputs = new Map<string, string>();
+  const reasoning = new Map<string, ReasoningPart>();
+  const callOptions: CallOptions[] = [];
+  let events: ModelEvent[] = [];
+  let calls = 0;
+  let end: ModelEnd | undefined;
+
+  const readers: Record<string, (part: Record<string, unknown>) => void> = {
+    "text-delta": (part) => void events.push({ type: "text", delta: text(part.delta) }),
+    "reasoning-start": keepReasoning,
+    "reasoning-delta": (part) => {
+      keepReasoning(part);
+      events.push({ type: "reasoning", delta: text(part.delta) });
+    },
+    "reasoning-end": keepReasoning,
+    "tool-input-start": (part) => void inputs.set(text(part.id), text(part.toolName)),
+    "tool-input-delta": (part) => {
+      const toolCallId = text(part.id);
+      events.push({ type: "call_delta", toolCallId, name: inputs.get(toolCallId) ?? "", delta: text(part.delta) });
+    },
+    "tool-call": (part) => {
+      // The provider ran this one itself; its result is already part of the answer.
+      if (part.providerExecuted === true) return;
+      if (++calls > limits.calls) throw reportedError(place, `more than ${limits.calls} calls in one reply`);
+      const call = toCall(part);
+      const { providerMetadata: providerOptions } = part;
+      if (isObject(providerOptions)) {
+        callOptions.push({ type: "tool-call", toolCallId: call.toolCallId, providerOptions });
+      }
+      events.push({ type: "call", call });
+    },
+    error: (part) => {
+      const { error } = part;
+      throw isObject(error) && typeof error.statusCode === "number" ? error : reportedError(place, readable(error));
+    },
+    finish: (part) => {
+      end = endOf(part);
+    },
+  };
+
+  function keepReasoning(part: Record<string, unknown>): void {
+    const key = text(part.id);
+    const before = reasoning.get(key);
+    const options = part.providerMetadata ?? before?.providerOptions;
+    const said = (before?.text ?? "") + text(part.delta);
+    if (said.length > limits.reasoningCharacters) throw reportedError(place, "the reasoning is too long");
+    reasoning.set(key, {
+      type: "reasoning",
+      text: said,
+      ...(options === undefined ? {} : { providerOptions: options }),
+    });
+  }
+
+  function endOf(part: Record<string, unknown>): ModelEnd {
+    const reason = isObject(part.finishReason) ? part.finishReason.unified : part.finishReason;
+    const usage = usageOf(part.usage);
+    if (reason === "content-filter") {
+      return { type: "end", stop: "error", error: refusedContent(place), ...(usage && { usage }) };
+    }
+    if (reason === "error") throw reportedError(place, "the provider reported an error without a reason");
+    const stop: Stop = reason === "length" ? "length" : calls > 0 ? "tools" : "done";
+    const parts = [...reasoning.values(), ...callOptions];
+    const kept = parts.length === 0 ? undefined : reasoningOf(parts, npm);
+    return {
+      type: "end",
+      stop,
+      ...(usage === undefined ? {} : { usage }),
+      ...(kept === undefined ? {} : { reasoning: kept }),
+    };
+  }
+
+  return {
+    read(part) {
+      if (!isObject(part) || typeof part.type !== "string") return false;
+      const reader = Object.hasOwn(readers, part.type) ? readers[part.type] : undefined;
+      reader?.(part);
+      return reader !== undefined;
+    },
+    drain() {
+      const ready = events;
+      events = [];
+      return ready;
+    },
+    finish() {
+      if (end === undefined) throw ModelError.incomplete(id);
+      return end;
+    },
+  };
+}
+
+function toCall(part: Record<string, unknown>): ToolCall {
+  const call = { toolCallId: text(part.toolCallId), name: text(part.toolName) };
+  const input = typeof part.input === "string" ? part.input : JSON.stringify(part.input ?? {});
+  const parsed = input.trim() === "" ? ({ ok: true, value: {} } as const) : parseJson(input);
+  if (parsed.ok) return { ...call, arguments: parsed.value };
+  return { ...call, arguments: {}, argumentsError: `The arguments are not JSON: ${parsed.error}` };
+}
+
+function reasoningOf(parts: readonly (ReasoningPart | CallOptions)[], npm: string): Reasoning {
+  const text = parts.map((part) => (part.type === "reasoning" ? part.text : "")).join("");
+  return { ...(text && { text }), opaque: JSON.stringify(parts), wireField: wireFieldOf(npm) };
+}
+
+/** Version 2 has plain numbers, version 3 a breakdown. */
+function usageOf(usage: unknown): Usage | undefined {
+  if (!isObject(usage)) return undefined;
+  const { inputTokens: input, outputTokens: output } = usage;
+  if (isObject(input) && isObject(output)) {
+    return {
+      inputTokens: count(input.total),
+      outputTokens: count(output.total),
+      cacheReadTokens: count(input.cacheRead),
+      cacheWriteTokens: count(input.cacheWrite),
+      reasoningTokens: count(output.reasoning),
+    };
+  }
+  if (typeof input !== "number" && typeof output !== "number") return undefined;
+  const cached = count(usage.cachedInputTokens);
+  // Some packages leave cached tokens out of the sum.
+  const whole = count(input) >= cached ? count(input) : count(input) + cached;
+  return {
+    inputTokens: whole,
+    outputTokens: count(output),
+    cacheReadTokens: cached,
+    cacheWriteTokens: 0,
+    reasoningTokens: count(usage.reasoningTokens),
+  };
+}
+
+function count(value: unknown): number {
+  return typeof value === "number" && Number.isFinite(value) && value > 0 ? value : 0;
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function readable(error: unknown): unknown {
+  return error instanceof Error ? { message: error.message } : error;
+}

@@ -1,0 +1,172 @@
+/** A provider and model given by environment variables or flags alone, for one server that speaks a known wire. */
+import { isObject, parseJson } from "../../lib/json.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { isAddress } from "../is-address.ts";
+import { splitCommand } from "../key.ts";
+import type { WireApi } from "../providers/definition.ts";
+import { providerList } from "../providers/list.ts";
+import type { FileProvider } from "./settings-file.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface SettingsFlags {
+  readonly baseUrl?: string;
+  readonly apiKey?: string;
+  readonly wireApi?: string;
+  readonly model?: string;
+}
+
+/** The id of the provider that `TROUPE_BASE_URL` describes. */
+export const CUSTOM_PROVIDER = "custom";
+
+export interface EnvironmentSettings {
+  readonly providers: ReadonlyMap<string, FileProvider>;
+  readonly defaultModel?: string;
+}
+
+export function readEnvironment(environment: Environment, flags: SettingsFlags): EnvironmentSettings {
+  const read = reader(environment);
+  const baseUrl = given("--base-url", flags.baseUrl) ?? read("TROUPE_BASE_URL", "COPILOT_PROVIDER_BASE_URL");
+  const apiKey = given("--api-key", flags.apiKey) ?? read("TROUPE_API_KEY", "COPILOT_PROVIDER_API_KEY");
+  const ambient = read("TROUPE_MODEL", "COPILOT_MODEL", "COPILOT_PROVIDER_MODEL_ID");
+  const model = given("--model", flags.model) ?? ambient;
+  if (baseUrl === undefined) return withoutPlace(apiKey, model?.value);
+  if (!isAddress(baseUrl.value)) {
+    throw new TroupeError("configuration", `${baseUrl.from}: "${withoutSecrets(baseUrl.value)}" is not an address`, {
+      hint: "Give it as https://host/v1, without a user name or password.",
+    });
+  }
+
+  const provider: FileProvider = {
+    name: new URL(baseUrl.value).host,
+    baseUrl: baseUrl.value,
+    ...kindOf(read, flags),
+    ...keyOf(read, apiKey?.value),
+    ...optional("headers", headersOf(read("COPILOT_PROVIDER_HEADERS"))),
+    ...optional("apiVersion", read("COPILOT_PROVIDER_AZURE_API_VERSION")?.value),
+    ...modelOf(read, ambient?.value),
+  };
+  const reference =
+    model === undefined || isReference(model.value) ? model?.value : `${CUSTOM_PROVIDER}/${model.value}`;
+  return { providers: new Map([[CUSTOM_PROVIDER, provider]]), ...optional("defaultModel", reference) };
+
+  /** At this place a model may be called anything, so only a name that came with the place is taken as it is. */
+  function isReference(value: string): boolean {
+    return (
+      flags.model !== undefined && providerList.some(({ id }) => value.startsWith(`${id}/`) || value === "understudy")
+    );
+  }
+}
+
+function withoutSecrets(address: string): string {
+  return address.replace(/[^/]*@/, "…@");
+}
+
+interface Value {
+  readonly value: string;
+  readonly from: string;
+}
+
+type Read = (...variables: string[]) => Value | undefined;
+
+function reader(environment: Environment): Read {
+  return (...variables) => {
+    for (const variable of variables) {
+      const value = environment[variable]?.trim();
+      if (value !== undefined && value !== "") return { value, from: variable };
+    }
+    return undefined;
+  };
+}
+
+function given(from: string, value: string | undefined): Value | undefined {
+  return value === undefined || value === "" ? undefined : { value, from };
+}
+
+/** A key without a place belongs to the provider that the model names; to guess would be to show it to a stranger. */
+function withoutPlace(apiKey: Value | undefined, model: string | undefined): EnvironmentSettings {
+  const defaults = optional("defaultModel", model);
+  if (apiKey === undefined) return { providers: new Map(), ...defaults };
+  const id = model?.includes("/") ? model.slice(0, model.indexOf("/")) : undefined;
+  if (id !== undefined && providerList.some((definition) => definition.id === id)) {
+    return { providers: new Map([[id, { apiKey: apiKey.value }]]), ...defaults };
+  }
+  throw new TroupeError("configuration", `${apiKey.from} is set, but not whose key it is`, {
+    hint: "Set TROUPE_BASE_URL to the server's address, or TROUPE_MODEL to provider/model.",
+  });
+}
+
+function kindOf(read: Read, flags: SettingsFlags): Pick<FileProvider, "type" | "wireApi"> {
+  const wire = given("--wire-api", flags.wireApi) ?? read("TROUPE_WIRE_API", "COPILOT_PROVIDER_WIRE_API");
+  const type = read("COPILOT_PROVIDER_TYPE");
+  if (type !== undefined && !isOneOf(["openai", "azure", "anthropic"], type.value)) {
+    throw oneOf(type, ["openai", "azure", "anthropic"]);
+  }
+  if (wire !== undefined && !isOneOf(wires, wire.value)) throw oneOf(wire, wires);
+  // What is ours outranks the alias, also when they speak of different things.
+  if (wire !== undefined && wire.from !== "COPILOT_PROVIDER_WIRE_API" && type?.value === "anthropic") {
+    return { wireApi: wire.value as WireApi };
+  }
+  return { ...optional("type", type?.value as FileProvider["type"]), ...optional("wireApi", wire?.value as WireApi) };
+}
+
+const wires: readonly WireApi[] = ["completions", "responses", "anthropic"];
+
+function isOneOf(values: readonly string[], value: string): boolean {
+  return values.includes(value);
+}
+
+function oneOf({ value, from }: Value, values: readonly string[]): TroupeError {
+  return new TroupeError("configuration", `${from}: "${value}" is not one of ${values.join(", ")}`);
+}
+
+/** No key given means that none is sent: a key of another provider never goes to this address. */
+function keyOf(read: Read, apiKey: string | undefined): Partial<FileProvider> {
+  const bearerToken = read("COPILOT_PROVIDER_BEARER_TOKEN")?.value;
+  const command = read("COPILOT_PROVIDER_API_KEY_COMMAND")?.value;
+  if (bearerToken !== undefined) return { bearerToken };
+  if (apiKey !== undefined) return { apiKey };
+  if (command !== undefined) return { apiKeyCommand: splitCommand(command) };
+  return { auth: "none" };
+}
+
+function headersOf(given: Value | undefined): Record<string, string> | undefined {
+  if (given === undefined) return undefined;
+  const json = given.value.startsWith("{") ? parseJson(given.value) : undefined;
+  if (json?.ok && isObject(json.value) && Object.values(json.value).every((value) => typeof value === "string")) {
+    return json.value as Record<string, string>;
+  }
+  const lines = json === undefined ? given.value.split(/\r?\n|;/).filter((line) => line.trim() !== "") : [""];
+  const pairs = lines.map((line) => /^\s*([^\s:]+)\s*:\s*(.*?)\s*$/.exec(line));
+  if (pairs.some((pair) => pair === null)) {
+    throw new TroupeError("configuration", `${given.from}: expected headers`, {
+      hint: 'Write them as {"name": "value"}, or as "name: value" with one per line.',
+    });
+  }
+  return Object.fromEntries(pairs.map((pair) => [pair?.[1] ?? "", pair?.[2] ?? ""]));
+}
+
+function modelOf(read: Read, name: string | undefined): Partial<FileProvider> {
+  if (name === undefined) return {};
+  const prompt = tokens(read("COPILOT_PROVIDER_MAX_PROMPT_TOKENS"));
+  const output = tokens(read("COPILOT_PROVIDER_MAX_OUTPUT_TOKENS"));
+  const model = {
+    name,
+    price: null,
+    ...optional("wireName", read("COPILOT_PROVIDER_WIRE_MODEL")?.value),
+    ...optional("maxOutputTokens", output),
+    ...optional("contextWindow", prompt === undefined ? undefined : prompt + (output ?? 0)),
+  };
+  return { defaultModel: name, models: [model] };
+}
+
+function tokens(given: Value | undefined): number | undefined {
+  if (given === undefined) return undefined;
+  const count = Number(given.value);
+  if (Number.isSafeInteger(count) && count > 0) return count;
+  throw new TroupeError("configuration", `${given.from}: "${given.value}" is not a number of tokens`);
+}
+
+function optional<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
+  return (value === undefined ? {} : { [key]: value }) as { [P in K]?: V };
+}

@@ -1,0 +1,132 @@
+/** "Summarise this folder." */
+import { plural } from "../../../lib/text.ts";
+import { speakersFor } from "../project/folders.ts";
+import { baseName, folderOf, isCode, isForeign, isProse, isTest, languageOf } from "../project/languages.ts";
+import { ask, glob, globbed, hindrances, linesOf, listed, type Scene, type Step, unfold, view } from "./plan.ts";
+import { declarationsIn, leadingRemark, titleOf } from "../project/read-source.ts";
+import { capped, cite, heading, inlineText, list, remarkRow, writeAnswer } from "../write-answer.ts";
+
+const HEAD = [1, 30] as const;
+const MAX_HEADS = 20;
+
+export function planFolder(scene: Scene, folder: string, preface: string | undefined): Step {
+  const all = `${folder}/**/*`;
+  const look = ask(scene, [glob(all)]) ?? ask(scene, unfold(scene, [glob(all)]));
+  if (look !== undefined) return look;
+  const found = globbed(scene, all);
+  const files = found.paths.filter((path) => !isForeign(path) || isForeign(`${folder}/x`));
+  const speakers = speakersFor(folder, files);
+  const direct = files.filter((path) => folderOf(path) === folder && (isCode(path) || isProse(path)));
+  const heads = [
+    ...new Set([
+      ...speakers.slice(0, 1),
+      ...direct.filter((path) => !isTest(path)),
+      ...subfolders(folder, files).flatMap((sub) => speakersFor(sub, files).slice(0, 1)),
+    ]),
+  ].slice(0, MAX_HEADS);
+  const read = ask(
+    scene,
+    heads.map((path) => view(path, HEAD)),
+  );
+  if (read !== undefined) return read;
+  return {
+    kind: "answer",
+    text: describeFolder(scene, { folder, files, total: found.total, cut: found.cut, heads, preface }),
+  };
+}
+
+function describeFolder(
+  scene: Scene,
+  found: {
+    folder: string;
+    files: readonly string[];
+    total: number;
+    cut: boolean;
+    heads: readonly string[];
+    preface: string | undefined;
+  },
+): string {
+  const { folder, files, heads, preface } = found;
+  const notes = hindrances(scene, ["view", "glob"]);
+  if (files.length === 0) {
+    const names = listed(scene, folder);
+    return writeAnswer([
+      preface,
+      names.length === 0
+        ? `\`${folder}/\` is empty.`
+        : `\`${folder}/\` holds ${list(
+            names.map((name) => `\`${name}\``),
+            20,
+          )}.`,
+      notes,
+    ]);
+  }
+  const languages = [...new Set(files.flatMap((path) => languageOf(path)?.name ?? []))];
+  const lead = heads[0] === undefined ? [] : remarkRow(heads[0], leadingRemark(heads[0], linesOf(scene, heads[0])));
+  const direct = files.filter((path) => folderOf(path) === folder);
+  const tests = direct.filter(isTest);
+  return writeAnswer([
+    preface,
+    [
+      `**\`${folder}/\`** – ${found.cut ? "at least " : ""}${plural(Math.max(found.total, files.length), "file")}; ${list(languages, 5)}`,
+      ...lead,
+    ],
+    heading(
+      "Files",
+      capped(
+        direct.filter((path) => !isTest(path)).map((path) => fileRow(scene, path)),
+        24,
+        "more files",
+      ),
+    ),
+    tests.length === 0
+      ? []
+      : [
+          `**Tests:** ${list(
+            tests.map((path) => `\`${baseName(path)}\``),
+            6,
+          )}`,
+        ],
+    heading(
+      "Folders inside",
+      capped(
+        subfolders(folder, files).map((sub) => subfolderRow(scene, sub, files)),
+        16,
+        "more folders",
+      ),
+    ),
+    notes,
+  ]);
+}
+
+function fileRow(scene: Scene, path: string): string {
+  const lines = linesOf(scene, path);
+  const remark = leadingRemark(path, lines) ?? (isProse(path) ? titleOf(lines) : undefined);
+  if (remark !== undefined)
+    return `- \`${baseName(path)}\` – ${inlineText(remark.text, 130)} ${cite(path, remark.line)}`;
+  const declared = declarationsIn(path, lines).filter((one) => one.visible);
+  const first = declared[0];
+  return first === undefined
+    ? `- \`${baseName(path)}\``
+    : `- \`${baseName(path)}\` – declares ${list(
+        declared.map((one) => `\`${one.name}\``),
+        4,
+      )} ${cite(path, first.line)}`;
+}
+
+function subfolderRow(scene: Scene, sub: string, files: readonly string[]): string {
+  const inside = files.filter((path) => path.startsWith(`${sub}/`));
+  const speaker = speakersFor(sub, files)[0];
+  const remark = speaker === undefined ? undefined : leadingRemark(speaker, linesOf(scene, speaker));
+  const said =
+    remark === undefined || speaker === undefined
+      ? ""
+      : ` – ${inlineText(remark.text, 110)} ${cite(speaker, remark.line)}`;
+  return `- \`${sub}/\` (${inside.length})${said}`;
+}
+
+function subfolders(folder: string, files: readonly string[]): string[] {
+  const start = `${folder}/`;
+  const names = files.filter((path) => path.startsWith(start)).map((path) => path.slice(start.length).split("/"));
+  return [...new Set(names.flatMap((parts) => (parts.length > 1 && parts[0] !== undefined ? [start + parts[0]] : [])))];
+}

@@ -1,0 +1,34 @@
+/** A question about one name: the file that is called so if there is one, otherwise what the code has of that name. */
+import { baseName, folderOf, isForeign } from "../project/languages.ts";
+import { ask, glob, globbed, type PlannedCall, type Scene, type Step, unfold } from "./plan.ts";
+import { planExplain } from "./plan-explain.ts";
+import { planFind, type Search } from "./plan-find.ts";
+import { hitsOf, strictly } from "../search.ts";
+import type { Term } from "../terms.ts";
+
+export function planName(scene: Scene, search: Search): Step {
+  const [term, ...others] = search.terms;
+  if (term === undefined || others.length > 0 || search.want === "uses" || !mayBeFile(term))
+    return planFind(scene, search);
+  const attempt = strictly(search.terms);
+  const named = glob(`**/${term.text}`);
+  const look = ask(scene, [named, ...attempt.calls]) ?? ask(scene, unfold(scene, [named, ...attempt.calls]));
+  if (look !== undefined) return look;
+  const path = fileNamed(scene, term, named);
+  // A dotted name is that of a file wherever such a file exists; any other name may also be one of the code's own.
+  const isDefined = !term.text.includes(".") && hitsOf(scene, attempt, []).some((hit) => hit.defines);
+  if (path === undefined || isDefined) return planFind(scene, search);
+  return planExplain(scene, { path, terms: [], ...(search.preface === undefined ? {} : { preface: search.preface }) });
+}
+
+/** Patterns and paths are no file names. */
+function mayBeFile(term: Term): boolean {
+  return term.kind !== "word" && /^[\p{L}\p{N}._-]+$/u.test(term.text);
+}
+
+/** The file nearest to the root. Lock files count, the contents of foreign folders do not. */
+function fileNamed(scene: Scene, term: Term, named: PlannedCall): string | undefined {
+  return globbed(scene, String(named.arguments.pattern))
+    .paths.filter((path) => baseName(path) === term.text && !isForeign(`${folderOf(path)}/x`))
+    .sort((a, b) => a.split("/").length - b.split("/").length || (a < b ? -1 : 1))[0];
+}

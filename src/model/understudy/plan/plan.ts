@@ -1,0 +1,248 @@
+/**
+ * How a plan works: it names the calls whose results it wants, in stages. Calls that were answered since the prompt are
+ * looked up, the others become the next step. A plan therefore needs no memory: the history is its state.
+ */
+import type { Json } from "../../../lib/json.ts";
+import { isObject } from "../../../lib/json.ts";
+import { clip } from "../../../lib/text.ts";
+import type { ToolDefinition } from "../../provider.ts";
+import { cutLine } from "../bounds.ts";
+import {
+  type Exchange,
+  firstLine,
+  type Hits,
+  isMissing,
+  type Line,
+  mergeLines,
+  type Paths,
+  parseHits,
+  parsePaths,
+  parseView,
+  savedOutput,
+  type View,
+} from "../project/evidence.ts";
+
+/** A call to any tool the request offers. */
+export interface PlannedCall {
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, Json>>;
+}
+
+export type Step =
+  | { readonly kind: "calls"; readonly calls: readonly PlannedCall[] }
+  | { readonly kind: "answer"; readonly text: string };
+
+export interface Scene {
+  /** Answered calls since the prompt. Older ones may be stale, so they are not evidence. */
+  readonly exchanges: readonly Exchange[];
+  readonly tools: ReadonlyMap<string, ToolDefinition>;
+  /** The working folder as the instructions name it, if they do. */
+  readonly root?: string;
+  /** The working folder as seen from the root of its git repository, where it is not that root itself. */
+  readonly within?: string;
+  /** How many more times tools may be asked for. */
+  readonly turnsLeft: number;
+}
+
+/** Beyond this many calls side by side the screen says more than the answer. */
+const MAX_CALLS_PER_TURN = 24;
+const MAX_ROOT_TRIALS = 50;
+
+/** The next step if any of `calls` is offered and not yet answered; otherwise the plan goes on. */
+export function ask(scene: Scene, calls: readonly PlannedCall[]): Step | undefined {
+  if (scene.turnsLeft <= 0) return undefined;
+  const open = new Map<string, PlannedCall>();
+  for (const call of calls) {
+    const fitted = suit(scene, call);
+    if (fitted !== undefined && answerTo(scene, call) === undefined)
+      open.set(keyOf(fitted.name, fitted.arguments), fitted);
+  }
+  return open.size === 0 ? undefined : { kind: "calls", calls: [...open.values()].slice(0, MAX_CALLS_PER_TURN) };
+}
+
+export function view(path: string, range?: readonly [number, number]): PlannedCall {
+  return { name: "view", arguments: range === undefined ? { path } : { path, view_range: [...range] } };
+}
+
+export function glob(pattern: string): PlannedCall {
+  return { name: "glob", arguments: { pattern } };
+}
+
+export function grep(
+  pattern: string,
+  options: { path?: string; ignoreCase?: boolean; limit?: number; files?: string } = {},
+): PlannedCall {
+  return {
+    name: "grep",
+    arguments: {
+      pattern,
+      path: options.path ?? ".",
+      output_mode: "content",
+      "-n": true,
+      ...(options.files === undefined ? {} : { glob: options.files }),
+      ...(options.ignoreCase ? { "-i": true } : {}),
+      head_limit: options.limit ?? 120,
+    },
+  };
+}
+
+export function shell(command: string, description: string): PlannedCall {
+  return { name: "bash", arguments: { command, description } };
+}
+
+/** Views of what the calls found but was too large to be shown; worth asking for once the calls are answered. */
+export function unfold(scene: Scene, calls: readonly PlannedCall[]): PlannedCall[] {
+  return calls.flatMap((call) => {
+    const saved = savedOutput(answerTo(scene, call)?.content ?? "");
+    return saved === undefined ? [] : saved.ranges.map((range) => view(saved.path, range));
+  });
+}
+
+/** Views of the stretches of files that are too large for one view; worth asking for once `view(path)` is answered. */
+export function unfoldFiles(scene: Scene, paths: readonly string[]): PlannedCall[] {
+  return paths.flatMap((path) => {
+    const saved = savedOutput(answerTo(scene, view(path))?.content ?? "");
+    return (saved?.ranges ?? []).map((range) => view(path, range));
+  });
+}
+
+export function answerTo(scene: Scene, call: PlannedCall): Exchange | undefined {
+  const fitted = suit(scene, call);
+  if (fitted === undefined) return undefined;
+  const key = keyOf(fitted.name, fitted.arguments);
+  return scene.exchanges.find((exchange) => keyOf(exchange.name, exchange.arguments) === key);
+}
+
+export function viewed(scene: Scene, path: string, range?: readonly [number, number]): View {
+  return parseView(answerTo(scene, view(path, range)));
+}
+
+/** The entries of a folder, if any answered view showed them. */
+export function listed(scene: Scene, path: string): readonly string[] {
+  const views = scene.exchanges.filter((exchange) => exchange.name === "view" && exchange.arguments.path === path);
+  return views.map(parseView).flatMap((seen) => (seen.kind === "folder" ? seen.entries : []));
+}
+
+/** Every line of the file that any answered view showed, cut to what patterns may be tried on. */
+export function linesOf(scene: Scene, path: string): Line[] {
+  return wholeLinesOf(scene, path).map(({ number, text }) => ({ number, text: cutLine(text) }));
+}
+
+/** For what is parsed instead of matched. */
+export function wholeLinesOf(scene: Scene, path: string): Line[] {
+  const parts = scene.exchanges
+    .filter((exchange) => exchange.name === "view" && exchange.arguments.path === path)
+    .map(parseView)
+    .map((seen) => (seen.kind === "file" ? seen.lines : []));
+  return mergeLines(parts);
+}
+
+export function globbed(scene: Scene, pattern: string): Paths {
+  return parsePaths(unfolded(scene, answerTo(scene, glob(pattern))));
+}
+
+/** Paths come back absolute; they are shown as the project knows them. */
+export function grepped(scene: Scene, call: PlannedCall): Hits {
+  const { hits, cut } = parseHits(unfolded(scene, answerTo(scene, call)));
+  const root = rootOf(scene, parseHits(answerTo(scene, call)).hits);
+  return { hits: root === undefined ? hits : hits.map((hit) => ({ ...hit, path: beneath(root, hit.path) })), cut };
+}
+
+/** What stood in the way, one line each, for the end of an answer. */
+export function hindrances(scene: Scene, wanted: readonly string[]): string[] {
+  const absent = wanted.filter((name) => !scene.tools.has(name));
+  // Of agents that failed, the plan that sent them speaks.
+  const failed = scene.exchanges.filter(
+    (exchange) => exchange.failed && exchange.name !== "task" && !isMissing(exchange.content),
+  );
+  const denied = failed.filter((exchange) => flagsIn(exchange).length > 0);
+  const failures = failed
+    .filter((exchange) => !denied.includes(exchange))
+    .map((exchange) => `${exchange.name}: ${clip(firstLine(exchange.content), 160)}`);
+  const distinct = [...new Set(failures)];
+  const part = scene.within !== undefined && wanted.some((name) => name === "glob" || name === "grep");
+  return [
+    ...(part ? [`Only this folder, \`${scene.within}/\` of a larger git repository, was searched.`] : []),
+    ...(absent.length > 0 ? [`Not offered to me here: ${absent.map((name) => `\`${name}\``).join(", ")}.`] : []),
+    ...permission(denied),
+    ...distinct.slice(0, 3).map((failure) => `A call failed – ${failure}`),
+    ...(distinct.length > 3 ? [`${distinct.length - 3} more calls failed in other ways.`] : []),
+  ];
+}
+
+const MAX_FLAGS = 4;
+
+/** The flags by which a denied call says it can be allowed. */
+function flagsIn(exchange: Exchange): string[] {
+  return firstLine(exchange.content).match(/--allow-[a-z]+ (?:'[^']{1,200}'|[^\s']{1,200})/g) ?? [];
+}
+
+/** One line about all denied calls, with whole flags only. */
+function permission(denied: readonly Exchange[]): string[] {
+  if (denied.length === 0) return [];
+  const names = [...new Set(denied.map((exchange) => `\`${exchange.name}\``))].join(", ");
+  const flags = [...new Set(denied.flatMap(flagsIn))].slice(0, MAX_FLAGS);
+  return [`I was not permitted to use ${names}. To permit it: \`${flags.join(" ")}\``];
+}
+
+/** The exchange with as much of its saved result as was viewed. */
+function unfolded(scene: Scene, exchange: Exchange | undefined): Exchange | undefined {
+  const saved = savedOutput(exchange?.content ?? "");
+  if (exchange === undefined || saved === undefined) return exchange;
+  const lines = wholeLinesOf(scene, saved.path);
+  if (lines.length === 0) return exchange;
+  const last = lines.at(-1)?.number ?? 0;
+  const ended = saved.lines === undefined ? last < (saved.ranges.at(-1)?.[1] ?? 0) : last >= saved.lines;
+  const gaps = lines.some((line, index) => line.number !== index + 1) || !ended;
+  const rows = lines.map((line) => line.text);
+  return { ...exchange, content: (gaps ? [...rows, "[cut here]"] : rows).join("\n") };
+}
+
+/**
+ * The call with the arguments the offered tool knows: optional ones it does not list are left out, `path` becomes
+ * `paths` where only that exists. Undefined when the tool is not offered.
+ */
+function suit(scene: Scene, call: PlannedCall): PlannedCall | undefined {
+  const tool = scene.tools.get(call.name);
+  if (tool === undefined) return undefined;
+  const properties = "properties" in tool.parameters ? tool.parameters.properties : undefined;
+  if (!isObject(properties)) return call;
+  const known = new Set(Object.keys(properties));
+  const fitted: Record<string, Json> = {};
+  for (const [name, value] of Object.entries(call.arguments)) {
+    if (known.has(name)) fitted[name] = value;
+    else if (name === "path" && known.has("paths")) fitted.paths = acceptsList(properties.paths) ? [value] : value;
+    else if (name === "-i" && typeof fitted.pattern === "string") fitted.pattern = `(?i)${fitted.pattern}`;
+  }
+  return { name: call.name, arguments: fitted };
+}
+
+function acceptsList(schema: unknown): boolean {
+  return !isObject(schema) || schema.type !== "string";
+}
+
+function keyOf(name: string, values: Readonly<Record<string, unknown>>): string {
+  const sorted = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1));
+  return JSON.stringify([name, sorted]);
+}
+
+/** The project's folder: what absolute hits have in front of paths that are known to be relative to it. */
+function rootOf(scene: Scene, hits: Hits["hits"]): string | undefined {
+  const { root } = scene;
+  if (root !== undefined && hits.every((hit) => hit.path.startsWith(`${root}/`))) return root;
+  const relative = new Set(
+    scene.exchanges.filter((exchange) => exchange.name === "glob").flatMap((exchange) => parsePaths(exchange).paths),
+  );
+  if (relative.size === 0) return undefined;
+  for (const { path } of hits.slice(0, MAX_ROOT_TRIALS)) {
+    if (!path.startsWith("/") && !/^[A-Za-z]:\//.test(path)) continue;
+    for (let slash = path.indexOf("/", 1); slash > 0; slash = path.indexOf("/", slash + 1)) {
+      if (relative.has(path.slice(slash + 1))) return path.slice(0, slash);
+    }
+  }
+  return undefined;
+}
+
+function beneath(root: string, path: string): string {
+  return path.startsWith(`${root}/`) ? path.slice(root.length + 1) : path;
+}

@@ -1,0 +1,236 @@
+/**
+ * Reads tool results back into structures. The results are text written for a model, may be cut, and may hold anything:
+ * nothing in them is ever taken as more than data.
+ */
+import { isObject } from "../../../lib/json.ts";
+import type { Message } from "../../../protocol/message.ts";
+import { cutLine } from "../bounds.ts";
+
+export interface Exchange {
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+  readonly content: string;
+  readonly failed: boolean;
+}
+
+export interface Line {
+  readonly number: number;
+  readonly text: string;
+}
+
+export type View =
+  | { readonly kind: "file"; readonly lines: readonly Line[]; readonly cut: boolean }
+  | { readonly kind: "folder"; readonly entries: readonly string[]; readonly cut: boolean }
+  | { readonly kind: "nothing"; readonly reason: string };
+
+export interface Paths {
+  readonly paths: readonly string[];
+  /** With those the tool counted but did not name. */
+  readonly total: number;
+  readonly cut: boolean;
+}
+
+export interface Hit {
+  readonly path: string;
+  readonly line: number;
+  readonly text: string;
+}
+
+/** The first and the last line. */
+type Range = readonly [number, number];
+
+export interface Hits {
+  readonly hits: readonly Hit[];
+  readonly cut: boolean;
+}
+
+const MAX_RANGES = 10;
+const MAX_PATHS = 5000;
+const MAX_LINES = 5000;
+const MAX_HITS = 1000;
+const MAX_PATH_CHARACTERS = 1000;
+const MAX_PATH_DEPTH = 60;
+const MAX_NOTE_CHARACTERS = 300;
+/** Where a tool says something about its own result. */
+const EDGE_CHARACTERS = 4000;
+
+/** Every answered call, in the order asked. */
+export function exchangesIn(messages: readonly Message[]): Exchange[] {
+  const answers = new Map<string, { content: string; isError: boolean }>();
+  for (const message of messages) if (message.role === "tool") answers.set(message.toolCallId, message);
+  return messages.flatMap((message) =>
+    message.role !== "assistant"
+      ? []
+      : message.calls.flatMap((call) => {
+          const answer = answers.get(call.toolCallId);
+          if (answer === undefined) return [];
+          return {
+            name: call.name,
+            arguments: isObject(call.arguments) ? call.arguments : {},
+            content: answer.content,
+            failed: answer.isError || isRefusal(answer.content),
+          };
+        }),
+  );
+}
+
+/** Texts that say a call did not happen, whoever failed to mark them as errors. */
+export function isRefusal(content: string): boolean {
+  return /^(?:Tool '[^']{0,200}' does not exist|Denied by |Permission denied|The execution of this tool, or a previous tool was interrupted|Bad arguments for |Failed to execute )/.test(
+    content,
+  );
+}
+
+/** Nothing is there; no fault worth a word. */
+export function isMissing(content: string): boolean {
+  const said = cutLine(firstLine(content));
+  return (
+    !/^\d+\. /.test(said) && /^Path .* does not exist|no such file|not found|^view_range starts at line/i.test(said)
+  );
+}
+
+export function parseView(exchange: Exchange | undefined): View {
+  if (exchange === undefined) return { kind: "nothing", reason: "not asked" };
+  if (exchange.failed || isMissing(exchange.content)) return { kind: "nothing", reason: firstLine(exchange.content) };
+  const { body, cut } = uncut(exchange.content);
+  const lines: Line[] = [];
+  let strays = 0;
+  const rows = body.split("\n", MAX_LINES + 1);
+  for (const row of rows.slice(0, MAX_LINES)) {
+    const match = /^(\d+)\.(?: (.*))?$/.exec(row);
+    if (match !== null && follows(lines, Number(match[1])))
+      lines.push({ number: Number(match[1]), text: match[2] ?? "" });
+    else if (row.trim() !== "") strays += 1;
+  }
+  if (lines.length > 0 && strays <= 2)
+    return { kind: "file", lines, cut: cut || strays > 0 || rows.length > MAX_LINES };
+  if ((body.trim() === "" || /^Folder .* is empty\.$/.test(cutLine(body.trim()))) && !cut)
+    return { kind: "folder", entries: [], cut };
+  const entries = rows.map((entry) => entry.trim());
+  const named = entries.filter((entry) => entry !== "" && !isNote(entry));
+  return { kind: "folder", entries: named.map(withoutDot), cut: cut || entries.some(isNote) };
+}
+
+export function parsePaths(exchange: Exchange | undefined): Paths {
+  if (exchange === undefined || exchange.failed) return { paths: [], total: 0, cut: false };
+  const { body, cut } = uncut(exchange.content);
+  const all = body.split("\n");
+  // What the tool says about its result stands at the end.
+  const rows = (all.length > MAX_PATHS ? [...all.slice(0, MAX_PATHS), ...all.slice(-3)] : all).map((row) => row.trim());
+  const notes = rows.filter((row) => row !== "" && isNote(row));
+  const named = rows.filter((row) => row !== "" && !isNote(row)).map(withoutDot);
+  // A preview may end in the middle of a name.
+  const whole = cut ? named.slice(0, -1) : named;
+  const paths = whole.filter(isPath).slice(0, MAX_PATHS);
+  const unread = Math.max(0, all.length - rows.length);
+  const dropped = whole.length - paths.length;
+  const more = Number(/\b(\d{1,12}) more\b/.exec(notes.slice(-3).join("\n"))?.[1] ?? 0);
+  return {
+    paths,
+    total: whole.length + unread + more,
+    cut: cut || dropped > 0 || unread > 0 || notes.some((note) => !isNone(note)),
+  };
+}
+
+/** Content mode with line numbers. */
+export function parseHits(exchange: Exchange | undefined): Hits {
+  if (exchange === undefined || exchange.failed) return { hits: [], cut: false };
+  const { body, cut } = uncut(exchange.content);
+  const hits: Hit[] = [];
+  let noted = false;
+  for (const row of body.split("\n")) {
+    if (hits.length > MAX_HITS) break;
+    const match = /^(.+?):(\d{1,9}):(.*)$/.exec(row.slice(0, EDGE_CHARACTERS));
+    if (match?.[1] !== undefined && isPath(match[1]))
+      hits.push({ path: withoutDot(match[1]), line: Number(match[2]), text: cutLine(match[3] ?? "") });
+    else if (row.trim() !== "" && isNote(row) && !isNone(row)) noted = true;
+  }
+  const many = hits.length > MAX_HITS;
+  return { hits: cut || many ? hits.slice(0, -1) : hits, cut: cut || many || noted };
+}
+
+/** What a shell printed, without the line about its exit. `undefined` when the command failed. */
+export function parseShell(exchange: Exchange | undefined): string | undefined {
+  if (exchange === undefined || exchange.failed) return undefined;
+  const { body } = uncut(exchange.content);
+  const shown = body.trimEnd();
+  const start = Math.max(0, shown.lastIndexOf("<"));
+  const exit = /<(?:exited|shellId: \S+ completed) with exit code (-?\d+)>$/.exec(shown.slice(start).slice(0, 400));
+  if (exit !== null && exit[1] !== "0") return undefined;
+  return (exit === null ? shown : shown.slice(0, start + exit.index)).trimEnd();
+}
+
+/** Later reads of the same file win; lines in order. */
+export function mergeLines(parts: readonly (readonly Line[])[]): Line[] {
+  const byNumber = new Map<number, Line>();
+  for (const line of parts.flat()) byNumber.set(line.number, line);
+  return [...byNumber.values()].sort((a, b) => a.number - b.number);
+}
+
+export function firstLine(content: string): string {
+  return (content.trim().split("\n", 1)[0] ?? "").trim();
+}
+
+interface SavedOutput {
+  readonly path: string;
+  readonly ranges: readonly Range[];
+  /** Known when the notice says it. */
+  readonly lines?: number;
+}
+
+/** Where a result over the limit was stored, and ranges of lines that each fit into one view. */
+export function savedOutput(content: string): SavedOutput | undefined {
+  if (!content.startsWith("Output too large")) return undefined;
+  const start = content.slice(0, EDGE_CHARACTERS);
+  const notice = /^Output too large[^\n(]*\(([\d.]+) KB\)\. Saved to: (.+)$/m.exec(start);
+  const path = notice?.[2];
+  if (path === undefined) return undefined;
+  const preview = uncut(content).body;
+  const bytes = Number(notice?.[1]) * 1024;
+  // The notice says how many lines there are; a notice without a number is estimated from its preview.
+  const said = /^Read parts .*\(([\d,]+) lines?\)/m.exec(start)?.[1]?.replaceAll(",", "");
+  const guessed = Math.ceil(bytes / Math.max(8, preview.length / preview.split("\n").length));
+  const rows = said === undefined ? guessed : Number(said);
+  const chunk = Math.max(20, Math.min(300, Math.floor(12_000 / (bytes / Math.max(1, rows) + 6))));
+  const count = Math.min(MAX_RANGES, Math.ceil(rows / chunk));
+  const last = (index: number) => (said === undefined ? (index + 1) * chunk : Math.min(rows, (index + 1) * chunk));
+  const ranges = Array.from({ length: count }, (_, index) => [index * chunk + 1, last(index)] as const);
+  return { path, ranges, ...(said === undefined ? {} : { lines: rows }) };
+}
+
+/** Results over the limit come as a notice and a preview; only the preview is evidence. */
+function uncut(content: string): { body: string; cut: boolean } {
+  if (!content.startsWith("Output too large")) return { body: content, cut: false };
+  const preview = /\nPreview \(first [^)]{0,100}\):\n?/.exec(content.slice(0, EDGE_CHARACTERS));
+  return { body: preview === null ? "" : content.slice(preview.index + preview[0].length), cut: true };
+}
+
+function follows(lines: readonly Line[], number: number): boolean {
+  const last = lines.at(-1);
+  return last === undefined || number === last.number + 1;
+}
+
+/** A line the tool added about its own result, such as "… 120 more" or "No matches found." */
+function isNote(row: string): boolean {
+  if (row.length > MAX_NOTE_CHARACTERS) return false;
+  return (
+    isNone(row) ||
+    /^\[.*(?:\bcut\b|not shown|more entr|limit).*\]$/i.test(row) ||
+    /^[[(<]?\s*(?:…|\.\.\.)|\b\d[\d,]* more\b|^[[(<]?(?:showing|truncated|results? (?:cut|limited|truncated)|only the first)\b/i.test(
+      row,
+    )
+  );
+}
+
+function isNone(row: string): boolean {
+  return /^(?:no (?:files?|matches|results?|entries)\b|\(?empty\b)/i.test(row);
+}
+
+/** Longer or deeper ones exist only to be a burden. */
+function isPath(path: string): boolean {
+  return path.length <= MAX_PATH_CHARACTERS && path.split("/", MAX_PATH_DEPTH + 1).length <= MAX_PATH_DEPTH;
+}
+
+function withoutDot(path: string): string {
+  return path.replace(/^\.\//, "").replaceAll("\\", "/");
+}

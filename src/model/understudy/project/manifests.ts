@@ -1,0 +1,217 @@
+/** What a project's own manifest says about it. Each fact keeps the line it came from. */
+import { isObject, parseJson } from "../../../lib/json.ts";
+import { cutLine } from "../bounds.ts";
+import type { Line } from "./evidence.ts";
+import { baseName } from "./languages.ts";
+
+export interface Fact {
+  readonly label: string;
+  readonly value: string;
+  readonly path: string;
+  /** Missing when the fact follows from the file being there. */
+  readonly line?: number;
+}
+
+export interface Manifest {
+  readonly path: string;
+  readonly about: readonly Fact[];
+  readonly entries: readonly Fact[];
+  readonly commands: readonly Fact[];
+  /** The package manager that package.json names. */
+  readonly manager?: string;
+}
+
+const MAX_FACTS = 60;
+const MAX_DEPTH = 6;
+
+type Reader = (path: string, lines: readonly Line[]) => Manifest;
+
+/** In the order in which they are believed. */
+const readers: readonly (readonly [RegExp, Reader])[] = [
+  [/^package\.json$/, readPackageJson],
+  [/^pyproject\.toml$/, (path, lines) => readToml(path, lines, pyproject)],
+  [/^Cargo\.toml$/, (path, lines) => readToml(path, lines, cargo)],
+  [/^go\.mod$/, readGoMod],
+  [/^pom\.xml$/, readPom],
+  [
+    /^build\.gradle(\.kts)?$/,
+    (path) =>
+      bare(path, [
+        ["build", "./gradlew build"],
+        ["test", "./gradlew test"],
+      ]),
+  ],
+  [/^composer\.json$/, readPackageJson],
+  [/^deno\.jsonc?$/, readPackageJson],
+  [/^(GNUm|M|m)akefile$/, readMakefile],
+  [/^justfile$/, readMakefile],
+  [/^CMakeLists\.txt$/, (path) => bare(path, [["build", "cmake -B build && cmake --build build"]])],
+  [
+    /^mix\.exs$/,
+    (path) =>
+      bare(path, [
+        ["build", "mix compile"],
+        ["test", "mix test"],
+      ]),
+  ],
+  [/^Gemfile$/, (path) => bare(path, [["install", "bundle install"]])],
+  [/^setup\.(py|cfg)$/, (path) => bare(path, [["install", "pip install -e ."]])],
+  [/^requirements\.txt$/, (path) => bare(path, [["install", "pip install -r requirements.txt"]])],
+];
+
+export function isManifest(path: string): boolean {
+  return readers.some(([pattern]) => pattern.test(baseName(path)));
+}
+
+/** By how much they are believed. */
+export function manifestRank(path: string): number {
+  return readers.findIndex(([pattern]) => pattern.test(baseName(path)));
+}
+
+export function readManifest(path: string, lines: readonly Line[]): Manifest | undefined {
+  const reader = readers[manifestRank(path)]?.[1];
+  // JSON is parsed whole; the others are read line by line.
+  if (reader === readPackageJson) return reader(path, lines);
+  return reader?.(
+    path,
+    lines.map(({ number, text }) => ({ number, text: cutLine(text) })),
+  );
+}
+
+function readPackageJson(path: string, lines: readonly Line[]): Manifest {
+  const parsed = parseJson(lines.map((line) => line.text).join("\n"));
+  if (!parsed.ok || !isObject(parsed.value)) return { path, about: [], entries: [], commands: [] };
+  const json = parsed.value;
+  const at = (key: string, after = 0) =>
+    lines.find((line) => line.number >= after && line.text.includes(`"${key}"`))?.number;
+  const fact = (label: string, value: string, line: number | undefined): Fact => ({
+    label,
+    value,
+    path,
+    ...(line === undefined ? {} : { line }),
+  });
+  const about = ["name", "description", "version"].flatMap((key) => {
+    const value = json[key];
+    return typeof value === "string" && value !== "" ? [fact(key, value, at(key))] : [];
+  });
+  const targets = (key: string): Fact[] =>
+    leaves(json[key])
+      .slice(0, MAX_FACTS)
+      .map((value) => fact(key, value.replace(/^\.\//, ""), at(value, at(key)) ?? at(key)));
+  const scripts = isObject(json.scripts) ? json.scripts : isObject(json.tasks) ? json.tasks : {};
+  const start = at("scripts") ?? at("tasks");
+  const commands = Object.entries(scripts)
+    .slice(0, MAX_FACTS)
+    .flatMap(([name, command]) => (typeof command === "string" ? [fact(name, command, at(name, start))] : []));
+  const manager = typeof json.packageManager === "string" ? json.packageManager.split("@")[0] : undefined;
+  const entries = ["bin", "main", "module", "exports"].flatMap(targets);
+  return { path, about, entries, commands, ...(manager === undefined ? {} : { manager }) };
+}
+
+/** Files named anywhere under `bin`, `exports` and the like, without type declarations. */
+function leaves(value: unknown, depth = 0): string[] {
+  if (typeof value === "string") return /\.d\.[mc]?ts$|\*|\.json$/.test(value) ? [] : [value];
+  if (!isObject(value) || depth > MAX_DEPTH) return [];
+  return [...new Set(Object.values(value).flatMap((inner) => leaves(inner, depth + 1)))];
+}
+
+interface TomlRules {
+  readonly about: RegExp;
+  readonly entries: RegExp;
+  readonly commands: readonly (readonly [when: RegExp, label: string, command: string])[];
+}
+
+const pyproject: TomlRules = {
+  about: /^(project|tool\.poetry)$/,
+  entries: /^(project\.(gui-)?scripts|tool\.poetry\.scripts)$/,
+  commands: [
+    [/^tool\.pytest/, "test", "pytest"],
+    [/^tool\.poetry$/, "install", "poetry install"],
+    [/^(project|build-system)$/, "install", "pip install -e ."],
+    [/^tool\.ruff/, "lint", "ruff check ."],
+    [/^tool\.mypy/, "types", "mypy ."],
+  ],
+};
+
+const cargo: TomlRules = {
+  about: /^(package|workspace\.package)$/,
+  entries: /^(bin|lib)$/,
+  commands: [
+    [/^(package|workspace)$/, "build", "cargo build"],
+    [/^(package|workspace)$/, "test", "cargo test"],
+  ],
+};
+
+function readToml(path: string, lines: readonly Line[], rules: TomlRules): Manifest {
+  const about: Fact[] = [];
+  const entries: Fact[] = [];
+  const commands: Fact[] = [];
+  let section = "";
+  for (const [index, { text: written, number: at }] of lines.entries()) {
+    // A text over several lines is known by its first.
+    const long = /^\s*[\w.-]+\s*=\s*"""\\?$/.test(written) ? lines[index + 1] : undefined;
+    const number = long?.number ?? at;
+    const text = long === undefined ? written : `${written.split("=")[0]}= "${long.text.trim().replaceAll('"', "'")}"`;
+    const header = /^\s*\[\[?([^\]]+)\]\]?/.exec(text)?.[1];
+    if (header !== undefined) {
+      section = header.trim();
+      for (const [when, label, value] of rules.commands) {
+        if (when.test(section) && !commands.some((known) => known.label === label))
+          commands.push({ label, value, path, line: number });
+      }
+      continue;
+    }
+    const pair = /^\s*"?([\w.-]+)"?\s*=\s*"([^"]*)"/.exec(text);
+    const [label, value] = [pair?.[1], pair?.[2]];
+    if (label === undefined || value === undefined || value === "") continue;
+    if (rules.about.test(section) && /^(name|description|version)$/.test(label))
+      about.push({ label, value, path, line: number });
+    else if (rules.entries.test(section) && (section.includes("scripts") || label === "path"))
+      entries.push({ label, value, path, line: number });
+  }
+  return { path, about, entries, commands };
+}
+
+function readGoMod(path: string, lines: readonly Line[]): Manifest {
+  const found = lines.find((line) => line.text.startsWith("module "));
+  const about =
+    found === undefined ? [] : [{ label: "name", value: found.text.slice(7).trim(), path, line: found.number }];
+  return {
+    ...bare(path, [
+      ["build", "go build ./..."],
+      ["test", "go test ./..."],
+    ]),
+    about,
+  };
+}
+
+function readPom(path: string, lines: readonly Line[]): Manifest {
+  const about = ["name", "artifactId", "description"].flatMap((tag) => {
+    for (const line of lines) {
+      const value = new RegExp(`<${tag}>([^<]+)</${tag}>`).exec(line.text)?.[1];
+      if (value !== undefined)
+        return [{ label: tag === "artifactId" ? "name" : tag, value: value.trim(), path, line: line.number }];
+    }
+    return [];
+  });
+  return {
+    ...bare(path, [
+      ["build", "mvn package"],
+      ["test", "mvn test"],
+    ]),
+    about,
+  };
+}
+
+function readMakefile(path: string, lines: readonly Line[]): Manifest {
+  const tool = baseName(path) === "justfile" ? "just" : "make";
+  const commands = lines.flatMap((line) => {
+    const label = /^([A-Za-z][\w-]*)(?![\w-])[^:=]*:(?![:=])/.exec(line.text)?.[1];
+    return label === undefined ? [] : [{ label, value: `${tool} ${label}`, path, line: line.number }];
+  });
+  return { path, about: [], entries: [], commands };
+}
+
+function bare(path: string, commands: readonly (readonly [string, string])[]): Manifest {
+  return { path, about: [], entries: [], commands: commands.map(([label, value]) => ({ label, value, path })) };
+}

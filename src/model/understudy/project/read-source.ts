@@ -1,0 +1,212 @@
+/** What can be told from the lines of one file without running anything. */
+import { cutLine } from "../bounds.ts";
+import type { Line } from "./evidence.ts";
+import { declarationPatterns, type Family, importPatterns, languageOf } from "./languages.ts";
+
+export interface Declaration {
+  readonly kind: string;
+  readonly name: string;
+  readonly line: number;
+  readonly text: string;
+  readonly visible: boolean;
+}
+
+export interface Remark {
+  readonly text: string;
+  readonly line: number;
+}
+
+export function declarationsIn(path: string, lines: readonly Line[]): Declaration[] {
+  const family = languageOf(path)?.family;
+  return family === undefined ? [] : declarationsOf(family, lines);
+}
+
+export function declarationsOf(family: Family, lines: readonly Line[]): Declaration[] {
+  const patterns = declarationPatterns[family];
+  let fenced = false;
+  return lines.flatMap((line) => {
+    if (family === "prose" && /^\s*(```|~~~)/.test(line.text)) fenced = !fenced;
+    if (fenced) return [];
+    for (const pattern of patterns) {
+      const groups = pattern.exec(cutLine(line.text))?.groups;
+      const name = groups?.name;
+      if (name === undefined || /^(if|for|while|switch|catch|return|else|new|await)$/.test(name)) continue;
+      return {
+        kind: groups?.kind ?? "",
+        name,
+        line: line.number,
+        text: line.text,
+        visible: isVisible(family, line.text, name),
+      };
+    }
+    return [];
+  });
+}
+
+export function importsIn(path: string, lines: readonly Line[]): { target: string; line: number }[] {
+  const patterns = importPatterns[languageOf(path)?.family ?? "data"];
+  return lines.flatMap((line) => {
+    for (const pattern of patterns) {
+      const target = pattern.exec(cutLine(line.text))?.[1];
+      if (target !== undefined) return { target: target.replace(/::$/, ""), line: line.number };
+    }
+    return [];
+  });
+}
+
+/** The first comment that says something, above the code or above its first declaration. */
+export function leadingRemark(path: string, lines: readonly Line[]): Remark | undefined {
+  const family = languageOf(path)?.family;
+  if (family === "prose") return firstParagraph(lines);
+  if (family === "data" || family === undefined) return undefined;
+  let block: Line[] = [];
+  let above = true;
+  let hashed = false;
+  for (const line of lines.slice(0, 60)) {
+    const text = commentText(line.text, family, block.length > 0);
+    if (text !== undefined && !(family === "python" && opensDocstring(line.text) && hashed)) {
+      block.push({ number: line.number, text });
+      hashed = line.text.startsWith("#");
+      continue;
+    }
+    if (block.length > 0 && /^(#\[|@\w)/.test(line.text)) continue;
+    // Below the first code, a comment speaks for the file only through something the file offers.
+    const remark = above || OFFERED.test(line.text) ? remarkFrom(block) : undefined;
+    if (remark !== undefined) return remark;
+    if (
+      text === undefined &&
+      line.text.trim() !== "" &&
+      !/^(#!|package|namespace|<\?php|["']use \w+["'])/.test(line.text)
+    )
+      above = false;
+    block = text === undefined ? [] : [{ number: line.number, text }];
+    hashed = false;
+  }
+  return above ? remarkFrom(block) : undefined;
+}
+
+/** A docstring below lines of `#` is a remark of its own. */
+function opensDocstring(text: string): boolean {
+  return /^[rRuU]?("""|''')/.test(text);
+}
+
+const OFFERED = /^(export|pub|public|module\.exports|def|class|func|type|interface|@)\b/;
+
+export function titleOf(lines: readonly Line[]): Remark | undefined {
+  for (const [index, line] of lines.entries()) {
+    const title = /^#\s+(.+?)\s*#*$/.exec(line.text)?.[1] ?? /^<h1[^>]*>(.+?)<\/h1>/i.exec(line.text)?.[1];
+    if (title !== undefined && plain(title) !== "") return { text: plain(title), line: line.number };
+    if (/^={3,}\s*$/.test(lines[index + 1]?.text ?? "") && line.text.trim() !== "")
+      return { text: plain(line.text), line: line.number };
+  }
+  return undefined;
+}
+
+/** The first paragraph of prose: no headings, badges, markup, lists, quotes of code. */
+export function firstParagraph(lines: readonly Line[]): Remark | undefined {
+  let fenced = false;
+  let matter = lines[0]?.number === 1 && lines[0].text.trim() === "---";
+  const paragraph: Line[] = [];
+  for (const [index, line] of lines.entries()) {
+    const text = line.text.trim();
+    if (matter) {
+      if (index > 0 && text === "---") matter = false;
+      continue;
+    }
+    if (/^(```|~~~)/.test(text)) fenced = !fenced;
+    const underlined = /^(={3,}|-{3,})$/.test(lines[index + 1]?.text.trim() ?? "");
+    const prose =
+      !fenced &&
+      !underlined &&
+      !/^([#<|=`~[!]|[-*+] |\d+\. |-{3,}|\.\. |:\w+:)/.test(text) &&
+      /\p{L}{3}/u.test(plain(text));
+    if (prose) paragraph.push({ number: line.number, text: plain(text.replace(/^>\s*/, "")) });
+    else if (paragraph.length > 0) break;
+  }
+  const first = paragraph[0];
+  return first === undefined ? undefined : { text: sentence(joined(paragraph)), line: first.number };
+}
+
+const SHORT_SENTENCE = 40;
+const MAX_REMARK_CHARACTERS = 1000;
+
+function joined(paragraph: readonly Line[]): string {
+  const text = paragraph
+    .slice(0, 30)
+    .map((line) => line.text)
+    .join(" ");
+  return text.slice(0, MAX_REMARK_CHARACTERS);
+}
+
+/** The first sentence; short ones take the next along. */
+function sentence(text: string): string {
+  const flat = text.replace(/\s+/g, " ").trim();
+  const first = firstSentence(flat);
+  return first.length >= SHORT_SENTENCE ? first : `${first} ${firstSentence(flat.slice(first.length).trim())}`.trim();
+}
+
+function firstSentence(flat: string): string {
+  const end = /(?<!\b(?:e\.g|i\.e|etc|vs|cf|Mr|Dr|\.))[.!?。](?=\s+["'(`*_]?\p{Lu}|\s*$)/u.exec(flat);
+  return end === null ? flat : flat.slice(0, end.index + 1);
+}
+
+function remarkFrom(block: readonly Line[]): Remark | undefined {
+  const said = block.filter((line) => /\p{L}{2}/u.test(line.text));
+  const first = said[0];
+  if (first === undefined) return undefined;
+  const whole = said.map((line) => line.text).join(" ");
+  if (
+    /copyright|licen[cs]ed? |SPDX|all rights reserved|eslint|prettier|biome-ignore|@ts-|coding[:=]|do not edit|<reference|go:build|^\+build|noqa|pylint|type: ignore|istanbul/i.test(
+      whole,
+    )
+  )
+    return undefined;
+  const from = block.indexOf(first);
+  const stop = block.findIndex(
+    (line, index) => index > from && (line.text === "" || /^(@\w+|-{3,}|={3,})/.test(line.text)),
+  );
+  const paragraph = block.slice(from, stop < 0 ? undefined : stop);
+  const text = sentence(plain(joined(paragraph).replace(/[-=*#~]{3,}/g, " ")));
+  return text.includes(" ") ? { text, line: first.number } : undefined;
+}
+
+/** The words of a comment line; undefined when the line is no comment. `inside` = the line before was one. */
+function commentText(text: string, family: Family, inside: boolean): string | undefined {
+  const trimmed = text.trim();
+  if (trimmed.startsWith("#!") && family !== "rust") return undefined;
+  if (family === "python") {
+    const quoted = /^[rRuU]?("""|''')(.*?)(?:\1\s*)?$/.exec(trimmed);
+    if (quoted !== null) return quoted[2]?.trim() ?? "";
+    if (/^#/.test(trimmed)) return trimmed.replace(/^#+\s?/, "");
+    // The body of a docstring has no marks; code does not follow one without a closing quote.
+    return inside && trimmed !== "" && !/^(import|from|def|class|@)\b|[=(]/.test(trimmed)
+      ? trimmed.replace(/("""|''')$/, "")
+      : undefined;
+  }
+  if (family === "elixir" || family === "ruby" || family === "shell" || family === "make")
+    return /^#/.test(trimmed) ? trimmed.replace(/^#+\s?/, "") : undefined;
+  if (family === "sql") return /^--/.test(trimmed) ? trimmed.replace(/^-+\s?/, "") : undefined;
+  if (/^\/\//.test(trimmed)) return trimmed.replace(/^\/\/[/!]?\s?/, "");
+  if (/^\/\*/.test(trimmed)) return trimmed.replace(/^\/\*+!?\s?/, "").replace(/\s*\*+\/$/, "");
+  if (inside && /^\*/.test(trimmed)) return trimmed.replace(/^\*+\/?\s?/, "").replace(/\s*\*+\/$/, "");
+  return undefined;
+}
+
+function isVisible(family: Family, text: string, name: string): boolean {
+  if (family === "script") return /^(export\b|(module\.)?exports\.)/.test(text);
+  if (family === "rust") return /^\s*pub\b/.test(text);
+  if (family === "go") return /^\p{Lu}/u.test(name);
+  if (family === "braces") return !/\b(private|internal)\b/.test(text);
+  return !name.startsWith("_");
+}
+
+/** Markdown and HTML marks taken off. */
+function plain(text: string): string {
+  return text
+    .replace(/!\[[^\]]*\]\([^)]*\)/g, "")
+    .replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .replace(/\[([^\]]+)\](?:\[[^\]]*\])?/g, "$1")
+    .replace(/<\/?[a-z][^>]*>/gi, "")
+    .replace(/(\*\*|__)(.+?)\1/g, "$2")
+    .trim();
+}

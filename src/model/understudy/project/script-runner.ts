@@ -1,0 +1,30 @@
+/** The command that runs a script which a manifest names. */
+import { baseName } from "./languages.ts";
+import type { Fact, Manifest } from "./manifests.ts";
+import { globbed, listed, type Scene } from "../plan/plan.ts";
+
+/** Each package manager of JavaScript with the lock files that only it writes. */
+const LOCK_FILES: readonly (readonly [manager: string, files: readonly string[]])[] = [
+  ["pnpm", ["pnpm-lock.yaml", "pnpm-workspace.yaml"]],
+  ["yarn", ["yarn.lock", ".yarnrc.yml"]],
+  ["bun", ["bun.lock", "bun.lockb"]],
+  ["npm", ["package-lock.json", "npm-shrinkwrap.json"]],
+];
+
+/** Returns the manager that package.json names, else the one whose lock file is there, else npm. */
+export function packageManagerOf(scene: Scene, manifests: readonly Manifest[]): string {
+  const named = manifests.find(({ manager }) => manager !== undefined)?.manager;
+  const known = LOCK_FILES.find(([manager]) => manager === named);
+  if (known !== undefined) return known[0];
+  const names = new Set([...listed(scene, "."), ...globbed(scene, "**/*").paths]);
+  const locked = LOCK_FILES.find(([, files]) => files.some((file) => names.has(file)));
+  return locked?.[0] ?? "npm";
+}
+
+/** What to type for a command of a manifest. */
+export function invocationOf(command: Fact, packageManager: string): string {
+  const file = baseName(command.path);
+  if (file === "package.json") return `${packageManager} run ${command.label}`;
+  if (/^deno\.jsonc?$/.test(file)) return `deno task ${command.label}`;
+  return file === "composer.json" ? `composer run ${command.label}` : command.value;
+}

@@ -1,0 +1,73 @@
+/** The project's files, as far as the tools could list them. */
+import type { Paths } from "./evidence.ts";
+import { isForeign } from "./languages.ts";
+import { ask, glob, globbed, type PlannedCall, type Scene, type Step, unfold, viewed } from "../plan/plan.ts";
+
+const MAX_TOP_GLOBS = 16;
+/** What tells one package of a large repository from another: found even where not every file can be listed. */
+const SIGNS = "**/{package.json,pyproject.toml,Cargo.toml,go.mod,pom.xml,build.gradle,README.md}";
+
+export interface Survey {
+  readonly files: readonly string[];
+  readonly total: number;
+  /** False when there may be more files than `total`. */
+  readonly exact: boolean;
+  readonly cut: boolean;
+  /** Files beneath a folder, where more were counted than named. */
+  readonly counted: ReadonlyMap<string, number>;
+  readonly tops: Tops;
+}
+
+/** Where the list of all files was cut: how many top folders there are, and which were not listed by themselves. */
+interface Tops {
+  readonly all: number;
+  readonly looked: number;
+  readonly passedOver: ReadonlySet<string>;
+}
+
+/** The rest of the file list, where the first answer was too large for one. */
+export function askSurvey(scene: Scene): Step | undefined {
+  const tops = topGlobs(scene);
+  return ask(scene, unfold(scene, [glob("**/*")])) ?? ask(scene, tops) ?? ask(scene, unfold(scene, tops));
+}
+
+/** Where the whole list was cut, each top folder is listed by itself. */
+function topGlobs(scene: Scene): PlannedCall[] {
+  if (!globbed(scene, "**/*").cut) return [];
+  const folders = topFolders(scene).slice(0, MAX_TOP_GLOBS);
+  return [glob("*"), glob(SIGNS), ...folders.map((name) => glob(`${name}/**/*`))];
+}
+
+function topFolders(scene: Scene): string[] {
+  const all = globbed(scene, "**/*");
+  const top = viewed(scene, ".");
+  const names = top.kind === "folder" ? top.entries : [...new Set(all.paths.map((path) => path.split("/")[0] ?? path))];
+  const files = new Set(all.paths);
+  return names.filter(
+    (name) => !files.has(name) && !name.startsWith(".") && !isForeign(`${name}/x`) && !/\.\w{1,5}$/.test(name),
+  );
+}
+
+export function surveyOf(scene: Scene): Survey {
+  const all = globbed(scene, "**/*");
+  const parts: Paths[] = topGlobs(scene).map((call) => globbed(scene, String(call.arguments.pattern)));
+  const top = viewed(scene, ".");
+  const listed =
+    all.paths.length === 0 && top.kind === "folder" ? top.entries.filter((name) => /\.\w+$|^[A-Z]/.test(name)) : [];
+  const files = [...new Set([...all.paths, ...parts.flatMap((part) => part.paths), ...listed])]
+    .filter((path) => !isForeign(path))
+    .sort();
+  const counted = new Map(
+    topGlobs(scene).flatMap((call, index) => {
+      const folder = /^([^*{]+)\/\*\*\/\*$/.exec(String(call.arguments.pattern))?.[1];
+      const part = parts[index];
+      return folder === undefined || part === undefined || !part.cut ? [] : [[folder, part.total] as const];
+    }),
+  );
+  const folders = all.cut ? topFolders(scene) : [];
+  const passedOver = new Set(folders.slice(MAX_TOP_GLOBS));
+  const tops = { all: folders.length, looked: folders.length - passedOver.size, passedOver };
+  const partly = all.cut && (passedOver.size > 0 || parts.length === 0 || parts.some((part) => part.cut));
+  const exact = !partly || all.total > all.paths.length;
+  return { files, exact, total: partly ? Math.max(all.total, files.length) : files.length, cut: partly, counted, tops };
+}

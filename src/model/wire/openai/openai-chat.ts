@@ -1,0 +1,208 @@
+/** The chat completions wire of OpenAI, which most servers speak in some dialect. */
+import type { AssistantMessage, Document, Image, Message } from "../../../protocol/message.ts";
+import type { Provider, ToolDefinition } from "../../provider.ts";
+import { encodeJson } from "../bounded-json.ts";
+import { dataUrl, fittingId, objectText, parametersOf, remember, without } from "../encode.ts";
+import { type ChatReplay, replayFor, unsignedCall } from "./openai-chat-replay.ts";
+import { ChatDecoder, isReasoningField } from "./openai-chat-reply.ts";
+import { aboutSchema, type OptionalParameter } from "../optional-parameters.ts";
+import type { Place } from "../place.ts";
+import { chatFormat, systemWithFormat } from "../response-format.ts";
+import { wireProvider } from "../wire.ts";
+
+export interface OpenaiChatOptions {
+  /** What the server calls the limit of output tokens. OpenAI itself has its own name for it. */
+  readonly maxTokensField?: "max_tokens" | "max_completion_tokens";
+}
+
+export function openaiChat(place: Place, options: OpenaiChatOptions = {}): Provider {
+  const isOpenai = /^https:\/\/[^/]*\.(?:openai|azure)\.com(?:[:/]|$)/.test(place.baseUrl);
+  const maxTokensField = options.maxTokensField ?? (isOpenai ? "max_completion_tokens" : "max_tokens");
+  const isGoogle = /^https:\/\/[^/]*\.googleapis\.com(?:[:/]|$)/.test(place.baseUrl);
+  const idOf = callIds(place.baseUrl, isOpenai);
+  const encodeMessage = messageEncoders({ provider: place.id, idOf });
+  const encodeTools = remember(toolsText);
+  return wireProvider(place, {
+    path: "/chat/completions",
+    decoder: (request) => new ChatDecoder(place, request),
+    optional,
+    encode(request, refused) {
+      const { model, tools, stream, maxOutputTokens, reasoningEffort, cacheKey, responseFormat } = request;
+      const sends = (name: string): boolean => !refused.has(name);
+      const system = systemWithFormat(request, sends("response_format") ? "enforced" : "asked");
+      const encode = encodeMessage({
+        signs: isGoogle && needsSignatures.test(model),
+        replays: sends("reasoning_content"),
+        extras: sends("extra_content"),
+      });
+      const maxTokens = [maxTokensField, "max_completion_tokens"].find(sends);
+      return objectText({
+        model: encodeJson(model),
+        messages: `[${messageList(system, request.messages, encode).join(",")}]`,
+        tools: tools.length > 0 ? encodeTools(tools) : undefined,
+        stream: stream ? "true" : undefined,
+        ...(maxTokens && { [maxTokens]: maxOutputTokens?.toString() }),
+        ...without(refused, {
+          stream_options: stream && place.streamUsage !== false ? '{"include_usage":true}' : undefined,
+          reasoning_effort: reasoningEffort && encodeJson(reasoningEffort === "max" ? "xhigh" : reasoningEffort),
+          response_format: responseFormat && chatFormat(responseFormat),
+          prompt_cache_key: isOpenai && cacheKey ? encodeJson(cacheKey) : undefined,
+        }),
+      });
+    },
+  });
+}
+
+const optional: readonly OptionalParameter[] = [
+  { name: "stream_options" },
+  { name: "reasoning_effort" },
+  { name: "max_tokens" },
+  { name: "max_completion_tokens" },
+  { name: "response_format", aliases: ["json_schema", "json_object"], unless: aboutSchema },
+  { name: "prompt_cache_key" },
+  {
+    name: "reasoning_content",
+    aliases: ["reasoning_details", "reasoning_text", "reasoning_opaque", "reasoning", "thinking"],
+  },
+  { name: "extra_content" },
+];
+
+/** Mistral takes ids of nine letters and digits, OpenAI up to 40 characters. */
+function callIds(baseUrl: string, isOpenai: boolean): Dialect["idOf"] {
+  if (/^https:\/\/[^/]*\.mistral\.ai(?:[:/]|$)/.test(baseUrl)) return (id) => fittingId(id, /^[a-zA-Z0-9]{9}$/, 9);
+  return isOpenai ? (id) => fittingId(id, /^.{1,40}$/s, 40) : (id) => id;
+}
+
+/** The ways of the server that gets the request. */
+interface Dialect {
+  /** Id of the provider. */
+  readonly provider: string;
+  idOf(toolCallId: string): string;
+}
+
+/** Gemini 3 and later. */
+const needsSignatures = /gemini-(?:[3-9]|\d\d)/;
+
+interface MessageOptions {
+  /** Whether calls without a signature get the one that stands for none. */
+  readonly signs: boolean;
+  /** Whether reasoning goes back. */
+  readonly replays: boolean;
+  /** Whether `extra_content` of messages goes back. That of calls always does. */
+  readonly extras: boolean;
+}
+
+type EncodeMessage = (message: Message) => MessageTexts;
+
+/** Encoders for the options in use. Each encodes a message once. */
+function messageEncoders(dialect: Dialect): (options: MessageOptions) => EncodeMessage {
+  const encoders = new Map<string, EncodeMessage>();
+  return (options) => {
+    const key = JSON.stringify(options);
+    const known = encoders.get(key);
+    if (known) return known;
+    const made = remember((message: Message) => messageTexts(message, dialect, options));
+    encoders.set(key, made);
+    return made;
+  };
+}
+
+/** A message, and what this wire can only say after the run of tool messages it stands in. */
+interface MessageTexts {
+  readonly text: string;
+  readonly afterTools?: string;
+}
+
+function messageList(system: string, messages: readonly Message[], encode: EncodeMessage): string[] {
+  const texts = system === "" ? [] : [encodeJson({ role: "system", content: system })];
+  let waiting: string[] = [];
+  for (const message of messages) {
+    const { text, afterTools } = encode(message);
+    if (message.role !== "tool" && waiting.length > 0) {
+      texts.push(...waiting);
+      waiting = [];
+    }
+    texts.push(text);
+    if (afterTools) waiting.push(afterTools);
+  }
+  return waiting.length > 0 ? [...texts, ...waiting] : texts;
+}
+
+function messageTexts(message: Message, dialect: Dialect, options: MessageOptions): MessageTexts {
+  if (message.role === "user") return { text: userText(message.content, message.images, message.documents) };
+  if (message.role === "tool") {
+    const { toolCallId, content, images = [] } = message;
+    const text = encodeJson({ role: "tool", tool_call_id: dialect.idOf(toolCallId), content });
+    return images.length > 0 ? { text, afterTools: userText("", images) } : { text };
+  }
+  return { text: encodeJson(assistantFields(message, dialect, options)) };
+}
+
+function assistantFields(message: AssistantMessage, dialect: Dialect, options: MessageOptions): object {
+  const { calls } = message;
+  const stored = replayFor(dialect.provider, message);
+  const isSigned = stored?.extra !== undefined || calls.some(({ toolCallId }) => stored?.calls?.[toolCallId]);
+  return {
+    role: "assistant",
+    ...(options.replays ? spokenFields(message, stored) : { content: spokenText(message) }),
+    ...(stored?.extra && options.extras && { extra_content: stored.extra }),
+    ...(calls.length > 0 && {
+      tool_calls: calls.map((call, index) => {
+        const extra =
+          stored?.calls?.[call.toolCallId] ?? (options.signs && !isSigned && index === 0 ? unsignedCall : undefined);
+        return {
+          id: dialect.idOf(call.toolCallId),
+          type: "function",
+          function: { name: call.name, arguments: encodeJson(call.arguments) },
+          ...(extra && { extra_content: extra }),
+        };
+      }),
+    }),
+  };
+}
+
+/** The text of a reply and its reasoning, in the fields they came in. */
+function spokenFields(message: AssistantMessage, replay: ChatReplay | undefined): object {
+  const { reasoning } = message;
+  const text = spokenText(message);
+  const thought = reasoning?.text;
+  if (replay?.field === "thinking" && thought) {
+    const thinking = { type: "thinking", thinking: [{ type: "text", text: thought }], closed: true };
+    return { content: text ? [thinking, { type: "text", text }] : [thinking] };
+  }
+  const field = replay?.field ?? reasoning?.wireField;
+  const opaque = replay ? replay.opaque : isReasoningField(field) ? reasoning?.opaque : undefined;
+  return {
+    content: text,
+    // Details say all that the text says.
+    ...(isReasoningField(field) && thought && !replay?.details && { [field]: thought }),
+    ...(opaque && { reasoning_opaque: opaque }),
+    ...(replay?.details && { reasoning_details: replay.details }),
+  };
+}
+
+const spokenText = ({ content, calls }: AssistantMessage): string | null =>
+  content === "" && calls.length > 0 ? null : content;
+
+function userText(content: string, images: readonly Image[] = [], documents: readonly Document[] = []): string {
+  if (images.length + documents.length === 0) return encodeJson({ role: "user", content });
+  const parts = [
+    ...images.flatMap((image) => [
+      ...(image.description ? [{ type: "text", text: image.description }] : []),
+      { type: "image_url", image_url: { url: dataUrl(image) } },
+    ]),
+    ...documents.map((document) => ({
+      type: "file",
+      file: { filename: document.title, file_data: dataUrl(document) },
+    })),
+  ];
+  return encodeJson({ role: "user", content: content === "" ? parts : [{ type: "text", text: content }, ...parts] });
+}
+
+function toolsText(tools: readonly ToolDefinition[]): string {
+  const definitions = tools.map((tool) => ({
+    type: "function",
+    function: { name: tool.name, description: tool.description, parameters: parametersOf(tool) },
+  }));
+  return encodeJson(definitions);
+}

@@ -1,0 +1,97 @@
+import { validateHeaderName, validateHeaderValue } from "node:http";
+import { ModelError } from "../../model-error.ts";
+import type { RequestOrigin } from "../../provider.ts";
+import { type Bounds, defaultBounds, type Place } from "../place.ts";
+import type { Send } from "./transport.ts";
+import { presentable } from "../wire-error.ts";
+
+export interface Post {
+  readonly place: Place;
+  readonly send: Send;
+  readonly path: string;
+  /** Headers of the wire; those of the place outrank them. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** Headers of this request alone. They outrank all others but those that sign in or frame the request. */
+  readonly extra?: Readonly<Record<string, string>>;
+  readonly origin?: RequestOrigin;
+  readonly stream: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** A reply that is not streamed is silent until it is finished, so a server may be silent for longer. */
+export function boundsFor({ place, stream }: Pick<Post, "place" | "stream">): Bounds {
+  const { bounds: given = {} } = place;
+  const bounds = { ...defaultBounds, ...given };
+  if (stream) return bounds;
+  const idleMs = Math.min(given.idleMs ?? UNSTREAMED_IDLE_MS, bounds.totalMs);
+  return { connectMs: given.connectMs ?? idleMs, idleMs, totalMs: bounds.totalMs };
+}
+
+const UNSTREAMED_IDLE_MS = 300_000;
+
+/** The headers of the request, by lower-case name; no error about them shows a value. */
+export async function signInHeaders(what: Post): Promise<Record<string, string>> {
+  const { place, headers: own = {}, extra = {}, stream } = what;
+  const accept = stream ? "text/event-stream" : "application/json";
+  const headers: Record<string, string> = { "content-type": "application/json", accept, ...own };
+  const ofPlace = Object.entries(await askForHeaders(place));
+  const ofRequest = Object.entries(extra).filter(([name]) => !RESERVED.has(name.toLowerCase()));
+  for (const [name, value] of [...ofPlace, ...ofRequest]) {
+    try {
+      validateHeaderName(name);
+      validateHeaderValue(name, value);
+    } catch {
+      throw new ModelError(`${place.id}: the header "${name}" holds characters that HTTP does not allow`, {
+        kind: "authentication",
+        provider: place.id,
+        hint: place.keyHint ?? "Check the API key for line breaks and stray characters.",
+      });
+    }
+    headers[name.toLowerCase()] = value;
+  }
+  return headers;
+}
+
+/** What one request cannot change: who signs in, and how the request is read. */
+const RESERVED = new Set([
+  ...["authorization", "x-api-key", "api-key", "proxy-authorization", "cookie"],
+  ...["host", "content-type", "content-length", "content-encoding", "transfer-encoding", "connection", "upgrade"],
+]);
+
+async function askForHeaders(place: Place): Promise<Readonly<Record<string, string>>> {
+  try {
+    return await place.headers();
+  } catch (cause) {
+    if (cause instanceof ModelError) throw cause;
+    const message = cause instanceof Error ? cause.message : String(cause);
+    throw new ModelError(`${place.id}: could not sign in: ${presentable(message)}`, {
+      kind: "authentication",
+      provider: place.id,
+      hint: place.keyHint ?? `Check how ${place.id} gets its key.`,
+      cause,
+    });
+  }
+}
+
+/** The full address, checked so that no client has a reason to complain and repeat a password. */
+export function addressOf({ place, path }: Post): string {
+  const url = `${place.baseUrl.replace(/\/+$/, "")}${path}${place.query ? `?${place.query}` : ""}`;
+  const problem = !URL.canParse(url)
+    ? "the base URL is not an address"
+    : new URL(url).username || new URL(url).password
+      ? "the base URL must not hold a user name or password"
+      : undefined;
+  if (problem === undefined) return url;
+  const hint = "Set a base URL such as https://api.example.com/v1, and the key on its own.";
+  throw new ModelError(`${place.id}: ${problem}`, { kind: "request", provider: place.id, hint });
+}
+
+/** What a server might repeat in an error and nobody should see. */
+export function secretsOf(headers: Readonly<Record<string, string>>, place: Place): string[] {
+  const named = [...Object.entries(headers), ...new URLSearchParams(place.query ?? "")];
+  return named
+    .filter(([name]) => /auth|key|token|secret|cookie/i.test(name))
+    .map(([, value]) => value.replace(/^(?:bearer|basic|token) +/i, "").trim())
+    .filter((value) => value.length >= 6);
+}

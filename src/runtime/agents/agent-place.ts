@@ -1,0 +1,137 @@
+/** Where an agent works: in the folder of the session, or in a work tree of its own, with hands that end with it. */
+import { basename, join, relative } from "node:path";
+import type { Disk } from "../../lib/node/disk.ts";
+import { linkedPlaces } from "../../permissions/linked-places.ts";
+import { type Policy, policyWith } from "../../permissions/policy.ts";
+import { protectionOf } from "../../permissions/protected-paths.ts";
+import type { Rule } from "../../permissions/rules.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Actor } from "../../session/agents/agent-run.ts";
+import type { Checkpoints } from "../../checkpoints/checkpoints.ts";
+import { type FileLedger, type Files, fileLedger, rememberedFiles } from "../../tools/files/files.ts";
+import type { Shells } from "../../tools/shell/shells.ts";
+import type { ToolPorts } from "../../tools/tool.ts";
+import type { AgentPlace } from "./company.ts";
+import type { ShellContainment } from "../permissions/containment.ts";
+
+export interface PlaceParts {
+  readonly cwd: string;
+  readonly roots: readonly string[];
+  readonly policy: Policy;
+  readonly gitRoot: string | undefined;
+  readonly sessionId: string;
+  readonly sessionFolder: string;
+  readonly disk: Disk;
+  readonly checkpoints: Checkpoints;
+  /** What all agents of the session share. */
+  readonly shared: ToolPorts;
+  newShells(options?: { gitMounts?: () => Promise<readonly string[]>; containment?: ShellContainment }): Shells;
+  /** Holds denials for the commands of those who work under this policy. */
+  contain(policy: Policy, cwd: string): ShellContainment;
+}
+
+export interface AgentPlaces {
+  /** The files of one agent in the folder of the session; nobody = the main agent. */
+  filesOf(agentId?: string): Files;
+  placeFor(task: Actor): Promise<AgentPlace>;
+  /** Where work trees of agents lie. */
+  readonly worktrees: string;
+}
+
+export function agentPlaces(parts: PlaceParts): AgentPlaces {
+  const ledger = fileLedger();
+  const worktrees = join(parts.sessionFolder, "worktrees");
+  const filesOf = (agent: string | undefined, policy: Policy, shared: FileLedger): Files =>
+    rememberedFiles({
+      ...(agent !== undefined && { agent }),
+      ledger: shared,
+      keep: (changes) => parts.checkpoints.keep(changes),
+      refuses: (path) => (protectionOf(path, policy.places) === "deny" ? "it is protected" : undefined),
+    });
+  return {
+    worktrees,
+    filesOf: (agentId) => filesOf(agentId, parts.policy, ledger),
+    async placeFor(task) {
+      if (task.spec.worktree !== undefined) return inWorktree(task, { parts, worktrees, filesOf });
+      const shells = parts.newShells();
+      const { cwd, roots, policy, shared } = parts;
+      const ports = { ...shared, files: filesOf(task.id, policy, ledger), shells };
+      return { cwd, roots, policy, ports, release: () => shells.closeAll() };
+    },
+  };
+}
+
+/** A denial of a file of the repository holds for its copy in the tree too. */
+function inTree(policy: Policy, { from, to }: { from: string; to: string }): Policy {
+  const copied = ({ target, effect, ...rule }: Rule): Rule[] => {
+    if (effect === "allow" || (target.kind !== "read" && target.kind !== "write") || target.path === undefined)
+      return [];
+    const below = relative(from, policy.resolvePath(target.path, from));
+    if (!/^[/~]/.test(target.path) || below === "" || below.startsWith("..")) return [];
+    return [{ ...rule, effect, target: { ...target, path: join(to, below) } }];
+  };
+  return {
+    ...policy,
+    get rules() {
+      return [...policy.rules, ...policy.rules.flatMap(copied)];
+    },
+  };
+}
+
+async function inWorktree(
+  task: Actor,
+  how: {
+    parts: PlaceParts;
+    worktrees: string;
+    filesOf(agent: string, policy: Policy, ledger: FileLedger): Files;
+  },
+): Promise<AgentPlace> {
+  const { parts, worktrees, filesOf } = how;
+  if (parts.gitRoot === undefined) {
+    throw new TroupeError("usage", "A work tree of its own needs a git repository, and this folder is in none.");
+  }
+  const [{ createWorktree }, { gitAccessMounts, worktreeAccess }] = await Promise.all([
+    import("../../worktrees/worktrees.ts"),
+    import("../../worktrees/worktree-access.ts"),
+  ]);
+  const { disk } = parts;
+  // One that was started by an agent in a tree works in that tree.
+  const taskId = task.spec.worktree === worktrees ? task.id : basename(task.spec.worktree ?? "");
+  const tree = await createWorktree({
+    repository: parts.cwd,
+    folder: worktrees,
+    sessionId: parts.sessionId,
+    taskId,
+    disk,
+  });
+  const { places } = parts.policy;
+  const roots = [tree.root, ...parts.roots.filter((root) => root.startsWith(`${parts.sessionFolder}/`))];
+  // Everything the agent may touch is bound to its tree: what it could write in the session's folder it cannot here.
+  const linked = linkedPlaces([tree.root]);
+  const own = policyWith(inTree(parts.policy, { from: parts.gitRoot, to: tree.root }), {
+    roots,
+    places: {
+      ...places,
+      writable: [...places.writable, tree.root],
+      gitFolders: [...places.gitFolders, ...linked.gitFolders],
+      linkTargets: [...places.linkTargets, ...linked.linkTargets],
+    },
+  });
+  const containment = parts.contain(own, tree.cwd);
+  const policy = policyWith(own, { containment });
+  const shells = parts.newShells({
+    gitMounts: async () => gitAccessMounts(await worktreeAccess({ folder: worktrees, taskId, disk })),
+    containment,
+  });
+  return {
+    cwd: tree.cwd,
+    roots,
+    policy,
+    ports: { ...parts.shared, files: filesOf(task.id, policy, fileLedger()), shells },
+    notes: [
+      `You work in a git work tree of your own (${tree.root}, branch ${tree.branch}). Commit what should be kept; merging it is for others.`,
+      ...tree.notices,
+    ],
+    release: () => shells.closeAll(),
+  };
+}

@@ -1,0 +1,274 @@
+/** What agents of a session are given: a part of what the session has, on a model of their own where they ask for one. */
+import type { AgentDefinition } from "../../agents/agent.ts";
+import { effectiveEffort } from "../../agents/effective-model.ts";
+import { effectiveTools } from "../../agents/effective-tools.ts";
+import { type AgentSettings, agentSettings } from "../../catalog/agents/agents-settings.ts";
+import { skillContext } from "../../context/skills/load-skill.ts";
+import { type PromptRequest, promptParts } from "../../context/system-prompt.ts";
+import { quoted, wrapped } from "../../lib/quoting.ts";
+import { UNDERSTUDY } from "../../model/catalog.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Flag } from "../../protocol/flags.ts";
+import type { Actor, Outfit } from "../../session/agents/agent-run.ts";
+import type { Cast, CastRequest, CompanyOptions } from "../../session/agents/company.ts";
+import { modelReference } from "../../session/model-seat.ts";
+import type { GivenSubagents } from "../../session/session-options.ts";
+import type { SessionModel } from "../../session/turn/start-run.ts";
+import type { Tool } from "../../tools/tool.ts";
+import { type AgentLimitParts, type AgentLimits, agentLimits } from "./agent-limits.ts";
+import { chooseModel } from "../models/agent-model.ts";
+import type { AgentServers } from "../mcp/agent-servers.ts";
+import type { Models } from "../models/models.ts";
+import { type SidekickCondition, sidekickOptions } from "./sidekicks.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+type Settings = Workspace["settings"]["effective"];
+
+/** Where an agent works, with hands of its own that end with it. */
+export interface AgentPlace extends Pick<Outfit, "cwd" | "roots" | "policy" | "ports" | "settle"> {
+  /** What belongs to its system prompt here. */
+  readonly system?: string;
+  /** What the agent must know of the place. */
+  readonly notes?: readonly string[];
+  release(): Promise<void>;
+}
+
+export interface CompanyParts {
+  readonly environment: Environment;
+  readonly workspace: Workspace;
+  readonly models: Pick<Models, "resolve" | "list">;
+  /** The session's own, as of now. */
+  mainModel(): SessionModel;
+  mainEffort?(): string | undefined;
+  readonly prompt: Omit<PromptRequest, "tools" | "instructions">;
+  /** What is remembered of the place: agents that are told where they are may read it, and none may add to it. */
+  memories?(): string;
+  agents(): readonly AgentDefinition[];
+  /** What a client says of them in this session, as of now. */
+  given?(): GivenSubagents;
+  /** Everything the session has; the main agent may have less. */
+  sessionTools(): readonly Tool[];
+  /** The part of `sessionTools` that an agent without a tool list has (default: all). */
+  inheritedTools?(): readonly Tool[];
+  /** The model that a person wants a task to go on with, in the place of the recorded one. */
+  modelOverride?(task: Actor): SessionModel | undefined;
+  placeFor(task: Actor): Promise<AgentPlace>;
+  /** The MCP servers that an agent brings itself, started for it; the names are taken. */
+  serversFor?(definition: AgentDefinition, reservedNames: readonly string[]): Promise<AgentServers | undefined>;
+  /** The folder of work trees, where there is a repository to make them from. */
+  readonly worktrees?: string | undefined;
+  /** When those that are built in and start by themselves have something to look at. */
+  readonly conditions?: ReadonlyMap<string, SidekickCondition>;
+  /** The plan of the session's GitHub account. Undefined for a session without one. */
+  readonly accountPlan?: AgentLimitParts["accountPlan"];
+  warn(message: string): void;
+}
+
+export function companyOptions(parts: CompanyParts, known?: AgentLimits): CompanyOptions {
+  const { workspace } = parts;
+  const settings = workspace.settings.effective;
+  const own = known ?? agentLimits({ ...parts, settings });
+  const { limits, ready } = own;
+  const modelFor = async (name: string): Promise<SessionModel> => {
+    const main = parts.mainModel();
+    return name === modelReference(main) ? main : parts.models.resolve(name);
+  };
+  const nested = new Map<string, ReturnType<Workspace["instructions"]["nestedFor"]>>();
+  /** What an agent comes upon is told to it once, however many turns it has. */
+  const discover = ({ id, spec }: Actor, { cwd }: Pick<AgentPlace, "cwd">, path: string) => {
+    const own = nested.get(id) ?? workspace.instructions.nestedFor(spec.worktree === undefined ? undefined : cwd);
+    nested.set(id, own);
+    return own.onFileAccess(path);
+  };
+  return {
+    limits,
+    multiTurn: workspace.flags.has("MULTI_TURN_AGENTS"),
+    sessionBased: workspace.flags.has("SESSION_BASED_SUBAGENTS"),
+    mcpTasks: workspace.flags.has("MCP_TASKS"),
+    agents: parts.agents,
+    workersRefused: () => workersRefused(parts.mainModel()),
+    sidekicks: sidekickOptions(parts, (more) => companyOptions({ ...parts, ...more }, own)),
+    async cast(request) {
+      await ready();
+      return cast(request, { parts, settings, modelFor });
+    },
+    async outfit(task, definition) {
+      await ready();
+      const model =
+        parts.modelOverride?.(task) ?? (await modelFor(task.spec.model ?? modelReference(parts.mainModel())));
+      const given = toolsOf(task, parts.sessionTools(), limits.maxDepth);
+      const skills = await preload(definition, parts);
+      const { notes = [], system = "", ...rest } = await parts.placeFor(task);
+      const names = parts.sessionTools().map(({ name }) => name);
+      const servers = await parts.serversFor?.(definition, names);
+      const tools = [...given, ...(servers?.tools ?? [])];
+      const prelude = [...notes, skills].filter(Boolean).join("\n\n");
+      const effort = effortOf(definition, { parts, settings, model, call: task.spec.reasoningEffort });
+      return {
+        ...rest,
+        release: async () => {
+          await rest.release();
+          await servers?.close();
+        },
+        model,
+        offer: { system: joined(agentSystem({ definition, ...parts, tools, cwd: rest.cwd }), system), tools },
+        ...(prelude !== "" && { prelude }),
+        ...(definition.includeCustomInstructions && { discover: (path) => discover(task, rest, path) }),
+        ...(effort !== undefined && { reasoningEffort: effort }),
+      };
+    },
+  };
+}
+
+/** Workers need a provider that calls tools over one of the wires. The understudy follows rules of its own. */
+function workersRefused({ providerId, absent }: SessionModel): string | undefined {
+  if (providerId !== UNDERSTUDY && !absent) return undefined;
+  const name = absent ? `a model that is not available (${absent.why})` : `the provider ${UNDERSTUDY}`;
+  return `subagents_run does not support ${name}. Use an OpenAI-compatible, Anthropic or Gemini model.`;
+}
+
+async function cast(
+  request: CastRequest,
+  how: { parts: CompanyParts; settings: Settings; modelFor(name: string): Promise<SessionModel> },
+): Promise<Cast> {
+  const { definition } = request;
+  const { parts, settings, modelFor } = how;
+  const parentTools = request.parentTools ?? toolsFor(definition, parts).map(({ name }) => name);
+  const effective = effectiveTools(definition, parentTools, {
+    isReadOnly: (name) => parts.sessionTools().some((tool) => tool.name === name && tool.readOnly),
+  });
+  // Left out of what it may use, so that those it starts have no more either.
+  const tools = effective.tools.filter((name) => name !== SKILL || definition.tools?.includes(SKILL) === true);
+  const { unknown } = effective;
+  const warnings: string[] = [];
+  if (unknown.length > 0) {
+    const why = definition.sidekick ? "a sidekick cannot have, or that are not there" : "are not there";
+    warnings.push(`The agent ${definition.name} names tools that ${why}: ${unknown.join(", ")}.`);
+  }
+  const wished = wishesFor(definition, how);
+  const parent = request.parentModel ?? modelReference(parts.mainModel());
+  const chosen = await chooseModel(
+    { definition, parent, call: request.model, settings: wished.model },
+    { models: parts.models, main: parts.mainModel(), maxCostRatio: settings.subagents?.maxCostRatio, modelFor },
+  );
+  const { model } = chosen;
+  warnings.push(...chosen.warnings);
+  const worktree = request.isolation && parts.worktrees;
+  if (request.isolation && worktree === undefined) {
+    throw new TroupeError("usage", "A work tree of its own needs a git repository, and this folder is in none.");
+  }
+  for (const warning of warnings) parts.warn(warning);
+  return { tools, model, warnings, ...(worktree !== undefined && { worktree }) };
+}
+
+/** The tools an agent of the main agent can have. Tools hidden from the default agent are among them. */
+function toolsFor({ tools }: AgentDefinition, parts: CompanyParts): readonly Tool[] {
+  return tools === null ? (parts.inheritedTools?.() ?? parts.sessionTools()) : parts.sessionTools();
+}
+
+/** At the limit of nesting an agent starts no others, so it is not offered to. */
+function toolsOf(task: Actor, sessionTools: readonly Tool[], maxDepth: number): readonly Tool[] {
+  const isDeepest = task.spec.depth >= maxDepth;
+  return sessionTools.filter(
+    ({ name, needs }) =>
+      (task.tools === null || task.tools.includes(name)) &&
+      !needs &&
+      !MAIN_ONLY.has(name) &&
+      !(isDeepest && NESTING.has(name)),
+  );
+}
+
+/** Only who speaks with the user says that the whole task is done and what is to be remembered, and reads its inbox. */
+const MAIN_ONLY = new Set(["task_complete", "store_memory", "vote_memory", "read_inbox"]);
+
+const NESTING = new Set([
+  "task",
+  "read_agent",
+  "write_agent",
+  "list_agents",
+  "stop_agent",
+  "subagents_run",
+  "subagents_read",
+]);
+
+/** Skills are not inherited: an agent is told those it lists, and looks for others only where it lists this tool. */
+const SKILL = "skill";
+
+/** What the session's client says of an agent, then a person's settings, and where they say nothing, what the flags do. */
+function wishesFor(definition: AgentDefinition, how: { parts: CompanyParts; settings: Settings }): AgentSettings {
+  const { parts, settings } = how;
+  const own = {
+    ...agentSettings(definition, settings.subagents?.agents ?? {}),
+    ...agentSettings(definition, parts.given?.().agents ?? {}),
+  };
+  const flagged = definition.source === "builtin" ? FLAGGED.get(definition.name) : undefined;
+  return flagged && parts.workspace.flags.has(flagged.flag) ? { ...flagged.wishes, ...own } : own;
+}
+
+const FRUGAL: AgentSettings = { model: "small", reasoningEffort: "low" };
+const FLAGGED: ReadonlyMap<string, { readonly flag: Flag; readonly wishes: AgentSettings }> = new Map([
+  ["explore", { flag: "EXPLORE_SMALL_MODEL", wishes: FRUGAL }],
+  ["subconscious-agent", { flag: "COPILOT_SUBCONSCIOUS", wishes: FRUGAL }],
+  ["github-context", { flag: "GITHUB_CONTEXT_SIDEKICK_AGENT", wishes: FRUGAL }],
+  ["rubber-duck", { flag: "RUBBER_DUCK_OTHER_FAMILY", wishes: { model: "complementary" } }],
+]);
+
+async function preload(definition: AgentDefinition, { workspace, warn }: CompanyParts): Promise<string> {
+  if (definition.skills.length === 0) return "";
+  const { text, missing } = await skillContext(definition.skills, workspace.skills);
+  for (const { name, reason } of missing) warn(`The agent ${definition.name} names the skill ${name}: ${reason}`);
+  return text;
+}
+
+function effortOf(
+  definition: AgentDefinition,
+  what: { parts: CompanyParts; settings: Settings; model: SessionModel; call: string | undefined },
+): NonNullable<Outfit["reasoningEffort"]> | undefined {
+  const { parts, settings, model, call } = what;
+  const wished = wishesFor(definition, { parts, settings }).reasoningEffort;
+  const mainEffort = parts.mainEffort?.();
+  const effort = effectiveEffort({
+    definition,
+    parent: {
+      model: modelReference(parts.mainModel()),
+      ...(mainEffort !== undefined && { effort: mainEffort }),
+    },
+    model: modelReference(model),
+    ...(wished !== undefined && { settings: wished }),
+    ...(efforts.some((known) => known === call) && { call: call ?? "" }),
+  });
+  return efforts.find((known) => known === effort);
+}
+
+const efforts = ["low", "medium", "high", "xhigh", "max"] as const;
+
+/** Its own prompt, and those parts of ours that it wants. */
+export function agentSystem(
+  what: Pick<CompanyParts, "workspace" | "prompt" | "memories"> & {
+    readonly definition: AgentDefinition;
+    readonly tools: readonly Tool[];
+    readonly cwd: string;
+  },
+): string {
+  const { definition, workspace, prompt, tools, cwd } = what;
+  const names = tools.map(({ name }) => name);
+  const sections = promptParts({ ...prompt, context: { ...prompt.context, cwd }, tools: names });
+  const wanted: Record<(typeof definition.promptParts)[number], string | undefined> = {
+    environment: sections.environment_context,
+    safety: sections.safety,
+    tools: sections.tool_instructions,
+    parallel: sections.tool_efficiency,
+  };
+  // A prompt of a file or a program is that agent's own; it can open and close none of our tags.
+  const own =
+    definition.source === "builtin" ? definition.prompt : wrapped("agent_instructions", {}, quoted(definition.prompt));
+  return joined(
+    own,
+    ...definition.promptParts.map((part) => wanted[part]),
+    definition.includeCustomInstructions ? workspace.instructions.text : undefined,
+    definition.promptParts.includes("environment") ? what.memories?.() : undefined,
+  );
+}
+
+const joined = (...texts: readonly (string | undefined)[]): string => texts.filter(Boolean).join("\n\n");

@@ -1,0 +1,47 @@
+import type { Factories } from "../../factories/factories.ts";
+import type { SessionEvent } from "../../protocol/event.ts";
+import type { Draft } from "../setup/draft.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+
+/** The factories of a session, opened when somebody first asks for them: most sessions have none. */
+export class LateFactories {
+  readonly #open: () => Promise<Factories>;
+  #opening: Promise<Factories> | undefined;
+  #opened: Factories | undefined;
+
+  constructor(open: () => Promise<Factories>) {
+    this.#open = open;
+  }
+
+  open(): Promise<Factories> {
+    this.#opening ??= this.#open().then((factories) => {
+      this.#opened = factories;
+      return factories;
+    });
+    return this.#opening;
+  }
+
+  get isBusy(): boolean {
+    return this.#opened?.isBusy ?? false;
+  }
+
+  rewound(events: readonly SessionEvent[]): void {
+    this.#opened?.rewound(events);
+  }
+
+  async close(): Promise<void> {
+    await this.#opened?.close();
+  }
+}
+
+/** Undefined where no program brings any, or where they are switched off. */
+export function lateFactories({ request, listener }: Draft, { flags }: Workspace): LateFactories | undefined {
+  const source = request.program?.factories;
+  if (!source || !flags.has("AGENT_FACTORIES")) return undefined;
+  return new LateFactories(async () => {
+    const { session } = listener;
+    if (!session) throw new Error("factories were asked for before there is a session");
+    const { openFactories } = await import("../setup/session-factories.ts");
+    return openFactories(session, source);
+  });
+}

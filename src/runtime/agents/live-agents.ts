@@ -1,0 +1,133 @@
+import type { AgentDefinition } from "../../agents/agent.ts";
+import { modelChoices } from "../../agents/model-choices.ts";
+import { findAgent, keysOf, normaliseName } from "../../agents/names.ts";
+import type { AgentCatalog } from "../../catalog/agents/agents.ts";
+import { agentSettings } from "../../catalog/agents/agents-settings.ts";
+import type { AgentWatch } from "../../catalog/agents/agents-watch.ts";
+import type { SessionEvent } from "../../protocol/event.ts";
+import type { GivenSubagents } from "../../session/session-options.ts";
+import { agentTools, coordinationTools, inboxTools } from "../../tools/builtin.ts";
+import { rolesFrom } from "../../tools/subagents/roles.ts";
+import type { CoordinationSettings } from "../../tools/agents/subagents-run.ts";
+import type { Tool } from "../../tools/tool.ts";
+import type { LateSession } from "../setup/late-session.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+
+const QUIET_START_MS = 250;
+
+/** The agents of a session and the tools that name them, also when files come, change or go while it runs. */
+export class LiveAgents {
+  readonly #workspace: Workspace;
+  readonly #listener: LateSession;
+  readonly #workers: CoordinationSettings;
+  /** Those there are; a client may have switched some off. */
+  #found: readonly AgentDefinition[];
+  #agents: readonly AgentDefinition[];
+  #given: GivenSubagents = {};
+  #tools: readonly Tool[];
+  #watch: Promise<AgentWatch> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  readonly #hasInbox: boolean;
+  #isClosed = false;
+
+  /** `events`: of the session, if it is taken up again. */
+  constructor(workspace: Workspace, listener: LateSession, events: readonly SessionEvent[]) {
+    this.#workspace = workspace;
+    this.#hasInbox = events.some(({ type }) => type === "troupe.inbox_entry");
+    this.#listener = listener;
+    const { roles: given, workers = {} } = workspace.settings.effective.subagents ?? {};
+    const { seconds, requestSeconds, ...limits } = workers;
+    const { roles, problems } = rolesFrom(given);
+    for (const problem of problems) listener.notice(`Settings, subagents.roles: ${problem}.`);
+    this.#workers = {
+      roles,
+      limits: {
+        ...limits,
+        ...(seconds !== undefined && { durationMs: seconds * 1000 }),
+        ...(requestSeconds !== undefined && { requestMs: requestSeconds * 1000 }),
+      },
+    };
+    this.#found = workspace.agents.agents;
+    this.#agents = this.#found;
+    this.#tools = this.#toolsFor(this.#agents);
+  }
+
+  get agents(): readonly AgentDefinition[] {
+    return this.#agents;
+  }
+
+  /** What a client of the session says of agents, on top of the person's settings. */
+  get given(): GivenSubagents {
+    return this.#given;
+  }
+
+  /** Holds for agents that start from now on. */
+  give(given: GivenSubagents): void {
+    this.#given = given;
+    this.#show();
+  }
+
+  /** Those by which agents are directed. */
+  get tools(): readonly Tool[] {
+    return this.#tools;
+  }
+
+  /** To be called with every message. A session that is over soon pays nothing for it. */
+  watch(): void {
+    if (this.#isClosed || this.#timer) return void this.#watch?.then((watch) => watch.refresh()).catch(() => undefined);
+    this.#timer = setTimeout(() => {
+      this.#watch = this.#begin();
+      this.#watch.catch(() => undefined); // then the agents stay as they are
+    }, QUIET_START_MS).unref();
+  }
+
+  /** Reads all agents again; the server is asked again too. */
+  async reload(): Promise<void> {
+    if (this.#isClosed) return;
+    const { loadAgents } = await import("../../catalog/agents/agents.ts");
+    const { agentSources } = this.#workspace;
+    agentSources.forgetRemote?.();
+    this.#take(await loadAgents(agentSources));
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    (await this.#watch?.catch(() => undefined))?.close();
+  }
+
+  async #begin(): Promise<AgentWatch> {
+    const { watchAgents } = await import("../../catalog/agents/agents-watch.ts");
+    const watch = await watchAgents(this.#workspace.agentSources, (catalog) => this.#take(catalog));
+    this.#take(watch.current);
+    return watch;
+  }
+
+  #take({ agents, updated }: AgentCatalog): void {
+    if (this.#isClosed || JSON.stringify(agents) === JSON.stringify(this.#found)) return;
+    this.#found = agents;
+    this.#show();
+    void this.#listener.say("session.custom_agents_updated", updated);
+    for (const message of updated.errors) this.#listener.notice(message);
+  }
+
+  #show(): void {
+    const { disabledSubagents = [], agents: settings = {} } = this.#given;
+    const off = new Set(disabledSubagents.map(normaliseName));
+    this.#agents = this.#found.filter(
+      (agent) => !keysOf(agent).some((key) => off.has(key)) && agentSettings(agent, settings).disabled !== true,
+    );
+    this.#tools = this.#toolsFor(this.#agents);
+    this.#listener.toolsChanged();
+  }
+
+  #toolsFor(agents: readonly AgentDefinition[]): readonly Tool[] {
+    const source = { agents: () => modelChoices(agents), find: (wanted: string) => findAgent(wanted, agents) };
+    const mayWrite = this.#workspace.flags.has("SIDEKICK_AGENTS") && agents.some(({ sidekick }) => sidekick);
+    return [
+      ...agentTools.map((make) => make(source)),
+      ...coordinationTools.map((make) => make(this.#workers)),
+      ...(mayWrite || this.#hasInbox ? inboxTools : []),
+    ];
+  }
+}

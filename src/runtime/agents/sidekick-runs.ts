@@ -1,0 +1,73 @@
+/** What sidekicks of a session did, as its log has it, without a model and without changing anything. */
+import type { EventData, SessionEvent } from "../../protocol/event.ts";
+import { InboxEntries, type KeptEntry } from "../../session/agents/inbox-entries.ts";
+import { isSidekickId } from "../../session/agents/sidekicks.ts";
+import type { Store } from "../../store/store.ts";
+
+export interface KeptRun {
+  readonly id: string;
+  readonly name: string;
+  readonly trigger: EventData<"troupe.sidekick_triggered">["trigger"];
+  readonly startedAt: number;
+  readonly state: "running" | EventData<"troupe.sidekick_ended">["reason"];
+  readonly error?: string;
+  readonly sent: number;
+  /** Model calls. */
+  readonly turns: number;
+  readonly tokens: number;
+  /** Null when a price is not known. */
+  readonly costUsd: number | null;
+}
+
+export interface KeptSidekicks {
+  readonly runs: readonly KeptRun[];
+  readonly entries: readonly KeptEntry[];
+}
+
+export async function readSidekicks(store: Store, sessionId: string): Promise<KeptSidekicks> {
+  const log = await store.open(sessionId);
+  try {
+    const runs = runsIn(log.events).map((run) =>
+      // Who was at work in a process that is no more was cut off, whether or not that stands in the log yet.
+      run.state === "running" && !log.heldBy ? { ...run, state: "interrupted" as const } : run,
+    );
+    return { runs, entries: new InboxEntries(log.events).all };
+  } finally {
+    await log.close();
+  }
+}
+
+/** In the order they began. A persistent one that goes on later is one more run, under the same id. */
+function runsIn(events: readonly SessionEvent[]): readonly KeptRun[] {
+  const runs: KeptRun[] = [];
+  const last = new Map<string, number>();
+  const change = (id: string, how: (run: KeptRun) => Partial<KeptRun>): void => {
+    const place = last.get(id);
+    const run = place === undefined ? undefined : runs[place];
+    if (run && place !== undefined) runs[place] = { ...run, ...how(run) };
+  };
+  for (const event of events) {
+    const { agentId: id = "" } = event;
+    if (!isSidekickId(id)) continue;
+    if (event.type === "troupe.sidekick_triggered" && runs[last.get(id) ?? -1]?.state !== "running") {
+      const { name, trigger } = event.data;
+      const startedAt = Date.parse(event.timestamp);
+      last.set(id, runs.length);
+      runs.push({ id, name, trigger, startedAt, state: "running", sent: 0, turns: 0, tokens: 0, costUsd: 0 });
+    }
+    if (event.type === "troupe.sidekick_ended") {
+      const { reason, error } = event.data;
+      change(id, () => ({ state: reason, ...(error !== undefined && { error }) }));
+    }
+    if (event.type === "troupe.inbox_entry") change(id, ({ sent }) => ({ sent: sent + 1 }));
+    if (event.type === "troupe.usage") {
+      const { inputTokens, outputTokens, costUsd: cost } = event.data;
+      change(id, ({ turns, tokens, costUsd }) => ({
+        turns: turns + 1,
+        tokens: tokens + inputTokens + outputTokens,
+        costUsd: costUsd === null || cost === null ? null : costUsd + cost,
+      }));
+    }
+  }
+  return runs;
+}

@@ -1,0 +1,159 @@
+/**
+ * The agents of a session that nobody has open, or somebody else has: what its log says of them, and how they are ended
+ * without a model. To go on with one takes the whole session: `resumeSession`.
+ */
+import { type Stamp, systemStamp } from "../../lib/stamp.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { EventLog } from "../../session/event-log.ts";
+import type { SessionLog, Store } from "../../store/store.ts";
+import type { TaskRunner } from "../../tasks/ports.ts";
+import { Registry } from "../../tasks/registry.ts";
+import { TaskFold } from "../../tasks/task-fold.ts";
+import { isAtRest } from "../../tasks/task-state.ts";
+import { viewOf, wholeTurn } from "../../tasks/task-view.ts";
+import type { TaskReason, TaskStatus, TaskView } from "../../tools/agents/tasks.ts";
+
+export interface KeptTask extends TaskView {
+  /** How deep below the main agent: 1 was started by it. */
+  readonly depth: number;
+  readonly createdAt: number;
+  readonly prompt: string;
+}
+
+export interface KeptTasks {
+  readonly sessionId: string;
+  /** The session's own folder. */
+  readonly directory: string;
+  /** Who works with the session at the moment. */
+  readonly heldBy: SessionLog["heldBy"];
+  /** Parents before their children, else in the order they were made. */
+  readonly tasks: readonly KeptTask[];
+}
+
+export interface KeptReport {
+  readonly task: KeptTask;
+  readonly turns: readonly { number: number; message: string; response: string; reason: TaskReason }[];
+  readonly error?: string;
+}
+
+/** As the log has it, without a model and without changing anything. */
+export async function readTasks(store: Store, sessionId: string, stamp: Stamp = systemStamp): Promise<KeptTasks> {
+  const log = await store.open(sessionId);
+  try {
+    return { sessionId, directory: log.directory, heldBy: log.heldBy, tasks: inTreeOrder(tasksOf(log, stamp)) };
+  } finally {
+    await log.close();
+  }
+}
+
+/** Everything one agent answered; undefined when the session has no such agent. */
+export async function readTask(store: Store, sessionId: string, taskId: string): Promise<KeptReport | undefined> {
+  const log = await store.open(sessionId);
+  try {
+    const record = new TaskFold(log.events).get(taskId);
+    const task = tasksOf(log, systemStamp).find(({ id }) => id === taskId);
+    if (!record || !task) return undefined;
+    const readLarge = async (file: string) => (await log.readFile(file)) ?? "(the file with this answer is gone)";
+    const turns = record.turns.map(async (turn) => ({ ...(await wholeTurn(turn, readLarge)), reason: turn.reason }));
+    return {
+      task,
+      turns: await Promise.all(turns),
+      ...(record.error !== undefined && { error: record.error }),
+    };
+  } finally {
+    await log.close();
+  }
+}
+
+/** Ends these agents and all below them, for good. Returns the ids of those that were ended. */
+export async function stopTasks(
+  store: Store,
+  sessionId: string,
+  wanted: readonly string[] | "all",
+): Promise<readonly string[]> {
+  const log = await store.open(sessionId);
+  try {
+    requireFree(log);
+    const registry = await registryOf(log);
+    const open = (): string[] => registry.list({ includeEnded: false }).map(({ id }) => id);
+    const before = open();
+    if (wanted === "all") await registry.cancelAll();
+    else for (const id of wanted) await registry.cancel(id);
+    const after = new Set(open());
+    await registry.close();
+    return before.filter((id) => !after.has(id));
+  } finally {
+    await log.close();
+  }
+}
+
+/** Whoever has a session open is the one to tell. */
+export function requireFree({ sessionId, heldBy }: Pick<KeptTasks, "sessionId" | "heldBy">): void {
+  if (!heldBy) return;
+  const where = heldBy.host === undefined ? "" : ` on ${heldBy.host}`;
+  throw new TroupeError("failed", `Session ${sessionId} is in use by process ${heldBy.pid}${where}.`, {
+    hint: "It has the agents in hand: stop them there, or end it first.",
+  });
+}
+
+function tasksOf(log: SessionLog, stamp: Stamp): KeptTask[] {
+  const fold = new TaskFold(log.events);
+  const depths = new Map<string, number>();
+  return fold.all().map((record) => {
+    const depth = record.parentId === undefined ? 1 : (depths.get(record.parentId) ?? 0) + 1;
+    depths.set(record.id, depth);
+    const now = stamp.now();
+    const view = viewOf(record, { fold, live: undefined, viewer: undefined, now, waitingFor: undefined });
+    const { createdAt, spec } = record;
+    return { ...view, ...stateNow(view, log), depth, createdAt, prompt: spec.prompt };
+  });
+}
+
+/** Who was at work in a process that is no more was cut off, whether or not that stands in the log yet. */
+function stateNow({ status, reason }: TaskView, log: SessionLog): { status: TaskStatus; reason?: TaskReason } {
+  if (!isAtRest(status) && !log.heldBy) return { status: "idle", reason: "interrupted" };
+  return { status, ...(reason !== undefined && { reason }) };
+}
+
+function inTreeOrder(tasks: readonly KeptTask[]): KeptTask[] {
+  const known = new Set(tasks.map(({ id }) => id));
+  const children = new Map<string | undefined, KeptTask[]>();
+  for (const task of tasks) {
+    const parent = task.parentId !== undefined && known.has(task.parentId) ? task.parentId : undefined;
+    const siblings = children.get(parent);
+    if (siblings) siblings.push(task);
+    else children.set(parent, [task]);
+  }
+  const below = (id: string | undefined): KeptTask[] =>
+    (children.get(id) ?? []).flatMap((task) => [task, ...below(task.id)]);
+  return below(undefined);
+}
+
+async function registryOf(log: SessionLog): Promise<Registry> {
+  const events = new EventLog({
+    store: log,
+    stamp: systemStamp,
+    fold: () => undefined,
+    onListenerDefect: (error) => process.emitWarning(String(error), "TroupeListenerDefect"),
+  });
+  const nobody: TaskRunner = { turn: async () => ({ kind: "aborted" }) };
+  const registry = new Registry({
+    events: log.events,
+    emit: (type, data) => events.emit(undefined, type, data),
+    repair: () => events.repair(),
+    unsay: (isMeant) => events.unsay(isMeant),
+    stamp: systemStamp,
+    limits: { maxDepth: 0, maxConcurrency: 1, whenFull: "reject" },
+    runner: nobody,
+    keepLarge: (content) => log.writeFile("agent-answer.txt", content),
+    readLarge: async () => "",
+    // The main agent hears of it when its session is taken up.
+    onNotice: () => undefined,
+    onChange: () => undefined,
+  });
+  events.subscribe((event) => {
+    if (!event.ephemeral) registry.observe(event);
+  });
+  await registry.restore();
+  return registry;
+}

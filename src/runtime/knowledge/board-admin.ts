@@ -1,0 +1,61 @@
+import { loadSettings } from "../../catalog/settings/settings.ts";
+import { readTrust } from "../../catalog/trust.ts";
+import type { Board, BoardKey } from "../../context/board/board.ts";
+import { listBoards, openBoard } from "../../context/board/open.ts";
+import { boardKey } from "../../context/board/place.ts";
+import { workingDirectory } from "../../context/working-directory.ts";
+import { nodeDisk } from "../../lib/node/disk.ts";
+import { createRedactor } from "../../lib/redact/redact.ts";
+import { secretValuesOf } from "../../lib/redact/redact-values.ts";
+import { systemStamp } from "../../lib/stamp.ts";
+import { stateRoot } from "../home.ts";
+
+/** What `troupe board` works on: the board a session in this folder would have, or another one by its name. */
+export interface BoardAdministration {
+  readonly board: Board;
+  boards(): ReturnType<typeof listBoards>;
+  /** The board this folder had before it was trusted, where something still stands on it. */
+  former(): Promise<BoardKey | undefined>;
+  close(): Promise<void>;
+}
+
+export function openBoardAdministration(options: {
+  cwd: string;
+  environment: Readonly<Record<string, string | undefined>>;
+  trustFolder?: boolean;
+  key?: Partial<BoardKey>;
+  onNotice(message: string): void;
+}): BoardAdministration {
+  const { cwd, environment, trustFolder = false, onNotice } = options;
+  const home = stateRoot(environment);
+  const database = { stateRoot: home, disk: nodeDisk, stamp: systemStamp, onNotice };
+  const board = openBoard({
+    ...database,
+    redactor: createRedactor({ values: secretValuesOf(environment) }),
+    key: { ...boardKey(cwd, { isTrusted: isTrusted(cwd, home, trustFolder) }), ...options.key },
+  });
+  const boards = () => listBoards(database);
+  return {
+    board,
+    boards,
+    async former() {
+      const { repository, branch } = boardKey(cwd, { isTrusted: false });
+      if (options.key?.repository !== undefined || repository === board.key.repository) return undefined;
+      return (await boards()).find((one) => one.repository === repository && one.branch === branch);
+    },
+    close: () => board.close(),
+  };
+}
+
+/** As a session would find it. */
+function isTrusted(cwd: string, home: string, forRun: boolean): boolean {
+  const { cwd: folder, gitRoot } = workingDirectory(cwd);
+  const root = gitRoot ?? folder;
+  const settings = loadSettings({
+    ...{ stateRoot: home, cwd: folder },
+    ...(gitRoot !== undefined && { gitRoot }),
+    isTrusted: () => false,
+  });
+  const { trustedFolders = [] } = settings.effective;
+  return readTrust(home).of(root, { forRun, trustedFolders }).state !== "none";
+}

@@ -1,0 +1,77 @@
+import type { MemoryStore } from "../../context/memory/memory.ts";
+import type { Json } from "../../lib/json.ts";
+import type { Redactor } from "../../lib/redact/redact.ts";
+import type { Flags } from "../../protocol/flags.ts";
+import type { Draft } from "../setup/draft.ts";
+import type { SessionLead } from "../setup/session-lead.ts";
+import type { SessionMemory } from "./session-memory.ts";
+
+/** What a session asks for of the memory. */
+export interface MemoryRequest {
+  /** Unless a person's settings or environment say no; left out, they decide. */
+  readonly enabled?: boolean;
+  /** Facts that the embedding program keeps itself. */
+  readonly store?: MemoryStore;
+}
+
+interface MemoryGate {
+  readonly request: MemoryRequest | undefined;
+  /** `memory` of the settings, as it stands there. */
+  readonly settings: Json | undefined;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly flags: Flags;
+}
+
+/** The memory of a session, where it is on. What it needs is loaded only then. */
+export async function memoryOf(
+  draft: Draft,
+  { leading, redactor }: { leading: SessionLead; redactor: Redactor },
+): Promise<SessionMemory | undefined> {
+  const { request, environment, home, disk, stamp, log, listener, shared } = draft;
+  const { workspace } = leading;
+  const { flags } = workspace;
+  const settings = workspace.settings.effective.memory;
+  if (!hasMemory({ request: request.memory, settings, environment, flags })) return undefined;
+  const [{ sessionMemory }, { modelMerge }] = await Promise.all([
+    import("./session-memory.ts"),
+    import("./memory-merge.ts"),
+  ]);
+  const merge = modelMerge(() => draft.models.current, listener.say);
+  return sessionMemory({
+    ...{ environment, settings, flags, stateRoot: home, sessionId: log.sessionId, cwd: draft.context.cwd },
+    isTrusted: workspace.trust.state !== "none",
+    ports: { disk, stamp, redactor },
+    prompts: shared.memoryPrompts,
+    merge: async (facts) => (listener.session?.budget.reached(leading.limits()) ? facts : merge(facts)),
+    ...(request.memory?.store && { store: request.memory.store }),
+    notice: (message) => listener.warn("memory", message),
+    onRecall: (recalled) => void listener.say("troupe.memory_recalled", recalled),
+    inform: (message) => void listener.say("session.info", { infoType: "memory", message }),
+    onChange: listener.toolsChanged,
+  });
+}
+
+/** Whether a session that asks for nothing has a memory. */
+export const isMemoryOn = (gate: Omit<MemoryGate, "request">): boolean => hasMemory({ ...gate, request: undefined });
+
+/** A no of the person's beats every yes. */
+function hasMemory({ request, settings, environment, flags }: MemoryGate): boolean {
+  if (!flags.has("AGENTIC_MEMORY")) return false;
+  const said = [saidBySettings(settings), saidByEnvironment(environment.TROUPE_MEMORY)];
+  if (said.includes("off")) return false;
+  return request?.enabled ?? (request?.store !== undefined || said.includes("on"));
+}
+
+type Word = "on" | "off" | undefined;
+
+function saidBySettings(settings: Json | undefined): Word {
+  const enabled =
+    typeof settings === "object" && settings !== null && "enabled" in settings ? settings.enabled : settings;
+  return enabled === true ? "on" : enabled === false ? "off" : undefined;
+}
+
+function saidByEnvironment(value = ""): Word {
+  const word = value.trim().toLowerCase();
+  if (["on", "1", "true", "yes"].includes(word)) return "on";
+  return ["off", "0", "false", "no"].includes(word) ? "off" : undefined;
+}

@@ -1,0 +1,65 @@
+import type { FactContent } from "../../context/memory/memory.ts";
+import { type Optimise, parseLines } from "../../context/memory/repository-file.ts";
+import { estimateTokens } from "../../lib/tokens.ts";
+import { untilAborted } from "../../lib/until-aborted.ts";
+import { type ModelEnd, type ModelRequest, noUsage } from "../../model/provider.ts";
+import type { Emit } from "../../protocol/event.ts";
+import { reportUsage } from "../../session/budget/report-usage.ts";
+import type { SessionModel } from "../../session/turn/start-run.ts";
+import system from "./memory-merge.md";
+
+/** A session that ends waits for its last model call no longer than this. */
+const MAX_MS = 10_000;
+const MAX_OUTPUT_TOKENS = 16_384;
+const MAX_CHARACTERS = 256 * 1024;
+
+/** Lets the session's model merge facts that say the same. Throws when it does not come to it; the cost is reported. */
+export function modelMerge(modelNow: () => SessionModel, emit: Emit): Optimise {
+  return async (facts) => {
+    if (facts.length < 2) return facts;
+    const model = modelNow();
+    const content = facts.map((fact) => JSON.stringify(fact)).join("\n");
+    const sent = { requests: 1 };
+    const request: ModelRequest = {
+      ...{ model: model.model, system, tools: [], stream: true, sent },
+      messages: [{ role: "user", content }],
+      maxOutputTokens: Math.min(model.maxOutputTokens ?? MAX_OUTPUT_TOKENS, MAX_OUTPUT_TOKENS),
+    };
+    const began = performance.now();
+    const { text, end } = await listen(model, request);
+    const estimate = { ...noUsage, inputTokens: estimateTokens(system + content), outputTokens: estimateTokens(text) };
+    const call = { turnId: "memory", usage: end.usage ?? estimate, estimated: end.usage === undefined };
+    const how = { durationMs: performance.now() - began, attempts: sent.requests, finishReason: end.stop };
+    if (sent.requests > 0) await reportUsage({ ...call, ...how, timeToFirstTokenMs: undefined }, model, emit);
+    if (end.stop !== "done") throw new Error(end.error?.message ?? "the model did not finish");
+    return factsIn(text);
+  };
+}
+
+interface Heard {
+  text: string;
+  end: ModelEnd;
+}
+
+function listen(model: SessionModel, request: ModelRequest): Promise<Heard> {
+  const signal = AbortSignal.timeout(MAX_MS);
+  const heard: Heard = { text: "", end: { type: "end", stop: "error" } };
+  const listening = async (): Promise<Heard> => {
+    for await (const event of model.provider.stream(request, signal)) {
+      if (event.type === "text") heard.text += event.delta;
+      if (event.type === "end") heard.end = event;
+      if (event.type === "retry") heard.text = "";
+      if (heard.text.length > MAX_CHARACTERS) return { ...heard, end: { type: "end", stop: "length" } };
+    }
+    return heard;
+  };
+  return untilAborted(listening(), signal, () => ({ ...heard, end: { type: "end", stop: "aborted" } }));
+}
+
+/** A line that is no fact makes the whole answer worthless: something would be lost with it. */
+function factsIn(text: string): readonly FactContent[] {
+  const lines = text.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("```"));
+  const { records } = parseLines(lines.join("\n"), "the answer");
+  if (records.length !== lines.length) throw new Error("the model answered with something else");
+  return records;
+}

@@ -1,0 +1,150 @@
+/** The context board of a session: whose it is, who has which hold on it, and that the session had it before its eyes. */
+import { MEMORY_AGENT } from "../../agents/agent.ts";
+import type { Board } from "../../context/board/board.ts";
+import { EvidenceFold, type SessionEvidence } from "../../context/board/evidence.ts";
+import { openBoard } from "../../context/board/open.ts";
+import { boardKey } from "../../context/board/place.ts";
+import type { Redactor } from "../../lib/redact/redact.ts";
+import type { SessionEvent } from "../../protocol/event.ts";
+import { eventsOf } from "../../session/event-log.ts";
+import type { Outcome, SessionOptions } from "../../session/session.ts";
+import type { TurnEnd } from "../../tasks/ports.ts";
+import { boardTools } from "../../tools/builtin.ts";
+import type { BoardPort } from "../../tools/memory/context-board.ts";
+import type { Tool } from "../../tools/tool.ts";
+import { directBoard, readingBoard } from "./board-ports.ts";
+import { type AgentPlace, agentSystem } from "../agents/company.ts";
+import { beginConsolidation, type Consolidation, type ConsolidationReport, reportText } from "./consolidation.ts";
+import type { Draft } from "../setup/draft.ts";
+import type { SessionLead } from "../setup/session-lead.ts";
+import { promptOf } from "../setup/session-offer.ts";
+import type { ToolChoice } from "../setup/tool-choice.ts";
+
+export interface SessionBoard {
+  readonly board: Board;
+  readonly tools: readonly Tool[];
+  /** The main agent looks after the work at hand; the board is for agents that list its tool. */
+  hidden(choice: ToolChoice): ToolChoice;
+  /** For whoever leads. */
+  readonly mainPort: BoardPort;
+  /** Set when the session is there to consolidate another one. */
+  readonly consolidating?: { readonly system: string; readonly settle: NonNullable<SessionOptions["settle"]> };
+  /** The place of an agent that works for the main one, with its hold on the board. */
+  equip(place: AgentPlace, agentName: string): Promise<AgentPlace>;
+  /** For those who only look. */
+  readonly readingPort: BoardPort;
+  close(): Promise<void>;
+}
+
+interface BoardSession {
+  readonly leading: SessionLead;
+  readonly redactor: Redactor;
+}
+
+export async function sessionBoard(draft: Draft, how: BoardSession): Promise<SessionBoard> {
+  const { home, context, disk, stamp, log, listener, request } = draft;
+  const { workspace, lead } = how.leading;
+  const { redactor } = how;
+  const board = openBoard({
+    ...{ disk, stamp, redactor, stateRoot: home },
+    key: boardKey(context.cwd, { isTrusted: workspace.trust.state !== "none" }),
+    onNotice: (message) => listener.warn("board", message),
+  });
+  const begin = (evidence: SessionEvidence): Promise<Consolidation> =>
+    beginConsolidation({ board, evidence, redactor, stamp, by: { actor: MEMORY_AGENT }, say: listener.say });
+  const { detachedFrom } = request;
+  // Looking at a board to tidy it is no use of it, and a session that is taken up again was counted already.
+  if (log.events.length === 0 && detachedFrom === undefined) {
+    await board.expose().catch((error: Error) => listener.warn("board", error.message));
+  }
+  const leader =
+    lead.definition?.name === MEMORY_AGENT && detachedFrom !== undefined
+      ? await begin(await evidenceIn(draft.store.events(detachedFrom), detachedFrom))
+      : undefined;
+  const direct = (actor: string): BoardPort => directBoard(board, { actor, sessionId: log.sessionId });
+  return {
+    board,
+    tools: boardTools,
+    hidden: (choice) => ({
+      ...choice,
+      onlyListed: [...(choice.onlyListed ?? []), ...boardTools.map(({ name }) => name)],
+    }),
+    readingPort: readingBoard(board),
+    mainPort: leader?.port ?? direct(lead.definition?.name ?? "main"),
+    ...(leader && {
+      consolidating: { system: systemOf(draft, how.leading, leader), settle: (outcome) => settleLead(leader, outcome) },
+    }),
+    async equip(place, agentName) {
+      if (agentName !== MEMORY_AGENT) return { ...place, ports: { ...place.ports, board: direct(agentName) } };
+      const { port, prompt, settle } = await begin(
+        await evidenceIn(listener.session ? eventsOf(listener.session) : [], log.sessionId),
+      );
+      return {
+        ...place,
+        system: prompt,
+        ports: { ...place.ports, board: port },
+        settle: async (end) => endOf(await settle(endWord(end)), end),
+      };
+    },
+    close: () => board.close(),
+  };
+}
+
+type EventSource = Iterable<SessionEvent> | AsyncIterable<SessionEvent>;
+
+async function evidenceIn(events: EventSource, sessionId: string): Promise<SessionEvidence> {
+  const fold = new EvidenceFold();
+  for await (const event of events) fold.apply(event);
+  return fold.evidence(sessionId);
+}
+
+/** The agent has its own prompt and the record, as it has when someone starts it; nothing else is its business. */
+function systemOf(draft: Draft, { lead, workspace }: SessionLead, { prompt }: Consolidation): string {
+  if (!lead.definition) return prompt;
+  const { cwd } = draft.context;
+  const own = agentSystem({ definition: lead.definition, workspace, prompt: promptOf(draft), tools: boardTools, cwd });
+  return `${own}\n\n${prompt}`;
+}
+
+const isApplied = ({ outcome }: ConsolidationReport): boolean => outcome === "applied" || outcome === "unchanged";
+
+/** What the agent says beside its calls is not the result: what became of the board is. */
+async function settleLead({ settle }: Consolidation, outcome: Outcome): Promise<Outcome> {
+  const report = await settle(outcome.kind === "done" ? "done" : { reason: reasonOf(outcome) });
+  if (outcome.kind !== "done") return outcome;
+  const answer = reportText(report);
+  return isApplied(report) ? { kind: "done", answer } : { kind: "failed", error: new Error(answer) };
+}
+
+function endOf(report: ConsolidationReport, end: TurnEnd): TurnEnd {
+  if (endWord(end) !== "done") return end;
+  const response = reportText(report);
+  return isApplied(report) ? { kind: "answered", response } : { kind: "failed", error: response, response };
+}
+
+/** An agent that ends without a word has done what it was asked for: calls are all its output. */
+function endWord(end: TurnEnd): "done" | { reason: string } {
+  switch (end.kind) {
+    case "answered":
+    case "empty":
+      return "done";
+    case "limit":
+      return { reason: end.message };
+    case "failed":
+    case "invalid_output":
+      return { reason: end.error };
+    case "aborted":
+      return { reason: "it was stopped" };
+  }
+}
+
+function reasonOf(outcome: Exclude<Outcome, { kind: "done" }>): string {
+  switch (outcome.kind) {
+    case "aborted":
+      return "it was stopped";
+    case "limit":
+      return outcome.reached.message;
+    default:
+      return outcome.error.message;
+  }
+}

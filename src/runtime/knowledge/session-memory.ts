@@ -1,0 +1,216 @@
+/**
+ * The memory of one session: what its agents are told, the tools with which the main one keeps more, and what is
+ * written at the end. Whatever goes wrong here costs the memory and a notice, never the session.
+ */
+import { agentMemory, personApprovals } from "../../context/memory/agent-memory.ts";
+import { messageOf } from "../../context/memory/failure.ts";
+import type { MemoryPorts, MemoryStore, Recall } from "../../context/memory/memory.ts";
+import { type MemorySettings, openMemory, parseMemorySettings } from "../../context/memory/open.ts";
+import { repositoryPlaces } from "../../context/memory/place.ts";
+import type { Optimise } from "../../context/memory/repository-file.ts";
+import type { ServicePrompts } from "../../context/memory/service.ts";
+import { workingDirectory } from "../../context/working-directory.ts";
+import type { Json } from "../../lib/json.ts";
+import { untilAborted } from "../../lib/until-aborted.ts";
+import type { SessionEvent } from "../../protocol/event.ts";
+import type { Flags } from "../../protocol/flags.ts";
+import { memoryTools, memoryVoteTools } from "../../tools/builtin.ts";
+import type { Tool } from "../../tools/tool.ts";
+
+export interface SessionMemoryOptions {
+  readonly cwd: string;
+  readonly sessionId: string;
+  readonly stateRoot: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Whether a person trusts the folder: then what it says of its origin counts. */
+  readonly isTrusted: boolean;
+  /** `memory` of the person's settings. */
+  readonly settings: Json | undefined;
+  readonly flags: Flags;
+  readonly ports: MemoryPorts;
+  /** Instead of what the settings say. */
+  readonly store?: MemoryStore;
+  readonly prompts?: ServicePrompts;
+  /** Where the settings ask for it. */
+  readonly merge?: Optimise;
+  notice(message: string): void;
+  /** Called with what the session has learnt of its memory. */
+  onRecall(recalled: { readonly store: MemoryStore["kind"]; readonly count: number }): void;
+  /** For the person who watches. */
+  inform(message: string): void;
+  /** What the agents are told, or the tools, are not what they were. */
+  onChange(): void;
+}
+
+export interface SessionMemory {
+  /** The section of the system prompt; empty until `ready`, and when there is nothing to tell. */
+  readonly section: string;
+  /** For the main agent alone. */
+  readonly tools: readonly Tool[];
+  /** How many facts there are, told or not. */
+  readonly count: number;
+  /** False when `ready` may keep whoever waits for it waiting. */
+  readonly isQuick: boolean;
+  /** Learns what there is to tell, once for each repository. Resolves within 3 s, whoever keeps the facts. */
+  ready(signal: AbortSignal): Promise<void>;
+  /** Every event of the session, as it happens. */
+  hear(event: SessionEvent): void;
+  /** Writes what was held back. */
+  close(): Promise<void>;
+}
+
+/** Undefined when it cannot be had; why is told. */
+export function sessionMemory(options: SessionMemoryOptions): SessionMemory | undefined {
+  try {
+    return new LiveMemory(options);
+  } catch (error) {
+    options.notice(`There is no memory in this session: ${messageOf(error)}`);
+    return undefined;
+  }
+}
+
+class LiveMemory implements SessionMemory {
+  readonly #options: SessionMemoryOptions;
+  readonly #settings: MemorySettings;
+  readonly #approvals = personApprovals();
+  readonly #agent: ReturnType<typeof agentMemory>;
+  /** Uses that are being counted. */
+  readonly #counting: Promise<void>[] = [];
+  #place: string;
+  #store: MemoryStore;
+  #recall: Recall | undefined;
+  #tools: readonly Tool[] = [];
+
+  constructor(options: SessionMemoryOptions) {
+    this.#options = options;
+    this.#settings = settingsOf(options);
+    this.#place = this.#currentPlace();
+    this.#store = this.#open();
+    this.#agent = agentMemory({
+      store: () => this.#store,
+      redactor: options.ports.redactor,
+      sessionId: options.sessionId,
+      isApproved: this.#approvals.isApproved,
+      definitions: () => this.#recall?.definitions,
+      missing: () => (this.#currentPlace() === this.#place ? undefined : MOVED),
+      onProposed: (id, fact) =>
+        options.inform(`proposed to remember: ${fact} To accept it: troupe memory accept ${id}`),
+    });
+    this.#tools = this.#makeTools();
+    // Whoever has to be asked over the network is asked while the session starts.
+    if (this.#store.kind === "service") void this.#store.recall();
+  }
+
+  get section(): string {
+    return this.#recall?.text ?? "";
+  }
+
+  get tools(): readonly Tool[] {
+    return this.#tools;
+  }
+
+  get count(): number {
+    return this.#recall?.count ?? 0;
+  }
+
+  get isQuick(): boolean {
+    return this.#store.kind === "local" || this.#store.kind === "repository-file";
+  }
+
+  async ready(signal: AbortSignal): Promise<void> {
+    const place = this.#currentPlace();
+    if (place === GONE) return;
+    if (place !== this.#place) await this.#move(place);
+    if (this.#recall && !this.#store.isOutdated) return;
+    const recall = await untilAborted<Recall | undefined>(this.#store.recall(), signal, () => undefined);
+    // Another repository by now: what was asked for the former one is not for this session.
+    if (recall === undefined || place !== this.#place) return;
+    this.#recall = recall;
+    this.#tools = this.#makeTools();
+    this.#options.onRecall({ store: this.#store.kind, count: recall.count });
+    for (const notice of recall.notices) this.#options.notice(notice);
+    if (recall.ids.length > 0) this.#counting.push(this.#store.used(recall.ids));
+    this.#options.onChange();
+  }
+
+  hear(event: SessionEvent): void {
+    this.#approvals.hear(event);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#counting);
+    await this.#closeStore();
+  }
+
+  /** What was learnt of the former repository stays there. */
+  async #move(place: string): Promise<void> {
+    await this.#closeStore();
+    this.#place = place;
+    this.#recall = undefined;
+    this.#store = this.#open();
+    this.#tools = this.#makeTools();
+    this.#options.onChange();
+  }
+
+  async #closeStore(): Promise<void> {
+    await this.#store
+      .close()
+      .catch((error: unknown) => this.#options.notice(`The memory could not be written: ${messageOf(error)}`));
+  }
+
+  #open(): MemoryStore {
+    const { store, merge, isTrusted, notice, ...rest } = this.#options;
+    if (store) return store;
+    const { gitRoot, repository } = workingDirectory(rest.cwd);
+    const isService = this.#settings.store === "service";
+    if (isService && !isTrusted && repository !== undefined) notice(untrusted(repository));
+    return openMemory({
+      ...rest,
+      isTrusted,
+      settings: this.#settings,
+      // A folder can claim to be any repository.
+      ...(isTrusted && repository !== undefined && { repository }),
+      ...(gitRoot !== undefined && { gitRoot }),
+      ...(this.#settings.merge && merge && { optimise: merge }),
+    });
+  }
+
+  /** A service that did not answer, or said nothing of storing, is not offered to the model. */
+  #makeTools(): readonly Tool[] {
+    const definitions = this.#recall?.definitions;
+    const isAsked = this.#store.kind === "service" && this.#recall !== undefined;
+    const canStore = !isAsked || definitions?.store !== undefined;
+    const canVote = this.#agent.canVote && (!isAsked || definitions !== undefined);
+    return [
+      ...(canStore ? memoryTools.map((make) => make(this.#agent)) : []),
+      ...(canVote ? memoryVoteTools.map((make) => make(this.#agent)) : []),
+    ];
+  }
+
+  /** The same text as long as the folder belongs to the same repository. */
+  #currentPlace(): string {
+    const { cwd, isTrusted } = this.#options;
+    try {
+      const places = repositoryPlaces(cwd, { isTrusted }).map(({ key }) => key);
+      return JSON.stringify([workingDirectory(cwd).repository, ...places]);
+    } catch {
+      return GONE;
+    }
+  }
+}
+
+/** What settings say nothing of, flags decide. */
+function settingsOf({ settings, flags }: SessionMemoryOptions): MemorySettings {
+  return {
+    ...(flags.has("MEMORY_IN_REPO_STORE") && { store: "repository-file" as const }),
+    ...(flags.has("AGENTIC_MEMORY_USER_SCOPED") && { userScope: true }),
+    ...parseMemorySettings(settings),
+  };
+}
+
+const GONE = "gone";
+const MOVED = "this folder belongs to another repository than when the message was sent.";
+
+function untrusted(repository: string): string {
+  return `The memory service is not asked about ${repository}: this folder is not trusted. See: troupe trust`;
+}

@@ -1,0 +1,42 @@
+/** MCP servers that one agent brings: they run while it is there, and nobody else sees their tools. */
+import type { AgentDefinition } from "../../agents/agent.ts";
+import { effectiveTools } from "../../agents/effective-tools.ts";
+import type { Tool } from "../../tools/tool.ts";
+import { withServersOf } from "../setup/preselect.ts";
+import type { SessionServers } from "./session-servers.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+
+export interface AgentServers {
+  readonly tools: readonly Tool[];
+  close(): Promise<void>;
+}
+
+/** Longer than any server may take to connect. An agent gets the tools that are there when it starts, and no later ones. */
+const PATIENCE_MS = 240_000;
+
+export function agentServers(what: {
+  workspace: Workspace;
+  open: SessionServers["open"];
+  warn(message: string): void;
+}): (definition: AgentDefinition, reservedNames: readonly string[]) => Promise<AgentServers | undefined> {
+  return async (definition, reservedNames) => {
+    const { mcpServers } = definition;
+    if (mcpServers === undefined || Object.keys(mcpServers).length === 0) return undefined;
+    const { servers, notices } = withServersOf(definition, what.workspace);
+    for (const notice of notices.slice(what.workspace.notices.length)) what.warn(notice);
+    const own = servers.servers.filter(({ name }) => Object.hasOwn(mcpServers, name));
+    if (own.length === 0) return undefined;
+    const mcp = what.open(own, reservedNames, { waitsForAll: true });
+    await mcp.ready(AbortSignal.timeout(PATIENCE_MS));
+    return { tools: allowed(definition, mcp.tools), close: () => mcp.close() };
+  };
+}
+
+function allowed(definition: AgentDefinition, tools: readonly Tool[]): readonly Tool[] {
+  const names = effectiveTools(
+    definition,
+    tools.map(({ name }) => name),
+    { isReadOnly: (name) => tools.some((tool) => tool.name === name && tool.readOnly === true) },
+  ).tools;
+  return tools.filter(({ name }) => names.includes(name));
+}

@@ -1,0 +1,50 @@
+/**
+ * The MCP server that GitHub has beside its models: for a session that is somebody there and looks for what it may use.
+ * It only reads unless the program wants more of it. Whoever configures a server of this name has theirs.
+ */
+import type { Draft } from "../setup/draft.ts";
+
+const GITHUB_SERVER = "github-mcp-server";
+
+/** What of it a program wants, in the words of the wire. */
+export interface GithubToolsWish {
+  readonly enableAllTools?: boolean | undefined;
+  readonly additionalToolsets?: readonly string[] | undefined;
+  readonly additionalTools?: readonly string[] | undefined;
+  readonly enableInsidersMode?: boolean | undefined;
+}
+
+/** As an entry of a configuration; none where nobody is signed in or their organisation allows no servers. */
+export async function githubServer({ request, identity, listener }: Draft): Promise<Record<string, object>> {
+  const { githubTools: wish } = request;
+  if (!wish || !identity) return {};
+  try {
+    const place = await identity.serverPlace();
+    if (!place) return {};
+    const headers = { ...place.headers, Authorization: `Bearer ${place.token}`, ...wishHeaders(wish) };
+    return { [GITHUB_SERVER]: { type: "http", url: `${place.baseUrl}${pathOf(wish)}`, headers } };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    listener.warn("mcp", `The tools of GitHub are not there: ${reason}`);
+    return {};
+  }
+}
+
+function pathOf({ enableAllTools, additionalToolsets = [], additionalTools = [] }: GithubToolsWish): string {
+  const wantsMore = enableAllTools || additionalToolsets.length > 0 || additionalTools.length > 0;
+  return wantsMore ? "/mcp" : "/mcp/readonly";
+}
+
+function wishHeaders(wish: GithubToolsWish): Record<string, string> {
+  const { enableAllTools, additionalToolsets = [], additionalTools = [], enableInsidersMode } = wish;
+  const toolsets = enableAllTools
+    ? "all"
+    : additionalToolsets.length > 0
+      ? ["default", ...additionalToolsets].join()
+      : "";
+  return {
+    ...(toolsets !== "" && { "X-MCP-Toolsets": toolsets }),
+    ...(additionalTools.length > 0 && { "X-MCP-Tools": additionalTools.join() }),
+    ...(enableInsidersMode && { "X-MCP-Insiders": "true" }),
+  };
+}

@@ -1,0 +1,118 @@
+/** Apps of MCP servers: what a client that shows them does for them, within the rules of the session. */
+import { TroupeError } from "../../protocol/errors.ts";
+import type { EventData } from "../../protocol/event.ts";
+import { hookedMcpCalls } from "../../session/turn/hooked-calls.ts";
+import type { AppCall, ServerPort } from "../../session/server-port.ts";
+import type { Session } from "../../session/session.ts";
+import { isFor } from "../../tools/mcp/apps.ts";
+import type { McpServer } from "../../tools/mcp/connections.ts";
+import { modelNames } from "../../tools/mcp/names.ts";
+import type { McpToolDefinition } from "../../tools/mcp/server.ts";
+import type { Tool } from "../../tools/tool.ts";
+import { admitAppCall } from "../permissions/app-call-guard.ts";
+import type { Draft } from "../setup/draft.ts";
+import { worded } from "./server-port.ts";
+import type { SessionMcp } from "./session-mcp.ts";
+import type { SessionRules } from "../setup/session-rules.ts";
+
+export function mcpApps(draft: Draft, { mcp, rules }: { mcp: SessionMcp; rules: SessionRules }): ServerPort["apps"] {
+  const { stamp, listener, shared } = draft;
+  return {
+    async tools(serverName, signal) {
+      const definitions = await worded(serverOf(mcp, serverName).definitions(signal));
+      return definitions.filter((one) => isFor("app", one)).map(asListed);
+    },
+    async call(call, given) {
+      const { serverName, toolName } = call;
+      const { session } = listener;
+      if (!session) throw new TroupeError("failed", "The session is not open yet.");
+      const signal = AbortSignal.any([given, session.end.signal]);
+      const server = serverOf(mcp, serverName);
+      const definition = await toolFor(server, toolName, signal);
+      const admitted = await admitAppCall({
+        ...{ session, definition, config: server.config, arguments: call.arguments, signal },
+        toolName: nameFor(mcp, definition),
+        policy: rules.mode.policy,
+      });
+      const pins = await shared.pins((message) => listener.notice(message));
+      if (pins.check(server.config, definition) === "changed") throw changed(call);
+      const begun = stamp.monotonic();
+      const tell = (outcome: Outcome): void =>
+        void listener.say("mcp_app.tool_call_complete", {
+          ...{ serverName, toolName, arguments: { ...admitted.arguments } },
+          ...outcome,
+          durationMs: Math.round(stamp.monotonic() - begun),
+          ...(definition.ui && { toolMeta: { ui: definition.ui } }),
+        });
+      try {
+        const result = admitted.answer ?? (await called({ session, server, definition, admitted, signal }));
+        tell({ success: result.isError !== true, result: JSON.parse(JSON.stringify(result)) });
+        return result;
+      } catch (error) {
+        tell({ success: false, error: { message: error instanceof Error ? error.message : String(error) } });
+        throw error;
+      }
+    },
+    read: (serverName, uri, signal) => worded(serverOf(mcp, serverName).readContents(uri, signal)),
+  };
+}
+
+type Outcome = Pick<EventData<"mcp_app.tool_call_complete">, "success" | "result" | "error">;
+
+function serverOf(mcp: SessionMcp, name: string): McpServer {
+  const server = mcp.servers.find(({ config }) => config.name === name);
+  if (server && server.state().status !== "disabled") return server;
+  throw new TroupeError("usage", `MCP server '${name}' is not connected.`);
+}
+
+async function toolFor(server: McpServer, toolName: string, signal: AbortSignal): Promise<McpToolDefinition> {
+  const definitions = await worded(server.definitions(signal));
+  const definition = definitions.find(({ name }) => name === toolName);
+  if (definition && isFor("app", definition)) return definition;
+  const why = definition ? "is not for apps" : "is not one of its tools";
+  throw new TroupeError("usage", `${JSON.stringify(toolName)} of the MCP server '${server.config.name}' ${why}.`);
+}
+
+/** What hooks know it by: its name for the model, also where it is for apps alone. */
+function nameFor({ tools }: SessionMcp, definition: McpToolDefinition): string {
+  const isIt = ({ from }: Tool): boolean =>
+    from?.kind === "mcp" && from.serverName === definition.server && from.toolName === definition.name;
+  return tools.find(isIt)?.name ?? modelNames([definition])[0] ?? definition.name;
+}
+
+interface AdmittedCall {
+  readonly session: Session;
+  readonly server: McpServer;
+  readonly definition: McpToolDefinition;
+  readonly admitted: Awaited<ReturnType<typeof admitAppCall>>;
+  readonly signal: AbortSignal;
+}
+
+async function called({ session, server, definition, admitted, signal }: AdmittedCall) {
+  const given = { ...admitted.arguments };
+  const info = { serverName: definition.server, toolName: definition.name, arguments: given };
+  const { beforeMcpCall } = hookedMcpCalls(session.hooks);
+  const work = async () => {
+    const meta = await beforeMcpCall?.({ ...info, toolCallId: admitted.toolCallId }, signal);
+    signal.throwIfAborted();
+    return server.call({ definition, arguments: given, signal, ...(meta && { meta }) });
+  };
+  const result = await worded(
+    work().catch(async (error: unknown) => {
+      await admitted.failed(error);
+      throw error;
+    }),
+  );
+  return admitted.ended(result);
+}
+
+function changed({ serverName, toolName }: AppCall): TroupeError {
+  return new TroupeError("failed", `The tool ${toolName} of ${serverName} has changed since it was approved.`, {
+    hint: `Look at it: troupe mcp approve ${serverName}`,
+  });
+}
+
+/** As a server lists it, as far as it was understood. */
+function asListed({ server: _, ui, taskSupport: __, ...definition }: McpToolDefinition): object {
+  return { ...definition, ...(ui && { _meta: { ui } }) };
+}

@@ -1,0 +1,71 @@
+import { TroupeError } from "../../protocol/errors.ts";
+import type { EventData } from "../../protocol/event.ts";
+import type { ServerPort } from "../../session/server-port.ts";
+import type { McpServerState } from "../../tools/mcp/connection.ts";
+import type { McpServer } from "../../tools/mcp/connections.ts";
+import type { McpScope, McpServerConfig } from "../../tools/mcp/server.ts";
+import { ToolError } from "../../tools/tool.ts";
+import type { SessionMcp } from "./session-mcp.ts";
+
+/** The MCP servers of a session for surfaces: what goes wrong is said to people, not to a model. */
+export function serverPort(mcp: SessionMcp, apps: ServerPort["apps"]): ServerPort {
+  return {
+    apps,
+    get servers() {
+      return mcp.servers.map(seatOf);
+    },
+    opened: () => mcp.opened(),
+    ready: (signal) => mcp.ready(signal),
+    setEnabled: (name, enabled) => mcp.setEnabled(name, enabled),
+    askAgain: (serverName) => mcp.askAgain(serverName),
+  };
+}
+
+export type ServerSummary = EventData<"session.mcp_servers_loaded">["servers"][number];
+
+/** Where it comes from is said of what was found; a program knows its own. */
+const SOURCES: Readonly<Partial<Record<McpScope, ServerSummary["source"]>>> = {
+  plugin: "plugin",
+  project: "workspace",
+  builtin: "builtin",
+  user: "user",
+  flag: "user",
+};
+
+export function summaryOf(
+  { name, scope, pluginName, transport }: McpServerConfig,
+  { status, error }: McpServerState,
+  plugins: readonly { readonly name: string; readonly version?: string }[],
+): ServerSummary {
+  const source = SOURCES[scope];
+  const pluginVersion = plugins.find((plugin) => plugin.name === pluginName)?.version;
+  return {
+    ...{ name, status, transport: transport.type },
+    ...(source !== undefined && { source }),
+    ...(pluginName !== undefined && { pluginName }),
+    ...(pluginVersion !== undefined && { pluginVersion }),
+    ...(error !== undefined && { error }),
+  };
+}
+
+function seatOf(server: McpServer): ServerPort["servers"][number] {
+  return {
+    config: server.config,
+    state: () => server.state(),
+    definitions: (signal) => worded(server.definitions(signal)),
+    listResources: (signal) => worded(server.listResources(signal)),
+    listTemplates: (signal) => worded(server.listTemplates(signal)),
+    probe: (signal) => server.probe(signal),
+    readResource: (uri, signal) => worded(server.readResource(uri, signal)),
+    reconnect: () => server.reconnect(),
+  };
+}
+
+/** For what a server does when somebody other than a model asks. */
+export async function worded<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (cause) {
+    throw cause instanceof ToolError ? new TroupeError("failed", cause.message, { cause }) : cause;
+  }
+}

@@ -1,0 +1,84 @@
+import { mcpAnswerers } from "../../session/requests/mcp-answers.ts";
+import type { McpServerConfig } from "../../tools/mcp/server.ts";
+import type { Draft } from "../setup/draft.ts";
+import { type ServerSummary, summaryOf } from "./server-port.ts";
+import { type SessionMcp, type SessionMcpOptions, sessionMcp } from "./session-mcp.ts";
+import { sessionTokens } from "../setup/session-tokens.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+
+/** The MCP servers of a session, and how agents of it open some of their own. None is started here. */
+export interface SessionServers {
+  readonly mcp: SessionMcp | undefined;
+  open(
+    configs: readonly McpServerConfig[],
+    reservedNames: readonly string[],
+    more?: Partial<Pick<SessionMcpOptions, "onLoaded" | "waitsForAll">>,
+  ): SessionMcp;
+}
+
+export function sessionServers(
+  draft: Draft,
+  what: {
+    workspace: Workspace;
+    configs: readonly McpServerConfig[];
+    roots: readonly string[];
+    reservedNames: readonly string[];
+  },
+): SessionServers {
+  const open = opener(draft, what);
+  if (what.configs.length === 0) return { open, mcp: undefined };
+  const mcp: SessionMcp = open(what.configs, what.reservedNames, {
+    onLoaded: () => void draft.listener.say("session.mcp_servers_loaded", { servers: summaries(mcp, what.workspace) }),
+  });
+  return { open, mcp };
+}
+
+/** All servers that are configured, also those that are not used. */
+export function summaries(mcp: SessionMcp | undefined, { servers, plugins }: Workspace): ServerSummary[] {
+  const used = (mcp?.servers ?? []).map((server) => summaryOf(server.config, server.state(), plugins));
+  const unused = servers.disabled.map(({ config }) => summaryOf(config, { status: "disabled" }, plugins));
+  return [...used, ...unused];
+}
+
+/** Whether its program shows apps of servers, and may. */
+export const showsApps = ({ request }: Draft, { flags }: Workspace): boolean =>
+  request.mcpApps === true && flags.has("MCP_APPS");
+
+function opener(
+  draft: Draft,
+  { workspace, roots }: { workspace: Workspace; roots: readonly string[] },
+): SessionServers["open"] {
+  const { stamp, shared, listener, log } = draft;
+  const tokens = sessionTokens(draft);
+  return (configs, reservedNames, more) =>
+    sessionMcp({
+      configs,
+      owner: log.sessionId,
+      roots: () => rootsToTell(draft, roots),
+      waitsForAll: draft.request.waitForServers ?? false,
+      answerers: (serverName) => (listener.session ? mcpAnswerers(listener.session, serverName) : {}),
+      stamp,
+      reservedNames,
+      tokens,
+      apps: showsApps(draft, workspace),
+      connections: () => shared.connections(),
+      pins: () => shared.pins((message) => listener.notice(message)),
+      onStatus: (serverName, status, error) =>
+        void listener.say("session.mcp_server_status_changed", {
+          serverName,
+          status,
+          ...(error !== undefined && { error }),
+        }),
+      onNotice: (message) => listener.warn("mcp", message),
+      ...more,
+      onChange: listener.toolsChanged,
+      onListChanged: (serverName, what) => void listener.say(`mcp.${what}.list_changed`, { serverName }),
+    });
+}
+
+/** The working folder, then what was added to it. The session's own folders are no part of the workspace. */
+function rootsToTell({ context, files, records }: Draft, allowed: readonly string[]): readonly string[] {
+  // Without a limit (--allow-all-paths) the list is empty; the working folder still names the workspace.
+  if (allowed.length === 0) return [context.cwd];
+  return allowed.filter((folder) => folder !== files && folder !== records);
+}

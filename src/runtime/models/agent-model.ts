@@ -1,0 +1,115 @@
+/** On which model an agent runs: what was asked for, as far as it is there and not much dearer than the session's. */
+import type { AgentDefinition } from "../../agents/agent.ts";
+import { effectiveModel } from "../../agents/effective-model.ts";
+import type { ModelRow } from "../../model/list-models.ts";
+import { noUsage } from "../../model/provider.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { SessionModel } from "../../session/turn/start-run.ts";
+import type { Models } from "./models.ts";
+
+interface ModelWish {
+  readonly definition: AgentDefinition;
+  /** What whoever starts it runs on. */
+  readonly parent: string;
+  readonly call?: string | undefined;
+  /** Of a person's settings for this agent: a model, `small` or `complementary`. */
+  readonly settings?: string | undefined;
+}
+
+interface ModelParts {
+  readonly models: Pick<Models, "list">;
+  /** The session's own. */
+  readonly main: SessionModel;
+  readonly maxCostRatio?: number | undefined;
+  modelFor(name: string): Promise<SessionModel>;
+}
+
+/** A call gets no model that costs more than this many times the session's, unless settings say so. */
+const MAX_COST_RATIO = 5;
+
+/** Throws a `TroupeError` where the agent may not start; what gives way to something else is a warning. */
+export async function chooseModel(
+  wish: ModelWish,
+  parts: ModelParts,
+): Promise<{ readonly model: string; readonly warnings: readonly string[] }> {
+  const { definition, parent, call } = wish;
+  const rows = call !== undefined || isWord(wish.settings) ? await usableRows(parts.models) : [];
+  const settings = isWord(wish.settings) ? byWord(wish.settings, parent, rows) : wish.settings;
+  const answer = effectiveModel({
+    definition,
+    parent,
+    ...(call !== undefined && { call, ...listed(rows, parent) }),
+    ...(settings !== undefined && { settings }),
+  });
+  if ("refused" in answer) throw new TroupeError("usage", answer.refused);
+  const warnings = answer.warning === undefined ? [] : [answer.warning];
+  try {
+    const model = await parts.modelFor(answer.model);
+    if (answer.source !== "call" || !isTooDear(model, parts)) return { model: answer.model, warnings };
+    const downgraded = `The agent ${definition.name} was downgraded from ${answer.model} to ${parent}: it costs more than ${parts.maxCostRatio ?? MAX_COST_RATIO} times as much (subagents.maxCostRatio).`;
+    return { model: parent, warnings: [...warnings, downgraded] };
+  } catch (error) {
+    const isWish = answer.source === "definition" && definition.modelPolicy === "preferred";
+    if (!isWish || !(error instanceof TroupeError)) throw error;
+    return {
+      model: parent,
+      warnings: [...warnings, `The agent ${definition.name} runs on ${parent}: ${error.message}`],
+    };
+  }
+}
+
+type Word = "small" | "complementary";
+
+const isWord = (wanted: string | undefined): wanted is Word => wanted === "small" || wanted === "complementary";
+
+async function usableRows(models: Pick<Models, "list">): Promise<readonly ModelRow[]> {
+  const rows = await models.list();
+  // A provider that tells nobody its models is taken at the word of who names one.
+  return rows.some(({ reason }) => reason === "name a model") ? [] : rows.filter(({ usable }) => usable);
+}
+
+function listed(rows: readonly ModelRow[], parent: string): { available?: readonly string[] } {
+  return rows.length === 0 ? {} : { available: [...new Set([parent, ...rows.map(({ ref }) => ref)])] };
+}
+
+/** The cheapest model of the same provider, or the first of another family; undefined when there is none. */
+function byWord(word: Word, parent: string, rows: readonly ModelRow[]): string | undefined {
+  const provider = parent.slice(0, parent.indexOf("/"));
+  if (word === "complementary") {
+    const own = familyOf(parent);
+    return rows.find(({ ref }) => ref.includes("/") && familyOf(ref) !== own)?.ref;
+  }
+  const priced = rows.flatMap(({ provider: of, ref, price }) =>
+    of === provider && price ? [{ ref, price: price.input + price.output }] : [],
+  );
+  return priced.sort((a, b) => a.price - b.price)[0]?.ref;
+}
+
+/** Words in names of models that tell their family, such as `claude` in `openrouter/anthropic/claude-opus-5-5`. */
+const FAMILIES: readonly (readonly [family: string, pattern: RegExp])[] = [
+  ["claude", /claude/],
+  ["gemini", /gemini|gemma/],
+  ["gpt", /gpt|chatgpt|codex|\bo\d/],
+  ["mistral", /mistral|mixtral|ministral|magistral|devstral|codestral|pixtral/],
+  ["llama", /llama/],
+  ["qwen", /qwen|qwq/],
+  ["deepseek", /deepseek/],
+  ["grok", /grok/],
+  ["glm", /\bglm/],
+  ["kimi", /kimi|moonshot/],
+];
+
+/** The family of `provider/model`; a name that tells none counts as a family of its provider. */
+function familyOf(ref: string): string {
+  const slash = ref.indexOf("/");
+  const name = ref.slice(slash + 1).toLowerCase();
+  return FAMILIES.find(([, pattern]) => pattern.test(name))?.[0] ?? `other models of ${ref.slice(0, slash)}`;
+}
+
+const SAMPLE = { ...noUsage, inputTokens: 1_000_000, outputTokens: 100_000 };
+
+/** Where a price is not known nobody can tell. */
+function isTooDear(model: SessionModel, { main, maxCostRatio = MAX_COST_RATIO }: ModelParts): boolean {
+  const [wanted, usual] = [model.costOf(SAMPLE), main.costOf(SAMPLE)];
+  return wanted !== null && usual !== null && wanted > usual * maxCostRatio;
+}

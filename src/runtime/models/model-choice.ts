@@ -1,0 +1,203 @@
+/**
+ * The model of a session. It can be another one from one message to the next, can be told to have other abilities, and
+ * providers can join while the session is open; everybody in the session asks here.
+ */
+import { overridden } from "../../model/capabilities.ts";
+import type { GivenProviders, ModelCapabilities } from "../../model/given-providers.ts";
+import type { ModelRow } from "../../model/list-models.ts";
+import type { ModelError } from "../../model/model-error.ts";
+import type { ReasoningEffort, ReasoningSummary } from "../../model/provider.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Emit } from "../../protocol/event.ts";
+import { type ModelChange, type ModelSeat, modelName, modelReference } from "../../session/model-seat.ts";
+import type { SessionModel } from "../../session/turn/start-run.ts";
+import type { LastModel } from "./last-model.ts";
+import type { Models, NamedModel, OwnModels } from "./models.ts";
+import type { SessionRequest } from "../runtime.ts";
+
+interface Parts {
+  /** Of the process. */
+  readonly models: Models;
+  readonly own: OwnModels;
+  readonly capabilities?: ModelCapabilities | undefined;
+  readonly emit: Emit;
+}
+
+const GITHUB = "github";
+const AUTO = "auto";
+/** The agent that leads brings it along, and will again. */
+export const BY_AGENT = "agent";
+/** Limits that another model has not; one for the whole account is none of them. */
+const ELIGIBLE = /^(?:user_weekly|user_model|integration)_rate_limited$|^rate_limited$/;
+
+/** What of a request concerns the way to its models. */
+export function ownModels(
+  request: SessionRequest,
+  { lastModel, identity }: { lastModel: LastModel | undefined; identity: OwnModels["identity"] },
+): OwnModels {
+  const { providers, clientName, modelFetch: fetch, modelSocket: openSocket, model = lastModel?.reference } = request;
+  return { ...providers, model, clientName, fetch, openSocket, githubSockets: request.githubSockets, identity };
+}
+
+export class ModelChoice implements ModelSeat {
+  readonly #parts: Parts;
+  #own: OwnModels;
+  #models: Models;
+  #resolved = new Map<string, Promise<NamedModel>>();
+  #chosen: SessionModel | undefined;
+  #capabilities: ModelCapabilities | undefined;
+  #current: SessionModel | undefined;
+  #effort: ReasoningEffort | undefined;
+  #summary: ReasoningSummary | undefined;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#own = parts.own;
+    this.#models = parts.models.forSession(parts.own);
+    this.#capabilities = parts.capabilities;
+  }
+
+  /** What the session begins with; nobody is told. */
+  begin(
+    model: SessionModel,
+    { effort, summary }: { effort?: ReasoningEffort | undefined; summary?: ReasoningSummary | undefined },
+  ) {
+    this.#chosen = model;
+    this.#current = undefined;
+    this.#effort = effort;
+    this.#summary = summary;
+  }
+
+  get current(): SessionModel {
+    if (!this.#chosen) throw new Error("The session has no model yet.");
+    this.#current ??= withAbilities(this.#chosen, this.#capabilities);
+    return this.#current;
+  }
+
+  get reasoningEffort(): ReasoningEffort | undefined {
+    return this.#effort;
+  }
+
+  get reasoningSummary(): ReasoningSummary | undefined {
+    return this.#summary;
+  }
+
+  /** The same model for the same name, as long as the providers are the same. */
+  resolve(wanted?: string): Promise<NamedModel> {
+    const key = wanted ?? "";
+    const known = this.#resolved.get(key) ?? this.#models.resolve(wanted);
+    this.#resolved.set(key, known);
+    known.then(
+      ({ absent }) => absent && this.#resolved.delete(key),
+      () => this.#resolved.delete(key),
+    );
+    return known;
+  }
+
+  async ready(): Promise<void> {
+    const chosen = this.#chosen;
+    if (!chosen?.absent) return;
+    const found = await this.resolve(chosen.absent.wanted).catch(() => undefined);
+    if (!found || this.#chosen !== chosen) return;
+    this.#chosen = found;
+    this.#current = undefined;
+  }
+
+  list(): Promise<readonly ModelRow[]> {
+    return this.#models.list();
+  }
+
+  hasProvider(id: string): Promise<boolean> {
+    return this.#models.hasProvider(id);
+  }
+
+  async select(name: string, change: ModelChange = {}): Promise<void> {
+    const before = this.#chosen && { model: modelName(this.current), effort: this.#effort, summary: this.#summary };
+    this.#chosen = await this.resolve(name);
+    this.#apply(change);
+    const { cause, source } = change;
+    await this.#parts.emit("session.model_change", {
+      newModel: modelName(this.current),
+      ...(before && { previousModel: before.model }),
+      ...(before?.effort !== undefined && { previousReasoningEffort: before.effort }),
+      ...(before?.summary !== undefined && { previousReasoningSummary: before.summary }),
+      ...(this.#effort !== undefined && { reasoningEffort: this.#effort }),
+      ...(this.#summary !== undefined && { reasoningSummary: this.#summary }),
+      ...(cause !== undefined && { cause }),
+      ...(source && { source }),
+    });
+    if (cause !== BY_AGENT) await this.#keep();
+  }
+
+  /** Only where the provider has a model that chooses for itself, and the person's own account is what is used up. */
+  insteadOf({ code = "" }: ModelError): string | undefined {
+    const { providerId } = this.current;
+    const isEligible = providerId === GITHUB && modelName(this.current) !== AUTO && ELIGIBLE.test(code);
+    return isEligible ? AUTO : undefined;
+  }
+
+  async change(change: ModelChange): Promise<void> {
+    const effort = this.#effort;
+    this.#apply(change);
+    if (effort === this.#effort) return;
+    await this.#parts.emit("session.model_change", {
+      newModel: modelName(this.current),
+      previousModel: modelName(this.current),
+      ...(effort !== undefined && { previousReasoningEffort: effort }),
+      ...(this.#effort !== undefined && { reasoningEffort: this.#effort }),
+      ...(change.source && { source: change.source }),
+    });
+    await this.#keep();
+  }
+
+  /** So that it is the same when the session is taken up again: others may be meant by the name alone. */
+  async #keep(): Promise<void> {
+    await this.#parts.emit("troupe.model_chosen", {
+      reference: modelReference(this.current),
+      ...(this.#effort !== undefined && { reasoningEffort: this.#effort }),
+      ...(this.#summary !== undefined && { reasoningSummary: this.#summary }),
+    });
+  }
+
+  async add(given: GivenProviders): Promise<readonly ModelRow[]> {
+    if (this.#own.provider)
+      throw new TroupeError("usage", "The session has one provider for everything; none can be added.");
+    const replaced = new Set(given.providers?.map(({ name }) => name));
+    const ids = new Set(given.models?.map(({ provider, id }) => `${provider}/${id}`));
+    await this.#use({
+      ...this.#own,
+      providers: [...(this.#own.providers ?? []).filter(({ name }) => !replaced.has(name)), ...(given.providers ?? [])],
+      models: [
+        ...(this.#own.models ?? []).filter(({ provider, id }) => !ids.has(`${provider}/${id}`)),
+        ...(given.models ?? []),
+      ],
+      getToken: given.getToken ?? this.#own.getToken,
+    });
+    return (await this.list()).filter(({ ref }) => ids.has(ref));
+  }
+
+  async use(own: OwnModels): Promise<void> {
+    await this.#use({ ...this.#own, ...own });
+  }
+
+  /** Refused as a whole when anything in it is wrong. */
+  async #use(own: OwnModels): Promise<void> {
+    const models = this.#parts.models.forSession(own);
+    await models.hasProvider("");
+    this.#own = own;
+    this.#models = models;
+    this.#resolved = new Map();
+  }
+
+  #apply({ reasoningEffort, reasoningSummary, capabilities }: ModelChange): void {
+    if (reasoningEffort !== undefined) this.#effort = reasoningEffort ?? undefined;
+    if (reasoningSummary !== undefined) this.#summary = reasoningSummary;
+    if (capabilities !== undefined) this.#capabilities = capabilities;
+    this.#current = undefined;
+  }
+}
+
+/** What someone says of a model outranks what its provider says. */
+function withAbilities(model: SessionModel, capabilities: ModelCapabilities | undefined): SessionModel {
+  return capabilities ? { ...model, ...overridden(capabilities) } : model;
+}

@@ -1,0 +1,129 @@
+/** Who has a say in a call of an app: the same hooks that have one in a model's call, and whatever denies the tool. */
+import type { CallToolResult } from "@modelcontextprotocol/client";
+import { isObject, type Json } from "../../lib/json.ts";
+import type { BeforeCall, CallEnd } from "../../loop/run.ts";
+import { decide } from "../../permissions/decide.ts";
+import type { Decision, Policy } from "../../permissions/policy.ts";
+import { permissionRequest } from "../../permissions/request.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { ToolCall } from "../../protocol/message.ts";
+import type { Access } from "../../protocol/permission.ts";
+import { hookedCalls, hookOpinion } from "../../session/turn/hooked-calls.ts";
+import { judgeUnasked } from "../../session/requests/permit.ts";
+import { permitAside } from "../../session/requests/permit-aside.ts";
+import type { PermissionRequest } from "../../session/requests/requests.ts";
+import type { Session } from "../../session/session.ts";
+import { toToolResult } from "../../tools/mcp/result.ts";
+import type { McpServerConfig, McpToolDefinition } from "../../tools/mcp/server.ts";
+import { ToolError } from "../../tools/tool.ts";
+
+type Arguments = Readonly<Record<string, Json>>;
+
+export interface GuardedCall {
+  readonly session: Session;
+  readonly config: McpServerConfig;
+  readonly definition: McpToolDefinition;
+  /** As a model calls it. */
+  readonly toolName: string;
+  readonly arguments: Arguments;
+  readonly policy: Policy;
+  readonly signal: AbortSignal;
+}
+
+interface Admitted {
+  readonly toolCallId: string;
+  /** What it is called with. */
+  readonly arguments: Arguments;
+  /** A hook has answered in the tool's place. */
+  readonly answer?: CallToolResult;
+  /** What hooks make of its end; what they would tell a model is told to nobody. */
+  ended(result: CallToolResult): Promise<CallToolResult>;
+  failed(error: unknown): Promise<void>;
+}
+
+/** Throws where anyone denies it; then nothing has been called. */
+export async function admitAppCall(guarded: GuardedCall): Promise<Admitted> {
+  const { session, toolName: name, signal } = guarded;
+  const around = hookedCalls(session.hooks, "mcp_app");
+  const made: ToolCall = { toolCallId: session.settings.stamp.id("call"), name, arguments: { ...guarded.arguments } };
+  const before: BeforeCall = (await around?.before(made, signal)) ?? { kind: "go" };
+  signal.throwIfAborted();
+  if (before.kind === "deny") throw new TroupeError("usage", before.message);
+  const given = before.kind === "go" ? changedArguments(guarded, before.arguments) : guarded.arguments;
+  const call: ToolCall = { ...made, arguments: { ...given } };
+  const after = async (end: CallEnd) => (signal.aborted ? undefined : await around?.after(call, end, signal));
+  const admitted: Admitted = {
+    ...{ toolCallId: call.toolCallId, arguments: given },
+    async ended(result) {
+      const end = endOf(result, guarded);
+      const said = await after(end);
+      if (!end.ok || !said) return result;
+      if (said.failure !== undefined) return { ...inWords(said.failure), isError: true };
+      return said.content === undefined ? result : inWords(said.content);
+    },
+    async failed(error) {
+      await after(failureOf(error));
+    },
+  };
+  if (before.kind === "answer") return { ...admitted, answer: inWords(before.content) };
+  if (before.ask !== undefined) await requireAgreement(guarded, { toolArgs: call.arguments, hookMessage: before.ask });
+  await requireAllowed(guarded, given);
+  return admitted;
+}
+
+function changedArguments({ toolName, arguments: given }: GuardedCall, changed: Json | undefined): Arguments {
+  if (changed === undefined) return given;
+  if (!isObject(changed)) throw new TroupeError("failed", `A hook gave arguments for ${toolName} that are no object.`);
+  return changed as Record<string, Json>;
+}
+
+async function requireAgreement(
+  { session, toolName, signal }: GuardedCall,
+  { toolArgs, hookMessage }: { toolArgs: Json; hookMessage: string },
+): Promise<void> {
+  const access: Access = { kind: "hook", toolName, toolArgs, hookMessage };
+  if (await permitAside(session, access, signal)) return;
+  throw new TroupeError("usage", `A hook wants a person to agree, and nobody did: ${hookMessage}`);
+}
+
+/** Whoever uses an app has asked for the call; what a rule or a hook denies is denied all the same. */
+async function requireAllowed(guarded: GuardedCall, given: Arguments): Promise<void> {
+  const { session, definition, toolName, policy, signal } = guarded;
+  const access: Access = {
+    kind: "mcp",
+    ...{ serverName: definition.server, toolName: definition.name, toolTitle: definition.title ?? definition.name },
+    ...(definition.description && { toolDescription: definition.description }),
+    args: { ...given },
+    readOnly: false,
+  };
+  const question = { access, toolName, cwd: session.settings.cwd };
+  const ruled = decide(policy, question);
+  const asked: Decision = { decision: "allow", by: "default", reason: "whoever uses the app asked for it" };
+  const opinion = hookOpinion(session.hooks);
+  const opinions = { emit: session.say, broker: session.requests, signal, ...(opinion && { opinion }) };
+  const verdict = await judgeUnasked(opinions, {
+    question,
+    decision: ruled.decision === "deny" ? ruled : asked,
+    // The wire's request in the broker's words: both come from the same table.
+    request: permissionRequest(question) as PermissionRequest,
+  });
+  if (!verdict?.allowed) {
+    throw new TroupeError("usage", verdict?.message ?? `The call is denied: ${verdict?.reason ?? ruled.reason}.`);
+  }
+}
+
+const inWords = (text: string): CallToolResult => ({ content: [{ type: "text", text }] });
+
+/** As a model would be told of it. */
+function endOf(result: CallToolResult, { config, definition }: GuardedCall): CallEnd {
+  try {
+    return { ok: true, content: toToolResult(result, { config, toolName: definition.name }).content };
+  } catch (error) {
+    return failureOf(error);
+  }
+}
+
+function failureOf(error: unknown): Extract<CallEnd, { ok: false }> {
+  const message = error instanceof Error ? error.message : String(error);
+  return { ok: false, code: error instanceof ToolError ? error.code : "failure", message };
+}

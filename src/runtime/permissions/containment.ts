@@ -1,0 +1,171 @@
+/**
+ * Holds denials for shell commands, whatever their text says: files that read rules deny are hidden in the sandbox, and
+ * a sandbox without network reaches no address. Where there is no sandbox, or not every denied file can be found, the
+ * permission layer is told so and asks instead.
+ */
+import { existsSync } from "node:fs";
+import { DeniedFileFinder, type DeniedFiles, readDenials } from "../../permissions/denied-files.ts";
+import { isStoredByGit } from "../../permissions/git-stored.ts";
+import { linkedPlaces } from "../../permissions/linked-places.ts";
+import { isBelow } from "../../permissions/path-scope.ts";
+import type { ConfinedCall, Containment, Policy } from "../../permissions/policy.ts";
+import type { Rule } from "../../permissions/rules.ts";
+import type { Prepared, Sandbox } from "../../tools/shell/sandbox/sandbox.ts";
+import { ToolError } from "../../tools/tool.ts";
+
+interface ContainmentOptions {
+  /** With a containment of its own where it was made from the policy of another folder: that one's files are hidden too. */
+  readonly policy: Policy;
+  readonly cwd: string;
+  /** How commands run: in a sandbox where there is one, only there, or never. */
+  readonly mode: "auto" | "required" | "off";
+  /** Whether sandboxed commands reach any address. */
+  readonly network: boolean;
+  sandbox(): Promise<Sandbox>;
+}
+
+/** The protections that do not hold without the sandbox, in words for the user. */
+const WEAKER =
+  "Without it credentials and .env files can be read, protected files and denied paths are only protected as far as the " +
+  "text of a command shows, the network is open, and Unix sockets of this machine can be reached. See docs/guides/sandbox.md.";
+const PLACES = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
+
+/** Why commands will run without a sandbox, as far as a look at names tells; undefined when they probably will not. */
+export function missingSandbox(mode: ContainmentOptions["mode"]): string | undefined {
+  if (mode !== "auto") return undefined;
+  const isMissing = process.platform !== "linux" || !PLACES.some((path) => existsSync(path));
+  return isMissing ? `Commands run without a sandbox: bubblewrap is not installed. ${WEAKER}` : undefined;
+}
+
+/** One for each place where an agent works. */
+export class ShellContainment implements Containment {
+  readonly #options: ContainmentOptions;
+  readonly #files: DeniedFileFinder;
+  /** Paths that every shell started so far hides; undefined before the first. */
+  #hiddenByAll: ReadonlySet<string> | undefined;
+  #repositories: readonly string[] = [];
+  /** True when the last answer was that denied files are hidden. */
+  #promised = false;
+  /** True when a command could not be put into the sandbox. */
+  #failed = false;
+  /** Calls that must run where nothing can be changed. */
+  readonly #readOnly = new Set<string>();
+
+  constructor(options: ContainmentOptions) {
+    this.#options = options;
+    this.#files = new DeniedFileFinder(options.policy, options.cwd);
+  }
+
+  get warning(): string | undefined {
+    return missingSandbox(this.#options.mode);
+  }
+
+  async enforced(command: {
+    readonly shellId?: string;
+    readonly unsandboxed?: boolean;
+  }): Promise<(rule: Rule) => boolean> {
+    this.#promised = false;
+    if (command.unsandboxed || !(await this.#works())) return () => false;
+    const hidden = await this.#hides(command);
+    this.#promised = hidden;
+    return ({ target }) => (target.kind === "read" && hidden) || (target.kind === "url" && !this.#options.network);
+  }
+
+  async confines(command: { readonly shellId?: string; readonly unsandboxed?: boolean }): Promise<boolean> {
+    // A shell that was used before may have other programs under the same names by now.
+    if (command.unsandboxed || command.shellId !== undefined || this.#options.network) return false;
+    return (await this.#works()) && (await this.#hides(command));
+  }
+
+  readOnly(call: ConfinedCall): void {
+    this.#readOnly.add(keyOf(call));
+    for (const oldest of this.#readOnly) {
+      if (this.#readOnly.size <= MAX_READ_ONLY) break;
+      this.#readOnly.delete(oldest);
+    }
+  }
+
+  isReadOnly(call: ConfinedCall): boolean {
+    return this.#readOnly.has(keyOf(call));
+  }
+
+  async files(): Promise<DeniedFiles> {
+    const own = await this.#files.find();
+    const outer = await this.#options.policy.containment?.files();
+    if (outer === undefined) return own;
+    return {
+      paths: [...new Set([...own.paths, ...outer.paths])],
+      complete: own.complete && outer.complete,
+      repositories: [...new Set([...own.repositories, ...outer.repositories])],
+    };
+  }
+
+  stored({ target }: Rule): boolean {
+    if (target.kind !== "read" || target.path === undefined) return false;
+    const { gitFolders } = linkedPlaces(this.#repositories);
+    return isStoredByGit(target.path, [...new Set([...this.#options.policy.places.gitFolders, ...gitFolders])]);
+  }
+
+  /** The sandbox, in which denied files are hidden. */
+  async sandbox(): Promise<Sandbox> {
+    const inner = await this.#options.sandbox();
+    return {
+      records: inner.records,
+      probe: () => inner.probe(),
+      sweep: () => inner.sweep(),
+      close: () => inner.close(),
+      prepare: async (request) => {
+        const promised = this.#promised || request.required === true;
+        const { paths, complete } = await this.#hidable();
+        if (promised && !complete) throw notHidden("not every denied file could be found before the command");
+        const prepared = await inner.prepare({ ...request, denied: [...(request.denied ?? []), ...paths] });
+        if (prepared.kind === "plain") return request.unsandboxed ? prepared : this.#plain(prepared, promised);
+        const before = this.#hiddenByAll;
+        this.#hiddenByAll = new Set(before === undefined ? paths : paths.filter((path) => before.has(path)));
+        return prepared;
+      },
+    };
+  }
+
+  #plain(prepared: Extract<Prepared, { kind: "plain" }>, promised: boolean): Prepared {
+    this.#failed = true;
+    if (promised && readDenials(this.#options.policy).length > 0)
+      throw notHidden("there is no sandbox to hide them in");
+    // The start notice already said what a look at the file names can tell.
+    if (prepared.warning === undefined || this.warning !== undefined) return prepared;
+    return { ...prepared, warning: `${prepared.warning} ${WEAKER}` };
+  }
+
+  async #works(): Promise<boolean> {
+    if (this.#options.mode === "off" || this.#failed) return false;
+    return (await (await this.#options.sandbox()).probe()).available;
+  }
+
+  /**
+   * The sandbox hides the state root as a whole and opens work trees in it again; it does not hide single files in them.
+   * So these count as not found.
+   */
+  async #hidable(): Promise<DeniedFiles> {
+    const found = await this.files();
+    const { stateRoot } = this.#options.policy.places;
+    return { ...found, complete: found.complete && !found.paths.some((path) => isBelow(path, [stateRoot])) };
+  }
+
+  /** A shell that is running hides what was denied when it started, so it must have been hidden by then. */
+  async #hides({ shellId }: { readonly shellId?: string }): Promise<boolean> {
+    const { paths, complete, repositories } = await this.#hidable();
+    this.#repositories = repositories;
+    const before = this.#hiddenByAll;
+    return complete && (shellId === undefined || before === undefined || paths.every((path) => before.has(path)));
+  }
+}
+
+const MAX_READ_ONLY = 1000;
+
+/** Agents of one folder share a containment, and models may give two calls the same id. */
+const keyOf = ({ toolCallId, command }: ConfinedCall): string => `${toolCallId}\n${command}`;
+
+function notHidden(why: string): ToolError {
+  const message = `A rule denies reading some files, and ${why}. Nothing was run.`;
+  return new ToolError(message, { code: "denied" });
+}

@@ -1,0 +1,41 @@
+import { join } from "node:path";
+import { isInside } from "../../lib/node/paths.ts";
+import { openForWriting } from "../../lib/node/paths-write.ts";
+import { realPathOf } from "../../permissions/resolve-path.ts";
+import type { RunSettings } from "../../session/turn/start-run.ts";
+import type { Draft } from "../setup/draft.ts";
+
+const PRIVATE_FILE = 0o600;
+
+/**
+ * Puts large outputs where a client wants them, as long as that is a folder that the agent may read and write; elsewhere
+ * it could not look them up. What cannot be written there is kept with the session.
+ */
+export function outputKeeper(draft: Draft, roots: readonly string[]): RunSettings["keepOutput"] {
+  const { request, context, disk, log, listener, home } = draft;
+  const { largeOutputFolder: folder } = request;
+  if (folder === undefined) return undefined;
+  const real = realPathOf(folder, context.cwd);
+  const isAllowed = (roots.length === 0 || isInside(real, roots)) && !isInside(real, [home]);
+  if (!isAllowed) {
+    const message = `largeOutput.outputDir is not used: ${folder} is outside the folders of the session, so large outputs are kept with the session. Choose a folder below the working directory, or name it in additionalDirectories.`;
+    listener.warn("options", message);
+    return undefined;
+  }
+  return async (name, content) => {
+    const path = join(real, `${crypto.randomUUID().slice(0, 8)}-${name}`);
+    try {
+      const place = await openForWriting(path, { cwd: context.cwd, roots, disk });
+      try {
+        await place.write(Buffer.from(content), { mode: PRIVATE_FILE });
+      } finally {
+        await place.close();
+      }
+      return path;
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      listener.warn("options", `A large output could not be written to largeOutput.outputDir: ${why}`);
+      return log.writeFile(name, content);
+    }
+  };
+}

@@ -1,0 +1,105 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { listTrusted, realFolder, recordTrust } from "../../catalog/trust.ts";
+import { Approval } from "../../permissions/approvals.ts";
+import { type Grants, openGrants } from "../../permissions/grants.ts";
+import { locationKey } from "../../permissions/location.ts";
+import { originOf, parseUrlPattern, urlMatches } from "../../permissions/urls.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Draft } from "../setup/draft.ts";
+import type { LiveRules, WireRule } from "./live-rules.ts";
+
+/** What a client may see and change of a session's permissions. Everything that is stored needs the client's own word. */
+export interface PermissionDesk {
+  readonly rules: LiveRules;
+  resetApprovals(): void;
+  /** The place approvals belong to. */
+  locate(folder: string): { locationKey: string; locationType: "repo" | "dir" };
+  /** What was approved in a place holds for this session too; the rules that came of it. */
+  applyLocation(folder: string): readonly WireRule[];
+  approveInLocation(key: string, approval: unknown): Promise<void>;
+  /**
+   * Allows addresses like one that was asked about, from now on and, `forGood`, in later sessions too: then it is one of
+   * the person's own settings. Throws when what is to be allowed does not cover the address; what it returns does it.
+   */
+  allowUrl(wish: { url: string; domain?: string | undefined; forGood: boolean }): () => Promise<void>;
+  isTrusted(folder: string): boolean;
+  trust(folder: string): Promise<void>;
+}
+
+export function permissionDesk(draft: Draft, { live, grants }: { live: LiveRules; grants: Grants }): PermissionDesk {
+  const { home, disk, stamp } = draft;
+  const grantsOf = (location: string): Grants =>
+    openGrants({ disk, file: join(home, "permissions-config.json"), location });
+  return {
+    rules: live,
+    resetApprovals: () => grants.resetSession(),
+    locate: (folder) => {
+      const key = locationKey(folder);
+      return { locationKey: key, locationType: existsSync(join(key, ".git")) ? "repo" : "dir" };
+    },
+    applyLocation(folder) {
+      const approvals = grantsOf(locationKey(folder)).location;
+      for (const approval of approvals) grants.approveForSession(approval);
+      return approvals.flatMap(rulesOf);
+    },
+    async approveInLocation(key, approval) {
+      const parsed = Approval.safeParse(approval);
+      if (!parsed.success) throw new TroupeError("usage", "This is no approval that could be kept for a place.");
+      await grantsOf(key).approveForLocation(parsed.data);
+    },
+    allowUrl({ url, domain, forGood }) {
+      const pattern = patternFor(url, domain);
+      return async () => {
+        live.addRules([{ kind: "url", argument: pattern }]);
+        if (forGood) await allowForGood(join(home, "settings.json"), pattern);
+      };
+    },
+    isTrusted: (folder) => {
+      const real = realFolder(folder);
+      return listTrusted(home).folders.some((known) => known.folder === real);
+    },
+    async trust(folder) {
+      const real = realFolder(folder);
+      if (real === undefined) throw new TroupeError("usage", `There is no folder ${folder}.`);
+      await recordTrust({ stateRoot: home, folder: real, items: [], disk, stamp });
+    },
+  };
+}
+
+/** No more than what was asked about: a host alone stands for the protocol and the port of the address. */
+function patternFor(url: string, domain: string | undefined): string {
+  const origin = originOf(url);
+  if (origin === undefined) throw new TroupeError("usage", `${url} is no address.`);
+  if (domain === undefined) return origin;
+  const { protocol, port } = new URL(url);
+  const written = [domain, `${protocol}//${domain}`, `${protocol}//${domain}:${port}`];
+  const covers = (text: string): boolean => {
+    const pattern = parseUrlPattern(text);
+    return typeof pattern !== "string" && urlMatches(pattern, url);
+  };
+  const found = written.find(covers);
+  if (found === undefined) throw new TroupeError("usage", `${domain} does not cover ${url}, which was asked about.`);
+  return found;
+}
+
+async function allowForGood(file: string, pattern: string): Promise<void> {
+  const { changeSettings } = await import("../../catalog/settings/settings-change.ts");
+  await changeSettings(file, (settings) => ({
+    ...settings,
+    allowedUrls: [...new Set([...(Array.isArray(settings.allowedUrls) ? settings.allowedUrls : []), pattern])],
+  }));
+}
+
+function rulesOf(approval: Approval): WireRule[] {
+  switch (approval.kind) {
+    case "commands":
+      return approval.commandIdentifiers.map((identifier) => ({ kind: "shell", argument: identifier }));
+    case "mcp":
+      return [{ kind: "mcp", argument: [approval.serverName, approval.toolName].filter(Boolean).join("/") }];
+    case "custom-tool":
+      return [{ kind: "custom-tool", argument: approval.toolName }];
+    default:
+      return [{ kind: approval.kind, argument: null }];
+  }
+}

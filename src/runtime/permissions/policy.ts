@@ -1,0 +1,169 @@
+import type { SettingsRule } from "../../catalog/settings/settings.ts";
+import { readDenials } from "../../permissions/denied-files.ts";
+import { linkedPlaces } from "../../permissions/linked-places.ts";
+import { pathRuleMatches } from "../../permissions/path-scope.ts";
+import type { Policy } from "../../permissions/policy.ts";
+import { exists, isUnsettled, realPathOf } from "../../permissions/resolve-path.ts";
+import { parseRule, parseRules, parseUrlRule, type Rule, RuleError, type RuleNames } from "../../permissions/rules.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+
+/** What a person allows and denies for one run, as the flags say it. */
+export interface PermissionRequest {
+  readonly allowTools?: readonly string[];
+  readonly denyTools?: readonly string[];
+  readonly allowUrls?: readonly string[];
+  readonly denyUrls?: readonly string[];
+  readonly allTools?: boolean;
+  readonly allPaths?: boolean;
+  readonly allUrls?: boolean;
+  /** Paths that need a person's consent, and have it; see `Policy.consented`. */
+  readonly consentPaths?: readonly string[];
+  /** True: reading is asked about too. */
+  readonly askReads?: boolean;
+}
+
+/** What each built-in tool touches; a rule may name the tool instead of the kind. */
+const builtinNames: RuleNames = {
+  tools: {
+    view: "read",
+    glob: "read",
+    grep: "read",
+    create: "write",
+    edit: "write",
+    apply_patch: "write",
+    bash: "shell",
+    web_fetch: "url",
+    web_search: "url",
+    store_memory: "memory",
+    vote_memory: "memory",
+  },
+  servers: [],
+  customTools: [],
+};
+
+/** Rules that stand in settings files; those of a project that cannot be held are told, not refused. */
+export interface WrittenRules {
+  readonly rules: readonly SettingsRule[];
+  notice(message: string): void;
+}
+
+interface PolicyPlace {
+  readonly roots: readonly string[];
+  readonly stateRoot: string;
+  readonly writable: readonly string[];
+  readonly servers?: readonly string[];
+  /** The folders whose protected names are followed; left out, the roots. */
+  readonly workspace?: readonly string[];
+}
+
+/** Throws a usage error that names the flag, for a rule that could not be held. */
+export function policyOf(request: PermissionRequest, place: PolicyPlace, written?: WrittenRules): Policy {
+  const names: RuleNames = { ...builtinNames, servers: place.servers ?? [] };
+  const { allowTools = [], denyTools = [], allowUrls = [], denyUrls = [] } = request;
+  const tools = (effect: "allow" | "deny", list: readonly string[]): Rule[] =>
+    list.flatMap((text) => parseRules(text, { effect, source: { name: `--${effect}-tool` } }, names));
+  const urls = (effect: "allow" | "deny", list: readonly string[]): Rule[] =>
+    list.map((text) => parseUrlRule(text, { effect, source: { name: `--${effect}-url` } }));
+  return {
+    rules: usable(() => [
+      ...tools("deny", denyTools),
+      ...tools("allow", allowTools),
+      ...urls("deny", denyUrls),
+      ...urls("allow", allowUrls),
+      ...(written ? writtenRules(written, names) : []),
+    ]),
+    session: [],
+    location: [],
+    consented: request.consentPaths ?? [],
+    mode: {
+      allTools: request.allTools ?? false,
+      allPaths: request.allPaths ?? false,
+      allUrls: request.allUrls ?? false,
+      allReads: false,
+      askReads: request.askReads ?? false,
+    },
+    roots: place.roots,
+    places: {
+      stateRoot: realPathOf(place.stateRoot, "/"),
+      writable: [...new Set(place.writable.flatMap((path) => [path, realPathOf(path, "/")]))],
+      ...linkedPlaces(place.workspace ?? place.roots),
+    },
+    resolvePath: realPathOf,
+    isUnsettled,
+    exists,
+  };
+}
+
+/**
+ * Whether a path may be read, by the denials of a run and of settings alone: for what is read before a session has its
+ * policy. Rules that cannot be used are told elsewhere.
+ */
+export function mayReadBy(
+  denyTools: readonly string[],
+  written: readonly SettingsRule[],
+  cwd: string,
+): ((path: string) => boolean) | undefined {
+  const texts = [...denyTools, ...written.filter(({ effect }) => effect === "deny").map(({ text }) => text)];
+  const rules = texts.flatMap((text) => {
+    try {
+      return parseRules(text, { effect: "deny", source: { name: "a rule" } }, builtinNames);
+    } catch (error) {
+      if (error instanceof RuleError) return [];
+      throw error;
+    }
+  });
+  const denials = readDenials({ rules });
+  if (denials.length === 0) return undefined;
+  const places = { stateRoot: "/", writable: [], gitFolders: [], linkTargets: [] };
+  const scope = { roots: [], places, resolvePath: realPathOf, isUnsettled, exists };
+  return (path) =>
+    !denials.some(({ target }) => {
+      const rule = target.kind === "read" ? target.path : undefined;
+      return rule === undefined || pathRuleMatches(scope, { rule, path, cwd, refusing: true });
+    });
+}
+
+/** A rule of a client program: `{kind, argument}` is what people write as `kind(argument)`. */
+export function clientRule(
+  rule: { readonly kind: string; readonly argument: string | null },
+  effect: "allow" | "deny",
+  servers: readonly string[],
+): Rule {
+  const kind = rule.kind === "commands" ? "shell" : rule.kind;
+  const text = rule.argument === null ? kind : `${kind}(${rule.argument})`;
+  const [parsed] = usable(() => [
+    parseRule(text, { effect, source: { name: "the client" } }, { ...builtinNames, servers }),
+  ]);
+  if (!parsed) throw new TroupeError("usage", `The rule ${text} means nothing.`);
+  return parsed;
+}
+
+/** An allow rule as people write it, by this source. Throws a `TroupeError` for one that means nothing. */
+export function allowRule(text: string, source: string, servers: readonly string[]): Rule {
+  const [rule] = usable(() => [
+    parseRule(text, { effect: "allow", source: { name: source } }, { ...builtinNames, servers }),
+  ]);
+  if (!rule) throw new TroupeError("usage", `The rule ${text} means nothing.`);
+  return rule;
+}
+
+function writtenRules({ rules, notice }: WrittenRules, names: RuleNames): Rule[] {
+  return rules.flatMap(({ text, effect, scope, source }) => {
+    try {
+      return parseRules(text, { effect, source }, names);
+    } catch (error) {
+      if (!(error instanceof RuleError) || scope === "user") throw error;
+      notice(error.message);
+      return [];
+    }
+  });
+}
+
+function usable(parse: () => Rule[]): Rule[] {
+  try {
+    return parse();
+  } catch (error) {
+    if (!(error instanceof RuleError)) throw error;
+    throw new TroupeError("usage", error.message, { cause: error });
+  }
+}

@@ -1,0 +1,70 @@
+/** What settings say of the sandbox, in the words of the sandbox. A project's part in them is stricter than the person's. */
+import { homedir } from "node:os";
+import { isAbsolute, join, resolve, sep } from "node:path";
+import type { Settings } from "../../catalog/settings/settings-schema.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { CommandLimits } from "../../tools/shell/process/limits.ts";
+import { hostRules } from "../../tools/shell/network/network-rules.ts";
+import type { SandboxMode, SandboxOptions } from "../../tools/shell/sandbox/sandbox.ts";
+
+export interface SandboxSettings extends Pick<SandboxOptions, "denied" | "writable" | "environmentFiles" | "profile"> {
+  readonly mode?: SandboxMode;
+  /** Where there is no network otherwise; see `network-rules.ts`. */
+  readonly allowedHosts?: readonly string[];
+  /** Whether allowed hosts may lie in a private network, or be this machine. */
+  readonly localNetwork?: boolean;
+}
+
+export interface SandboxWishes {
+  readonly sandbox: SandboxSettings;
+  readonly limits: Partial<CommandLimits>;
+}
+
+const LIMITS = ["processes", "fileBytes", "openFiles", "addressSpaceBytes"] as const satisfies (keyof CommandLimits)[];
+
+/** Throws a configuration error for what could not be held. `root` is the folder that relative denials are meant in. */
+export function sandboxWishes(
+  settings: Settings["sandbox"] = {},
+  place: { readonly root: string; readonly stateRoot: string },
+): SandboxWishes {
+  const { mode, network = {}, writablePaths = [], deniedPaths = [], allowEnvironmentFiles, limits = {} } = settings;
+  const { allowedHosts = [], allowLocalNetwork } = network;
+  hostRules(allowedHosts);
+  return {
+    sandbox: {
+      ...(mode !== undefined && { mode }),
+      ...(allowedHosts.length > 0 && { allowedHosts }),
+      ...(allowLocalNetwork !== undefined && { localNetwork: allowLocalNetwork }),
+      ...(writablePaths.length > 0 && { writable: writablePaths.map((path) => writableFolder(path, place.stateRoot)) }),
+      ...(deniedPaths.length > 0 && { denied: deniedPaths.map((path) => resolve(place.root, inHome(path))) }),
+      ...(allowEnvironmentFiles !== undefined && { environmentFiles: allowEnvironmentFiles }),
+    },
+    limits: limitsOf(limits),
+  };
+}
+
+/** A relative one would mean whatever the folder of the moment has put there. */
+function writableFolder(path: string, stateRoot: string): string {
+  const folder = inHome(path);
+  if (!isAbsolute(folder))
+    throw unusable(`writablePaths: ${path}`, "Write an absolute path, or one that begins with ~/.");
+  const real = resolve(folder);
+  if (real === sep) throw unusable("writablePaths: /", "Name the folders that commands may change.");
+  if (real === stateRoot || real.startsWith(stateRoot + sep))
+    throw unusable(`writablePaths: ${path}`, "troupe keeps its own rules there; name another folder.");
+  return real;
+}
+
+function inHome(path: string): string {
+  return path === "~" || path.startsWith("~/") ? join(homedir(), path.slice(1)) : path;
+}
+
+function limitsOf(limits: Readonly<Record<string, number>>): Partial<CommandLimits> {
+  const unknown = Object.keys(limits).find((name) => !LIMITS.some((known) => known === name));
+  if (unknown !== undefined) throw unusable(`limits.${unknown}`, `Known limits: ${LIMITS.join(", ")}.`);
+  return Object.fromEntries(Object.entries(limits).map(([name, value]) => [name, Math.max(1, Math.floor(value))]));
+}
+
+function unusable(what: string, hint: string): TroupeError {
+  return new TroupeError("configuration", `In settings, sandbox.${what} cannot be used.`, { hint });
+}

@@ -1,0 +1,98 @@
+import { join } from "node:path";
+import type { Stamp } from "../../lib/stamp.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { SessionEvent } from "../../protocol/event.ts";
+import { EventLog } from "../../session/event-log.ts";
+import { type ForkFacts, forkedEvents, forkedFiles, forkFacts } from "../../session/rewind/fork.ts";
+import type { Session } from "../../session/session.ts";
+import type { SessionSummary, Store } from "../../store/store.ts";
+import { summarise } from "../../store/summary.ts";
+import { requireFreeName } from "./select-session.ts";
+
+export interface ForkRequest {
+  readonly sessionId: string;
+  /** The first event that the fork does not have; all are copied without it. */
+  readonly toEventId?: string;
+  readonly name?: string;
+  /** Where it is open in this process: it may be at work. */
+  readonly session?: Session;
+}
+
+export interface Forked {
+  readonly sessionId: string;
+  readonly name?: string;
+}
+
+/** A new session with the conversation of another, up to a place. Both say so; the other one goes on untouched. */
+export async function forkSession(
+  request: ForkRequest,
+  { home, store, stamp }: { home: string; store: Store; stamp: Stamp },
+): Promise<Forked> {
+  const { sessionId, toEventId, session } = request;
+  if (request.name !== undefined) await requireFreeName(store, request.name);
+  await session?.settings.log.flush();
+  const facts = await forkFacts((what) => store.scan(sessionId, what), toEventId);
+  const forkId = stamp.id("session");
+  const now = new Date(stamp.now()).toISOString();
+  const source = summarise(await wholeHeads(request, store, facts), sessionId, now);
+  const name = request.name ?? (await forkName(store, source));
+  const own = facts.heads.filter(({ type }) => type !== "troupe.session_named");
+  const wish = { sessionId: forkId, name, now, newId: () => stamp.id("event") };
+  const message = `Forked from ${called(source)}.`;
+  await store.fork(sessionId, {
+    sessionId: forkId,
+    events: forkedEvents({ ...wish, message }, facts),
+    summary: {
+      ...summarise(own, forkId, now),
+      createdAt: now,
+      turns: facts.turns,
+      ...(name !== undefined && { name }),
+    },
+    copies: await forkedFiles(join(home, "session-state", sessionId), facts),
+  });
+  await tellSource(`Forked this session into ${called({ sessionId: forkId, name })}.`, { request, store, stamp });
+  return { sessionId: forkId, ...(name !== undefined && { name }) };
+}
+
+/** The name of the forked session: it may have been given after the place where the fork ends. */
+async function wholeHeads({ sessionId, toEventId }: ForkRequest, store: Store, facts: ForkFacts) {
+  return toEventId === undefined ? facts.heads : (await forkFacts((what) => store.scan(sessionId, what))).heads;
+}
+
+/** Whoever else has it open is not disturbed: then only the fork says where it is from. */
+async function tellSource(
+  message: string,
+  { request, store, stamp }: { request: ForkRequest; store: Store; stamp: Stamp },
+): Promise<void> {
+  const data = { infoType: "fork", message };
+  if (request.session) return request.session.say("session.info", data);
+  const log = await store.open(request.sessionId);
+  try {
+    if (log.heldBy) return;
+    const noFold = (_: SessionEvent): void => undefined;
+    const events = new EventLog({ store: log, stamp, fold: noFold, onListenerDefect: noFold as () => void });
+    await events.emit(undefined, "session.info", data);
+  } finally {
+    await log.close();
+  }
+}
+
+const MAX_FORKS = 1000;
+
+async function forkName(store: Store, { name, title }: SessionSummary): Promise<string | undefined> {
+  const base = name ?? title;
+  if (base === undefined) return undefined;
+  const taken = new Set((await store.list()).map((summary) => summary.name?.toLowerCase()));
+  for (let number = 1; number <= MAX_FORKS; number++) {
+    const wanted = number === 1 ? `${base} (fork)` : `${base} (fork ${number})`;
+    if (!taken.has(wanted.toLowerCase())) return wanted;
+  }
+  throw new TroupeError("usage", `There are too many forks named "${base} (fork)".`, { hint: "Give this one a name." });
+}
+
+const called = ({
+  sessionId,
+  name,
+  title,
+}: Pick<SessionSummary, "sessionId"> & { name?: string | undefined; title?: string }) =>
+  name === undefined && title === undefined ? sessionId : `"${name ?? title}" (${sessionId})`;

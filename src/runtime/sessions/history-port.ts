@@ -1,0 +1,60 @@
+import type { CommandPorts } from "../../commands/ports.ts";
+import { clip, plural } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { RewindPoint, Rewound } from "../../session/rewind/rewinds.ts";
+import type { Session } from "../../session/session.ts";
+
+/** What a person may do with what was said: go back, forth again, or on twice. */
+export function historyPort(session: Session): Partial<Pick<CommandPorts, "history" | "undo">> {
+  const { rewinds, settings } = session;
+  const { fileHistory, surroundings } = settings;
+  return {
+    history: {
+      list: async () => listText(await rewinds.points()),
+      rewind: async (number, { files }) => doneText(await rewinds.rewind(await eventOf(session, number), { files })),
+      restore: async ({ files }) => doneText(await rewinds.restore({ files })),
+      async fork(number) {
+        const toEventId = number === undefined ? undefined : await eventOf(session, number);
+        const forked = await surroundings?.fork?.(toEventId);
+        if (!forked) throw new TroupeError("usage", "This session cannot be forked here.");
+        return `Forked into ${forked.sessionId}. To go on there: troupe -p "<prompt>" --resume ${forked.sessionId}`;
+      },
+    },
+    ...(fileHistory && {
+      async undo() {
+        const { undo } = await import("../../checkpoints/undo.ts");
+        const { restored, conflicts } = await undo({ kind: "turn" }, fileHistory);
+        if (conflicts.length === 0) return `Restored ${plural(restored.length, "file")}.`;
+        throw new TroupeError("failed", `Nothing was undone: changed since by someone else: ${conflicts.join(", ")}.`);
+      },
+    }),
+  };
+}
+
+async function eventOf({ rewinds }: Session, number: number): Promise<string> {
+  const points = await rewinds.points();
+  const point = points[number - 1];
+  if (point) return point.eventId;
+  const hint = "/rewind lists them.";
+  throw new TroupeError("usage", `There is no message ${number} of ${points.length}.`, { hint });
+}
+
+function listText(points: readonly RewindPoint[]): string {
+  if (points.length === 0) return "Nothing was said yet.";
+  const rows = points.map(({ userMessage, fileCount }, index) => {
+    const files = fileCount === 0 ? "" : ` [${plural(fileCount, "file")} since]`;
+    return `${String(index + 1).padStart(4)}  ${clip(userMessage.replace(/\s+/g, " "), 80)}${files}`;
+  });
+  return [...rows, "/rewind <number> goes back to before it; add files to bring files back too."].join("\n");
+}
+
+function doneText(rewound: Rewound): string {
+  if (rewound.outcome === "session-busy") {
+    throw new TroupeError("usage", "The session is at work.", { hint: "Wait until it is idle, or stop it." });
+  }
+  const { restoredFiles, skippedFiles, error } = rewound;
+  const files = restoredFiles.length === 0 ? "" : ` ${plural(restoredFiles.length, "file")} brought back.`;
+  const skipped = skippedFiles.length === 0 ? "" : ` Left alone: ${skippedFiles.map(({ path }) => path).join(", ")}.`;
+  const failed = error === undefined ? "" : ` Not all files could be brought back: ${error}`;
+  return `Done.${files}${skipped}${failed} /rewind restore takes it back.`;
+}

@@ -1,0 +1,52 @@
+import type { Disk } from "../../lib/node/disk.ts";
+import type { Stamp } from "../../lib/stamp.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { Budget } from "../../session/budget/budget.ts";
+import { Checkpoints } from "../../checkpoints/checkpoints.ts";
+import { EventLog } from "../../session/event-log.ts";
+import { finishRewinds } from "../../session/rewind/rewind-files.ts";
+import { Rewinds } from "../../session/rewind/rewinds.ts";
+import { viewOf } from "../../store/log/rewound.ts";
+import type { SessionLog, Store } from "../../store/store.ts";
+import { summarise } from "../../store/summary.ts";
+import { undoSeal } from "../undo-seal.ts";
+
+/** The rewinds of a session that nobody has open, without a model. Who looks only may do so while another writes it. */
+export async function keptRewinds(
+  sessionId: string,
+  { home, store, disk, stamp }: { home: string; store: Store; disk: Disk; stamp: Stamp },
+): Promise<{ readonly rewinds: Rewinds; close(): Promise<void> }> {
+  const log = await store.open(sessionId);
+  const checkpoints = new Checkpoints({ directory: log.directory, disk, stamp, seal: undoSeal({ home, disk }) });
+  const files = { checkpoints, disk };
+  const ignore = (): void => undefined;
+  const events = new EventLog({ store: log, stamp, fold: ignore, onListenerDefect: ignore });
+  const rewinds = new Rewinds({
+    ...{ files, everything: () => log.everything() },
+    view: async () => (events.past.isComplete ? events.events : viewOf(await log.everything()).events),
+    lastEventId: () => events.events.at(-1)?.id,
+    newId: () => stamp.id("rewind"),
+    isBusy: () => {
+      if (log.heldBy) throw inUse(sessionId, log.heldBy.pid);
+      return false;
+    },
+    alone: (work) => work(),
+    rest: async () => void (await finishRewinds(events.events, files)),
+    async commit(view, data) {
+      await events.rewind(view, data);
+      await log.writeSummary(await summaryOf(log, events)).catch(ignore); // lists fall back to the log
+    },
+  });
+  return { rewinds, close: () => log.close() };
+}
+
+async function summaryOf(log: SessionLog, { events }: EventLog) {
+  const { costUsd } = new Budget(await log.everything()).session;
+  return { ...summarise(events, log.sessionId, events.at(-1)?.timestamp ?? ""), costUsd };
+}
+
+function inUse(sessionId: string, pid: number): TroupeError {
+  return new TroupeError("failed", `Session ${sessionId} is in use by process ${pid}.`, {
+    hint: "Rewind it there with /rewind, or end that process first.",
+  });
+}

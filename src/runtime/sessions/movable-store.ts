@@ -1,0 +1,25 @@
+import type { Store } from "../../store/store.ts";
+
+/** A store whose sessions may from some moment on be kept somewhere else. Whoever was given it need not know. */
+export function movableStore(first: Store): { readonly store: Store; moveTo(other: Store): void } {
+  let current = first;
+  return {
+    store: {
+      create: (sessionId) => current.create(sessionId),
+      open: (sessionId) => current.open(sessionId),
+      list: () => current.list(),
+      ids: () => current.ids(),
+      read: (sessionId) => current.read(sessionId),
+      events: (sessionId, onDamage) => current.events(sessionId, onDamage),
+      recent: (sessionId, isStart) => current.recent(sessionId, isStart),
+      scan: (sessionId, scan) => current.scan(sessionId, scan),
+      revision: (sessionId) => current.revision(sessionId),
+      revisions: () => current.revisions(),
+      fork: (sessionId, fork) => current.fork(sessionId, fork),
+      remove: (sessionId) => current.remove(sessionId),
+    },
+    moveTo(other) {
+      current = other;
+    },
+  };
+}

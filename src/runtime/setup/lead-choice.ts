@@ -1,0 +1,115 @@
+/**
+ * Who leads a session, chosen while it is open: prompt, tools, skills, model, effort and servers of the agent from the
+ * next message on, and when it is let go of, what the session had before. Its limits hold only where it was chosen
+ * before the session began.
+ */
+import type { AgentDefinition } from "../../agents/agent.ts";
+import { modelReference } from "../../session/model-seat.ts";
+import type { SessionOptions } from "../../session/session.ts";
+import { type AgentServers, agentServers } from "../mcp/agent-servers.ts";
+import type { Draft } from "./draft.ts";
+import type { LiveAgents } from "../agents/live-agents.ts";
+import { BY_AGENT } from "../models/model-choice.ts";
+import type { LiveOffer } from "./offer.ts";
+import { leadingAgent, leadWishes, modelOf, preload } from "./preselect.ts";
+import type { SessionServers } from "../mcp/session-servers.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+
+export interface LeadParts {
+  readonly workspace: Workspace;
+  readonly offer: LiveOffer;
+  readonly agents: LiveAgents | undefined;
+  readonly servers: SessionServers;
+}
+
+type Choice = NonNullable<NonNullable<SessionOptions["surroundings"]>["agents"]>;
+
+export interface LeadChoice extends Choice {
+  /** Ends the servers of who leads. */
+  close(): Promise<void>;
+}
+
+export function leadChoice(draft: Draft, parts: LeadParts): LeadChoice {
+  const { listener } = draft;
+  const { offer } = parts;
+  const seat = new Seat(draft, parts.workspace);
+  let servers: AgentServers | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+  const agents = (): readonly AgentDefinition[] => parts.agents?.agents ?? parts.workspace.agents.agents;
+  const exchange = async (name: string | undefined): Promise<void> => {
+    const catalog = { ...parts.workspace.agents, agents: agents() };
+    const lead = name === undefined ? undefined : leadingAgent(name, catalog);
+    // What may be refused comes first: until then nothing has changed.
+    await seat.take(lead);
+    const skills = lead ? await preload(lead, parts.workspace, (message) => listener.warn("agent", message)) : "";
+    const before = servers;
+    servers = lead && (await ownServers(lead, { draft, parts }));
+    offer.setLead(lead, { skills, tools: servers?.tools ?? [] });
+    await before?.close();
+    if (!lead) return listener.say("subagent.deselected", {});
+    const { name: agentName, displayName: agentDisplayName, tools } = lead;
+    return listener.say("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
+  };
+  return {
+    list: () => agents().map(({ name, description, userInvocable }) => ({ name, description, userInvocable })),
+    selected: () => offer.lead?.name,
+    select(name) {
+      const done = last.then(() => exchange(name));
+      last = done.catch(() => undefined);
+      return done;
+    },
+    async close() {
+      await last;
+      await servers?.close();
+    },
+  };
+}
+
+/** The one that began the session brought its servers with it. */
+async function ownServers(
+  lead: AgentDefinition,
+  { draft, parts }: { draft: Draft; parts: LeadParts },
+): Promise<AgentServers | undefined> {
+  const { offer, servers, workspace } = parts;
+  if (lead.name === offer.firstLead?.name) return undefined;
+  const warn = (message: string): void => draft.listener.warn("mcp", message);
+  return agentServers({ workspace, open: servers.open, warn })(
+    lead,
+    offer.allTools.map(({ name }) => name),
+  );
+}
+
+/** The model under who leads: its own where it has one and the person has named none. */
+class Seat {
+  readonly #draft: Draft;
+  readonly #workspace: Workspace;
+  /** What the session had when the first came. */
+  #before: { readonly model: string; readonly effort: Draft["models"]["reasoningEffort"] } | undefined;
+
+  constructor(draft: Draft, workspace: Workspace) {
+    this.#draft = draft;
+    this.#workspace = workspace;
+  }
+
+  async take(lead: AgentDefinition | undefined): Promise<void> {
+    const { models, request, environment, listener } = this.#draft;
+    if (request.model !== undefined || environment.TROUPE_MODEL || environment.COPILOT_MODEL) return;
+    const workspace = this.#workspace;
+    const warn = (message: string): void => listener.warn("agent", message);
+    const resolve = (name: string) => models.resolve(name);
+    const model = lead && (await modelOf(lead, { workspace, resolve, warn }));
+    const effort = lead && leadWishes(lead, workspace).effort;
+    if (!model && effort === undefined) {
+      if (this.#before) await this.#put(this.#before.model, this.#before.effort);
+      this.#before = undefined;
+      return;
+    }
+    this.#before ??= { model: modelReference(models.current), effort: models.reasoningEffort };
+    await this.#put(model ? modelReference(model) : this.#before.model, effort ?? this.#before.effort);
+  }
+
+  async #put(model: string, effort: Draft["models"]["reasoningEffort"]): Promise<void> {
+    const { models } = this.#draft;
+    await models.select(model, { reasoningEffort: effort ?? null, cause: BY_AGENT, source: "agent" });
+  }
+}

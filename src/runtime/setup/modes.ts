@@ -1,0 +1,90 @@
+import { join } from "node:path";
+import type { SessionMode } from "../../commands/command.ts";
+import { readShared } from "../../lib/node/shared-folder.ts";
+import type { Policy } from "../../permissions/policy.ts";
+import type { CheckResult } from "../../session/modes/autopilot.ts";
+import { afterPlan, modeSection, planPolicy } from "../../session/modes/modes.ts";
+import type { SessionOptions } from "../../session/session.ts";
+import type { Shells } from "../../tools/shell/shells.ts";
+import type { LateSession } from "./late-session.ts";
+
+/** What the mode of a session decides: what is refused, what the agent is told, what becomes of a plan. */
+export interface ModeParts extends Pick<SessionOptions, "policy" | "refuses" | "plan" | "onMode"> {
+  /** What the agent is told of the mode. */
+  section(): string | undefined;
+  current(): SessionMode;
+}
+
+export function modeParts(what: { files: string; policy: Policy; listener: LateSession }): Required<ModeParts> {
+  const { listener } = what;
+  const planFile = join(what.files, PLAN);
+  const { policy, refuses } = planPolicy(what.policy, planFile);
+  let current: SessionMode = "interactive";
+  return {
+    policy,
+    refuses: (question) => (current === "plan" ? refuses(question) : undefined),
+    plan: {
+      content: () => readPlan(what.files),
+      async approved(action) {
+        const { mode, startsFleet } = afterPlan(action);
+        const { session } = listener;
+        await session?.modes.set(mode);
+        if (!session || !startsFleet) return;
+        const { fleetMessage } = await import("../submit.ts");
+        await session.send(await fleetMessage(session, ""));
+      },
+    },
+    onMode(mode) {
+      if (mode === current) return;
+      current = mode;
+      listener.toolsChanged();
+    },
+    section: () => modeSection(current, { planFile }),
+    current: () => current,
+  };
+}
+
+const PLAN = "plan.md";
+const MAX_PLAN_BYTES = 1024 * 1024;
+
+/** Returns the plan, "" if there is none. Commands can write the file, so one that is not a plain file is not read. */
+export async function readPlan(files: string): Promise<string> {
+  try {
+    return (await readShared(files, PLAN, MAX_PLAN_BYTES))?.toString("utf8") ?? "";
+  } catch (error) {
+    return `(${PLAN} was not read: ${error instanceof Error ? error.message : String(error)})`;
+  }
+}
+
+const CHECK_MS = 10 * 60_000;
+const MAX_OUTPUT_CHARACTERS = 20_000;
+
+/** Runs a command of the person's in a shell of its own, contained like the agent's own commands. */
+export function checkRunner(place: {
+  cwd: string;
+  roots: readonly string[];
+  newShells(): Shells;
+  /** Aborts with the session: nobody waits for a check of one that is over. */
+  end(): AbortSignal | undefined;
+}) {
+  return async (command: string): Promise<CheckResult> => {
+    const shells = place.newShells();
+    try {
+      const { cwd, roots } = place;
+      const reply = await shells.run({
+        ...{ command, cwd, roots, description: "check", toolCallId: "check" },
+        mode: "sync",
+        waitMs: CHECK_MS,
+        signal: AbortSignal.any([AbortSignal.timeout(CHECK_MS + 5_000), ...[place.end() ?? []].flat()]),
+      });
+      return {
+        exitCode: reply.state === "exited" ? reply.exitCode : null,
+        output: reply.output.slice(-MAX_OUTPUT_CHARACTERS),
+      };
+    } catch (error) {
+      return { exitCode: null, output: error instanceof Error ? error.message : String(error) };
+    } finally {
+      await shells.closeAll();
+    }
+  };
+}

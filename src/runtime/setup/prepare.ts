@@ -1,0 +1,247 @@
+import { checkpointWriter, checkpointWriterTo } from "../../context/compact-checkpoint.ts";
+import { sweepTemporaries } from "../../lib/node/temporaries.ts";
+import { Compactions } from "../../session/compaction/compaction.ts";
+import { compactionOptions } from "../../session/compaction/compaction-options.ts";
+import { inTurn } from "../../session/turn/in-turn.ts";
+import type { ScheduleRegistry } from "../../session/modes/schedules.ts";
+import type { Session, SessionOptions } from "../../session/session.ts";
+import { standingOf } from "../../session/compaction/standing.ts";
+import type { SessionLog } from "../../store/store.ts";
+import { beginDraft, type Draft, type PrepareParts } from "./draft.ts";
+import { outputKeeper } from "../permissions/large-output-folder.ts";
+import { lateFactories } from "../agents/late-factories.ts";
+import { type LeadChoice, leadChoice } from "./lead-choice.ts";
+import { LiveAgents } from "../agents/live-agents.ts";
+import { memoryOf } from "../knowledge/memory-gate.ts";
+import { checkRunner, readPlan } from "./modes.ts";
+import { offerThatWaits } from "./offer.ts";
+import type { SessionRequest } from "../runtime.ts";
+import type { SessionBoard } from "../knowledge/session-board.ts";
+import { sessionCompany } from "./session-company.ts";
+import { contextWatch } from "./session-context.ts";
+import { type FileCarrier, fileCarrier } from "../sessions/session-elsewhere.ts";
+import { sessionExtensions } from "./session-extensions.ts";
+import { type SessionHands, sessionHands, sessionPlaces } from "./session-hands.ts";
+import { sessionHooks } from "./session-hooks.ts";
+import { type SessionLead, sessionLead } from "./session-lead.ts";
+import type { SessionMcp } from "../mcp/session-mcp.ts";
+import { choiceOf, sessionOffer, sessionTools } from "./session-offer.ts";
+import { type SessionRules, sessionRules } from "./session-rules.ts";
+import { sessionSchedules } from "./session-schedules.ts";
+import { sessionSearch } from "./session-search.ts";
+import { sessionServers } from "../mcp/session-servers.ts";
+import { sessionSkills } from "./session-skills.ts";
+import { sessionSurroundings } from "./session-surroundings.ts";
+import { type SessionTracker, trackSession } from "./session-tracker.ts";
+import { skillRules } from "../skill-rules.ts";
+import { version } from "../version.ts";
+
+/** A session to be. */
+export interface Prepared {
+  readonly options: SessionOptions;
+  /** To be called once with the session. */
+  started(session: Session): void;
+}
+
+/**
+ * Everything a session is given: the only place that turns a request and a folder into it. Who leads, by which rules,
+ * with which hands, agents, tools and servers; what the model is offered; who is told; what ends with the session.
+ */
+export async function prepareSession(request: SessionRequest, log: SessionLog, parts: PrepareParts): Promise<Prepared> {
+  const draft = beginDraft(request, log, parts);
+  const leading = await sessionLead(draft);
+  const { workspace } = leading;
+  const { models } = draft;
+  const rules = sessionRules(draft, workspace);
+  const hands = sessionHands(draft, { workspace, rules });
+  await sweepLeftovers(draft, hands);
+  const agents = request.delegation === false ? undefined : new LiveAgents(workspace, draft.listener, log.events);
+  const board = await boardOf(draft, leading, hands);
+  const memory = await memoryOf(draft, { leading, redactor: hands.redactor });
+  const search = sessionSearch(draft, workspace);
+  const tools = sessionTools(draft, { agents, board, memory, search });
+  const servers = sessionServers(draft, {
+    workspace,
+    // Whoever only tidies the board needs no programs.
+    configs: request.detachedFrom === undefined ? workspace.servers.servers : [],
+    roots: rules.roots,
+    reservedNames: tools().map(({ name }) => name),
+  });
+  const { mcp } = servers;
+  const choice = choiceOf(draft, leading, board);
+  const skills = sessionSkills(draft, workspace);
+  const offer = await sessionOffer(draft, { leading, rules, tools, choice, mcp, memory, board, skills });
+  const hooks = await sessionHooks(draft, { workspace, wishes: hands.wishes });
+  const places = sessionPlaces(draft, { hands, rules, mcp, board, search });
+  const company = agents && sessionCompany(draft, { agents, leading, offer, choice, places, servers, board, memory });
+  const lead = leadChoice(draft, { workspace, offer, agents, servers });
+  const extensions = sessionExtensions(draft, { workspace, wishes: hands.wishes });
+  const factories = lateFactories(draft, workspace);
+  const late: { schedules?: ScheduleRegistry; tracker?: SessionTracker } = {};
+  const context = contextWatch(draft);
+  const carrier = await fileCarrier(log, draft.disk);
+  for (const notice of workspace.notices) draft.listener.notice(notice);
+  const { warning } = hands.policy.containment ?? {};
+  if (warning !== undefined && mayRunCommands(rules)) draft.listener.warn("shell", warning);
+  return {
+    options: {
+      ...askedFor(draft),
+      ...ruled(draft, { rules, hands }),
+      ...kept(draft, hands),
+      keepOutput: outputKeeper(draft, rules.roots),
+      get limits() {
+        return leading.limits();
+      },
+      credits: leading.credits,
+      modelSeat: models,
+      get model() {
+        return models.current;
+      },
+      get reasoningEffort() {
+        return models.reasoningEffort;
+      },
+      get reasoningSummary() {
+        return models.reasoningSummary;
+      },
+      offer: offerThatWaits(offer, { mcp, memory, joining: extensions && request.program?.ready }),
+      ports: places.mainPorts,
+      searchModel: search.model,
+      commandRules: async (kept) => (await import("../submit.ts")).rulesFrom(await draft.listener.opened, kept),
+      ...(hooks && { hooks }),
+      ...(company && { company }),
+      ...(board?.consolidating && { settle: board.consolidating.settle }),
+      surroundings: sessionSurroundings(draft, {
+        ...{ workspace, lead, agents, mcp, memory, board, skills, rules, extensions, factories },
+        database: hands.database,
+        schedules: () => late.schedules,
+        tracker: () => late.tracker,
+      }),
+      ...(request.nestedInstructions !== false && {
+        onFileAccess: (path: string, toolName: string) => draft.listener.fileAccess(workspace, path, toolName),
+      }),
+      withoutSandbox: hands.withoutSandbox,
+      fileHistory: { checkpoints: hands.checkpoints, disk: draft.disk },
+      onRewound: (events) => {
+        late.schedules?.rewound(events);
+        factories?.rewound(events);
+      },
+      onMessage: (messageId) => {
+        hands.onMessage(messageId);
+        agents?.watch();
+        context.look();
+      },
+      onEnd: () => inTurn([() => factories?.close(), () => memory?.close()]),
+      onClose: () => end({ ...late, hands, lead, agents, mcp, board, carrier }).finally(() => draft.tracing?.ended()),
+    },
+    started(session) {
+      leading.lead.announce(session);
+      draft.listener.listen(session);
+      draft.tracing?.started(session);
+      if (memory) session.subscribe((event) => memory.hear(event));
+      session.subscribe((event) => search.hear(event));
+      session.subscribe(skillRules({ skills, rules: rules.live, notice: draft.listener.notice }));
+      late.schedules = sessionSchedules(session);
+      // Sessions of clients are not in the index of those that are kept here.
+      if (!log.elsewhere) late.tracker = trackSession(session, draft);
+      carrier?.listen(session);
+      hands.shells.onFinished(() => draft.listener.commandsEnded(hands.shells));
+    },
+  };
+}
+
+/** Removes temporary files that killed processes left in the session's folders and beside the files it changed last. */
+async function sweepLeftovers({ context, log, disk }: Draft, { checkpoints }: SessionHands): Promise<void> {
+  await sweepTemporaries(context.cwd, disk);
+  if (log.events.length > 0 && !log.heldBy) await checkpoints.sweep();
+}
+
+/** Whether commands may run without anybody being asked. */
+function mayRunCommands({ live: { policy } }: SessionRules): boolean {
+  return (
+    policy.mode.allTools || policy.rules.some(({ effect, target }) => effect === "allow" && target.kind === "shell")
+  );
+}
+
+/** Where it is switched on; elsewhere nothing of it is loaded. */
+async function boardOf(draft: Draft, leading: SessionLead, { redactor }: SessionHands) {
+  if (!leading.workspace.flags.has("COPILOT_SUBCONSCIOUS")) return undefined;
+  return (await import("../knowledge/session-board.ts")).sessionBoard(draft, { leading, redactor });
+}
+
+function askedFor({ request, log, stamp, context, identity, tracing }: Draft) {
+  return {
+    ...{ version, log, stamp, context, cwd: context.cwd },
+    ...(request.mode && { mode: request.mode }),
+    ...(identity && { identity }),
+    ...(tracing && { tracing: tracing.port }),
+    ...(request.name !== undefined && { name: request.name }),
+    ...(request.resumed && { resumed: request.resumed }),
+    ...(request.continuesPending && { continuesPending: true }),
+    ...(request.detachedFrom !== undefined && { detachedFrom: request.detachedFrom }),
+    ...(request.streaming !== undefined && { streaming: request.streaming }),
+    ...(request.replies !== undefined && { replies: request.replies }),
+    ...(request.datesPrompts && { datesPrompts: true }),
+    ...(request.citations && { citations: true }),
+    ...(request.wakes !== undefined && { wakes: request.wakes }),
+    ...(request.waitForAgentsMs !== undefined && { waitForAgentsMs: request.waitForAgentsMs }),
+  };
+}
+
+function ruled({ context, listener }: Draft, { rules, hands }: { rules: SessionRules; hands: SessionHands }) {
+  const { roots, grants } = rules;
+  const { refuses, plan, onMode } = rules.mode;
+  const { newShells, policy } = hands;
+  return {
+    ...{ roots, grants, policy, refuses, plan, onMode },
+    runCheck: checkRunner({ cwd: context.cwd, roots, newShells, end: () => listener.session?.end.signal }),
+  };
+}
+
+/** How what is said becomes history: without secrets, bounded, and shortened when it grows too long. */
+function kept(draft: Draft, { redactor, database }: SessionHands) {
+  const { request, log, disk, environment, listener } = draft;
+  const readTodos = () => database.readTodos();
+  return {
+    redactor,
+    largeOutputBytes: request.largeOutputBytes ?? largeOutputBytes(environment),
+    compactions: new Compactions({
+      options: compactionOptions(environment, request.compaction),
+      events: [...log.removed, ...log.events],
+      writeCheckpoint: log.elsewhere ? checkpointWriterTo(log.elsewhere) : checkpointWriter(log.directory, disk),
+      standing: (key) => {
+        const { tasks, events = [] } = listener.session ?? {};
+        return standingOf(key, { readTodos, readPlan: () => readPlan(draft.files), tasks, events });
+      },
+    }),
+  };
+}
+
+function largeOutputBytes(environment: Draft["environment"]): number {
+  const given = Number(environment.TROUPE_LARGE_OUTPUT_BYTES ?? environment.COPILOT_LARGE_OUTPUT_THRESHOLD_BYTES);
+  return Number.isInteger(given) && given >= 1_024 ? given : 20_480;
+}
+
+/** What ends with a session: each of them, whatever becomes of the others. */
+async function end(what: {
+  schedules?: ScheduleRegistry;
+  tracker?: SessionTracker;
+  hands: SessionHands;
+  lead: LeadChoice;
+  agents: LiveAgents | undefined;
+  mcp: SessionMcp | undefined;
+  board: SessionBoard | undefined;
+  carrier: FileCarrier | undefined;
+}): Promise<void> {
+  const { schedules, tracker, hands, lead, agents, mcp, board, carrier } = what;
+  schedules?.dispose();
+  await inTurn([
+    () => hands.shells.closeAll(),
+    () => agents?.close(),
+    () => lead.close(),
+    () => mcp?.close(),
+    () => board?.close(),
+    () => hands.database.close(),
+    () => tracker?.close(),
+    () => carrier?.carry(),
+  ]);
+}

@@ -1,0 +1,249 @@
+/**
+ * An agent chosen to lead a session: the main agent works with its prompt, skills, model and servers, and with no tool
+ * it does not list. Whoever it starts has no more. The choice stands in the log, so that a resumed session keeps it.
+ */
+import type { AgentDefinition } from "../../agents/agent.ts";
+import { effectiveTools } from "../../agents/effective-tools.ts";
+import { findAgent, suggestAgent } from "../../agents/names.ts";
+import { agentSettings } from "../../catalog/agents/agents-settings.ts";
+import { skillContext } from "../../context/skills/load-skill.ts";
+import { clip } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { SessionEvent } from "../../protocol/event.ts";
+import type { Limits } from "../../session/budget/budget.ts";
+import type { Session, SessionOptions } from "../../session/session.ts";
+import type { SessionModel } from "../../session/turn/start-run.ts";
+import { resolveServers, type ServerSources } from "../../tools/mcp/config/config.ts";
+import type { Tool } from "../../tools/tool.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+
+export interface Lead {
+  /** Nobody: the main agent is itself. */
+  readonly definition: AgentDefinition | undefined;
+  /** With the servers of the agent. */
+  readonly workspace: Workspace;
+  /** The agent's skills in full, for its prompt. */
+  readonly skills: string;
+  readonly reasoningEffort?: NonNullable<SessionOptions["reasoningEffort"]>;
+  /** The agent's model, if it can be had; throws where the agent insists. */
+  model(resolve: (name: string) => Promise<SessionModel>): Promise<SessionModel | undefined>;
+  /** What a reader of the log must know of a choice that is new. */
+  announce(session: Session): void;
+}
+
+/** Who asks for this means nobody, unless there is an agent of that name. */
+const NO_LEAD = "default";
+
+export async function chooseLead(what: {
+  /** The agent asked for now; otherwise it is the one the log knows of. */
+  wanted: string | undefined;
+  events: readonly SessionEvent[];
+  workspace: Workspace;
+  /** Set when troupe itself chooses: then also one that people cannot choose may lead. */
+  isOurs?: boolean;
+  warn(message: string): void;
+}): Promise<Lead> {
+  const { wanted, events, workspace, isOurs = false, warn } = what;
+  const before = selectedIn(events);
+  const name = wanted ?? before;
+  const isAsked = wanted !== undefined;
+  const definition = name === undefined ? undefined : leading(name, workspace.agents, { isOurs, isAsked });
+  if (!definition) {
+    return {
+      definition,
+      workspace,
+      skills: "",
+      model: async () => undefined,
+      announce: (session) => void (before !== undefined && session.say("subagent.deselected", {})),
+    };
+  }
+  const isNew = definition.name !== before;
+  const skills = await preload(definition, workspace, isNew ? warn : () => undefined);
+  const { effort } = leadWishes(definition, workspace);
+  if (isNew) tellUnused(definition, warn);
+  return {
+    definition,
+    workspace: withServersOf(definition, workspace),
+    skills,
+    ...(effort !== undefined && { reasoningEffort: effort }),
+    // A session that goes on with the same agent goes on with the model it had.
+    model: async (resolve) =>
+      isNew || wanted !== undefined ? modelOf(definition, { workspace, resolve, warn }) : undefined,
+    announce(session) {
+      if (!isNew) return;
+      const { name: agentName, displayName: agentDisplayName, tools } = definition;
+      void session.say("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
+    },
+  };
+}
+
+/** What is left of a session's tools. */
+export function toolsOfLead(definition: AgentDefinition, tools: readonly Tool[]): readonly Tool[] {
+  const names = effectiveTools(
+    definition,
+    tools.map(({ name }) => name),
+    { isReadOnly: (name) => tools.some((tool) => tool.name === name && tool.readOnly === true) },
+  ).tools;
+  return tools.filter(({ name }) => names.includes(name));
+}
+
+/** The narrower of both, one by one. */
+export function limitsOfLead(
+  definition: Pick<AgentDefinition, "limits"> | undefined,
+  given: Limits | undefined,
+): Limits | undefined {
+  const own = definition?.limits;
+  if (!own) return given;
+  const least = (key: keyof Limits): Limits => {
+    const values = [own[key], given?.[key]].filter((value) => value !== undefined);
+    return values.length === 0 ? {} : { [key]: Math.min(...values) };
+  };
+  return { ...least("turns"), ...least("tokens"), ...least("costUsd") };
+}
+
+const efforts = ["low", "medium", "high", "xhigh", "max"] as const;
+
+function selectedIn(events: readonly SessionEvent[]): string | undefined {
+  const last = events.findLast(
+    ({ type, agentId }) => agentId === undefined && (type === "subagent.selected" || type === "subagent.deselected"),
+  );
+  return last?.type === "subagent.selected" ? last.data.agentName : undefined;
+}
+
+/** `.github/agents/poet.agent.md` is called poet. */
+const fileName = (path: string): string =>
+  (path.split("/").at(-1) ?? "").toLowerCase().replace(/(?:\.agent)?\.md$/, "");
+
+type Known = Pick<Workspace["agents"], "agents" | "disabled" | "notices">;
+
+/** The agent that is meant. Throws where there is none, or it may not lead. */
+export function leadingAgent(wanted: string, known: Known): AgentDefinition | undefined {
+  return leading(wanted, known, { isAsked: true, isOurs: false });
+}
+
+function leading(
+  wanted: string,
+  { agents, disabled, notices }: Known,
+  { isAsked, isOurs }: { isAsked: boolean; isOurs: boolean },
+): AgentDefinition | undefined {
+  const found = findAgent(wanted, agents);
+  if (found && (found.userInvocable || isOurs)) return found;
+  if (!found && isAsked && wanted === NO_LEAD) return undefined;
+  const name = clip(wanted, 80);
+  const kept = isAsked ? "" : ` It led this session; to go on without it: --agent ${NO_LEAD}.`;
+  if (found) {
+    const why = found.sidekick ? "it is a sidekick" : "its file says user-invocable: false";
+    throw new TroupeError("usage", `The agent '${name}' cannot be chosen: ${why}.`, {
+      hint: `${found.sidekick ? "It starts by itself." : "Models can start it."}${kept}`,
+    });
+  }
+  if (findAgent(wanted, disabled)) {
+    throw new TroupeError("usage", `The agent '${name}' is switched off by settings (subagents).`, {
+      hint: `Switch it on, or choose another: troupe agents list.${kept}`,
+    });
+  }
+  const broken = notices.find(({ kind, path }) => kind === "broken" && fileName(path) === wanted.toLowerCase());
+  if (broken) {
+    const hint = `Fix the file; \`troupe agents check\` shows all problems.${kept}`;
+    throw new TroupeError("usage", `The agent '${name}' cannot be used: ${broken.message}`, { hint });
+  }
+  const close = suggestAgent(wanted, agents);
+  const names = agents.filter(({ userInvocable }) => userInvocable).map((agent) => agent.name);
+  const listed = `Agents: ${clip(names.join(", "), 400)}.`;
+  throw new TroupeError("usage", `Custom agent '${name}' not found.`, {
+    hint: `${close === undefined ? "" : `Did you mean ${close}? `}${listed}${kept}`,
+  });
+}
+
+/** The skills of an agent in full; those that are missing are told. */
+export async function preload(
+  definition: AgentDefinition,
+  workspace: Workspace,
+  warn: (message: string) => void,
+): Promise<string> {
+  if (definition.skills.length === 0) return "";
+  const { text, missing } = await skillContext(definition.skills, workspace.skills);
+  for (const { name, reason } of missing) warn(`The agent ${definition.name} names the skill ${name}: ${reason}`);
+  return text;
+}
+
+/** What is meant for an agent that someone starts, and not for one that leads. */
+function tellUnused({ name, isolation, outputSchema, limits }: AgentDefinition, warn: (message: string) => void): void {
+  const unused = [
+    isolation && "isolation",
+    outputSchema && "output-schema",
+    limits?.seconds !== undefined && "limits.seconds",
+  ].filter(Boolean);
+  if (unused.length > 0) warn(`The agent ${name} leads the session, so this has no effect: ${unused.join(", ")}.`);
+}
+
+/** What an agent would run on, by its file and a person's settings. */
+export function leadWishes(definition: AgentDefinition, { settings }: Workspace) {
+  const own = agentSettings(definition, settings.effective.subagents?.agents ?? {});
+  const effort = own.reasoningEffort ?? definition.reasoningEffort;
+  return {
+    models: own.model === undefined ? definition.models : [own.model, ...definition.models],
+    effort: efforts.find((known) => known === effort),
+  };
+}
+
+/** The first that can be used. A wish gives way, and that is said; who insists is heard. */
+export async function modelOf(
+  definition: AgentDefinition,
+  how: { workspace: Workspace; resolve(name: string): Promise<SessionModel>; warn(message: string): void },
+): Promise<SessionModel | undefined> {
+  const unmet: string[] = [];
+  for (const wanted of leadWishes(definition, how.workspace).models) {
+    if (wanted.trim().toLowerCase() === "inherit") break;
+    try {
+      return await how.resolve(wanted);
+    } catch (error) {
+      if (!(error instanceof TroupeError)) throw error;
+      unmet.push(error.message);
+    }
+  }
+  if (unmet.length === 0) return undefined;
+  const { name, modelPolicy } = definition;
+  if (modelPolicy === "required") {
+    throw new TroupeError("configuration", `The agent ${name} needs a model that cannot be used: ${unmet.join(" ")}`, {
+      hint: "Set up that model, or give another with --model.",
+    });
+  }
+  how.warn(`The agent ${name} does not run on the model it prefers: ${unmet.join(" ")}`);
+  return undefined;
+}
+
+/** Whether they may run was decided when the agent was loaded; they are found as if its owner had configured them. */
+export function withServersOf(definition: AgentDefinition, workspace: Workspace): Workspace {
+  const { mcpServers: servers } = definition;
+  if (servers === undefined || Object.keys(servers).length === 0) return workspace;
+  const sources = sourcesWith(definition, servers, workspace.serverSources);
+  const resolved = resolveServers(sources);
+  const known = new Set(workspace.servers.notices.map(({ message }) => message));
+  const notices = resolved.notices
+    .filter(({ message }) => !known.has(message))
+    .map(({ source, server, message }) =>
+      [source, ...(server === undefined ? [] : [`server ${server}`]), message].join(": "),
+    );
+  return { ...workspace, servers: resolved, serverSources: sources, notices: [...workspace.notices, ...notices] };
+}
+
+function sourcesWith(
+  { source, path, pluginName }: AgentDefinition,
+  servers: Readonly<Record<string, unknown>>,
+  sources: ServerSources,
+): ServerSources {
+  if (source === "program" || source === "builtin") return { ...sources, program: { ...sources.program, ...servers } };
+  if (source === "plugin") {
+    const plugins = (sources.plugins ?? []).map((plugin) =>
+      plugin.name === pluginName
+        ? { ...plugin, parts: [{ kind: "inline" as const, value: { mcpServers: servers } }, ...plugin.parts] }
+        : plugin,
+    );
+    return { ...sources, plugins };
+  }
+  const scope = source === "user" ? ("user" as const) : ("project" as const);
+  const file = path ?? source;
+  const folder = file.replace(/[\\/][^\\/]*$/, "");
+  return { ...sources, settings: [{ scope, source: file, folder, servers }, ...(sources.settings ?? [])] };
+}

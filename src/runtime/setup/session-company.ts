@@ -1,0 +1,70 @@
+import type { CompanyOptions } from "../../session/agents/company.ts";
+import { isSidekickId } from "../../session/agents/sidekicks.ts";
+import type { SessionLog } from "../../store/store.ts";
+import type { SessionKnowledge } from "../../tools/subagents/session-knowledge.ts";
+import type { AgentPlaces } from "../agents/agent-place.ts";
+import { agentServers } from "../mcp/agent-servers.ts";
+import { companyOptions } from "../agents/company.ts";
+import type { Draft } from "./draft.ts";
+import type { LiveAgents } from "../agents/live-agents.ts";
+import { readPlan } from "./modes.ts";
+import type { LiveOffer } from "./offer.ts";
+import type { SessionBoard } from "../knowledge/session-board.ts";
+import type { SessionLead } from "./session-lead.ts";
+import type { SessionMemory } from "../knowledge/session-memory.ts";
+import { promptOf } from "./session-offer.ts";
+import type { SessionServers } from "../mcp/session-servers.ts";
+import { sidekickConditions } from "../agents/sidekick-conditions.ts";
+import { inheritedTools, type ToolChoice } from "./tool-choice.ts";
+
+/** The agents that may work for the main one, and what each of them is given. */
+export function sessionCompany(
+  draft: Draft,
+  how: {
+    agents: LiveAgents;
+    leading: SessionLead;
+    offer: LiveOffer;
+    choice: ToolChoice;
+    places: AgentPlaces;
+    servers: SessionServers;
+    board: SessionBoard | undefined;
+    memory: SessionMemory | undefined;
+  },
+): CompanyOptions {
+  const { environment, models, request, context, log, listener, identity } = draft;
+  const { agents, offer, choice, places, servers, board, memory } = how;
+  const { workspace } = how.leading;
+  const knowledge: SessionKnowledge = { memory: () => memory?.section ?? "", plan: () => readPlan(draft.files) };
+  return companyOptions({
+    environment,
+    workspace,
+    models,
+    mainModel: () => models.current,
+    mainEffort: () => models.reasoningEffort,
+    prompt: promptOf(draft),
+    memories: knowledge.memory,
+    agents: () => agents.agents,
+    given: () => agents.given,
+    sessionTools: () => offer.sessionTools,
+    inheritedTools: () => inheritedTools(offer.sessionTools, choice),
+    ...(request.wakes === false &&
+      request.model !== undefined && { modelOverride: ({ id }) => (hasTask(log, id) ? models.current : undefined) }),
+    async placeFor(task) {
+      const found = await places.placeFor(task);
+      const place = { ...found, ports: { ...found.ports, knowledge } };
+      // Who starts by itself only looks.
+      if (board && isSidekickId(task.id)) return { ...place, ports: { ...place.ports, board: board.readingPort } };
+      return board?.equip(place, task.spec.agentName) ?? place;
+    },
+    serversFor: agentServers({ workspace, open: servers.open, warn: (message) => listener.warn("mcp", message) }),
+    worktrees: context.gitRoot === undefined ? undefined : places.worktrees,
+    conditions: sidekickConditions({ board, memory, cwd: context.cwd, gitRoot: context.gitRoot }),
+    accountPlan: identity && (async () => (await identity.status()).plan),
+    warn: (message) => listener.warn("agent", message),
+  });
+}
+
+/** Whether an agent is older than this process: those it starts now choose their models by themselves. */
+function hasTask({ events }: SessionLog, taskId: string): boolean {
+  return events.some((event) => event.type === "troupe.task_created" && event.data.taskId === taskId);
+}

@@ -1,0 +1,72 @@
+import type { FoundExtension } from "../../catalog/extensions.ts";
+import type { ExtensionProcess, LaunchProfile } from "../../extensions/extensions.ts";
+import { isGiven } from "../../extensions/given.ts";
+import type { Draft } from "./draft.ts";
+import type { SandboxWishes } from "../permissions/sandbox-settings.ts";
+import { openWorkspace, type Workspace } from "../workspace/workspace.ts";
+
+/** The extensions of a session, for whoever connects them to it. */
+export interface SessionExtensions {
+  /** Changes when they must be started anew. */
+  readonly place: string;
+  /** Those that may run: as they were when the session was made, or as they are now. */
+  find(how?: { readonly again: true }): Promise<readonly FoundExtension[]>;
+  /** The person does not want this one. */
+  isDisabled(id: string): boolean;
+  start(extension: FoundExtension, profile: LaunchProfile | undefined): Promise<ExtensionProcess>;
+  /** Of these variables those that are set and that the extension is not given by itself. */
+  withheld(id: string, names: readonly string[]): Record<string, string>;
+}
+
+/** Undefined where no client asks for them. */
+export function sessionExtensions(
+  draft: Draft,
+  { workspace, wishes }: { workspace: Workspace; wishes: SandboxWishes },
+): SessionExtensions | undefined {
+  const { request, context, home: stateRoot, environment, listener, shared, log } = draft;
+  const { extensions: asked } = request;
+  if (!asked || !workspace.flags.has("EXTENSIONS")) return undefined;
+  const { disabledExtensions = [], secretEnvironmentVariables: secretNames = [] } = workspace.settings.effective;
+  const warn = (message: string): void => listener.warn("extension", message);
+  const prepare = shared.programs([workspace.root], { wishes, onWarning: warn });
+  const started = new Map<string, FoundExtension>();
+  return {
+    place: JSON.stringify([workspace.root, asked.sdkPath ?? null]),
+    async find(how) {
+      if (!how?.again) return workspace.extensions.extensions;
+      const again = await openWorkspace(request.workspace ?? {}, { context, stateRoot, environment });
+      for (const { message } of again.extensions.notices) warn(message);
+      return again.extensions.extensions;
+    },
+    isDisabled: (id) => disabledExtensions.includes(id),
+    async start(extension, profile) {
+      const { path, scope, wishes } = extension;
+      started.set(extension.id, extension);
+      const { startExtension } = await import("../../extensions/extensions.ts");
+      const { sdkPath } = asked;
+      const { sessionId } = log;
+      return startExtension({
+        path,
+        scope,
+        cwd: context.cwd,
+        sessionId,
+        environment,
+        secretNames,
+        hosts: wishes.hosts,
+        variableNames: wishes.env,
+        sdkPath,
+        profile,
+        prepare,
+      });
+    },
+    withheld(id, names) {
+      const { scope = "project", wishes } = started.get(id) ?? {};
+      const receiver = { scope, secretNames, variableNames: wishes?.env ?? [] };
+      const wanted = names.flatMap((name) => {
+        const value = environment[name];
+        return value === undefined || isGiven(name, receiver) ? [] : [[name, value] as const];
+      });
+      return Object.fromEntries(wanted);
+    },
+  };
+}

@@ -1,0 +1,114 @@
+import { Factories } from "../../factories/factories.ts";
+import type {
+  AgentEnd,
+  AgentState,
+  AgentWish,
+  FactorySource,
+  SettledAttempt,
+  WorkingAgent,
+} from "../../factories/ports.ts";
+import { quoted, wrapped } from "../../lib/quoting.ts";
+import { clip } from "../../lib/text.ts";
+import type { Session } from "../../session/session.ts";
+import type { Registry } from "../../tasks/registry.ts";
+import { isAtRest } from "../../tasks/task-state.ts";
+
+/** Who works for a factory that names nobody. */
+const USUAL_AGENT = "general-purpose";
+/** An agent has limits of its own; nobody waits for one longer than this. */
+const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
+
+/** The factories of a session, with the runs its log holds. What they ask of agents is tasks of the session. */
+export async function openFactories(session: Session, source: FactorySource): Promise<Factories> {
+  const { stamp } = session.settings;
+  const factories = new Factories(
+    {
+      ...{ stamp, emit: session.say, source },
+      startAgent: (wish) => startAgent(session, wish),
+      agentState: (agentId) => stateOf(session.tasks, agentId),
+      onSettled: (settled) => session.notify(settledNotice(settled)),
+    },
+    session.events,
+  );
+  session.subscribe((event) => {
+    if (!event.ephemeral) factories.observe(event);
+  });
+  // Before its agents are cut off: a body that finds them gone would take that for their answer.
+  session.end.signal.addEventListener("abort", () => void factories.close(), { once: true });
+  await factories.restore();
+  return factories;
+}
+
+function settledNotice({
+  runId,
+  factoryName,
+  attempt,
+  status,
+  text,
+}: SettledAttempt): Parameters<Session["notify"]>[0] {
+  const about = `The factory ${quoted(factoryName)} has settled: ${status}. Run: ${runId}, attempt ${attempt}.`;
+  const content = wrapped("factory_run_settled", {}, [about, text && quoted(text)].filter(Boolean).join("\n\n"));
+  return { content, kind: { type: "unclassified" } };
+}
+
+async function startAgent(session: Session, wish: AgentWish): Promise<WorkingAgent> {
+  const { runId, prompt, label, agent, model, reasoningEffort, schema, costUsd } = wish;
+  const id = await session.startAgent({
+    ...{ prompt, factoryRunId: runId, agentType: agent ?? USUAL_AGENT },
+    name: clip(label ?? agent ?? "factory-agent", 60),
+    description: clip(label ?? "works for a factory", 200),
+    ...(model !== undefined && { model }),
+    ...(reasoningEffort !== undefined && { reasoningEffort }),
+    ...(schema !== undefined && {
+      outputSchema: schema as NonNullable<Parameters<Session["startAgent"]>[0]["outputSchema"]>,
+    }),
+    ...(costUsd !== undefined && { costUsd }),
+  });
+  const { tasks } = session;
+  if (!tasks) throw new Error("a task was started in a session without tasks");
+  return {
+    id,
+    toolCallId: tasks.get(id)?.spec.toolCallId ?? id,
+    ended: endOf(tasks, id),
+    stop: async () => void (await tasks.cancel(id)),
+  };
+}
+
+async function endOf(tasks: Registry, id: string): Promise<AgentEnd> {
+  for (;;) {
+    await tasks.wait(id, { timeoutMs: MAX_WAIT_MS });
+    const task = tasks.get(id);
+    if (!task) return { why: "it is gone" };
+    if (!isAtRest(task.status)) continue;
+    const { turns } = await tasks.report(id);
+    const response = turns.at(-1)?.response;
+    if (task.status === "completed" && response) return { response };
+    const stoppedBy = task.reason === "limit" ? costOf(task.error ?? "") : undefined;
+    return {
+      ...(stoppedBy && { stoppedBy }),
+      why: task.error ?? `it ended ${task.status}${task.reason ? ` (${task.reason})` : ""}`,
+    };
+  }
+}
+
+/** Which of an agent's limits it was, by what is said of it: see `session/reservations.ts`. */
+function costOf(message: string): "cost" | "price" | undefined {
+  if (message.includes("price of a call is not known")) return "price";
+  return /\$\d|cost/.test(message) ? "cost" : undefined;
+}
+
+function stateOf(tasks: Registry | undefined, agentId: string): AgentState | undefined {
+  const view = tasks?.view(agentId);
+  const task = tasks?.get(agentId);
+  if (!tasks || !view || !task) return undefined;
+  return {
+    status: view.status,
+    agentType: view.agentType,
+    displayName: task.spec.agentDisplayName,
+    ...(view.model !== undefined && { model: view.model }),
+    ...(task.startedAt !== undefined && { startedAt: task.startedAt }),
+    ...(task.endedAt !== undefined && { completedAt: task.endedAt }),
+    activeMs: view.activeMs,
+    costUsd: tasks.usage(agentId).costUsd,
+  };
+}

@@ -1,0 +1,196 @@
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { isInside } from "../../lib/node/paths.ts";
+import type { Redactor } from "../../lib/redact/redact.ts";
+import { secretValuesOf } from "../../lib/redact/redact-values.ts";
+import { type Policy, policyWith } from "../../permissions/policy.ts";
+import { Checkpoints } from "../../checkpoints/checkpoints.ts";
+import { commandCheckpoints } from "../../checkpoints/command-checkpoints.ts";
+import type { SessionLog } from "../../store/store.ts";
+import type { StoreScope } from "../../tools/database/program.ts";
+import { providedDatabase } from "../../tools/database/provided-database.ts";
+import {
+  type SessionDatabase,
+  type SessionDatabaseOptions,
+  sessionDatabase,
+} from "../../tools/database/session-database.ts";
+import type { Shells } from "../../tools/shell/shells.ts";
+import type { ToolPorts } from "../../tools/tool.ts";
+import { allowsLocalhost } from "../../tools/web/web-access.ts";
+import { type AgentPlaces, agentPlaces, type PlaceParts } from "../agents/agent-place.ts";
+import { ShellContainment } from "../permissions/containment.ts";
+import type { Draft } from "./draft.ts";
+import { type SandboxWishes, sandboxWishes } from "../permissions/sandbox-settings.ts";
+import type { SessionBoard } from "../knowledge/session-board.ts";
+import type { SessionMcp } from "../mcp/session-mcp.ts";
+import type { SessionRules } from "./session-rules.ts";
+import type { SessionSearch } from "./session-search.ts";
+import { lazyShells, sandboxMode } from "../permissions/shells.ts";
+import { undoSeal } from "../undo-seal.ts";
+import { version } from "../version.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+
+/** What the tools of a session work with. */
+export interface SessionHands {
+  readonly redactor: Redactor;
+  readonly checkpoints: Checkpoints;
+  readonly database: SessionDatabase;
+  /** Those of the main agent. */
+  readonly shells: Shells;
+  readonly newShells: PlaceParts["newShells"];
+  /** Holds denials for the commands of those who work under this policy. */
+  contain(policy: Policy, cwd: string): ShellContainment;
+  /** The policy of the main agent, and of those that work in the same folder. */
+  readonly policy: Policy;
+  readonly wishes: SandboxWishes;
+  /** Why commands run without a sandbox here; resolves to undefined when they run in one. */
+  withoutSandbox(): Promise<string | undefined>;
+  /** All changes that follow from one message can be undone together. */
+  onMessage(messageId: string): void;
+}
+
+export function sessionHands(draft: Draft, how: { workspace: Workspace; rules: SessionRules }): SessionHands {
+  const { log, disk, stamp, home, listener } = draft;
+  const { workspace } = how;
+  const wishes = sandboxWishes(workspace.settings.effective.sandbox, { root: workspace.root, stateRoot: home });
+  const redactor = redactorOf(draft, workspace);
+  let turn = "";
+  const checkpoints = new Checkpoints({
+    ...{ directory: log.directory, disk, stamp },
+    turn: () => turn,
+    seal: undoSeal({ home, disk }),
+  });
+  const database = databaseOf(log, {
+    ...(draft.request.sessionStore !== false && { past: { ...draft.past, ...storeScope(draft, workspace) } }),
+    disk,
+    redact: (text) => redactor.text(text),
+    onTodosChanged: () => void listener.say("session.todos_changed", {}),
+  });
+  const contain = container(draft, { ...how, wishes });
+  const containment = contain(how.rules.mode.policy, draft.context.cwd);
+  const newShells = shellMaker(draft, { ...how, wishes, checkpoints, redactor, containment });
+  return {
+    ...{ redactor, checkpoints, database, newShells, wishes, contain },
+    policy: policyWith(how.rules.mode.policy, { containment }),
+    withoutSandbox: () => draft.shared.sandboxes.absence(how.rules.permissions.allUrls === true, wishes.sandbox),
+    shells: newShells(),
+    onMessage: (messageId) => {
+      turn = messageId;
+    },
+  };
+}
+
+/** Agents see past sessions of their own repository, unless the user's settings allow all. */
+function storeScope({ context }: Draft, { settings }: Workspace): { scope?: StoreScope } {
+  if (settings.effective.sessionStore === "all") return {};
+  const { cwd, gitRoot } = context;
+  return { scope: { cwd, ...(gitRoot !== undefined && { gitRoot }) } };
+}
+
+function databaseOf(
+  { directory, elsewhere, sessionId }: SessionLog,
+  options: Omit<SessionDatabaseOptions, "path">,
+): SessionDatabase {
+  const local = sessionDatabase({ ...options, path: join(directory, "session.db") });
+  return elsewhere?.sqlite ? providedDatabase({ ...options, sessionId, sqlite: elsewhere.sqlite, local }) : local;
+}
+
+/** Where the main agent and those that work for it have their hands; web, servers and database are the same for all. */
+export function sessionPlaces(
+  draft: Draft,
+  how: {
+    hands: SessionHands;
+    rules: SessionRules;
+    mcp: SessionMcp | undefined;
+    board: SessionBoard | undefined;
+    search: SessionSearch;
+  },
+): AgentPlaces & { readonly mainPorts: ToolPorts } {
+  const { environment, log, context, disk, request } = draft;
+  const { hands, rules, mcp, board, search } = how;
+  const { database, checkpoints, newShells, shells } = hands;
+  const shared = {
+    web: { userAgent: `troupe/${version}`, allowLocalhost: allowsLocalhost(environment) },
+    database,
+    ...(search.port && { webSearch: search.port }),
+    ...(request.program?.buffers && { buffers: request.program.buffers }),
+    ...(mcp && { mcp: { servers: () => mcp.servers } }),
+  };
+  const places = agentPlaces({
+    ...{ cwd: context.cwd, roots: rules.roots, policy: hands.policy, disk, checkpoints, newShells, shared },
+    contain: (policy, cwd) => hands.contain(policy, cwd),
+    gitRoot: context.gitRoot,
+    sessionId: log.sessionId,
+    sessionFolder: log.directory,
+  });
+  return {
+    ...places,
+    mainPorts: {
+      ...{ ...shared, files: places.filesOf(), shells },
+      ...(board && { board: board.mainPort }),
+    },
+  };
+}
+
+function redactorOf({ shared }: Draft, { settings, commandEnvironment }: Workspace): Redactor {
+  const secretNames = settings.effective.secretEnvironmentVariables ?? [];
+  const redactor = shared.redactor(secretNames);
+  // What commands are given from the folder is known too, so that it is found in what they print.
+  for (const { value, name } of secretValuesOf(commandEnvironment, secretNames)) redactor.add(value, name);
+  return redactor;
+}
+
+/** Of the state root: logs and records of sessions, tokens of servers, what the sandbox itself needs. */
+const STATE_FOLDERS = ["session-state", "server", "sandbox"];
+
+function container(
+  { shared, environment }: Draft,
+  { rules, wishes }: { rules: SessionRules; wishes: SandboxWishes },
+): SessionHands["contain"] {
+  const network = rules.permissions.allUrls === true;
+  const { allowedHosts = [] } = wishes.sandbox;
+  return (policy, cwd) =>
+    new ShellContainment({
+      ...{ policy, cwd, mode: sandboxMode(environment) ?? wishes.sandbox.mode ?? "auto" },
+      network: network || allowedHosts.length > 0,
+      sandbox: () => shared.sandboxes.get(network, wishes.sandbox),
+    });
+}
+
+function shellMaker(
+  draft: Draft,
+  how: {
+    workspace: Workspace;
+    rules: SessionRules;
+    wishes: SandboxWishes;
+    checkpoints: Checkpoints;
+    redactor: Redactor;
+    containment: ShellContainment;
+  },
+): SessionHands["newShells"] {
+  const { log, files, records, stamp, disk, environment, home, listener } = draft;
+  const { workspace, rules, wishes, checkpoints, redactor } = how;
+  const names = workspace.settings.effective.environment?.names ?? [];
+  const state = STATE_FOLDERS.map((name) => join(home, name));
+  const writable = [files, join(log.directory, "worktrees")];
+  return ({ containment = how.containment, ...own } = {}) =>
+    lazyShells({
+      ...own,
+      async sandbox() {
+        await disk.mkdir(files); // a sandbox mounts only folders that exist
+        return containment.sandbox();
+      },
+      limits: wishes.limits,
+      folder: records,
+      isState: (path) => isInside(path, state) && !isInside(path, writable),
+      stamp,
+      disk,
+      environment,
+      additions: { values: workspace.commandEnvironment, names },
+      beforeRun: commandCheckpoints({ checkpoints, except: [home], home: homedir() }),
+      isReadOnly: (call) => containment.isReadOnly(call),
+      isPlanning: () => rules.mode.current() === "plan",
+      newCleaner: () => redactor.stream(),
+      onWarning: (message) => listener.warn("shell", message),
+    });
+}

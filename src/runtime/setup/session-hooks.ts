@@ -1,0 +1,48 @@
+import { asSent } from "../../hooks/dialect.ts";
+import type { Hooks } from "../../hooks/fire.ts";
+import { DEFAULT_TIMEOUT_MS, type HookDefinition, MAX_TIMEOUT_MS } from "../../hooks/hooks.ts";
+import type { Emit } from "../../protocol/event.ts";
+import type { Draft } from "./draft.ts";
+import type { HookListener } from "../runtime.ts";
+import type { SandboxWishes } from "../permissions/sandbox-settings.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+
+/** Makes the hooks of a session when it has any; a session without pays nothing. */
+export async function sessionHooks(
+  { stamp, environment, shared, listener, request }: Draft,
+  { workspace, wishes }: { workspace: Workspace; wishes: SandboxWishes },
+): Promise<((emit: Emit) => Hooks) | undefined> {
+  const { hooks: definitions, root: projectRoot } = workspace;
+  const warn = (message: string): void => listener.warn("hook", message);
+  const prepare = shared.programs([projectRoot], { wishes, onWarning: warn });
+  const listeners = request.program?.hooks;
+  if (definitions.length === 0 && !listeners) return undefined;
+  const { createHooks } = await import("../../hooks/fire.ts");
+  const all = { definitions, ...(listeners && { live: await listening(listeners) }) };
+  return (emit) => createHooks({ ...all, stamp, environment, projectRoot, prepare, warn, emit });
+}
+
+/** Whoever listens has a hook at every point. */
+async function listening(listeners: () => readonly HookListener[]): Promise<() => readonly HookDefinition[]> {
+  const [{ programHook }, { hookPoints }] = await Promise.all([
+    import("../../hooks/load.ts"),
+    import("../../hooks/points.ts"),
+  ]);
+  const made = new WeakMap<HookListener, readonly HookDefinition[]>();
+  const hooksOf = (listener: HookListener): readonly HookDefinition[] => {
+    const known = made.get(listener);
+    if (known) return known;
+    const hooks = hookPoints.map((point) =>
+      programHook({
+        point,
+        name: listener.name,
+        timeoutMs: listener.owner ? DEFAULT_TIMEOUT_MS : MAX_TIMEOUT_MS,
+        ...(listener.owner && { owner: listener.owner }),
+        run: (input, signal) => listener.invoke(point, asSent(input), signal),
+      }),
+    );
+    made.set(listener, hooks);
+    return hooks;
+  };
+  return () => listeners().flatMap(hooksOf);
+}

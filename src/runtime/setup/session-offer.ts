@@ -1,0 +1,124 @@
+import type { PromptRequest } from "../../context/system-prompt.ts";
+import { wrapped } from "../../lib/quoting.ts";
+import { clip } from "../../lib/text.ts";
+import { autopilotTools, formTools, interactiveTools } from "../../tools/builtin.ts";
+import type { ToolSearchOptions } from "../../tools/mcp/search.ts";
+import type { Tool } from "../../tools/tool.ts";
+import type { Draft } from "./draft.ts";
+import type { LiveAgents } from "../agents/live-agents.ts";
+import type { LiveSkills } from "./live-skills.ts";
+import { LiveOffer } from "./offer.ts";
+import type { SessionBoard } from "../knowledge/session-board.ts";
+import type { SessionLead } from "./session-lead.ts";
+import type { SessionMcp } from "../mcp/session-mcp.ts";
+import type { SessionMemory } from "../knowledge/session-memory.ts";
+import type { SessionRules } from "./session-rules.ts";
+import type { SessionSearch } from "./session-search.ts";
+import { requireKnown, type ToolChoice } from "./tool-choice.ts";
+
+/** Every tool that does not come from a server, as of now: those that name agents change with them. */
+export function sessionTools(
+  { request, tools }: Draft,
+  what: {
+    agents: LiveAgents | undefined;
+    board: SessionBoard | undefined;
+    memory: SessionMemory | undefined;
+    search: SessionSearch;
+  },
+): () => readonly Tool[] {
+  const { agents, board, memory, search } = what;
+  const variant = request.askUserVariant === "elicitation" ? formTools : interactiveTools;
+  const asking = request.askUser === false ? [] : variant;
+  const fixed = [...tools, ...autopilotTools, ...asking, ...(board?.tools ?? [])];
+  const external = request.program?.tools;
+  const builtin = (): readonly Tool[] => [
+    ...fixed,
+    ...search.tools(),
+    ...(agents?.tools ?? []),
+    ...(memory?.tools ?? []),
+  ];
+  return external ? () => external.among(builtin()) : builtin;
+}
+
+/** What the agents of a session are told of the place they work in. */
+export function promptOf({ context }: Draft): Pick<PromptRequest, "context" | "platform"> {
+  return { context, platform: process.platform };
+}
+
+/** Which tools a session has: what was asked for, and what settings say. */
+export function choiceOf({ request }: Draft, { workspace }: SessionLead, board: SessionBoard | undefined): ToolChoice {
+  const { excludedTools = [], availableTools } = workspace.settings.effective;
+  const available = request.toolChoice?.available ?? availableTools;
+  const choice = {
+    ...request.toolChoice,
+    excluded: [...(request.toolChoice?.excluded ?? []), ...excludedTools],
+    ...(available !== undefined && { available }),
+  };
+  return board?.hidden(choice) ?? choice;
+}
+
+/** Words of the program's; it answers for them, and they are bounded like all others. */
+function organisation({ request }: Draft): Pick<PromptRequest, "extra"> {
+  const { organizationInstructions: text = "" } = request;
+  if (text.trim() === "") return {};
+  return { extra: wrapped("organization_instructions", {}, clip(text, MAX_ORGANISATION_CHARACTERS)) };
+}
+
+const MAX_ORGANISATION_CHARACTERS = 32 * 1024;
+
+/** What the main agent is told and given. */
+export async function sessionOffer(
+  draft: Draft,
+  how: {
+    leading: SessionLead;
+    rules: SessionRules;
+    tools: () => readonly Tool[];
+    choice: ToolChoice;
+    mcp: SessionMcp | undefined;
+    memory: SessionMemory | undefined;
+    board: SessionBoard | undefined;
+    skills: LiveSkills;
+  },
+): Promise<LiveOffer> {
+  const { request, shared, listener } = draft;
+  const { lead, workspace } = how.leading;
+  const searchSettings = { ...workspace.settings.effective.toolSearch, ...request.toolSearch };
+  const { rules, tools, choice, mcp, memory, board, skills } = how;
+  const offer = new LiveOffer({
+    prompt: {
+      ...promptOf(draft),
+      ...organisation(draft),
+      ...(request.systemMessage && { config: request.systemMessage }),
+    },
+    transform: request.program?.transform,
+    ...(board?.consolidating && { system: board.consolidating.system }),
+    get tools() {
+      return tools();
+    },
+    choice,
+    lead: lead.definition,
+    leadSkills: lead.skills,
+    skills,
+    builtinSkills: request.builtinSkills,
+    hasSkills: request.workspace?.skills !== false,
+    instructions: workspace.instructions,
+    mode: rules.mode,
+    mcp,
+    memory,
+    search: mcp && (await shared.searchFor(searchSettings, searchMemory(draft))),
+  });
+  listener.offer = offer;
+  const { program } = request;
+  if (program?.tools) program.tools.onChange = listener.toolsChanged;
+  // Where servers or clients bring tools, not all names are known yet; then a name that fits nothing is not refused.
+  if (!mcp && !program) requireKnown(offer.allTools, request.toolChoice);
+  return offer;
+}
+
+/** Tools that a search finds stay offered when the session is resumed. */
+function searchMemory({ log, listener }: Draft): Pick<ToolSearchOptions, "found" | "onFound"> {
+  return {
+    found: log.events.flatMap((event) => (event.type === "tool_search.activated" ? event.data.toolNames : [])),
+    onFound: (names) => void listener.say("tool_search.activated", { strategy: "regex", toolNames: [...names] }),
+  };
+}

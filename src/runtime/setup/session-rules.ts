@@ -1,0 +1,84 @@
+import { realpathSync } from "node:fs";
+import { join } from "node:path";
+import type { LoadedSettings } from "../../catalog/settings/settings.ts";
+import { type Grants, openGrants } from "../../permissions/grants.ts";
+import { locationKey } from "../../permissions/location.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Draft } from "./draft.ts";
+import type { LateSession } from "./late-session.ts";
+import { LiveRules } from "../permissions/live-rules.ts";
+import { type ModeParts, modeParts } from "./modes.ts";
+import { type PermissionRequest, policyOf } from "../permissions/policy.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+
+/** What a session may touch: without asking, after asking, and never. */
+export interface SessionRules {
+  /** What was asked for, as far as settings let it. */
+  readonly permissions: PermissionRequest;
+  /** Folders the tools may touch; empty = no limit. */
+  readonly roots: readonly string[];
+  /** Changed by clients while the session is open. */
+  readonly live: LiveRules;
+  readonly grants: Grants;
+  /** With the policy: it is narrower in some modes. */
+  readonly mode: Required<ModeParts>;
+}
+
+export function sessionRules(draft: Draft, workspace: Workspace): SessionRules {
+  const { request, disk, home, context, files, records, listener } = draft;
+  const { settings } = workspace;
+  const grants = openGrants({ disk, file: join(home, "permissions-config.json"), location: locationKey(context.cwd) });
+  const granted = grants.allowedDirectories.flatMap((folder) => realOrNothing(folder));
+  const asked = { ...request.permissions, allPaths: request.paths === "all" };
+  const permissions = withoutBypass(asked, settings, listener);
+  const added = request.paths === "all" ? [] : (request.paths ?? []).map(realFolder);
+  const roots = permissions.allPaths ? [] : [context.cwd, ...added, ...granted, files, records];
+  const servers = serverNames(workspace);
+  const policy = policyOf(
+    permissions,
+    {
+      ...{ roots, stateRoot: home, writable: [files], workspace: [workspace.root, context.cwd, ...added] },
+      servers,
+    },
+    { rules: settings.rules, notice: listener.notice },
+  );
+  const mayAllowAll = settings.effective.permissions?.disableBypassPermissionsMode === undefined;
+  const live = new LiveRules(policy, { cwd: context.cwd, servers, mayAllowAll });
+  return { permissions, roots: live.roots, live, grants, mode: modeParts({ files, policy: live.policy, listener }) };
+}
+
+/** A person may have ruled out for themselves that everything is allowed at once. */
+function withoutBypass(
+  permissions: PermissionRequest,
+  { effective }: LoadedSettings,
+  listener: LateSession,
+): PermissionRequest {
+  if (effective.permissions?.disableBypassPermissionsMode === undefined) return permissions;
+  const { allTools, allPaths, allUrls, ...rest } = permissions;
+  if (allTools || allPaths || allUrls) {
+    listener.warn("permissions", "Allowing everything is switched off in settings (disableBypassPermissionsMode).");
+  }
+  return rest;
+}
+
+/** All servers a rule may name: also those that only an agent brings. */
+function serverNames(workspace: Workspace): string[] {
+  const own = workspace.servers.servers.map(({ name }) => name);
+  return [...own, ...workspace.agents.agents.flatMap(({ mcpServers }) => Object.keys(mcpServers ?? {}))];
+}
+
+function realFolder(folder: string): string {
+  try {
+    return realpathSync(folder);
+  } catch (cause) {
+    throw new TroupeError("usage", `--add-dir ${folder}: there is no such folder.`, { cause });
+  }
+}
+
+function realOrNothing(folder: string): string[] {
+  try {
+    return [realpathSync(folder)];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,18 @@
+import { ScheduleRegistry } from "../../session/modes/schedules.ts";
+import type { Session } from "../../session/session.ts";
+
+/** The scheduled prompts of a session: those its log holds, and those to come. They run while the session is open. */
+export function sessionSchedules(session: Session): ScheduleRegistry {
+  return ScheduleRegistry.restored(session.events, {
+    stamp: session.settings.stamp,
+    // Both events come from the same table; the registry knows which data belongs to which.
+    record: (type: "session.schedule_created" | "session.schedule_cancelled", data: { id: number }) =>
+      session.say(type as "session.schedule_cancelled", data),
+    enqueue: async (prompt, displayPrompt) => {
+      await session.sendAndWait({ prompt, displayPrompt, source: "schedule" });
+    },
+    onTrouble: (error) => {
+      if (!session.end.signal.aborted) session.warn("schedule", error instanceof Error ? error.message : String(error));
+    },
+  });
+}

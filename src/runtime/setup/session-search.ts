@@ -1,0 +1,106 @@
+/** How a session searches the web: by its model's provider, by a service that the user configured, or not at all. */
+import type { SessionEvent } from "../../protocol/event.ts";
+import type { SessionModel } from "../../session/turn/start-run.ts";
+import { searchTools } from "../../tools/builtin.ts";
+import type { Tool } from "../../tools/tool.ts";
+import type { WebSearch } from "../../tools/web/search.ts";
+import { endpointSearch } from "../../tools/web/search-endpoint.ts";
+import { type EngineName, engineNames, searchEngines } from "../../tools/web/search-engines.ts";
+import type { Draft } from "./draft.ts";
+import { version } from "../version.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+
+export interface SessionSearch {
+  /** The search tool while something searches, otherwise none. */
+  tools(): readonly Tool[];
+  /** The search service, where one is configured. A model that searches comes before it. */
+  readonly port: WebSearch | undefined;
+  /** The session's current model, if it searches and is to be used for that. */
+  model(): SessionModel | undefined;
+  /** Offers the tool, or takes it back, when the session changes its model. */
+  hear(event: SessionEvent): void;
+}
+
+type Environment = Draft["environment"];
+type Wish = NonNullable<Workspace["settings"]["effective"]["webSearch"]>;
+
+const CHOICES = ["auto", "model", "off", ...engineNames] as const;
+type Choice = (typeof CHOICES)[number];
+
+export function sessionSearch(draft: Draft, { settings }: Workspace): SessionSearch {
+  const { environment, models, listener } = draft;
+  const wish = settings.effective.webSearch ?? {};
+  const choice = choiceOf(environment, wish, listener.notice);
+  const port = portOf(choice, wish, draft);
+  const mayAskModel = choice === "auto" || choice === "model";
+  const model = (): SessionModel | undefined =>
+    mayAskModel && models.current.searchAddress !== undefined ? models.current : undefined;
+  return {
+    port,
+    model,
+    tools: () => (port !== undefined || model() !== undefined ? searchTools : []),
+    hear({ type }) {
+      if (type === "session.model_change" && mayAskModel && port === undefined) listener.toolsChanged();
+    },
+  };
+}
+
+/** The environment comes before settings. */
+function choiceOf(environment: Environment, { engine = "auto" }: Wish, notice: (message: string) => void): Choice {
+  const given = firstSet(environment, ["TROUPE_WEB_SEARCH"])?.toLowerCase();
+  if (given === undefined) return engine;
+  const found = CHOICES.find((choice) => choice === given);
+  if (found === undefined) {
+    notice(`TROUPE_WEB_SEARCH is ${JSON.stringify(given.slice(0, 40))}; it can be ${CHOICES.join(", ")}.`);
+  }
+  return found ?? engine;
+}
+
+function portOf(choice: Choice, wish: Wish, { environment, shared, listener }: Draft): WebSearch | undefined {
+  const named = engineNames.find((name) => name === choice);
+  if (named !== undefined) {
+    // Address and key in the settings belong to the service that the settings name.
+    const found = placeOf(named, environment, wish.engine === undefined || wish.engine === named ? wish : {});
+    if ("missing" in found) listener.notice(`The web is not searched: ${found.missing}`);
+    return "missing" in found ? undefined : opened(found, shared);
+  }
+  if (choice !== "auto") return undefined;
+  for (const name of engineNames) {
+    const found = placeOf(name, environment, {});
+    if (!("missing" in found)) return opened(found, shared);
+  }
+  return undefined;
+}
+
+interface Place {
+  readonly engine: (typeof searchEngines)[EngineName];
+  readonly url: string;
+  readonly key: string;
+  readonly keySource: string;
+}
+
+/** Where the service is and how to sign in, or what the user must do first. */
+function placeOf(name: EngineName, environment: Environment, wish: Wish): Place | { readonly missing: string } {
+  const engine = searchEngines[name];
+  const { urlVariable } = engine;
+  const url = (wish.url ?? firstSet(environment, urlVariable === undefined ? [] : [urlVariable]) ?? engine.url).trim();
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+    const where = urlVariable === undefined ? "webSearch.url in your settings" : urlVariable;
+    return { missing: `${engine.name} needs an address such as https://host. Set ${where}.` };
+  }
+  const variables = wish.apiKeyVariable === undefined ? engine.keyVariables : [wish.apiKeyVariable];
+  const key = wish.apiKey ?? firstSet(environment, variables);
+  const [variable = ""] = variables;
+  if (key === undefined && variable !== "") return { missing: `${engine.name} needs a key. Set ${variable}.` };
+  const keySource = wish.apiKey === undefined ? variable : "webSearch.apiKey in the settings";
+  return { engine, url: url.replace(/\/+$/, ""), key: key ?? "", keySource };
+}
+
+function opened(place: Place, { addSecret }: Draft["shared"]): WebSearch {
+  if (place.key !== "") addSecret(place.key, `key of ${place.engine.name}`);
+  return endpointSearch({ ...place, userAgent: `troupe/${version}` });
+}
+
+function firstSet(environment: Environment, names: readonly string[]): string | undefined {
+  return names.map((name) => environment[name]?.trim()).find((value) => value !== undefined && value !== "");
+}

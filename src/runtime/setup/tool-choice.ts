@@ -1,0 +1,74 @@
+import { companions } from "../../agents/tool-names.ts";
+import { nearest } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { optionalToolNames } from "../../tools/builtin.ts";
+import type { Tool } from "../../tools/tool.ts";
+
+/**
+ * Which tools a session is offered; hiding a tool and allowing what it does are two different things. An entry is the
+ * name of a tool, or a source and a name or `*`: `builtin:view`, `mcp:*`, `custom:lookup`. What is excluded stays out,
+ * whatever else names it.
+ */
+export interface ToolChoice {
+  /** Only these; all when absent. */
+  readonly available?: readonly string[];
+  readonly excluded?: readonly string[];
+  /** Hidden from the default agent only: every custom agent can have these, whether it lists tools or not. */
+  readonly hiddenFromMain?: readonly string[];
+  /** Offered only to agents whose own tool list names them. */
+  readonly onlyListed?: readonly string[];
+}
+
+/** For the session as a whole, its agents included. */
+export function chooseTools(tools: readonly Tool[], choice: ToolChoice = {}): readonly Tool[] {
+  const { available, excluded = [] } = choice;
+  return tools.filter(
+    (tool) =>
+      (available === undefined || available.some((entry) => names(entry, tool))) &&
+      !excluded.some((entry) => names(entry, tool) || leads(entry, tool)),
+  );
+}
+
+/** The session's tools that the default agent has. */
+export function mainTools(tools: readonly Tool[], choice: ToolChoice = {}): readonly Tool[] {
+  return without(choice.hiddenFromMain, inheritedTools(tools, choice));
+}
+
+/** The session's tools that an agent without a tool list has. */
+export function inheritedTools(tools: readonly Tool[], choice: ToolChoice = {}): readonly Tool[] {
+  return without(choice.onlyListed, tools);
+}
+
+function without(entries: readonly string[] = [], tools: readonly Tool[]): readonly Tool[] {
+  return entries.length === 0 ? tools : tools.filter((tool) => !entries.some((entry) => names(entry, tool)));
+}
+
+/** Entries that name nothing there is. */
+export function unknownEntries(tools: readonly Tool[], choice: ToolChoice = {}): readonly string[] {
+  const entries = [...(choice.available ?? []), ...(choice.excluded ?? []), ...(choice.hiddenFromMain ?? [])];
+  return [...new Set(entries)].filter((entry) => !entry.endsWith(":*") && !tools.some((tool) => names(entry, tool)));
+}
+
+/** For those who can still mend a slip of the finger. */
+export function requireKnown(tools: readonly Tool[], choice: ToolChoice = {}): void {
+  const isBuiltin = (entry: string): boolean => optionalToolNames.includes(entry.replace(/^builtin:/, ""));
+  const unknown = unknownEntries(tools, choice).find((entry) => !isBuiltin(entry));
+  if (unknown === undefined) return;
+  const known = tools.map(({ name }) => name);
+  const close = nearest(unknown.replace(/^(builtin|mcp|custom):/, ""), known);
+  throw new TroupeError("usage", `A tool list names "${unknown}", which does not exist.`, {
+    hint: `${close ? `Did you mean "${close}"? ` : ""}Known: ${known.join(", ")}.`,
+  });
+}
+
+/** Whether the tool is useless without the one that the entry excludes, as `read_bash` is without `bash`. */
+function leads(entry: string, tool: Tool): boolean {
+  if ((tool.from?.kind ?? "builtin") !== "builtin") return false;
+  return companions.get(entry.replace(/^builtin:/, ""))?.includes(tool.name) ?? false;
+}
+
+function names(entry: string, tool: Tool): boolean {
+  const [, source, name = entry] = /^(builtin|mcp|custom):(.+)$/s.exec(entry) ?? [];
+  if (source !== undefined && source !== (tool.from?.kind ?? "builtin")) return false;
+  return name === "*" ? source !== undefined : name === tool.name;
+}

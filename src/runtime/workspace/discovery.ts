@@ -1,0 +1,113 @@
+/** What is there to be used, for programs that ask without a session: skills, agents, instructions, servers, settings. */
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { agentLocations } from "../../catalog/agents/agents-places.ts";
+import { loadSettings } from "../../catalog/settings/settings.ts";
+import { changeSettings, type SettingsObject } from "../../catalog/settings/settings-change.ts";
+import { SettingsSchema } from "../../catalog/settings/settings-schema.ts";
+import { skillLocations } from "../../context/skills/locations.ts";
+import { workingDirectory } from "../../context/working-directory.ts";
+import type { Json } from "../../lib/json.ts";
+import { nodeDisk } from "../../lib/node/disk.ts";
+import { userServers } from "../../tools/mcp/config/config-store.ts";
+import type { Runtime, RuntimeOptions } from "../runtime.ts";
+import { openWorkspace, type Workspace } from "./workspace.ts";
+
+type Environment = RuntimeOptions["environment"];
+
+export interface DiscoveryPlace {
+  readonly runtime: Pick<Runtime, "home">;
+  readonly environment: Environment;
+}
+
+/** What a session in this folder would find. Nothing of it is run. */
+export async function discoverIn(
+  folder: string,
+  place: DiscoveryPlace,
+  more: { readonly skillDirectories?: readonly string[] } = {},
+): Promise<Workspace> {
+  const context = workingDirectory(folder);
+  return openWorkspace(more, { context, stateRoot: place.runtime.home, environment: place.environment });
+}
+
+/** The person's own extensions and those of plugins; what a project brings belongs to sessions. */
+export async function ownExtensions(place: DiscoveryPlace, folder: string) {
+  const context = workingDirectory(folder);
+  const where = { context, stateRoot: place.runtime.home, environment: place.environment };
+  const { extensions, flags } = await openWorkspace({ extensions: true }, where);
+  return {
+    isOn: flags.has("EXTENSIONS"),
+    extensions: extensions.extensions.filter(({ source }) => source !== "project"),
+  };
+}
+
+interface Place {
+  readonly path: string;
+  readonly scope: string;
+  readonly preferredForCreation: boolean;
+  readonly projectPath?: string;
+}
+
+/** Where skills and agents of a folder are looked for, the places to put a new one first. */
+export function placesOf(kind: "skills" | "agents", folder: string, place: DiscoveryPlace): Place[] {
+  const { cwd, gitRoot } = workingDirectory(folder);
+  const where = { cwd, ...(gitRoot !== undefined && { gitRoot }), stateRoot: place.runtime.home, home: homedir() };
+  const located =
+    kind === "skills"
+      ? skillLocations({ ...where, environment: place.environment }).filter(({ form }) => form === "skill")
+      : agentLocations(where);
+  const preferred = join(cwd, kind === "skills" ? ".github/skills" : ".github/agents");
+  return located.map(({ path, source, workspace }) => {
+    const isProject = workspace !== undefined;
+    return {
+      path,
+      scope: isProject ? "project" : kind === "agents" ? "user" : source,
+      preferredForCreation: path === preferred,
+      ...(isProject && { projectPath: folder }),
+    };
+  });
+}
+
+/** The person's own servers, as written. */
+export const ownServers = ({ runtime }: DiscoveryPlace) => userServers({ disk: nodeDisk, stateRoot: runtime.home });
+
+/** What a person has set, and what holds where they have not. */
+export function readOwnSettings(
+  place: DiscoveryPlace,
+): Record<string, { value: Json; default: Json; isDefault: boolean }> {
+  const { effective } = loadSettings({
+    stateRoot: place.runtime.home,
+    cwd: place.runtime.home,
+    isTrusted: () => false,
+  });
+  const known: Readonly<Record<string, unknown>> = { ...effective };
+  const names = Object.keys(SettingsSchema.unwrap().shape).filter((name) => name !== "$schema");
+  return Object.fromEntries(
+    names.map((name) => {
+      const initial = defaults[name] ?? null;
+      const value = (known[name] as Json | undefined) ?? initial;
+      return [name, { value, default: initial, isDefault: known[name] === undefined }];
+    }),
+  );
+}
+
+/** Switches that have a value where nobody has set one. */
+const defaults: Readonly<Record<string, Json>> = {
+  stream: false,
+  askUser: true,
+  customInstructions: true,
+  disableAllHooks: false,
+  logLevel: "warning",
+};
+
+/** Null clears. Throws a `TroupeError` for what no settings file may hold, and changes nothing then. */
+export async function changeOwnSettings(place: DiscoveryPlace, changes: Readonly<Record<string, Json>>): Promise<void> {
+  await changeSettings(join(place.runtime.home, "settings.json"), (current): SettingsObject => {
+    const next: Record<string, Json> = { ...current };
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === null) delete next[name];
+      else next[name] = value;
+    }
+    return next;
+  });
+}

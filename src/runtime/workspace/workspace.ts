@@ -1,0 +1,392 @@
+/**
+ * What a folder brings to a session beside its files: settings, hooks, skills, plugins, MCP servers, instructions and
+ * values for commands. Everything that can run something is used only where a person trusts the folder, and as it was
+ * when they approved it; what is left out is said in a notice.
+ */
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { type AgentCatalog, type AgentSources, loadAgents } from "../../catalog/agents/agents.ts";
+import { rememberRemote } from "../../catalog/agents/agents-remote-memory.ts";
+import { workspaceEnvironment } from "../../catalog/dotenv.ts";
+import type { ExtensionsFound } from "../../catalog/extensions.ts";
+import { digestOf } from "../../catalog/pins.ts";
+import { loadPlugins, type Plugin, pluginEnvironment } from "../../catalog/plugins/plugins.ts";
+import { type LoadedSettings, loadSettings } from "../../catalog/settings/settings.ts";
+import { readTrust, type Trust } from "../../catalog/trust.ts";
+import { type Instructions, readInstructions } from "../../context/instructions.ts";
+import { skillLocations } from "../../context/skills/locations.ts";
+import type { Skill } from "../../context/skills/skill.ts";
+import { discoverSkills } from "../../context/skills/skills.ts";
+import { workingDirectory } from "../../context/working-directory.ts";
+import type { HookDefinition, HookNotice } from "../../hooks/hooks.ts";
+import type { PinnedItem } from "../../lib/pinned-item.ts";
+import type { WorkingDirectory } from "../../protocol/event.ts";
+import { type FlagSources, type Flags, flagsFrom, isNamed } from "../../protocol/flags.ts";
+import { type ResolvedServers, resolveServers, type ServerSources } from "../../tools/mcp/config/config.ts";
+import { mayReadBy } from "../permissions/policy.ts";
+
+export interface WorkspaceRequest {
+  /** Trusts the folder for this run, as it is. */
+  readonly trustFolder?: boolean;
+  /**
+   * "given": agents, skills, MCP servers, plugins and the project's hooks are those this request names; nothing is looked for
+   * in the folder or the person's own. Settings, instructions, and hooks of the person hold in any case.
+   */
+  readonly discovery?: "all" | "given";
+  /** With "given": the project's hooks all the same. */
+  readonly fileHooks?: boolean;
+  /** False: no skill, whoever names it. */
+  readonly skills?: boolean;
+  readonly pluginDirectories?: readonly string[];
+  readonly skillDirectories?: readonly string[];
+  readonly disabledSkills?: readonly string[];
+  readonly instructionDirectories?: readonly string[];
+  readonly customInstructions?: boolean;
+  /** Values of `--additional-mcp-config`. */
+  readonly mcpConfig?: readonly string[];
+  /** Servers that the embedding program gives. */
+  readonly mcpServers?: Readonly<Record<string, unknown>>;
+  /** Servers that come with who the session is; anybody's of the same name is used instead. */
+  readonly builtinServers?: Readonly<Record<string, unknown>>;
+  readonly disabledMcpServers?: readonly string[];
+  /** Agents of the embedding program. */
+  readonly agents?: readonly unknown[];
+  readonly excludedBuiltinAgents?: readonly string[];
+  readonly flags?: NonNullable<FlagSources["program"]>;
+  /** Hooks of the embedding program. */
+  readonly hooks?: readonly HookDefinition[];
+  /** Looks for extensions too, wherever they may lie. */
+  readonly extensions?: boolean;
+}
+
+export interface Workspace {
+  /** The folder whose trust decides. */
+  readonly root: string;
+  readonly trust: Trust;
+  readonly settings: LoadedSettings;
+  /** What of the optional is on. */
+  readonly flags: Flags;
+  readonly plugins: readonly Plugin[];
+  readonly hooks: readonly HookDefinition[];
+  readonly skills: readonly Skill[];
+  readonly instructions: Instructions;
+  readonly agents: AgentCatalog;
+  readonly agentSources: AgentSources;
+  readonly servers: ResolvedServers;
+  readonly serverSources: ServerSources;
+  /** What may run now; nothing unless they were asked for. */
+  readonly extensions: ExtensionsFound;
+  /** For the commands the agent runs there, and for nothing else. */
+  readonly commandEnvironment: Readonly<Record<string, string>>;
+  readonly notices: readonly string[];
+}
+
+interface Place {
+  readonly context: WorkingDirectory;
+  readonly stateRoot: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Instead of what the person's book of trust says of the folder. */
+  readonly trust?: Trust;
+  /** Rules of the run that deny, as `--deny-tool` takes them: what they deny to read is not shown to a model. */
+  readonly denyTools?: readonly string[];
+  /** Told what is found out after the start. */
+  readonly onNotice?: (notice: string) => void;
+}
+
+export async function openWorkspace(request: WorkspaceRequest, place: Place): Promise<Workspace> {
+  const { context, stateRoot } = place;
+  const root = context.gitRoot ?? context.cwd;
+  const book = readTrust(stateRoot);
+  const trustOf = (trustedFolders: readonly string[]): Trust =>
+    place.trust ?? book.of(root, { forRun: request.trustFolder ?? false, trustedFolders });
+  const settings = loadSettings({
+    stateRoot,
+    cwd: context.cwd,
+    ...(context.gitRoot !== undefined && { gitRoot: context.gitRoot }),
+    isTrusted: (_, user) => trustOf(user.trustedFolders ?? []).state !== "none",
+  });
+  const trust = trustOf(settings.effective.trustedFolders ?? []);
+  const { flags, notices: flagNotices } = flagsFrom({
+    settings: settings.effective.enabledFeatureFlags ?? {},
+    environment: place.environment,
+    ...(request.flags && { program: request.flags }),
+  });
+  const mayRead = mayReadBy(place.denyTools ?? [], settings.rules, context.cwd);
+  const parts = { request, place, root, trust, settings, flags, mayRead };
+  const { plugins, notices: pluginNotices } = await pluginsOf(parts);
+  const sourcesOfAgents = agentSources(parts, plugins);
+  const [hooks, skills, instructions, agents] = await Promise.all([
+    hooksOf(parts, plugins),
+    skillsOf(parts, plugins),
+    instructionsOf(parts),
+    loadAgents(sourcesOfAgents),
+  ]);
+  const extensions = await extensionsOf(parts, plugins);
+  const sources = serverSources(parts, plugins);
+  const servers = resolveServers(sources);
+  const secrets = settings.effective.sandbox?.allowEnvironmentFiles ? "given" : "withheld";
+  const values = workspaceEnvironment({ folder: root, trust, secrets });
+  return {
+    root,
+    trust,
+    settings,
+    flags,
+    plugins,
+    hooks: hooks.definitions,
+    skills: skills.skills,
+    instructions,
+    agents,
+    agentSources: sourcesOfAgents,
+    servers,
+    serverSources: sources,
+    extensions,
+    commandEnvironment: values.values,
+    notices: [
+      ...flagNotices,
+      ...[...book.notices, ...settings.notices, ...values.notices].map(({ message }) => message),
+      ...[...pluginNotices, ...skills.notices, ...agents.notices, ...extensions.notices].map(({ message }) => message),
+      ...hooks.notices.map(({ file, message }) => `${file}: ${message}`),
+      ...servers.notices.map(({ source, server, message }) =>
+        [source, ...(server === undefined ? [] : [`server ${server}`]), message].join(": "),
+      ),
+      ...instructions.notices,
+      ...(isGiven(request) ? [] : untrustedParts(trust, root)),
+    ],
+  };
+}
+
+const isGiven = ({ discovery }: WorkspaceRequest): boolean => discovery === "given";
+
+interface Parts {
+  readonly request: WorkspaceRequest;
+  readonly place: Place;
+  readonly root: string;
+  readonly trust: Trust;
+  readonly settings: LoadedSettings;
+  readonly flags: Flags;
+  readonly mayRead: ((path: string) => boolean) | undefined;
+}
+
+function pluginsOf({ request, place, root, trust, settings }: Parts) {
+  return loadPlugins({
+    cwd: place.context.cwd,
+    stateRoot: place.stateRoot,
+    given: request.pluginDirectories ?? [],
+    configured: settings.effective.pluginDirectories ?? [],
+    onlyGiven: isGiven(request) || place.environment.COPILOT_PLUGIN_DIR_ONLY === "true",
+    workspace: root,
+    check: trust.check,
+  });
+}
+
+async function hooksOf(parts: Parts, plugins: readonly Plugin[]) {
+  const { request, place, root, trust, settings } = parts;
+  const { context, stateRoot, environment } = place;
+  if (!mayHaveHooks(parts, plugins)) return { definitions: [], notices: [] };
+  const { loadHooks } = await import("../../hooks/load.ts");
+  const ofProject = !isGiven(request) || request.fileHooks === true;
+  const isUsed = ofProject && settings.disabledHooks === "none" && trust.state !== "none";
+  const projectRoots = isUsed ? [...new Set([root, context.cwd])] : [];
+  const loaded = await loadHooks({
+    stateRoot,
+    environment,
+    projectRoots,
+    plugins: plugins.map(({ root: folder, dataDirectory: data }) => ({ root: folder, data, owner: "user" as const })),
+    settings: [
+      ...settings.hooks
+        .filter(({ scope }) => scope === "user" || ofProject)
+        .map(({ file, scope, value }) => ({
+          file,
+          scope: scope === "user" ? ("user" as const) : ("project" as const),
+          hooks: value,
+        })),
+      ...(settings.disabledHooks === "all"
+        ? [{ file: "settings", scope: "user" as const, disableAllHooks: true }]
+        : []),
+    ],
+    program: request.hooks ?? [],
+  });
+  const unapproved: HookNotice[] = [];
+  const definitions = loaded.definitions.filter((hook) => {
+    if (hook.source.owner !== "project") return true;
+    const verdict = trust.check(hookItem(hook));
+    if (verdict === "approved") return true;
+    const why = verdict === "changed" ? "has changed since it was approved" : "was never approved";
+    unapproved.push({
+      file: hook.source.file,
+      message: `the hook "${hook.pinned.shown}" ${why}; it does not run. See: troupe trust`,
+    });
+    return false;
+  });
+  return { definitions, notices: [...loaded.notices, ...unapproved] };
+}
+
+const HOOK_POLICIES = ["/etc/troupe/policy.d", "/etc/github-copilot/policy.d"];
+const HOOK_PLACES = [".troupe/hooks", ".github/hooks", ".claude/settings.json", ".claude/settings.local.json"];
+
+/** Most people have no hooks; then what reads them is not even loaded. */
+function mayHaveHooks({ request, place, root, settings }: Parts, plugins: readonly Plugin[]): boolean {
+  if ((request.hooks?.length ?? 0) > 0 || settings.hooks.length > 0 || plugins.length > 0) return true;
+  const folders = new Set([root, place.context.cwd]);
+  const places = [...folders].flatMap((folder) => HOOK_PLACES.map((name) => join(folder, name)));
+  return [...HOOK_POLICIES, join(place.stateRoot, "hooks"), ...places].some((path) => existsSync(path));
+}
+
+function hookItem({ pinned }: HookDefinition): PinnedItem {
+  return { kind: "hook", id: pinned.id, digest: digestOf(pinned.value), shown: pinned.whole };
+}
+
+function agentSources(parts: Parts, plugins: readonly Plugin[]): AgentSources {
+  const { request, place, root, trust, settings, flags } = parts;
+  const { context, stateRoot } = place;
+  const { subagents } = settings.effective;
+  return {
+    cwd: context.cwd,
+    ...(context.gitRoot !== undefined && { gitRoot: root }),
+    stateRoot,
+    home: homedir(),
+    plugins,
+    discovered: !isGiven(request),
+    program: request.agents ?? [],
+    ...remoteSource(place),
+    disabled: subagents?.disabledSubagents ?? [],
+    overrides: subagents?.agents ?? {},
+    excludedBuiltins: [
+      ...(request.excludedBuiltinAgents ?? []),
+      ...(flags.has("RUBBER_DUCK_AGENT") ? [] : ["rubber-duck"]),
+    ],
+    optional: [
+      ...(flags.has("COPILOT_SUBCONSCIOUS") ? ["rem-agent", "subconscious-agent"] : []),
+      ...(flags.has("GITHUB_CONTEXT_SIDEKICK_AGENT") ? ["github-context"] : []),
+    ],
+    check: trust.check,
+  };
+}
+
+/** A person's own variables: a folder decides neither who is asked nor with which token. */
+function remoteSource({ context, environment }: Place): Pick<AgentSources, "remote" | "forgetRemote"> {
+  const { TROUPE_AGENTS_URL: baseUrl, TROUPE_AGENTS_TOKEN: token } = environment;
+  const { repository } = context;
+  if (!baseUrl || !token || repository === undefined) return {};
+  return rememberRemote(async (signal) => {
+    const { remoteAgents } = await import("../../catalog/agents/agents-remote.ts");
+    return remoteAgents({ baseUrl, token, repository })(signal);
+  });
+}
+
+async function skillsOf({ request, place, trust, settings, mayRead }: Parts, plugins: readonly Plugin[]) {
+  const { context, stateRoot, environment } = place;
+  if (request.skills === false) return { skills: [], notices: [] };
+  const found = await discoverSkills({
+    locations: skillLocations({
+      cwd: context.cwd,
+      ...(context.gitRoot !== undefined && { gitRoot: context.gitRoot }),
+      stateRoot,
+      home: homedir(),
+      environment,
+      plugins,
+      discovered: !isGiven(request),
+      skillDirectories: [...(request.skillDirectories ?? []), ...(settings.effective.skillDirectories ?? [])],
+    }),
+    disabled: [...(request.disabledSkills ?? []), ...(settings.effective.disabledSkills ?? [])],
+    check: trust.check,
+  });
+  const isShown = ({ scope, path }: Skill): boolean => scope === "user" || mayRead?.(path) !== false;
+  return { ...found, skills: found.skills.filter(isShown) };
+}
+
+function instructionsOf({ request, place, settings, mayRead }: Parts): Promise<Instructions> {
+  const { context, stateRoot, environment, onNotice } = place;
+  return readInstructions({
+    context,
+    stateRoot,
+    environment,
+    instructionDirectories: [
+      ...(request.instructionDirectories ?? []),
+      ...(settings.effective.instructionDirectories ?? []),
+    ],
+    enabled: request.customInstructions ?? settings.effective.customInstructions ?? true,
+    ...(mayRead && { mayRead }),
+    ...(onNotice && { onNotice }),
+  });
+}
+
+function serverSources({ request, place, root, trust, settings }: Parts, plugins: readonly Plugin[]): ServerSources {
+  const { context, stateRoot, environment } = place;
+  return {
+    stateRoot,
+    cwd: context.cwd,
+    ...(context.gitRoot !== undefined && { gitRoot: context.gitRoot }),
+    environment,
+    ...(trust.state !== "none" && { trust: trust.check }),
+    discovered: !isGiven(request),
+    flags: request.mcpConfig ?? [],
+    ...(request.mcpServers && { program: request.mcpServers }),
+    ...(request.builtinServers && { builtin: request.builtinServers }),
+    plugins: plugins.map((plugin) => ({
+      name: plugin.name,
+      folder: plugin.root,
+      parts: plugin.mcpServers,
+      variables: pluginEnvironment(plugin, root),
+    })),
+    settings: settings.mcpServers.map(({ scope, file, folder, value }) => ({
+      scope: scope === "user" ? ("user" as const) : ("project" as const),
+      source: file,
+      folder,
+      servers: value,
+    })),
+    disabled: [...(request.disabledMcpServers ?? []), ...(settings.effective.disabledMcpServers ?? [])],
+    enabled: settings.effective.enabledMcpServers ?? [],
+    variables: settings.effective.mcpVariables ?? [],
+  };
+}
+
+/** Who starts the program with the flag by its name, and has a client ask for extensions, answers for what the folder brings. */
+async function extensionsOf(parts: Parts, plugins: readonly Plugin[]): Promise<ExtensionsFound> {
+  const { request, place, root, trust, flags } = parts;
+  if (!request.extensions || !flags.has("EXTENSIONS")) return { extensions: [], notices: [] };
+  const { findExtensions } = await import("../../catalog/extensions.ts");
+  const sources = { environment: place.environment, ...(request.flags && { program: request.flags }) };
+  return findExtensions({
+    ...{ root, stateRoot: place.stateRoot, plugins, check: trust.check },
+    isVouchedFor: place.trust === undefined && isNamed("EXTENSIONS", sources),
+  });
+}
+
+/** Everything in a folder that could run or decide something, for a person to look at. */
+export async function executableItems(
+  folder: string,
+  place: Pick<Place, "stateRoot" | "environment">,
+): Promise<readonly PinnedItem[]> {
+  const items = new Map<string, PinnedItem>();
+  const check = (item: PinnedItem): "approved" => {
+    items.set(`${item.kind}\n${item.id}`, item);
+    return "approved";
+  };
+  // Whoever asks about an item gives all of it.
+  const trust = { state: "trusted", check: check as Trust["check"] } as const;
+  await openWorkspace({ extensions: true }, { ...place, context: workingDirectory(folder), trust });
+  return [...items.values()];
+}
+
+const EXECUTABLE = [
+  ".troupe/hooks",
+  ".github/hooks",
+  ".claude/settings.json",
+  ".claude/settings.local.json",
+  ".mcp.json",
+  ".github/mcp.json",
+  ".troupe/mcp.json",
+];
+
+/** One line, so that nobody wonders why a hook is silent; what settings and skills bring is told by those. */
+function untrustedParts(trust: Trust, root: string): string[] {
+  if (trust.state !== "none") return [];
+  const found = EXECUTABLE.filter((name) => existsSync(join(root, name)));
+  if (found.length === 0) return [];
+  return [
+    `This folder is not trusted, so ${found.join(", ")} ${found.length === 1 ? "is" : "are"} not used. ` +
+      "To use what it brings: troupe trust (asks first), or --trust-folder for one run.",
+  ];
+}

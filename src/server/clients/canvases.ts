@@ -1,0 +1,288 @@
+/**
+ * The canvases of a session: what its clients can show beside the conversation, and what is open of it. Each belongs to the
+ * client that declared it, and whatever concerns it is asked of that client. When a client goes, its canvases go; those of a
+ * client that gave itself a lasting name are opened again when it is back, also in a session that is resumed.
+ */
+import * as z from "zod";
+import type { Json } from "../../lib/json.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { EventData } from "../../protocol/event.ts";
+import { RpcError, rpcCodes } from "../../protocol/rpc/errors.ts";
+import type { Session } from "../../session/session.ts";
+import type { Connection } from "../connection.ts";
+
+export interface CanvasDeclaration {
+  readonly id: string;
+  readonly displayName: string;
+  readonly description: string;
+  readonly icon?: string;
+  readonly inputSchema?: Json;
+  readonly actions?: NonNullable<DeclaredCanvas["actions"]>;
+}
+
+export type DeclaredCanvas = EventData<"session.canvas.registry_changed">["canvases"][number];
+export type OpenCanvas = EventData<"session.canvas.opened">;
+
+/** Who brings canvases: without a lasting name of its own, this connection. */
+export interface CanvasProvider {
+  readonly id: string;
+  readonly name?: string | undefined;
+}
+
+export interface CanvasWish {
+  readonly canvasId: string;
+  /** Says whose, where several clients have one of this name. */
+  readonly extensionId?: string | undefined;
+  readonly instanceId: string;
+  readonly input?: Json | undefined;
+}
+
+export interface ActionWish {
+  readonly instanceId: string;
+  readonly actionName: string;
+  readonly input?: Json | undefined;
+}
+
+interface Brought {
+  readonly connection: Connection;
+  readonly canvas: DeclaredCanvas;
+}
+
+/** Names that a client cannot give itself: they last as long as a connection. */
+const OF_CONNECTION = "connection:";
+const OPEN_MS = 60_000;
+const ACTION_MS = 10 * 60_000;
+const CLOSE_MS = 10_000;
+const MAX_OPEN = 100;
+
+export class Canvases {
+  readonly #options: { readonly sessionId: string; isRendered(): boolean };
+  readonly #brought = new Map<string, Brought>();
+  readonly #open = new Map<string, OpenCanvas>();
+  /** Open before, and no client is here that has them. */
+  readonly #away = new Map<string, EventData<"session.canvas.recorded">>();
+  readonly #reopening = new Set<string>();
+  #session: Session | undefined;
+
+  constructor(options: { readonly sessionId: string; isRendered(): boolean }) {
+    this.#options = options;
+  }
+
+  get declared(): readonly DeclaredCanvas[] {
+    return [...this.#brought.values()].map(({ canvas }) => canvas);
+  }
+
+  get open(): readonly OpenCanvas[] {
+    return [...this.#open.values()];
+  }
+
+  /** The name of the extension that shows it, where it is one. */
+  extensionOf(instanceId: string): string | undefined {
+    const open = this.#open.get(instanceId);
+    return open && this.#brought.get(keyOf(open))?.connection.extension?.name;
+  }
+
+  /** The first time, what was open when the session was closed is looked up. */
+  serve(session: Session): void {
+    const isFirst = this.#session === undefined;
+    this.#session = session;
+    if (!isFirst) return;
+    for (const event of session.events) {
+      if (event.type === "session.canvas.removed") this.#away.delete(event.data.instanceId);
+      else if (event.type === "session.canvas.recorded" && isLasting(event.data.extensionId)) {
+        this.#away.set(event.data.instanceId, event.data);
+      }
+    }
+    void this.#openAgain();
+  }
+
+  /** All canvases of this client; it had none, or others, before. */
+  declare(connection: Connection, canvases: readonly CanvasDeclaration[], named: CanvasProvider | undefined): void {
+    const before = JSON.stringify(this.declared);
+    const { id: extensionId, name } = named && isLasting(named.id) ? named : { id: `${OF_CONNECTION}${connection.id}` };
+    const own = canvases.map(({ id, ...rest }) => ({
+      ...{ extensionId, canvasId: id, ...rest },
+      ...(name !== undefined && { extensionName: name }),
+    }));
+    const keys = new Set(own.map(keyOf));
+    this.#forget((brought) => brought.connection === connection && !keys.has(keyOf(brought.canvas)));
+    for (const canvas of own) this.#brought.set(keyOf(canvas), { connection, canvas });
+    this.#tell(before);
+    void this.#openAgain();
+  }
+
+  withdraw(connection: Connection): void {
+    const before = JSON.stringify(this.declared);
+    this.#forget((brought) => brought.connection === connection);
+    this.#tell(before);
+  }
+
+  /** What a client says was open when it last saw the session. */
+  remember(open: readonly OpenCanvas[]): void {
+    for (const { instanceId, extensionId, canvasId, title, input } of open) {
+      if (this.#open.has(instanceId) || this.#away.has(instanceId) || !isLasting(extensionId)) continue;
+      const kept = { ...(title !== undefined && { title }), ...(input !== undefined && { input }) };
+      this.#away.set(instanceId, { instanceId, extensionId, canvasId, ...kept });
+    }
+    void this.#openAgain();
+  }
+
+  /** One that is open already is brought to the front: its client is asked again. */
+  async show(wish: CanvasWish, signal: AbortSignal): Promise<OpenCanvas> {
+    const { instanceId, input } = wish;
+    const { connection, canvas } = this.#find(wish);
+    const known = this.#open.get(instanceId);
+    if (known && keyOf(known) !== keyOf(canvas)) {
+      throw new TroupeError("usage", `"${instanceId}" is open already, as the canvas ${known.canvasId}.`);
+    }
+    if (!known && this.#open.size >= MAX_OPEN) {
+      throw new TroupeError("usage", `${MAX_OPEN} canvases are open; close one first.`);
+    }
+    const { extensionId, canvasId, extensionName, icon } = canvas;
+    const whose = { instanceId, extensionId, canvasId };
+    const given = input === undefined ? {} : { input };
+    const answer = await this.#ask(connection, "canvas.open", { ...whose, ...given }, { signal, timeoutMs: OPEN_MS });
+    const shown = Shown.safeParse(answer);
+    if (!shown.success) throw new TroupeError("failed", `The client of the canvas ${canvasId} gave no usable answer.`);
+    const { title } = shown.data;
+    const named = { ...(extensionName !== undefined && { extensionName }), ...(icon !== undefined && { icon }) };
+    const open = { ...whose, ...named, ...shown.data, ...given };
+    await this.#session?.say("session.canvas.recorded", { ...whose, ...(title !== undefined && { title }), ...given });
+    this.#away.delete(instanceId);
+    this.#open.set(instanceId, open);
+    await this.#session?.say("session.canvas.opened", open);
+    // It may have gone while this was written.
+    if (connection.isClosed) this.withdraw(connection);
+    return open;
+  }
+
+  async act({ instanceId, actionName, input }: ActionWish, signal: AbortSignal): Promise<Json> {
+    const open = this.#requireOpen(instanceId);
+    const { connection, canvas } = this.#find(open);
+    if (!canvas.actions?.some(({ name }) => name === actionName)) {
+      const names = canvas.actions?.map(({ name }) => name) ?? [];
+      const hint = names.length === 0 ? "It has no actions." : `It has: ${names.join(", ")}.`;
+      throw new TroupeError("usage", `The canvas ${canvas.canvasId} has no action "${actionName}".`, { hint });
+    }
+    const { extensionId, canvasId } = canvas;
+    const params = { instanceId, extensionId, canvasId, actionName, ...(input !== undefined && { input }) };
+    const answer = await this.#ask(connection, "canvas.action.invoke", params, { signal, timeoutMs: ACTION_MS });
+    return z.json().parse(answer ?? null);
+  }
+
+  /** Closed whatever its client says to that. */
+  async close(instanceId: string, signal: AbortSignal): Promise<void> {
+    const { extensionId, canvasId } = this.#open.get(instanceId) ?? this.#requireKnown(instanceId);
+    const whose = { instanceId, extensionId, canvasId };
+    const brought = this.#brought.get(keyOf(whose));
+    const asked = brought && this.#ask(brought.connection, "canvas.close", whose, { signal, timeoutMs: CLOSE_MS });
+    await asked?.catch((error: unknown) => {
+      const why = error instanceof Error ? error.message : String(error);
+      this.#session?.warn("canvas", `The client of the canvas ${canvasId} could not close it: ${why}`);
+    });
+    this.#open.delete(instanceId);
+    this.#away.delete(instanceId);
+    await this.#session?.say("session.canvas.removed", whose);
+    await this.#session?.say("session.canvas.closed", whose);
+  }
+
+  #find({ canvasId, extensionId }: { canvasId: string; extensionId?: string | undefined }): Brought {
+    const meant = [...this.#brought.values()].filter(
+      ({ canvas }) => canvas.canvasId === canvasId && (extensionId ?? canvas.extensionId) === canvas.extensionId,
+    );
+    const [first, second] = meant;
+    if (!first) {
+      const names = this.declared.map((canvas) => canvas.canvasId);
+      const hint = names.length === 0 ? "No client has any." : `There are: ${[...new Set(names)].join(", ")}.`;
+      throw new TroupeError("usage", `There is no canvas "${canvasId}".`, { hint });
+    }
+    if (!second) return first;
+    const owners = meant.map(({ canvas }) => canvas.extensionId).join(", ");
+    throw new TroupeError("usage", `Several clients have a canvas "${canvasId}": say whose (extensionId): ${owners}.`);
+  }
+
+  #requireOpen(instanceId: string): OpenCanvas {
+    const open = this.#open.get(instanceId);
+    if (open) return open;
+    const isAway = this.#away.has(instanceId);
+    throw new TroupeError(
+      "usage",
+      isAway ? `The client of the canvas "${instanceId}" is away.` : `No canvas "${instanceId}" is open.`,
+    );
+  }
+
+  #requireKnown(instanceId: string): EventData<"session.canvas.closed"> {
+    return this.#away.get(instanceId) ?? this.#requireOpen(instanceId);
+  }
+
+  #forget(isGone: (brought: Brought) => boolean): void {
+    for (const [key, brought] of this.#brought) if (isGone(brought)) this.#brought.delete(key);
+    for (const open of [...this.#open.values()]) {
+      if (this.#brought.has(keyOf(open))) continue;
+      const { instanceId, extensionId, canvasId, title, input } = open;
+      const whose = { instanceId, extensionId, canvasId };
+      this.#open.delete(instanceId);
+      // What lasts as long as its connection is not looked for in the log, so its end need not stand there.
+      if (!isLasting(extensionId)) void this.#session?.say("session.canvas.closed", whose);
+      else {
+        const kept = { ...(title !== undefined && { title }), ...(input !== undefined && { input }) };
+        this.#away.set(instanceId, { ...whose, ...kept });
+        void this.#session?.say("session.canvas.unavailable", whose);
+      }
+    }
+  }
+
+  /** What waited for its client, now that it may be here. Who cannot open it leaves it waiting. */
+  async #openAgain(): Promise<void> {
+    if (!this.#session) return;
+    for (const { instanceId, extensionId, canvasId, input } of [...this.#away.values()]) {
+      if (!this.#brought.has(keyOf({ extensionId, canvasId })) || this.#reopening.has(instanceId)) continue;
+      this.#reopening.add(instanceId);
+      const wish = { instanceId, extensionId, canvasId, input };
+      await this.show(wish, AbortSignal.timeout(OPEN_MS)).catch((error: unknown) => {
+        const why = error instanceof Error ? error.message : String(error);
+        this.#session?.warn("canvas", `The canvas ${canvasId} was open before and could not be opened again: ${why}`);
+      });
+      this.#reopening.delete(instanceId);
+    }
+  }
+
+  #tell(before: string): void {
+    const canvases = [...this.declared];
+    if (JSON.stringify(canvases) !== before) void this.#session?.say("session.canvas.registry_changed", { canvases });
+  }
+
+  /** What a client says to it is its own word, not an answer of ours. */
+  async #ask(
+    connection: Connection,
+    method: string,
+    params: object,
+    options: { readonly signal: AbortSignal; readonly timeoutMs: number },
+  ): Promise<unknown> {
+    const workingDirectory = this.#session?.settings.cwd;
+    const context = {
+      ...(this.#options.isRendered() && { host: { capabilities: { canvases: true } } }),
+      ...(workingDirectory !== undefined && { session: { workingDirectory } }),
+    };
+    try {
+      return await connection.ask(method, { sessionId: this.#options.sessionId, ...params, ...context }, options);
+    } catch (error) {
+      if (!(error instanceof RpcError)) throw error;
+      throw new RpcError(rpcCodes.internalError, `The canvas's client failed: ${error.message}`, error.data);
+    }
+  }
+}
+
+const Shown = z
+  .object({
+    url: z.string().max(8192).exactOptional(),
+    title: z.string().max(1000).exactOptional(),
+    status: z.string().max(1000).exactOptional(),
+  })
+  .nullish()
+  .transform((shown) => shown ?? {});
+
+const keyOf = ({ extensionId, canvasId }: { extensionId: string; canvasId: string }): string =>
+  JSON.stringify([extensionId, canvasId]);
+
+const isLasting = (extensionId: string): boolean => !extensionId.startsWith(OF_CONNECTION);

@@ -1,0 +1,127 @@
+/**
+ * Commands that a person or a program runs through a session's server. Nobody is asked, since whoever asks is who would be
+ * asked. What a person typed runs as if they had typed it elsewhere; what a program starts is contained like the agent's own
+ * commands. Both end with the session.
+ */
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Session } from "../../session/session.ts";
+
+type Shells = NonNullable<Session["settings"]["ports"]["shells"]>;
+
+export interface UserCommandResult {
+  readonly toolCallId: string;
+  readonly success: boolean;
+  readonly output: string;
+  readonly exitCode?: number | null;
+  readonly error?: string;
+}
+
+/** A command of a person's may take this long before it is stopped. */
+const MAX_MS = 60 * 60_000;
+const MAX_OUTPUT_CHARACTERS = 100_000;
+
+const withCode = (output: string, exitCode: number | null): string =>
+  `${output.trimEnd()}\n<${exitCode === null ? "stopped" : `exited with exit code ${exitCode}`}>`;
+
+export class ClientShell {
+  readonly #session: () => Session;
+  readonly #requested = new Map<string, AbortController>();
+
+  constructor(session: () => Session) {
+    this.#session = session;
+  }
+
+  /** Starts it and returns at once; `onExit` is told its code. */
+  async exec(
+    request: { readonly command: string; readonly cwd?: string; readonly timeoutMs?: number },
+    onExit: (processId: string, exitCode: number | null) => void,
+  ): Promise<string> {
+    const { settings, end } = this.#session();
+    const shells = this.#shells();
+    const { shellId } = await shells.run({
+      ...this.#place(request.cwd),
+      command: request.command,
+      mode: "async",
+      waitMs: 0,
+      signal: end.signal,
+    });
+    const until = settings.stamp.now() + Math.min(request.timeoutMs ?? MAX_MS, MAX_MS);
+    void this.#follow(shellId, until).then((exitCode) => onExit(shellId, exitCode));
+    return shellId;
+  }
+
+  async kill(processId: string): Promise<boolean> {
+    const known = this.#shells()
+      .list()
+      .find(({ shellId }) => shellId === processId);
+    if (known?.state !== "running") return false;
+    await this.#shells().stop(processId);
+    return true;
+  }
+
+  /** To its end; `cancel` with the same id stops it. */
+  async run(requestId: string, command: string): Promise<UserCommandResult> {
+    const { settings, end } = this.#session();
+    const toolCallId = settings.stamp.id("call");
+    if (this.#requested.has(requestId))
+      throw new TroupeError("usage", `A command with the id ${requestId} is running.`);
+    const stop = new AbortController();
+    this.#requested.set(requestId, stop);
+    const about = { toolCallId, toolName: "bash", arguments: { command } };
+    void this.#session().say("tool.user_requested", about);
+    void this.#session().say("tool.execution_start", about);
+    try {
+      const reply = await this.#shells().run({
+        ...this.#place(undefined),
+        ...{ command, toolCallId, mode: "sync", waitMs: MAX_MS, unsandboxed: true },
+        signal: AbortSignal.any([stop.signal, end.signal]),
+      });
+      const output = (settings.redactor?.text(reply.output) ?? reply.output).slice(-MAX_OUTPUT_CHARACTERS);
+      const exitCode = reply.state === "exited" ? reply.exitCode : null;
+      await this.#ended(toolCallId, { success: exitCode === 0, content: withCode(output, exitCode) });
+      return { toolCallId, success: exitCode === 0, output, exitCode };
+    } catch (error) {
+      const why = stop.signal.aborted ? "The command was cancelled." : String(error);
+      await this.#ended(toolCallId, { success: false, content: why });
+      if (!stop.signal.aborted) throw error;
+      return { toolCallId, success: false, output: "", error: why };
+    } finally {
+      this.#requested.delete(requestId);
+    }
+  }
+
+  async #ended(toolCallId: string, { success, content }: { success: boolean; content: string }): Promise<void> {
+    const outcome = success ? { result: { content } } : { error: { message: content, code: "failure" } };
+    await this.#session().say("tool.execution_complete", { toolCallId, success, isUserRequested: true, ...outcome });
+  }
+
+  cancel(requestId: string): boolean {
+    const stop = this.#requested.get(requestId);
+    stop?.abort();
+    return stop !== undefined;
+  }
+
+  #place(cwd: string | undefined) {
+    const { settings } = this.#session();
+    return { cwd: cwd ?? settings.cwd, roots: settings.roots, description: "run by a person", readOnly: false };
+  }
+
+  #shells(): Shells {
+    const { shells } = this.#session().settings.ports;
+    if (!shells) throw new TroupeError("usage", "This session runs no commands.");
+    return shells;
+  }
+
+  async #follow(shellId: string, until: number): Promise<number | null> {
+    const { stamp } = this.#session().settings;
+    for (;;) {
+      const { end } = this.#session();
+      const reply = await this.#shells()
+        .read({ shellId, waitMs: 1_000, signal: end.signal })
+        .catch(() => undefined);
+      if (reply?.state === "exited") return reply.exitCode;
+      if (reply?.state !== "running" || end.signal.aborted) return null;
+      if (stamp.now() > until) await this.#shells().stop(shellId);
+    }
+  }
+}

@@ -1,0 +1,365 @@
+/**
+ * The clients of one session, and what each brings along: tools, commands, hooks, someone to ask. It is there before the
+ * session is, and outlives every one of them: what a client brought goes when it goes, what waits for an answer stays.
+ */
+import * as z from "zod";
+import { quoted, wrapped } from "../../lib/quoting.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { HookListener, SessionProgram } from "../../runtime/runtime.ts";
+import type { Answerer } from "../../session/requests/broker.ts";
+import { canvasTools } from "../../session/requests/canvas-tools.ts";
+import { type ExternalToolDefinition, ExternalTools } from "../../session/requests/external-tools.ts";
+import type { Session } from "../../session/session.ts";
+import { type CanvasDeclaration, Canvases, type CanvasProvider, type OpenCanvas } from "./canvases.ts";
+import { clientBuffers } from "../client-buffers.ts";
+import { ClientFactories } from "./client-factories.ts";
+import type { Connection } from "../connection.ts";
+import { extensionsWord } from "../extensions/extension-rights.ts";
+
+/** What a client says of itself when it opens a session; what is left out stays as it was. */
+export interface ClientProfile {
+  readonly tools?: readonly ExternalToolDefinition[] | undefined;
+  readonly commands?: readonly ClientCommand[] | undefined;
+  readonly hooks: boolean;
+  readonly requestUserInput: boolean;
+  readonly requestElicitation: boolean;
+  readonly requestExitPlanMode: boolean;
+  readonly requestAutoModeSwitch: boolean;
+  /** It holds texts open that may not be saved. */
+  readonly holdsTexts: boolean;
+  /** Whether it is told the words of agents as they arrive. */
+  readonly subAgentDeltas: boolean;
+  /** It is asked for tokens of its providers before each request to them. */
+  readonly givesTokens: boolean;
+  /** It is told figures of this session. */
+  readonly wantsTelemetry: boolean;
+  /** It writes sections of the system prompt itself. */
+  readonly transforms: boolean;
+  readonly canvases?: readonly CanvasDeclaration[] | undefined;
+  /** The lasting name under which it brings canvases. */
+  readonly canvasProvider?: CanvasProvider | undefined;
+  /** It shows canvases to a person, so the agent may open them. */
+  readonly rendersCanvases: boolean;
+  /** What it says was open when it last saw the session. */
+  readonly openCanvases?: readonly OpenCanvas[] | undefined;
+}
+
+export interface ClientCommand {
+  readonly name: string;
+  readonly description?: string | undefined;
+}
+
+interface Client {
+  profile: ClientProfile;
+  listener: HookListener;
+  /** How to take back what it answers. */
+  detach: (() => void)[];
+}
+
+export class Clients {
+  readonly sessionId: string;
+  readonly canvases: Canvases;
+  readonly factories: ClientFactories;
+  readonly #tools = new ExternalTools();
+  readonly #clients = new Map<Connection, Client>();
+  #session: Session | undefined;
+  /** Until those who are about to join have joined, in bounded time. */
+  ready: (signal: AbortSignal) => Promise<void> = async () => undefined;
+  #told: Told = { commands: "[]", elicitation: false, canvases: false };
+
+  constructor(sessionId: string) {
+    this.sessionId = sessionId;
+    this.factories = new ClientFactories(sessionId);
+    this.canvases = new Canvases({ sessionId, isRendered: () => this.rendersCanvases });
+  }
+
+  /** What the session is made with. */
+  get program(): SessionProgram {
+    return {
+      tools: this.#tools,
+      hooks: () => this.#all.filter(({ profile }) => profile.hooks).map(({ listener }) => listener),
+      transform: (sections) => this.#transform(sections),
+      ready: (signal) => this.ready(signal),
+      factories: this.factories,
+      buffers: clientBuffers(this.sessionId, () => this.#textHolder),
+    };
+  }
+
+  get connections(): readonly Connection[] {
+    return [...this.#clients.keys()];
+  }
+
+  /** Those that somebody has started: a session is not kept open for its own extensions. */
+  get attached(): readonly Connection[] {
+    return this.connections.filter(({ extension }) => !extension);
+  }
+
+  /** Whoever is to be told of an event; `isAgentDelta` for parts of what an agent says. */
+  listeners(isAgentDelta: boolean): readonly Connection[] {
+    const entries = [...this.#clients];
+    const meant = isAgentDelta ? entries.filter(([, { profile }]) => profile.subAgentDeltas) : entries;
+    return meant.map(([connection]) => connection);
+  }
+
+  wantsTelemetry(connection: Connection): boolean {
+    return this.#clients.get(connection)?.profile.wantsTelemetry ?? false;
+  }
+
+  get commands(): readonly ClientCommand[] {
+    const byName = new Map(this.#all.flatMap(({ profile }) => (profile.commands ?? []).map((one) => [one.name, one])));
+    return [...byName.values()];
+  }
+
+  /** Who has this command, the one that came last first. */
+  withCommand(name: string): Connection | undefined {
+    const entries = [...this.#clients].reverse();
+    return entries.find(([, { profile }]) => profile.commands?.some((command) => command.name === name))?.[0];
+  }
+
+  get canElicit(): boolean {
+    return this.#all.some(({ profile }) => profile.requestElicitation);
+  }
+
+  /** An extension holds none: it would forge files. */
+  get #textHolder(): Connection | undefined {
+    return [...this.#clients].findLast(([{ extension }, { profile }]) => profile.holdsTexts && !extension)?.[0];
+  }
+
+  get rendersCanvases(): boolean {
+    return this.#all.some(({ profile }) => profile.rendersCanvases);
+  }
+
+  /** From here on the session has whatever its clients bring. What waits for an answer may always wait. */
+  serve(session: Session): void {
+    this.#session = session;
+    session.attach({ kinds: ["permission", "external_tool"] });
+    for (const [connection, client] of this.#clients) client.detach = this.#answerFor(connection, client.profile);
+    this.canvases.serve(session);
+    this.#told = this.#state();
+  }
+
+  /** Throws when a tool of this name is another client's, and then changes nothing. */
+  join(connection: Connection, profile: ClientProfile): void {
+    const known = this.#clients.get(connection);
+    const { extension } = connection;
+    if (profile.tools) this.#tools.offer(connection.id, profile.tools, extension && { extension: extension.name });
+    // Whatever waits for them was asked of an earlier program of it, which nobody will hear of again.
+    if (extension && !known) this.#giveUp((profile.tools ?? []).map(({ name }) => name));
+    for (const detach of known?.detach ?? []) detach();
+    const { commands = known?.profile.commands, canvases, canvasProvider, openCanvases = [] } = profile;
+    const merged = { ...profile, commands };
+    const listener = known?.listener ?? this.#listener(connection);
+    this.#clients.set(connection, { profile: merged, listener, detach: this.#answerFor(connection, merged) });
+    if (canvases) this.canvases.declare(connection, canvases, canvasProvider);
+    this.canvases.remember(openCanvases);
+    this.#tellChanges();
+  }
+
+  /**
+   * Replaces the tools of one client. Throws when a tool of this name is another client's, and then changes nothing. The
+   * agent hears which tools are gone.
+   */
+  setTools(connection: Connection, tools: readonly ExternalToolDefinition[]): void {
+    const { extension } = connection;
+    const before = this.#tools.namesOf(connection.id);
+    this.#tools.offer(connection.id, tools, extension && { extension: extension.name });
+    this.#tellGone(before.filter((name) => !this.#tools.has(name)));
+  }
+
+  /** False when it was not there. The agent hears which tools it has no longer. */
+  leave(connection: Connection): boolean {
+    const client = this.#clients.get(connection);
+    if (!client) return false;
+    this.#clients.delete(connection);
+    for (const detach of client.detach) detach();
+    this.canvases.withdraw(connection);
+    this.factories.withdraw(connection);
+    const gone = this.#tools.withdraw(connection.id);
+    // A client may come back and answer; the program of an extension is another one then.
+    if (connection.extension) this.#giveUp(gone);
+    this.#tellGone(gone);
+    this.#tellChanges();
+    return true;
+  }
+
+  /** A tool that somebody has brought back before the agent reads the notice is not mentioned. */
+  #tellGone(names: readonly string[]): void {
+    for (const name of names) {
+      this.#session?.notify(goneNotice(name), { wakes: false, take: () => !this.#tools.has(name) });
+    }
+  }
+
+  /** Whether this open request is a call of one of its tools. */
+  isAskedFor(connection: Connection, requestId: string): boolean {
+    const request = this.#session?.requests.pending("external_tool").find((one) => one.requestId === requestId);
+    return request?.kind === "external_tool" && this.#tools.isOf(connection.id, request.toolName);
+  }
+
+  /** Ends what waits for these tools. */
+  #giveUp(tools: readonly string[]): void {
+    const { requests } = this.#session ?? {};
+    for (const request of requests?.pending("external_tool") ?? []) {
+      if (request.kind !== "external_tool" || !tools.includes(request.toolName)) continue;
+      requests?.answer("external_tool", request.requestId, { error: "the program that runs this tool has ended" });
+    }
+  }
+
+  /** For one request to a provider that a client has brought; nothing of it is kept. */
+  async token(providerName: string): Promise<string> {
+    const [connection] = [...this.#clients].reverse().find(([, { profile }]) => profile.givesTokens) ?? [];
+    if (!connection) throw new TroupeError("provider", `The client that has the token of ${providerName} has left.`);
+    const params = { sessionId: this.sessionId, providerName };
+    const answer = await connection.ask("providerToken.getToken", params, { timeoutMs: TOKEN_MS });
+    return z.object({ token: z.string().min(1) }).parse(answer).token;
+  }
+
+  get #all(): readonly Client[] {
+    return [...this.#clients.values()];
+  }
+
+  #listener(connection: Connection): HookListener {
+    const { sessionId } = this;
+    const { extension } = connection;
+    return {
+      name: extension ? `extension ${extension.name}` : `client ${connection.id}`,
+      ...(extension && { owner: extension.scope }),
+      async invoke(hookType, input, signal) {
+        const answer = await connection.ask("hooks.invoke", { sessionId, hookType, input }, { signal });
+        const said = HookAnswer.parse(answer)?.output;
+        return extension ? extensionsWord(said, { hookType, input }) : said;
+      },
+    };
+  }
+
+  #answerFor(connection: Connection, profile: ClientProfile): (() => void)[] {
+    const session = this.#session;
+    if (!session) return [];
+    const answerers = [
+      ...(profile.requestUserInput ? [userInputOf(connection, this.sessionId)] : []),
+      ...(profile.requestExitPlanMode ? [planReviewOf(connection, this.sessionId)] : []),
+      ...(profile.requestAutoModeSwitch ? [modelSwitchOf(connection, this.sessionId)] : []),
+      ...(profile.requestElicitation ? [{ kinds: ["elicitation"] } as const] : []),
+    ];
+    return answerers.map((answerer) => session.attach(answerer));
+  }
+
+  /** Who cannot be reached or answers nonsense leaves the sections as they are, and that is said. */
+  async #transform(sections: Record<string, string>): Promise<Record<string, string>> {
+    const [connection] = [...this.#clients].reverse().find(([, { profile }]) => profile.transforms) ?? [];
+    if (!connection) return {};
+    const wrapped = Object.fromEntries(Object.entries(sections).map(([id, content]) => [id, { content }]));
+    try {
+      const params = { sessionId: this.sessionId, sections: wrapped };
+      const answer = Sections.parse(
+        await connection.ask("systemMessage.transform", params, { timeoutMs: TRANSFORM_MS }),
+      );
+      return Object.fromEntries(Object.entries(answer.sections).map(([id, { content }]) => [id, content]));
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.#session?.warn("system_message", `Sections of the system prompt were not transformed: ${why}`);
+      return {};
+    }
+  }
+
+  #state(): Told {
+    const { commands, canElicit: elicitation, rendersCanvases: canvases } = this;
+    return { commands: JSON.stringify(commands), elicitation, canvases };
+  }
+
+  /** The agent's tools for canvases are there while someone has canvases and someone shows them. */
+  #canvasTools(): ReturnType<typeof canvasTools> {
+    const { canvases } = this;
+    if (!this.rendersCanvases || canvases.declared.length === 0) return [];
+    return canvasTools({
+      list: () => ({ canvases: canvases.declared, open: canvases.open }),
+      open: (wish, signal) => canvases.show(wish, signal),
+      act: (wish, signal) => canvases.act(wish, signal),
+      extensionOf: (instanceId) => canvases.extensionOf(instanceId),
+    });
+  }
+
+  #tellChanges(): void {
+    this.#tools.stand(this.#canvasTools());
+    if (!this.#session) return;
+    const [before, now] = [this.#told, this.#state()];
+    this.#told = now;
+    if (now.commands !== before.commands) {
+      const commands = this.commands.map(({ name, description }) => ({
+        name,
+        ...(description !== undefined && { description }),
+      }));
+      void this.#session.say("commands.changed", { commands });
+    }
+    if (now.elicitation !== before.elicitation || now.canvases !== before.canvases) {
+      const { elicitation, canvases } = now;
+      void this.#session.say("capabilities.changed", { ui: { elicitation, ...(canvases && { canvases }) } });
+    }
+  }
+}
+
+/** What of the clients others are told. */
+interface Told {
+  readonly commands: string;
+  readonly elicitation: boolean;
+  readonly canvases: boolean;
+}
+
+const TRANSFORM_MS = 60_000;
+const TOKEN_MS = 60_000;
+const HookAnswer = z.object({ output: z.unknown().optional() }).nullish();
+const Sections = z.object({ sections: z.record(z.string(), z.object({ content: z.string() })) });
+const UserInput = z.object({ answer: z.string(), wasFreeform: z.boolean().default(true) });
+const PlanReview = z.object({
+  approved: z.boolean(),
+  selectedAction: z.enum(["exit_only", "interactive", "autopilot", "autopilot_fleet"]).exactOptional(),
+  autoApproveEdits: z.boolean().exactOptional(),
+  feedback: z.string().exactOptional(),
+});
+
+function userInputOf(connection: Connection, sessionId: string): Answerer {
+  return {
+    kinds: ["user_input"],
+    async handle(request, signal) {
+      if (request.kind !== "user_input") return undefined;
+      const { question, choices, allowFreeform } = request;
+      const params = { sessionId, question, ...(choices && { choices }), allowFreeform: allowFreeform ?? true };
+      return UserInput.parse(await connection.ask("userInput.request", params, { signal }));
+    },
+  };
+}
+
+function planReviewOf(connection: Connection, sessionId: string): Answerer {
+  return {
+    kinds: ["exit_plan_mode"],
+    async handle(request, signal) {
+      if (request.kind !== "exit_plan_mode") return undefined;
+      const { summary, planContent, actions, recommendedAction } = request;
+      const params = { sessionId, summary, planContent, actions, recommendedAction };
+      return PlanReview.parse(await connection.ask("exitPlanMode.request", params, { signal }));
+    },
+  };
+}
+
+const ModelSwitchAnswer = z.object({ response: z.enum(["yes", "yes_always", "no"]) });
+
+function modelSwitchOf(connection: Connection, sessionId: string): Answerer {
+  return {
+    kinds: ["auto_mode_switch"],
+    async handle(request, signal) {
+      if (request.kind !== "auto_mode_switch") return undefined;
+      const { errorCode, retryAfterSeconds } = request;
+      const params = { sessionId, ...(errorCode !== undefined && { errorCode }) };
+      const asked = { ...params, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
+      return ModelSwitchAnswer.parse(await connection.ask("autoModeSwitch.request", asked, { signal }));
+    },
+  };
+}
+
+function goneNotice(name: string): Parameters<Session["notify"]>[0] {
+  const content = wrapped(
+    "tools_changed_notice",
+    {},
+    `Tools no longer available: ${quoted(name)}\n\nThe program that ran it has left. Go on without it.`,
+  );
+  return { content, kind: { type: "unclassified" } };
+}

@@ -1,0 +1,88 @@
+/** Tokens of GitHub that a client acquires for its session on demand, and renews before they expire. */
+import * as z from "zod";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Connection } from "../connection.ts";
+import type { Hub } from "../hub.ts";
+import type { CreateParams } from "../sessions/session-options.ts";
+
+const ACQUIRE_MS = 60_000;
+const HOST = "github.com";
+/** A token is renewed when this part of its life is over. */
+const RENEW_AFTER = 0.8;
+const MIN_RENEW_MS = 5_000;
+const MAX_RENEW_MS = 24 * 60 * 60 * 1000;
+
+const Acquired = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("token"), accessToken: z.string().min(1), expiresIn: z.number() }),
+  z.object({ kind: z.literal("cancelled") }),
+]);
+
+interface Provider {
+  readonly connection: Connection;
+  readonly registrationId: string;
+}
+
+/**
+ * Opens a session with a token from its client, where the client registered a provider. Throws when the client cancels or
+ * cannot be asked: a session without the identity it was meant to have is not opened.
+ */
+export async function openWithToken<P extends CreateParams>(
+  { hub, connection }: { hub: Hub; connection: Connection },
+  params: P,
+  open: (params: P) => Promise<object>,
+): Promise<object> {
+  const { gitHubTokenProviderRegistrationId: registrationId, gitHubToken } = params;
+  if (registrationId === undefined) return open(params);
+  if (gitHubToken !== undefined) {
+    throw new TroupeError("usage", "gitHubToken and gitHubTokenProvider cannot both be given. Leave one out.");
+  }
+  const provider = { connection, registrationId };
+  const { token, expiresIn } = await acquire(provider, params.sessionId, "initial");
+  const opened = await open({ ...params, gitHubToken: token });
+  const { sessionId } = z.object({ sessionId: z.string() }).parse(opened);
+  renewLater(hub, sessionId, { provider, expiresIn });
+  return opened;
+}
+
+async function acquire(
+  { connection, registrationId }: Provider,
+  sessionId: string | undefined,
+  reason: "initial" | "refresh",
+): Promise<{ readonly token: string; readonly expiresIn: number }> {
+  const params = { registrationId, host: HOST, reason, ...(sessionId !== undefined && { sessionId }) };
+  const answer = await connection.ask("gitHubToken.getToken", params, { timeoutMs: ACQUIRE_MS }).catch((cause) => {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new TroupeError("configuration", `The client did not acquire a GitHub token: ${why}`, { cause });
+  });
+  const acquired = Acquired.safeParse(answer);
+  if (!acquired.success) throw new TroupeError("configuration", "The client's answer holds no GitHub token.");
+  if (acquired.data.kind === "cancelled") {
+    throw new TroupeError("configuration", "The client cancelled the acquisition of a GitHub token.");
+  }
+  const { accessToken, expiresIn } = acquired.data;
+  return { token: accessToken, expiresIn };
+}
+
+/** A session at work keeps its token until it rests: options change only then. */
+function renewLater(hub: Hub, sessionId: string, what: { provider: Provider; expiresIn: number }): void {
+  const { provider, expiresIn } = what;
+  const wait = Math.min(Math.max(expiresIn * 1000 * RENEW_AFTER, MIN_RENEW_MS), MAX_RENEW_MS);
+  const timer = setTimeout(() => {
+    const live = hub.find(sessionId);
+    if (!live || provider.connection.isClosed) return;
+    if (live.isBusy) {
+      renewLater(hub, sessionId, { provider, expiresIn: 0 });
+      return;
+    }
+    acquire(provider, sessionId, "refresh")
+      .then(async ({ token, expiresIn: next }) => {
+        await hub.reconfigure(live, { gitHubToken: token });
+        renewLater(hub, sessionId, { provider, expiresIn: next });
+      })
+      .catch((error: unknown) => {
+        const why = error instanceof Error ? error.message : String(error);
+        live.session.warn("github_token", `The session's GitHub token was not renewed: ${why}`);
+      });
+  }, wait);
+  timer.unref();
+}

@@ -1,0 +1,271 @@
+/**
+ * The extensions of one session: each is started, joins as a client, and ends with the session. What becomes of one is told,
+ * and touches no other.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { type Deferred, deferred } from "../../lib/deferred.ts";
+import { quotedLine } from "../../lib/quoting.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { ExtensionPort, ExtensionProfile } from "../../session/session-options.ts";
+import type { Connection } from "../connection.ts";
+
+type Found = Awaited<ReturnType<ExtensionPort["find"]>>[number];
+type Program = Awaited<ReturnType<ExtensionPort["start"]>>;
+type Status = "running" | "disabled" | "failed" | "starting";
+
+export interface ExtensionEntry {
+  readonly id: string;
+  readonly name: string;
+  readonly source: Found["source"];
+  readonly status: Status;
+  readonly pid?: number;
+}
+
+export interface ExtensionHostPorts {
+  /** Of the session as it is now; undefined where nobody has asked for extensions. */
+  port(): ExtensionPort | undefined;
+  /** Lets its program in as a client. */
+  accept(program: Pick<Program, "input" | "output">, extension: Found): Connection;
+  /** How a client wants it started, where one has a say. */
+  profile(extension: Found): Promise<ExtensionProfile | undefined>;
+  /** All of them, as they are now. */
+  onChange(extensions: readonly ExtensionEntry[]): void;
+  warn(message: string): void;
+}
+
+interface Entry {
+  readonly found: Found;
+  status: Status;
+  program?: Program;
+  connection?: Connection;
+  /** Resolves when it has joined or will not. */
+  settled: Deferred<void>;
+  joining?: NodeJS.Timeout;
+}
+
+/** From its start until it says who it is. */
+const JOIN_MS = 30_000;
+/** A message waits no longer than this for extensions that are about to join. */
+const PATIENCE_MS = 10_000;
+
+/** For last words to arrive. */
+const HEARING_MS = 500;
+
+export class ExtensionHost {
+  readonly #ports: ExtensionHostPorts;
+  readonly #entries = new Map<string, Entry>();
+  /** What somebody said of one by its id, for this session. */
+  readonly #switched = new Map<string, boolean>();
+  #place: string | undefined;
+  #work: Promise<void> = Promise.resolve();
+  /** Programs that were given up and are not gone yet. */
+  readonly #ending = new Set<Promise<void>>();
+  #isClosed = false;
+
+  constructor(ports: ExtensionHostPorts) {
+    this.#ports = ports;
+  }
+
+  get list(): readonly ExtensionEntry[] {
+    return [...this.#entries.values()].map(({ found: { id, name, source }, status, program }) => ({
+      ...{ id, name, source, status },
+      ...(program && status !== "failed" && { pid: program.pid }),
+    }));
+  }
+
+  get isAvailable(): boolean {
+    return this.#ports.port() !== undefined;
+  }
+
+  /** The session was opened, or made anew: where it is another place they are started anew. */
+  sync(): void {
+    const place = this.#ports.port()?.place;
+    if (place === this.#place) return;
+    this.#place = place;
+    void this.#inTurn(() => this.#reload());
+  }
+
+  /** Until each has joined or failed; no longer than anyone should wait for that, and for each that long but once. */
+  async ready(signal: AbortSignal): Promise<void> {
+    if (!this.isAvailable) return;
+    const late = deferred<void>();
+    const giveUp = (): void => late.resolve();
+    const timer = setTimeout(() => {
+      for (const { settled } of this.#entries.values()) settled.resolve();
+      giveUp();
+    }, PATIENCE_MS);
+    signal.addEventListener("abort", giveUp, { once: true });
+    const all = this.#work.then(() => Promise.all([...this.#entries.values()].map(({ settled }) => settled.promise)));
+    await Promise.race([all, late.promise]);
+    clearTimeout(timer);
+    signal.removeEventListener("abort", giveUp);
+  }
+
+  async reload(): Promise<void> {
+    this.#requirePort();
+    await this.#inTurn(() => this.#reload({ again: true }));
+  }
+
+  async setEnabled(id: string, enabled: boolean): Promise<void> {
+    this.#requirePort();
+    await this.#inTurn(async () => {
+      const entry = this.#entries.get(id);
+      if (!entry) throw unknown(id);
+      this.#switched.set(id, enabled);
+      if (!enabled) await this.#end(entry, "disabled");
+      else if (entry.status === "disabled" || entry.status === "failed") await this.#startAgain(id);
+      this.#tell();
+    });
+  }
+
+  /** As it is now: what was approved when it was found may have become something else. */
+  async #startAgain(id: string): Promise<void> {
+    const found = (await this.#ports.port()?.find({ again: true }))?.find((one) => one.id === id);
+    if (!found) throw unknown(id);
+    const entry = newEntry(found);
+    this.#entries.set(id, entry);
+    await this.#start(entry);
+  }
+
+  /** It is a client from here on, and what it brought is there. */
+  joined(connection: Connection): void {
+    const entry = this.#of(connection);
+    if (entry?.status !== "starting") return;
+    entry.status = "running";
+    entry.settled.resolve();
+    this.#tell();
+  }
+
+  /** It has said who it is; from here on others may keep it waiting. */
+  asked(connection: Connection): void {
+    clearTimeout(this.#of(connection)?.joining);
+  }
+
+  /** It was not let in, and may hear why. */
+  refused(connection: Connection, why: string): void {
+    const entry = this.#of(connection);
+    if (!entry) return;
+    clearTimeout(entry.joining);
+    entry.joining = setTimeout(() => this.#fail(entry, why), HEARING_MS);
+  }
+
+  /** Its connection is closed: by us, who say why, or because its program ended. */
+  async left(connection: Connection): Promise<void> {
+    const entry = this.#of(connection);
+    if (!entry) return;
+    const { program } = entry;
+    const { closedFor } = connection;
+    if (closedFor !== undefined) return this.#fail(entry, `${closedFor} Its stdout carries messages and nothing else`);
+    await Promise.race([program?.ended, delay(HEARING_MS, undefined, { ref: false })]);
+    if (entry.program === program) this.#fail(entry, "it closed its connection");
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#inTurn(() => this.#endAll());
+    await Promise.all(this.#ending);
+  }
+
+  async #reload(how?: { readonly again: true }): Promise<void> {
+    await this.#endAll();
+    this.#entries.clear();
+    const port = this.#ports.port();
+    if (port && !this.#isClosed) {
+      for (const found of await port.find(how)) this.#entries.set(found.id, newEntry(found));
+      await Promise.all([...this.#entries.values()].map((entry) => this.#start(entry)));
+    }
+    this.#tell();
+  }
+
+  async #start(entry: Entry): Promise<void> {
+    const port = this.#ports.port();
+    const { found } = entry;
+    const isOn = this.#switched.get(found.id) ?? !port?.isDisabled(found.id);
+    entry.status = isOn ? "starting" : "disabled";
+    entry.settled = deferred();
+    if (!port || !isOn || this.#isClosed) return entry.settled.resolve();
+    try {
+      const program = await port.start(found, await this.#ports.profile(found));
+      entry.program = program;
+      entry.connection = this.#ports.accept(program, found);
+      entry.joining = setTimeout(() => this.#fail(entry, `it did not join within ${JOIN_MS / 1000} seconds`), JOIN_MS);
+      void program.ended.then((how) => {
+        if (entry.program === program) this.#fail(entry, how);
+      });
+      this.#tell();
+    } catch (error) {
+      this.#fail(entry, error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  #fail(entry: Entry, why: string): void {
+    if (entry.status !== "starting" && entry.status !== "running") return;
+    const words = entry.program?.lastWords() ?? "";
+    const ending = this.#end(entry, "failed")
+      .catch(() => undefined)
+      .finally(() => this.#ending.delete(ending));
+    this.#ending.add(ending);
+    const said = words === "" ? "" : ` Its last words: ${quotedLine(telling(words))}`;
+    this.#ports.warn(`The extension ${entry.found.name} failed: ${quotedLine(why)}.${said}${remedy(words)}`);
+    this.#tell();
+  }
+
+  async #end(entry: Entry, status: "failed" | "disabled"): Promise<void> {
+    const { program, connection } = entry;
+    entry.status = status;
+    delete entry.program;
+    delete entry.connection;
+    clearTimeout(entry.joining);
+    entry.settled.resolve();
+    connection?.close();
+    await program?.stop();
+  }
+
+  async #endAll(): Promise<void> {
+    await Promise.all([...this.#entries.values()].map((entry) => this.#end(entry, "disabled")));
+  }
+
+  #of(connection: Connection): Entry | undefined {
+    return [...this.#entries.values()].find((entry) => entry.connection === connection);
+  }
+
+  #tell(): void {
+    if (!this.#isClosed) this.#ports.onChange(this.list);
+  }
+
+  #requirePort(): void {
+    if (this.isAvailable) return;
+    throw new TroupeError("usage", "Extensions not available: no client of this session has asked for them.", {
+      hint: "Open it with requestExtensions.",
+    });
+  }
+
+  /** One thing at a time; what fails keeps nobody else from their turn. */
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#work.then(work);
+    this.#work = done.catch((error: unknown) => {
+      if (!this.#isClosed) this.#ports.warn(`Extensions: ${error instanceof Error ? error.message : String(error)}`);
+    });
+    return done;
+  }
+}
+
+const MAX_WORDS = 300;
+
+/** What a program that broke off says of why stands above where it was. */
+function telling(words: string): string {
+  const error = words.match(/^(?:Uncaught )?[A-Za-z]*Error\b.*$/gm)?.at(-1);
+  return error ?? words.slice(-MAX_WORDS);
+}
+
+const unknown = (id: string): TroupeError =>
+  new TroupeError("usage", `There is no extension ${id}.`, {
+    hint: "session.extensions.list names them; a warning says which may not run.",
+  });
+
+const newEntry = (found: Found): Entry => ({ found, status: "starting", settled: deferred() });
+
+function remedy(words: string): string {
+  if (!words.includes("ERR_MODULE_NOT_FOUND") || !words.includes("@github/copilot-sdk")) return "";
+  return " Name the folder of the SDK with extensionSdkPath, or install @github/copilot-sdk beside troupe.";
+}

@@ -1,0 +1,70 @@
+/** How an extension joins its session: with what a client may bring, and with a person's word for what goes beyond. */
+import { TroupeError } from "../../protocol/errors.ts";
+import { permitAside } from "../../session/requests/permit-aside.ts";
+import type { Session } from "../../session/session.ts";
+import type { ClientProfile } from "../clients/clients.ts";
+import type { Connection, ExtensionIdentity } from "../connection.ts";
+import { answersOf } from "./extension-rights.ts";
+import { clientProfile, optionsOf, type ResumeParams } from "../sessions/session-options.ts";
+import { warnWithoutEffect } from "../sessions/unused-options.ts";
+
+/** What it may answer with beside what every client is answered. */
+export interface JoinGrant {
+  readonly grantedEnvironmentVariables?: Readonly<Record<string, string>>;
+}
+
+/** Throws where a person says no; then nothing of it has come in. Nobody is asked any longer once `gone` aborts. */
+export async function admitExtension(
+  session: Session,
+  { extension }: Connection,
+  { params, gone }: { readonly params: ResumeParams; readonly gone: AbortSignal },
+): Promise<{ readonly profile: ClientProfile; readonly grant: JoinGrant }> {
+  if (!extension) throw new Error("this client is no extension");
+  const signal = AbortSignal.any([session.end.signal, gone]);
+  const capabilities = capabilitiesOf(params);
+  if (capabilities.length > 0) {
+    const access = { kind: "extension-permission-access", extensionName: extension.name, capabilities } as const;
+    if (!(await permitAside(session, access, signal))) {
+      throw new TroupeError("usage", `The extension ${extension.name} may not do this: ${capabilities.join(", ")}.`);
+    }
+    extension.answers = new Set(answersOf(params).map(({ method }) => method));
+  }
+  const grant = await environmentFor(session, { extension, names: params.requestedEnvironmentVariables ?? [], signal });
+  const ignored = Object.keys(optionsOf(params));
+  if (ignored.length > 0) {
+    const message = `The extension ${extension.name} cannot change what the session is made of; not used: ${ignored.join(", ")}.`;
+    session.warn("extension", message);
+  }
+  warnWithoutEffect(session, params);
+  const own = { canvasProvider: { id: extension.id, name: extension.name }, givesTokens: false, transforms: false };
+  return { profile: { ...clientProfile(params), ...own }, grant };
+}
+
+/** What is a client's to decide and not an extension's, in words for people. */
+function capabilitiesOf(params: ResumeParams): string[] {
+  const { tools = [] } = params;
+  return [
+    ...answersOf(params).map(({ words }) => words),
+    ...tools.filter(({ skipPermission }) => skipPermission).map(({ name }) => `run ${name} without asking`),
+    ...tools.filter(({ overridesBuiltInTool }) => overridesBuiltInTool).map(({ name }) => `replace the tool ${name}`),
+  ];
+}
+
+interface Wish {
+  readonly extension: ExtensionIdentity;
+  readonly names: readonly string[];
+  readonly signal: AbortSignal;
+}
+
+async function environmentFor(session: Session, { extension, names, signal }: Wish): Promise<JoinGrant> {
+  const { name: extensionName } = extension;
+  const wanted = session.settings.surroundings?.extensions?.withheld(extension.id, names) ?? {};
+  const environmentVariables = Object.keys(wanted);
+  if (environmentVariables.length === 0) return {};
+  const access = { kind: "extension-env-access", extensionName, environmentVariables } as const;
+  if (await permitAside(session, access, signal)) return { grantedEnvironmentVariables: wanted };
+  throw new TroupeError(
+    "usage",
+    `The extension ${extensionName} was denied environment variables: ${environmentVariables.join(", ")}.`,
+  );
+}

@@ -1,0 +1,72 @@
+/** Who leads a session, and who could. */
+import * as z from "zod";
+import { TroupeError } from "../../../protocol/errors.ts";
+import type { Session } from "../../../session/session.ts";
+import { type MethodTable, nothing, sessionMethod } from "../method.ts";
+
+export const agentMethods: MethodTable = {
+  "session.agent.list": sessionMethod(
+    () => ({ includeBuiltInAgents: z.boolean().default(false), includePrompt: z.boolean().default(false) }),
+    ({ includeBuiltInAgents, includePrompt }, { session }) => ({
+      agents: definitionsOf(session)
+        .filter(({ source }) => includeBuiltInAgents || source !== "builtin")
+        .map((definition) => describedAgent(definition, { includePrompt })),
+    }),
+  ),
+  "session.agent.getCurrent": sessionMethod(nothing, (_, { session }) => ({ agent: currentOf(session) ?? null })),
+  "session.agent.select": sessionMethod(
+    () => ({ name: z.string() }),
+    async ({ name }, { session }) => {
+      await choiceOf(session).select(name);
+      return { agent: currentOf(session) };
+    },
+  ),
+  "session.agent.deselect": sessionMethod(nothing, async (_, { session }) => {
+    await choiceOf(session).select(undefined);
+  }),
+  "session.agent.reload": sessionMethod(nothing, async (_, { session }) => {
+    await session.settings.surroundings?.reloadAgents?.();
+    return {
+      agents: definitionsOf(session)
+        .filter(({ source }) => source !== "builtin")
+        .map((definition) => describedAgent(definition, { includePrompt: false })),
+    };
+  }),
+};
+
+type Definition = ReturnType<NonNullable<Session["settings"]["company"]>["agents"]>[number];
+
+const definitionsOf = (session: Session): readonly Definition[] => session.settings.company?.agents() ?? [];
+
+function choiceOf(session: Session) {
+  const choice = session.settings.surroundings?.agents;
+  if (!choice) throw new TroupeError("usage", "The agent of this session works alone; nobody else can lead it.");
+  return choice;
+}
+
+function currentOf(session: Session): object | undefined {
+  const name = session.settings.surroundings?.agents?.selected();
+  if (name === undefined) return undefined;
+  const definition = definitionsOf(session).find((known) => known.name === name);
+  return definition ? describedAgent(definition, { includePrompt: false }) : { id: name, name, displayName: name };
+}
+
+/** In the words of the contract, where a program's own agents have no place of their own. */
+export function describedAgent(definition: Definition, { includePrompt }: { includePrompt: boolean }): object {
+  const { id, name, displayName, description, source, userInvocable, tools, models, skills, mcpServers, path, prompt } =
+    definition;
+  return {
+    id,
+    name,
+    displayName,
+    description,
+    ...(source !== "program" && { source }),
+    userInvocable,
+    ...(tools && { tools }),
+    ...(models[0] !== undefined && { model: models[0] }),
+    ...(skills.length > 0 && { skills }),
+    ...(mcpServers && { mcpServers }),
+    ...(path !== undefined && { path }),
+    ...(includePrompt && { prompt }),
+  };
+}

@@ -1,0 +1,104 @@
+/** Commands that people type with a slash: ours, skills, and those that clients bring. */
+import * as z from "zod";
+import { GivenAttachment } from "../../../protocol/define-event.ts";
+import { TroupeError } from "../../../protocol/errors.ts";
+import { offeredCommands, sendTyped } from "../../../runtime/submit.ts";
+import { type MethodTable, type SessionCall, sessionMethod } from "../method.ts";
+
+const requestId = z.string();
+
+export const commandMethods: MethodTable = {
+  "session.commands.list": sessionMethod(
+    () => ({
+      includeBuiltins: z.boolean().default(true),
+      includeSkills: z.boolean().default(true),
+      includeClientCommands: z.boolean().default(true),
+    }),
+    async ({ includeBuiltins, includeSkills, includeClientCommands }, { live, session }) => {
+      const builtin = includeBuiltins ? await offeredCommands(session) : [];
+      const skills = includeSkills ? (session.settings.surroundings?.skills ?? []) : [];
+      const ofClients = includeClientCommands ? live.clients.commands : [];
+      const usual = { allowDuringAgentExecution: false };
+      return {
+        commands: [
+          ...builtin.map(({ name, aliases, summary: description, argumentHint: hint }) => ({
+            ...{ name, aliases, description, kind: "builtin" },
+            ...(hint !== undefined && { input: { hint } }),
+            ...usual,
+          })),
+          ...skills
+            .filter(({ enabled, userInvocable }) => enabled && userInvocable)
+            .map(({ name, description }) => ({ name, description, kind: "skill", ...usual })),
+          ...ofClients.map(({ name, description = "" }) => ({ name, description, kind: "client", ...usual })),
+        ],
+      };
+    },
+  ),
+  "session.commands.invoke": sessionMethod(
+    () => ({ name: z.string(), input: z.string().default("") }),
+    async ({ name, input }, { live }) => {
+      const read = await live.commands.invoke(`/${name.replace(/^\//, "")} ${input}`.trim());
+      if (read.kind === "said") return { kind: "text", text: read.text };
+      const { prompt, displayPrompt, mode } = read;
+      return { kind: "agent-prompt", prompt, displayPrompt, ...(mode && { mode }) };
+    },
+  ),
+  // Ours, unknown to the contract: runs what a user typed, and sends the message that a command makes.
+  "session.commands.submit": sessionMethod(
+    () => ({
+      text: z.string().min(1),
+      data: z.string().exactOptional(),
+      attachments: z.array(GivenAttachment).exactOptional(),
+    }),
+    async (typed, call) => {
+      const client = await clientCommand(typed.text, call);
+      if (client) {
+        const error = await call.live.commands.run(client.name, client.args);
+        if (error !== undefined) throw new TroupeError("failed", `/${client.name} failed: ${error}`);
+        return { kind: "text", text: "" };
+      }
+      const result = await sendTyped(call.session, typed);
+      return result.kind === "said" ? { kind: "text", text: result.text } : result;
+    },
+  ),
+  "session.commands.execute": sessionMethod(
+    () => ({ commandName: z.string(), args: z.string().default("") }),
+    async ({ commandName, args }, { live }) => {
+      const error = await live.commands.run(commandName, args);
+      return error === undefined ? {} : { error };
+    },
+  ),
+  "session.commands.handlePendingCommand": sessionMethod(
+    () => ({ requestId, error: z.string().optional() }),
+    ({ requestId: id, error }, { live }) => {
+      live.commands.answer(id, error);
+      return { success: true };
+    },
+  ),
+  "session.commands.enqueue": sessionMethod(
+    () => ({ command: z.string().min(1) }),
+    ({ command }, { live }) => {
+      live.commands.enqueue(command);
+      return { queued: true };
+    },
+  ),
+  "session.commands.respondToQueuedCommand": sessionMethod(
+    () => ({
+      requestId,
+      result: z.object({ handled: z.boolean(), stopProcessingQueue: z.boolean().optional() }),
+    }),
+    ({ requestId: id, result }, { live }) => ({ success: live.commands.respond(id, result) }),
+  ),
+};
+
+/** The command of a client that the text calls. Commands of ours come first. */
+async function clientCommand(
+  text: string,
+  { session, live }: SessionCall,
+): Promise<{ readonly name: string; readonly args: string } | undefined> {
+  const [, name, args = ""] = /^\/(\S+)(?:\s+([\s\S]*))?$/.exec(text.trim()) ?? [];
+  if (name === undefined || !live.clients.withCommand(name)) return undefined;
+  const builtin = await offeredCommands(session);
+  const isOurs = builtin.some((command) => command.name === name || command.aliases.includes(name));
+  return isOurs ? undefined : { name, args: args.trim() };
+}

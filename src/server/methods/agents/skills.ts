@@ -1,0 +1,80 @@
+/** The skills of a session. */
+import * as z from "zod";
+import { eventsOf } from "../../../session/event-log.ts";
+import type { Session } from "../../../session/session.ts";
+import { type MethodTable, nothing, sessionMethod } from "../method.ts";
+
+const byName = () => ({ name: z.string() });
+
+export const skillsMethods: MethodTable = {
+  "session.skills.list": sessionMethod(nothing, (_, { session }) => ({
+    skills: surroundingsOf(session).skills.map((skill) => ({
+      name: skill.name,
+      commandName: skill.name.toLowerCase().replaceAll(" ", "-"),
+      description: skill.description,
+      source: skill.source,
+      userInvocable: skill.userInvocable,
+      enabled: skill.enabled,
+      path: skill.path,
+      ...(skill.pluginName !== undefined && { pluginName: skill.pluginName }),
+      ...(skill.argumentHint !== undefined && { argumentHint: skill.argumentHint }),
+    })),
+  })),
+  "session.skills.getInvoked": sessionMethod(nothing, async (_, { session }) => ({ skills: await invokedIn(session) })),
+  "session.skills.enable": sessionMethod(byName, ({ name }, { session }) =>
+    surroundingsOf(session).setSkillEnabled(name, true),
+  ),
+  "session.skills.disable": sessionMethod(byName, ({ name }, { session }) =>
+    surroundingsOf(session).setSkillEnabled(name, false),
+  ),
+  "session.skills.reload": sessionMethod(nothing, async (_, { session }) => {
+    await surroundingsOf(session).reloadSkills();
+    return { warnings: [], errors: [] };
+  }),
+  "session.skills.ensureLoaded": sessionMethod(nothing, () => undefined), // they are looked for when a session is opened
+  "session.instructions.getSources": sessionMethod(nothing, (_, { session }) => ({
+    sources: surroundingsOf(session)
+      .instructions()
+      .map(({ path, scope, content }) => ({
+        id: path,
+        label: path,
+        sourcePath: path,
+        content,
+        type: scope === "user" ? "home" : "repo",
+        location: scope === "user" ? "user" : scope === "working-directory" ? "working-directory" : "repository",
+      })),
+  })),
+  "session.plugins.list": sessionMethod(nothing, (_, { session }) => ({
+    plugins: surroundingsOf(session)
+      .plugins()
+      .map(({ name, version }) => ({
+        name,
+        marketplace: "",
+        ...(version !== undefined && { version }),
+        enabled: true,
+      })),
+  })),
+  "session.plugins.reload": sessionMethod(
+    () => ({ reloadCustomAgents: z.boolean().optional() }),
+    async (_, { session }) => surroundingsOf(session).reloadSkills(),
+  ),
+};
+
+export function surroundingsOf(session: Session): NonNullable<Session["settings"]["surroundings"]> {
+  const { surroundings } = session.settings;
+  if (!surroundings) throw new Error(`session ${session.id} was made without surroundings`);
+  return surroundings;
+}
+
+/** Each the last time it was used, with the turn of the main agent in which that was. */
+async function invokedIn(session: Session): Promise<object[]> {
+  const invoked = new Map<string, object>();
+  let turn = 0;
+  for await (const event of eventsOf(session)) {
+    if (event.type === "assistant.turn_start" && event.agentId === undefined) turn++;
+    if (event.type !== "skill.invoked" || event.agentId !== undefined) continue;
+    const { name, path, content, allowedTools } = event.data;
+    invoked.set(name, { name, path, content, ...(allowedTools && { allowedTools }), invokedAtTurn: turn });
+  }
+  return [...invoked.values()];
+}

@@ -1,0 +1,129 @@
+/** The tools there are, of the server and of a session. */
+import * as z from "zod";
+import { TroupeError } from "../../../protocol/errors.ts";
+import type { Session } from "../../../session/session.ts";
+import { ToolDefinition } from "../../sessions/session-options.ts";
+import { type MethodTable, method, nothing, sessionMethod } from "../method.ts";
+
+export const toolsMethods: MethodTable = {
+  "tools.list": method(
+    () => z.object({ model: z.string().optional() }),
+    ({ model: _ }, { server }) => ({
+      tools: server.runtime.tools.map(({ name, description, parameters }) => ({ name, description, parameters })),
+    }),
+  ),
+  "session.tools.set": sessionMethod(
+    () => ({ tools: z.array(ToolDefinition()).max(1000) }),
+    ({ tools }, { live, connection }) => {
+      live.clients.setTools(connection, tools);
+      return {};
+    },
+  ),
+  "session.tools.execute": sessionMethod(
+    () => ({ name: z.string().min(1), arguments: z.json(), toolCallId: z.string().min(1).max(200).optional() }),
+    async ({ name, arguments: given, toolCallId }, { session, signal }) => {
+      const call = { toolCallId: newCallId(session, toolCallId), name, arguments: given };
+      const ended = AbortSignal.any([signal, session.end.signal]);
+      return resultOf(await session.callTool(call, ended), session);
+    },
+  ),
+  "session.tools.getBuiltinDescriptors": sessionMethod(nothing, (_, { server }) => ({
+    tools: server.runtime.tools.map(descriptorOf),
+  })),
+  "session.tools.taskCompleteEventData": sessionMethod(
+    () => ({ toolArgs: z.unknown().optional(), finalResult: z.looseObject({ resultType: z.string().optional() }) }),
+    ({ toolArgs, finalResult }) => {
+      const { summary } = z.object({ summary: z.string().optional() }).catch({}).parse(toolArgs);
+      const success = (finalResult.resultType ?? "success") === "success";
+      return { ...(summary !== undefined && { summary }), success, outcome: success ? "completed" : "continue" };
+    },
+  ),
+  "session.tools.initializeAndValidate": sessionMethod(nothing, async (_, { session, signal }) => {
+    await session.settings.offer.ready?.(signal);
+    return {};
+  }),
+  // Before the first turn a session has offered nothing to anybody.
+  "session.tools.getCurrentMetadata": sessionMethod(nothing, (_, { session }) => ({
+    tools: hadTurn(session) ? session.settings.offer.tools.map(metadataOf) : null,
+  })),
+  "session.tools.updateSubagentSettings": sessionMethod(
+    () => ({ subagents: Subagents().nullish() }),
+    ({ subagents }, { live }) => {
+      live.giveSubagents(subagents ?? {});
+      return {};
+    },
+  ),
+};
+
+const ofAgent = () =>
+  z.object({ model: z.string().min(1).max(200).exactOptional(), effortLevel: z.string().max(40).exactOptional() });
+
+/** Some clients name agents beside the rest instead of in `agents`. */
+const Subagents = () =>
+  z
+    .object({
+      agents: z.record(z.string(), ofAgent()).optional(),
+      disabledSubagents: z.array(z.string().max(200)).max(1000).exactOptional(),
+      maxConcurrency: z.int().min(1).exactOptional(),
+      maxDepth: z.int().min(1).exactOptional(),
+    })
+    .catchall(ofAgent())
+    .transform(({ agents = {}, disabledSubagents, maxConcurrency, maxDepth, ...named }) => ({
+      agents: { ...named, ...agents },
+      ...(disabledSubagents && { disabledSubagents }),
+      ...(maxConcurrency !== undefined && { maxConcurrency }),
+      ...(maxDepth !== undefined && { maxDepth }),
+    }));
+
+const hadTurn = (session: Session): boolean => session.events.some(({ type }) => type === "assistant.turn_start");
+
+type Tool = Session["settings"]["offer"]["tools"][number];
+
+function metadataOf(tool: Tool): object {
+  const { name, description, parameters } = tool;
+  return { name, description, input_schema: parameters };
+}
+
+function descriptorOf({ name, description, parameters, terminal }: Tool): object {
+  return {
+    ...{ name, title: null, description, inputSchema: parameters, instructions: null, type: "function", format: null },
+    ...{ safeForTelemetry: true, isTerminal: terminal, hasSummariseIntention: false },
+  };
+}
+
+/** Throws when a call of the session has the id already: an event about one would be taken for the other. */
+function newCallId(session: Session, wanted: string | undefined): string {
+  if (wanted === undefined) return session.settings.stamp.id("call");
+  const isUsed = session.events.some(
+    (event) =>
+      (event.type === "tool.execution_start" && event.data.toolCallId === wanted) ||
+      (event.type === "assistant.message" && event.data.toolRequests.some(({ toolCallId }) => toolCallId === wanted)),
+  );
+  if (!isUsed) return wanted;
+  throw new TroupeError("usage", `A call with the id ${wanted} exists in this session.`, {
+    hint: "Leave toolCallId out, or choose another one.",
+  });
+}
+
+const resultTypes: Readonly<Record<string, string>> = { denied: "denied", rejected: "rejected", timeout: "timeout" };
+
+/** The end of a requested call in the words of the wire. */
+function resultOf({ data, value }: Awaited<ReturnType<Session["callTool"]>>, session: Session): object {
+  const clean = (text: string): string => session.settings.redactor?.text(text) ?? text;
+  if (!data.success) {
+    const { message = "", code = "" } = data.error ?? {};
+    return { textResultForLlm: clean(message), resultType: resultTypes[code] ?? "failure", error: clean(message) };
+  }
+  const { images = [], messages = [], toolReferences } = value ?? {};
+  const { content = "", detailedContent } = data.result ?? {};
+  return {
+    textResultForLlm: clean(content),
+    resultType: "success",
+    ...(detailedContent !== undefined && { sessionLog: clean(detailedContent) }),
+    ...(images.length > 0 && {
+      binaryResultsForLlm: images.map(({ data: bytes, mimeType }) => ({ data: bytes, mimeType, type: "image" })),
+    }),
+    ...(messages.length > 0 && { newMessages: messages.map((one) => ({ ...one, content: clean(one.content) })) }),
+    ...(toolReferences && { toolReferences }),
+  };
+}

@@ -1,0 +1,107 @@
+/** Who someone is on GitHub, and what that gives them. Asked only where the environment says where GitHub is. */
+import * as z from "zod";
+import type { Github, GithubStatus, SignIn } from "../../../model/github/github.ts";
+import { TroupeError } from "../../../protocol/errors.ts";
+import { type Call, type MethodTable, method, noParams, nothing, sessionMethod } from "../method.ts";
+import { modelInfo } from "./model.ts";
+
+const byToken = () => z.object({ gitHubToken: z.string().optional() });
+
+export const accountMethods: MethodTable = {
+  "auth.getStatus": method(noParams, async (_params, call) => {
+    const { plan: _, ...status } = (await (await githubOf(call))?.status()) ?? signedOut;
+    return status;
+  }),
+  // With an account its models come first; those that are configured here need none.
+  "models.list": method(byToken, async ({ gitHubToken }, call) => {
+    const identity = await call.server.runtime.github.identityOf(gitHubToken);
+    const rows = await call.server.runtime.models.forSession({ identity }).list();
+    return { models: rows.filter(({ usable }) => usable).map(modelInfo) };
+  }),
+  "account.getQuota": method(byToken, async ({ gitHubToken }, call) => {
+    const github = await desk(call);
+    const token = gitHubToken ?? github.ambient?.token;
+    if (token === undefined) throw new TroupeError("usage", "Nobody is signed in on GitHub.");
+    return { quotaSnapshots: (await github.user(token)).quota };
+  }),
+  "account.getCurrentAuth": method(noParams, async (_, call) => {
+    const status = (await (await githubOf(call))?.status()) ?? signedOut;
+    return status.isAuthenticated ? { authInfo: authInfo(status) } : {};
+  }),
+  "account.getAllUsers": method(noParams, async (_, call) => {
+    const github = await githubOf(call);
+    return (github?.accounts ?? []).map(({ host, login, token }) => ({
+      authInfo: { type: "user", host, login },
+      token,
+    }));
+  }),
+  // Kept for as long as the server runs: nothing of an account is written anywhere.
+  "account.login": method(
+    () => z.object({ host: z.string(), login: z.string().optional(), token: z.string().min(1) }),
+    async ({ host, token }, call) => {
+      await (await desk(call)).signIn({ host, token });
+      return { storedInVault: false };
+    },
+  ),
+  "account.logout": method(
+    () => z.object({ authInfo: z.looseObject({ login: z.string().optional() }).optional() }),
+    async ({ authInfo: who }, call) => ({ hasMoreUsers: (await githubOf(call))?.signOut(who?.login) ?? false }),
+  ),
+  "session.gitHubAuth.getStatus": sessionMethod(nothing, async (_, { session, live }) => {
+    const { plan, ...status } = live.identity ?? (await session.settings.identity?.status()) ?? signedOut;
+    return { ...status, ...(plan !== undefined && { copilotPlan: plan }) };
+  }),
+  "session.gitHubAuth.setCredentials": sessionMethod(
+    () => ({ credentials: Credentials.optional() }),
+    async ({ credentials }, { live, hub }) => {
+      live.identity = credentials && statusOf(credentials);
+      if (credentials?.token) await hub.reconfigure(live, { gitHubToken: credentials.token });
+      return { success: true, copilotUserResolved: credentials?.copilotUser !== undefined };
+    },
+  ),
+};
+
+export const signedOut: GithubStatus = { isAuthenticated: false, statusMessage: "Not authenticated" };
+
+const Credentials = z.object({
+  type: z.enum(["hmac", "env", "user", "gh-cli", "api-key", "token", "copilot-api-token"]),
+  host: z.string().optional(),
+  login: z.string().optional(),
+  token: z.string().optional(),
+  copilotUser: z.looseObject({ login: z.string().optional(), copilot_plan: z.string().optional() }).optional(),
+});
+
+/** A client that says who it is is believed: nothing is decided by it here. */
+function statusOf({ type, host, login, copilotUser }: z.infer<typeof Credentials>): GithubStatus {
+  const name = login ?? copilotUser?.login;
+  return {
+    isAuthenticated: true,
+    statusMessage: name ?? "Signed in",
+    authType: type,
+    ...(host !== undefined && { host }),
+    ...(name !== undefined && { login: name }),
+    ...(copilotUser?.copilot_plan !== undefined && { plan: copilotUser.copilot_plan }),
+  };
+}
+
+function authInfo({ authType, host, login }: GithubStatus): {
+  type: SignIn["authType"];
+  host?: string;
+  login?: string;
+} {
+  return {
+    type: authType ?? "token",
+    ...(host !== undefined && { host }),
+    ...(login !== undefined && { login }),
+  };
+}
+
+export const githubOf = (call: Call): Promise<Github | undefined> => call.server.runtime.github.open();
+
+async function desk(call: Call): Promise<Github> {
+  const github = await githubOf(call);
+  if (github?.isReachable) return github;
+  throw new TroupeError("usage", "No GitHub address is configured, so nobody can be asked.", {
+    hint: "Set COPILOT_DEBUG_GITHUB_API_URL before the server starts.",
+  });
+}

@@ -1,0 +1,47 @@
+/** Who talks to whom: the handshake, signs of life, the end. */
+import { createHash, timingSafeEqual } from "node:crypto";
+import * as z from "zod";
+import { RpcError, rpcCodes } from "../../../protocol/rpc/errors.ts";
+import { version } from "../../../runtime/version.ts";
+import { type MethodTable, method, noParams } from "../method.ts";
+
+/** The version of the contract with clients. */
+const PROTOCOL_VERSION = 3;
+
+export const connectionMethods: MethodTable = {
+  connect: method(
+    () =>
+      z.object({
+        token: z.string().optional(),
+        enableGitHubTelemetryForwarding: z.boolean().optional(),
+        supportedTaskKinds: z.array(z.string().max(50)).max(50).default([]),
+      }),
+    ({ token, enableGitHubTelemetryForwarding: wantsTelemetry = false, supportedTaskKinds }, { connection }) => {
+      if (connection.token !== undefined && !isSame(token ?? "", connection.token)) {
+        throw new RpcError(rpcCodes.refused, "AUTHENTICATION_FAILED: the connection token is missing or wrong.");
+      }
+      connection.admit();
+      connection.wantsTelemetry = wantsTelemetry;
+      connection.taskKinds = new Set(supportedTaskKinds);
+      return { ok: true, protocolVersion: PROTOCOL_VERSION, version };
+    },
+  ),
+  ping: method(
+    () => z.object({ message: z.string().optional() }),
+    ({ message = "" }) => ({
+      message: `pong: ${message}`,
+      timestamp: new Date().toISOString(),
+      protocolVersion: PROTOCOL_VERSION,
+    }),
+  ),
+  "status.get": method(noParams, () => ({ version, protocolVersion: PROTOCOL_VERSION })),
+  "runtime.shutdown": method(noParams, async (_, { server }) => {
+    await server.shutDown();
+  }),
+};
+
+/** Takes as long whatever is wrong. */
+function isSame(given: string, expected: string): boolean {
+  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(given), digest(expected));
+}

@@ -1,0 +1,141 @@
+/** The model of a session: which it is, which it could be, and providers that join. */
+import * as z from "zod";
+import { GivenModel, ModelCapabilities, NamedProvider } from "../../../model/given-providers.ts";
+import type { ModelRow } from "../../../model/list-models.ts";
+import { TroupeError } from "../../../protocol/errors.ts";
+import { type ModelSeat, modelName } from "../../../session/model-seat.ts";
+import type { Session } from "../../../session/session.ts";
+import { unusedParams, warnWithoutEffect } from "../../sessions/unused-options.ts";
+import { type MethodTable, nothing, sessionMethod } from "../method.ts";
+
+const effort = () => z.enum(["low", "medium", "high", "xhigh", "max"]);
+
+const unusedOfModel = () => {
+  const { autoTier, contextTier, verbosity } = unusedParams();
+  return { autoTier, contextTier, verbosity };
+};
+
+export const modelMethods: MethodTable = {
+  "session.model.getCurrent": sessionMethod(nothing, (_, { session }) => {
+    const { current, reasoningEffort } = seatOf(session);
+    const modelId = modelName(current);
+    return { ...(modelId !== "" && { modelId }), ...(reasoningEffort !== undefined && { reasoningEffort }) };
+  }),
+  "session.model.switchTo": sessionMethod(
+    () => ({
+      modelId: z.string().min(1),
+      reasoningEffort: effort().exactOptional(),
+      reasoningSummary: z.enum(["none", "concise", "detailed"]).exactOptional(),
+      modelCapabilities: ModelCapabilities.exactOptional(),
+      ...unusedOfModel(),
+    }),
+    async ({ modelId, modelCapabilities, reasoningEffort, reasoningSummary, ...unused }, { session, live }) => {
+      const seat = seatOf(session);
+      warnWithoutEffect(session, unused);
+      const change = { ...(reasoningEffort && { reasoningEffort }), ...(reasoningSummary && { reasoningSummary }) };
+      await seat.select(modelId, {
+        ...change,
+        source: "sdk",
+        ...(modelCapabilities && { capabilities: modelCapabilities }),
+      });
+      // So that it is the same when the session is made anew.
+      live.options = { ...live.options, model: modelId, ...change, ...(modelCapabilities && { modelCapabilities }) };
+      return { modelId: modelName(seat.current), ...(session.isWorking && { deferred: true }) };
+    },
+  ),
+  "session.model.setReasoningEffort": sessionMethod(
+    () => ({ reasoningEffort: effort() }),
+    async ({ reasoningEffort }, { session, live }) => {
+      await seatOf(session).change({ reasoningEffort, source: "sdk" });
+      live.options = { ...live.options, reasoningEffort };
+      return { reasoningEffort };
+    },
+  ),
+  "session.model.list": sessionMethod(nothing, async (_, { session }) => ({
+    list: (await seatOf(session).list()).filter(({ usable }) => usable).map(modelInfo),
+  })),
+  "session.provider.add": sessionMethod(
+    () => ({ providers: z.array(NamedProvider).default([]), models: z.array(GivenModel).default([]) }),
+    async ({ providers, models }, { session, live }) => {
+      const getToken = (name: string): Promise<string> => live.clients.token(name);
+      const added = await seatOf(session).add({ providers, models, getToken });
+      const { options } = live;
+      live.options = {
+        ...options,
+        providers: [...(options.providers ?? []), ...providers],
+        models: [...(options.models ?? []), ...models],
+      };
+      return { models: added.map(modelInfo) };
+    },
+  ),
+  "session.provider.sync": sessionMethod(
+    () => ({ providers: z.array(NamedProvider).default([]), models: z.array(GivenModel).default([]) }),
+    async ({ providers, models }, { hub, live }) => {
+      if (live.isBusy) throw new TroupeError("usage", "The session is at work. Ask again when it is idle.");
+      const refs = models.map(({ provider, id }) => `${provider}/${id}`);
+      const { model, models: before = [] } = live.options;
+      const isGiven = (name: string) => (one: { provider: string; id: string }) =>
+        name === one.id || name === `${one.provider}/${one.id}`;
+      const isWithdrawn = model !== undefined && before.some(isGiven(model)) && !models.some(isGiven(model));
+      if (isWithdrawn) {
+        const { model: _, ...rest } = live.options;
+        live.options = rest;
+        await live.session.say("session.model_deselected", { previousModel: model, reason: "provider_withdrawn" });
+      }
+      await hub.reconfigure(live, { providers, models });
+      const rows = (await seatOf(live.session).list()).filter(({ ref }) => refs.includes(ref));
+      return {
+        models: rows.map(modelInfo),
+        selectionIds: rows.map(({ ref }) => ref),
+        ...(isWithdrawn && { modelDeselected: true }),
+      };
+    },
+  ),
+  "session.provider.getEndpoint": sessionMethod(
+    () => ({ modelId: z.string().optional() }),
+    async (_, { server, session, live }) => {
+      if (server.options.environment.COPILOT_ALLOW_GET_PROVIDER_ENDPOINT !== "true") {
+        throw new TroupeError("usage", "A session's provider and its key are not shown to clients.", {
+          hint: "Start the server with COPILOT_ALLOW_GET_PROVIDER_ENDPOINT=true.",
+        });
+      }
+      const { provider } = live.options;
+      if (provider) {
+        const { type = "openai", wireApi = "completions", transport, baseUrl, apiKey, headers = {} } = provider;
+        const wire = type === "anthropic" ? {} : { wireApi, ...(transport && { transport }) };
+        return { type, ...wire, baseUrl, ...(apiKey !== undefined && { apiKey }), headers };
+      }
+      const endpoint = await session.settings.identity?.endpoint();
+      if (!endpoint) throw new TroupeError("usage", "The session's provider is one of troupe's own settings.");
+      const { baseUrl, token, headers } = endpoint;
+      return {
+        ...{ type: "openai", wireApi: "completions", baseUrl, apiKey: token },
+        headers: { ...headers, Authorization: `Bearer ${token}`, "X-Interaction-Id": session.id },
+      };
+    },
+  ),
+};
+
+function seatOf(session: Session): ModelSeat {
+  const { modelSeat } = session.settings;
+  if (!modelSeat) throw new TroupeError("failed", "The model of this session cannot be changed.");
+  return modelSeat;
+}
+
+/** Where nobody says how much a model takes, as everywhere else. */
+const ASSUMED_WINDOW = 128_000;
+
+/** A model in the words of the wire. */
+export function modelInfo({ id, name, contextWindow, maxOutputTokens, vision }: ModelRow): object {
+  return {
+    id,
+    name,
+    capabilities: {
+      supports: { vision: vision ?? true, reasoningEffort: true },
+      limits: {
+        max_context_window_tokens: contextWindow ?? ASSUMED_WINDOW,
+        ...(maxOutputTokens !== undefined && { max_output_tokens: maxOutputTokens }),
+      },
+    },
+  };
+}

@@ -1,0 +1,46 @@
+/** Parts of the contract that belong to other hosts: each says that it is not here, in a form its callers handle. */
+import * as z from "zod";
+import type { EventData } from "../../../protocol/event.ts";
+import { askAside } from "../../../session/turn/aside.ts";
+import { type MethodTable, nothing, sessionMethod } from "../method.ts";
+
+export const peripheralMethods: MethodTable = {
+  "session.telemetry.getEngagementId": sessionMethod(nothing, () => ({})),
+  "session.telemetry.setFeatureOverrides": sessionMethod(
+    () => ({ features: z.record(z.string(), z.unknown()) }),
+    () => undefined, // nothing is measured, so nothing is overridden
+  ),
+  "session.ui.ephemeralQuery": sessionMethod(
+    () => ({ question: z.string().min(1) }),
+    async ({ question }, { live, session, signal }) => {
+      const requestId = crypto.randomUUID();
+      const tell = (data: Omit<EventData<"ui.ephemeral_query">, "requestId">): void =>
+        live.announce("ui.ephemeral_query", { requestId, ...data });
+      tell({ phase: "started" });
+      try {
+        const answer = await askAside(session, question, signal);
+        tell({ phase: "completed", answer });
+        return { answer };
+      } catch (error) {
+        tell(signal.aborted ? { phase: "aborted" } : { phase: "failed", error: messageOf(error) });
+        throw error;
+      }
+    },
+  ),
+  "session.ui.registerDirectAutoModeSwitchHandler": sessionMethod(nothing, (_, { live, connection }) => ({
+    handle: live.interests.register("auto_mode_switch.requested", connection),
+  })),
+  "session.ui.unregisterDirectAutoModeSwitchHandler": sessionMethod(
+    () => ({ handle: z.string() }),
+    ({ handle }, { live }) => ({ unregistered: live.interests.release(handle) }),
+  ),
+  "session.remote.notifySteerableChanged": sessionMethod(
+    () => ({ remoteSteerable: z.boolean() }),
+    async ({ remoteSteerable }, { session }) => {
+      await session.say("session.remote_steerable_changed", { remoteSteerable });
+      return {};
+    },
+  ),
+};
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,32 @@
+/** Commands that a person runs beside the agent. */
+import * as z from "zod";
+import { type MethodTable, sessionMethod } from "../method.ts";
+
+export const shellMethods: MethodTable = {
+  "session.shell.exec": sessionMethod(
+    () => ({ command: z.string().min(1), cwd: z.string().optional(), timeout: z.number().min(0).optional() }),
+    async ({ command, cwd, timeout }, { live, connection }) => {
+      const request = {
+        command,
+        ...(cwd !== undefined && { cwd }),
+        ...(timeout !== undefined && { timeoutMs: timeout }),
+      };
+      const processId = await live.shell.exec(request, (id, exitCode) =>
+        connection.notify("shell.exit", { processId: id, exitCode }),
+      );
+      return { processId };
+    },
+  ),
+  "session.shell.kill": sessionMethod(
+    () => ({ processId: z.string(), signal: z.enum(["SIGTERM", "SIGKILL", "SIGINT"]).optional() }),
+    async ({ processId }, { live }) => ({ killed: await live.shell.kill(processId) }),
+  ),
+  "session.shell.executeUserRequested": sessionMethod(
+    () => ({ requestId: z.string().min(1), command: z.string().min(1) }),
+    ({ requestId, command }, { live }) => live.shell.run(requestId, command),
+  ),
+  "session.shell.cancelUserRequested": sessionMethod(
+    () => ({ requestId: z.string() }),
+    ({ requestId }, { live }) => ({ cancelled: live.shell.cancel(requestId) }),
+  ),
+};

@@ -1,0 +1,90 @@
+/** Events for clients that ask instead of listening, page by page, waiting for what is still to come. */
+import * as z from "zod";
+import type { SessionEvent } from "../../../protocol/event.ts";
+import type { Connection } from "../../connection.ts";
+import type { Cursor } from "../../sessions/event-window.ts";
+import type { LiveSession } from "../../sessions/live-session.ts";
+import { type MethodTable, nothing, sessionMethod } from "../method.ts";
+import { surroundingsOf } from "../agents/skills.ts";
+
+const MAX_PAGE = 1_000;
+const MAX_PAGE_CHARACTERS = 8 * 1024 * 1024;
+const MAX_WAIT_MS = 60_000;
+
+const query = () => ({
+  cursor: z.string().optional(),
+  max: z.number().int().min(1).max(MAX_PAGE).default(200),
+  waitMs: z.number().min(0).default(0),
+  types: z.union([z.literal("*"), z.array(z.string()).min(1)]).default("*"),
+  agentScope: z.enum(["primary", "all"]).default("all"),
+  agentIds: z.array(z.string()).min(1).optional(),
+  direction: z.enum(["forward", "backward"]).default("forward"),
+  includeEphemeral: z.boolean().default(true),
+});
+type Query = z.infer<z.ZodObject<ReturnType<typeof query>>>;
+
+export const eventLogMethods: MethodTable = {
+  "session.eventLog.read": sessionMethod(query, async (params, { live, signal }) => {
+    const from = cursorIn(live, params.cursor);
+    const matches = matcher(params);
+    const until = performance.now() + Math.min(params.waitMs, MAX_WAIT_MS);
+    const { max, direction } = params;
+    for (;;) {
+      const { last } = live.window;
+      const { events, cursor, hasMore } = await live.window.read({
+        ...(from && { from }),
+        ...{ max, maxCharacters: MAX_PAGE_CHARACTERS, direction, matches },
+      });
+      const left = until - performance.now();
+      if (events.length > 0 || hasMore || left <= 0 || direction === "backward" || signal.aborted) {
+        const cursorStatus = params.cursor !== undefined && from === undefined ? "expired" : "ok";
+        return { events, cursor: cursorOf(live, cursor), cursorStatus, hasMore };
+      }
+      // Something may have been told while the page was read.
+      if (live.window.last === last) await live.window.next(left, signal);
+    }
+  }),
+  "session.eventLog.tail": sessionMethod(nothing, (_, { live }) => ({ cursor: cursorOf(live, live.window.last) })),
+  "session.eventLog.registerInterest": sessionMethod(
+    () => ({ eventType: z.string() }),
+    ({ eventType }, { live, connection }) => {
+      if (eventType === "mcp.oauth_required") askForTokens(live, connection);
+      return { handle: live.interests.register(eventType, connection) };
+    },
+  ),
+  "session.eventLog.releaseInterest": sessionMethod(
+    () => ({ handle: z.string() }),
+    ({ handle }, { live }) => {
+      live.interests.release(handle);
+      return { success: true };
+    },
+  ),
+};
+
+/** Whoever brings tokens is asked for those that somebody waits for, and for those that others did not have. */
+function askForTokens(live: LiveSession, connection: Connection): void {
+  const { session } = live;
+  for (const request of session.requests.pending("mcp_oauth")) {
+    const { kind: _, ...data } = request;
+    live.tell(connection, "mcp.oauth_required", data);
+  }
+  surroundingsOf(session).mcp?.askAgain();
+}
+
+const cursorOf = (live: LiveSession, { kept, passing }: Cursor): string => `${live.openedAs}|${kept}|${passing}`;
+
+/** Undefined for none, and for one of an earlier opening of the session: reading then starts from the beginning. */
+function cursorIn(live: LiveSession, cursor: string | undefined): Cursor | undefined {
+  const [opening, kept, passing] = cursor?.split("|") ?? [];
+  return opening === live.openedAs ? { kept: Number(kept), passing: Number(passing) } : undefined;
+}
+
+function matcher(params: Query): (event: SessionEvent) => boolean {
+  const { types, agentScope, agentIds, includeEphemeral } = params;
+  return (event) => {
+    if (types !== "*" && !types.includes(event.type)) return false;
+    if (agentScope === "primary" && event.agentId !== undefined) return false;
+    if (agentIds && !agentIds.includes(event.agentId ?? "")) return false;
+    return includeEphemeral || !event.ephemeral;
+  };
+}

@@ -1,0 +1,81 @@
+/** The conversation of a session: shortened, taken back, gone on with elsewhere. */
+import * as z from "zod";
+import { TroupeError } from "../../../protocol/errors.ts";
+import type { Session } from "../../../session/session.ts";
+import { type MethodTable, method, nothing, sessionMethod } from "../method.ts";
+
+const byEvent = () => ({ eventId: z.string().min(1) });
+
+export const historyMethods: MethodTable = {
+  "session.history.compact": sessionMethod(
+    () => ({ customInstructions: z.string().optional(), trigger: z.enum(["manual", "model_switch"]).optional() }),
+    async ({ customInstructions, trigger }, { session, signal }) => {
+      const { context } = session;
+      if (!context) throw new TroupeError("usage", "There is nothing to compact yet.");
+      const end = await context.compact({
+        ...(customInstructions && { focus: customInstructions }),
+        ...(trigger && { trigger }),
+        signal,
+      });
+      const contextWindow = context.usage();
+      if (!end.success) {
+        if (!end.started) throw new TroupeError("failed", end.error);
+        return { success: false, messagesRemoved: 0, tokensRemoved: 0, error: end.error, contextWindow };
+      }
+      const { messagesRemoved, tokensRemoved, summaryContent } = end;
+      return { success: true, messagesRemoved, tokensRemoved, summaryContent, contextWindow };
+    },
+  ),
+  "session.history.cancelBackgroundCompaction": sessionMethod(nothing, async (_, { session }) => ({
+    cancelled: (await session.context?.cancelBackground()) ?? false,
+  })),
+  "session.history.abortManualCompaction": sessionMethod(nothing, (_, { session }) => ({
+    aborted: session.context?.abortBlocking() ?? false,
+  })),
+  "session.history.summarizeForHandoff": sessionMethod(nothing, (_, { session }) => ({
+    summary: lastSummary(session),
+  })),
+  "session.history.clearContext": sessionMethod(
+    () => ({ prompt: z.string().min(1) }),
+    async ({ prompt }, { session }) => ({ messagesCleared: await session.rewinds.clear(prompt) }),
+  ),
+  "session.history.truncate": sessionMethod(byEvent, async ({ eventId }, { session }) => {
+    const end = await session.rewinds.rewind(eventId);
+    if (end.outcome === "session-busy") throw new TroupeError("failed", "The session is at work: stop it first.");
+    return { eventsRemoved: end.eventsRemoved };
+  }),
+  "session.history.listRewindPoints": sessionMethod(nothing, async (_, { session }) => ({
+    fileChangeTrackingEnabled: session.settings.fileHistory !== undefined,
+    points: await session.rewinds.points(),
+  })),
+  "session.history.previewRewind": sessionMethod(byEvent, async ({ eventId }, { session }) => {
+    const { files } = await session.rewinds.preview(eventId);
+    return { available: true, fileCount: files.length, files };
+  }),
+  "session.history.rewind": sessionMethod(
+    () => ({ ...byEvent(), mode: z.enum(["conversation", "conversation-and-files"]) }),
+    async ({ eventId, mode }, { session }) => {
+      return session.rewinds.rewind(eventId, { files: mode === "conversation-and-files" });
+    },
+  ),
+  "sessions.fork": method(
+    () => z.object({ sessionId: z.string(), toEventId: z.string().optional(), name: z.string().optional() }),
+    async ({ sessionId, toEventId, name }, { server, hub }) => {
+      const session = hub.isOpen(sessionId) ? hub.require(sessionId).session : undefined;
+      return server.runtime.forkSession({
+        sessionId,
+        ...(toEventId !== undefined && { toEventId }),
+        ...(name !== undefined && { name }),
+        ...(session && { session }),
+      });
+    },
+  ),
+};
+
+/** What the last compaction made of the conversation; nothing has been lost before the first, and after a new beginning. */
+function lastSummary(session: Session): string {
+  const last = session.events.findLast(
+    ({ type, data }) => type === "session.context_cleared" || (type === "session.compaction_complete" && data.success),
+  );
+  return last?.type === "session.compaction_complete" ? (last.data.summaryContent ?? "") : "";
+}

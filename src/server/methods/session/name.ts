@@ -1,0 +1,27 @@
+/** What a session is called: by a person, or by its first words. */
+import * as z from "zod";
+import { TroupeError } from "../../../protocol/errors.ts";
+import { type MethodTable, nothing, sessionMethod } from "../method.ts";
+
+const MAX_NAME_CHARACTERS = 200;
+
+export const nameMethods: MethodTable = {
+  "session.name.get": sessionMethod(nothing, (_, { session }) => ({ name: session.name ?? session.title ?? null })),
+  "session.name.set": sessionMethod(
+    () => ({ name: z.string() }),
+    async ({ name }, { session }) => {
+      if (name.trim() === "") throw new TroupeError("usage", "A session's name cannot be empty.");
+      await session.rename(name.trim().slice(0, MAX_NAME_CHARACTERS));
+    },
+  ),
+  // Only where nobody has chosen a name.
+  "session.name.setAuto": sessionMethod(
+    () => ({ summary: z.string() }),
+    async ({ summary }, { session }) => {
+      const title = summary.trim().slice(0, MAX_NAME_CHARACTERS);
+      if (title === "" || session.name !== undefined) return { applied: false };
+      await session.entitle(title);
+      return { applied: true };
+    },
+  ),
+};

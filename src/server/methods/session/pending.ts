@@ -1,0 +1,158 @@
+/** Answers to what a session has asked its clients: the first one counts. */
+import * as z from "zod";
+import type { Json } from "../../../lib/json.ts";
+import { TroupeError } from "../../../protocol/errors.ts";
+import type { Session } from "../../../session/session.ts";
+import { allowedAddress, permissionResult } from "../../clients/permission-decision.ts";
+import { promptRequest } from "../../clients/prompt-request.ts";
+import { type MethodTable, nothing, sessionMethod } from "../method.ts";
+
+const requestId = z.string();
+const JsonValue: z.ZodType<Json> = z.json();
+
+const TokenAnswer = () =>
+  z.discriminatedUnion("kind", [
+    z.object({
+      kind: z.literal("token"),
+      accessToken: z.string().min(1),
+      tokenType: z.string().exactOptional(),
+      expiresIn: z.number().exactOptional(),
+    }),
+    z.object({ kind: z.literal("cancelled") }),
+  ]);
+
+/** It holds in this session; whoever asks next time is asked again. */
+function notKept(session: Session, error: unknown): void {
+  const why = error instanceof Error ? error.message : String(error);
+  session.warn("permissions", `What was approved permanently could not be written to the settings: ${why}`);
+}
+
+/** A number that is missing, or adds nothing, would only be asked for again. */
+const LimitsAnswer = () =>
+  z.discriminatedUnion("action", [
+    z.object({ action: z.literal("add"), additionalAiCredits: z.number().positive() }),
+    z.object({ action: z.literal("set"), maxAiCredits: z.number().nonnegative() }),
+    z.object({ action: z.literal("unset") }),
+    z.object({ action: z.literal("cancel") }),
+  ]);
+
+/** Decisions that outlive a session are a person's own. */
+const FOR_GOOD: ReadonlySet<string> = new Set(["approve-for-location", "approved-for-location", "approve-permanently"]);
+
+export const pendingMethods: MethodTable = {
+  "session.tools.handlePendingToolCall": sessionMethod(
+    () => ({ requestId, result: JsonValue.optional(), error: z.string().optional() }),
+    ({ requestId: id, result, error }, { session, live, connection }) => {
+      if (connection.extension && !live.clients.isAskedFor(connection, id)) return { success: false };
+      const answer = error === undefined ? { result: result ?? "" } : { error };
+      return { success: session.requests.answer("external_tool", id, answer) === "accepted" };
+    },
+  ),
+  "session.permissions.handlePendingPermissionRequest": sessionMethod(
+    () => ({ requestId, result: z.object({ kind: z.string() }).loose() }),
+    async ({ requestId: id, result }, { session, connection }) => {
+      if (connection.extension && FOR_GOOD.has(result.kind)) {
+        const message = `The extension ${connection.extension.name} decides for this session, and for no other.`;
+        throw new TroupeError("usage", message, { hint: "Use approve-once or approve-for-session." });
+      }
+      const asked = session.requests.pending("permission").find((request) => request.requestId === id);
+      if (asked?.kind !== "permission") return { success: false };
+      // Told again to a client that has nobody to ask, a request waits for one that has.
+      if (result.kind === "user-not-available" && session.requests.wasReminded(id)) return { success: false };
+      const { surroundings, cwd } = session.settings;
+      const locationKey = (): string => surroundings?.permissions.locate(cwd).locationKey ?? cwd;
+      const answer = permissionResult(result, asked.permissionRequest, { locationKey });
+      const address = allowedAddress(result, asked.permissionRequest);
+      const allow = address && surroundings?.permissions.allowUrl(address);
+      const success = session.requests.answer("permission", id, answer) === "accepted";
+      if (success) await allow?.().catch((error: unknown) => notKept(session, error));
+      return { success };
+    },
+  ),
+  "session.permissions.pendingRequests": sessionMethod(nothing, (_, { session }) => ({
+    items: session.requests
+      .pending("permission")
+      .flatMap((request) =>
+        request.kind === "permission"
+          ? [{ requestId: request.requestId, request: promptRequest(request.permissionRequest) }]
+          : [],
+      ),
+  })),
+  "session.ui.elicitation": sessionMethod(
+    () => ({
+      message: z.string(),
+      requestedSchema: z.object({
+        type: z.literal("object"),
+        properties: z.record(z.string(), JsonValue),
+        required: z.array(z.string()).exactOptional(),
+      }),
+    }),
+    async ({ message, requestedSchema }, { session, signal }) => {
+      const answer = await session.requests.request(
+        "elicitation",
+        { message, requestedSchema, mode: "form" },
+        { signal },
+      );
+      return typeof answer === "string" ? { action: "cancel" } : answer;
+    },
+  ),
+  "session.ui.handlePendingElicitation": sessionMethod(
+    () => ({
+      requestId,
+      result: z.object({
+        action: z.enum(["accept", "decline", "cancel"]),
+        content: z.record(z.string(), JsonValue).exactOptional(),
+      }),
+    }),
+    ({ requestId: id, result }, { session }) => ({
+      success: session.requests.answer("elicitation", id, result) === "accepted",
+    }),
+  ),
+  "session.ui.handlePendingUserInput": sessionMethod(
+    () => ({ requestId, response: z.object({ answer: z.string(), wasFreeform: z.boolean() }) }),
+    ({ requestId: id, response }, { session }) => ({
+      success: session.requests.answer("user_input", id, response) === "accepted",
+    }),
+  ),
+  "session.ui.handlePendingSampling": sessionMethod(
+    () => ({ requestId, response: JsonValue.optional() }),
+    ({ requestId: id, response }, { session }) => {
+      const answer =
+        response === undefined
+          ? ({ action: "cancelled" } as const)
+          : ({ action: "success", result: response } as const);
+      return { success: session.requests.answer("sampling", id, answer) === "accepted" };
+    },
+  ),
+  "session.mcp.oauth.handlePendingRequest": sessionMethod(
+    () => ({ requestId, result: TokenAnswer() }),
+    ({ requestId: id, result }, { session }) => ({
+      success: session.requests.answer("mcp_oauth", id, result) === "accepted",
+    }),
+  ),
+  // Nothing here asks this way; whoever answers is told that nobody waits.
+  "session.ui.handlePendingAutoModeSwitch": sessionMethod(
+    () => ({ requestId, response: z.enum(["yes", "yes_always", "no"]) }),
+    () => ({ success: false }),
+  ),
+  "session.ui.handlePendingSessionLimitsExhausted": sessionMethod(
+    () => ({ requestId, response: LimitsAnswer() }),
+    ({ requestId: id, response }, { session }) => ({
+      success: session.requests.answer("session_limits_exhausted", id, response) === "accepted",
+    }),
+  ),
+  "session.ui.handlePendingExitPlanMode": sessionMethod(
+    () => ({
+      requestId,
+      response: z.object({
+        approved: z.boolean(),
+        selectedAction: z.enum(["exit_only", "interactive", "autopilot", "autopilot_fleet"]).exactOptional(),
+        autoApproveEdits: z.boolean().exactOptional(),
+        feedback: z.string().exactOptional(),
+      }),
+    }),
+    ({ requestId: id, response }, { session }) => ({
+      success: session.requests.answer("exit_plan_mode", id, response) === "accepted",
+    }),
+  ),
+};

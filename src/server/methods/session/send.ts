@@ -1,0 +1,146 @@
+/** Messages to a session's agent. */
+import * as z from "zod";
+import type { Json } from "../../../lib/json.ts";
+import { GivenAttachment } from "../../../protocol/define-event.ts";
+import { TroupeError } from "../../../protocol/errors.ts";
+import { readTyped, sendingOf, sendOn } from "../../../runtime/submit.ts";
+import type { SendOptions } from "../../../session/session.ts";
+import { traceOf, traceParams } from "../../sessions/session-options.ts";
+import { type MethodTable, type SessionCall, sessionMethod } from "../method.ts";
+
+const MAX_MESSAGES = 100;
+const JsonValue: z.ZodType<Json> = z.json();
+
+const item = () => ({
+  prompt: z.string(),
+  displayPrompt: z.string().exactOptional(),
+  attachments: z.array(GivenAttachment).exactOptional(),
+  /** Has no effect: the model chooses its tools. */
+  requiredTool: z.string().exactOptional(),
+});
+
+const ResponseFormat = () =>
+  z.object({
+    type: z.literal("json_schema"),
+    jsonSchema: z.object({
+      name: z.string().min(1).max(200),
+      schema: JsonValue,
+      description: z.string().exactOptional(),
+      strict: z.boolean().exactOptional(),
+    }),
+  });
+
+const forAll = () => ({
+  mode: z.enum(["enqueue", "immediate"]).exactOptional(),
+  agentMode: z.enum(["interactive", "plan", "autopilot", "shell"]).exactOptional(),
+  requestHeaders: z.record(z.string(), z.string()).exactOptional(),
+  responseFormat: ResponseFormat().exactOptional(),
+  /** Origin of the message, when no user typed it. */
+  source: z.string().max(200).exactOptional(),
+  /** True: answers when the session is idle again. */
+  wait: z.boolean().default(false),
+  ...traceParams(),
+});
+
+export const sendMethods: MethodTable = {
+  "session.send": sessionMethod(
+    () => ({ ...item(), ...forAll() }),
+    async ({ prompt, displayPrompt, attachments, requiredTool, ...how }, call) => {
+      const [messageId] = await send([{ prompt, displayPrompt, attachments, requiredTool }], how, call);
+      return { messageId };
+    },
+  ),
+  "session.sendMessages": sessionMethod(
+    () => ({ messages: z.array(z.object(item())).min(1).max(MAX_MESSAGES), ...forAll() }),
+    async ({ messages, ...how }, call) => ({ messageIds: await send(messages, how, call) }),
+  ),
+};
+
+interface Item {
+  readonly prompt: string;
+  readonly displayPrompt?: string | undefined;
+  readonly attachments?: SendOptions["attachments"] | undefined;
+  readonly requiredTool?: string | undefined;
+}
+type ForAll = z.infer<z.ZodObject<ReturnType<typeof forAll>>>;
+
+async function send(items: readonly Item[], how: ForAll, call: SessionCall): Promise<readonly string[]> {
+  const { session, live, connection } = call;
+  const { mode, agentMode, requestHeaders, responseFormat, wait } = how;
+  const trace = traceOf(how) ?? live.trace;
+  requireExtensionMay(call, { ...how, attaches: items.some(({ attachments }) => attachments) });
+  if (items.some(({ requiredTool }) => requiredTool !== undefined))
+    session.warn("options", "requiredTool is not used: the model chooses its tools. Name the tool in the prompt.");
+  if (agentMode !== undefined && agentMode !== "shell") await session.modes.set(agentMode);
+  const source = connection.extension ? `extension-${connection.extension.name}` : sourceOf(how.source);
+  const shared = {
+    ...(source !== undefined && { source }),
+    ...(mode && { mode }),
+    ...(agentMode && { agentMode }),
+    answering: {
+      ...(requestHeaders && { headers: requestHeaders }),
+      ...(responseFormat && { responseFormat }),
+      ...(trace && { trace }),
+    },
+  };
+  const ids: string[] = [];
+  for (const { prompt, displayPrompt, attachments } of items) {
+    const command = source === undefined ? await commandOf(prompt, call) : undefined;
+    if (command?.kind === "said") {
+      ids.push(announce(command.text, call));
+      continue;
+    }
+    const { mode: _, ...queued } = shared;
+    const message: SendOptions = {
+      // The rules of a command hold for an answer of its own, so its message never steers another answer.
+      ...(command ? { ...queued, ...command.message } : { ...shared, prompt }),
+      answering: { ...command?.message.answering, ...shared.answering },
+      ...(displayPrompt !== undefined && { displayPrompt }),
+      ...(attachments && { attachments }),
+    };
+    ids.push(await sendOn(session, message));
+  }
+  if (wait) await session.whenIdle();
+  return ids;
+}
+
+type CommandMessage = { kind: "said"; text: string } | { kind: "message"; message: SendOptions };
+
+/**
+ * Returns what a message comes to that calls a command: by its name, or with the prompt that `session.commands.invoke` has
+ * returned. Undefined for an ordinary prompt.
+ */
+async function commandOf(prompt: string, { session, live }: SessionCall): Promise<CommandMessage | undefined> {
+  const invoked = live.commands.invoked(prompt);
+  // The client chooses the mode for a prompt that it was given.
+  if (invoked) return { kind: "message", message: await invoked.message(() => prompt) };
+  const read = await readTyped(session, prompt, "program");
+  if (read?.kind !== "prompt") return read;
+  return { kind: "message", message: await sendingOf(session, read) };
+}
+
+/** Tells clients what a command answered, and that nothing follows. Returns an id in place of a message's. */
+function announce(text: string, { session, live }: SessionCall): string {
+  live.commands.say(text);
+  if (!session.isWorking) void session.say("session.idle", {});
+  return crypto.randomUUID();
+}
+
+/** A message of the user's is one without a source. */
+
+const sourceOf = (source: string | undefined): string | undefined =>
+  source === undefined || source === "" || source === "user" ? undefined : source;
+
+/** A message of an extension is a prompt: it chooses no mode, runs no command and reaches no files of the user. */
+function requireExtensionMay({ connection }: SessionCall, wish: ForAll & { readonly attaches: boolean }): void {
+  const { extension } = connection;
+  if (!extension) return;
+  const { agentMode, requestHeaders, source, attaches } = wish;
+  const refused = [
+    agentMode && "choose a mode",
+    requestHeaders && "choose headers",
+    source !== undefined && "name another source",
+    attaches && extension.scope === "project" && "attach files",
+  ].find((what) => typeof what === "string");
+  if (refused) throw new TroupeError("usage", `The extension ${extension.name} may not ${refused} with a message.`);
+}

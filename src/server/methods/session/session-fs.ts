@@ -1,0 +1,19 @@
+/** A client that keeps sessions; see `../../sessions/session-keeper.ts`. */
+import * as z from "zod";
+import { type MethodTable, method } from "../method.ts";
+
+export const sessionFsMethods: MethodTable = {
+  "sessionFs.setProvider": method(
+    () =>
+      z.object({
+        initialCwd: z.string().min(1),
+        sessionStatePath: z.string().min(1),
+        conventions: z.enum(["posix", "windows"]),
+        capabilities: z.object({ sqlite: z.boolean().optional() }).optional(),
+      }),
+    async ({ capabilities, ...place }, { hub, connection }) => {
+      await hub.keepWith(connection, { ...place, hasSqlite: capabilities?.sqlite === true });
+      return { success: true };
+    },
+  ),
+};

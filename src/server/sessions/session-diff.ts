@@ -1,0 +1,64 @@
+/** What a session has changed since it began, in the form in which `workspace-diff` tells what git finds different. */
+import { isAbsolute, relative, sep } from "node:path";
+import { type ChangedFile, changedFiles } from "../../checkpoints/code-changes.ts";
+import { KeptTexts } from "../../checkpoints/kept-texts.ts";
+import type { FileHistory } from "../../session/rewind/rewind-files.ts";
+import type { Session } from "../../session/session.ts";
+import { type Change, clipped, type WorkspaceDiff } from "./workspace-diff.ts";
+
+const COMPARE = { context: 3, timeout: 500, maxEditLength: 20_000 } as const;
+
+interface History {
+  readonly fileHistory?: Pick<FileHistory, "checkpoints">;
+}
+
+/** Undefined where nothing is kept of what files were. */
+export async function sessionDiff(
+  session: { readonly settings: Pick<Session["settings"], "context"> & History },
+  { ignoreWhitespace }: { readonly ignoreWhitespace: boolean },
+): Promise<WorkspaceDiff | undefined> {
+  const { fileHistory, context } = session.settings;
+  if (!fileHistory) return undefined;
+  const texts = new KeptTexts(fileHistory.checkpoints);
+  const root = context.gitRoot ?? context.cwd;
+  const changes: Change[] = [];
+  for (const file of await changedFiles(fileHistory)) {
+    const change = await changeOf(file, { texts, root, ignoreWhitespace });
+    if (change) changes.push(change);
+  }
+  return { requestedMode: "session", mode: "session", changes, isFallback: false };
+}
+
+interface Place {
+  readonly texts: KeptTexts;
+  readonly root: string;
+  readonly ignoreWhitespace: boolean;
+}
+
+async function changeOf({ path: whole, before, now }: ChangedFile, place: Place): Promise<Change | undefined> {
+  const path = shown(whole, place.root);
+  const changeType = before.kind === "missing" ? "added" : now.kind === "missing" ? "deleted" : "modified";
+  const old = await place.texts.of(before, whole);
+  const made = await place.texts.of(now, whole);
+  const mode =
+    changeType === "added" ? "new file mode 100644\n" : changeType === "deleted" ? "deleted file mode 100644\n" : "";
+  const head = `diff --git a/${path} b/${path}\n${mode}`;
+  if (old === undefined || made === undefined) return { path, changeType, diff: `${head}Binary files differ\n` };
+  const { structuredPatch, formatPatch, OMIT_HEADERS } = await import("diff");
+  const options = { ...COMPARE, ignoreWhitespace: place.ignoreWhitespace };
+  const patch = structuredPatch(path, path, old, made, undefined, undefined, options);
+  if (!patch) return { path, changeType, diff: head, isTruncated: true };
+  if (patch.hunks.length === 0 && changeType === "modified") return undefined; // only white space
+  const names = `--- ${changeType === "added" ? "/dev/null" : `a/${path}`}\n+++ ${changeType === "deleted" ? "/dev/null" : `b/${path}`}\n`;
+  return {
+    path,
+    changeType,
+    ...clipped(head + (patch.hunks.length > 0 ? names + formatPatch(patch, OMIT_HEADERS) : "")),
+  };
+}
+
+function shown(path: string, root: string): string {
+  const way = relative(root, path);
+  const isInside = way !== "" && !isAbsolute(way) && way !== ".." && !way.startsWith(`..${sep}`);
+  return (isInside ? way : path).replaceAll(sep, "/");
+}

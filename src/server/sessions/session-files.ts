@@ -1,0 +1,129 @@
+/** Files of a session that its clients may read and write: its plan, and what is in `files/` of its folder; nowhere else. */
+import { readdir, readFile } from "node:fs/promises";
+import { join, posix, resolve, sep } from "node:path";
+import { isInside, PathError } from "../../lib/node/paths.ts";
+import { filesInShared, readShared, removeShared, writeShared } from "../../lib/node/shared-folder.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Session } from "../../session/session.ts";
+
+const MAX_BYTES = 10 * 1024 * 1024;
+const MAX_FILES = 10_000;
+const PLAN = "plan.md";
+const OBJECTIVE = "autopilot-objective.md";
+
+/** Where the session is kept, by the name its keeper gives it. */
+export function folderOf({ settings: { log } }: Session): string {
+  return log.elsewhere?.directory ?? log.directory;
+}
+
+/** A file by the path that clients are told. */
+export function sessionFilePath(session: Session, path: string): string {
+  return elsewhereOf(session)?.nameOf(nameThere(path)) ?? join(filesFolderOf(session), path);
+}
+
+export async function listSessionFiles(session: Session): Promise<string[]> {
+  const elsewhere = elsewhereOf(session);
+  if (elsewhere) return [...(await elsewhere.list("files"))].sort();
+  const files = await filesInShared(filesFolderOf(session), { maxFiles: MAX_FILES });
+  return files.map(({ path }) => path.split(sep).join("/")).sort();
+}
+
+export async function readSessionFile(session: Session, path: string): Promise<string> {
+  const content = await readIfThere(session, path);
+  if (content === undefined) throw new TroupeError("usage", `There is no file ${path} among the session's files.`);
+  return content;
+}
+
+/** Undefined when there is none. */
+export const readPlan = (session: Session): Promise<string | undefined> => readIfThere(session, PLAN);
+export const writePlan = (session: Session, content: string): Promise<{ isNew: boolean }> =>
+  writeSessionFile(session, PLAN, content);
+export const planPath = (session: Session): string => sessionFilePath(session, PLAN);
+
+/** The objective of autopilot, as clients write it. */
+export const readObjective = (session: Session): Promise<string | undefined> => readIfThere(session, OBJECTIVE);
+export const writeObjective = (session: Session, content: string): Promise<{ isNew: boolean }> =>
+  writeSessionFile(session, OBJECTIVE, content);
+export const removeObjective = (session: Session): Promise<boolean> => removeFile(session, OBJECTIVE);
+
+/** Whether there was one. */
+export const removePlan = (session: Session): Promise<boolean> => removeFile(session, PLAN);
+
+async function removeFile(session: Session, name: string): Promise<boolean> {
+  const elsewhere = elsewhereOf(session);
+  const isThere = elsewhere && (await readIfThere(session, name)) !== undefined;
+  const isGone = await removeShared(filesFolderOf(session), name).catch(refused(name));
+  if (isThere) await elsewhere.remove(nameThere(name));
+  return isThere ?? isGone;
+}
+
+/** Whole or not at all. Returns whether the file was there before. A file that a client keeps is here too, for the agents. */
+export async function writeSessionFile(session: Session, path: string, content: string): Promise<{ isNew: boolean }> {
+  if (Buffer.byteLength(content) > MAX_BYTES) {
+    throw new TroupeError("limit", `At most ${MAX_BYTES} bytes are written to a file of a session.`);
+  }
+  requireInside(session, path);
+  const elsewhere = elsewhereOf(session);
+  const isNewThere = elsewhere && (await elsewhere.read(nameThere(path))) === undefined;
+  const { isNew } = await writeShared(filesFolderOf(session), path, { content }).catch(refused(path));
+  await elsewhere?.write(nameThere(path), content);
+  return { isNew: isNewThere ?? isNew };
+}
+
+/** Summaries of what was said, by number. */
+export async function listCheckpoints(
+  session: Session,
+): Promise<{ number: number; title: string; filename: string; content: string }[]> {
+  const { directory, elsewhere } = session.settings.log;
+  const folder = join(directory, "checkpoints");
+  const names = elsewhere ? await elsewhere.list("checkpoints") : await readdir(folder).catch(() => []);
+  // Those of summaries that were taken back are kept, and not listed.
+  const inView = new Set(
+    session.events.flatMap(({ type, data }) => (type === "session.compaction_complete" ? [data.checkpointNumber] : [])),
+  );
+  const numbered = names.filter((name) => /^\d+[^/]*\.md$/.test(name) && inView.has(Number.parseInt(name, 10))).sort();
+  return Promise.all(
+    numbered.map(async (filename) => {
+      const content = elsewhere
+        ? ((await elsewhere.read(`checkpoints/${filename}`)) ?? "")
+        : await readFile(join(folder, filename), "utf8");
+      const [head = ""] = content.split("\n", 1);
+      return { number: Number.parseInt(filename, 10), title: head.replace(/^#\s*/, ""), filename, content };
+    }),
+  );
+}
+
+const elsewhereOf = (session: Session) => session.settings.log.elsewhere;
+export const filesFolderOf = (session: Session): string => join(session.settings.log.directory, "files");
+/** The contract has the plan beside the log. */
+const nameThere = (path: string): string => {
+  const plain = posix.normalize(path.split(sep).join("/"));
+  return plain === PLAN ? plain : `files/${plain}`;
+};
+
+async function readIfThere(session: Session, path: string): Promise<string | undefined> {
+  requireInside(session, path);
+  const elsewhere = elsewhereOf(session);
+  if (elsewhere) return elsewhere.read(nameThere(path));
+  const found = await readShared(filesFolderOf(session), path, MAX_BYTES).catch(refused(path));
+  return found?.toString("utf8");
+}
+
+/** By its words alone; links are left to `shared-folder.ts`. */
+export function requireInside(session: Session, path: string): void {
+  const folder = filesFolderOf(session);
+  const place = resolve(folder, path);
+  if (place === folder || !isInside(place, [folder])) throw outside(path);
+}
+
+const outside = (path: string): TroupeError =>
+  new TroupeError("usage", `${path} is outside the workspace files directory of the session.`);
+
+/** Commands of the agent can put links, pipes and devices into the folder; none of them is opened. */
+export function refused(path: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof PathError)) throw error;
+    if (error.problem === "outside") throw outside(path);
+    throw new TroupeError(error.problem === "too-large" ? "limit" : "usage", error.message);
+  };
+}

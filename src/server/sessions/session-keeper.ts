@@ -1,0 +1,177 @@
+/**
+ * The client that keeps the sessions of this server: every file of theirs is read and written by asking it. While it is away
+ * no session can be opened; the same or another client may take its place.
+ */
+import { statSync } from "node:fs";
+import { parse } from "node:path";
+import * as z from "zod";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { FileProvider, SqliteProvider, SqliteRows } from "../../protocol/session-fs.ts";
+import type { Connection } from "../connection.ts";
+
+export interface KeptPlace {
+  readonly initialCwd: string;
+  readonly sessionStatePath: string;
+  readonly conventions: "posix" | "windows";
+  readonly hasSqlite: boolean;
+}
+
+/** A client that takes longer than this has failed. */
+const ANSWER_MS = 30_000;
+const PRIVATE_FILE = 0o600;
+const PRIVATE_FOLDER = 0o700;
+
+export class SessionKeeper {
+  #holder: Connection | undefined;
+  #place: KeptPlace | undefined;
+
+  get isHeld(): boolean {
+    return this.#holder !== undefined;
+  }
+
+  hold(connection: Connection, place: KeptPlace): void {
+    if (this.#holder && !this.#holder.isClosed && this.#holder !== connection) {
+      throw new TroupeError("usage", "Another client keeps the sessions of this server already.");
+    }
+    this.#holder = connection;
+    this.#place = place;
+  }
+
+  /** True when it was the one. */
+  forget(connection: Connection): boolean {
+    if (this.#holder !== connection) return false;
+    this.#holder = undefined;
+    return true;
+  }
+
+  /** Where sessions work that do not say it; undefined when it is no folder of this machine, or all of it. */
+  get initialCwd(): string | undefined {
+    const path = this.#place?.initialCwd;
+    if (path === undefined || parse(path).root === path) return undefined;
+    return statSync(path, { throwIfNoEntry: false })?.isDirectory() ? path : undefined;
+  }
+
+  provider({ sessionStatePath, conventions, hasSqlite }: KeptPlace): FileProvider {
+    const schemas = answers();
+    const ask = async <S extends z.ZodType>(name: string, schema: S, params: object, signal?: AbortSignal) =>
+      this.#ask(name, schema, params, signal);
+    return {
+      folder: sessionStatePath,
+      conventions,
+      async read(sessionId, path) {
+        const { content, error } = await ask("readFile", schemas.content, { sessionId, path });
+        if (error?.code === "ENOENT") return undefined;
+        failOn(error, path);
+        return content;
+      },
+      async write(sessionId, path, content) {
+        failOn(await ask("writeFile", schemas.done, { sessionId, path, content, mode: PRIVATE_FILE }), path);
+      },
+      async append(sessionId, path, content) {
+        failOn(await ask("appendFile", schemas.done, { sessionId, path, content, mode: PRIVATE_FILE }), path);
+      },
+      async stat(sessionId, path) {
+        const { error, isFile, size, mtime } = await ask("stat", schemas.stat, { sessionId, path });
+        if (error?.code === "ENOENT") return undefined;
+        failOn(error, path);
+        return { isFile, size, modified: mtime };
+      },
+      async makeFolder(sessionId, path) {
+        const params = { sessionId, path, recursive: true, mode: PRIVATE_FOLDER };
+        failOn(await ask("mkdir", schemas.done, params), path);
+      },
+      async list(sessionId, path) {
+        const { entries, error } = await ask("readdirWithTypes", schemas.entries, { sessionId, path });
+        if (error?.code === "ENOENT") return [];
+        failOn(error, path);
+        return entries
+          .filter(({ name }) => isPlainName(name))
+          .map(({ name, type }) => ({ name, isFolder: type === "directory" }));
+      },
+      async remove(sessionId, path) {
+        const error = await ask("rm", schemas.done, { sessionId, path, recursive: true, force: true });
+        if (error?.code !== "ENOENT") failOn(error, path);
+      },
+      async rename(sessionId, src, dest) {
+        failOn(await ask("rename", schemas.done, { sessionId, src, dest }), src);
+      },
+      ...(hasSqlite && { sqlite: sqliteOf(schemas, ask) }),
+    };
+  }
+
+  async #ask<S extends z.ZodType>(
+    name: string,
+    schema: S,
+    params: object,
+    signal: AbortSignal | undefined,
+  ): Promise<z.infer<S>> {
+    if (!this.#holder) {
+      throw new TroupeError("storage", "The client that keeps the sessions of this server has left.", {
+        hint: "Connect it again, and let it call sessionFs.setProvider.",
+      });
+    }
+    const answer = await this.#holder.ask(`sessionFs.${name}`, params, {
+      timeoutMs: ANSWER_MS,
+      ...(signal && { signal }),
+    });
+    const parsed = schema.safeParse(answer);
+    if (parsed.success) return parsed.data;
+    throw new Error(`the client's answer to sessionFs.${name} cannot be read: ${z.prettifyError(parsed.error)}`);
+  }
+}
+
+type Ask = <S extends z.ZodType>(name: string, schema: S, params: object, signal?: AbortSignal) => Promise<z.infer<S>>;
+
+function answers() {
+  const error = z.object({ code: z.string(), message: z.string().optional() });
+  const failing = error.nullish();
+  const rows = z.object({
+    columns: z.array(z.string()),
+    rows: z.array(z.record(z.string(), z.unknown())),
+    rowsAffected: z.number(),
+    lastInsertRowid: z.number().optional(),
+  });
+  return {
+    /** Nothing, or what went wrong. */
+    done: failing,
+    content: z.object({ content: z.string(), error: failing }),
+    stat: z.object({ isFile: z.boolean(), size: z.number(), mtime: z.string(), error: failing }),
+    entries: z.object({ entries: z.array(z.object({ name: z.string(), type: z.string() })), error: failing }),
+    rows: rows.extend({ error: z.object({ message: z.string().optional() }).nullish() }),
+    transaction: z.object({
+      results: z.array(rows),
+      error: z.object({ errorClass: z.string(), message: z.string() }).nullish(),
+    }),
+    exists: z.object({ exists: z.boolean() }),
+  };
+}
+
+function sqliteOf(schemas: ReturnType<typeof answers>, ask: Ask): SqliteProvider {
+  return {
+    async query(sessionId, statement, signal): Promise<SqliteRows> {
+      const { error, ...rows } = await ask("sqliteQuery", schemas.rows, { sessionId, ...statement }, signal);
+      if (error) throw new Error(error.message ?? "the statement failed");
+      return rows;
+    },
+    async transaction(sessionId, statements, signal) {
+      const { error, results } = await ask("sqliteTransaction", schemas.transaction, { sessionId, statements }, signal);
+      if (!error) return results;
+      const outcome =
+        error.errorClass === "postCommitAmbiguous"
+          ? "It is not known whether the statements took effect: look before trying again"
+          : "None of the statements took effect";
+      throw new Error(`${error.message}. ${outcome}`);
+    },
+    exists: async (sessionId) => (await ask("sqliteExists", schemas.exists, { sessionId })).exists,
+  };
+}
+
+function failOn(
+  error: { readonly code: string; readonly message?: string | undefined } | null | undefined,
+  path: string,
+): void {
+  if (error) throw new Error(`the client that keeps the session answered for ${path}: ${error.message ?? error.code}`);
+}
+
+/** Names of a client are put into paths here. */
+const isPlainName = (name: string): boolean => name !== "" && name !== "." && name !== ".." && !/[\\/\0]/.test(name);

@@ -1,0 +1,119 @@
+/** Options of a session that have no effect here. Clients that set one get a warning that says what to do instead. */
+import * as z from "zod";
+import type { Session } from "../../session/session.ts";
+
+interface UnusedOption {
+  readonly schema: () => z.ZodType;
+  /** True when the value asks for something this server does not do. */
+  isMissed(value: unknown): boolean;
+  warning(value: unknown): string;
+}
+
+const isSet = (value: unknown): boolean => value !== undefined && value !== null;
+const isTrue = (value: unknown): boolean => value === true;
+const isOther =
+  (...same: unknown[]) =>
+  (value: unknown): boolean =>
+    isSet(value) && !same.includes(value);
+const isFilled = (value: unknown): boolean => isSet(value) && JSON.stringify(value).length > 2;
+const flag = (): z.ZodType => z.boolean().nullish();
+const word = (): z.ZodType => z.string().nullish();
+const anything = (): z.ZodType => z.unknown().optional();
+const says = (text: string) => (): string => text;
+
+/**
+ * Left out: options that ask for what this server does anyway. These are `customAgentsLocalOnly`, `envValueMode: "direct"`,
+ * `enableFileChangeTracking`, `skipEmbeddingRetrieval` and `refreshCustomInstructions`.
+ */
+const unusedOptions = {
+  configDir: {
+    schema: word,
+    isMissed: isSet,
+    warning: (folder) =>
+      `configDir is not used: settings and state of all sessions of this server are in one folder, so that a person's own rules hold for each of them. Start the server with COPILOT_HOME=${folder} (the SDK's baseDirectory) for another one.`,
+  },
+  contextTier: {
+    schema: word,
+    isMissed: isOther("default"),
+    warning: (tier) =>
+      `contextTier '${tier}' is not used: a model has the window that its provider says. Name a larger one by modelCapabilities.limits.max_context_window_tokens, or choose another model.`,
+  },
+  featureFlags: {
+    schema: anything,
+    isMissed: isFilled,
+    warning: says("featureFlags are not used: switch features with the flags of troupe's own settings."),
+  },
+  expAssignments: {
+    schema: anything,
+    isMissed: isFilled,
+    warning: says("expAssignments are not used: no experiments run here."),
+  },
+  isExperimentalMode: {
+    schema: flag,
+    isMissed: isTrue,
+    warning: says("enableExperimentalMode is not used: switch features with the flags of troupe's own settings."),
+  },
+  authClientIdMetadataUrl: {
+    schema: word,
+    isMissed: isSet,
+    warning: says("authClientIdMetadataUrl is not used: sign-in to MCP servers registers its own client."),
+  },
+  toolFilterPrecedence: {
+    schema: word,
+    isMissed: isOther("excluded"),
+    warning: says("toolFilterPrecedence is not used: an excluded tool is excluded, whatever else names it."),
+  },
+  remoteSession: {
+    schema: anything,
+    isMissed: isOther("off", false),
+    warning: says("remoteSession is not used: sessions of this server are local."),
+  },
+  coauthorEnabled: {
+    schema: flag,
+    isMissed: isTrue,
+    warning: says("coauthorEnabled is not used: ask for the trailer in your instructions."),
+  },
+  autoTier: {
+    schema: word,
+    isMissed: isSet,
+    warning: says("autoTier is not used: no models are routed here. Name the model you want."),
+  },
+  verbosity: {
+    schema: word,
+    isMissed: isSet,
+    warning: says("verbosity is not used: say in systemMessage how long answers should be."),
+  },
+  mcpOAuthTokenStorage: {
+    schema: word,
+    isMissed: isOther("in-memory"),
+    warning: says("mcpOAuthTokenStorage is not used: tokens of clients are stored in memory only."),
+  },
+  embeddingCacheStorage: {
+    schema: word,
+    isMissed: isOther("in-memory"),
+    warning: says("embeddingCacheStorage is not used: this server computes no embeddings."),
+  },
+  diagnostics: {
+    schema: anything,
+    isMissed: isSet,
+    warning: says("diagnostics are not used: read the status and errors of MCP servers with session.mcp.list."),
+  },
+  sandboxConfig: {
+    schema: anything,
+    isMissed: isSet,
+    warning: says("sandboxConfig is not used: the sandbox is set in troupe's own settings."),
+  },
+} as const satisfies Record<string, UnusedOption>;
+
+export const unusedParams = (): { readonly [K in keyof typeof unusedOptions]: z.ZodOptional<z.ZodType> } =>
+  Object.fromEntries(Object.entries(unusedOptions).map(([name, { schema }]) => [name, schema().optional()])) as never;
+
+/** Emits one `session.warning` for each option that was set and has no effect. Every path that takes options calls it. */
+export function warnWithoutEffect(session: Pick<Session, "warn">, params: Readonly<Record<string, unknown>>): void {
+  const capi = params.capi as { autoTier?: unknown } | undefined;
+  const given = { ...params, autoTier: params.autoTier ?? capi?.autoTier };
+  for (const [name, { isMissed, warning }] of Object.entries<UnusedOption>(unusedOptions)) {
+    const value = Reflect.get(given, name);
+    if (isMissed(value)) session.warn("options", warning(value));
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * The lives of agents as clients of the wire see them. Each agent has one `subagent.started` and one end event, however
+ * many messages it answers; an agent that was chosen by its definition has `subagent.selected` and `subagent.deselected`
+ * around both. A life ends when the agent ends, when its work fails, and with the session. An agent that continues
+ * after that begins a new life.
+ */
+import type { Emit, EventOf, SessionEvent } from "../../protocol/event.ts";
+import type { TaskRecord, TaskUsage } from "../../tasks/task-record.ts";
+import { isFinal } from "../../tasks/task-state.ts";
+
+interface Life {
+  isSelected: boolean;
+  began: EventOf<"subagent.started"> | undefined;
+  /** The time of the agent's latest event. */
+  last: string;
+  /** Totals of the agent before this life. */
+  before: Totals;
+}
+
+interface Totals {
+  readonly tokens: number;
+  readonly toolCalls: number;
+  readonly activeMs: number;
+}
+
+const nothing: Totals = { tokens: 0, toolCalls: 0, activeMs: 0 };
+
+/** The agent behind a task. */
+export interface AgentFacts {
+  readonly description: string;
+  /** The tools of the definition; null means all. Absent for tasks that no definition of an agent describes. */
+  readonly tools?: readonly string[] | null;
+}
+
+export interface AgentLivesParts {
+  /** Emits as the agent. Survives a log that cannot be written for a while. */
+  emitOf(agentId: string): Emit;
+  factsOf(task: TaskRecord): AgentFacts;
+  /** The usage of the agent and of everything below it. */
+  usageOf(task: TaskRecord): TaskUsage;
+}
+
+export class AgentLives {
+  readonly #parts: AgentLivesParts;
+  readonly #open = new Map<string, Life>();
+  readonly #pending = new Set<Promise<unknown>>();
+
+  constructor(parts: AgentLivesParts) {
+    this.#parts = parts;
+  }
+
+  /** Folds an event of the agent, from the log or new. */
+  apply(agentId: string, event: SessionEvent): void {
+    const { type, timestamp } = event;
+    if (type === "subagent.selected") this.#of(agentId, timestamp).isSelected = true;
+    if (type === "subagent.started") this.#of(agentId, timestamp).began = event;
+    const life = this.#open.get(agentId);
+    if (!life) return;
+    if (type === "subagent.completed" || type === "subagent.failed") life.began = undefined;
+    else if (type === "subagent.deselected") life.isSelected = false;
+    else life.last = timestamp;
+    if (!life.began && !life.isSelected) this.#open.delete(agentId);
+  }
+
+  /** Forgets everything, before the log is folded anew. */
+  clear(): void {
+    this.#open.clear();
+  }
+
+  /** Begins the agent's life, unless it goes on from an earlier message. */
+  async begin(task: TaskRecord): Promise<void> {
+    const { id, spec, mode, parentId } = task;
+    if (this.#open.get(id)?.began) return;
+    const { description, tools } = this.#parts.factsOf(task);
+    const { toolCallId, agentName, agentDisplayName, model, factoryRunId } = spec;
+    const emit = this.#parts.emitOf(id);
+    const before = this.#totalsOf(task);
+    if (tools !== undefined) {
+      void emit("subagent.selected", { agentName, agentDisplayName, tools: tools && [...tools] });
+    }
+    const started = emit("subagent.started", {
+      ...{ toolCallId, agentName, agentDisplayName, agentDescription: description },
+      ...{ agentType: agentName, executionMode: mode },
+      ...(parentId !== undefined && { parentId }),
+      ...(model && { model }),
+      ...(factoryRunId !== undefined && { factoryRunId }),
+    });
+    const life = this.#open.get(id);
+    if (life) life.before = before;
+    await started;
+  }
+
+  /** Ends the agent's life where its new state says so. The end stands in the log before anything that waits for it. */
+  onState(task: TaskRecord): void {
+    if (isFinal(task.status) || (task.status === "idle" && task.reason !== "finished")) this.#end(task.id, task);
+  }
+
+  /** Ends every open life, and resolves when all ends are in the log. */
+  async endAll(taskOf: (id: string) => TaskRecord | undefined): Promise<void> {
+    for (const id of [...this.#open.keys()]) this.#end(id, taskOf(id));
+    await Promise.allSettled(this.#pending);
+  }
+
+  #end(id: string, task: TaskRecord | undefined): void {
+    const life = this.#open.get(id);
+    if (!life) return;
+    const emit = this.#parts.emitOf(id);
+    if (life.began) {
+      const { toolCallId, agentName, agentDisplayName, model } = life.began.data;
+      const who = { toolCallId, agentName, agentDisplayName, ...(model !== undefined && { model }) };
+      const data = { ...who, ...(task && this.#spent(task, life)) };
+      const error = task && failureOf(task);
+      const isCancelled = !task || task.status === "cancelled" || task.reason === "interrupted";
+      if (error !== undefined) this.#track(emit("subagent.failed", { ...data, error }));
+      else this.#track(emit("subagent.completed", { ...data, ...(isCancelled && { cancelled: true }) }));
+    }
+    if (life.isSelected) this.#track(emit("subagent.deselected", {}));
+  }
+
+  #spent(task: TaskRecord, { before, began, last }: Life) {
+    const { tokens, toolCalls, activeMs } = this.#totalsOf(task);
+    const active = activeMs - before.activeMs;
+    const known = Date.parse(last) - Date.parse(began?.timestamp ?? last);
+    // After a kill the log says when the agent was last heard of, and not when its process died.
+    const durationMs = task.reason === "interrupted" ? Math.min(active, known) : active;
+    return {
+      durationMs: Math.max(0, Math.round(durationMs)) || 0,
+      totalTokens: Math.max(0, tokens - before.tokens),
+      totalToolCalls: Math.max(0, toolCalls - before.toolCalls),
+    };
+  }
+
+  #totalsOf(task: TaskRecord): Totals {
+    const { inputTokens, outputTokens, toolCalls } = this.#parts.usageOf(task);
+    return { tokens: inputTokens + outputTokens, toolCalls, activeMs: task.activeMs };
+  }
+
+  #track(said: Promise<void>): void {
+    this.#pending.add(said);
+    const done = (): void => void this.#pending.delete(said);
+    said.then(done, done);
+  }
+
+  #of(agentId: string, timestamp: string): Life {
+    const known = this.#open.get(agentId);
+    if (known) return known;
+    const life: Life = { isSelected: false, began: undefined, last: timestamp, before: nothing };
+    this.#open.set(agentId, life);
+    return life;
+  }
+}
+
+/** The error of an agent that ended without a finished answer; undefined where it answered or was stopped. */
+function failureOf({ status, reason, error }: TaskRecord): string | undefined {
+  const isOver = status === "failed" || status === "idle";
+  if (!isOver || reason === undefined || reason === "finished" || reason === "interrupted") return undefined;
+  return error ?? failures[reason];
+}
+
+const failures: Readonly<Record<"empty" | "limit" | "error" | "stopped" | "invalid_output", string>> = {
+  empty: "The agent ended without an answer.",
+  limit: "The agent was stopped by a limit before it was done.",
+  error: "The agent failed.",
+  stopped: "The agent was stopped before it was done.",
+  invalid_output: "The agent gave an answer that does not fit its schema.",
+};

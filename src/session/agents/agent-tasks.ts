@@ -1,0 +1,167 @@
+import { basename, join } from "node:path";
+import { modelChoices } from "../../agents/model-choices.ts";
+import { findAgent, suggestAgent } from "../../agents/names.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Registry } from "../../tasks/registry.ts";
+import type { TaskRecord } from "../../tasks/task-record.ts";
+import type { MessageReceipt, TaskRequest, TaskStart, Tasks } from "../../tools/agents/tasks.ts";
+import { ToolError } from "../../tools/tool.ts";
+import type { CompanyOptions } from "./company.ts";
+import type { Errands } from "../requests/errands.ts";
+import { executorOf } from "../executor.ts";
+
+/** No call waits for an agent longer than this; the agent goes on. */
+const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
+
+interface AgentTasksParts {
+  readonly agentId: string | undefined;
+  readonly registry: Registry;
+  readonly errands: Errands;
+  readonly options: CompanyOptions;
+  /** What a person has named may be started, though it is no choice of a model's. */
+  readonly named?: readonly string[];
+}
+
+/** The registry as one agent (nobody = the main agent) may use it: its own agents, in its own rights. */
+export function agentTasks(what: AgentTasksParts): Tasks {
+  const { agentId, registry, errands, options } = what;
+  const known = (id: string): string => {
+    const meant =
+      registry.get(id)?.id ??
+      registry.list({ viewer: agentId }).find((task) => task.id.toLowerCase() === id.toLowerCase())?.id;
+    if (meant !== undefined) return meant;
+    throw new ToolError(`There is no agent "${id}". list_agents names those there are.`);
+  };
+  return {
+    agents: () => modelChoices(options.agents()),
+    start: (request, signal) => asToolError(start(what, request, signal)),
+    async read({ id, wait, timeoutMs, sinceTurn, toolCallId }, signal) {
+      const task = known(id);
+      const reader = { agentId, toolCallId };
+      if (wait) await registry.wait(task, { timeoutMs, signal, reader, ...(sinceTurn !== undefined && { sinceTurn }) });
+      else await registry.wait(task, { timeoutMs: 0, signal, reader });
+      signal.throwIfAborted();
+      return registry.report(task, { viewer: agentId, ...(sinceTurn !== undefined && { sinceTurn }) });
+    },
+    async write(target, message) {
+      const send = async (id: string): Promise<MessageReceipt> => {
+        const task = registry.get(id);
+        return (task && (await errands.tell(task, message))) ?? registry.send(id, message, agentId);
+      };
+      const ids =
+        "ids" in target
+          ? target.ids.map(known)
+          : registry.list({ viewer: agentId, scope: target.scope, includeEnded: false }).map(({ id }) => id);
+      return Promise.all(ids.map((id) => send(id)));
+    },
+    list: ({ scope, includeEnded }) => registry.list({ viewer: agentId, includeEnded, ...(scope && { scope }) }),
+    async stop(id, toolCallId) {
+      const task = known(id);
+      const relation = registry.relationOf(agentId, task);
+      if (agentId !== undefined && relation !== "child" && relation !== "descendant") {
+        throw new ToolError(`Agent "${task}" was not started by you.`);
+      }
+      await registry.cancel(task, { reader: { agentId, toolCallId } });
+      return registry.report(task, { viewer: agentId });
+    },
+  };
+}
+
+async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortSignal): Promise<TaskStart> {
+  const { agentId, registry, options } = what;
+  const definition = findAgent(request.agentType, options.agents());
+  // What a factory names was named by whoever wrote it.
+  const isNamed = what.named?.includes(definition?.name ?? "") === true || request.factoryRunId !== undefined;
+  const mayStart = definition?.infer === true || isNamed;
+  if (!definition || !mayStart) throw unknownAgent(request.agentType, options);
+  const parent = agentId === undefined ? undefined : registry.get(agentId);
+  const isolation = request.isolation ?? definition.isolation;
+  const cast = await options.cast({
+    definition,
+    parentTools: parent?.tools ?? null,
+    ...(parent?.spec.model !== undefined && { parentModel: parent.spec.model }),
+    toolCallId: request.toolCallId,
+    ...(request.model !== undefined && { model: request.model }),
+    ...(request.reasoningEffort !== undefined && { reasoningEffort: request.reasoningEffort }),
+    ...(isolation && { isolation }),
+  });
+  signal.throwIfAborted();
+  // Notices reach only the main agent, so an agent waits for those it starts.
+  const mode = agentId === undefined ? request.mode : "sync";
+  const { limits } = definition;
+  const worktree = cast.worktree ?? (parent && treeOf(parent));
+  const outputSchema = request.outputSchema ?? definition.outputSchema;
+  const key = {
+    ...(agentId !== undefined && { parentId: agentId }),
+    toolCallId: request.toolCallId,
+    agentDisplayName: definition.displayName,
+  };
+  const runsHere = options.sessionBased === false && request.factoryRunId === undefined;
+  const forget = runsHere ? what.errands.add(key, executorOf(definition, options)) : undefined;
+  const created = registry.create({
+    ...key,
+    name: request.name,
+    kind: "agent",
+    agentName: definition.name,
+    description: request.description,
+    prompt: request.prompt,
+    mode,
+    // An agent that was asked for in the background takes messages, also where its parent waits for the first answer.
+    multiTurn: options.multiTurn && request.mode === "background" && request.factoryRunId === undefined,
+    model: cast.model,
+    tools: cast.tools === null ? null : [...cast.tools],
+    ...((limits || request.costUsd !== undefined) && { limits: taskLimits({ ...limits, ...costOf(request, limits) }) }),
+    ...(request.reasoningEffort !== undefined && { reasoningEffort: request.reasoningEffort }),
+    ...(request.factoryRunId !== undefined && { factoryRunId: request.factoryRunId }),
+    ...(worktree !== undefined && { worktree }),
+    ...(outputSchema && { outputSchema: outputSchema as NonNullable<TaskRequest["outputSchema"]> }),
+  });
+  created.catch(() => forget?.());
+  const { id, queued } = await created;
+  if (mode === "background") return { kind: "background", id, queued };
+  const reader = { agentId, toolCallId: request.toolCallId };
+  // Whoever stops the turn stops what the turn waits for, also what it was just about to wait for.
+  const stop = (): void => void registry.cancel(id, { notice: "waits" }).catch(() => undefined);
+  if (signal.aborted) stop();
+  signal.addEventListener("abort", stop, { once: true });
+  const end = await registry
+    .wait(id, { timeoutMs: MAX_WAIT_MS, signal, reader })
+    .finally(() => signal.removeEventListener("abort", stop));
+  signal.throwIfAborted();
+  if (end === "promoted" || end === "timeout") return { kind: "background", id, queued: false };
+  return { kind: "ended", report: await registry.report(id, { viewer: agentId }) };
+}
+
+function costOf({ costUsd }: TaskRequest, limits: { costUsd?: number } | undefined): { costUsd?: number } {
+  return costUsd === undefined ? {} : { costUsd: Math.min(costUsd, limits?.costUsd ?? Number.POSITIVE_INFINITY) };
+}
+
+function taskLimits(limits: { turns?: number; tokens?: number; costUsd?: number; seconds?: number }) {
+  const { seconds, ...rest } = limits;
+  return { ...rest, ...(seconds !== undefined && { durationMs: seconds * 1000 }) };
+}
+
+/** Whoever works in a tree of its own has no one work outside of it: `<folder>` is one's own, `<folder>/<id>` another's. */
+export function treeOf({ id, spec: { worktree } }: TaskRecord): string | undefined {
+  return worktree !== undefined && basename(worktree) === "worktrees" ? join(worktree, id) : worktree;
+}
+
+function unknownAgent(wanted: string, options: CompanyOptions): ToolError {
+  const choices = modelChoices(options.agents());
+  const close = suggestAgent(
+    wanted,
+    options.agents().filter(({ infer }) => infer),
+  );
+  const hint = close === undefined ? "" : ` Did you mean ${close}?`;
+  return new ToolError(
+    `There is no agent "${wanted}" to choose.${hint} Valid agent types: ${choices.map(({ name }) => name).join(", ")}.`,
+  );
+}
+
+/** What a registry refuses is for the model to read. */
+export async function asToolError<T>(work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    if (!(error instanceof TroupeError)) throw error;
+    throw new ToolError(error.hint ? `${error.message} ${error.hint}` : error.message, { cause: error });
+  });
+}

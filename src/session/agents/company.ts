@@ -1,0 +1,380 @@
+/**
+ * The agents of a session beside the main one. The registry (`src/tasks`) knows who they are and what became of them;
+ * here they get what they work with and are run. An agent is a run of the same loop in the same log; whatever it may do
+ * is a part of what whoever started it may do.
+ */
+import type { AgentDefinition } from "../../agents/agent.ts";
+import { findAgent } from "../../agents/names.ts";
+import type { Hooks } from "../../hooks/fire.ts";
+import type { LimitReached } from "../../loop/run.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Emit, SessionEvent } from "../../protocol/event.ts";
+import type { TaskLimits, TurnEnd, TurnPorts } from "../../tasks/ports.ts";
+import { Registry } from "../../tasks/registry.ts";
+import type { TaskMessage, TaskRecord } from "../../tasks/task-record.ts";
+import { isFinal } from "../../tasks/task-state.ts";
+import type { Tool, ToolPorts } from "../../tools/tool.ts";
+import { Ledger, sharesOf } from "../budget/agent-limit.ts";
+import { type AgentFacts, AgentLives } from "./agent-lives.ts";
+import { type Actor, type Outfit, type OutputCheck, runAgentTurn } from "./agent-run.ts";
+import { agentTasks } from "./agent-tasks.ts";
+import type { Broker } from "../requests/broker.ts";
+import type { Budget } from "../budget/budget.ts";
+import { Conversation } from "../conversation.ts";
+import { coordinationOf } from "./coordination.ts";
+import { type AgentErrand, Errands } from "../requests/errands.ts";
+import type { EventLog } from "../event-log.ts";
+import { within } from "../executor.ts";
+import { sessionHooks } from "../turn/hooked-calls.ts";
+import type { Notice } from "../turn/inbox.ts";
+import { mcpTasksOf } from "./mcp-tasks.ts";
+import { closeOpen } from "../recover.ts";
+import type { Expected } from "../budget/reservations.ts";
+import type { SessionOptions } from "../session-options.ts";
+import { isSidekickId, type SidekickOptions, Sidekicks } from "./sidekicks.ts";
+import type { RunSettings } from "../turn/start-run.ts";
+import { transcriptOf } from "../transcript.ts";
+
+/** What the runtime knows about agents. */
+export interface CompanyOptions {
+  readonly limits: TaskLimits;
+  /** Whether an agent in the background can be written to after it has answered. */
+  readonly multiTurn: boolean;
+  /** False: an executor of this process runs each agent; after the process has ended, the agent cannot continue. */
+  readonly sessionBased?: boolean;
+  /** False: whoever calls what a server takes only as a task waits for it. */
+  readonly mcpTasks?: boolean;
+  agents(): readonly AgentDefinition[];
+  /** Which of the tools someone has an agent would get, and on which model it would run. Throws when it may not start. */
+  cast(request: CastRequest): Promise<Cast>;
+  /** Everything a task works with, made when it runs. */
+  outfit(task: Actor, definition: AgentDefinition): Promise<Outfit>;
+  /** The reason why the session's model cannot run coordinated workers; undefined when it can. */
+  workersRefused?(): string | undefined;
+  /** Those that start by themselves. */
+  readonly sidekicks?: SidekickOptions;
+}
+
+export interface CastRequest {
+  readonly definition: AgentDefinition;
+  readonly model?: string;
+  readonly reasoningEffort?: string;
+  /** What whoever starts it may use; null = everything the session has. */
+  readonly parentTools: readonly string[] | null;
+  readonly parentModel?: string;
+  readonly isolation?: "worktree";
+  readonly toolCallId: string;
+}
+
+export interface Cast {
+  readonly tools: readonly string[] | null;
+  readonly model: string;
+  readonly warnings: readonly string[];
+  readonly worktree?: string;
+}
+
+interface CompanyParts {
+  readonly options: CompanyOptions;
+  readonly settings: RunSettings;
+  readonly log: EventLog;
+  readonly budget: Budget;
+  readonly broker: Broker;
+  readonly hooks: Hooks | undefined;
+  /** For the main agent to hear. */
+  onNotice(notice: Notice, how: { take(): boolean; wakes: boolean }): void;
+  /** Somebody began or ended. */
+  onChange(): void;
+  onDefect(error: unknown): void;
+}
+
+/** How tools reach those who work for their agent. */
+export type CompanyPorts = Pick<ToolPorts, "tasks" | "coordination" | "mcpTasks" | "inbox">;
+
+export class Company {
+  readonly registry: Registry;
+  readonly #sidekicks: Sidekicks | undefined;
+  readonly #parts: CompanyParts;
+  readonly #conversations = new Map<string, Conversation>();
+  readonly #outfits = new Map<string, Promise<Outfit>>();
+  readonly #errands = new Errands();
+  readonly #ledger = new Ledger();
+  readonly #lives: AgentLives;
+
+  constructor(parts: CompanyParts) {
+    this.#parts = parts;
+    const { log, settings, options } = parts;
+    this.#lives = new AgentLives({
+      emitOf: (id) => this.#lastingEmitOf(id),
+      factsOf: (task) => this.#factsOf(task),
+      usageOf: ({ id }) => this.registry.usage(id),
+    });
+    for (const event of log.events) this.fold(event);
+    this.registry = new Registry({
+      events: log.events,
+      emit: (type, data) => log.emit(undefined, type, data),
+      repair: () => log.repair(),
+      unsay: (isMeant) => log.unsay(isMeant),
+      stamp: settings.stamp,
+      limits: options.limits,
+      runner: {
+        turn: (task, messages, io) => this.#turn(task, messages, io),
+        release: (task) => this.#release(task.id),
+      },
+      keepLarge: (content) => settings.log.writeFile("agent-answer.txt", settings.redactor?.text(content) ?? content),
+      readLarge: async (file) => (await settings.log.readFile(file)) ?? "(the file with this answer is gone)",
+      onNotice: (parentId, notice) => {
+        const { content, kind, wakes } = notice;
+        // Those of an agent are read by itself, before its next model call.
+        if (parentId === undefined) parts.onNotice({ content, kind }, { take: () => notice.take(), wakes });
+      },
+      onState: (task) => {
+        this.#lives.onState(task);
+        if (isFinal(task.status)) this.#errands.ended(task);
+      },
+      onChange: () => parts.onChange(),
+      onDefect: parts.onDefect,
+    });
+    log.subscribe((event) => {
+      if (!event.ephemeral) this.registry.observe(event);
+    });
+    this.#sidekicks = options.sidekicks && this.#engage(options.sidekicks);
+  }
+
+  #engage(options: SidekickOptions): Sidekicks {
+    const { settings, log, budget, hooks, onNotice } = this.#parts;
+    return new Sidekicks({
+      ...{ options, settings, log, budget, hooks },
+      onNotice: (notice, take) => onNotice(notice, { take, wakes: false }),
+    });
+  }
+
+  /** Takes in an event of an agent as part of its conversation. */
+  fold(event: SessionEvent): void {
+    if (event.agentId === undefined) return;
+    if (isSidekickId(event.agentId)) {
+      this.#sidekicks?.fold(event);
+      return;
+    }
+    if (event.type === "troupe.usage") this.#ledger.apply(event.agentId, event.data);
+    this.#lives.apply(event.agentId, event);
+    this.#conversationOf(event.agentId).apply(event);
+  }
+
+  /** Forgets all conversations, to be told them anew. */
+  reset(): void {
+    this.#ledger.reset();
+    this.#lives.clear();
+    for (const conversation of this.#conversations.values()) conversation.reset();
+    this.#sidekicks?.reset();
+  }
+
+  /** What an earlier process left open is closed; nothing runs by itself. */
+  async restore(): Promise<void> {
+    await this.#closeOpenCalls();
+    await this.registry.restore();
+    await this.#endLives();
+    await this.#sidekicks?.restore();
+  }
+
+  /** Nobody is at work when this resolves but those who are busy for someone. */
+  async rest(): Promise<void> {
+    await this.#sidekicks?.rest();
+  }
+
+  /** The log reads otherwise now, and was folded anew: everyone is as it says. */
+  async rewound(events: readonly SessionEvent[]): Promise<void> {
+    await this.#closeOpenCalls();
+    await this.registry.rewound(events);
+    await this.#endLives();
+    for (const id of this.#outfits.keys()) if (!this.registry.has(id)) await this.#release(id);
+    await this.#sidekicks?.rewound(events);
+  }
+
+  /** What an agent (nobody = the main agent) with these tools may do with others. */
+  portsOf(agentId: string | undefined, tools: () => readonly Tool[], named: readonly string[] = []): CompanyPorts {
+    const { options, settings } = this.#parts;
+    const errands = this.#errands;
+    const what = { agentId, registry: this.registry, errands, options };
+    const emitOf = (id: string): Emit => this.#emitOf(id);
+    return {
+      tasks: agentTasks({ ...what, named }),
+      coordination: coordinationOf({ ...what, tools, ledger: this.#ledger, emitOf, stamp: settings.stamp }),
+      ...(options.mcpTasks !== false && { mcpTasks: mcpTasksOf(what) }),
+      // What sidekicks find is for the main agent alone.
+      ...(agentId === undefined && this.#sidekicks && { inbox: this.#sidekicks.inbox }),
+    };
+  }
+
+  /** True while somebody works whose end will be told to the main agent. */
+  get isBusy(): boolean {
+    return this.registry.isBusy;
+  }
+
+  async close(): Promise<void> {
+    await this.#sidekicks?.close();
+    await this.registry.close();
+    await this.#parts.log.repair().catch(() => undefined); // the next process finds the same
+    for (const [id, conversation] of this.#conversations)
+      await closeOpen(conversation, this.#emitOf(id)).catch(() => undefined);
+    await this.#endLives();
+    await Promise.all([...this.#outfits.keys()].map((id) => this.#release(id)));
+  }
+
+  async #closeOpenCalls(): Promise<void> {
+    for (const [id, conversation] of this.#conversations) await closeOpen(conversation, this.#emitOf(id));
+  }
+
+  /** Ends the lives of agents that wait for messages: none can come until the session is opened again. */
+  async #endLives(): Promise<void> {
+    await this.#lives.endAll((id) => this.registry.get(id));
+  }
+
+  #factsOf({ spec }: Pick<TaskRecord, "spec">): AgentFacts {
+    const { kind, agentName, description } = spec;
+    const errand = this.#errands.of({ spec });
+    const definition = errand
+      ? errand.definition
+      : kind === "agent" && findAgent(agentName, this.#parts.options.agents());
+    return definition ? { description: definition.description, tools: definition.tools } : { description };
+  }
+
+  async #turn(task: TaskRecord, messages: readonly TaskMessage[], io: TurnPorts): Promise<TurnEnd> {
+    await this.#lives.begin(task);
+    const errand = this.#errands.of(task);
+    const work = errand
+      ? errand.run(task, io, (how) => this.#asAgent(task, { messages, io, errand: how }))
+      : this.#asAgent(task, { messages, io });
+    const end = await work.catch((error: unknown): TurnEnd => failed(error, io.signal));
+    // A turn that failed half-way may have left calls without a result.
+    await closeOpen(this.#conversationOf(task.id), this.#lastingEmitOf(task.id));
+    this.#parts.budget.settle(task.id);
+    return end;
+  }
+
+  async #asAgent(task: TaskRecord, turn: AgentWork): Promise<TurnEnd> {
+    const { settings, broker, hooks, budget } = this.#parts;
+    const { messages, io, errand } = turn;
+    const emit = this.#emitOf(task.id);
+    const conversation = this.#conversationOf(task.id);
+    const outfit = await this.#outfit(task, errand);
+    await closeOpen(conversation, emit);
+    const { sessionId: session } = settings.log;
+    const place = { session, sessionId: `${session}/${task.id}`, cwd: outfit.cwd };
+    const end = await runAgentTurn({
+      task,
+      agentDescription: this.#factsOf(task).description,
+      messages,
+      outfit: { ...outfit, ports: { ...outfit.ports, ...this.portsOf(task.id, () => outfit.offer.tools) } },
+      settings,
+      conversation,
+      emit,
+      broker,
+      hooks: hooks && sessionHooks(hooks, place, emit),
+      signal: io.signal,
+      transcriptPath: transcriptOf(settings.log),
+      check: await checkOf(task),
+      takeMessages: () => this.registry.takeMessages(task.id),
+      takeNotices: (say) => this.#tellNotices(task.id, say),
+      limitReached: (expected) => errand?.limitReached() ?? this.#reserve(task, expected),
+      settled: () => budget.settle(task.id),
+      activity: io.activity,
+    });
+    return outfit.settle?.(end) ?? end;
+  }
+
+  async #tellNotices(agentId: string, say: Emit): Promise<void> {
+    for (const notice of this.registry.notices(agentId)) {
+      const { content, kind } = notice;
+      if (notice.take()) await say("system.notification", { content, kind });
+    }
+  }
+
+  #reserve(task: TaskRecord, expected: Expected): LimitReached | undefined {
+    const { budget, settings } = this.#parts;
+    const shares = sharesOf(task, { registry: this.registry, ledger: this.#ledger });
+    return budget.reserve(task.id, { limits: settings.limits ?? {}, shares }, expected);
+  }
+
+  #outfit(task: TaskRecord, errand?: AgentErrand): Promise<Outfit> {
+    const kept = this.#outfits.get(task.id);
+    if (kept) return kept;
+    const made = errand?.outfit() ?? this.#outfitOfAgent(task);
+    this.#outfits.set(task.id, made);
+    return made;
+  }
+
+  async #outfitOfAgent(task: TaskRecord): Promise<Outfit> {
+    const { options } = this.#parts;
+    const { kind, agentName, factoryRunId } = task.spec;
+    const endedWithProcess = options.sessionBased === false && factoryRunId === undefined;
+    if (kind !== "agent" || endedWithProcess) throw new Error("It ended with its process and cannot go on.");
+    const definition = findAgent(agentName, options.agents());
+    if (!definition) throw new Error(`There is no agent "${agentName}" any more.`);
+    return within(task, await options.outfit(task, definition));
+  }
+
+  async #release(id: string): Promise<void> {
+    const outfit = this.#outfits.get(id);
+    this.#outfits.delete(id);
+    await (await outfit?.catch(() => undefined))?.release();
+  }
+
+  #emitOf(agentId: string): Emit {
+    return (type, data) => this.#parts.log.emit(agentId, type, data);
+  }
+
+  /** As `#emitOf`, but waits for a log that cannot be written now: what began must get its end. */
+  #lastingEmitOf(agentId: string): Emit {
+    const emit = this.#emitOf(agentId);
+    return (type, data) => {
+      const said = emit(type, data).catch((error: unknown) => {
+        if (!(error instanceof TroupeError && error.kind === "storage")) throw error;
+        return this.registry.writable();
+      });
+      said.catch(() => undefined); // some callers do not wait
+      return said;
+    };
+  }
+
+  #conversationOf(agentId: string): Conversation {
+    const known = this.#conversations.get(agentId);
+    if (known) return known;
+    const made = new Conversation();
+    this.#conversations.set(agentId, made);
+    return made;
+  }
+}
+
+/** The agents of a session; what they have to say wakes its main agent, unless the session is not to be woken. */
+export function sessionCompany(
+  options: CompanyOptions,
+  session: Omit<CompanyParts, "options" | "settings" | "onNotice" | "onDefect"> & {
+    readonly settings: SessionOptions;
+    notify(notice: Notice, how: { take(): boolean; wakes: boolean }): void;
+  },
+): Company {
+  const { settings, notify, ...rest } = session;
+  return new Company({
+    ...{ options, settings, ...rest },
+    onNotice: (notice, { take, wakes }) => notify(notice, { take, wakes: wakes && settings.wakes !== false }),
+    onDefect: settings.onDefect ?? ((error) => process.emitWarning(String(error), "TroupeTaskDefect")),
+  });
+}
+
+interface AgentWork {
+  readonly messages: readonly TaskMessage[];
+  readonly io: TurnPorts;
+  readonly errand?: AgentErrand;
+}
+
+/** Loaded where a task declares what its answer must fit: most do not. */
+async function checkOf({ spec }: TaskRecord): Promise<OutputCheck | undefined> {
+  if (!spec.outputSchema) return undefined;
+  const { outputCheck } = await import("./output-check.ts");
+  return outputCheck(spec.outputSchema);
+}
+
+function failed(error: unknown, signal: AbortSignal): TurnEnd {
+  if (signal.aborted) return { kind: "aborted" };
+  return { kind: "failed", error: error instanceof Error ? error.message : String(error) };
+}

@@ -1,0 +1,260 @@
+/**
+ * Coordinated workers are tasks like all others: in the registry under an id of their own, in the log, in the loop, in
+ * the rights of the agent that asks. They differ in that their tools and their prompt come with the call.
+ */
+import type { AgentDefinition } from "../../agents/agent.ts";
+import type { Stamp } from "../../lib/stamp.ts";
+import type { LimitReached } from "../../loop/run.ts";
+import { patientProvider } from "../../model/patient-provider.ts";
+import type { Emit } from "../../protocol/event.ts";
+import type { TurnEnd } from "../../tasks/ports.ts";
+import type { Registry } from "../../tasks/registry.ts";
+import type { TaskRecord } from "../../tasks/task-record.ts";
+import { isAtRest } from "../../tasks/task-state.ts";
+import {
+  type Coordination,
+  NO_RESULT,
+  type WorkerEnd,
+  type WorkerLimits,
+  type WorkerSpec,
+  type WorkerStep,
+} from "../../tools/subagents/coordination.ts";
+import { WORKER_ONLY_TOOLS } from "../../tools/subagents/tool-groups.ts";
+import type { Tool } from "../../tools/tool.ts";
+import type { Ledger } from "../budget/agent-limit.ts";
+import { TIME_IS_UP } from "./agent-run.ts";
+import { asToolError, treeOf } from "./agent-tasks.ts";
+import type { CompanyOptions } from "./company.ts";
+import type { Errand, Errands } from "../requests/errands.ts";
+
+export interface CoordinationParts {
+  /** Who asks; nobody = the main agent. */
+  readonly agentId: string | undefined;
+  readonly registry: Registry;
+  readonly errands: Errands;
+  readonly options: Pick<CompanyOptions, "outfit" | "workersRefused">;
+  readonly ledger: Ledger;
+  readonly stamp: Stamp;
+  /** What who asks has now. */
+  tools(): readonly Tool[];
+  emitOf(taskId: string): Emit;
+}
+
+/** Nobody waits longer than this for a worker, which has limits of its own. */
+const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
+
+export function coordinationOf(parts: CoordinationParts): Coordination {
+  /** What was said of workers: under which id in the log, or to be said once there is one. */
+  const known = new Map<string, { taskId: string } | WorkerStep[]>();
+  const say = (taskId: string, step: WorkerStep): void => {
+    void parts.emitOf(taskId)("troupe.subagent_step", { ...step });
+  };
+  return {
+    refused: () => parts.options.workersRefused?.(),
+    tools: () => parts.tools().map(({ name }) => name),
+    step(workerId, step) {
+      const one = known.get(workerId);
+      if (one && "taskId" in one) say(one.taskId, step);
+      else known.set(workerId, [...(one ?? []), step]);
+    },
+    runWorker: (worker, signal) =>
+      asToolError(
+        runWorker(parts, worker, {
+          signal,
+          onId(taskId) {
+            const early = known.get(worker.id);
+            known.set(worker.id, { taskId });
+            if (Array.isArray(early)) for (const step of early) say(taskId, step);
+          },
+        }),
+      ),
+  };
+}
+
+interface WorkerState {
+  reached?: keyof WorkerLimits;
+  /** What it handed in. */
+  submitted?: string;
+  end?: TurnEnd;
+}
+
+async function runWorker(
+  parts: CoordinationParts,
+  worker: WorkerSpec,
+  how: { signal: AbortSignal; onId(taskId: string): void },
+): Promise<WorkerEnd> {
+  const { agentId, registry, errands, ledger, stamp } = parts;
+  const { signal } = how;
+  const state: WorkerState = {};
+  const began = stamp.monotonic();
+  const key = {
+    ...(agentId !== undefined && { parentId: agentId }),
+    toolCallId: worker.parentCallId,
+    agentDisplayName: worker.displayName,
+  };
+  const forget = errands.add(key, errandOf(parts, worker, state));
+  try {
+    const parent = agentId === undefined ? undefined : registry.get(agentId);
+    const worktree = parent && treeOf(parent);
+    const { id } = await registry.create({
+      ...key,
+      ...newTask(worker),
+      ...(parent?.spec.model !== undefined && { model: parent.spec.model }),
+      ...(worktree !== undefined && { worktree }),
+    });
+    how.onId(id);
+    const task = await ended(id, parts, { signal, toolCallId: worker.parentCallId });
+    signal.throwIfAborted();
+    const { turns, outputTokens } = ledger.own(id);
+    return {
+      agentId: id,
+      ...outcomeOf(task, state),
+      turns,
+      outputTokens,
+      durationMs: Math.round(stamp.monotonic() - began),
+    };
+  } finally {
+    forget();
+  }
+}
+
+function newTask({ id, role, task, tools, limits, displayName }: WorkerSpec) {
+  return {
+    name: id,
+    kind: "agent",
+    agentName: role,
+    description: displayName,
+    prompt: task,
+    mode: "sync",
+    multiTurn: false,
+    tools: tools.filter((name) => !WORKER_ONLY_TOOLS.has(name)),
+    limits: { turns: limits.turns, durationMs: limits.durationMs },
+  } as const satisfies Partial<Parameters<Registry["create"]>[0]>;
+}
+
+/** Until it rests; whoever stops the call stops it. That it was moved to the background changes nothing for the call. */
+async function ended(
+  id: string,
+  { registry, agentId }: CoordinationParts,
+  how: { signal: AbortSignal; toolCallId: string },
+): Promise<TaskRecord> {
+  const { signal, toolCallId } = how;
+  const stop = (): void => void registry.cancel(id, { notice: "waits" }).catch(() => undefined);
+  if (signal.aborted) stop();
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    for (;;) {
+      await registry.wait(id, { timeoutMs: MAX_WAIT_MS, signal, reader: { agentId, toolCallId } });
+      signal.throwIfAborted();
+      const task = registry.get(id);
+      if (task && isAtRest(task.status)) return task;
+    }
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+function errandOf(parts: CoordinationParts, worker: WorkerSpec, state: WorkerState): Errand {
+  return {
+    async run(task, _io, asAgent) {
+      const end = await asAgent({
+        outfit: async () => {
+          const outfit = await parts.options.outfit(task, definitionOf(worker));
+          const tools = worker.provide(parts.tools()).map((tool) => heeded(tool, state));
+          const provider = patientProvider(outfit.model.provider, worker.limits.requestMs);
+          return { ...outfit, model: { ...outfit.model, provider }, offer: { system: worker.systemPrompt, tools } };
+        },
+        limitReached: () => limitOf(worker.limits, parts.ledger.own(task.id), state),
+      });
+      state.end = end;
+      return result(end, state);
+    },
+  };
+}
+
+/** Only what places and models depend on; prompt and tools are the worker's own. */
+function definitionOf({ role, displayName, systemPrompt, tools }: WorkerSpec): AgentDefinition {
+  return {
+    id: role,
+    name: role,
+    displayName,
+    description: displayName,
+    prompt: systemPrompt,
+    tools,
+    disallowedTools: [],
+    readOnly: false,
+    models: [],
+    modelPolicy: "preferred",
+    skills: [],
+    userInvocable: false,
+    infer: false,
+    includeCustomInstructions: false,
+    promptParts: [],
+    source: "builtin",
+  };
+}
+
+/** What ends its work is its answer. */
+function heeded(tool: Tool, state: WorkerState): Tool {
+  if (!tool.terminal) return tool;
+  return {
+    ...tool,
+    bind(rawArguments) {
+      const bound = tool.bind(rawArguments);
+      return {
+        access: bound.access,
+        async run(context) {
+          const taken = await bound.run(context);
+          state.submitted ??= JSON.stringify(rawArguments ?? null);
+          return taken;
+        },
+      };
+    },
+  };
+}
+
+function limitOf(
+  limits: WorkerLimits,
+  used: { readonly turns: number; readonly outputTokens: number },
+  state: WorkerState,
+): LimitReached | undefined {
+  for (const key of ["turns", "outputTokens"] as const) {
+    const [allowed, spent] = [limits[key], used[key]];
+    if (spent < allowed) continue;
+    state.reached = key;
+    const unit = key === "turns" ? "turns" : "output tokens";
+    const limit = key === "turns" ? "turns" : "tokens";
+    return { limit, allowed, used: spent, message: `The worker has used ${spent} of ${allowed} ${unit}.` };
+  }
+  return undefined;
+}
+
+/** Words that were not handed in are no result. */
+function result(end: TurnEnd, { submitted }: WorkerState): TurnEnd {
+  if (submitted !== undefined && end.kind !== "aborted") return { kind: "answered", response: submitted };
+  if (end.kind !== "answered" && end.kind !== "empty") return end;
+  const response = end.kind === "answered" ? end.response : "";
+  return { kind: "failed", error: NO_RESULT, response };
+}
+
+function outcomeOf(
+  task: TaskRecord,
+  { end, reached, submitted }: WorkerState,
+): Pick<WorkerEnd, "outcome" | "limit" | "error"> {
+  if (submitted !== undefined) return { outcome: "done" };
+  if (task.status === "cancelled") return { outcome: "cancelled" };
+  switch (end?.kind) {
+    case "answered":
+    case "empty":
+      return { outcome: "done" };
+    case "limit": {
+      const limit = reached ?? (end.message === TIME_IS_UP ? "durationMs" : undefined);
+      // One that it shares with others is not its own.
+      return limit ? { outcome: "limit", limit } : { outcome: "error", error: end.message };
+    }
+    case "aborted":
+      return { outcome: "cancelled" };
+    default:
+      return { outcome: "error", error: end?.error ?? task.error ?? "it never began" };
+  }
+}

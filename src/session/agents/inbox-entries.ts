@@ -1,0 +1,93 @@
+/** What sidekicks left for the main agent: a fold over the log, so that an entry is known and told once, whatever ends when. */
+import { quotedLine, wrapped } from "../../lib/quoting.ts";
+import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
+import type { InboxReader } from "../../tools/memory/inbox.ts";
+import type { Notice } from "../turn/inbox.ts";
+
+export interface KeptEntry extends Readonly<EventData<"troupe.inbox_entry">> {
+  readonly sentAt: string;
+  /** The run that sent it. */
+  readonly agentId: string | undefined;
+  /** `due`: the main agent does not know of it. `told`: a notification of it stands in its conversation. */
+  readonly state: "due" | "told" | "read";
+}
+
+const READ_INBOX = "read_inbox";
+
+export class InboxEntries implements InboxReader {
+  readonly #entries = new Map<string, KeptEntry>();
+  /** Calls of the main agent that read: which entry. */
+  readonly #reading = new Map<string, string>();
+
+  constructor(events: Iterable<SessionEvent> = []) {
+    this.refill(events);
+  }
+
+  /** The log reads like this. */
+  refill(events: Iterable<SessionEvent>): void {
+    this.#entries.clear();
+    this.#reading.clear();
+    for (const event of events) this.apply(event);
+  }
+
+  get(entryId: string): KeptEntry | undefined {
+    return this.#entries.get(entryId);
+  }
+
+  get ids(): readonly string[] {
+    return [...this.#entries.keys()].reverse();
+  }
+
+  /** The oldest first. */
+  get all(): readonly KeptEntry[] {
+    return [...this.#entries.values()];
+  }
+
+  apply(event: SessionEvent): void {
+    if (event.type === "troupe.inbox_entry") this.#take(event);
+    if (event.agentId !== undefined) return;
+    switch (event.type) {
+      case "system.notification":
+        if (event.data.kind.type === "new_inbox_message") this.#mark(event.data.kind.entryId, "told");
+        break;
+      case "tool.execution_start": {
+        const entryId = event.data.toolName === READ_INBOX ? entryIdIn(event.data.arguments) : undefined;
+        if (entryId !== undefined) this.#reading.set(event.data.toolCallId, entryId);
+        break;
+      }
+      case "tool.execution_complete": {
+        const entryId = this.#reading.get(event.data.toolCallId);
+        this.#reading.delete(event.data.toolCallId);
+        if (entryId !== undefined && event.data.success) this.#mark(entryId, "read");
+        break;
+      }
+      default:
+    }
+  }
+
+  #take({ data, timestamp, agentId }: EventOf<"troupe.inbox_entry">): void {
+    if (this.#entries.has(data.entryId)) return;
+    this.#entries.set(data.entryId, { ...data, sentAt: timestamp, agentId, state: "due" });
+  }
+
+  #mark(entryId: string, state: "told" | "read"): void {
+    const entry = this.#entries.get(entryId);
+    if (entry && entry.state !== "read") this.#entries.set(entryId, { ...entry, state });
+  }
+}
+
+/** For the model an id and one line, in which nothing of the sender's words can pass for ours. */
+export function entryNotice({ entryId, senderName, senderType, summary }: KeptEntry): Notice {
+  const sentence =
+    `Inbox entry "${entryId}" from the ${quotedLine(senderType)} "${quotedLine(senderName)}": "${quotedLine(summary)}" ` +
+    `If that helps with your task, read it: read_inbox with entry_id "${entryId}". Else ignore it.`;
+  return {
+    content: wrapped("system_notification", {}, sentence),
+    kind: { type: "new_inbox_message", entryId, senderName, senderType, summary },
+  };
+}
+
+function entryIdIn(args: unknown): string | undefined {
+  const id = typeof args === "object" && args !== null && "entry_id" in args ? args.entry_id : undefined;
+  return typeof id === "string" ? id.trim() : undefined;
+}

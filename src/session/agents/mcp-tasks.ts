@@ -1,0 +1,161 @@
+/** Calls of MCP servers that go on by themselves, as records of the registry. */
+import { clip } from "../../lib/text.ts";
+import type { TurnEnd } from "../../tasks/ports.ts";
+import type { Registry } from "../../tasks/registry.ts";
+import { isAtRest } from "../../tasks/task-state.ts";
+import type { McpTaskCall, McpTasks, McpWork } from "../../tools/mcp/tasks/background.ts";
+import type { McpTaskStatus } from "../../tools/mcp/tasks/tasks.ts";
+import type { McpTaskProgress } from "../../tools/agents/tasks.ts";
+import { ToolError, type ToolResult } from "../../tools/tool.ts";
+import { asToolError } from "./agent-tasks.ts";
+import type { Errand, Errands } from "../requests/errands.ts";
+
+interface McpTasksParts {
+  readonly agentId: string | undefined;
+  readonly registry: Registry;
+  readonly errands: Errands;
+}
+
+const AGENT_NAME = "mcp-task";
+const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
+/** A server that says nothing at all is announced after this long. */
+const PATIENCE_MS = 10_000;
+
+export function mcpTasksOf(parts: McpTasksParts): McpTasks {
+  return { start: (call, work, signal) => asToolError(start(parts, { call, work, signal })) };
+}
+
+async function start(
+  parts: McpTasksParts,
+  { call, work, signal }: { call: McpTaskCall; work: McpWork; signal: AbortSignal },
+): Promise<ToolResult> {
+  const { agentId, registry, errands } = parts;
+  const { toolCallId, serverName, toolName } = call;
+  const key = {
+    ...(agentId !== undefined && { parentId: agentId }),
+    toolCallId,
+    agentDisplayName: clip(`${serverName}/${toolName}`, 200),
+  };
+  const announced = new AbortController();
+  let hasBegun = false;
+  const onBegun = (): void => {
+    hasBegun = true;
+    announced.abort();
+  };
+  let isRun = false;
+  const run: McpWork = (io) => {
+    isRun = true;
+    return work(io);
+  };
+  const forget = errands.add(key, errandOf(run, { onBegun, onEnd: () => forget() }));
+  // Notices of an agent's own tasks may come after its last words, so an agent waits for its calls.
+  const mode = agentId === undefined ? "background" : "sync";
+  const { id, queued } = await registry
+    .create({
+      ...key,
+      name: toolName,
+      kind: "mcp-task",
+      agentName: AGENT_NAME,
+      description: key.agentDisplayName,
+      prompt: JSON.stringify(call.arguments),
+      mode,
+      multiTurn: false,
+      tools: [],
+    })
+    .catch((error: unknown) => {
+      forget();
+      throw error;
+    });
+  const { underWay } = call;
+  if (underWay) {
+    const rested = registry.wait(id, { timeoutMs: MAX_WAIT_MS }).catch(() => undefined);
+    void rested.then(() => isRun || underWay.dropped());
+  }
+  if (mode === "sync") return waitedFor(id, parts, { signal, toolCallId });
+  // Ends by abort, too: announced by the server, or stopped with the turn.
+  const known = AbortSignal.any([signal, announced.signal]);
+  if (!queued) await registry.wait(id, { timeoutMs: PATIENCE_MS, signal: known }).catch(() => undefined);
+  signal.throwIfAborted();
+  // What a server refuses outright never was a task of its: the call has simply failed.
+  if (registry.get(id)?.status === "failed" && !hasBegun) return waitedFor(id, parts, { signal, toolCallId });
+  return { content: announcement(id, call, queued) };
+}
+
+async function waitedFor(
+  id: string,
+  { registry, agentId }: McpTasksParts,
+  how: { signal: AbortSignal; toolCallId: string },
+): Promise<ToolResult> {
+  const { signal, toolCallId } = how;
+  const stop = (): void => void registry.cancel(id, { notice: "waits" }).catch(() => undefined);
+  if (signal.aborted) stop();
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    await registry.wait(id, { timeoutMs: MAX_WAIT_MS, signal, reader: { agentId, toolCallId } });
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+  signal.throwIfAborted();
+  const task = registry.get(id);
+  const { turns, error } = await registry.report(id, { viewer: agentId });
+  if (task?.status === "completed") return { content: turns.at(-1)?.response ?? "" };
+  const what = task && isAtRest(task.status) ? (error ?? "it was stopped") : "it did not end in time";
+  throw new ToolError(`The call did not end well: ${what}`);
+}
+
+function errandOf(work: McpWork, on: { onBegun(): void; onEnd(): void }): Errand {
+  let steer: McpTaskStatus["steer"];
+  return {
+    async run(_task, io): Promise<TurnEnd> {
+      try {
+        const { content, images = [] } = await work({
+          signal: io.signal,
+          onStatus(status) {
+            steer = status.steer;
+            io.activity(activityOf(status));
+            io.mcpTask(progressOf(status));
+            on.onBegun();
+          },
+          onProgress: (text) => io.activity(text),
+        });
+        const left = images.length === 0 ? "" : `\n\n[${images.length} images are left out.]`;
+        return { kind: "answered", response: `${content}${left}` };
+      } catch (error) {
+        if (io.signal.aborted) return { kind: "aborted" };
+        if (error instanceof ToolError) return { kind: "failed", error: error.message };
+        throw error;
+      } finally {
+        on.onEnd();
+      }
+    },
+    get tell() {
+      return steer;
+    },
+  };
+}
+
+function progressOf(status: McpTaskStatus): Omit<McpTaskProgress, "updatedAt"> {
+  const { taskId, status: state, statusMessage: message, progress, total, warning } = status;
+  return {
+    taskId,
+    status: state,
+    ...(message !== undefined && { message }),
+    ...(progress !== undefined && { progress }),
+    ...(total !== undefined && { total }),
+    ...(warning !== undefined && { warning }),
+  };
+}
+
+function activityOf({ status, statusMessage, progress, total }: McpTaskStatus): string {
+  const count = progress === undefined ? "" : ` (${progress}${total === undefined ? "" : `/${total}`})`;
+  return `${statusMessage === undefined ? status : `${status}: ${statusMessage}`}${count}`;
+}
+
+/** The first two sentences are those of an agent in the background. */
+function announcement(id: string, { serverName, toolName }: McpTaskCall, queued: boolean): string {
+  const waits = queued ? " All places are taken: it is queued and starts by itself when one is free." : "";
+  return (
+    `MCP task started in background with agent_id: ${id}. You'll be notified when it completes. ` +
+    `It is the call of ${clip(toolName, 100)} on the server ${serverName}; read_agent has its result, stop_agent cancels it.${waits}`
+  );
+}

@@ -1,0 +1,282 @@
+/** A sidekick at work: the loop that every agent runs, with less of everything, and its one way to say something. */
+import { filledIn } from "../../commands/lines.ts";
+import { stoppable } from "../../lib/node/stoppable.ts";
+import { quoted } from "../../lib/quoting.ts";
+import { clip } from "../../lib/text.ts";
+import type { LimitReached } from "../../loop/run.ts";
+import { allowsByName } from "../../permissions/rules.ts";
+import type { Emit, EventData, EventType } from "../../protocol/event.ts";
+import type { TurnEnd } from "../../tasks/ports.ts";
+import { sidekickOnlyTools } from "../../tools/builtin.ts";
+import type { InboxSender } from "../../tools/memory/inbox.ts";
+import { type Tool, ToolError } from "../../tools/tool.ts";
+import { type Actor, type Outfit, runAgentTurn } from "./agent-run.ts";
+import { Broker } from "../requests/broker.ts";
+import type { Limits } from "../budget/budget.ts";
+import type { Conversation } from "../conversation.ts";
+import { sessionHooks } from "../turn/hooked-calls.ts";
+import { closeOpen } from "../recover.ts";
+import { type Amount, addAmounts, type Expected, nothing } from "../budget/reservations.ts";
+import messageText from "./sidekick-brief.md";
+import movedText from "./sidekick-moved.md";
+import rulesText from "./sidekick-rules.md";
+import type { News, SidekickDefinition, SidekickParts } from "./sidekicks.ts";
+import { transcriptOf } from "../transcript.ts";
+
+type EndReason = EventData<"troupe.sidekick_ended">["reason"];
+
+/** One sidekick as long as it is at work. */
+export interface Life {
+  /** Something else has happened; it goes on with that in mind. False when it has ended already. */
+  tell(news: News): boolean;
+  stop(reason: EndReason): void;
+}
+
+interface SidekickRunParts extends SidekickParts {
+  readonly definition: SidekickDefinition;
+  readonly agentId: string;
+  readonly notes: readonly string[];
+  readonly cast: { readonly tools: readonly string[]; readonly model: string };
+  readonly conversation: Conversation;
+  readonly emit: Emit;
+  send(entry: Omit<EventData<"troupe.inbox_entry">, "entryId">): Promise<string>;
+  /** All sidekicks have a part of the session's limits together. */
+  spend(amount: Amount): void;
+  spent(): Amount;
+}
+
+/** What one that says nothing of its own may use for one event. */
+const USUAL_LIMITS = { turns: 12, seconds: 120 } as const;
+/** Of what the session may use, sidekicks use at most this part. */
+const SHARE = 0.25;
+const SHARED_PURSE = "#sidekicks";
+const MAX_MESSAGE_CHARACTERS = 8_000;
+const SENDER_TYPE = "sidekick-agent";
+
+export class SidekickRun implements Life {
+  readonly #parts: SidekickRunParts;
+  readonly #stop = stoppable();
+  readonly #broker: Broker;
+  #reason: EndReason | undefined;
+  #news: News[] = [];
+  #current: News | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  /** Since it was last told something. */
+  #sentNow = 0;
+  #spentNow: Amount = nothing;
+  #sent = 0;
+  #isOver = false;
+
+  constructor(parts: SidekickRunParts) {
+    this.#parts = parts;
+    // Nobody is attached to it: what a person would have to allow is denied, and they are not disturbed.
+    this.#broker = new Broker({ emit: parts.emit, stamp: parts.settings.stamp });
+  }
+
+  tell(news: News): boolean {
+    if (!this.#isOver) this.#news.push(news);
+    return !this.#isOver;
+  }
+
+  stop(reason: EndReason): void {
+    this.#reason ??= reason;
+    this.#stop.abort();
+  }
+
+  /** Until it has nothing more to look at. Whatever happens, its end stands in the log. */
+  async live(news: readonly News[]): Promise<void> {
+    const { budget, agentId, definition } = this.#parts;
+    this.#news.push(...news);
+    const unsubscribe = budget.standsBack(agentId, () => this.stop("limit"));
+    let end: TurnEnd = { kind: "empty" };
+    try {
+      while (this.#news.length > 0 && !this.#stop.signal.aborted) end = await this.#turn();
+    } catch (error) {
+      end = { kind: "failed", error: error instanceof Error ? error.message : String(error) };
+    } finally {
+      this.#isOver = true;
+      clearTimeout(this.#timer);
+      unsubscribe();
+      budget.settle(agentId);
+    }
+    const reason = this.#reason ?? reasonOf(end);
+    const error = reason === "error" && end.kind === "failed" ? { error: clip(end.error, 500) } : {};
+    if (this.#current)
+      await this.#say("troupe.sidekick_ended", { name: definition.name, reason, sent: this.#sent, ...error });
+  }
+
+  async #turn(): Promise<TurnEnd> {
+    const { settings, hooks, conversation, emit } = this.#parts;
+    const messages = await this.#take();
+    const actor = this.#actor();
+    const outfit = await this.#outfit(actor);
+    const { sessionId: session } = settings.log;
+    const place = { session, sessionId: `${session}/${actor.id}`, cwd: outfit.cwd };
+    try {
+      await closeOpen(conversation, emit);
+      return await runAgentTurn({
+        task: actor,
+        agentDescription: this.#parts.definition.description,
+        messages,
+        outfit,
+        settings: { ...settings, streaming: false },
+        conversation,
+        emit: (type, data) => this.#say(type, data),
+        broker: this.#broker,
+        hooks: hooks && sessionHooks(hooks, place, emit),
+        signal: this.#stop.signal,
+        transcriptPath: transcriptOf(settings.log),
+        priority: "low",
+        takeMessages: () => [],
+        takeNotices: async (say) => {
+          for (const { id: interactionId, content } of await this.#take()) {
+            await say("user.message", { content, interactionId, source: "agent" });
+          }
+        },
+        limitReached: (expected) => this.#reserve(expected),
+        settled: () => this.#parts.budget.settle(actor.id),
+        activity: () => undefined,
+      });
+    } finally {
+      await outfit.release();
+    }
+  }
+
+  /** What it is told now; for each of it the time, the sends and the budget begin anew. */
+  async #take(): Promise<readonly { readonly id: string; readonly content: string }[]> {
+    const taken = this.#news;
+    this.#news = [];
+    const { definition, cast } = this.#parts;
+    for (const news of taken) {
+      this.#current = news;
+      this.#sentNow = 0;
+      this.#spentNow = nothing;
+      this.#startClock();
+      const { event: trigger, id: triggerId } = news;
+      await this.#say("troupe.sidekick_triggered", { name: definition.name, trigger, triggerId, model: cast.model });
+    }
+    return taken.map((news) => ({ id: news.id, content: wordsOf(news) }));
+  }
+
+  #startClock(): void {
+    const { seconds } = { ...USUAL_LIMITS, ...this.#parts.definition.limits };
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.stop("limit"), Math.min(seconds * 1000, 2 ** 31 - 1)).unref();
+  }
+
+  #actor(): Actor {
+    const { definition, agentId, cast, conversation } = this.#parts;
+    const { name: agentName, displayName: agentDisplayName, description } = definition;
+    const tools = [...cast.tools];
+    const isBriefed = conversation.entries.length > 0;
+    return {
+      ...{ id: agentId, parentId: undefined, tools, isBriefed, activeMs: 0 },
+      spec: {
+        ...{ taskId: agentId, toolCallId: this.#current?.id ?? agentId, kind: "agent", agentName, agentDisplayName },
+        ...{ description, prompt: "", mode: "background", depth: 1, multiTurn: false, model: cast.model, tools },
+      },
+    };
+  }
+
+  async #outfit(actor: Actor): Promise<Outfit> {
+    const { options, definition, notes, cast } = this.#parts;
+    const outfit = await options.outfit(actor, definition);
+    const { system, tools } = outfit.offer;
+    // A server cannot vouch for its own tools: the user names those that nobody has to look at.
+    const isGiven = ({ name, from }: Tool): boolean =>
+      from?.kind === "mcp" ? allowsByName(outfit.policy.rules, from) : cast.tools.includes(name);
+    const prelude = [outfit.prelude, ...notes].filter((text) => text !== undefined && text !== "").join("\n\n");
+    return {
+      ...outfit,
+      ...(prelude !== "" && { prelude }),
+      offer: {
+        system: `${system}\n\n${rulesText.trim()}`,
+        tools: [...tools.filter(isGiven), ...sidekickOnlyTools.map((make) => make(this.#sender()))],
+      },
+    };
+  }
+
+  #sender(): InboxSender {
+    const { definition, send } = this.#parts;
+    const { maxSendsPerTurn: maxSends } = definition.sidekick;
+    return {
+      maxSends,
+      send: async ({ summary, content }) => {
+        if (this.#stop.signal.aborted)
+          throw new ToolError("It comes too late: the user has gone on.", { code: "interrupted" });
+        if (this.#sentNow >= maxSends) {
+          throw new ToolError(`Not sent: you may send ${maxSends} for one message, and have. Stop here.`);
+        }
+        this.#sentNow++;
+        try {
+          const triggerId = this.#current?.id;
+          const entryId = await send({
+            ...{ senderName: definition.name, senderType: SENDER_TYPE, summary: oneLine(summary), content },
+            ...(triggerId !== undefined && { triggerId }),
+          });
+          this.#sent++;
+          return entryId;
+        } catch (cause) {
+          this.#sentNow--;
+          throw new ToolError("Not sent: the session's log cannot be written at the moment.", { cause });
+        }
+      },
+    };
+  }
+
+  /** What a sidekick is denied stands in the log; nobody is told of it, since nobody asked for the call. */
+  #say<T extends EventType>(type: T, data: EventData<T>): Promise<void> {
+    if (type === "session.warning") return Promise.resolve();
+    if (type === "troupe.usage") {
+      const { inputTokens, outputTokens, costUsd } = data as EventData<"troupe.usage">;
+      const used = { turns: 1, tokens: inputTokens + outputTokens, costUsd };
+      this.#spentNow = addAmounts(this.#spentNow, used);
+      this.#parts.spend(used);
+    }
+    return this.#parts.emit(type, data);
+  }
+
+  #reserve(expected: Expected): LimitReached | undefined {
+    const { agentId, settings, definition, budget, spent } = this.#parts;
+    const { seconds: _, ...own } = { ...USUAL_LIMITS, ...definition.limits };
+    const { limits = {} } = settings;
+    const shares = [
+      { owner: agentId, limits: own, spent: this.#spentNow },
+      { owner: SHARED_PURSE, limits: partOf(limits), spent: spent() },
+    ];
+    return budget.reserve(agentId, { limits, shares }, expected);
+  }
+}
+
+function partOf({ turns, tokens, costUsd }: Limits): Limits {
+  return {
+    ...(turns !== undefined && { turns: Math.floor(turns * SHARE) }),
+    ...(tokens !== undefined && { tokens: Math.floor(tokens * SHARE) }),
+    ...(costUsd !== undefined && { costUsd: costUsd * SHARE }),
+  };
+}
+
+/** What others wrote is data, here too. */
+function wordsOf({ about }: News): string {
+  if ("content" in about) {
+    const message = about.content === "" ? (about.transformedContent ?? "") : about.content;
+    return filledIn(messageText, { message: quoted(clip(message, MAX_MESSAGE_CHARACTERS)) });
+  }
+  const place = Object.entries(about).map(([key, value]) => `${key}: ${value}`);
+  return filledIn(movedText, { place: quoted(place.join("\n")) });
+}
+
+function reasonOf(end: TurnEnd): EndReason {
+  switch (end.kind) {
+    case "failed":
+      return "error";
+    case "limit":
+      return "limit";
+    case "aborted":
+      return "stopped";
+    default:
+      return "finished";
+  }
+}
+
+const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();

@@ -1,0 +1,299 @@
+/**
+ * Sidekicks: agents that nobody starts. Something happens (a person writes, the session works somewhere else), and those
+ * that wait for it look around beside the main agent and leave what they find in its inbox. They answer nobody, change
+ * nothing and are waited for by nobody; what is newer ends what they were at. Each is a run of the same loop in the same
+ * log (`sidekick-run`), under an id that no task can have; what they sent is a fold over the log (`inbox-entries`).
+ */
+import type { AgentDefinition } from "../../agents/agent.ts";
+import type { Sidekick, SidekickEvent } from "../../agents/sidekick.ts";
+import type { Hooks } from "../../hooks/fire.ts";
+import type { Emit, EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
+import { nameTask } from "../../tasks/task-names.ts";
+import type { Actor, Outfit } from "./agent-run.ts";
+import type { Budget } from "../budget/budget.ts";
+import { Conversation } from "../conversation.ts";
+import type { EventLog } from "../event-log.ts";
+import type { Notice } from "../turn/inbox.ts";
+import { entryNotice, InboxEntries } from "./inbox-entries.ts";
+import { closeOpen } from "../recover.ts";
+import { type Amount, addAmounts, nothing } from "../budget/reservations.ts";
+import type { Life } from "./sidekick-run.ts";
+import type { RunSettings } from "../turn/start-run.ts";
+
+export type SidekickDefinition = AgentDefinition & { readonly sidekick: Sidekick };
+
+/** What the runtime knows about sidekicks. */
+export interface SidekickOptions {
+  /** Those that may start at the moment. */
+  agents(): readonly SidekickDefinition[];
+  /** Whether there is any reason to start it now, and what it should know then. */
+  consider(definition: SidekickDefinition): Promise<{ readonly notes: readonly string[] } | undefined>;
+  /** Which tools it would get, none of which changes anything, and on which model. */
+  cast(definition: SidekickDefinition): Promise<{ readonly tools: readonly string[]; readonly model: string }>;
+  outfit(actor: Actor, definition: SidekickDefinition): Promise<Outfit>;
+  warn(message: string): void;
+}
+
+export interface SidekickParts {
+  readonly options: SidekickOptions;
+  readonly settings: RunSettings;
+  readonly log: EventLog;
+  readonly budget: Budget;
+  readonly hooks: Hooks | undefined;
+  /** For the main agent to read with whatever it reads next; never wakes it. */
+  onNotice(notice: Notice, take: () => boolean): void;
+}
+
+/** What happened, for who looks into it. */
+export interface News {
+  readonly event: SidekickEvent;
+  /** Of the event. */
+  readonly id: string;
+  readonly about: EventOf<"user.message">["data"] | EventData<"session.context_changed">;
+}
+
+type EndReason = EventData<"troupe.sidekick_ended">["reason"];
+
+/** Whether this is the id of a sidekick's run: no task has such a sign in its id. */
+export const isSidekickId = (agentId: string | undefined): boolean => agentId?.includes("#") ?? false;
+
+/** How long closing waits for those at work, which were told to stop. */
+const CLOSE_MS = 3_000;
+
+export class Sidekicks {
+  readonly inbox: InboxEntries;
+  readonly #parts: SidekickParts;
+  readonly #lives = new Map<string, Life>();
+  readonly #working = new Set<Promise<void>>();
+  /** Of the runs that have not ended, and of those that will go on where they were. */
+  readonly #conversations = new Map<string, Conversation>();
+  /** Runs that were begun and not ended. */
+  readonly #open = new Map<string, string>();
+  /** How often each was triggered, by what. */
+  readonly #fires = new Map<string, number>();
+  readonly #runs = new Map<string, number>();
+  readonly #warned = new Set<string>();
+  /** By all of them, since this process began. */
+  #spent: Amount = nothing;
+  #entries: number;
+  #isClosed = false;
+
+  constructor(parts: SidekickParts) {
+    this.#parts = parts;
+    const { log } = parts;
+    for (const event of log.events) if (isSidekickId(event.agentId)) this.fold(event);
+    this.inbox = new InboxEntries(log.events);
+    this.#entries = this.inbox.ids.length;
+    log.subscribe((event) => this.#observe(event));
+  }
+
+  /** Takes in an event of a sidekick as part of its conversation. */
+  fold(event: SessionEvent): void {
+    const { agentId = "" } = event;
+    if (event.type === "troupe.sidekick_triggered") {
+      count(this.#fires, fireKey(event.data.name, event.data.trigger));
+      if (!this.#open.has(agentId)) count(this.#runs, slugOf(event.data.name));
+      this.#open.set(agentId, event.data.name);
+    }
+    if (event.type === "troupe.sidekick_ended") {
+      this.#open.delete(agentId);
+      // One that begins afresh next time has no use for what was said.
+      if (!isLasting(agentId)) this.#conversations.delete(agentId);
+      return;
+    }
+    this.#conversationOf(agentId).apply(event);
+  }
+
+  /** Forgets all conversations, to be told them anew. */
+  reset(): void {
+    for (const conversation of this.#conversations.values()) conversation.reset();
+    this.#open.clear();
+    this.#fires.clear();
+    this.#runs.clear();
+  }
+
+  /** What an earlier process left open is closed, and what the main agent has not heard of is told. Starts nobody. */
+  async restore(): Promise<void> {
+    for (const [agentId, name] of [...this.#open]) {
+      const emit = this.#emitOf(agentId);
+      await closeOpen(this.#conversationOf(agentId), emit);
+      const sent = this.inbox.all.filter((entry) => entry.agentId === agentId).length;
+      await emit("troupe.sidekick_ended", { name, reason: "interrupted", sent });
+    }
+    for (const { entryId, state } of this.inbox.all) if (state === "due") this.#offer(entryId);
+  }
+
+  /** The log reads otherwise now. */
+  async rewound(events: Iterable<SessionEvent>): Promise<void> {
+    this.inbox.refill(events);
+    await this.restore();
+  }
+
+  /** Ends those at work, without waiting long for them. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.rest();
+  }
+
+  /** The same, until something triggers them again. */
+  async rest(): Promise<void> {
+    this.#stopAll("interrupted");
+    const done = new AbortController();
+    const late = this.#parts.settings.stamp.sleep(CLOSE_MS, done.signal).catch(() => undefined);
+    await Promise.race([Promise.all(this.#working), late]);
+    done.abort();
+  }
+
+  #observe(event: SessionEvent): void {
+    if (event.ephemeral) return;
+    this.inbox.apply(event);
+    if (event.agentId !== undefined || this.#isClosed) return;
+    // Who stops the work stops what goes on beside it.
+    if (event.type === "abort") this.#stopAll("stopped");
+    const news = newsIn(event);
+    if (!news) return;
+    for (const definition of this.#parts.options.agents()) this.#hear(definition, news);
+  }
+
+  #hear(definition: SidekickDefinition, news: News): void {
+    const trigger = definition.sidekick.triggers.find(({ event }) => event === news.event);
+    if (!trigger) return;
+    const life = this.#lives.get(definition.name);
+    const isLeft =
+      (this.#fires.get(fireKey(definition.name, news.event)) ?? 0) < (trigger.limit ?? Number.POSITIVE_INFINITY);
+    if (definition.sidekick.behavior === "restart") life?.stop("superseded");
+    else if (life && (!isLeft || life.tell(news))) return;
+    if (isLeft) this.#begin(definition, news);
+  }
+
+  #begin(definition: SidekickDefinition, news: News): void {
+    const { name } = definition;
+    const starting = new Starting();
+    this.#lives.set(name, starting);
+    const work = this.#live(definition, news, starting)
+      .catch((error: unknown) => this.#failed(name, error))
+      .finally(() => {
+        if (this.#lives.get(name) === starting) this.#lives.delete(name);
+        this.#working.delete(work);
+      });
+    this.#working.add(work);
+  }
+
+  async #live(definition: SidekickDefinition, news: News, starting: Starting): Promise<void> {
+    const { options } = this.#parts;
+    const reason = await options.consider(definition);
+    if (!reason || starting.stopped) return;
+    const [cast, { SidekickRun }] = await Promise.all([options.cast(definition), import("./sidekick-run.ts")]);
+    if (starting.stopped || this.#isClosed) return;
+    const agentId = this.#newId(definition);
+    const run = new SidekickRun({
+      ...this.#parts,
+      definition,
+      agentId,
+      notes: reason.notes,
+      cast,
+      conversation: this.#conversationOf(agentId),
+      emit: this.#emitOf(agentId),
+      send: (entry) => this.#send(agentId, entry),
+      spend: (amount) => {
+        this.#spent = addAmounts(this.#spent, amount);
+      },
+      spent: () => this.#spent,
+    });
+    starting.becomes(run);
+    await run.live([news, ...starting.missed]);
+  }
+
+  /** Resolves when the entry stands in the log; from there on the main agent will hear of it, once. */
+  async #send(agentId: string, entry: Omit<EventData<"troupe.inbox_entry">, "entryId">): Promise<string> {
+    const { log } = this.#parts;
+    const entryId = `inbox-${++this.#entries}`;
+    try {
+      await log.emit(agentId, "troupe.inbox_entry", { entryId, ...entry });
+    } catch (error) {
+      log.unsay((event) => event.type === "troupe.inbox_entry" && event.data.entryId === entryId);
+      throw error;
+    }
+    this.#offer(entryId);
+    return entryId;
+  }
+
+  #offer(entryId: string): void {
+    const entry = this.inbox.get(entryId);
+    if (!entry) return;
+    let isTaken = false;
+    this.#parts.onNotice(entryNotice(entry), () => {
+      // Read before it was told of: then there is nothing left to tell.
+      if (isTaken || this.inbox.get(entryId)?.state !== "due") return false;
+      isTaken = true;
+      return true;
+    });
+  }
+
+  #stopAll(reason: EndReason): void {
+    for (const life of this.#lives.values()) life.stop(reason);
+  }
+
+  /** Nobody waits for a sidekick, so its failure is a warning, and one is enough. */
+  #failed(name: string, error: unknown): void {
+    if (this.#isClosed || this.#warned.has(name)) return;
+    this.#warned.add(name);
+    this.#parts.options.warn(`The sidekick ${name} could not run: ${error instanceof Error ? error.message : error}`);
+  }
+
+  #newId({ name, sidekick }: SidekickDefinition): string {
+    const slug = slugOf(name);
+    return sidekick.behavior === "persistent" ? lastingId(slug) : `${slug}#${(this.#runs.get(slug) ?? 0) + 1}`;
+  }
+
+  #emitOf(agentId: string): Emit {
+    return (type, data) => this.#parts.log.emit(agentId, type, data);
+  }
+
+  #conversationOf(agentId: string): Conversation {
+    const known = this.#conversations.get(agentId);
+    if (known) return known;
+    const made = new Conversation();
+    this.#conversations.set(agentId, made);
+    return made;
+  }
+}
+
+/** One that is about to begin: what happens until then is not lost on it. */
+class Starting implements Life {
+  readonly missed: News[] = [];
+  stopped = false;
+  #run: Life | undefined;
+
+  becomes(run: Life): void {
+    this.#run = run;
+  }
+
+  tell(news: News): boolean {
+    if (this.#run) return this.#run.tell(news);
+    this.missed.push(news);
+    return true;
+  }
+
+  stop(reason: EndReason): void {
+    this.stopped = true;
+    this.#run?.stop(reason);
+  }
+}
+
+/** Only what a person wrote, or where the session works: what troupe says to itself starts nobody. */
+function newsIn(event: SessionEvent): News | undefined {
+  if (event.type === "session.context_changed") return { event: event.type, id: event.id, about: event.data };
+  if (event.type !== "user.message" || event.data.source !== undefined) return undefined;
+  return { event: event.type, id: event.id, about: event.data };
+}
+
+const slugOf = (name: string): string => nameTask(name, () => false);
+const LASTING = "#";
+const lastingId = (slug: string): string => `${slug}${LASTING}`;
+const isLasting = (agentId: string): boolean => agentId.endsWith(LASTING);
+const fireKey = (name: string, event: SidekickEvent): string => `${event} ${name}`;
+
+function count(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}

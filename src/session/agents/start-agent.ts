@@ -1,0 +1,17 @@
+import { TroupeError } from "../../protocol/errors.ts";
+import type { TaskRequest, Tasks } from "../../tools/agents/tasks.ts";
+import { ToolError } from "../../tools/tool.ts";
+
+/** Starts an agent in the background for whoever is no agent; returns its id. What goes wrong is worded for them. */
+export async function startAgent(
+  tasks: Tasks | undefined,
+  request: Omit<TaskRequest, "mode">,
+  signal: AbortSignal,
+): Promise<string> {
+  if (!tasks) throw new TroupeError("usage", "The agent of this session works alone.");
+  const started = await tasks.start({ ...request, mode: "background" }, signal).catch((error: unknown) => {
+    if (!(error instanceof ToolError)) throw error;
+    throw new TroupeError("usage", error.message, { cause: error });
+  });
+  return started.kind === "background" ? started.id : started.report.task.id;
+}

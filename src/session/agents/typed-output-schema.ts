@@ -1,0 +1,123 @@
+/**
+ * Schemas as people write them leave things unsaid that a checker then does not check: a list of required names without
+ * a type, a name that is required but not described. Here they are said, and what cannot be checked is refused.
+ */
+import { forbiddenKey } from "../../hooks/bounded-json.ts";
+import { isObject, type Json } from "../../lib/json.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+
+export type StrictSchema = Readonly<Record<string, unknown>>;
+
+const MAX_BYTES = 64 * 1024;
+const MAX_DEPTH = 32;
+
+export function strictSchema(schema: unknown): StrictSchema {
+  if (!isObject(schema)) throw refused("it is not an object");
+  const text = JSON.stringify(schema);
+  if (Buffer.byteLength(text) > MAX_BYTES) throw refused(`it has more than ${MAX_BYTES} bytes`);
+  const forbidden = forbiddenKey(schema);
+  if (forbidden !== undefined) throw refused(`the name ${forbidden} is not allowed in it`);
+  const strict = stricter(JSON.parse(text) as Json, 0);
+  const isForObjects = isObject(strict) && (strict.type === "object" || strict.type === undefined);
+  if (!isForObjects) throw refused("a result is an object, and the schema describes something else");
+  return strict.type === undefined && strict.$ref === undefined ? { ...strict, type: "object" } : strict;
+}
+
+function refused(why: string): TroupeError {
+  return new TroupeError("configuration", `The output schema cannot be used: ${why}.`, {
+    hint: 'Give a JSON Schema with "type": "object".',
+  });
+}
+
+const ANNOTATIONS = new Set(
+  (
+    "$schema $id $comment title description default examples deprecated readOnly writeOnly format contentEncoding " +
+    "contentMediaType nullable"
+  ).split(" "),
+);
+/** What a keyword says about the kind of value it is meant for. */
+const KINDS: Readonly<Record<string, string>> = {
+  ...kind(
+    "object",
+    "properties required additionalProperties patternProperties propertyNames minProperties maxProperties",
+  ),
+  ...kind("array", "items prefixItems minItems maxItems uniqueItems contains"),
+  ...kind("string", "minLength maxLength pattern"),
+  ...kind("number", "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf"),
+};
+const GENERAL = new Set("type enum const anyOf oneOf allOf not $ref $defs definitions".split(" "));
+
+function kind(name: string, keywords: string): Record<string, string> {
+  return Object.fromEntries(keywords.split(" ").map((keyword) => [keyword, name]));
+}
+
+const ONE = ["items", "additionalProperties", "propertyNames", "not", "contains"];
+const MANY = ["prefixItems", "anyOf", "oneOf", "allOf", "items"];
+const NAMED = ["properties", "patternProperties", "$defs", "definitions"];
+
+function stricter(schema: Json, depth: number): unknown {
+  if (depth > MAX_DEPTH) throw refused(`it is nested more than ${MAX_DEPTH} deep`);
+  if (typeof schema === "boolean") return schema;
+  if (!isObject(schema)) throw refused("it has something in it that is no schema");
+  for (const name of Object.keys(schema)) {
+    const isKnown = ANNOTATIONS.has(name) || name in KINDS || GENERAL.has(name) || name.startsWith("x-");
+    if (!isKnown) throw refused(`the keyword ${name.slice(0, 100)} is not supported`);
+  }
+  const inner = (value: unknown): unknown => stricter(value as Json, depth + 1);
+  const entries = Object.entries(schema).map(([name, value]): [string, unknown] => {
+    if (NAMED.includes(name) && isObject(value)) {
+      return [name, Object.fromEntries(Object.entries(value).map(([key, one]) => [key, inner(one)]))];
+    }
+    if (MANY.includes(name) && Array.isArray(value)) return [name, value.map(inner)];
+    return [name, ONE.includes(name) ? inner(value) : value];
+  });
+  return withoutSiblings(choices(described(typed(Object.fromEntries(entries)))));
+}
+
+type Node = Record<string, unknown>;
+
+function typed(schema: Node): Node {
+  if (schema.type !== undefined) return schema;
+  const kinds = new Set(Object.keys(schema).flatMap((name) => KINDS[name] ?? []));
+  if (kinds.size > 1) throw refused(`keywords for ${[...kinds].join(" and ")} stand together without a type`);
+  const [only] = kinds;
+  return only === undefined ? schema : { ...schema, type: only };
+}
+
+/** A required name that nobody describes may have any value, but it has to be there. */
+function described(schema: Node): Node {
+  const required = schema.required;
+  if (!Array.isArray(required)) return schema;
+  const known = isObject(schema.properties) ? schema.properties : {};
+  const added = required.filter((name) => typeof name === "string" && !Object.hasOwn(known, name));
+  return { ...schema, properties: { ...known, ...Object.fromEntries(added.map((name) => [name, {}])) } };
+}
+
+/** A choice among values counts together with the type, not instead of it. */
+function choices(schema: Node): Node {
+  const values = Array.isArray(schema.enum) ? schema.enum : "const" in schema ? [schema.const] : undefined;
+  if (values === undefined) return schema;
+  if (values.some((value) => typeof value === "object" && value !== null)) {
+    throw refused("enum and const may only have strings, numbers, booleans and null");
+  }
+  const types = schema.type === undefined ? undefined : [schema.type].flat();
+  const fitting = values.filter((value) => types?.some((type) => isOfType(value, type)) ?? true);
+  if (fitting.length === 0) throw refused("no value of an enum or const has the type that is asked for");
+  const { type: _type, const: _const, ...rest } = schema;
+  return { ...rest, enum: fitting };
+}
+
+function isOfType(value: unknown, type: unknown): boolean {
+  if (type === "null") return value === null;
+  if (type === "integer") return Number.isInteger(value);
+  return typeof value === type;
+}
+
+/** Beside a reference nothing else would be read. */
+function withoutSiblings(schema: Node): Node {
+  const { $ref, $defs, definitions, ...rest } = schema;
+  const isPlain = Object.keys(rest).every((name) => ANNOTATIONS.has(name) || name.startsWith("x-"));
+  if ($ref === undefined || isPlain) return schema;
+  const shared = { ...($defs !== undefined && { $defs }), ...(definitions !== undefined && { definitions }) };
+  return { ...shared, allOf: [{ $ref }, rest] };
+}

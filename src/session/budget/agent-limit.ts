@@ -1,0 +1,71 @@
+import type { EventData } from "../../protocol/event.ts";
+import type { Registry } from "../../tasks/registry.ts";
+import type { TaskRecord } from "../../tasks/task-record.ts";
+import { type Amount, addAmounts, nothing, type Purse } from "./reservations.ts";
+
+/** What each agent has used, as soon as it is said: the registry hears of it only once it is on disk. */
+export class Ledger {
+  readonly #own = new Map<string, Amount>();
+  readonly #output = new Map<string, number>();
+
+  apply(agentId: string, { inputTokens, outputTokens, costUsd, calls = 1 }: EventData<"troupe.usage">): void {
+    const used = { turns: calls, tokens: inputTokens + outputTokens, costUsd };
+    this.#own.set(agentId, addAmounts(this.#own.get(agentId) ?? nothing, used));
+    this.#output.set(agentId, (this.#output.get(agentId) ?? 0) + outputTokens);
+  }
+
+  /** By the agent alone. */
+  own(agentId: string): Amount & { readonly outputTokens: number } {
+    return { ...(this.#own.get(agentId) ?? nothing), outputTokens: this.#output.get(agentId) ?? 0 };
+  }
+
+  reset(): void {
+    this.#own.clear();
+    this.#output.clear();
+  }
+
+  /** By the agent and everything below it. */
+  spent(taskId: string, registry: Pick<Registry, "get">): Amount {
+    return this.#sum((line) => line.some(({ id }) => id === taskId), registry);
+  }
+
+  /** By the agents of a factory's run and everything below them. */
+  spentByRun(runId: string, registry: Pick<Registry, "get">): Amount {
+    return this.#sum((line) => runOf(line) === runId, registry);
+  }
+
+  #sum(isMeant: (line: readonly TaskRecord[]) => boolean, registry: Pick<Registry, "get">): Amount {
+    let sum = nothing;
+    for (const [agentId, used] of this.#own) if (isMeant(lineage(agentId, registry))) sum = addAmounts(sum, used);
+    return sum;
+  }
+}
+
+/** The budgets around an agent, its own first. What its children use comes out of its own. */
+export function sharesOf(task: TaskRecord, what: { registry: Pick<Registry, "get">; ledger: Ledger }): Purse[] {
+  const { registry, ledger } = what;
+  const line = lineage(task.id, registry);
+  const shares = line.flatMap(({ id: owner, spec: { limits } }) =>
+    limits ? [{ owner, limits, spent: ledger.spent(owner, registry) }] : [],
+  );
+  const runId = runOf(line);
+  if (runId === undefined) return shares;
+  const spent = ledger.spentByRun(runId, registry);
+  return [...shares, { owner: runId, label: "The run of the factory", limits: FACTORY_LIMITS, spent }];
+}
+
+/** Model calls of all agents of one run of a factory. */
+const FACTORY_LIMITS = { turns: 5_000 };
+
+/** The run of a factory that these work for. */
+const runOf = (line: readonly TaskRecord[]): string | undefined => line.at(-1)?.spec.factoryRunId;
+
+/** The agent and those above it, without the main agent. */
+function lineage(id: string, registry: Pick<Registry, "get">): TaskRecord[] {
+  const line: TaskRecord[] = [];
+  for (let one = registry.get(id); one; ) {
+    line.push(one);
+    one = one.parentId === undefined ? undefined : registry.get(one.parentId);
+  }
+  return line;
+}

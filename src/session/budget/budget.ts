@@ -1,0 +1,129 @@
+import type { LimitReached } from "../../loop/run.ts";
+import { addUsage, noUsage, type Usage } from "../../model/provider.ts";
+import type { EventData, SessionEvent } from "../../protocol/event.ts";
+import { type Expected, type Purse, Reservations, ROUNDING_USD, roundedUsd } from "./reservations.ts";
+
+/** What a user allows one run of the program to use. */
+export interface Limits {
+  readonly turns?: number;
+  readonly tokens?: number;
+  readonly costUsd?: number;
+}
+
+export interface ModelTotals {
+  readonly calls: number;
+  readonly usage: Usage;
+  readonly durationMs: number;
+  /** Null when the price of any call is unknown. */
+  readonly costUsd: number | null;
+}
+
+/** Counts what model calls used: for the whole session from its log, and since this process took it up. */
+export class Budget {
+  readonly #perModel = new Map<string, ModelTotals>();
+  /** What calls under way have set aside, of all agents. */
+  readonly reservations = new Reservations();
+  /** Who gives up what it has set aside before anyone else goes without, and how it is told. */
+  readonly #yielding = new Map<string, () => void>();
+  #session: ModelTotals = nothing;
+  #run: ModelTotals = nothing;
+
+  constructor(earlier: readonly SessionEvent[]) {
+    for (const event of earlier) if (event.type === "troupe.usage") this.apply(event.data);
+    this.#run = nothing;
+  }
+
+  apply(data: EventData<"troupe.usage">): void {
+    this.#session = add(this.#session, data);
+    this.#run = add(this.#run, data);
+    this.#perModel.set(data.model, add(this.#perModel.get(data.model) ?? nothing, data));
+  }
+
+  get session(): ModelTotals {
+    return this.#session;
+  }
+
+  /** Since this process took the session up. */
+  get run(): ModelTotals {
+    return this.#run;
+  }
+
+  get perModel(): ReadonlyMap<string, ModelTotals> {
+    return this.#perModel;
+  }
+
+  /**
+   * Before a model call of `who` (nobody = the main agent): sets aside what it may use, of the session's limits and of
+   * all `shares`, until it is settled. Says why not where it does not fit; then nothing is set aside.
+   */
+  reserve(
+    who: string | undefined,
+    from: { readonly limits: Limits; readonly shares?: readonly Purse[] },
+    expected: Expected,
+  ): LimitReached | undefined {
+    const { limits, shares = [] } = from;
+    const { calls: turns, usage, costUsd } = this.#run;
+    const spent = { turns, tokens: usage.inputTokens + usage.outputTokens, costUsd };
+    const take = () => this.reservations.take(who, [...shares, { limits, spent }], expected);
+    const refused = this.reached(limits) ?? take();
+    const isFirst = who === undefined || !this.#yielding.has(who);
+    if (refused === undefined || this.#yielding.size === 0 || !isFirst) return refused;
+    for (const [id, giveUp] of [...this.#yielding]) {
+      this.settle(id);
+      giveUp();
+    }
+    return this.reached(limits) ?? take();
+  }
+
+  /** From now on `who` stands back: where there is not enough for both, it is told to stop. Undone by what is returned. */
+  standsBack(who: string, giveUp: () => void): () => void {
+    this.#yielding.set(who, giveUp);
+    return () => void this.#yielding.delete(who);
+  }
+
+  /** The call has ended and is counted, or was never made. */
+  settle(who: string | undefined): void {
+    this.reservations.settle(who);
+  }
+
+  /** Why another model call would be too much, if it would. */
+  reached(limits: Limits): LimitReached | undefined {
+    const { calls, usage, costUsd } = this.#run;
+    if (limits.turns !== undefined && calls >= limits.turns) {
+      return limitReached({ limit: "turns", allowed: limits.turns, used: calls, flag: "--max-turns" });
+    }
+    const tokens = usage.inputTokens + usage.outputTokens;
+    if (limits.tokens !== undefined && tokens >= limits.tokens) {
+      return limitReached({ limit: "tokens", allowed: limits.tokens, used: tokens, flag: "--max-tokens" });
+    }
+    if (limits.costUsd === undefined) return undefined;
+    if (costUsd === null) return costUnknown(limits.costUsd);
+    if (costUsd < limits.costUsd - ROUNDING_USD) return undefined;
+    return limitReached({ limit: "cost", allowed: limits.costUsd, used: costUsd, flag: "--max-cost" });
+  }
+}
+
+const nothing: ModelTotals = { calls: 0, usage: noUsage, durationMs: 0, costUsd: 0 };
+
+function add(totals: ModelTotals, call: EventData<"troupe.usage">): ModelTotals {
+  return {
+    calls: totals.calls + (call.calls ?? 1),
+    usage: addUsage(totals.usage, call),
+    durationMs: totals.durationMs + call.durationMs,
+    costUsd: totals.costUsd === null || call.costUsd === null ? null : roundedUsd(totals.costUsd + call.costUsd),
+  };
+}
+
+/** What cannot be counted cannot be kept below a limit. */
+function costUnknown(allowed: number): LimitReached {
+  const message = "Stopped: the price of a call is not known, so the cost limit (--max-cost) could not be kept.";
+  return { limit: "cost", allowed, used: 0, message };
+}
+
+function limitReached(what: Omit<LimitReached, "message"> & { flag: string }): LimitReached {
+  const { flag, ...rest } = what;
+  const amount = (value: number): string => (rest.limit === "cost" ? `$${value.toFixed(4)}` : String(value));
+  const unit = rest.limit === "cost" ? "" : ` ${rest.limit}`;
+  const message = `Limit reached: ${amount(rest.used)} of ${amount(rest.allowed)}${unit} used (${flag}). The work so far is kept.`;
+  return { ...rest, message };
+}

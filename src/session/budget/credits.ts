@@ -1,0 +1,124 @@
+/** What a session may cost, in the unit of the wire: told to its agent, held where prices are known, and raised on demand. */
+import { wrapped } from "../../lib/quoting.ts";
+import type { LimitReached } from "../../loop/run.ts";
+import type { Emit, EventData, SessionEvent } from "../../protocol/event.ts";
+import type { Broker } from "../requests/broker.ts";
+import type { Budget, Limits } from "./budget.ts";
+import advice from "./limits-status.md";
+import { roundedUsd } from "./reservations.ts";
+
+const USD_PER_CREDIT = 0.01;
+const NANO = 1e9;
+
+export class Credits {
+  #most: number | undefined;
+  readonly #isHeld: boolean;
+
+  /** `isHeld`: what its model costs is known, so that more than telling of the limit can be done. */
+  constructor(most: number | undefined, { isHeld }: { readonly isHeld: boolean }) {
+    this.#most = most;
+    this.#isHeld = isHeld;
+  }
+
+  get most(): number | undefined {
+    return this.#most;
+  }
+
+  change(most: number | undefined): void {
+    this.#most = most;
+  }
+
+  /** Credits are money: of both limits the narrower one. */
+  within(limits: Limits): Limits {
+    if (this.#most === undefined || !this.#isHeld) return limits;
+    return { ...limits, costUsd: Math.min(limits.costUsd ?? Number.POSITIVE_INFINITY, this.#most * USD_PER_CREDIT) };
+  }
+
+  /** Whether it was these that ended the work, and not another limit in dollars. */
+  isReached({ limit, allowed }: LimitReached): boolean {
+    return limit === "cost" && this.#isHeld && this.#most !== undefined && allowed >= this.#most * USD_PER_CREDIT;
+  }
+}
+
+/** Told with each prompt where a session has such a limit, so that the agent can be sparing in time. */
+export function creditsStatus(most: number, budget: Pick<Budget, "run">): EventData<"user.message"> {
+  const left = Math.max(0, Math.round((most - creditsOf(budget.run.costUsd ?? 0)) * 10) / 10);
+  const status = `Remaining session limits: ${left} AI credits. ${advice.trim()}`;
+  return {
+    content: wrapped("session_limits_status", {}, status),
+    source: CREDITS_SOURCE,
+  };
+}
+
+const CREDITS_SOURCE = "session-limits";
+
+const creditsOf = (costUsd: number): number => roundedUsd(costUsd / USD_PER_CREDIT);
+
+/** In billionths of a credit; undefined where the price of a call is not known. */
+export function nanoCredits(costUsd: number | null): number | undefined {
+  return costUsd === null ? undefined : Math.round(creditsOf(costUsd) * NANO);
+}
+
+interface OfferPlace {
+  readonly credits: Credits | undefined;
+  readonly budget: Pick<Budget, "run">;
+  readonly broker: Broker;
+  readonly emit: Emit;
+  readonly signal: AbortSignal;
+}
+
+/** Asks whoever may decide for more, where credits have ended the work. True when it may go on. */
+export async function offerMoreCredits(reached: LimitReached, place: OfferPlace): Promise<boolean> {
+  const { credits, budget, broker, emit, signal } = place;
+  const most = credits?.most;
+  if (!credits || most === undefined || !credits.isReached(reached)) return false;
+  const used = creditsOf(budget.run.costUsd ?? 0);
+  const data = { maxAiCredits: most, usedAiCredits: used };
+  const answer = await broker.request("session_limits_exhausted", data, { signal });
+  if (typeof answer === "string" || answer.action === "cancel") return false;
+  const { action, additionalAiCredits = 0, maxAiCredits = most } = answer;
+  const next = action === "unset" ? undefined : action === "set" ? maxAiCredits : most + additionalAiCredits;
+  credits.change(next);
+  await emit("session.session_limits_changed", limitsData(next));
+  return next === undefined || next > used;
+}
+
+export function limitsData(most: number | undefined): EventData<"session.session_limits_changed"> {
+  return { sessionLimits: most === undefined ? null : { maxAiCredits: most } };
+}
+
+/** A session that was made anew with other limits says so. */
+export async function tellLimits(credits: Credits | undefined, events: readonly SessionEvent[], emit: Emit) {
+  const most = credits?.most;
+  if (lastKnown(events) !== most) await emit("session.session_limits_changed", limitsData(most));
+}
+
+function lastKnown(events: readonly SessionEvent[]): number | undefined {
+  for (const event of [...events].reverse()) {
+    switch (event.type) {
+      case "session.start":
+      case "session.resume":
+      case "session.session_limits_changed":
+        return event.data.sessionLimits?.maxAiCredits;
+    }
+  }
+  return undefined;
+}
+
+/** Says what the session has cost so far, whenever that is more than was last said. */
+export class UsageCheckpoints {
+  readonly #budget: Pick<Budget, "session">;
+  #last: number;
+
+  constructor(budget: Pick<Budget, "session">, events: readonly SessionEvent[]) {
+    this.#budget = budget;
+    this.#last = events.findLast((event) => event.type === "session.usage_checkpoint")?.data.totalNanoAiu ?? 0;
+  }
+
+  async say(emit: Emit): Promise<void> {
+    const totalNanoAiu = nanoCredits(this.#budget.session.costUsd);
+    if (totalNanoAiu === undefined || totalNanoAiu <= this.#last) return;
+    this.#last = totalNanoAiu;
+    await emit("session.usage_checkpoint", { totalNanoAiu });
+  }
+}

@@ -1,0 +1,55 @@
+import type { ModelCall } from "../../loop/run.ts";
+import type { Emit, EventData } from "../../protocol/event.ts";
+import type { SessionModel } from "../turn/start-run.ts";
+
+/** Reports the usage of a model call to listeners and, for the totals, to the log. */
+export async function reportUsage(call: ModelCall, model: SessionModel, emit: Emit): Promise<void> {
+  const { turnId, usage, durationMs, attempts, estimated, timeToFirstTokenMs, finishReason } = call;
+  const { webSearches: _, ...tokens } = usage;
+  void emit("assistant.usage", {
+    model: model.model,
+    ...tokens,
+    duration: Math.round(durationMs),
+    ...(timeToFirstTokenMs !== undefined && { timeToFirstTokenMs: Math.round(timeToFirstTokenMs) }),
+    finishReason: finishReasons.get(finishReason) ?? finishReason,
+    ...requestFacts(call, model),
+    ...model.route,
+  });
+  // Not awaited: the reply that follows it in the log is.
+  void emit("troupe.usage", {
+    turnId,
+    provider: model.providerId,
+    model: model.model,
+    ...usage,
+    costUsd: model.costOf(usage),
+    durationMs: Math.round(durationMs),
+    attempts,
+    ...(estimated && { estimated }),
+  });
+}
+
+/** Clients expect the reasons in the words of the chat completions wire. */
+const finishReasons: ReadonlyMap<string, string> = new Map([
+  ["done", "stop"],
+  ["tools", "tool_calls"],
+]);
+
+function requestFacts(
+  { request, usage, durationMs, timeToFirstTokenMs }: ModelCall,
+  model: SessionModel,
+): Partial<EventData<"assistant.usage">> {
+  if (!request) return {};
+  const { stream, maxOutputTokens, reasoningEffort, reasoningSummary, origin } = request;
+  const first = stream ? timeToFirstTokenMs : undefined;
+  const steps = usage.outputTokens - 1;
+  return {
+    ...(first !== undefined && { outputTtftMs: Math.round(first) }),
+    ...(first !== undefined && steps > 0 && { interTokenLatencyMs: Math.round((durationMs - first) / steps) }),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(model.contextWindow !== undefined && { maxPromptTokens: model.contextWindow }),
+    ...(reasoningEffort !== undefined && { reasoningEffort }),
+    ...(reasoningSummary !== undefined && { reasoningSummary }),
+    ...(origin && { interactionType: origin.interactionType }),
+    ...(origin?.interactionType === "conversation-subagent" && { initiator: "sub-agent" }),
+  };
+}

@@ -1,0 +1,19 @@
+import type { Stamp } from "../../lib/stamp.ts";
+import type { Emit } from "../../protocol/event.ts";
+import type { Outcome } from "../turn/answering.ts";
+
+/** How long a queue rests after a provider said "too many" without saying for how long. */
+const RATE_LIMIT_PAUSE_MS = 120_000;
+
+/** Before the next message of a queue: after a rate limit that was given up, the queue rests, and that is said. */
+export async function restAfter(
+  outcome: Outcome,
+  what: { waiting: number; emit: Emit; stamp: Stamp; signal: AbortSignal },
+): Promise<void> {
+  if (outcome.kind !== "error" || outcome.error.kind !== "rate_limit") return;
+  const { waiting, emit, stamp, signal } = what;
+  const pause = outcome.error.retryAfterMs ?? RATE_LIMIT_PAUSE_MS;
+  const message = `Rate limited: ${waiting} waiting, next try in ${Math.ceil(pause / 1000)} s.`;
+  void emit("session.info", { infoType: "rate_limit_pause", message });
+  await stamp.sleep(pause, signal).catch(() => undefined);
+}

@@ -1,0 +1,174 @@
+/** One compaction: the hook, the model call, the checkpoint, and the event that makes it so. Nothing changes before it. */
+import type { WriteCheckpoint } from "../../context/compact-checkpoint.ts";
+import { summaryCharacters } from "../../context/compact-message.ts";
+import { summaryRequest } from "../../context/compact-request.ts";
+import { readSummary, type Standing, type Summary } from "../../context/compact-summary.ts";
+import { messageTokens } from "../../context/compact-tokens.ts";
+import type { CompactionTrigger } from "../../protocol/context-events.ts";
+import type { EventData } from "../../protocol/event.ts";
+import type { Message } from "../../protocol/message.ts";
+import type { CompactionPlace } from "./agent-context.ts";
+import { outputRoom, type SummaryReply, summarise } from "./compaction-reply.ts";
+import type { ContextUsage, Meter } from "./context-usage.ts";
+import { transcriptOf } from "../transcript.ts";
+
+export interface CompactionWish {
+  readonly trigger: CompactionTrigger;
+  readonly focus?: string | undefined;
+  /** How many messages, from the first, are to be summarised. */
+  readonly cut: number;
+  readonly usage: ContextUsage;
+  readonly signal: AbortSignal;
+}
+
+export type CompactionEnd =
+  | ({ readonly success: true } & Pick<
+      Required<EventData<"session.compaction_complete">>,
+      "messagesRemoved" | "tokensRemoved" | "summaryContent" | "checkpointNumber"
+    >)
+  | {
+      readonly success: false;
+      readonly error: string;
+      /** It was begun and said to have failed; otherwise nothing happened. */
+      readonly started: boolean;
+    };
+
+/** What all compactions of a session share. */
+export interface CompactionDesk {
+  readonly meter: Meter;
+  nextCheckpoint(): number;
+  readonly writeCheckpoint: WriteCheckpoint | undefined;
+  standing(cacheKey: string): Promise<Standing>;
+}
+
+/** Never rejects but where the log cannot be written. Whatever goes wrong, the conversation stays as it is. */
+export async function compactOnce(
+  place: CompactionPlace,
+  desk: CompactionDesk,
+  wish: CompactionWish,
+): Promise<CompactionEnd> {
+  const { history, emit, model } = place;
+  const { usage, trigger } = wish;
+  const { epoch } = history.conversation;
+  const { messagesLength: _, ...tokens } = usage;
+  const messages = (await history.messages()).slice(0, wish.cut);
+  void emit("session.compaction_start", { ...tokens, model: model.model, trigger });
+  await tellHooks(place, wish);
+  const reply = await summarise(place, requestOf(messages, desk.meter.factor(model), wish), wish.signal);
+  const failed = async (error: string): Promise<CompactionEnd> => {
+    await emit("session.compaction_complete", { ...endFacts(place, wish, reply), success: false, error });
+    return { success: false, error, started: true };
+  };
+  if (wish.signal.aborted) return failed("It was cancelled.");
+  if (!reply.ok) return failed(reply.error);
+  const summary = await summaryOf(place, desk, { wish, text: reply.text });
+  if (!summary) return failed("The model wrote no summary.");
+  const kept = await keep(place, desk, summary);
+  await history.messages(); // what was said meanwhile counts too
+  if (history.conversation.epoch !== epoch) return failed("The conversation was changed meanwhile.");
+  const data = completeData({ place, desk, wish, reply, summary, kept });
+  if (!data) return failed("There is nothing left to summarise.");
+  await emit("session.compaction_complete", data);
+  return { ...data, success: true };
+}
+
+const SHARE_OF_WINDOW = 0.9;
+const LEAST_TOKENS = 1_000;
+
+/** What the model is shown, the full size first; where that does not fit after all, half of it. */
+function requestOf(messages: readonly Message[], factor: number, { usage, focus }: CompactionWish) {
+  const { tokenLimit, systemTokens, toolDefinitionsTokens } = usage;
+  const room = tokenLimit * SHARE_OF_WINDOW - systemTokens - toolDefinitionsTokens - outputRoom(tokenLimit);
+  const sized = (share: number): readonly Message[] =>
+    summaryRequest(messages, { maxTokens: Math.max(LEAST_TOKENS, (room * share) / factor), focus });
+  return { tokenLimit, messages: sized };
+}
+
+/** They are only told; what they do about it is theirs. */
+async function tellHooks({ hooks, log, emit }: CompactionPlace, { trigger, focus, signal }: CompactionWish) {
+  if (!hooks?.has("preCompact")) return;
+  const input = {
+    transcriptPath: transcriptOf(log),
+    trigger: trigger === "manual" ? ("manual" as const) : ("auto" as const),
+    customInstructions: focus ?? "",
+  };
+  await hooks.fire("preCompact", input, signal).catch((error: unknown) => {
+    void emit("session.warning", { warningType: "hook", message: `A preCompact hook failed: ${String(error)}` });
+  });
+}
+
+async function summaryOf(
+  { redactor, cacheKey }: CompactionPlace,
+  desk: CompactionDesk,
+  { wish, text }: { wish: CompactionWish; text: string },
+): Promise<Summary | undefined> {
+  const standing = await desk.standing(cacheKey).catch((): Standing => ({}));
+  const clean = (words: string): string => redactor?.text(words) ?? words;
+  const summary = readSummary(text, { standing, maxCharacters: summaryCharacters(wish.usage.tokenLimit) });
+  return summary && { title: clean(summary.title), content: clean(summary.content) };
+}
+
+/** The file is a convenience: without it the summary is still in the log. */
+async function keep({ emit }: CompactionPlace, desk: CompactionDesk, summary: Summary) {
+  const checkpointNumber = desk.nextCheckpoint();
+  if (!desk.writeCheckpoint) return { checkpointNumber };
+  try {
+    return { checkpointNumber, checkpointPath: await desk.writeCheckpoint({ number: checkpointNumber, ...summary }) };
+  } catch (error) {
+    const message = `The checkpoint could not be written to a file: ${String(error)}`;
+    void emit("session.warning", { warningType: "checkpoint", message });
+    return { checkpointNumber };
+  }
+}
+
+interface Complete {
+  readonly place: CompactionPlace;
+  readonly desk: CompactionDesk;
+  readonly wish: CompactionWish;
+  readonly reply: SummaryReply;
+  readonly summary: Summary;
+  readonly kept: { readonly checkpointNumber: number; readonly checkpointPath?: string };
+}
+
+function completeData({ place, desk, wish, reply, summary, kept }: Complete) {
+  const { history, model, shown } = place;
+  const { content: summaryContent } = summary;
+  const { tokenLimit } = wish.usage;
+  const data = { messagesRemoved: wish.cut - 1, summaryContent, tokenLimit };
+  const made = history.conversation.compacted(data);
+  if (!made) return undefined;
+  const removed = history.sizes.slice(0, made.cut).reduce((sum, size) => sum + size, 0);
+  const after = {
+    tokens: history.tokens - removed + messageTokens(made.message),
+    length: history.length - made.cut + 1,
+  };
+  const { systemTokens, toolDefinitionsTokens } = desk.meter.measure({ model, offer: shown, history: after });
+  const preCompactionTokens = desk.meter.corrected(model, history.tokens);
+  const postCompactionTokens = desk.meter.corrected(model, after.tokens);
+  return {
+    ...endFacts(place, wish, reply),
+    success: true as const,
+    ...data,
+    messagesRemoved: made.cut - 1,
+    preCompactionTokens,
+    postCompactionTokens,
+    preCompactionMessagesLength: history.length,
+    tokensRemoved: preCompactionTokens - postCompactionTokens,
+    ...{ systemTokens, toolDefinitionsTokens, conversationTokens: postCompactionTokens },
+    ...kept,
+  };
+}
+
+function endFacts({ model }: CompactionPlace, { trigger, focus }: CompactionWish, reply: SummaryReply) {
+  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = reply.usage;
+  return {
+    trigger,
+    ...(focus && { customInstructions: focus }),
+    ...(!reply.ok && reply.statusCode !== undefined && { statusCode: reply.statusCode }),
+    compactionTokensUsed: {
+      ...{ inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens },
+      duration: Math.round(reply.durationMs),
+      model: model.model,
+    },
+  };
+}

@@ -1,0 +1,300 @@
+/**
+ * Condenses a list of events to those that still matter: every fold over the result gives what it gives over the whole
+ * list, also when more events follow. The conversation of each agent becomes one `troupe.agent_state`; events that only
+ * led to it are dropped. Snapshots store the result, and an open session holds it in memory. The log keeps everything.
+ *
+ * Rules for whoever adds a fold:
+ * - Types that are not named here are kept. A new fold over a type in `DEAD` or `SPECIAL` must be added to the rules.
+ * - `CONDENSE_RULES` changes with the rules and with the shape of the state: older snapshots are then ignored.
+ */
+import { addUsage } from "../../model/provider.ts";
+import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
+import type { SnapshotRules } from "../../store/log/snapshot.ts";
+import { TaskFold } from "../../tasks/task-fold.ts";
+import { isFinal } from "../../tasks/task-state.ts";
+import { Conversation } from "../conversation.ts";
+import { lastOutcome } from "../cut-off.ts";
+import { roundedUsd } from "../budget/reservations.ts";
+import { isSidekickId } from "../agents/sidekicks.ts";
+
+const CONDENSE_RULES = 1;
+
+/** For the store: it makes snapshots with these rules. */
+export const snapshotRules: SnapshotRules = {
+  version: CONDENSE_RULES,
+  condense,
+  condenseRemoved,
+  isMilestone: isCompaction,
+};
+
+/** A compaction: before it there is much to drop. */
+export function isCompaction(event: SessionEvent): boolean {
+  return event.type === "session.compaction_complete" && event.data.success;
+}
+
+/** Events of an agent that matter only as long as one of its calls is open. */
+const DEAD: ReadonlySet<string> = new Set([
+  ...["assistant.message", "assistant.turn_end", "assistant.reasoning", "assistant.intent", "abort"],
+  ...["troupe.call_changed", "troupe.partial_message", "troupe.permission", "troupe.question", "troupe.agent_state"],
+  ...["permission.requested", "permission.completed", "external_tool.requested", "external_tool.completed"],
+  ...["user_input.requested", "user_input.completed", "elicitation.requested", "elicitation.completed"],
+  ...["hook.start", "hook.end", "session.compaction_start", "session.shutdown", "session.warning"],
+]);
+
+/** Notices that the folds of tasks and of the inbox look for. */
+const NOTICES: ReadonlySet<string> = new Set(["agent_completed", "agent_idle", "new_inbox_message"]);
+const READ_INBOX = "read_inbox";
+
+/** Returns the same list when there is nothing to drop. */
+export function condense(events: readonly SessionEvent[]): readonly SessionEvent[] {
+  if (events.length < 3) return events;
+  const last = events.length - 1;
+  const facts = factsOf(events, last);
+  const dropped = tallyOf(events);
+  const kept: SessionEvent[] = [];
+  for (const [index, event] of events.entries()) {
+    const place = facts.agents.get(event.agentId);
+    const isLive = index >= last || !place || index >= place.horizon;
+    if (isLive && event.type !== "troupe.agent_state") kept.push(event);
+    else if (!isLive) kept.push(...remains(event, index, facts));
+  }
+  const end = kept.pop() as SessionEvent;
+  const left = tallyOf(kept.concat(end));
+  const condensed = [...withUsageMerged(kept), ...states(facts, end, { before: dropped, left }), end];
+  return condensed.length < events.length ? condensed : events;
+}
+
+/** Of events that a rewind took out of view, those that still count: what was spent, reported and numbered. */
+function condenseRemoved(events: readonly SessionEvent[]): readonly SessionEvent[] {
+  const kept = events.filter(({ type }) => OUT_OF_VIEW.has(type)).map((event) => withoutSummary(event));
+  return withUsageMerged(kept);
+}
+
+const OUT_OF_VIEW: ReadonlySet<string> = new Set(["troupe.usage", "troupe.log_damage", "session.compaction_complete"]);
+
+export interface Tally {
+  /** Turns of all agents. */
+  readonly turns: number;
+  /** Messages in the user's role to the main agent. */
+  readonly userMessages: number;
+  /** Those that a person wrote. */
+  readonly ofPerson: number;
+}
+
+/** Counts over all events that the list stands for. */
+export function tallyOf(events: readonly SessionEvent[]): Tally {
+  let [turns, userMessages, ofPerson] = [0, 0, 0];
+  for (const event of events) {
+    if (event.type === "troupe.agent_state") {
+      turns += event.data.dropped.turns;
+      userMessages += event.data.dropped.userMessages;
+      ofPerson += event.data.dropped.ofPerson;
+    }
+    if (event.type === "assistant.turn_start") turns++;
+    if (event.type !== "user.message" || event.agentId !== undefined) continue;
+    userMessages++;
+    if (event.data.source === undefined) ofPerson++;
+  }
+  return { turns, userMessages, ofPerson };
+}
+
+interface AgentFacts {
+  /** Events of the agent from this index on stay: one of its calls is open. */
+  readonly horizon: number;
+  readonly data: Omit<EventData<"troupe.agent_state">, "dropped">;
+}
+
+interface Facts {
+  readonly agents: ReadonlyMap<string | undefined, AgentFacts>;
+  /** Calls whose end the folds of tasks and of the inbox look for: JSON of agent and call. */
+  readonly watched: ReadonlySet<string>;
+  /** Indexes of events that stay though others of their type do not. */
+  readonly chosen: ReadonlySet<number>;
+  readonly answered: ReadonlySet<string>;
+}
+
+function factsOf(events: readonly SessionEvent[], end: number): Facts {
+  const conversations = new Map<string | undefined, Conversation>([[undefined, new Conversation()]]);
+  const tasks = new TaskFold();
+  const watched = new Set<string>();
+  const answered = new Set<string>();
+  const asked = new Map<string, number>();
+  for (let index = 0; index < end; index++) {
+    const event = events[index] as SessionEvent;
+    const { agentId } = event;
+    tasks.apply(event);
+    watch(event, { tasks, watched, answered });
+    if (isSidekickId(agentId)) continue;
+    const conversation = conversations.get(agentId) ?? new Conversation();
+    conversations.set(agentId, conversation);
+    conversation.apply(event);
+    if (event.type !== "assistant.message") continue;
+    for (const { toolCallId } of event.data.toolRequests ?? []) asked.set(callKey(agentId, toolCallId), index);
+  }
+  const agents = new Map<string | undefined, AgentFacts>();
+  for (const [agentId, conversation] of conversations) {
+    const places = conversation.openCalls.map(({ call }) => asked.get(callKey(agentId, call.toolCallId)) ?? 0);
+    agents.set(agentId, { horizon: Math.min(end, ...places), data: stateOf(agentId, conversation, tasks) });
+  }
+  return { agents, watched, answered, chosen: chosenOf(events, end) };
+}
+
+function watch(event: SessionEvent, { tasks, watched, answered }: WatchPlace): void {
+  const { agentId } = event;
+  switch (event.type) {
+    case "troupe.task_created":
+      watched.add(callKey(event.data.parentId, event.data.toolCallId));
+      break;
+    case "troupe.task_notice_delivered":
+      if (event.data.toolCallId !== undefined)
+        watched.add(callKey(tasks.get(event.data.taskId)?.parentId, event.data.toolCallId));
+      break;
+    case "tool.execution_start":
+      if (agentId === undefined && event.data.toolName === READ_INBOX)
+        watched.add(callKey(agentId, event.data.toolCallId));
+      break;
+    case "user.message":
+      if (event.data.interactionId !== undefined) answered.add(event.data.interactionId);
+      break;
+    case "troupe.message_withdrawn":
+      answered.add(event.data.messageId);
+      break;
+    default:
+  }
+}
+
+interface WatchPlace {
+  readonly tasks: TaskFold;
+  readonly watched: Set<string>;
+  readonly answered: Set<string>;
+}
+
+function stateOf(agentId: string | undefined, conversation: Conversation, tasks: TaskFold): AgentFacts["data"] {
+  const task = agentId === undefined ? undefined : tasks.get(agentId);
+  const { openCalls, openTurn } = conversation;
+  const hasEnded = task !== undefined && isFinal(task.status) && openCalls.length === 0 && openTurn === undefined;
+  return {
+    // Plain data by construction; the schema of the event knows it as JSON.
+    ...(!hasEnded && {
+      conversation: conversation.state as unknown as NonNullable<AgentFacts["data"]["conversation"]>,
+    }),
+    ...(task && {
+      task: {
+        toolCalls: task.usage.toolCalls,
+        ...(task.model !== undefined && { model: task.model }),
+        ...(task.latestIntent !== undefined && { latestIntent: task.latestIntent }),
+        recentActivity: [...task.recentActivity],
+      },
+    }),
+  };
+}
+
+/** The first and the last of their kind, where a fold needs just those, and the events that show the last outcome. */
+function chosenOf(events: readonly SessionEvent[], end: number): ReadonlySet<number> {
+  const first = new Map<string, number>();
+  const last = new Map<string, number>();
+  for (let index = 0; index < end; index++) {
+    const event = events[index] as SessionEvent;
+    const who = event.agentId ?? "";
+    if (event.type === "tool.execution_start" || event.type === "assistant.turn_start" || event.type === "user.message")
+      if (!first.has(event.type)) first.set(event.type, index);
+    if (event.type === "system.message" || event.type === "session.usage_checkpoint")
+      last.set(`${event.type} ${who}`, index);
+    if (event.type === "skill.invoked") last.set(`skill ${who} ${event.data.name}`, index);
+    if (event.type === "session.compaction_complete" && event.data.success) last.set(`compaction ${who}`, index);
+    if (event.type !== "user.message" || event.agentId !== undefined || event.data.source !== undefined) continue;
+    if (!first.has("person")) first.set("person", index);
+    last.set("person", index);
+  }
+  return new Set([...first.values(), ...last.values(), ...lastOutcome(events.slice(0, end)).decidedBy]);
+}
+
+/** The event, a shorter one in its place, or nothing. Conversations need none of them any more. */
+function remains(event: SessionEvent, index: number, facts: Facts): SessionEvent[] {
+  const isChosen = facts.chosen.has(index);
+  const stays = isChosen ? [event] : [];
+  if (DEAD.has(event.type)) return stays;
+  switch (event.type) {
+    case "assistant.turn_start":
+    case "system.message":
+    case "session.usage_checkpoint":
+    case "skill.invoked":
+      return stays;
+    case "tool.execution_start":
+    case "tool.execution_complete":
+      return facts.watched.has(callKey(event.agentId, event.data.toolCallId)) ? [event] : stays;
+    case "system.notification":
+      return NOTICES.has(event.data.kind.type) ? [event] : [];
+    case "user.message":
+      return event.agentId === undefined ? stays : [event];
+    case "troupe.message_queued":
+      return facts.answered.has(event.data.messageId) ? [] : [event];
+    case "troupe.message_withdrawn":
+      return [];
+    case "session.compaction_complete":
+      return isChosen ? [event] : [withoutSummary(event)];
+    default:
+      return [event];
+  }
+}
+
+function withoutSummary(event: SessionEvent): SessionEvent {
+  if (event.type !== "session.compaction_complete" || event.data.summaryContent === undefined) return event;
+  const { summaryContent: _, ...data } = event.data;
+  return { ...event, data };
+}
+
+/** One event for all calls of an agent to a model but its last call, which stays as it is. */
+function withUsageMerged(events: readonly SessionEvent[]): readonly SessionEvent[] {
+  const lastOf = new Map<string | undefined, SessionEvent>();
+  for (const event of events) if (event.type === "troupe.usage") lastOf.set(event.agentId, event);
+  const places = new Map<string, number>();
+  const merged: SessionEvent[] = [];
+  for (const event of events) {
+    const isSingle =
+      event.type !== "troupe.usage" || lastOf.get(event.agentId) === event || isSidekickId(event.agentId);
+    const key = isSingle ? "" : JSON.stringify([event.agentId, event.data.provider, event.data.model]);
+    const place = isSingle ? undefined : places.get(key);
+    const before = place === undefined ? undefined : merged[place];
+    if (place !== undefined && before?.type === "troupe.usage" && event.type === "troupe.usage") {
+      merged[place] = addedUsage(before, event);
+      continue;
+    }
+    if (!isSingle) places.set(key, merged.length);
+    merged.push(event);
+  }
+  return merged;
+}
+
+function addedUsage(one: EventOf<"troupe.usage">, other: EventOf<"troupe.usage">): SessionEvent {
+  const [a, b] = [one.data, other.data];
+  const data = {
+    ...a,
+    ...addUsage(a, b),
+    costUsd: a.costUsd === null || b.costUsd === null ? null : roundedUsd(a.costUsd + b.costUsd),
+    durationMs: a.durationMs + b.durationMs,
+    attempts: a.attempts + b.attempts,
+    calls: (a.calls ?? 1) + (b.calls ?? 1),
+  };
+  return { ...one, data };
+}
+
+/** The states go right before the last event, so that the first and the last event of a list are always real ones. */
+function states(facts: Facts, end: SessionEvent, tally: { before: Tally; left: Tally }): SessionEvent[] {
+  const dropped = {
+    turns: tally.before.turns - tally.left.turns,
+    userMessages: tally.before.userMessages - tally.left.userMessages,
+    ofPerson: tally.before.ofPerson - tally.left.ofPerson,
+  };
+  const nothing = { turns: 0, userMessages: 0, ofPerson: 0 };
+  return [...facts.agents].map(([agentId, { data }]) => ({
+    id: `state-${agentId ?? "main"}`,
+    timestamp: end.timestamp,
+    parentId: null,
+    ...(agentId !== undefined && { agentId }),
+    type: "troupe.agent_state" as const,
+    data: { ...data, dropped: agentId === undefined ? dropped : nothing },
+  }));
+}
+
+const callKey = (agentId: string | undefined, toolCallId: string): string => JSON.stringify([agentId, toolCallId]);

@@ -1,0 +1,77 @@
+/** How much of its model's window an agent uses: our estimate, put right by what the provider reported before. */
+import { definitionTokens } from "../../context/compact-tokens.ts";
+import { Calibration, estimateTokens } from "../../lib/tokens.ts";
+import type { Tool } from "../../tools/tool.ts";
+import type { History } from "../history.ts";
+import type { Offer, SessionModel } from "../turn/start-run.ts";
+
+/** Used where a provider does not say. */
+const ASSUMED_CONTEXT_WINDOW = 128_000;
+
+export interface ContextUsage {
+  readonly systemTokens: number;
+  readonly toolDefinitionsTokens: number;
+  readonly conversationTokens: number;
+  readonly currentTokens: number;
+  readonly tokenLimit: number;
+  readonly messagesLength: number;
+}
+
+/** Counts for one agent after the other; what does not change is counted once. */
+export class Meter {
+  readonly #calibration = new Calibration();
+  readonly #tools = new WeakMap<Tool, number>();
+  #system = { text: "", tokens: 0 };
+
+  /** `history` must have been read before. */
+  measure(what: {
+    readonly model: SessionModel;
+    readonly offer: Pick<Offer, "system" | "tools">;
+    readonly history: Pick<History, "tokens" | "length">;
+  }): ContextUsage {
+    const { model, offer, history } = what;
+    const tokens = (estimate: number): number => this.corrected(model, estimate);
+    const systemTokens = tokens(this.#systemTokens(offer.system));
+    const toolDefinitionsTokens = tokens(offer.tools.reduce((sum, tool) => sum + this.toolTokens(tool), 0));
+    const conversationTokens = tokens(history.tokens);
+    return {
+      systemTokens,
+      toolDefinitionsTokens,
+      conversationTokens,
+      currentTokens: systemTokens + toolDefinitionsTokens + conversationTokens,
+      tokenLimit: model.contextWindow ?? ASSUMED_CONTEXT_WINDOW,
+      messagesLength: history.length,
+    };
+  }
+
+  /** The provider has counted a request that we had measured so. */
+  learn(model: SessionModel, what: { readonly measured: number; readonly reported: number }): void {
+    const estimate = what.measured / this.factor(model);
+    this.#calibration.learn(model.model, { estimate, reported: what.reported });
+  }
+
+  corrected(model: SessionModel, estimate: number): number {
+    return this.#calibration.corrected(model.model, estimate);
+  }
+
+  /** By how much the model counts more than we do. */
+  factor(model: SessionModel): number {
+    return this.#calibration.corrected(model.model, SCALE) / SCALE;
+  }
+
+  /** Before it is put right. */
+  toolTokens(tool: Tool): number {
+    const known = this.#tools.get(tool);
+    if (known !== undefined) return known;
+    const tokens = definitionTokens(tool);
+    this.#tools.set(tool, tokens);
+    return tokens;
+  }
+
+  #systemTokens(text: string): number {
+    if (this.#system.text !== text) this.#system = { text, tokens: estimateTokens(text) };
+    return this.#system.tokens;
+  }
+}
+
+const SCALE = 1_000_000;

@@ -1,0 +1,164 @@
+/**
+ * The modes of a session: with the person beside it, only planning, or by itself until done. A mode is what the agent
+ * is told, which tools it is given, and, for plan mode, what is refused whatever anyone allowed. It is kept in the log.
+ */
+import { resolve } from "node:path";
+import type { SessionMode } from "../../commands/command.ts";
+import { filledIn } from "../../commands/lines.ts";
+import { baseName } from "../../permissions/fold.ts";
+import type { PermissionQuestion, Policy } from "../../permissions/policy.ts";
+import { allowsByName, type Rule } from "../../permissions/rules.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { PlanAction } from "../../tools/user/user.ts";
+import autopilotSection from "./mode-autopilot.md";
+import planSection from "./mode-plan.md";
+
+const sessionModes: readonly SessionMode[] = ["interactive", "plan", "autopilot"];
+
+/** `data` of `session.mode_changed`. */
+export interface ModeChange {
+  readonly previousMode: SessionMode;
+  readonly newMode: SessionMode;
+}
+
+/** What the flags ask for. Two that name different modes are refused: nobody could tell which was meant. */
+export function initialMode(flags: { mode?: string; autopilot?: boolean; plan?: boolean }): SessionMode {
+  const named = sessionModes.find((mode) => mode === flags.mode);
+  if (flags.mode !== undefined && named === undefined) {
+    const hint = `Choose one of ${sessionModes.join(", ")}.`;
+    throw new TroupeError("usage", `--mode ${JSON.stringify(flags.mode.slice(0, 40))} is not a mode.`, { hint });
+  }
+  const wanted = new Set([
+    ...(named === undefined ? [] : [named]),
+    ...(flags.autopilot ? (["autopilot"] as const) : []),
+    ...(flags.plan ? (["plan"] as const) : []),
+  ]);
+  if (wanted.size > 1) {
+    const hint = "Give one of --mode, --autopilot and --plan.";
+    throw new TroupeError("usage", `A session starts in one mode, not in ${[...wanted].join(" and ")}.`, { hint });
+  }
+  const [mode = "interactive"] = wanted;
+  return mode;
+}
+
+/** What the log says the mode is; undefined when it was never changed. Takes events of any session, known or not. */
+export function modeOf(events: Iterable<{ readonly type: string; readonly data: unknown }>): SessionMode | undefined {
+  let found: SessionMode | undefined;
+  for (const { type, data } of events) {
+    if (type !== "session.mode_changed") continue;
+    const { newMode } = data as Partial<ModeChange>;
+    found = sessionModes.find((mode) => mode === newMode) ?? found;
+  }
+  return found;
+}
+
+/** Undefined when nothing changes: then nothing is said. */
+export function modeChange(previousMode: SessionMode, newMode: SessionMode): ModeChange | undefined {
+  return previousMode === newMode ? undefined : { previousMode, newMode };
+}
+
+/** What an approved plan leads to. */
+export function afterPlan(action: PlanAction): { readonly mode: SessionMode; readonly startsFleet: boolean } {
+  const isAlone = action === "autopilot" || action === "autopilot_fleet";
+  return { mode: isAlone ? "autopilot" : "interactive", startsFleet: action === "autopilot_fleet" };
+}
+
+/** What the agent is told of the mode, as a part of its system prompt. */
+export function modeSection(mode: SessionMode, { planFile }: { readonly planFile: string }): string | undefined {
+  switch (mode) {
+    case "interactive":
+      return undefined;
+    case "autopilot":
+      return autopilotSection.trim();
+    case "plan":
+      return filledIn(planSection, { plan: planFile });
+  }
+}
+
+/** Tools that belong to one mode. */
+const TOOL_OF_MODE: Readonly<Record<string, SessionMode>> = { task_complete: "autopilot", exit_plan_mode: "plan" };
+/** Could do nothing in plan mode but be refused; what writes the plan stays. */
+const NOT_WHILE_PLANNING = new Set(["apply_patch", "write_bash"]);
+
+export function toolsInMode<T extends { readonly name: string }>(mode: SessionMode, tools: readonly T[]): readonly T[] {
+  return tools.filter(({ name }) => {
+    const only = Object.hasOwn(TOOL_OF_MODE, name) ? TOOL_OF_MODE[name] : undefined;
+    if (only !== undefined && only !== mode) return false;
+    return mode !== "plan" || !NOT_WHILE_PLANNING.has(name);
+  });
+}
+
+export interface PlanPolicy {
+  /** As before, but the plan may be written without a question. */
+  readonly policy: Policy;
+  /** For the port of the permitter that comes before every rule, approval and mode, in each agent. Says why not. */
+  refuses(question: PermissionQuestion): string | undefined;
+}
+
+/**
+ * Plan mode for the main agent and every agent below it: nothing is written but the plan. A deny rule cannot say "all
+ * but one file", so this is a refusal ahead of the rules, which no rule, approval or mode can beat. `planFile` is
+ * absolute.
+ */
+export function planPolicy(policy: Policy, planFile: string): PlanPolicy {
+  const plan: Rule = {
+    text: `write(${planFile})`,
+    effect: "allow",
+    source: { name: "plan mode" },
+    target: { kind: "write", path: planFile },
+  };
+  return {
+    policy: {
+      ...policy,
+      // Clients may change the rules while the session is open.
+      get rules() {
+        return [...policy.rules, plan];
+      },
+    },
+    refuses: (question) => refusedWhilePlanning(question, policy, planFile),
+  };
+}
+
+function refusedWhilePlanning(question: PermissionQuestion, policy: Policy, planFile: string): string | undefined {
+  const { access, cwd } = question;
+  switch (access.kind) {
+    case "write": {
+      // File tools take `..` by the text of a path.
+      const isPlan = policy.resolvePath(resolve(cwd, access.path), cwd) === placeOf(planFile, policy, cwd);
+      return isPlan ? undefined : `plan mode is on, and ${access.path} is not the plan`;
+    }
+    case "shell":
+      return onlyReads(question) ? undefined : "plan mode is on, and this is not certain to only read";
+    case "sandbox-off":
+      return "plan mode is on, and nothing leaves the sandbox";
+    case "mcp":
+      if (access.readOnly || allowsByName(policy.rules, access)) return undefined;
+      return `plan mode is on, and no rule names this tool, such as ${access.serverName}(${access.toolName})`;
+    default:
+      return undefined;
+  }
+}
+
+/** Only its folder is resolved: a plan that is a link to another file is not the plan. */
+function placeOf(planFile: string, policy: Policy, cwd: string): string {
+  const slash = planFile.lastIndexOf("/");
+  return `${policy.resolvePath(planFile.slice(0, slash) || "/", cwd)}${planFile.slice(slash)}`;
+}
+
+const DEVICES = new Set(["/dev/null", "/dev/stdout", "/dev/stderr"]);
+
+/** Plain, without a file behind a redirection, and every program in it known to only read. */
+function onlyReads({ analysis }: PermissionQuestion): boolean {
+  if (!analysis?.plain) return false;
+  const { commands, redirections, directories } = analysis;
+  // Another folder may be another repository, whose configuration names programs that nobody has switched off.
+  if (directories.length > 0 && commands.some(({ words }) => baseName(words[0] ?? "") === "git")) return false;
+  const writesNothing = redirections.every(({ write, target }) => !write || DEVICES.has(target));
+  return writesNothing && commands.length > 0 && commands.every(({ readOnly, escapes }) => readOnly && !escapes);
+}
+
+/** `!command`: for the person's own shell, not for a model. Undefined when it is something else. */
+export function shellCommandOf(text: string): string | undefined {
+  const command = /^!([^!\s][\s\S]*)$/.exec(text.trim())?.[1];
+  return command?.trim();
+}

@@ -1,0 +1,98 @@
+/** How an agent uses the canvases that client programs have; offered while someone shows them. */
+import * as z from "zod";
+import type { Json } from "../../lib/json.ts";
+import { defineTool, type Tool, ToolError, type ToolResult } from "../../tools/tool.ts";
+import { canvasToolNames } from "./canvas-tool-names.ts";
+import { asData } from "./external-tools.ts";
+import invokeText from "./invoke-canvas-action.md";
+import listText from "./list-canvas-capabilities.md";
+import openText from "./open-canvas.md";
+
+/** What the tools reach: whoever speaks to the clients. What it throws is worded for whoever asked. */
+export interface CanvasPort {
+  list(): { readonly canvases: readonly object[]; readonly open: readonly object[] };
+  open(
+    wish: {
+      readonly canvasId: string;
+      readonly extensionId?: string | undefined;
+      readonly instanceId: string;
+      readonly input?: Json;
+    },
+    signal: AbortSignal,
+  ): Promise<object>;
+  act(
+    wish: { readonly instanceId: string; readonly actionName: string; readonly input?: Json },
+    signal: AbortSignal,
+  ): Promise<Json>;
+  /** The extension that shows what is open under this name, where it is one: what it says is data. */
+  extensionOf(instanceId: string): string | undefined;
+}
+
+const ACTION_MS = 10 * 60_000;
+
+export function canvasTools(port: CanvasPort): readonly Tool[] {
+  const name = z.string().min(1).max(200);
+  // Any value would be a schema that refers to itself, which not every model is able to read.
+  const input = z.looseObject({}).optional().describe("What it is given, as its schema says");
+  return [
+    defineTool({
+      name: "list_canvas_capabilities",
+      description: listText,
+      input: z.object({}),
+      readOnly: true,
+      run: async () => ({ content: JSON.stringify(port.list(), null, 2) }),
+    }),
+    defineTool({
+      name: canvasToolNames.open,
+      description: openText,
+      input: z.object({
+        canvas_id: name.describe("As list_canvas_capabilities names it"),
+        instance_id: name.describe("Your name for what is opened; a name that is open already brings it to the front"),
+        extension_id: name.optional().describe("Whose it is, where several have a canvas of this name"),
+        input,
+      }),
+      access: (wish) => asked(canvasToolNames.open, openText, wish),
+      run: async (wish, { signal }) => {
+        const { canvas_id: canvasId, instance_id: instanceId, extension_id: extensionId } = wish;
+        const answer = await failing(port.open({ canvasId, instanceId, extensionId, ...given(wish) }, signal));
+        return said(answer, { name: canvasToolNames.open, extension: port.extensionOf(instanceId) });
+      },
+    }),
+    defineTool({
+      name: canvasToolNames.act,
+      description: invokeText,
+      input: z.object({
+        instance_id: name.describe("What was opened"),
+        action_name: name.describe("One of its canvas's actions"),
+        input,
+      }),
+      timeoutMs: ACTION_MS,
+      access: (wish) => asked(canvasToolNames.act, invokeText, wish),
+      run: async (wish, { signal }) => {
+        const { instance_id: instanceId, action_name: actionName } = wish;
+        const whose = { name: canvasToolNames.act, extension: port.extensionOf(instanceId) };
+        return said(await failing(port.act({ instanceId, actionName, ...given(wish) }, signal)), whose);
+      },
+    }),
+  ];
+}
+
+const asked = (toolName: string, toolDescription: string, args: unknown) =>
+  ({ kind: "custom-tool", toolName, toolDescription, args: z.json().parse(args) }) as const;
+
+const given = ({ input }: { input?: unknown }): { input?: Json } =>
+  input === undefined ? {} : { input: z.json().parse(input) };
+
+function said(answer: unknown, { name, extension }: { name: string; extension: string | undefined }): ToolResult {
+  const result = { content: typeof answer === "string" ? answer : JSON.stringify(answer) };
+  return extension === undefined ? result : asData(result, { name, extension });
+}
+
+/** Nothing that a client does wrong is a defect of ours. */
+async function failing<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (cause) {
+    throw new ToolError(cause instanceof Error ? cause.message : String(cause), { cause });
+  }
+}

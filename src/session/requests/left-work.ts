@@ -1,0 +1,164 @@
+/**
+ * What a process left when it ended: calls that waited for someone outside, and what they had asked. Only what certainly
+ * never ran here is gone on with: a call whose permission nobody has given yet, a question, a tool that a client runs.
+ */
+import type { Json } from "../../lib/json.ts";
+import { REDACTED } from "../../lib/redact/redact.ts";
+import type { LeftCall, LeftTurn } from "../../loop/run.ts";
+import type { EventData, SessionEvent } from "../../protocol/event.ts";
+import type { ToolCall } from "../../protocol/message.ts";
+import { isCanvasTool } from "./canvas-tool-names.ts";
+import type { Conversation } from "../conversation.ts";
+import { externalTool } from "./external-tools.ts";
+import type { LeftRequest } from "./left-requests.ts";
+
+export interface LeftWork {
+  readonly turn: LeftTurn;
+  readonly requests: readonly LeftRequest[];
+}
+
+/** Undefined when nothing waits for anyone. `cwd` is where the session works now. */
+export function leftWork(
+  events: readonly SessionEvent[],
+  conversation: Conversation,
+  cwd: string,
+): LeftWork | undefined {
+  const { openTurn: turnId, openCalls } = conversation;
+  const open = openCalls.filter(({ started, isGone }) => started && !isGone).map(({ call }) => call);
+  if (turnId === undefined || open.length === 0) return undefined;
+  const ids = new Set(open.map(({ toolCallId }) => toolCallId));
+  const asked = events.findLastIndex((event) => isReplyWith(event, ids));
+  const reply = events[asked];
+  if (reply?.type !== "assistant.message") return undefined;
+  const traces = tracesOf(events.slice(asked), ids);
+  const going = open.flatMap((call) => goingOn(call, traces.get(call.toolCallId)) ?? []);
+  if (going.length === 0) return undefined;
+  const isElsewhere = (folderOf(events) ?? cwd) !== cwd;
+  return {
+    turn: { turnId, content: reply.data.content, calls: going.map(({ left }) => left) },
+    requests: going.flatMap(({ requests }) => requests.map((one) => ({ ...one, ...(isElsewhere && { isElsewhere }) }))),
+  };
+}
+
+/** Where the session worked last, as far as the log says it. */
+function folderOf(events: readonly SessionEvent[]): string | undefined {
+  let folder: string | undefined;
+  for (const event of events) {
+    if (event.type === "session.context_changed") folder = event.data.cwd;
+    else if (event.type === "session.start" || event.type === "session.resume") {
+      folder = event.data.context?.cwd ?? folder;
+    }
+  }
+  return folder;
+}
+
+function isReplyWith(event: SessionEvent, ids: ReadonlySet<string>): boolean {
+  if (event.type !== "assistant.message" || event.agentId !== undefined) return false;
+  return event.data.toolRequests.some(({ toolCallId }) => ids.has(toolCallId));
+}
+
+type Requested = EventData<"permission.requested">;
+type Result = EventData<"permission.completed">["result"];
+
+/** What the log says of one call beside that it was begun. */
+interface Trace {
+  readonly permissions: Map<string, { readonly request: Requested["permissionRequest"]; result?: Result }>;
+  readonly questions: EventData<"troupe.question">[];
+  external?: EventData<"external_tool.requested">;
+  /** It may run, and who runs it is a client. */
+  isClientsOwn: boolean;
+  arguments?: Json;
+}
+
+function tracesOf(events: readonly SessionEvent[], ids: ReadonlySet<string>): Map<string, Trace> {
+  const newTrace = (): Trace => ({ permissions: new Map(), questions: [], isClientsOwn: false });
+  const traces = new Map([...ids].map((id) => [id, newTrace()]));
+  const of = (toolCallId: string | undefined): Trace | undefined => traces.get(toolCallId ?? "");
+  for (const event of events) {
+    if (event.agentId !== undefined) continue;
+    switch (event.type) {
+      case "permission.requested": {
+        const { requestId, permissionRequest: request, resolvedByHook } = event.data;
+        if (!resolvedByHook) of(request.toolCallId)?.permissions.set(requestId, { request });
+        break;
+      }
+      case "permission.completed": {
+        const { requestId, result } = event.data;
+        for (const { permissions } of traces.values()) {
+          const asked = permissions.get(requestId);
+          if (asked) asked.result = result;
+        }
+        break;
+      }
+      case "troupe.permission": {
+        const trace = of(event.data.toolCallId);
+        const { kind, toolName, decision } = event.data;
+        const isClients = kind === "custom-tool" && !isCanvasTool(toolName);
+        if (trace && isClients) trace.isClientsOwn = decision === "allowed";
+        break;
+      }
+      case "external_tool.requested": {
+        const trace = of(event.data.toolCallId);
+        if (trace) trace.external = event.data;
+        break;
+      }
+      case "troupe.question":
+        of(event.data.toolCallId)?.questions.push(event.data);
+        break;
+      case "troupe.call_changed": {
+        const trace = of(event.data.toolCallId);
+        if (trace) trace.arguments = event.data.arguments;
+        break;
+      }
+      default:
+    }
+  }
+  return traces;
+}
+
+interface GoingOn {
+  readonly left: LeftCall;
+  readonly requests: readonly LeftRequest[];
+}
+
+function goingOn(made: ToolCall, trace: Trace | undefined): GoingOn | undefined {
+  if (!trace) return undefined;
+  const { toolCallId } = made;
+  const call = trace.arguments === undefined ? made : { ...made, arguments: trace.arguments };
+  const { name } = call;
+  const permitted = externalTool({ name, skipPermission: true });
+  if (trace.external) {
+    const { requestId, ...data } = trace.external;
+    return { left: { call, tool: permitted }, requests: [{ kind: "external_tool", requestId, toolCallId, data }] };
+  }
+  // With a secret taken out of it, it is not the call that the model made.
+  if (REDACTED.test(JSON.stringify(call.arguments))) return undefined;
+  if (trace.isClientsOwn) return { left: { call, tool: permitted }, requests: [] };
+  const question = trace.questions.at(-1);
+  if (question) return { left: { call }, requests: [{ ...question, data: {} }] };
+  return withPermissions(call, trace);
+}
+
+/** One that was cancelled while its call stayed open was cancelled by the end of the process: nobody has decided it. */
+function withPermissions(call: ToolCall, { permissions }: Trace): GoingOn | undefined {
+  const { toolCallId, name } = call;
+  const asked = [...permissions];
+  const isPending = ({ result }: { result?: Result }): boolean => result === undefined || result.kind === "cancelled";
+  const last = asked.at(-1)?.[1];
+  if (!last || !isPending(last) || asked.slice(0, -1).some(([, one]) => isPending(one))) return undefined;
+  const own = asked.map(([, { request }]) => request).find((request) => isOfClient(request, name));
+  const hook = asked.map(([, { request }]) => request).find(({ kind }) => kind === "hook");
+  const otherwise = own && externalTool({ name, description: own.toolDescription });
+  const ask = hook?.kind === "hook" ? (hook.hookMessage ?? "") : undefined;
+  return {
+    left: { call, ...(otherwise && { otherwise }), ...(ask !== undefined && { ask }) },
+    requests: asked.map(([requestId, { request, result }]) => ({
+      ...{ kind: "permission" as const, requestId, toolCallId, data: { permissionRequest: request } },
+      ...(result && result.kind !== "cancelled" && { answer: result }),
+    })),
+  };
+}
+
+type OfClient = Extract<Requested["permissionRequest"], { kind: "custom-tool" }>;
+const isOfClient = (request: Requested["permissionRequest"], name: string): request is OfClient =>
+  request.kind === "custom-tool" && request.toolName === name && !isCanvasTool(name);

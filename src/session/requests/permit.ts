@@ -1,0 +1,225 @@
+import { basename, dirname, join, resolve } from "node:path";
+import type { JudgedCall, Run } from "../../loop/run.ts";
+import { INTERRUPTED } from "../../loop/run-calls.ts";
+import { decide } from "../../permissions/decide.ts";
+import { needsConfinement } from "../../permissions/decide-shell.ts";
+import type { Grants } from "../../permissions/grants.ts";
+import { denialForModel, denialForUser } from "../../permissions/messages.ts";
+import { type Decision, isInRoots, type PermissionQuestion, type Policy } from "../../permissions/policy.ts";
+import { questionFor } from "../../permissions/question.ts";
+import { isRememberable, permissionRequest, type RequestFacts } from "../../permissions/request.ts";
+import type { Emit, EventData } from "../../protocol/event.ts";
+import { ToolError } from "../../tools/tool.ts";
+import type { Broker } from "./broker.ts";
+import type { Answers, PermissionRequest } from "./requests.ts";
+
+export interface Permitter {
+  readonly policy: Policy;
+  readonly cwd: string;
+  readonly emit: Emit;
+  readonly broker: Broker;
+  /** What a person approved, for this session and for this place; grows as they say so. */
+  readonly grants: Grants;
+  readonly signal: AbortSignal;
+  /** Hooks that want a say where nothing is denied yet; they tighten, or stand in for the person. */
+  readonly opinion?: (request: PermissionRequest, signal: AbortSignal) => Promise<Opinion>;
+  readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
+  /** Refuses what would carry a secret out, whatever the rules say; why. */
+  readonly refuses?: (question: PermissionQuestion) => string | undefined;
+  /** Why commands run without a sandbox here; resolves to undefined when they run in one. */
+  readonly withoutSandbox?: () => Promise<string | undefined>;
+}
+
+export type Opinion =
+  | { readonly kind: "none" }
+  | { readonly kind: "allow"; readonly by: string }
+  | { readonly kind: "deny"; readonly message?: string; readonly interrupt?: boolean };
+
+interface Verdict {
+  readonly allowed: boolean;
+  readonly by: string;
+  readonly reason: string;
+  readonly rule?: string;
+  /** Told to the model instead of the usual words. */
+  readonly message?: string;
+  /** The person does not want the work to go on like this: the turn ends. */
+  readonly rejected?: boolean;
+}
+
+/**
+ * Judges what a call would touch: by rules and modes, then by hooks, then by whoever can be asked. Every verdict but
+ * "reads where it may read" is an event with its reason. Where nobody can be asked a question is a denial, and both the
+ * model and the user are told what would allow it.
+ */
+export function permitter(options: Permitter): Run["permit"] {
+  const { policy, cwd, emit, grants } = options;
+  return async (access, call) => {
+    const question = await questionFor(access, { toolName: call.toolName, cwd, policy });
+    const { session, location } = grants;
+    const decision = refused(options, question) ?? decide({ ...policy, session, location }, question);
+    // Resolved before anyone is asked: a link that is changed meanwhile leads nowhere that was approved.
+    const reads = access.kind === "read" ? outsidePaths(access.path, options) : [];
+    const verdict = await judge(options, { question, decision, call });
+    const { allowed, message, rejected, ...told } = verdict;
+    if (!(allowed && access.kind === "read")) {
+      const { toolName, toolCallId } = call;
+      const outcome = allowed ? "allowed" : "denied";
+      await emit("troupe.permission", { toolName, toolCallId, kind: access.kind, decision: outcome, ...told });
+    }
+    if (allowed && (access.kind === "read" || access.kind === "write")) {
+      await options.onFileAccess?.(resolve(cwd, access.path), call.toolName);
+    }
+    if (allowed && access.kind === "shell" && needsConfinement(decision)) {
+      policy.containment?.readOnly({ toolCallId: call.toolCallId, command: access.command });
+    }
+    if (allowed) return { allowed, ...(reads.length > 0 && verdict.by === "person" && { reads }) };
+    if (message === undefined) {
+      void emit("session.warning", { warningType: "permission_denied", message: denialForUser(decision, question) });
+    }
+    return { allowed, message: message ?? denialForModel(decision, question), ...(rejected && { rejected }) };
+  };
+}
+
+/** The path with and without its last link, where it is outside the allowed folders. */
+function outsidePaths(path: string, { policy, cwd }: Permitter): readonly string[] {
+  if (isInRoots(policy, path, cwd)) return [];
+  const named = resolve(cwd, path);
+  const link = join(policy.resolvePath(dirname(named), cwd), basename(named));
+  return [...new Set([link, policy.resolvePath(path, cwd)])];
+}
+
+function refused({ refuses }: Permitter, question: PermissionQuestion): Decision | undefined {
+  const reason = refuses?.(question);
+  return reason === undefined ? undefined : { decision: "deny", by: "policy", reason };
+}
+
+interface Case {
+  readonly question: PermissionQuestion;
+  readonly decision: Decision;
+  readonly call: JudgedCall;
+}
+
+async function judge(options: Permitter, { question, decision, call }: Case): Promise<Verdict> {
+  // The wire's request in the broker's words: both come from the same table.
+  const facts = decision.decision === "ask" ? await factsOf(options, question) : {};
+  const request = permissionRequest(question, call.toolCallId, facts) as PermissionRequest;
+  const { approvedBy } = call;
+  const verdict = await judgeUnasked(options, { question, decision, request, approvedBy });
+  if (verdict && !verdict.allowed) return verdict;
+  const { broker, emit, grants } = options;
+  const refusal = broker.refusedBefore({ permissionRequest: request }, { emit, asks: verdict === undefined });
+  if (refusal) return verdictOf(refusal, grants);
+  return verdict ?? ask(options, request);
+}
+
+async function factsOf(options: Permitter, question: PermissionQuestion): Promise<RequestFacts> {
+  const { policy, grants } = options;
+  const { session, location } = grants;
+  return {
+    isRememberable: isRememberable({ ...policy, session, location }, question),
+    withoutSandbox: question.access.kind === "shell" ? await options.withoutSandbox?.() : undefined,
+  };
+}
+
+/** Who is asked for an opinion, and who is told of it. */
+export type Opinions = Pick<Permitter, "opinion" | "emit" | "signal"> & {
+  readonly broker: Pick<Broker, "newRequestId" | "mode">;
+};
+
+/** What rules and hooks make of it; undefined: a person must say. */
+export async function judgeUnasked(
+  options: Opinions,
+  what: {
+    readonly question: PermissionQuestion;
+    readonly decision: Decision;
+    readonly request: PermissionRequest;
+    readonly approvedBy?: string | undefined;
+  },
+): Promise<Verdict | undefined> {
+  const { question, decision, request, approvedBy } = what;
+  if (decision.decision === "deny") return ruled(decision);
+  const opinion = await opinionOn(options, question, request);
+  if (opinion.kind === "deny") return deniedByHook(options, request, opinion);
+  if (decision.decision === "allow") return ruled(decision);
+  // An opinion stands in for the person only where no rule and no policy asked for one.
+  const standIn = opinion.kind === "allow" ? opinion.by : approvedBy;
+  if (standIn === undefined || decision.by !== "default") return undefined;
+  await announceHook(options, request, { kind: "approved" });
+  return { allowed: true, by: "hook", reason: `approved by ${standIn}` };
+}
+
+async function opinionOn(
+  { opinion, signal }: Opinions,
+  { access }: PermissionQuestion,
+  request: PermissionRequest,
+): Promise<Opinion> {
+  if (!opinion || access.kind === "read" || access.kind === "hook") return { kind: "none" };
+  const said = await opinion(request, signal);
+  signal.throwIfAborted();
+  return said;
+}
+
+async function deniedByHook(
+  options: Opinions,
+  request: PermissionRequest,
+  { message, interrupt }: Extract<Opinion, { kind: "deny" }>,
+): Promise<Verdict> {
+  await announceHook(options, request, {
+    kind: "denied-by-permission-request-hook",
+    ...(message !== undefined && { message }),
+    ...(interrupt !== undefined && { interrupt }),
+  });
+  const told = `Denied by permissionRequest hook: ${message ?? "No reason provided"}`;
+  return { allowed: false, by: "hook", reason: message ?? "denied by a hook", message: told };
+}
+
+/** A permission that a hook decided is asked and answered in the log like any other. */
+async function announceHook(
+  { broker, emit }: Opinions,
+  permissionRequest: PermissionRequest,
+  result: EventData<"permission.completed">["result"],
+): Promise<void> {
+  const requestId = broker.newRequestId();
+  void emit("permission.requested", { requestId, permissionRequest, resolvedByHook: true, ...broker.mode });
+  await emit("permission.completed", { requestId, result });
+}
+
+function ruled({ decision, by, reason, rule }: Decision): Verdict {
+  return { allowed: decision === "allow", by, reason, ...(rule && { rule: rule.text }) };
+}
+
+async function ask(options: Permitter, permission: PermissionRequest): Promise<Verdict> {
+  const { broker, grants, signal, emit } = options;
+  const answer = await broker.request("permission", { permissionRequest: permission }, { signal, emit });
+  signal.throwIfAborted();
+  // The session ends: nobody has denied anything, so nothing is recorded as if someone had.
+  if (answer === "cancelled") throw new ToolError(INTERRUPTED, { code: "interrupted" });
+  if (typeof answer === "string") return { allowed: false, by: "nobody_to_ask", reason: "nobody could be asked" };
+  return verdictOf(answer, grants);
+}
+
+async function verdictOf(answer: Answers["permission"], grants: Grants): Promise<Verdict> {
+  switch (answer.kind) {
+    case "approved-for-session":
+      grants.approveForSession(answer.approval);
+      return { allowed: true, by: "person", reason: "approved for this session" };
+    case "approved-for-location":
+      await grants.approveForLocation(answer.approval);
+      return { allowed: true, by: "person", reason: "approved for this place" };
+    case "approved":
+      return { allowed: true, by: "person", reason: "approved once" };
+    case "denied-interactively-by-user": {
+      const declined = { allowed: false, by: "person", reason: "declined" };
+      const message = "The user rejected this tool call.";
+      // With a reason the model can do better; without one the person wants to be asked first.
+      if (answer.feedback) return { ...declined, message: `${message} They said: ${answer.feedback}` };
+      return { ...declined, message, rejected: true };
+    }
+    case "denied-no-approval-rule-and-could-not-request-from-user": {
+      const message = "Permission denied and could not request permission from user";
+      return { allowed: false, by: "nobody_to_ask", reason: "nobody could be asked", message };
+    }
+    default:
+      return { allowed: false, by: "person", reason: answer.kind, message: "Permission for this call was not given." };
+  }
+}

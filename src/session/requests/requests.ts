@@ -1,0 +1,83 @@
+/** What the broker carries: the kinds of requests, their answers, and what is said of both. */
+import type { Json } from "../../lib/json.ts";
+import type { Emit, EventData } from "../../protocol/event.ts";
+import type { PlanAction } from "../../tools/user/user.ts";
+
+/** What is told when it is asked, and when it has ended. */
+export function eventsOf(kind: RequestKind): [asked: keyof BrokerEvents, done: keyof BrokerEvents] {
+  if (kind === "mcp_oauth") return ["mcp.oauth_required", "mcp.oauth_completed"];
+  return [`${kind}.requested`, `${kind}.completed`];
+}
+
+/** The names of an event and of its data belong together because both come from the kind. */
+export function announce(emit: Emit, type: keyof BrokerEvents, data: object): Promise<void> {
+  return emit(type, data as BrokerEvents[keyof BrokerEvents]);
+}
+
+export function completedData(kind: RequestKind, outcome: AnyOutcome, reason: string | undefined): object {
+  if (kind === "sampling" || kind === "external_tool") return {};
+  // What was brought is for the one who asked: nobody is told a token.
+  if (kind === "mcp_oauth") return { outcome: typeof outcome === "object" && isToken(outcome) ? "token" : "cancelled" };
+  if (kind === "session_limits_exhausted") {
+    return { response: typeof outcome === "object" ? outcome : { action: "cancel" } };
+  }
+  if (typeof outcome === "object") return kind === "permission" ? { result: outcome } : outcome;
+  switch (kind) {
+    case "permission":
+      if (outcome !== "cancelled") return { result: { kind: COULD_NOT_ASK } };
+      return { result: { kind: "cancelled", ...(reason !== undefined && { reason }) } };
+    case "elicitation":
+      return { action: "cancel" };
+    case "exit_plan_mode":
+      return { approved: false };
+    case "auto_mode_switch":
+      return { response: "no" };
+    case "user_input":
+      return {};
+  }
+}
+
+const isToken = (answer: AnyAnswer): boolean => "kind" in answer && answer.kind === "token";
+
+const COULD_NOT_ASK = "denied-no-approval-rule-and-could-not-request-from-user";
+
+export type RequestKind = keyof Answers;
+export type RequestData<K extends RequestKind> = Omit<BrokerEvents[AskedAs<K>], "requestId">;
+export type AnyRequest = {
+  [K in RequestKind]: { readonly kind: K; readonly requestId: string } & RequestData<K>;
+}[RequestKind];
+export type AnyAnswer = Answers[RequestKind];
+export type AnyOutcome = AnyAnswer | "unavailable" | "cancelled";
+
+export interface Answers {
+  permission: PermissionResult;
+  user_input: { readonly answer: string; readonly wasFreeform: boolean };
+  elicitation: { readonly action: "accept" | "decline" | "cancel"; readonly content?: Record<string, Json> };
+  sampling: { readonly action: "success" | "failure" | "cancelled"; readonly result?: Json; readonly error?: string };
+  external_tool: { readonly result?: Json; readonly error?: string };
+  exit_plan_mode: {
+    readonly approved: boolean;
+    readonly selectedAction?: PlanAction;
+    readonly autoApproveEdits?: boolean;
+    readonly feedback?: string;
+  };
+  /** Whether to go on with a model that the provider chooses, where a limit is reached. */
+  auto_mode_switch: { readonly response: "yes" | "yes_always" | "no" };
+  /** Whether the session may cost more than it was allowed to. */
+  session_limits_exhausted: EventData<"session_limits_exhausted.completed">["response"];
+  mcp_oauth:
+    | { readonly kind: "token"; readonly accessToken: string; readonly tokenType?: string; readonly expiresIn?: number }
+    | { readonly kind: "cancelled" };
+}
+
+/** What is said of requests, in the shape of the wire. */
+type BrokerEvents = { [T in AskedAs<RequestKind> | EndedAs<RequestKind>]: EventData<T> };
+type AskedAs<K extends RequestKind> = K extends "mcp_oauth"
+  ? "mcp.oauth_required"
+  : `${Exclude<K, "mcp_oauth">}.requested`;
+type EndedAs<K extends RequestKind> = K extends "mcp_oauth"
+  ? "mcp.oauth_completed"
+  : `${Exclude<K, "mcp_oauth">}.completed`;
+
+export type PermissionRequest = EventData<"permission.requested">["permissionRequest"];
+type PermissionResult = EventData<"permission.completed">["result"];

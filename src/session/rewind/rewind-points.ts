@@ -1,0 +1,116 @@
+/** To where a conversation can be taken back, and what that would mean for the files. */
+import type { EventOf, SessionEvent } from "../../protocol/event.ts";
+import type { Entry } from "../../checkpoints/checkpoint-schema.ts";
+import type { KeptChange } from "../../checkpoints/checkpoints.ts";
+import { KeptTexts, type LineChanges } from "../../checkpoints/kept-texts.ts";
+import { changesSince, type FileHistory, planFiles } from "./rewind-files.ts";
+
+/** A message of the user's: rewinding to it takes it back, and all that came after. */
+export interface RewindPoint {
+  readonly eventId: string;
+  readonly userMessage: string;
+  readonly timestamp: string;
+  readonly canRestoreFiles: boolean;
+  /** How many files would be brought back. */
+  readonly fileCount: number;
+  /** Whether the answer to this very message changed files, and by how much. */
+  readonly turnChangedFiles: boolean;
+  readonly linesAdded: number;
+  readonly linesRemoved: number;
+  readonly isAutopilotContinuation: boolean;
+}
+
+export interface RewindPreview {
+  /** What was done to each since, and would be taken back. */
+  readonly files: readonly RewindFile[];
+  /** Changed since by somebody else, and left alone. */
+  readonly skipped: readonly string[];
+  readonly eventsRemoved: number;
+}
+
+interface RewindFile {
+  readonly path: string;
+  readonly changeType: "created" | "deleted" | "modified";
+  readonly linesAdded: number;
+  readonly linesRemoved: number;
+}
+
+/** Those who speak as the user at the beginning of an answer: a person, a schedule, autopilot. */
+const ROOTS = new Set<string | undefined>([undefined, "schedule", "autopilot"]);
+
+export function isRoot(event: SessionEvent): event is EventOf<"user.message"> {
+  return event.type === "user.message" && event.agentId === undefined && ROOTS.has(event.data.source);
+}
+
+/** Oldest first. */
+export async function rewindPoints(
+  events: readonly SessionEvent[],
+  files: FileHistory | undefined,
+): Promise<readonly RewindPoint[]> {
+  const changes = (await files?.checkpoints.changes()) ?? [];
+  const texts = files && new KeptTexts(files.checkpoints);
+  const roots = events.filter(isRoot);
+  const points: RewindPoint[] = [];
+  const later = new Set<string>();
+  for (const { id: eventId, timestamp, data } of [...roots].reverse()) {
+    const turn = data.interactionId ?? "";
+    later.add(turn);
+    const paths = new Set(changesSince(changes, later).map(({ path }) => path));
+    const own = changes.filter((change) => change.turn === turn);
+    const lines = texts ? await linesOf(own, texts) : { linesAdded: 0, linesRemoved: 0 };
+    points.push({
+      ...{ eventId, timestamp, userMessage: data.content, ...lines },
+      canRestoreFiles: paths.size > 0,
+      fileCount: paths.size,
+      turnChangedFiles: own.length > 0,
+      isAutopilotContinuation: data.source === "autopilot",
+    });
+  }
+  return points.reverse();
+}
+
+/** What a rewind to here would do. */
+export async function previewOf(
+  removed: readonly SessionEvent[],
+  files: FileHistory | undefined,
+): Promise<RewindPreview> {
+  const eventsRemoved = removed.length;
+  if (!files) return { files: [], skipped: [], eventsRemoved };
+  const plan = await planFiles(changesSince(await files.checkpoints.changes(), turnsIn(removed)));
+  const texts = new KeptTexts(files.checkpoints);
+  const previews: RewindFile[] = [];
+  for (const { path, goal, now } of plan.steps) {
+    const lines = await texts.lines(goal, now, path);
+    previews.push({ path, changeType: changeType(goal, now), ...lines });
+  }
+  return { files: previews, skipped: plan.skipped.map(({ path }) => path), eventsRemoved };
+}
+
+/** The messages whose answers are among these events, by the name that changes of files have for them. */
+export function turnsIn(events: readonly SessionEvent[]): ReadonlySet<string> {
+  return new Set(
+    events.flatMap((event) =>
+      event.type === "user.message" && event.agentId === undefined ? (event.data.interactionId ?? []) : [],
+    ),
+  );
+}
+
+function changeType(before: Entry, now: Entry): RewindFile["changeType"] {
+  if (before.kind === "missing") return "created";
+  return now.kind === "missing" ? "deleted" : "modified";
+}
+
+/** Of all changes of one turn. */
+async function linesOf(changes: readonly KeptChange[], texts: KeptTexts): Promise<LineChanges> {
+  const sum = { linesAdded: 0, linesRemoved: 0 };
+  const byPath = new Map<string, { before: Entry; after: Entry | undefined }>();
+  for (const { path, before, after } of changes) {
+    byPath.set(path, { before: byPath.get(path)?.before ?? before, after });
+  }
+  for (const [path, { before, after }] of byPath) {
+    const { linesAdded, linesRemoved } = await texts.lines(before, after ?? before, path);
+    sum.linesAdded += linesAdded;
+    sum.linesRemoved += linesRemoved;
+  }
+  return sum;
+}

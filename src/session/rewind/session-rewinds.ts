@@ -1,0 +1,121 @@
+import type { Emit, EventData } from "../../protocol/event.ts";
+import { viewOf } from "../../store/log/rewound.ts";
+import type { Company } from "../agents/company.ts";
+import type { Conversation } from "../conversation.ts";
+import type { EventLog } from "../event-log.ts";
+import type { Inbox } from "../turn/inbox.ts";
+import type { ModeState } from "../modes/mode-state.ts";
+import { closeOpen } from "../recover.ts";
+import type { PastRewind, RewindPoint, RewindPreview, Rewinds, Rewound } from "./rewinds.ts";
+import type { SessionOptions } from "../session-options.ts";
+import type { Working } from "../turn/working.ts";
+
+interface SessionRewindsParts {
+  readonly options: SessionOptions;
+  readonly log: EventLog;
+  readonly emit: Emit;
+  readonly conversation: Conversation;
+  readonly company: Company | undefined;
+  readonly working: Working;
+  readonly inbox: Inbox;
+  readonly modes: ModeState;
+  /** Makes everything that is folded anew from the log. */
+  refold(): void;
+  writeSummary(): Promise<void>;
+}
+
+/** Back to before a message, and forth again, while the session is open. Loaded when it is first asked for. */
+export class SessionRewinds {
+  readonly #parts: SessionRewindsParts;
+  #opening: Promise<Rewinds> | undefined;
+
+  constructor(parts: SessionRewindsParts) {
+    this.#parts = parts;
+  }
+
+  /** One for each message that began an answer, oldest first. */
+  async points(): Promise<readonly RewindPoint[]> {
+    return (await this.#open()).points();
+  }
+
+  /** Throws where there is no such event. */
+  async preview(eventId: string): Promise<RewindPreview> {
+    return (await this.#open()).preview(eventId);
+  }
+
+  /** Takes out of view this event and all that came after it. With files: those that nobody else has changed since. */
+  async rewind(eventId: string, options: { readonly files?: boolean } = {}): Promise<Rewound> {
+    return (await this.#open()).rewind(eventId, options);
+  }
+
+  /** Rewinds that can be taken back, the last one first. */
+  async past(): Promise<readonly PastRewind[]> {
+    return (await this.#open()).past();
+  }
+
+  /** Takes the last rewind back, or the one named. */
+  async restore(wish: { readonly rewindId?: string; readonly files?: boolean } = {}): Promise<Rewound> {
+    return (await this.#open()).restore(wish);
+  }
+
+  /** The model forgets everything and starts with this prompt; the log forgets nothing. How many messages were there. */
+  async clear(prompt: string): Promise<number> {
+    const { working, conversation } = this.#parts;
+    const { length } = conversation.entries;
+    await working.startAfresh(prompt, length);
+    return length;
+  }
+
+  /** Files of a rewind that was cut off follow it now. */
+  async finish(): Promise<void> {
+    const { options, emit } = this.#parts;
+    const { fileHistory, log } = options;
+    if (!fileHistory || !log.events.some(({ type }) => type === "troupe.rewound")) return;
+    const { finishRewinds } = await import("./rewind-files.ts");
+    const changed = await finishRewinds(log.events, fileHistory);
+    if (changed.length === 0) return;
+    const message = `Changed meanwhile and not rewound: ${changed.join(", ")}.`;
+    void emit("session.warning", { warningType: "rewind", message });
+  }
+
+  #open(): Promise<Rewinds> {
+    const { options, log, company, working, inbox } = this.#parts;
+    this.#opening ??= import("./rewinds.ts").then(
+      ({ Rewinds: Made }) =>
+        new Made({
+          // Of a long session not everything is in memory.
+          view: async () => (log.past.isComplete ? log.events : viewOf(await options.log.everything()).events),
+          lastEventId: () => log.events.at(-1)?.id,
+          everything: () => options.log.everything(),
+          newId: () => options.stamp.id("rewind"),
+          files: options.fileHistory,
+          isBusy: () => inbox.size > 0 || (company?.isBusy ?? false),
+          alone: (work) => working.alone(work),
+          rest: async () => {
+            await company?.rest();
+            await options.compactions?.reset();
+            await log.repair();
+          },
+          commit: async (view, data) => {
+            await log.rewind(view, data);
+            await this.#rewound(data);
+          },
+        }),
+    );
+    return this.#opening;
+  }
+
+  /** Everything is as the log reads now. */
+  async #rewound({ upToEventId, eventsRemoved }: EventData<"troupe.rewound">): Promise<void> {
+    const { options, log, emit, conversation, company, inbox, modes, refold, writeSummary } = this.#parts;
+    const { events } = log;
+    refold();
+    inbox.forgetNotices();
+    modes.rewound(events);
+    options.onRewound?.(events);
+    void emit("session.snapshot_rewind", { upToEventId, eventsRemoved });
+    await closeOpen(conversation, emit);
+    await company?.rewound(events);
+    await writeSummary().catch(() => undefined); // lists fall back to the log
+  }
+}

@@ -1,0 +1,371 @@
+import type { Redactor } from "../../lib/redact/redact.ts";
+import { continueLoop, type Outcome as LoopOutcome, runLoop } from "../../loop/loop.ts";
+import type { LeftTurn } from "../../loop/run.ts";
+import { type RequestedEnd, runRequestedCall } from "../../loop/run-calls.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Emit, EventData } from "../../protocol/event.ts";
+import type { ToolCall } from "../../protocol/message.ts";
+import type { AgentContext } from "../compaction/agent-context.ts";
+import type { Broker } from "../requests/broker.ts";
+import type { Budget } from "../budget/budget.ts";
+import type { CompanyPorts } from "../agents/company.ts";
+import { conclude } from "./conclude.ts";
+import type { Conversation } from "../conversation.ts";
+import { creditsStatus, offerMoreCredits, UsageCheckpoints } from "../budget/credits.ts";
+import type { EventLog } from "../event-log.ts";
+import { gatedStop } from "./gated-stop.ts";
+import type { History } from "../history.ts";
+import type { SessionHooks } from "./hooked-calls.ts";
+import { hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
+import { endReason, hookedRun, hookedStop } from "./hooked-run.ts";
+import { type AnsweringRules, type Inbox, type Incoming, type KeptRules, queuedMessage } from "./inbox.ts";
+import type { Introduction } from "./introduction.ts";
+import { LimitedTools } from "./limited-tools.ts";
+import { modelName } from "../model-seat.ts";
+import { ModelSwitch } from "../model-switch.ts";
+import { formed, shownAs } from "./prompt-form.ts";
+import { closeOpenCalls } from "../recover.ts";
+import { originOf } from "../requests/request-origin.ts";
+import type { Expected } from "../budget/reservations.ts";
+import type { SessionOptions } from "../session-options.ts";
+import { type RunSettings, startRun } from "./start-run.ts";
+import { takesTime, takeUp, untilAborted } from "./take-up.ts";
+import { transcriptOf } from "../transcript.ts";
+
+export type Outcome = LoopOutcome | { readonly kind: "failed"; readonly error: Error };
+
+/** Whoever sent the message that started the work waits to hear whether it was taken. */
+export interface Acceptance {
+  readonly messageId: string;
+  accepted(): void;
+  refused(error: Error): void;
+}
+
+/** The rules of a message, and the message itself where one started the run. */
+type RunRules = AnsweringRules & { readonly messageId?: string; readonly limits?: LimitedTools | undefined };
+
+interface AnsweringParts {
+  readonly settings: RunSettings & Pick<SessionOptions, "commandRules">;
+  readonly log: EventLog;
+  readonly emit: Emit;
+  readonly conversation: Conversation;
+  readonly history: History;
+  readonly introduction: Introduction;
+  readonly budget: Budget;
+  readonly inbox: Inbox;
+  readonly broker: Broker;
+  readonly hooks: SessionHooks | undefined;
+  /** The agents that work for the main agent, if it may have any. */
+  readonly company: CompanyPorts | undefined;
+  /** The same, where a person has named agents that it could not choose. */
+  companyNaming(agents: readonly string[]): CompanyPorts | undefined;
+  /** Has the last word on how a message ended. */
+  settle(outcome: Outcome): Promise<Outcome>;
+  /** Makes the conversation anew from the log. */
+  refold(): void;
+  /** Told when a message stands in the log and its answer begins. */
+  onTaken(messageId: string): void;
+}
+
+/** How the main agent answers messages, one at a time. What goes wrong is an outcome and an event, never thrown. */
+export class Answering {
+  readonly #parts: AnsweringParts;
+  readonly #source: "new" | "resume";
+  readonly #switch = new ModelSwitch();
+  readonly #checkpoints: UsageCheckpoints;
+  #begun = false;
+  #last: Outcome | undefined;
+
+  constructor(parts: AnsweringParts) {
+    this.#parts = parts;
+    this.#source = parts.log.events.length > 0 ? "resume" : "new";
+    this.#checkpoints = new UsageCheckpoints(parts.budget, parts.log.events);
+  }
+
+  /** Whether this process has taken up a message. */
+  get begun(): boolean {
+    return this.#begun;
+  }
+
+  async answer(message: Incoming, signal: AbortSignal, acceptance?: Acceptance): Promise<Outcome> {
+    this.#last = await this.#parts.settle(await this.#answer(message, signal, acceptance));
+    return this.#last;
+  }
+
+  /** Goes on with a turn that an earlier process left. */
+  async goOn(turn: LeftTurn, signal: AbortSignal): Promise<Outcome> {
+    this.#last = await this.#parts.settle(await this.#goOn(turn, signal));
+    return this.#last;
+  }
+
+  async #goOn(turn: LeftTurn, signal: AbortSignal): Promise<Outcome> {
+    const { settings, emit, introduction } = this.#parts;
+    try {
+      await this.#parts.log.repair();
+      const { offer, model } = settings;
+      await untilAborted(offer.ready?.(signal), signal);
+      introduction.before(emit, { model: modelName(model), offer });
+      const outcome = await this.#run(signal, await this.#rulesOfLeft(), turn);
+      await conclude(outcome, { emit, seat: settings.modelSeat });
+      return redacted(outcome, settings.redactor);
+    } catch (cause) {
+      return this.#failed(cause);
+    }
+  }
+
+  /** What the main agent is shown, and how full its window is. */
+  get context(): AgentContext | undefined {
+    const { settings, emit, hooks, history, budget } = this.#parts;
+    const { log, limits = {}, offer } = settings;
+    return settings.compactions?.of({
+      ...settings,
+      shown: offer,
+      ...{ emit, hooks, history },
+      cacheKey: log.sessionId,
+      origin: originOf(log.sessionId),
+      limitReached: () => budget.reached(limits),
+      settled: () => undefined,
+    });
+  }
+
+  /** Runs one tool for a client, beside the conversation. */
+  async callTool(call: ToolCall, signal: AbortSignal): Promise<RequestedEnd> {
+    const { settings, emit, hooks, history, broker, company } = this.#parts;
+    await this.#parts.log.repair();
+    await untilAborted(settings.offer.ready?.(signal), signal);
+    const run = startRun({
+      ...settings,
+      ports: { ...settings.ports, ...company },
+      ...{ emit, hooks, history, broker, signal },
+      inbox: { deliver: async () => undefined },
+      source: "top_level",
+      cacheKey: settings.log.sessionId,
+      limitReached: () => undefined,
+      settled: () => undefined,
+      beforeStopping: async () => "stop",
+    });
+    return runRequestedCall(call, run);
+  }
+
+  /** From here on a message that waits is not lost; one that could not be kept was never said. */
+  async keepQueued(message: Incoming): Promise<void> {
+    try {
+      await this.#parts.emit("troupe.message_queued", queuedMessage(message));
+    } catch (error) {
+      this.#unsay(message);
+      throw error;
+    }
+  }
+
+  /** What began has an end, told once, however it came. */
+  async end(): Promise<void> {
+    const { hooks } = this.#parts;
+    if (this.#begun && hooks?.has("sessionEnd")) {
+      await hooks.fire("sessionEnd", endReason(this.#last)).catch(() => undefined);
+    }
+    await this.checkpoint();
+  }
+
+  /** Says what all of it has cost. What cannot be kept now is said the next time. */
+  async checkpoint(): Promise<void> {
+    await this.#checkpoints.say(this.#parts.emit).catch(() => undefined);
+  }
+
+  async #answer(message: Incoming, signal: AbortSignal, acceptance?: Acceptance): Promise<Outcome> {
+    const { settings, log, emit, hooks, introduction } = this.#parts;
+    let waiting = acceptance;
+    let taken = false;
+    try {
+      await log.repair();
+      await this.#closeWhatIsOpen();
+      const source = this.#begun ? undefined : this.#source;
+      const rules = message.answering ?? (await this.#rulesFrom(message.rules));
+      // The rules of a command must hold after a crash too, so they are stored before the answer begins.
+      if (waiting && (rules?.kept || takesTime({ offer: settings.offer, hooks, source }))) {
+        await this.keepQueued(message);
+        waiting.accepted();
+        waiting = undefined;
+      }
+      await settings.modelSeat?.ready();
+      const { offer, model } = settings;
+      const delivery = acceptance ? "idle" : "queued";
+      const most = settings.credits?.most;
+      const status = most === undefined ? undefined : creditsStatus(most, this.#parts.budget);
+      if (rules?.trace) settings.tracing?.expect(message.messageId, rules.trace);
+      const limits = rules?.tools && new LimitedTools(rules.tools, settings.cwd);
+      const deliverNotices = (say: Emit): Promise<void> =>
+        this.#parts.inbox.deliverNotices(limits?.withoutAdvice(say) ?? say);
+      const said = { source, delivery, signal, form: settings, status, deliverNotices } as const;
+      const place = { emit, hooks, offer, introduction, model: modelName(model), ...said };
+      const answer = await takeUp(message, place);
+      taken = true;
+      this.#begun = true;
+      waiting?.accepted();
+      this.#parts.onTaken(message.messageId);
+      const outcome = await (answer === undefined
+        ? this.#run(signal, { ...rules, messageId: message.messageId, limits })
+        : this.#say(answer));
+      await conclude(outcome, { emit, seat: settings.modelSeat });
+      return redacted(outcome, settings.redactor);
+    } catch (cause) {
+      return this.#failed(cause, taken ? undefined : (error) => this.#refuse(message, waiting, error));
+    }
+  }
+
+  async #rulesFrom(kept: KeptRules | undefined): Promise<AnsweringRules | undefined> {
+    return kept && this.#parts.settings.commandRules?.(kept);
+  }
+
+  /** The rules of the message that an earlier process was answering. */
+  async #rulesOfLeft(): Promise<RunRules> {
+    const { log, settings } = this.#parts;
+    const said = log.events.findLast(
+      ({ type, agentId, data }) => type === "user.message" && agentId === undefined && data.interactionId !== undefined,
+    );
+    const messageId = said?.type === "user.message" ? said.data.interactionId : undefined;
+    const queued = log.events.find(
+      (event) => event.type === "troupe.message_queued" && event.data.messageId === messageId,
+    );
+    const rules = queued?.type === "troupe.message_queued" ? await this.#rulesFrom(queued.data.rules) : undefined;
+    const limits = rules?.tools && new LimitedTools(rules.tools, settings.cwd);
+    return { ...rules, ...(messageId !== undefined && { messageId }), limits };
+  }
+
+  #failed(cause: unknown, refuse?: (error: Error) => void): Outcome {
+    const error = cause instanceof Error ? cause : new Error(String(cause));
+    refuse?.(error);
+    const errorType = error instanceof TroupeError && error.kind === "storage" ? "persistence" : "internal";
+    const stack = error.stack === undefined ? {} : { stack: error.stack };
+    this.#parts.log.announce("session.error", { errorType, message: error.message, ...stack });
+    return redacted({ kind: "failed", error }, this.#parts.settings.redactor);
+  }
+
+  /** A limit of one model ends the work only where there is no other to go on with. */
+  async #run(signal: AbortSignal, rules: RunRules = {}, left?: LeftTurn): Promise<LoopOutcome> {
+    const { settings, broker, budget, emit } = this.#parts;
+    const { credits } = settings;
+    for (let turn = left; ; turn = undefined) {
+      const outcome = await this.#attempt(signal, rules, turn);
+      if (outcome.kind === "limit") {
+        if (await offerMoreCredits(outcome.reached, { credits, budget, broker, emit, signal })) continue;
+        return signal.aborted ? { kind: "aborted" } : outcome;
+      }
+      if (outcome.kind !== "error") return outcome;
+      const place = { seat: settings.modelSeat, broker, signal };
+      const isSwitched = await this.#switch.offer(outcome.error, place);
+      if (signal.aborted) return { kind: "aborted" };
+      if (!isSwitched) return outcome;
+    }
+  }
+
+  #attempt(signal: AbortSignal, rules: RunRules, left: LeftTurn | undefined): Promise<LoopOutcome> {
+    const { settings, log: eventLog, emit, hooks, history, budget, inbox, broker, company } = this.#parts;
+    const { log, limits = {} } = settings;
+    const transcriptPath = transcriptOf(log);
+    const parts = {
+      ...settings,
+      ports: { ...settings.ports, ...(rules.agents ? this.#parts.companyNaming(rules.agents) : company) },
+      ...{ emit, hooks, history, broker, signal },
+      inbox: { deliver: (say: Emit) => inbox.deliver(say, (prompt) => steered(prompt, { hooks, signal, settings })) },
+      source: "top_level",
+      cacheKey: log.sessionId,
+      limitReached: (expected: Expected) => budget.reserve(undefined, { limits }, expected),
+      settled: () => budget.settle(undefined),
+      outside: broker,
+      ...(left && { turnsBefore: Number(left.turnId) + 1 || 1 }),
+      limitedTools: rules.limits,
+      requestHeaders: rules.headers,
+      responseFormat: rules.responseFormat,
+      trace: rules.trace,
+      ...(rules.messageId !== undefined && { originatingMessageId: rules.messageId }),
+    } as const;
+    const otherwise = hookedStop({ hooks, emit, signal, transcriptPath });
+    const { gate } = rules;
+    const seen = gate && eventLog.collect();
+    const events = () => seen?.events ?? [];
+    const beforeStopping = gate ? gatedStop({ gate: gate.ask, name: gate.name, events, emit, otherwise }) : otherwise;
+    let turn = left;
+    const run = (): Promise<LoopOutcome> => {
+      const started = startRun({ ...parts, beforeStopping });
+      const unfinished = turn;
+      turn = undefined;
+      return unfinished && !unfinished.isCutOff ? continueLoop(unfinished, started) : runLoop(started);
+    };
+    return hookedRun(run, { hooks, emit, signal })
+      .catch((error: unknown): LoopOutcome => {
+        // A hook that was asked when the person gave up ends like everything else then.
+        if (signal.aborted) return { kind: "aborted" };
+        throw error;
+      })
+      .finally(() => {
+        seen?.stop();
+        budget.settle(undefined);
+      });
+  }
+
+  /** A hook has answered in the model's place. */
+  async #say(content: string): Promise<LoopOutcome> {
+    const { emit, settings } = this.#parts;
+    await emit("assistant.message", { messageId: settings.stamp.id("message"), content, toolRequests: [] });
+    return { kind: "done", answer: content };
+  }
+
+  /** It never reached the log: its sender is told, or, when it was accepted before, it goes on waiting. */
+  #refuse(message: Incoming, waiting: Acceptance | undefined, error: Error): void {
+    this.#unsay(message);
+    if (waiting) waiting.refused(error);
+    else this.#parts.inbox.putBack(message);
+  }
+
+  /** What could not be written is unsaid, so that no model ever sees what its sender was told was refused. */
+  #unsay({ messageId, notice }: Incoming): void {
+    const unsaid = this.#parts.log.unsay(
+      (event) =>
+        (event.type === "user.message" && event.data.interactionId === messageId) ||
+        (event.type === "troupe.message_queued" && event.data.messageId === messageId) ||
+        (event.type === "system.notification" && event.data.content === notice?.content),
+    );
+    if (unsaid) this.#parts.refold();
+  }
+
+  /** A turn that ended by a failure of ours is ended in the log before the next one begins. */
+  async #closeWhatIsOpen(): Promise<void> {
+    const { conversation, emit } = this.#parts;
+    await closeOpenCalls(conversation, emit);
+    const { openTurn: turnId } = conversation;
+    if (turnId !== undefined) await emit("assistant.turn_end", { turnId });
+  }
+}
+
+/** What is said to a working agent is heard by the same hooks as any prompt. */
+async function steered(
+  prompt: EventData<"user.message">,
+  place: { hooks: SessionHooks | undefined; signal: AbortSignal; settings: RunSettings },
+): Promise<readonly EventData<"user.message">[]> {
+  const { hooks, signal, settings } = place;
+  const form = (words: string): Promise<string> => formed(words, prompt.attachments, settings);
+  if (!promptIsHooked(hooks, false)) return [await shownAs(prompt, form)];
+  const { before, prompt: heard, after, answer } = await hookPrompt(hooks, prompt, { signal, form });
+  // Nobody can answer in the model's place while it works; it is told what would have been said.
+  const said = answer ? [{ content: answer, source: "hook-userPromptSubmitted" }] : [];
+  return [...before, heard, ...after, ...said];
+}
+
+/** Whoever gets the outcome without the log gets what the log has. */
+function redacted<T extends Outcome>(outcome: T, redactor: Redactor | undefined): T {
+  if (!redactor) return outcome;
+  if (outcome.kind === "done") return { ...outcome, answer: redactor.text(outcome.answer) };
+  if (outcome.kind === "error" || outcome.kind === "failed") redactError(outcome.error, redactor);
+  return outcome;
+}
+
+/** In place: the kind of an error is in its class. */
+function redactError(error: Error & { hint?: string | undefined }, redactor: Redactor): void {
+  const clean = (text: string): string => redactor.text(text);
+  for (const name of ["message", "stack", "hint"] as const) {
+    const text = error[name];
+    if (typeof text === "string" && clean(text) !== text) {
+      Object.defineProperty(error, name, { value: clean(text), configurable: true, writable: true });
+    }
+  }
+}

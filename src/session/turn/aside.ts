@@ -1,0 +1,27 @@
+/** A question beside the conversation: the model sees what was said so far, and nothing of the question is kept. */
+import type { Message } from "../../protocol/message.ts";
+import type { Session } from "../session.ts";
+import { callModelOnce } from "./single-call.ts";
+
+/** One model call, counted like any other. Throws a `TroupeError` when there is no answer. */
+export async function askAside(session: Session, question: string, signal: AbortSignal): Promise<string> {
+  const { offer } = session.settings;
+  await offer.ready?.(signal);
+  const messages = settled((await session.context?.messages()) ?? []);
+  const call = {
+    turnId: "aside",
+    // The tools stand there for the calls in the history, and so that a provider finds the same beginning again.
+    ...{ system: offer.system, tools: offer.tools },
+    messages: [...messages, { role: "user" as const, content: question }],
+  };
+  return (await callModelOnce(session, call, signal)).text;
+}
+
+/** Without calls that are under way: no provider takes a call that has no result. */
+function settled(messages: readonly Message[]): readonly Message[] {
+  const last = messages.findLastIndex((message) => message.role === "assistant" && message.calls.length > 0);
+  const calling = messages[last];
+  if (calling?.role !== "assistant") return messages;
+  const answered = new Set(messages.slice(last).map((message) => (message.role === "tool" ? message.toolCallId : "")));
+  return calling.calls.every(({ toolCallId }) => answered.has(toolCallId)) ? messages : messages.slice(0, last);
+}

@@ -1,0 +1,41 @@
+import type { Outcome } from "../../loop/loop.ts";
+import type { ModelError } from "../../model/model-error.ts";
+import type { Emit, EventData } from "../../protocol/event.ts";
+import type { ModelSeat } from "../model-seat.ts";
+
+/** How a run that did not simply finish is told, right before the session is idle. */
+export async function conclude(
+  outcome: Outcome,
+  { emit, seat }: { emit: Emit; seat: ModelSeat | undefined },
+): Promise<void> {
+  switch (outcome.kind) {
+    case "done":
+      return;
+    case "aborted":
+      if (outcome.left) return; // nobody gave it up
+      return emit("abort", { reason: "user_initiated" });
+    case "limit": {
+      const { limit, ...reached } = outcome.reached;
+      // Nobody has set this one, so clients hear of it as of an error.
+      if (limit === "failures") return emit("session.error", { errorType: "limit", message: reached.message });
+      return emit("troupe.limit_reached", { ...reached, limit });
+    }
+    case "error": {
+      const { message, hint, kind, code, statusCode } = outcome.error;
+      return emit("session.error", {
+        errorType: kind,
+        message: hint ? `${message}. ${hint}` : message,
+        ...(code !== undefined && { errorCode: code }),
+        ...(statusCode !== undefined && { statusCode }),
+        ...remediation(outcome.error),
+        ...(seat?.insteadOf(outcome.error) !== undefined && { eligibleForAutoSwitch: true }),
+      });
+    }
+  }
+}
+
+/** A new sign-in helps only with GitHub's own models: keys of other providers are in the settings. */
+function remediation({ kind, provider, statusCode }: ModelError): Pick<EventData<"session.error">, "remediation"> {
+  if (kind !== "authentication" || provider !== "github") return {};
+  return { remediation: statusCode === 403 ? "switch_account" : "sign_in" };
+}

@@ -1,0 +1,36 @@
+import { noUsage } from "../../model/provider.ts";
+import type { Tool } from "../../tools/tool.ts";
+import type { Expected } from "../budget/reservations.ts";
+import type { SessionModel } from "./start-run.ts";
+
+/** Most replies are far shorter; one that is longer is counted as it was. */
+const USUAL_OUTPUT_TOKENS = 4_096;
+const CHARACTERS_PER_TOKEN = 4;
+
+/** What the next call of an agent may use: everything it is shown, and a reply of the usual length. */
+export function expectedCall(what: {
+  readonly model: SessionModel;
+  readonly system: string;
+  readonly tools: readonly Tool[];
+  /** Of all messages. */
+  readonly characters: number;
+}): Expected {
+  const { model, system, tools, characters } = what;
+  const outputTokens = Math.min(model.maxOutputTokens ?? USUAL_OUTPUT_TOKENS, USUAL_OUTPUT_TOKENS);
+  let inputTokens: number | undefined;
+  const input = (): number => {
+    inputTokens ??= Math.ceil((system.length + characters + schemaCharacters(tools)) / CHARACTERS_PER_TOKEN);
+    return inputTokens;
+  };
+  return {
+    tokens: () => input() + outputTokens,
+    costUsd: () => model.costOf({ ...noUsage, inputTokens: input(), outputTokens }),
+  };
+}
+
+function schemaCharacters(tools: readonly Tool[]): number {
+  return tools.reduce(
+    (sum, { name, description, parameters }) => sum + JSON.stringify({ name, description, parameters }).length,
+    0,
+  );
+}

@@ -1,0 +1,146 @@
+import type { Hooks } from "../../hooks/fire.ts";
+import type { HookInput, HookInputs, HookOutput, HookPoint } from "../../hooks/points.ts";
+import type { Json } from "../../lib/json.ts";
+import type { AroundCalls, BeforeCall } from "../../loop/run.ts";
+import type { Emit } from "../../protocol/event.ts";
+import type { ToolCall } from "../../protocol/message.ts";
+import type { ToolPorts } from "../../tools/tool.ts";
+import type { Opinion } from "../requests/permit.ts";
+import type { PermissionRequest } from "../requests/requests.ts";
+
+/** The hooks of a session, already told which session and folder it is. */
+export interface SessionHooks {
+  has(point: HookPoint): boolean;
+  fire<P extends HookPoint>(point: P, input: HookInputs[P], signal?: AbortSignal): Promise<HookOutput<P>>;
+}
+
+/** Points about an agent as a whole. They name the session that has it, so that programs find its log. */
+const ABOUT_AGENTS: ReadonlySet<HookPoint> = new Set<HookPoint>(["subagentStart", "subagentStop"]);
+
+interface HookPlace {
+  readonly sessionId: string;
+  readonly cwd: string;
+  /** For another agent: its session. `sessionId` then names the agent in it, which tells its calls from the main agent's. */
+  readonly session?: string;
+}
+
+/** With `emit`, for another agent of the session: what its hooks do is told as its own. */
+export function sessionHooks(hooks: Hooks, { session, ...place }: HookPlace, emit?: Emit): SessionHooks {
+  const sessionId = (point: HookPoint): string => (ABOUT_AGENTS.has(point) ? session : undefined) ?? place.sessionId;
+  return {
+    has: (point) => hooks.has(point),
+    // An input is what all points have and what this one adds.
+    fire: (point, input, signal) =>
+      hooks.fire(point, { ...place, sessionId: sessionId(point), ...input } as HookInput<typeof point>, {
+        ...(signal && { signal }),
+        ...(emit && { emit }),
+      }),
+  };
+}
+
+/** What hooks send along with a call to an MCP server. */
+export function hookedMcpCalls(hooks: SessionHooks | undefined): Pick<ToolPorts, "beforeMcpCall"> {
+  if (!hooks?.has("preMcpToolCall")) return {};
+  return {
+    beforeMcpCall: async (call, signal) => (await hooks.fire("preMcpToolCall", call, signal)).metaToUse,
+  };
+}
+
+/**
+ * Hooks around the calls of tools; undefined when there are none, so that calls cost nothing more. `source` is who calls,
+ * when it is no agent.
+ */
+export function hookedCalls(hooks: SessionHooks | undefined, source?: "mcp_app"): AroundCalls | undefined {
+  if (!hooks) return undefined;
+  const concerned = ["preToolUse", "postToolUse", "postToolUseFailure"] as const;
+  if (!concerned.some((point) => hooks.has(point))) return undefined;
+  const told = ({ name: toolName, arguments: toolArgs }: ToolCall) => ({
+    toolName,
+    toolArgs,
+    ...(source && { source }),
+  });
+  return {
+    async before(call, signal) {
+      if (!hooks.has("preToolUse")) return { kind: "go" };
+      return beforeCall(await hooks.fire("preToolUse", told(call), signal));
+    },
+    async after(call, end, signal) {
+      let failure = end.ok || end.code === "denied" || end.code === "rejected" ? undefined : end.message;
+      let content: string | undefined;
+      const context: (string | undefined)[] = [];
+      if (end.ok && hooks.has("postToolUse")) {
+        const toolResult = { resultType: "success" as const, textResultForLlm: end.content };
+        const said = await hooks.fire("postToolUse", { ...told(call), toolResult }, signal);
+        context.push(said.additionalContext);
+        if (said.modifiedResult?.resultType === "success") content = said.modifiedResult.textResultForLlm;
+        else failure = said.modifiedResult?.textResultForLlm;
+      }
+      if (failure !== undefined && hooks.has("postToolUseFailure")) {
+        const said = await hooks.fire("postToolUseFailure", { ...told(call), error: failure }, signal);
+        context.push(said.additionalContext);
+      }
+      const added = context.filter((text) => text !== undefined && text !== "").join("\n\n");
+      return {
+        ...(content !== undefined && { content }),
+        ...(end.ok && failure !== undefined && { failure }),
+        ...(added !== "" && { context: added }),
+      };
+    },
+  };
+}
+
+function beforeCall(said: HookOutput<"preToolUse">): BeforeCall {
+  const reason = said.permissionDecisionReason;
+  if (said.permissionDecision === "deny") {
+    return { kind: "deny", message: `Denied by preToolUse hook: ${reason ?? "No reason provided"}` };
+  }
+  if (said.handled) return { kind: "answer", content: said.responseContent ?? "" };
+  return {
+    kind: "go",
+    ...(said.modifiedArgs !== undefined && { arguments: said.modifiedArgs }),
+    ...(said.permissionDecision === "allow" && { approvedBy: "a preToolUse hook" }),
+    ...(said.permissionDecision === "ask" && { ask: reason ?? "A hook wants a person to look at this call." }),
+    ...(said.additionalContext && { context: said.additionalContext }),
+  };
+}
+
+/** What hooks say of a permission request; undefined when none is asked. */
+export function hookOpinion(hooks: SessionHooks | undefined) {
+  if (!hooks?.has("permissionRequest")) return undefined;
+  return async (request: PermissionRequest, signal: AbortSignal): Promise<Opinion> => {
+    const { toolName, toolInput } = asToolCall(request);
+    const input = { hookName: "permissionRequest", toolName, toolInput, permissionSuggestions: [] } as const;
+    const { behavior, message, interrupt } = await hooks.fire("permissionRequest", input, signal);
+    if (behavior === "allow") return { kind: "allow", by: "a permissionRequest hook" };
+    if (behavior !== "deny") return { kind: "none" };
+    return { kind: "deny", ...(message !== undefined && { message }), ...(interrupt !== undefined && { interrupt }) };
+  };
+}
+
+/** Hooks are asked in the words of tools, whatever kind of permission it is. */
+function asToolCall(request: PermissionRequest): { toolName: string; toolInput: Json } {
+  switch (request.kind) {
+    case "shell":
+      return { toolName: "bash", toolInput: { command: request.fullCommandText, description: request.intention } };
+    case "write":
+      return { toolName: "edit", toolInput: { path: request.fileName, diff: request.diff } };
+    case "read":
+      return { toolName: "view", toolInput: { path: request.path } };
+    case "mcp":
+      return { toolName: `${request.serverName}/${request.toolName}`, toolInput: request.args ?? {} };
+    case "url":
+      return { toolName: "web_fetch", toolInput: { url: request.url } };
+    case "memory": {
+      const { action, subject = "", fact, citations = "", direction = "upvote", reason = "" } = request;
+      if (action === "vote") return { toolName: "vote_memory", toolInput: { fact, direction, reason } };
+      return { toolName: "store_memory", toolInput: { subject, fact, citations } };
+    }
+    case "custom-tool":
+      return { toolName: request.toolName, toolInput: request.args ?? {} };
+    case "extension-permission-access":
+    case "extension-env-access":
+      return { toolName: request.kind, toolInput: { extensionName: request.extensionName } };
+    case "hook":
+      return { toolName: request.toolName, toolInput: request.toolArgs ?? {} };
+  }
+}

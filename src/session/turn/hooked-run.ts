@@ -1,0 +1,79 @@
+import type { Outcome, runLoop } from "../../loop/loop.ts";
+import type { Run } from "../../loop/run.ts";
+import type { Emit } from "../../protocol/event.ts";
+import type { SessionHooks } from "./hooked-calls.ts";
+import { HOOK_SOURCE } from "./hooked-prompt.ts";
+
+/** A hook that will not let the agent go is heard this often for one message, then no more. */
+const MAX_BLOCKS = 8;
+
+/** What hooks say when the agent would stop: the reason of a block becomes the next message. */
+export function hookedStop(what: {
+  hooks: SessionHooks | undefined;
+  emit: Emit;
+  signal: AbortSignal;
+  transcriptPath: string;
+}): Run["beforeStopping"] {
+  const { hooks, emit, signal, transcriptPath } = what;
+  if (!hooks?.has("agentStop")) return async () => "stop";
+  let blocks = 0;
+  return async () => {
+    const input = { transcriptPath, stopReason: "end_turn", stop_hook_active: blocks > 0 } as const;
+    const { decision, reason } = await hooks.fire("agentStop", input, signal);
+    if (decision !== "block" || signal.aborted) return "stop";
+    blocks++;
+    if (blocks > MAX_BLOCKS) {
+      const message = `An agentStop hook refused ${MAX_BLOCKS} times to let the agent stop; it is not heard any more.`;
+      void emit("session.warning", { warningType: "hook", message });
+      return "stop";
+    }
+    await emit("user.message", {
+      content: reason ?? "Go on: the work is not finished.",
+      source: `${HOOK_SOURCE}agentStop`,
+    });
+    return "continue";
+  };
+}
+
+const MAX_RETRIES = 5;
+
+/** Runs the loop; when a model call failed for good, hooks hear of it and may have it tried again. */
+export async function hookedRun(
+  run: () => ReturnType<typeof runLoop>,
+  what: { hooks: SessionHooks | undefined; emit: Emit; signal: AbortSignal },
+): Promise<Outcome> {
+  const { hooks, emit, signal } = what;
+  for (let retries = 0; ; retries++) {
+    const outcome = await run();
+    if (outcome.kind !== "error" || !hooks?.has("errorOccurred") || signal.aborted) return outcome;
+    const { name, message } = outcome.error;
+    const input = { error: { name, message }, errorContext: "model_call", recoverable: false } as const;
+    const said = await hooks.fire("errorOccurred", input, signal);
+    if (said.userNotification) {
+      void emit("session.info", { infoType: "hook", message: said.userNotification });
+    }
+    const allowed = Math.min(said.retryCount ?? 1, MAX_RETRIES);
+    if (said.errorHandling !== "retry" || retries >= allowed || signal.aborted) return outcome;
+  }
+}
+
+/** The end of a session, told to hooks once, if its beginning was. */
+export function endReason(outcome: Outcome | { kind: "failed"; error: Error } | undefined): {
+  reason: "complete" | "error" | "abort" | "user_exit";
+  finalMessage?: string;
+  error?: string;
+} {
+  switch (outcome?.kind) {
+    case undefined:
+      return { reason: "user_exit" };
+    case "done":
+      return { reason: "complete", finalMessage: outcome.answer };
+    case "aborted":
+      return { reason: "abort" };
+    case "limit":
+      return { reason: "error", error: outcome.reached.message };
+    case "error":
+    case "failed":
+      return { reason: "error", error: outcome.error.message };
+  }
+}

@@ -1,0 +1,56 @@
+import { clip } from "../../lib/text.ts";
+import type { Emit, SessionEvent } from "../../protocol/event.ts";
+import type { Offer } from "./start-run.ts";
+
+/** What a reader of the log must know around a message: model, system prompt, tools, title. Each is said when it is new. */
+export class Introduction {
+  #lastModel: string | undefined;
+  #lastSystem: string | undefined;
+  #title: string | undefined;
+  #titleTold = false;
+  #toolsTold = false;
+
+  get title(): string | undefined {
+    return this.#title;
+  }
+
+  apply(event: SessionEvent): void {
+    if (event.type === "session.model_change") this.#lastModel = event.data.newModel;
+    if (event.type === "system.message") this.#lastSystem = event.data.content;
+    if (event.type === "troupe.session_named" && event.data.auto) this.#title = event.data.name;
+    // What a hook or a tool says in the user's role is no title.
+    if (event.type === "user.message" && event.data.source === undefined) this.#title ??= titleOf(event.data.content);
+  }
+
+  /** Forgets what was said, to be told it anew. */
+  reset(): void {
+    this.#lastModel = undefined;
+    this.#lastSystem = undefined;
+    this.#title = undefined;
+  }
+
+  /** A resumed session's title was told in its first life. */
+  restored(): void {
+    this.#titleTold = this.#title !== undefined;
+  }
+
+  before(emit: Emit, { model, offer }: { model: string; offer: Offer }): void {
+    const { system, skills } = offer;
+    if (this.#lastModel !== model) {
+      const previous = this.#lastModel === undefined ? {} : { previousModel: this.#lastModel };
+      void emit("session.model_change", { newModel: model, ...previous, source: "startup" });
+    }
+    if (!this.#toolsTold && skills) void emit("session.skills_loaded", { skills: [...skills] });
+    if (this.#lastSystem !== system) void emit("system.message", { role: "system", content: system });
+    if (!this.#toolsTold) void emit("session.tools_updated", { model });
+    this.#toolsTold = true;
+  }
+
+  after(emit: Emit): void {
+    if (this.#titleTold || this.#title === undefined) return;
+    this.#titleTold = true;
+    void emit("session.title_changed", { title: this.#title });
+  }
+}
+
+const titleOf = (prompt: string): string => clip(prompt.trim().split("\n", 1)[0] ?? "", 72);

@@ -1,0 +1,131 @@
+import type { GivenAttachment } from "../../protocol/define-event.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Attachment, Emit } from "../../protocol/event.ts";
+import { type Inbox, type Incoming, queuedMessage, type SendOptions } from "./inbox.ts";
+
+interface QueueEditorParts {
+  readonly inbox: Inbox;
+  readonly emit: Emit;
+  /** Accepts a message behind the others. */
+  enqueue(options: SendOptions): Promise<Incoming>;
+  /** Stores attachments with the session. */
+  keep(given: readonly GivenAttachment[]): Promise<readonly Attachment[]>;
+  isWorking(): boolean;
+  /** Something may be answered that could not be before. */
+  wake(): void;
+}
+
+interface SteeringAddition {
+  readonly prompt: string;
+  readonly displayPrompt: string;
+  readonly attachments: readonly GivenAttachment[];
+}
+
+/**
+ * Changes to messages that wait for their turn. Texts and new messages are in the log before a change resolves; the order
+ * is not, and a session that is opened again has the order in which the messages came.
+ */
+export class QueueEditor {
+  readonly #parts: QueueEditorParts;
+
+  constructor(parts: QueueEditorParts) {
+    this.#parts = parts;
+  }
+
+  /** Returns whether the message has another position now. Positions outside the queue mean its nearest end. */
+  move(messageId: string, position: number): boolean {
+    const isMoved = this.#parts.inbox.move(messageId, position);
+    if (isMoved) this.#changed();
+    return isMoved;
+  }
+
+  async insert(options: SendOptions, position: number): Promise<string> {
+    const { messageId } = await this.#parts.enqueue({ ...options, mode: "enqueue" });
+    this.move(messageId, position);
+    return messageId;
+  }
+
+  /** Places a copy right behind the message. Throws when it does not wait. */
+  async duplicate(messageId: string): Promise<string> {
+    const { inbox } = this.#parts;
+    const message = this.#waiting(messageId);
+    const { content: prompt, displayPrompt, source, agentMode, answering, attachments } = message;
+    const copy = {
+      prompt,
+      ...(displayPrompt !== undefined && { displayPrompt }),
+      ...(source !== undefined && { source }),
+      ...(agentMode !== undefined && { agentMode }),
+      ...(answering && { answering }),
+    };
+    const made = await this.#parts.enqueue({ ...copy, ...(attachments && { attachments: [...attachments] }) });
+    this.move(made.messageId, inbox.waiting.queued.findIndex((one) => one.messageId === messageId) + 1);
+    return made.messageId;
+  }
+
+  /** Returns false when the message does not wait any more. */
+  async update(
+    messageId: string,
+    { prompt, displayPrompt }: { prompt: string; displayPrompt?: string },
+  ): Promise<boolean> {
+    const known = this.#parts.inbox.waiting.queued.find((one) => one.messageId === messageId);
+    if (!known) return false;
+    const { displayPrompt: _, ...rest } = known;
+    return this.#replace({ ...rest, content: prompt, ...(displayPrompt !== undefined && { displayPrompt }) });
+  }
+
+  /**
+   * Appends to a message that a working agent reads next. Returns false when its text is not `expected`, or the agent has
+   * read it already.
+   */
+  async append(messageId: string, expected: string, more: SteeringAddition): Promise<boolean> {
+    const attachments = more.attachments.length > 0 ? await this.#parts.keep(more.attachments) : [];
+    const known = this.#parts.inbox.waiting.steering.find((one) => one.messageId === messageId);
+    if (known?.content !== expected) return false;
+    const shown = known.displayPrompt ?? known.content;
+    return this.#replace({
+      ...known,
+      content: `${known.content}\n\n${more.prompt}`,
+      ...((known.displayPrompt !== undefined || more.displayPrompt !== more.prompt) && {
+        displayPrompt: `${shown}\n\n${more.displayPrompt}`,
+      }),
+      ...(attachments.length > 0 && { attachments: [...(known.attachments ?? []), ...attachments] }),
+    });
+  }
+
+  async #replace(message: Incoming): Promise<boolean> {
+    const { inbox, emit } = this.#parts;
+    // In memory first: an agent that reads the message while it is written reads the new text.
+    const isChanged = inbox.replace(message);
+    if (!isChanged) return false;
+    await emit("troupe.message_queued", queuedMessage(message));
+    this.#changed();
+    return true;
+  }
+
+  /** Lets a working agent read the message before its next model call. Returns false when no agent works. */
+  sendNow(messageId: string): boolean {
+    if (!this.#parts.isWorking()) return false;
+    const isSteered = this.#parts.inbox.promote(messageId);
+    if (isSteered) this.#changed();
+    return isSteered;
+  }
+
+  /** While paused, messages wait although the agent is free. Throws when the queue is paused already. */
+  setPaused(isPaused: boolean): void {
+    const { inbox } = this.#parts;
+    if (isPaused && inbox.isPaused)
+      throw new TroupeError("usage", "queue_already_paused: the queue is paused already.");
+    inbox.isPaused = isPaused;
+    if (!isPaused) this.#parts.wake();
+  }
+
+  #waiting(messageId: string): Incoming {
+    const message = this.#parts.inbox.waiting.queued.find((one) => one.messageId === messageId);
+    if (!message) throw new TroupeError("usage", `No message ${messageId} waits in the queue.`);
+    return message;
+  }
+
+  #changed(): void {
+    void this.#parts.emit("pending_messages.modified", {});
+  }
+}

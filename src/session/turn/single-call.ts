@@ -1,0 +1,94 @@
+/** One model call outside the conversation: bounded in time and size, counted in the session's budget, not stored. */
+import { estimateTokens } from "../../lib/tokens.ts";
+import { untilAborted } from "../../lib/until-aborted.ts";
+import { type ModelEnd, noUsage, type SentRequests } from "../../model/provider.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Message } from "../../protocol/message.ts";
+import type { Tool } from "../../tools/tool.ts";
+import { expectedCall } from "./expected-call.ts";
+import { reportUsage } from "../budget/report-usage.ts";
+import { originOf } from "../requests/request-origin.ts";
+import type { Session } from "../session.ts";
+import { isStreamed } from "./start-run.ts";
+
+export interface SingleCall {
+  /** Names the call in `troupe.usage`. */
+  readonly turnId: string;
+  readonly system: string;
+  readonly tools: readonly Tool[];
+  readonly messages: readonly Message[];
+  readonly maxOutputTokens?: number;
+}
+
+export interface SingleReply {
+  /** Without the secrets that the session redacts. */
+  readonly text: string;
+  readonly stop: "done" | "length" | "tools";
+}
+
+const MAX_MS = 5 * 60_000;
+const MAX_CHARACTERS = 1024 * 1024;
+
+/** Throws a `TroupeError` when a limit is reached or no answer comes, and the `ModelError` of the provider. */
+export async function callModelOnce(session: Session, call: SingleCall, signal: AbortSignal): Promise<SingleReply> {
+  const { settings, budget } = session;
+  const { model, limits = {}, stamp } = settings;
+  const characters = call.messages.reduce((sum, message) => sum + JSON.stringify(message.content).length, 0);
+  const expected = expectedCall({ model, system: call.system, tools: call.tools, characters });
+  const reservation = session.requests.newRequestId();
+  const limit = budget.reserve(reservation, { limits }, expected);
+  if (limit) throw new TroupeError("limit", limit.message);
+  const began = stamp.monotonic();
+  try {
+    const ended = AbortSignal.any([signal, session.end.signal, AbortSignal.timeout(MAX_MS)]);
+    const sent = { requests: 1 };
+    const { text, end } = await listen(session, { ...call, sent }, ended);
+    const isCounted = (end.usage?.inputTokens ?? 0) > 0;
+    const usage = isCounted && end.usage ? end.usage : { ...noUsage, outputTokens: estimateTokens(text) };
+    if (sent.requests > 0) {
+      const counted = { usage, estimated: !isCounted, attempts: sent.requests };
+      const facts = { turnId: call.turnId, ...counted, finishReason: end.stop };
+      const times = { durationMs: stamp.monotonic() - began, timeToFirstTokenMs: undefined };
+      await reportUsage({ ...facts, ...times }, model, session.say);
+    }
+    if (end.stop === "aborted") throw new TroupeError("failed", "The question was given up before it was answered.");
+    if (end.stop === "error") throw end.error ?? new TroupeError("provider", "The model gave no answer.");
+    if (text.trim() === "") throw new TroupeError("provider", "The model answered without words.");
+    return { text: settings.redactor?.text(text) ?? text, stop: end.stop };
+  } finally {
+    budget.settle(reservation);
+  }
+}
+
+interface Heard {
+  text: string;
+  end: ModelEnd;
+}
+
+function listen(
+  { id, settings }: Session,
+  call: SingleCall & { readonly sent: SentRequests },
+  signal: AbortSignal,
+): Promise<Heard> {
+  const { model } = settings;
+  const { system, tools, messages, sent } = call;
+  const heard: Heard = { text: "", end: { type: "end", stop: "error" } };
+  const most = Math.min(
+    call.maxOutputTokens ?? Number.POSITIVE_INFINITY,
+    model.maxOutputTokens ?? Number.POSITIVE_INFINITY,
+  );
+  const request = {
+    ...{ model: model.model, system, tools, messages, sent, cacheKey: id, origin: originOf(id) },
+    stream: isStreamed(settings),
+    ...(Number.isFinite(most) && { maxOutputTokens: most }),
+  };
+  const listening = async (): Promise<Heard> => {
+    for await (const event of model.provider.stream(request, signal)) {
+      if (event.type === "text") heard.text = (heard.text + event.delta).slice(0, MAX_CHARACTERS);
+      if (event.type === "end") heard.end = event;
+      if (event.type === "retry") heard.text = "";
+    }
+    return heard;
+  };
+  return untilAborted(listening(), signal, () => ({ ...heard, end: { type: "end", stop: "aborted" } }));
+}

@@ -1,0 +1,371 @@
+import type { Redactor } from "../../lib/redact/redact.ts";
+import type { Stamp } from "../../lib/stamp.ts";
+import { readTraceContext, type TraceContext } from "../../lib/trace-context.ts";
+import { RepeatedFailures } from "../../loop/repeated-failures.ts";
+import type { LimitReached, Run } from "../../loop/run.ts";
+import type { ModelRoute } from "../../model/catalog.ts";
+import type {
+  ModelRequest,
+  Provider,
+  ReasoningEffort,
+  ReasoningSummary,
+  RequestOrigin,
+  Usage,
+} from "../../model/provider.ts";
+import type { Grants } from "../../permissions/grants.ts";
+import type { PermissionQuestion, Policy } from "../../permissions/policy.ts";
+import type { BinaryReference, Emit, EventData } from "../../protocol/event.ts";
+import type { Image } from "../../protocol/message.ts";
+import type { SessionLog } from "../../store/store.ts";
+import type { RunExternal, Tool, ToolPorts } from "../../tools/tool.ts";
+import type { Broker } from "../requests/broker.ts";
+import { brokerUser, type PlanPort } from "../requests/broker-user.ts";
+import type { Limits } from "../budget/budget.ts";
+import type { Compactions } from "../compaction/compaction.ts";
+import { Meter } from "../compaction/context-usage.ts";
+import type { Credits } from "../budget/credits.ts";
+import { expectedCall } from "./expected-call.ts";
+import type { History } from "../history.ts";
+import { hookedCalls, hookedMcpCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
+import type { ResponseFormat } from "./inbox.ts";
+import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
+import type { LimitedTools } from "./limited-tools.ts";
+import { type ModelSearch, modelSearch } from "./model-search.ts";
+import type { ModelSeat } from "../model-seat.ts";
+import { type Permitter, permitter } from "../requests/permit.ts";
+import { readGuard } from "../requests/read-guard.ts";
+import { reportUsage } from "../budget/report-usage.ts";
+import { originOf } from "../requests/request-origin.ts";
+import type { Expected } from "../budget/reservations.ts";
+import { imageRemover } from "./without-images.ts";
+
+/** The model a session speaks to, with retries and limits already around it. */
+export interface SessionModel {
+  readonly provider: Provider;
+  readonly providerId: string;
+  /** What the provider calls it. */
+  readonly model: string;
+  /** What the session calls it, when that differs. */
+  readonly id?: string;
+  readonly contextWindow?: number;
+  readonly maxOutputTokens?: number;
+  /** False: it takes no pictures. */
+  readonly vision?: boolean;
+  /** Set when the provider searches the web itself: the address that such a request goes to. */
+  readonly searchAddress?: string;
+  /** It only stands for a model, whose place does not say now what it has. */
+  readonly absent?: { readonly why: string; readonly wanted: string | undefined };
+  /** How its requests travel; absent for models that answer inside this process. */
+  readonly route?: ModelRoute;
+  /** Null when the price is not known. */
+  costOf(usage: Usage): number | null;
+}
+
+/** What the agent is told and given, as of now: both may change from one model call to the next. */
+export interface Offer {
+  readonly system: string;
+  readonly tools: readonly Tool[];
+  /** One that is not shown and can be called all the same. */
+  find?(name: string): Tool | undefined;
+  /** Told once, before the first message. */
+  readonly skills?: EventData<"session.skills_loaded">["skills"];
+  /** Resolves when everything worth waiting for is there, or its time is up. */
+  ready?(signal: AbortSignal): Promise<void>;
+  /** True when `ready` keeps nobody waiting. */
+  readonly isQuick?: boolean;
+}
+
+/** Whoever traces what happens: contexts come in with messages and go out with calls. */
+export interface Tracing {
+  /** The answer to this message belongs to a trace of its sender's. */
+  expect(messageId: string, context: TraceContext): void;
+  /** What whoever runs the call elsewhere is told, so that what it does there belongs to the call. */
+  ofCall(toolCallId: string, agentId: string | undefined): TraceContext | undefined;
+}
+
+/** What a session is given once and every run of it uses. */
+export interface RunSettings {
+  readonly log: SessionLog;
+  readonly stamp: Stamp;
+  readonly model: SessionModel;
+  readonly offer: Offer;
+  readonly cwd: string;
+  /** Folders the tools may touch; empty = no limit. */
+  readonly roots: readonly string[];
+  /** What may be touched without asking, and what never. */
+  readonly policy: Policy;
+  /** What a person approved before, and will approve. */
+  readonly grants: Grants;
+  /** What its tools reach beyond their calls. */
+  readonly ports: ToolPorts;
+  /** Takes secrets out of everything that is said, before it is kept or told. */
+  readonly redactor?: Redactor;
+  /** Told when a tool may touch a file, before it does; what there is to know there reaches the agent in time. */
+  readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
+  /** Refuses what no rule, approval or mode can allow; why. For every agent of the session. */
+  readonly refuses?: (question: PermissionQuestion) => string | undefined;
+  /** Why commands run without a sandbox here; resolves to undefined when they run in one. */
+  readonly withoutSandbox?: () => Promise<string | undefined>;
+  /** The plan of plan mode, for whoever reviews it. */
+  readonly plan?: PlanPort;
+  /** The model it has and could have. */
+  readonly modelSeat?: ModelSeat;
+  readonly limits?: Limits;
+  /** What the session may cost, as its agent is told. Held by `limits`. */
+  readonly credits?: Credits;
+  /** Keeps conversations within their models' windows; without it they grow until a provider refuses. */
+  readonly compactions?: Compactions;
+  /** Say the words as they arrive. */
+  readonly streaming?: boolean;
+  /** The model that searches the web for `web_search`; undefined where no model or a search service does. */
+  readonly searchModel?: () => SessionModel | undefined;
+  /** Say with each prompt when it was taken up. */
+  readonly datesPrompts?: boolean;
+  /** Ask for the places in documents that an answer rests on. */
+  readonly citations?: boolean;
+  /** How replies travel where nobody watches the words arrive; streamed unless told. */
+  readonly replies?: "streamed" | "whole";
+  readonly largeOutputBytes?: number;
+  /** Keeps one elsewhere than with the session; where it is. */
+  readonly keepOutput?: ((name: string, content: string) => Promise<string>) | undefined;
+  readonly reasoningEffort?: ReasoningEffort | undefined;
+  readonly reasoningSummary?: ReasoningSummary | undefined;
+  readonly tracing?: Tracing;
+}
+
+/** What belongs to one run, of the main agent or of any other. */
+interface RunParts extends RunSettings {
+  readonly emit: Emit;
+  readonly history: History;
+  readonly inbox: Run["inbox"];
+  readonly broker: Broker;
+  readonly signal: AbortSignal;
+  readonly hooks: SessionHooks | undefined;
+  readonly source: Run["source"];
+  /** So that requests of one agent share a cache. */
+  readonly cacheKey: string;
+  /** Whose run it is; absent for the main agent. */
+  readonly agent?: NonNullable<ModelRequest["agent"]> & { readonly parentId?: string | undefined };
+  /** The trace that the sender of the message works in. */
+  readonly trace?: TraceContext | undefined;
+  /** Sent with each model request of this run. */
+  readonly requestHeaders?: Readonly<Record<string, string>> | undefined;
+  /** The form that the text of its replies must have. */
+  readonly responseFormat?: ResponseFormat | undefined;
+  readonly priority?: NonNullable<ModelRequest["priority"]>;
+  /** Id of the message that started the run. */
+  readonly originatingMessageId?: string;
+  /** Why another model call would be too much, if it would. Else what it may use is set aside until `settled`. */
+  limitReached(expected: Expected): LimitReached | undefined;
+  /** The call has ended, and what it used is counted. */
+  settled(): void;
+  readonly beforeStopping: Run["beforeStopping"];
+  readonly outside?: NonNullable<Run["outside"]>;
+  /** How many turns the answer has had before this run. */
+  readonly turnsBefore?: number;
+  /** Limits the tools, for this run. */
+  readonly limitedTools?: LimitedTools | undefined;
+}
+
+/** Agent, model, tools and context become one Run: the only place where the loop's ports are filled. */
+export function startRun(parts: RunParts): Run {
+  const { log, model, offer, emit, history } = parts;
+  const around = hookedCalls(parts.hooks);
+  const opinion = hookOpinion(parts.hooks);
+  const shown = shownOf(parts);
+  const origin = originOf(log.sessionId, parts.agent);
+  const context = parts.compactions?.of({ ...parts, shown, origin });
+  const seen = model.vision === false ? imageRemover() : undefined;
+  const meter = parts.compactions?.meter ?? new Meter();
+  const request = requestOf(parts, origin);
+  const searchModel = parts.searchModel?.();
+  const failures = new RepeatedFailures();
+  let turns = parts.turnsBefore ?? 0;
+  return {
+    provider: context?.provider ?? model.provider,
+    model: model.model,
+    get system() {
+      return shown.system;
+    },
+    get tools() {
+      return shown.tools;
+    },
+    // A run that is limited to some tools has those and no others.
+    ...(offer.find && !parts.limitedTools && { findTool: (name) => offer.find?.(name) }),
+    showTools: (names) => {
+      for (const name of names.slice(0, MAX_SHOWN)) offer.find?.(name);
+    },
+    cwd: parts.cwd,
+    roots: parts.roots,
+    signal: parts.signal,
+    stamp: parts.stamp,
+    streaming: parts.streaming ?? false,
+    source: parts.source,
+    ...(parts.originatingMessageId !== undefined && { originatingMessageId: parts.originatingMessageId }),
+    request,
+    emit,
+    inbox: {
+      deliver: (say) => {
+        const heard = resettingOnMessage(say, failures);
+        return parts.inbox.deliver(parts.limitedTools?.withoutAdvice(heard) ?? heard);
+      },
+    },
+    failures,
+    nextTurnId: () => String(turns++),
+    history: async () => {
+      const messages = await (context?.messages() ?? history.messages());
+      return seen?.(messages) ?? messages;
+    },
+    permit: permitter({ ...parts, ...(opinion && { opinion }), refuses: refusals(parts) }),
+    ...(around && { around }),
+    ...(parts.outside && { outside: parts.outside }),
+    ports: {
+      ...parts.ports,
+      reading: readGuard(parts.policy, parts.cwd),
+      user: brokerUser(parts.broker, parts.plan ?? { content: async () => "" }),
+      external: externalCalls(parts),
+      ...hookedMcpCalls(parts.hooks),
+      ...(searchModel && { webSearch: modelSearch({ ...parts, request: searchRequest(request), model: searchModel }) }),
+    },
+    usageInfo: () => {
+      const usage = context?.usage() ?? meter.measure({ model, offer: shown, history });
+      context?.sent(usage);
+      return usage;
+    },
+    async beforeModelCall() {
+      const stopped = failures.nextTurn();
+      if (stopped) return stopped;
+      await context?.beforeModelCall(parts.signal);
+      await history.messages(); // so that its length is known
+      const tools = parts.limitedTools?.of(offer.tools) ?? offer.tools;
+      const expected = expectedCall({ model, system: offer.system, tools, characters: history.characters });
+      return parts.limitReached(context?.withPending(expected) ?? expected);
+    },
+    beforeStopping: parts.beforeStopping,
+    async spent(call) {
+      if (!call.estimated) context?.counted(call.usage);
+      await reportUsage(call, model, emit);
+      parts.settled();
+    },
+    bound: (content, toolName) => {
+      const maxBytes = parts.largeOutputBytes ?? LARGE_OUTPUT_BYTES;
+      // What goes to a file passes no event, so secrets are taken out here.
+      const kept = parts.keepOutput ? { writeFile: parts.keepOutput } : log;
+      return boundOutput({
+        content: parts.redactor?.text(content) ?? content,
+        ...{ toolName, maxBytes, log: kept },
+        readers: shown.tools.map(({ name }) => name),
+        onFile: (path) => parts.limitedTools?.addOutput(toolName, path),
+      });
+    },
+    keepBinaries: ({ images, resources }) => keepBinaries(images, resources, log),
+  };
+}
+
+/** A user who writes to a working agent may want it to repeat a call, so the count starts again. */
+function resettingOnMessage(emit: Emit, failures: RepeatedFailures): Emit {
+  return (type, data) => {
+    if (type === "user.message") failures.reset();
+    return emit(type, data);
+  };
+}
+
+/** A search that finds more has found too much. */
+const MAX_SHOWN = 100;
+
+/** What all requests of a run have in common. */
+function requestOf(parts: RunParts, origin: RequestOrigin): Run["request"] {
+  const { model, agent, priority, requestHeaders, reasoningEffort, reasoningSummary } = parts;
+  return {
+    stream: isStreamed(parts),
+    cacheKey: parts.cacheKey,
+    origin,
+    ...(agent && { agent: { id: agent.id, name: agent.name } }),
+    ...(priority && { priority }),
+    ...(model.maxOutputTokens !== undefined && { maxOutputTokens: model.maxOutputTokens }),
+    ...(reasoningEffort !== undefined && { reasoningEffort }),
+    ...(reasoningSummary !== undefined && { reasoningSummary }),
+    ...(requestHeaders && { headers: requestHeaders }),
+    ...(parts.responseFormat && { responseFormat: parts.responseFormat }),
+    ...(parts.citations && { citations: true }),
+  };
+}
+
+/** What a search by the model has in common with the other requests of a run. */
+function searchRequest({ stream, origin, agent, priority }: Run["request"]): ModelSearch["request"] {
+  return { stream, ...(origin && { origin }), ...(agent && { agent }), ...(priority && { priority }) };
+}
+
+export const isStreamed = ({ streaming, replies }: Pick<RunSettings, "streaming" | "replies">): boolean =>
+  streaming === true || replies !== "whole";
+
+/** Calls that client programs run, told as those of the agent that makes them. */
+function externalCalls(parts: RunParts): RunExternal {
+  const { broker, emit, log, cwd: workingDirectory, tracing, trace, agent } = parts;
+  const { sessionId } = log;
+  return (call, signal) => {
+    // Where nobody traces, a client that does still finds its own trace.
+    const own = trace && readTraceContext(trace) ? trace : undefined;
+    const context = tracing?.ofCall(call.toolCallId, agent?.id) ?? own;
+    return broker.request("external_tool", { ...call, sessionId, workingDirectory, ...context }, { signal, emit });
+  };
+}
+
+/** What the model is told and given, as of now. */
+function shownOf({ offer, limitedTools, broker }: RunParts): Pick<Offer, "system" | "tools"> {
+  return {
+    get system() {
+      return offer.system;
+    },
+    get tools() {
+      return answerable(limitedTools?.of(offer.tools) ?? offer.tools, broker);
+    },
+  };
+}
+
+function refusals({ redactor, refuses }: RunSettings): NonNullable<Permitter["refuses"]> {
+  const secret = redactor && carriesSecret(redactor);
+  return (question) => refuses?.(question) ?? secret?.(question);
+}
+
+/** Nothing known to be secret leaves in an address, a command or a call to a server, whatever is allowed. */
+function carriesSecret(redactor: Redactor): NonNullable<Permitter["refuses"]> {
+  return ({ access }) => {
+    const outgoing =
+      access.kind === "url"
+        ? access.url
+        : access.kind === "shell"
+          ? access.command
+          : access.kind === "mcp"
+            ? JSON.stringify(access.args ?? {})
+            : "";
+    return redactor.holdsSecret(outgoing) ? "it would carry a secret value out" : undefined;
+  };
+}
+
+/** What would ask a question is offered only while someone can answer it. */
+function answerable(tools: readonly Tool[], broker: Broker): readonly Tool[] {
+  const cannot = tools.some(({ needs }) => needs && !broker.canAnswer(needs));
+  return cannot ? tools.filter(({ needs }) => !needs || broker.canAnswer(needs)) : tools;
+}
+
+async function keepBinaries(
+  images: readonly Image[],
+  resources: readonly Image[],
+  log: SessionLog,
+): Promise<BinaryReference[]> {
+  const kept: BinaryReference[] = [];
+  for (const binary of [...images, ...resources]) {
+    const { data, mimeType, description } = binary;
+    const bytes = Buffer.from(data, "base64");
+    const { assetId } = await log.writeAsset(bytes, mimeType.split("/")[1] ?? "bin");
+    kept.push({
+      type: resources.includes(binary) ? "resource" : "image",
+      assetId,
+      byteLength: bytes.length,
+      mimeType,
+      ...(description !== undefined && { description }),
+    });
+  }
+  return kept;
+}

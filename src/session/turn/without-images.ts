@@ -1,0 +1,15 @@
+import type { Message } from "../../protocol/message.ts";
+
+/** Messages for a model that takes no pictures. The same message becomes the same each time, so a wire can remember it. */
+export function imageRemover(): (messages: readonly Message[]) => readonly Message[] {
+  const made = new WeakMap<Message, Message>();
+  const bare = (message: Message): Message => {
+    if (message.role === "assistant" || !message.images?.length) return message;
+    const known = made.get(message);
+    if (known) return known;
+    const { images: _, ...rest } = message;
+    made.set(message, rest);
+    return rest;
+  };
+  return (messages) => messages.map(bare);
+}

@@ -1,0 +1,234 @@
+import { deferred } from "../../lib/deferred.ts";
+import { stoppable } from "../../lib/node/stoppable.ts";
+import type { LeftTurn } from "../../loop/run.ts";
+import type { GivenAttachment } from "../../protocol/define-event.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { Attachment, Emit } from "../../protocol/event.ts";
+import type { Acceptance, Answering, Outcome } from "./answering.ts";
+import { keepAttachments } from "../attachments.ts";
+import { type Inbox, type Incoming, incoming, type Notice, type SendOptions } from "./inbox.ts";
+import type { ModeState } from "../modes/mode-state.ts";
+import { QueueEditor } from "./queue-editor.ts";
+import { restAfter } from "../budget/rest.ts";
+import type { SessionOptions } from "../session-options.ts";
+import { Settling } from "./settling.ts";
+import { Stirring } from "./stirring.ts";
+
+interface WorkingParts {
+  readonly sessionId: string;
+  readonly options: Pick<SessionOptions, "stamp" | "log" | "waitForAgentsMs">;
+  readonly inbox: Inbox;
+  readonly answering: Answering;
+  readonly emit: Emit;
+  readonly modes: Pick<ModeState, "current" | "resting">;
+  /** Whether agents in the background may still have something to say. */
+  areAgentsBusy(): boolean;
+}
+
+/** How a session comes to work and to rest: messages are taken in, and answered one at a time until none waits. */
+export class Working {
+  readonly #parts: WorkingParts;
+  readonly #stirring = new Stirring();
+  readonly #settling = new Settling();
+  #working: Promise<void> | undefined;
+  #abort = stoppable();
+  #isClosing = false;
+  /** What an earlier process left, to be gone on with. */
+  left: LeftTurn | undefined;
+
+  constructor(parts: WorkingParts) {
+    this.#parts = parts;
+    const { inbox, emit } = parts;
+    this.editor = new QueueEditor({
+      ...{ inbox, emit },
+      enqueue: (options) => this.accept(options),
+      keep: (given) => this.#keep(given),
+      isWorking: () => this.isWorking,
+      wake: () => {
+        if (!this.#isClosing && inbox.size > 0) this.#working ??= this.#work();
+        this.#stirring.stir();
+      },
+    });
+  }
+
+  get isWorking(): boolean {
+    return this.#working !== undefined;
+  }
+
+  /** Changes to messages that wait. */
+  readonly editor: QueueEditor;
+
+  get waiting(): Inbox["waiting"] {
+    return this.#parts.inbox.waiting;
+  }
+
+  /** Takes back a message that waits for its turn; whoever waits for its answer hears that there is none. */
+  async withdraw(messageId: string): Promise<boolean> {
+    const { inbox, emit } = this.#parts;
+    if (!inbox.withdraw(messageId)) return false;
+    this.#settling.settle([messageId]);
+    void emit("pending_messages.modified", {});
+    await emit("troupe.message_withdrawn", { messageId });
+    return true;
+  }
+
+  /** Resolves when nothing is under way. */
+  async whenIdle(): Promise<void> {
+    await this.#working;
+  }
+
+  /** Something may have changed that a resting session waits for. */
+  stir(): void {
+    this.#stirring.stir();
+  }
+
+  /** Stops the turn that is under way; messages that wait are answered next. */
+  abort(): void {
+    this.#abort.abort();
+  }
+
+  /** From now on nothing is taken in, and nothing new begun. */
+  refuse(): void {
+    this.#isClosing = true;
+  }
+
+  /** When this resolves the message is on disk and will be answered; `settle` is told how. */
+  async accept(options: SendOptions, settle?: (outcome: Outcome) => void): Promise<Incoming> {
+    if (this.#isClosing) throw this.#closed();
+    const { inbox, answering, emit } = this.#parts;
+    const kept = options.attachments?.length ? await this.#keep(options.attachments) : [];
+    const { current } = this.#parts.modes;
+    const meant = current === "interactive" ? options : { agentMode: current, ...options };
+    const message = incoming(this.#parts.options.stamp.id("message"), meant, kept);
+    void emit("pending_messages.modified", {});
+    // Behind others it is kept and accepted at once: whoever sent it does not wait for their answers.
+    if (this.#working || this.left || inbox.size > 0 || inbox.isPaused) {
+      await answering.keepQueued(message);
+      this.#settling.wait(message.messageId, settle);
+      if (message.mode === "immediate") inbox.steer(message);
+      else inbox.enqueue(message);
+      this.#stirring.stir();
+      // It may have become idle while the message was written; a closed session answers when it is taken up again.
+      if (!this.#isClosing) this.#working ??= inbox.size > 0 ? this.#work() : undefined;
+      else settle?.({ kind: "aborted" });
+      return message;
+    }
+    const accepted = deferred<void>();
+    this.#settling.wait(message.messageId, settle);
+    inbox.enqueue(message);
+    this.#working = this.#work({ messageId: message.messageId, accepted: accepted.resolve, refused: accepted.reject });
+    await accepted.promise;
+    return message;
+  }
+
+  /**
+   * The model starts afresh with this prompt, before its next call or, when nothing is under way, at once. When this
+   * resolves the conversation is cleared, and the prompt will be answered.
+   */
+  async startAfresh(prompt: string, messagesCleared: number): Promise<void> {
+    if (this.#isClosing) throw this.#closed();
+    const { inbox, answering, emit, options } = this.#parts;
+    const message = incoming(options.stamp.id("message"), { prompt, mode: "immediate" }, []);
+    void emit("pending_messages.modified", {});
+    // One write: neither is there without the other.
+    const cleared = emit("session.context_cleared", { messagesCleared, initialMessage: prompt });
+    await answering.keepQueued(message);
+    await cleared;
+    inbox.steerFirst(message);
+    this.#stirring.stir();
+    if (!this.#isClosing) this.#working ??= this.#work();
+  }
+
+  /** Bytes are safe before the message that names them. */
+  async #keep(given: readonly GivenAttachment[]): Promise<readonly Attachment[]> {
+    const attachments = await keepAttachments(given, this.#parts.options.log);
+    if (this.#isClosing) throw this.#closed();
+    return attachments;
+  }
+
+  /** Does this while nothing is answered; what comes in meanwhile waits. Undefined when something is under way. */
+  async alone<T>(work: () => Promise<T>): Promise<T | undefined> {
+    const { inbox } = this.#parts;
+    if (this.#working || this.left || this.#isClosing || inbox.size > 0) return undefined;
+    const done = deferred<void>();
+    this.#working = done.promise;
+    try {
+      return await work();
+    } finally {
+      this.#working = !this.#isClosing && inbox.size > 0 ? this.#work() : undefined;
+      done.resolve();
+    }
+  }
+
+  notify(notice: Notice, options: { wakes?: boolean; take?: () => boolean }): void {
+    if (this.#isClosing) return;
+    this.#parts.inbox.notify(notice, options);
+    if (options.wakes !== false) this.#working ??= this.#work();
+    this.#stirring.stir();
+  }
+
+  /** Goes on with what was left, if anything was, before any message is answered. */
+  goOn(): void {
+    if (this.left && !this.#isClosing) this.#working ??= this.#work();
+  }
+
+  /** Answers message after message until none waits. Never rejects: what goes wrong is an outcome and an event. */
+  async #work(first?: Acceptance): Promise<void> {
+    const { inbox, answering, emit } = this.#parts;
+    let outcome: Outcome | undefined;
+    /** Messages whose answer may go on: what agents in the background find is told in later turns. */
+    const open: string[] = [];
+    const settleOpen = (): void => this.#settling.settle(open.splice(0), outcome);
+    const { left } = this;
+    this.left = undefined;
+    if (left) {
+      this.#abort = stoppable();
+      outcome = await answering.goOn(left, this.#abort.signal);
+    }
+    do {
+      for (let next = this.#next(); next; next = this.#next()) {
+        if (!next.notice) settleOpen();
+        this.#abort = stoppable();
+        const acceptance = next.messageId === first?.messageId ? first : undefined;
+        outcome = await answering.answer(next, this.#abort.signal, acceptance);
+        open.push(next.messageId, ...inbox.takeJoined());
+        if (outcome.kind !== "done") settleOpen();
+        if (outcome.kind === "failed") break; // what waits is kept, and taken up with the next message
+        if (inbox.size > 0) await this.#restAfter(outcome);
+      }
+      const aborted = outcome?.kind === "aborted" ? { aborted: true } : {};
+      await answering.checkpoint();
+      void emit("assistant.idle", aborted);
+      if (outcome?.kind !== "failed" && (await this.#somethingStirs())) continue;
+      settleOpen();
+      void emit("session.idle", { ...aborted, ...this.#parts.modes.resting });
+    } while (outcome?.kind !== "failed" && !this.#isClosing && inbox.size > 0);
+    if (outcome?.kind === "failed" || this.#isClosing) this.#settling.settleAll(outcome);
+    first?.refused(this.#closed()); // unless it was taken
+    this.#working = undefined;
+  }
+
+  #next(): Incoming | undefined {
+    const { inbox, options } = this.#parts;
+    return this.#isClosing ? undefined : inbox.takeNext(() => options.stamp.id("message"));
+  }
+
+  async #restAfter(outcome: Outcome): Promise<void> {
+    this.#abort = stoppable();
+    const { inbox, emit, options } = this.#parts;
+    await restAfter(outcome, { waiting: inbox.size, emit, stamp: options.stamp, signal: this.#abort.signal });
+  }
+
+  /** While agents work in the background the session is not idle: true when one of them has something to say first. */
+  async #somethingStirs(): Promise<boolean> {
+    const { inbox, options, areAgentsBusy: isBusy } = this.#parts;
+    const { stamp, waitForAgentsMs: limitMs } = options;
+    const hasWork = (): boolean => this.#isClosing || inbox.size > 0;
+    await this.#stirring.settle({ hasWork, isBusy, stamp, limitMs });
+    return !this.#isClosing && inbox.size > 0;
+  }
+
+  #closed(): TroupeError {
+    return new TroupeError("failed", `Session ${this.#parts.sessionId} is closed.`);
+  }
+}

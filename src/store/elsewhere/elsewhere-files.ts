@@ -1,0 +1,98 @@
+import { dirname, join, posix, win32 } from "node:path";
+import { type Disk, replaceFile } from "../../lib/node/disk.ts";
+import type { FileProvider } from "../../protocol/session-fs.ts";
+import { RECORDS } from "../access.ts";
+import { checkSize, cleanName } from "../assets.ts";
+import { failTo } from "../storage-error.ts";
+import type { Elsewhere } from "../store.ts";
+
+export interface ElsewhereContext {
+  readonly provider: FileProvider;
+  readonly sessionId: string;
+  /** The session's folder on this machine. */
+  readonly directory: string;
+  readonly disk: Disk;
+}
+
+export interface ElsewhereFiles extends Elsewhere {
+  append(path: string, content: string): Promise<void>;
+  /** Keeps a text under a name and a number of its own, there and as a copy here; returns its name there. */
+  keepNumbered(name: string, content: string): Promise<string>;
+}
+
+const MAX_LISTED = 10_000;
+const MAX_DEPTH = 16;
+const LARGE_OUTPUTS = "temp";
+
+/** The files of one session, at a client. */
+export function elsewhereFiles(context: ElsewhereContext): ElsewhereFiles {
+  const { provider, sessionId, directory, disk } = context;
+  const { join: joinThere } = provider.conventions === "windows" ? win32 : posix;
+  const nameOf = (path: string): string => joinThere(provider.folder, ...path.split("/"));
+  const made = new Map<string, Promise<void>>();
+  const copies = new Map<string, string>();
+  let highest: Promise<number> | undefined;
+  let count = 0;
+
+  /** Once for each folder; a failure is tried again. */
+  function makeFolder(path: string): Promise<void> {
+    const folder = nameOf(dirname(path));
+    const making = made.get(folder) ?? provider.makeFolder(sessionId, folder);
+    made.set(folder, making);
+    making.catch(() => made.delete(folder));
+    return making;
+  }
+
+  async function write(path: string, content: string): Promise<void> {
+    checkSize(Buffer.byteLength(content));
+    await makeFolder(path);
+    const temporary = nameOf(`${path}.tmp`);
+    await provider.write(sessionId, temporary, content);
+    await provider.rename(sessionId, temporary, nameOf(path));
+  }
+
+  async function list(folder: string, depth = 0): Promise<string[]> {
+    const names: string[] = [];
+    for (const { name, isFolder } of await provider.list(sessionId, nameOf(folder))) {
+      if (names.length >= MAX_LISTED) break;
+      if (!isFolder) names.push(name);
+      else if (depth < MAX_DEPTH)
+        names.push(...(await list(`${folder}/${name}`, depth + 1)).map((path) => `${name}/${path}`));
+    }
+    return names.slice(0, MAX_LISTED);
+  }
+
+  async function highestNumber(): Promise<number> {
+    const names = await provider.list(sessionId, nameOf(LARGE_OUTPUTS));
+    return Math.max(0, ...names.map(({ name }) => Number(/^(\d{1,9})-/.exec(name)?.[1] ?? 0)));
+  }
+
+  return {
+    directory: provider.folder,
+    nameOf,
+    read: (path) => provider.read(sessionId, nameOf(path)).catch(failTo(`read ${path} of the session`)),
+    write: (path, content) => write(path, content).catch(failTo(`write ${path} of the session`)),
+    async append(path, content) {
+      await makeFolder(path);
+      await provider.append(sessionId, nameOf(path), content);
+    },
+    remove: (path) => provider.remove(sessionId, nameOf(path)).catch(failTo(`delete ${path} of the session`)),
+    list: (folder) => list(folder).catch(failTo("list the files of the session")),
+    async keepNumbered(name, content) {
+      highest ??= highestNumber();
+      highest.catch(() => {
+        highest = undefined;
+      });
+      const number = (await highest) + ++count;
+      const path = `${LARGE_OUTPUTS}/${number}-${cleanName(name)}`;
+      await write(path, content);
+      const copy = join(directory, RECORDS, path);
+      await disk.mkdir(dirname(copy));
+      await replaceFile(disk, copy, content);
+      copies.set(nameOf(path), copy);
+      return nameOf(path);
+    },
+    copyOf: (path) => copies.get(path),
+    sqlite: provider.sqlite,
+  };
+}

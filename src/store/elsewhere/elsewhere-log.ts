@@ -1,0 +1,179 @@
+import { createHash } from "node:crypto";
+import type { Stamp } from "../../lib/stamp.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { SessionEvent } from "../../protocol/event.ts";
+import { checkSize, cleanExtension, nameAsset } from "../assets.ts";
+import type { ElsewhereFiles } from "./elsewhere-files.ts";
+import { type LogContent, parseLog } from "../log/read-log.ts";
+import type { Position } from "../log/repair.ts";
+import { viewOf } from "../log/rewound.ts";
+import { failTo } from "../storage-error.ts";
+import type { Damage, SessionLog } from "../store.ts";
+import { encodeSummary } from "../summary.ts";
+import { LogWriter } from "../log/writer.ts";
+
+export const LOG = "events.jsonl";
+export const SUMMARY = "workspace.yaml";
+const INDEX = "checkpoints/index.md";
+const ASSET_ID = /^sha256:([0-9a-f]{64})$/;
+
+export interface ElsewhereLogContext {
+  readonly sessionId: string;
+  readonly directory: string;
+  readonly files: ElsewhereFiles;
+  readonly stamp: Stamp;
+  readonly content: LogContent;
+  readonly damage: readonly Damage[];
+  /** Called before anything is written; fails when somebody else writes the session. */
+  hold(): void;
+  release(): void;
+  /** Something was appended. */
+  onAppended(): void;
+}
+
+/** A log whose lines are appended at a client: an append is acknowledged when the client has answered. */
+export function elsewhereLog(context: ElsewhereLogContext): SessionLog {
+  const { files, content, sessionId, hold } = context;
+  const position = { length: content.length, synced: content.length, last: content.last };
+  let begun: Promise<void> | undefined;
+  const writer = new LogWriter({
+    // The client's answer is all there is to wait for: nothing is synced beyond it.
+    disk: {
+      async write(_, bytes) {
+        await files.append(LOG, Buffer.from(bytes).toString("utf8"));
+        context.onAppended();
+      },
+      sync: async () => undefined,
+      close: async () => undefined,
+    },
+    stamp: context.stamp,
+    position: { ...position, lastLine: 0, doubtful: false },
+    failure: undefined,
+    async open() {
+      hold();
+      if (content.fileSize === 0) {
+        begun ??= writeIndex(files);
+        begun.catch(() => {
+          begun = undefined;
+        });
+        await begun;
+      }
+      return 0;
+    },
+    restore: (known) => restore(files, known),
+  });
+  const besides = async <T>(action: string, work: () => Promise<T>): Promise<T> => {
+    hold();
+    return work().catch(failTo(action));
+  };
+  const readAll = async (): Promise<readonly SessionEvent[]> =>
+    parseLog(Buffer.from((await files.read(LOG)) ?? "")).events;
+
+  return {
+    sessionId,
+    directory: context.directory,
+    elsewhere: files,
+    ...viewOf(content.events),
+    count: viewOf(content.events).events.length,
+    async page(from, to) {
+      await writer.flush();
+      return viewOf(await readAll()).events.slice(Math.max(0, from), Math.max(0, to));
+    },
+    snapshot: async () => false,
+    async everything() {
+      await writer.flush();
+      return readAll();
+    },
+    damage: [...content.damage, ...context.damage],
+    heldBy: undefined,
+    append: (event, { barrier }) => writer.append(event, barrier),
+    flush: () => writer.flush(),
+    recover: () => writer.recover(),
+    writeAsset: (data, extension) => besides("keep a file", () => writeAsset(files, data, extension)),
+    readAsset: (assetId) => readAsset(files, assetId),
+    writeFile: (name, text) => besides("keep a file", () => files.keepNumbered(name, text)),
+    readFile: (path) => files.read(`temp/${lastPart(path)}`).catch(() => undefined),
+    writeSummary: (summary) => besides("write the summary", () => files.write(SUMMARY, encodeSummary(summary))),
+    async close() {
+      try {
+        await writer.close();
+      } finally {
+        context.release();
+      }
+    },
+  };
+}
+
+/** Moves torn bytes at the end to `damaged/` and completes a missing newline. */
+export async function repair(
+  files: ElsewhereFiles,
+  bytes: Buffer,
+  content: LogContent,
+): Promise<{ damage: Damage[]; content: LogContent }> {
+  const { tail, length } = content;
+  if (tail.kind === "clean") return { damage: [], content };
+  const damage: Damage[] = [];
+  if (tail.kind === "torn") {
+    const torn = bytes.subarray(length);
+    const name = createHash("sha256").update(torn).digest("hex").slice(0, 8);
+    const savedTo = `damaged/${length}-${name}.txt`;
+    await files.write(savedTo, torn.toString("utf8"));
+    damage.push({ ...tail.damage, savedTo: files.nameOf(savedTo) });
+  }
+  const newline = tail.kind === "open" || tail.newline === "missing" ? "\n" : "";
+  const whole = bytes.subarray(0, length).toString("utf8") + newline;
+  await files.write(LOG, whole);
+  return { damage, content: parseLog(Buffer.from(whole)) };
+}
+
+/** After a failed append nobody knows how much of it is there: what was not acknowledged is cut off. */
+async function restore(files: ElsewhereFiles, known: Position): Promise<void> {
+  const bytes = Buffer.from((await files.read(LOG)) ?? "");
+  const acknowledged = bytes.subarray(0, known.length);
+  const { last } = parseLog(acknowledged);
+  if (acknowledged.length < known.length || last.seq !== known.last.seq || last.crc !== known.last.crc) {
+    throw new TroupeError(
+      "storage",
+      `${files.nameOf(LOG)} was changed by another program while this session wrote it.`,
+      {
+        hint: "Open the session again; what is in the file will be checked and used.",
+      },
+    );
+  }
+  if (bytes.length > known.length) await files.write(LOG, acknowledged.toString("utf8"));
+}
+
+/** There from the start, so that who looks for summaries finds where they will be. */
+async function writeIndex(files: ElsewhereFiles): Promise<void> {
+  await files.write(INDEX, "# Checkpoints\n");
+}
+
+/** Clients keep texts only, so bytes are written in base64. */
+async function writeAsset(
+  files: ElsewhereFiles,
+  data: Uint8Array,
+  extension: string,
+): Promise<{ assetId: string; path: string }> {
+  checkSize(data.byteLength);
+  const { assetId, hash } = nameAsset(data);
+  const existing = await findAsset(files, hash);
+  const path = existing ?? `assets/${hash}${cleanExtension(extension)}`;
+  if (existing === undefined) await files.write(path, Buffer.from(data).toString("base64"));
+  return { assetId, path: files.nameOf(path) };
+}
+
+async function readAsset(files: ElsewhereFiles, assetId: string): Promise<Uint8Array | undefined> {
+  const hash = ASSET_ID.exec(assetId)?.[1];
+  const path = hash === undefined ? undefined : await findAsset(files, hash);
+  const text = path === undefined ? undefined : await files.read(path);
+  const data = text === undefined ? undefined : Buffer.from(text, "base64");
+  return data && nameAsset(data).assetId === assetId ? data : undefined;
+}
+
+async function findAsset(files: ElsewhereFiles, hash: string): Promise<string | undefined> {
+  const names = await files.list("assets");
+  const found = names.find((name) => (name === hash || name.startsWith(`${hash}.`)) && !name.endsWith(".tmp"));
+  return found === undefined ? undefined : `assets/${found}`;
+}
+
+const lastPart = (path: string): string => path.split(/[\\/]/).at(-1) ?? "";

@@ -1,0 +1,167 @@
+/**
+ * Sessions that a client keeps, reached through a `FileProvider`: the same lines in the same log, with the summary, the plan
+ * and files beside it. One server writes them; which there are, beyond those it has seen, only the client knows.
+ */
+
+import { join } from "node:path";
+import type { Disk } from "../../lib/node/disk.ts";
+import type { Stamp } from "../../lib/stamp.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import type { FileProvider, ProvidedEntry } from "../../protocol/session-fs.ts";
+import { emptyLog } from "../access.ts";
+import { type ElsewhereFiles, elsewhereFiles } from "./elsewhere-files.ts";
+import { elsewhereLog, LOG, repair, SUMMARY } from "./elsewhere-log.ts";
+import { scanEvents } from "../log-scan.ts";
+import { type LogContent, parseLog } from "../log/read-log.ts";
+import { viewOf } from "../log/rewound.ts";
+import { alreadyThere, checkSessionId, noSuchSession } from "../session-id.ts";
+import { failTo } from "../storage-error.ts";
+import type { Damage, SessionLog, SessionSummary, Store } from "../store.ts";
+import { parseSummary, summarise } from "../summary.ts";
+
+export interface ElsewhereStoreOptions {
+  readonly provider: FileProvider;
+  /** Where sessions have what is of use on this machine only; each in a folder of its name. */
+  readonly folder: string;
+  readonly disk: Disk;
+  readonly stamp: Stamp;
+}
+
+interface Opened {
+  readonly content: LogContent;
+  readonly damage?: readonly Damage[];
+  /** Who holds the session, when it is held already. */
+  readonly owner?: object;
+}
+
+export function elsewhereStore({ provider, folder, disk, stamp }: ElsewhereStoreOptions): Store {
+  const held = new Map<string, object>();
+  /** Sessions that were seen, with the order of their last append. */
+  const seen = new Map<string, number>();
+  let clock = 0;
+
+  const directoryOf = (sessionId: string): string => join(folder, checkSessionId(sessionId));
+  const filesOf = (sessionId: string): ElsewhereFiles =>
+    elsewhereFiles({ provider, sessionId, directory: directoryOf(sessionId), disk });
+  const find = async (sessionId: string): Promise<ProvidedEntry | undefined> => {
+    const path = filesOf(sessionId).nameOf(LOG);
+    const found = await provider.stat(sessionId, path).catch(failTo("look for the session"));
+    if (!found?.isFile || found.size === 0) return undefined;
+    if (!seen.has(sessionId)) seen.set(sessionId, 0);
+    return found;
+  };
+  const load = async (sessionId: string): Promise<{ bytes: Buffer; content: LogContent }> => {
+    if (!(await find(sessionId))) throw noSuchSession(sessionId);
+    const bytes = Buffer.from((await filesOf(sessionId).read(LOG)) ?? "");
+    return { bytes, content: parseLog(bytes) };
+  };
+  const newestFirst = (): string[] => [...seen].sort(([, a], [, b]) => b - a).map(([sessionId]) => sessionId);
+
+  function logOf(sessionId: string, opened: Opened): SessionLog {
+    const { content, damage = [], owner = {} } = opened;
+    return elsewhereLog({
+      ...{ sessionId, content, damage, stamp, directory: directoryOf(sessionId), files: filesOf(sessionId) },
+      hold() {
+        const holder = held.get(sessionId);
+        if (holder !== undefined && holder !== owner) throw heldError(sessionId);
+        held.set(sessionId, owner);
+      },
+      release() {
+        if (held.get(sessionId) === owner) held.delete(sessionId);
+      },
+      onAppended: () => seen.set(sessionId, ++clock),
+    });
+  }
+
+  return {
+    async create(sessionId) {
+      if (await find(sessionId)) throw alreadyThere(sessionId);
+      return logOf(sessionId, { content: emptyLog });
+    },
+    async open(sessionId) {
+      const { bytes, content } = await load(sessionId);
+      if (held.has(sessionId)) return readOnly(sessionId, logOf(sessionId, { content }));
+      // Nobody else may begin while it is repaired.
+      const owner = {};
+      held.set(sessionId, owner);
+      try {
+        const { damage, content: whole } = await repair(filesOf(sessionId), bytes, content);
+        return logOf(sessionId, { content: whole, damage, owner });
+      } catch (error) {
+        held.delete(sessionId);
+        throw error;
+      }
+    },
+    async read(sessionId) {
+      const { content } = await load(sessionId);
+      return { ...viewOf(content.events), damage: content.damage };
+    },
+    async *events(sessionId, onDamage) {
+      const { content } = await load(sessionId);
+      if (content.damage.length > 0) onDamage?.(content.damage);
+      yield* viewOf(content.events).events;
+    },
+    recent: async () => undefined,
+    async scan(sessionId, scan) {
+      const { content } = await load(sessionId);
+      return scanEvents(viewOf(content.events).events, scan);
+    },
+    async revision(sessionId) {
+      const found = await find(sessionId);
+      return found && revisionOf(found);
+    },
+    async revisions() {
+      const all = await Promise.all(
+        newestFirst().map(async (sessionId) => ({ sessionId, found: await find(sessionId) })),
+      );
+      return all.flatMap(({ sessionId, found }) =>
+        found ? [{ sessionId, revision: revisionOf(found), changedMs: Date.parse(found.modified) || 0 }] : [],
+      );
+    },
+    async list() {
+      const summaries: SessionSummary[] = [];
+      for (const sessionId of newestFirst()) {
+        const found = await find(sessionId);
+        if (found) summaries.push(await summaryOf(filesOf(sessionId), sessionId, found.modified));
+      }
+      return summaries;
+    },
+    async ids() {
+      return newestFirst();
+    },
+    async fork() {
+      throw new TroupeError("usage", "A session that a client keeps cannot be forked: its files are the client's.");
+    },
+    async remove(sessionId) {
+      if (!(await find(sessionId))) throw noSuchSession(sessionId);
+      if (held.has(sessionId)) throw heldError(sessionId);
+      await provider.remove(sessionId, provider.folder).catch(failTo("delete the session"));
+      seen.delete(sessionId);
+      await disk.remove(directoryOf(sessionId)).catch(failTo("delete the session"));
+    },
+  };
+}
+
+const revisionOf = ({ size, modified }: ProvidedEntry): string => `${size}-${modified}`;
+
+async function summaryOf(files: ElsewhereFiles, sessionId: string, modified: string): Promise<SessionSummary> {
+  const text = await files.read(SUMMARY);
+  const summary = text === undefined ? undefined : await parseSummary(text, sessionId).catch(() => undefined);
+  if (summary) return summary;
+  const { events } = parseLog(Buffer.from((await files.read(LOG)) ?? ""));
+  return summarise(viewOf(events).events, sessionId, modified);
+}
+
+function readOnly(sessionId: string, log: SessionLog): SessionLog {
+  const refuse = async (): Promise<never> => {
+    throw heldError(sessionId);
+  };
+  const refused = { append: refuse, recover: refuse, writeAsset: refuse, writeFile: refuse, writeSummary: refuse };
+  return { ...log, ...refused, heldBy: { pid: process.pid } };
+}
+
+function heldError(sessionId: string): TroupeError {
+  return new TroupeError("storage", `Session ${sessionId} is being written by process ${process.pid}.`, {
+    hint: "Close it there first.",
+  });
+}

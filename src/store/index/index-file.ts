@@ -1,0 +1,124 @@
+/** The file of the session store: its tables, and how it is opened, or made anew where it cannot be used. */
+import { existsSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import type { DatabaseSyncInstance } from "@photostructure/sqlite";
+import type { Disk } from "../../lib/node/disk.ts";
+
+const VERSION = 2;
+
+/** `indexed` is ours; the rest is for agents too, who read it with the tool `sql`. */
+const SCHEMA = `
+  CREATE TABLE indexed (session_id TEXT PRIMARY KEY, revision TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE sessions (
+    id TEXT PRIMARY KEY, cwd TEXT NOT NULL, repository TEXT, branch TEXT, host_type TEXT, summary TEXT,
+    created_at TEXT NOT NULL, updated_at TEXT NOT NULL, name TEXT, git_root TEXT, model TEXT) WITHOUT ROWID;
+  CREATE TABLE turns (
+    id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, turn_index INTEGER NOT NULL,
+    user_message TEXT NOT NULL, assistant_response TEXT NOT NULL, timestamp TEXT NOT NULL, search_id INTEGER);
+  CREATE TABLE checkpoints (
+    id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, checkpoint_number INTEGER NOT NULL, title TEXT, overview TEXT,
+    history TEXT, work_done TEXT, technical_details TEXT, important_files TEXT, next_steps TEXT, created_at TEXT,
+    search_id INTEGER);
+  CREATE TABLE session_files (
+    id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, file_path TEXT NOT NULL, tool_name TEXT NOT NULL,
+    turn_index INTEGER NOT NULL, first_seen_at TEXT NOT NULL, search_id INTEGER);
+  CREATE TABLE session_refs (
+    session_id TEXT NOT NULL, ref_type TEXT NOT NULL, ref_value TEXT NOT NULL, turn_index INTEGER NOT NULL,
+    created_at TEXT NOT NULL, PRIMARY KEY (session_id, ref_type, ref_value)) WITHOUT ROWID;
+  CREATE VIRTUAL TABLE search_index USING fts5 (
+    content, session_id UNINDEXED, source_type UNINDEXED, source_id UNINDEXED, prefix = '2 3 4');
+  INSERT INTO search_index (search_index, rank) VALUES ('hashsize', 16777216);
+  CREATE INDEX sessions_repository ON sessions (repository, branch);
+  CREATE INDEX sessions_cwd ON sessions (cwd);
+  CREATE UNIQUE INDEX turns_session ON turns (session_id, turn_index);
+  CREATE UNIQUE INDEX checkpoints_session ON checkpoints (session_id, checkpoint_number);
+  CREATE UNIQUE INDEX session_files_session ON session_files (session_id, file_path, tool_name);
+  CREATE INDEX session_files_path ON session_files (file_path);
+  CREATE INDEX session_refs_value ON session_refs (ref_type, ref_value);
+  PRAGMA user_version = ${VERSION};
+`;
+/** Waiting is done outside, where it does not stop everything else. What a power cut takes is read again from the logs. */
+const SETTINGS =
+  "PRAGMA busy_timeout = 20; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA secure_delete = ON";
+/** A larger file takes seconds to look through; its damage shows when it is used. */
+const CHECKED_BYTES = 4 * 1024 * 1024;
+
+export async function openDatabase(path: string, disk: Disk): Promise<DatabaseSyncInstance> {
+  const { DatabaseSync } = await import("@photostructure/sqlite");
+  const opened = existsSync(path) ? openSound(path, () => new DatabaseSync(path)) : undefined;
+  if (opened) return opened;
+  try {
+    await disk.mkdir(dirname(path));
+    await removeDatabase(path, disk);
+    // SQLite would give a new file whatever mode the umask says.
+    await disk.close(await disk.openAppend(path));
+    return create(new DatabaseSync(path));
+  } catch (error) {
+    if (troubleOf(error) === "busy") throw error;
+    return create(new DatabaseSync(":memory:"));
+  }
+}
+
+/** Undefined when the file is of another version or damaged. One that is empty is filled: somebody has just made it. */
+function openSound(path: string, open: () => DatabaseSyncInstance): DatabaseSyncInstance | undefined {
+  let database: DatabaseSyncInstance | undefined;
+  try {
+    database = open();
+    if (versionOf(database) === 0 && statSync(path).size === 0) return create(database);
+    database.exec(SETTINGS);
+    const isSound = statSync(path).size > CHECKED_BYTES || database.prepare("PRAGMA quick_check(1)").get()?.quick_check;
+    if (versionOf(database) === VERSION && (isSound === true || isSound === "ok")) return database;
+  } catch (error) {
+    if (troubleOf(error) === "busy") return database;
+  }
+  database?.close();
+  return undefined;
+}
+
+function versionOf(database: DatabaseSyncInstance): number {
+  return Number(database.prepare("PRAGMA user_version").get()?.user_version);
+}
+
+function create(database: DatabaseSyncInstance): DatabaseSyncInstance {
+  database.exec(SETTINGS);
+  inTransaction(database, () => {
+    if (versionOf(database) !== VERSION) database.exec(SCHEMA);
+  });
+  return database;
+}
+
+export async function removeDatabase(path: string, disk: Disk): Promise<void> {
+  for (const suffix of ["", "-wal", "-shm", "-journal"]) await disk.remove(`${path}${suffix}`);
+}
+
+const TABLES = ["indexed", "sessions", "turns", "checkpoints", "session_files", "session_refs", "search_index"];
+
+/** As new: everything has to be read again from the logs. */
+export function emptyDatabase(database: DatabaseSyncInstance): void {
+  inTransaction(database, () => {
+    for (const table of TABLES) database.exec(`DROP TABLE IF EXISTS ${table}`);
+    database.exec(SCHEMA);
+  });
+}
+
+export function inTransaction<T>(database: DatabaseSyncInstance, work: () => T): T {
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    const result = work();
+    database.exec("COMMIT");
+    return result;
+  } catch (error) {
+    try {
+      database.exec("ROLLBACK");
+    } catch {
+      // The failure that led here is the one to report.
+    }
+    throw error;
+  }
+}
+
+export function troubleOf(error: unknown): "damaged" | "busy" | "unknown" {
+  const message = error instanceof Error ? error.message : "";
+  if (/malformed|not a database|corrupt|no such (table|column)|disk I\/O/i.test(message)) return "damaged";
+  return /locked|busy/i.test(message) ? "busy" : "unknown";
+}

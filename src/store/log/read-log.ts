@@ -1,0 +1,228 @@
+import { open } from "node:fs/promises";
+import { plural } from "../../lib/text.ts";
+import type { SessionEvent } from "../../protocol/event.ts";
+import { decodeLine, type Link, type LogRecord, MAX_LINE_BYTES, NEWLINE, noRecord, salvage } from "./line.ts";
+import type { Damage } from "../store.ts";
+
+export interface LogContent {
+  readonly events: readonly SessionEvent[];
+  /** Of complete lines only; what follows the last newline is in `tail`. */
+  readonly damage: readonly Damage[];
+  readonly last: Link;
+  /** Where what can be used ends: everything from here on is the torn part of `tail`. */
+  readonly length: number;
+  readonly fileSize: number;
+  /** Lines of the file up to `length`, with those before the place where reading began. */
+  readonly lines: number;
+  /** A record has a number from before the place where reading began: only the whole log tells what it is. */
+  readonly refersBack: boolean;
+  /** Damage comes after the last record: the next one may have a later number. */
+  readonly endsDamaged: boolean;
+  readonly tail: Tail;
+}
+
+/** A place between two lines of a log. */
+export interface LogPlace {
+  readonly offset: number;
+  /** Number of lines before it. */
+  readonly lines: number;
+  /** The last record before it. */
+  readonly last: Link;
+  /** Whether damage lies between that record and this place. */
+  readonly afterDamage: boolean;
+}
+
+export interface ReadOptions {
+  readonly chunkBytes?: number;
+  readonly maxLineBytes?: number;
+  /** Starts reading here; the beginning of the file unless given. */
+  readonly from?: LogPlace;
+  /** Receives each event; `events` of the result is then empty. */
+  readonly onEvent?: (event: SessionEvent) => void;
+}
+
+type Tail =
+  | { readonly kind: "clean" }
+  /** Good up to its end, but the newline is missing. */
+  | { readonly kind: "open" }
+  /** `newline`: what is left after the torn bytes are gone ends without one. */
+  | { readonly kind: "torn"; readonly newline: "there" | "missing"; readonly damage: Damage };
+
+const CHUNK_BYTES = 1024 * 1024;
+
+/** Reads a log in one pass with one buffer; damage costs the damaged record and nothing else. */
+export async function readLog(path: string, options: ReadOptions = {}): Promise<LogContent> {
+  const maxLine = options.maxLineBytes ?? MAX_LINE_BYTES;
+  const collect = collector(options);
+  const file = await open(path, "r");
+  try {
+    const { size } = await file.stat();
+    let buffer: Buffer = Buffer.allocUnsafe(options.chunkBytes ?? Math.min(CHUNK_BYTES, size + 1));
+    let filled = 0;
+    let searched = 0;
+    /** Position in the file of the first byte in the buffer. */
+    let base = options.from?.offset ?? 0;
+    /** Set while the bytes of a line that is too long are passed over. */
+    let skippedFrom: number | undefined;
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, filled, buffer.length - filled, base + filled);
+      if (bytesRead === 0) break;
+      filled += bytesRead;
+      let start = 0;
+      const bytes = buffer.subarray(0, filled);
+      let newline = bytes.indexOf(NEWLINE, searched);
+      while (newline !== -1) {
+        const lineStart = skippedFrom ?? base + start;
+        const length = base + newline - lineStart;
+        if (length > maxLine) collect.tooLong(lineStart, length, maxLine);
+        else collect.line({ bytes, start, end: newline, offset: lineStart });
+        skippedFrom = undefined;
+        start = newline + 1;
+        newline = bytes.indexOf(NEWLINE, start);
+      }
+      if (skippedFrom === undefined && filled - start > maxLine) skippedFrom = base + start;
+      if (skippedFrom !== undefined) start = filled;
+      buffer.copyWithin(0, start, filled);
+      base += start;
+      filled -= start;
+      searched = filled;
+      if (filled === buffer.length) buffer = Buffer.concat([buffer], buffer.length * 2);
+    }
+    return collect.finish(buffer.subarray(0, filled), base, skippedFrom);
+  } finally {
+    await file.close();
+  }
+}
+
+/** The same for a log that is in memory already. */
+export function parseLog(bytes: Buffer, maxLine = MAX_LINE_BYTES): LogContent {
+  const collect = collector();
+  let start = 0;
+  for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, start)) {
+    if (end - start > maxLine) collect.tooLong(start, end - start, maxLine);
+    else collect.line({ bytes, start, end, offset: start });
+    start = end + 1;
+  }
+  const isTooLong = bytes.length - start > maxLine;
+  return isTooLong
+    ? collect.finish(nothing, bytes.length, start)
+    : collect.finish(bytes.subarray(start), start, undefined);
+}
+
+const nothing = Buffer.alloc(0);
+
+/** A line without its newline, somewhere in a buffer and at `offset` of the file. */
+interface Piece {
+  readonly bytes: Buffer;
+  readonly start: number;
+  readonly end: number;
+  readonly offset: number;
+}
+
+function collector({ from, onEvent }: Pick<ReadOptions, "from" | "onEvent"> = {}) {
+  const events: SessionEvent[] = [];
+  const take = onEvent ?? ((event: SessionEvent) => void events.push(event));
+  const damage: Damage[] = [];
+  const firstSeq = from?.last.seq ?? 0;
+  /** By their number since the place where reading began. */
+  const checksums: number[] = [];
+  let last: Link = from?.last ?? noRecord;
+  let line = from?.lines ?? 0;
+  let refersBack = false;
+  /** Records that went missing in damage just reported are not reported again as a gap. */
+  let damageBefore = from?.afterDamage ?? false;
+
+  function accept(record: LogRecord, offset: number, bytes: number): void {
+    const place = { line, offset, bytes };
+    if (record.seq <= last.seq) {
+      if (record.seq <= firstSeq) refersBack = true;
+      const repeated = checksums[record.seq - firstSeq] === record.crc;
+      damage.push({ kind: "sequence", ...place, message: repeated ? repeats(record.seq) : outOfOrder(record.seq) });
+      if (!repeated) take(record.event);
+      return;
+    }
+    const follows = record.seq === last.seq + 1 && record.prev === last.crc;
+    if (!follows && !damageBefore) damage.push({ kind: "sequence", ...place, message: gap(last.seq, record.seq) });
+    damageBefore = false;
+    take(record.event);
+    checksums[record.seq - firstSeq] = record.crc;
+    last = { seq: record.seq, crc: record.crc };
+  }
+
+  function readLine({ bytes, start, end, offset }: Piece): void {
+    if (start === end) return;
+    const decoded = decodeLine(bytes, start, end);
+    if (decoded.kind === "record") accept(decoded, offset, end - start);
+    else if (decoded.kind === "plain") acceptPlain(decoded.event, offset, end - start);
+    else loseLine(bytes.subarray(start, end), offset, decoded);
+  }
+
+  function acceptPlain(event: SessionEvent, offset: number, bytes: number): void {
+    take(event);
+    if (last.seq > 0) damage.push({ kind: "checksum", line, offset, bytes, message: WITHOUT_CHECKSUM });
+  }
+
+  function loseLine(bytes: Buffer, offset: number, bad: { damage: Damage["kind"]; message: string }): void {
+    const parts = salvage(bytes);
+    const kind = parts.length > 0 && bad.damage !== "null_bytes" ? "joined" : bad.damage;
+    const message = `${bad.message} ${parts.length === 0 ? "It is not used." : wholeRecords(parts.length)}`;
+    damage.push({ kind, line, offset, bytes: bytes.length, message });
+    damageBefore = true;
+    for (const part of parts) accept(part.record, offset + part.start, part.end - part.start);
+    damageBefore = true;
+  }
+
+  return {
+    line(piece: Piece): void {
+      line++;
+      readLine(piece);
+    },
+
+    tooLong(offset: number, bytes: number, limit: number): void {
+      line++;
+      const message = `The line is longer than ${limit} bytes. It is not used.`;
+      damage.push({ kind: "too_long", line, offset, bytes, message });
+      damageBefore = true;
+    },
+
+    /** The bytes after the last newline. They are read as they will be once the torn part is cut off. */
+    finish(rest: Buffer, base: number, skippedFrom: number | undefined): LogContent {
+      const fileSize = base + rest.length;
+      const complete = line;
+      const done = (length: number, tail: Tail): LogContent => {
+        const lines = tail.kind === "open" || (tail.kind === "torn" && tail.newline === "missing") ? line : complete;
+        return { events, damage, last, length, fileSize, lines, refersBack, endsDamaged: damageBefore, tail };
+      };
+      line++;
+      if (skippedFrom !== undefined) {
+        const place = { line, offset: skippedFrom, bytes: fileSize - skippedFrom };
+        return done(skippedFrom, torn({ kind: "too_long", ...place }, "there"));
+      }
+      if (rest.length === 0) return done(base, { kind: "clean" });
+      const decoded = decodeLine(rest);
+      const kept = decoded.kind === "bad" ? (salvage(rest).at(-1)?.end ?? 0) : rest.length;
+      readLine({ bytes: rest, start: 0, end: kept, offset: base });
+      if (kept === rest.length) return done(fileSize, { kind: "open" });
+      const kind = rest.subarray(kept).includes(0) ? "null_bytes" : "torn_tail";
+      const place = { line, offset: base + kept, bytes: rest.length - kept };
+      return done(base + kept, torn({ kind, ...place }, kept > 0 ? "missing" : "there"));
+    },
+  };
+}
+
+function torn(place: Omit<Damage, "message">, newline: "there" | "missing"): Tail {
+  const message = `The last ${plural(place.bytes, "byte")} of the log were not written completely and are not used.`;
+  return { kind: "torn", newline, damage: { ...place, message } };
+}
+
+const WITHOUT_CHECKSUM = "The line has no checksum: another program wrote it. It is used as it is.";
+const repeats = (seq: number): string => `Record ${seq} is there a second time. The second is not used.`;
+const outOfOrder = (seq: number): string =>
+  `Record ${seq} comes after a later one, as when two programs write at once. It is used.`;
+const wholeRecords = (kept: number): string =>
+  `${plural(kept, "whole record")} found in it ${kept === 1 ? "is" : "are"} used.`;
+function gap(before: number, seq: number): string {
+  const missing = seq - before - 1;
+  if (missing === 0) return `Record ${seq} does not follow from the one before it. It is used.`;
+  return missing === 1 ? `Record ${before + 1} is missing.` : `Records ${before + 1} to ${seq - 1} are missing.`;
+}

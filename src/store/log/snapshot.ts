@@ -1,0 +1,163 @@
+/**
+ * `snapshot.json`: what the beginning of a log amounts to, so that opening a session costs what is still alive of it and
+ * not what ever happened in it. It is derived: deleted, damaged, of another version or of another log, it is ignored.
+ *
+ * The file is one line of JSON about the log and the body, then the body. It is used only when
+ * - its own checksum is right, and its rules are the ones of this program;
+ * - the log still begins with the bytes it was made from: either the file was not touched since (same inode, size and
+ *   times), or the checksum of these bytes is right.
+ */
+import { open, readFile } from "node:fs/promises";
+import { crc32 } from "node:zlib";
+import { isObject, parseJson } from "../../lib/json.ts";
+import { type Disk, replaceFile } from "../../lib/node/disk.ts";
+import type { SessionEvent } from "../../protocol/event.ts";
+import type { LogPlace } from "./read-log.ts";
+import type { Damage } from "../store.ts";
+
+export const SNAPSHOT_FILE = "snapshot.json";
+const VERSION = 1;
+const MAX_BYTES = 128 * 1024 * 1024;
+const PIECE_BYTES = 1024 * 1024;
+const MIN_LOG_BYTES = 1024 * 1024;
+
+/** How events are condensed; `src/store` does not know what they mean. */
+export interface SnapshotRules {
+  /** Changes whenever the same events condense to something else. */
+  readonly version: number;
+  condense(events: readonly SessionEvent[]): readonly SessionEvent[];
+  condenseRemoved(events: readonly SessionEvent[]): readonly SessionEvent[];
+  /** Whether there is enough to drop before this event to be worth condensing. */
+  isMilestone(event: SessionEvent): boolean;
+  /** Logs shorter than this have no snapshot; 1 MiB unless given. */
+  readonly minLogBytes?: number;
+  /** How many events are read before they are condensed; 10,000 unless given. */
+  readonly chunkEvents?: number;
+}
+
+export const minLogBytes = ({ minLogBytes: bytes = MIN_LOG_BYTES }: SnapshotRules): number => bytes;
+
+/** What a log holds up to a place. */
+export interface Snapshot {
+  /** In view, condensed. */
+  readonly events: readonly SessionEvent[];
+  /** Out of view, condensed. */
+  readonly removed: readonly SessionEvent[];
+  /** Number of events in view. */
+  readonly count: number;
+  readonly damage: readonly Damage[];
+}
+
+/** A place in a log, and the checksum of all bytes before it. */
+export interface Prefix {
+  readonly length: number;
+  readonly checksum: number;
+}
+
+interface Header extends Prefix, Omit<LogPlace, "offset"> {
+  readonly version: number;
+  readonly rules: number;
+  readonly file: FileIdentity;
+  readonly body: { readonly bytes: number; readonly checksum: number };
+}
+
+interface FileIdentity {
+  readonly ino: string;
+  readonly size: number;
+  readonly changed: string;
+}
+
+export interface ReadSnapshot {
+  readonly snapshot: Snapshot;
+  readonly place: LogPlace;
+  readonly prefix: Prefix;
+}
+
+/** Undefined when there is none, or none that can be used. Never throws. */
+export async function readSnapshot(
+  paths: { readonly log: string; readonly snapshot: string },
+  rules: number,
+): Promise<ReadSnapshot | undefined> {
+  try {
+    const bytes = await readFile(paths.snapshot);
+    const end = bytes.indexOf(0x0a);
+    const header = headerIn(bytes.toString("utf8", 0, Math.max(0, end)));
+    const body = bytes.subarray(end + 1);
+    if (!header || header.version !== VERSION || header.rules !== rules) return undefined;
+    if (body.length !== header.body.bytes || crc32(body) !== header.body.checksum) return undefined;
+    if (!(await isPrefix(paths.log, header))) return undefined;
+    const snapshot = JSON.parse(body.toString("utf8")) as Snapshot;
+    const { length, checksum, lines, last, afterDamage } = header;
+    return { snapshot, place: { offset: length, lines, last, afterDamage }, prefix: { length, checksum } };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Replaces the snapshot by one of the log up to `place`. `before` is a prefix whose checksum is known already. Returns the
+ * new prefix, or undefined when the snapshot would be too large to help.
+ */
+export async function writeSnapshot(
+  disk: Disk,
+  paths: { readonly log: string; readonly snapshot: string },
+  what: { readonly snapshot: Snapshot; readonly rules: number; readonly place: LogPlace; readonly before?: Prefix },
+): Promise<Prefix | undefined> {
+  const { snapshot, rules, place } = what;
+  const body = Buffer.from(JSON.stringify(snapshot));
+  if (body.length > MAX_BYTES || body.length > place.offset) return undefined;
+  const known = what.before && what.before.length <= place.offset ? what.before : { length: 0, checksum: 0 };
+  const file = await identityOf(paths.log);
+  const checksum = await checksumOf(paths.log, known, place.offset);
+  if (checksum === undefined) return undefined;
+  const { offset: length, ...where } = place;
+  const header: Header = {
+    ...{ version: VERSION, rules, length, checksum, ...where, file },
+    body: { bytes: body.length, checksum: crc32(body) },
+  };
+  await replaceFile(disk, paths.snapshot, Buffer.concat([Buffer.from(`${JSON.stringify(header)}\n`), body]));
+  return { length: place.offset, checksum };
+}
+
+function headerIn(text: string): Header | undefined {
+  const json = parseJson(text);
+  return json.ok && isObject(json.value) && isObject(json.value.body) ? (json.value as unknown as Header) : undefined;
+}
+
+async function isPrefix(log: string, header: Header): Promise<boolean> {
+  const now = await identityOf(log);
+  const { file, length } = header;
+  if (now.size < length) return false;
+  // Nobody has touched the file since: it need not be read.
+  if (now.size === length && now.ino === file.ino && now.size === file.size && now.changed === file.changed)
+    return true;
+  return (await checksumOf(log, { length: 0, checksum: 0 }, length)) === header.checksum;
+}
+
+async function identityOf(log: string): Promise<FileIdentity> {
+  const file = await open(log, "r");
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = await file.stat({ bigint: true });
+    return { ino: String(ino), size: Number(size), changed: `${mtimeNs} ${ctimeNs}` };
+  } finally {
+    await file.close();
+  }
+}
+
+/** Undefined when the file is shorter. */
+async function checksumOf(log: string, from: Prefix, to: number): Promise<number | undefined> {
+  const file = await open(log, "r");
+  try {
+    const buffer = Buffer.allocUnsafe(Math.max(1, Math.min(PIECE_BYTES, to - from.length)));
+    let { length: position, checksum } = from;
+    while (position < to) {
+      const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, to - position), position);
+      if (bytesRead === 0) return undefined;
+      checksum = crc32(buffer.subarray(0, bytesRead), checksum);
+      position += bytesRead;
+    }
+    return checksum;
+  } finally {
+    await file.close();
+  }
+}

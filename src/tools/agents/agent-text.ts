@@ -1,0 +1,148 @@
+/** What the model reads of other agents. Their words are data: quoted, bounded, and never taken for ours. */
+import * as z from "zod";
+import { quoted } from "../../lib/quoting.ts";
+import { clip, nearest, sanitiseLine } from "../../lib/text.ts";
+import type { TaskReason, TaskReport, Tasks, TaskTurn, TaskView } from "./tasks.ts";
+import { type ToolContext, ToolError, type ToolErrorCode } from "../tool.ts";
+
+/** An agent works as long as its own limits let it; this is the end of waiting for it. */
+export const AGENT_TIMEOUT_MS = 24 * 60 * 60 * 1000;
+/** Beside an error, where the session does not bound what the model gets. */
+const MAX_PARTIAL_CHARACTERS = 8000;
+const MAX_ERROR_CHARACTERS = 4000;
+const MAX_LINE_CHARACTERS = 200;
+const MAX_NAMES_OFFERED = 20;
+
+/** Text with a bound that the schema does not spend words on; the error says it. */
+export function bounded(maxCharacters: number): z.ZodString {
+  return z.string().refine((text) => text.trim() !== "" && text.length <= maxCharacters, {
+    error: `must have 1 to ${maxCharacters} characters`,
+  });
+}
+
+export const agentId = () => bounded(200);
+
+export function tasksOf({ tasks }: ToolContext): Tasks {
+  if (tasks === undefined) throw new ToolError("This session has no other agents.");
+  return tasks;
+}
+
+/** One line of someone else's words. */
+export function line(text: string, maxCharacters = MAX_LINE_CHARACTERS): string {
+  return clip(quoted(sanitiseLine(text)).trim(), maxCharacters);
+}
+
+/** As agents and ids are compared: without case, spaces, underscores and hyphens. */
+export function normalised(name: string): string {
+  return name
+    .trim()
+    .toLowerCase()
+    .replace(/[\s_-]+/g, "");
+}
+
+/** The id that is meant; as given when none is like it, so that whoever knows more can still find it. */
+export function idMeant(wanted: string, tasks: Tasks): string {
+  const ids = idsOf(tasks);
+  if (ids.includes(wanted)) return wanted;
+  const alike = ids.filter((id) => normalised(id) === normalised(wanted));
+  return alike.length === 1 && alike[0] !== undefined ? alike[0] : wanted;
+}
+
+/** Adds to a refusal which agents there are, when the id may just be wrong. */
+export async function namingAgents<T>(wanted: string, tasks: Tasks, work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    const ids = idsOf(tasks);
+    if (!(error instanceof ToolError) || ids.includes(wanted)) throw error;
+    throw new ToolError(`${error.message} ${offered(wanted, ids)}`, { code: error.code, cause: error });
+  });
+}
+
+function idsOf(tasks: Tasks): string[] {
+  return tasks.list({ scope: "all", includeEnded: true }).map(({ id }) => id);
+}
+
+function offered(wanted: string, ids: readonly string[]): string {
+  const close = nearest(wanted, ids) ?? ids.find((id) => normalised(id).includes(normalised(wanted)));
+  if (close !== undefined) return `Did you mean ${JSON.stringify(close)}?`;
+  return ids.length === 0 ? "No agent has been started yet." : `Agents: ${namesOffered(ids)}.`;
+}
+
+/** A list of names for an error, bounded. */
+export function namesOffered(names: readonly string[]): string {
+  const shown = names.slice(0, MAX_NAMES_OFFERED).map((name) => line(name, 80));
+  const hidden = names.length - shown.length;
+  return hidden > 0 ? `${shown.join(", ")} and ${hidden} more` : shown.join(", ");
+}
+
+/** What a waiting caller gets: the answer, or a failure that says what there is instead of one. */
+export function answerOf(report: TaskReport): string {
+  const { task, error } = report;
+  const answer = lastResponse(report);
+  const reason = reasonOf(task);
+  if (reason === "finished" && answer.trim() !== "") return quoted(answer);
+  const { sentence, code } = ENDS[reason === "finished" ? "empty" : reason];
+  const why = error === undefined ? "" : ` ${clip(quoted(error), MAX_ERROR_CHARACTERS)}`;
+  throw new ToolError(`Agent "${line(task.id)}" ${sentence}${why}${remains(report, MAX_PARTIAL_CHARACTERS)}`, { code });
+}
+
+/** Every way to end but with an answer, in words that cannot be mistaken for success. */
+const ENDS: Readonly<Record<Exclude<TaskReason, "finished">, { sentence: string; code: ToolErrorCode }>> = {
+  empty: { sentence: "ended without an answer.", code: "failure" },
+  limit: { sentence: "was stopped by a limit before it was done.", code: "failure" },
+  error: { sentence: "failed.", code: "failure" },
+  stopped: { sentence: "was stopped before it was done.", code: "interrupted" },
+  interrupted: { sentence: "was cut off before it was done.", code: "interrupted" },
+  invalid_output: { sentence: "gave an answer that does not fit the schema.", code: "failure" },
+};
+
+/** A state says what happened even where nobody gave a reason. */
+export function reasonOf({ status, reason }: TaskView): TaskReason {
+  if (status === "failed") return reason === undefined || reason === "finished" ? "error" : reason;
+  if (status === "cancelled") return reason === "interrupted" ? "interrupted" : "stopped";
+  return reason ?? "finished";
+}
+
+export function endSentence(reason: TaskReason): string {
+  return reason === "finished" ? "completed." : ENDS[reason].sentence;
+}
+
+/** What there is of an answer that cannot be taken for one. Whole, unless the place it stands in has no bound. */
+export function remains(report: TaskReport, maxCharacters = Number.POSITIVE_INFINITY): string {
+  const text = lastResponse(report);
+  if (text.trim() === "") return "";
+  const lead = reasonOf(report.task) === "invalid_output" ? "What it answered:" : "Its last words, unfinished:";
+  const cut = text.length > maxCharacters ? `\n[cut; read_agent "${line(report.task.id)}" has all]` : "";
+  return `\n\n${lead}\n${clip(quoted(text), maxCharacters)}${cut}`;
+}
+
+function lastResponse({ turns }: TaskReport): string {
+  return turns.at(-1)?.response ?? "";
+}
+
+/**
+ * Turns as they are labelled where there can be several. The model counts them from 0, tasks count from 1. The first one's
+ * message is the prompt, known to who reads.
+ */
+export function labelledTurns(turns: readonly TaskTurn[]): string {
+  return turns
+    .map(({ number, message, response }) => {
+      const asked = number <= 1 || message === "" ? "" : `Message: ${clip(quoted(message), MAX_ERROR_CHARACTERS)}\n\n`;
+      return `[Turn ${number - 1}]\n${asked}${quoted(response)}`;
+    })
+    .join("\n\n");
+}
+
+export function seconds(milliseconds: number): string {
+  return `${Math.round(milliseconds / 1000)}s`;
+}
+
+/** "45s", "12m", "3h": for tables. */
+export function age(milliseconds: number): string {
+  const total = Math.max(0, Math.round(milliseconds / 1000));
+  if (total < 120) return `${total}s`;
+  return total < 7200 ? `${Math.round(total / 60)}m` : `${Math.round(total / 3600)}h`;
+}
+
+export function cost(usd: number | null): string {
+  return usd === null ? "unknown" : `$${usd < 0.01 && usd > 0 ? usd.toFixed(4) : usd.toFixed(2)}`;
+}

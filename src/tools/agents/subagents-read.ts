@@ -1,0 +1,59 @@
+import * as z from "zod";
+import { agentId, idMeant, namingAgents, tasksOf } from "./agent-text.ts";
+import { pageOf, RESULT_PARTS } from "../subagents/result-pages.ts";
+import { bounded, submissionFrom, withoutSubmission } from "../subagents/submission.ts";
+import description from "./subagents-read.md";
+import type { TaskReport } from "./tasks.ts";
+import { defineTool, fixed, ToolError } from "../tool.ts";
+
+export const subagentsRead = defineTool({
+  name: "subagents_read",
+  description,
+  input: fixed("subagents_read", () =>
+    z.object({
+      agent_id: agentId().describe("The worker"),
+      part: z.enum(RESULT_PARTS).default("findings").describe("Which list"),
+      from: z.number().refine(isIndex).optional().describe("First item, from 0"),
+      offset: z.number().refine(isIndex).optional().describe("Only with an item that came in pieces"),
+    }),
+  ),
+  readOnly: true,
+  async run({ agent_id, part, from = 0, offset = 0 }, context) {
+    const tasks = tasksOf(context);
+    const id = idMeant(agent_id, tasks);
+    const { signal, toolCallId } = context;
+    const read = tasks.read({ id, wait: false, timeoutMs: 0, toolCallId }, signal);
+    const report = await namingAgents(id, tasks, read);
+    const page = pageOf(resultOf(report), { part, from, offset });
+    if (from > 0 && from >= page.of) {
+      throw new ToolError(`${report.task.id} has ${page.of} ${part}, counted from 0. Nothing is at ${from}.`);
+    }
+    return { content: JSON.stringify({ agent_id: report.task.id, ...page }) };
+  },
+});
+
+/** The worker's result within the same bounds as in the result of `subagents_run`. */
+function resultOf({ task, turns, error }: TaskReport) {
+  if (task.status === "queued" || task.status === "running") {
+    throw new ToolError(`${task.id} is still at work. Wait for the result of subagents_run.`);
+  }
+  const payload = jsonOf(turns.at(-1)?.response);
+  if (payload !== undefined) return bounded(submissionFrom(payload));
+  if (error === undefined) {
+    throw new ToolError(`${task.id} handed in no structured result. Use read_agent to read its answer.`);
+  }
+  return bounded(withoutSubmission("blocked", error));
+}
+
+function jsonOf(text: string | undefined): unknown {
+  try {
+    const value: unknown = JSON.parse(text ?? "");
+    return typeof value === "object" && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isIndex(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}

@@ -1,0 +1,97 @@
+import { plural } from "../../lib/text.ts";
+import { AGENT_TIMEOUT_MS, line } from "./agent-text.ts";
+import {
+  type Coordination,
+  type CoordinationContext,
+  DEFAULT_LIMITS,
+  type WorkerLimits,
+} from "../subagents/coordination.ts";
+import { openDesk } from "../subagents/desk.ts";
+import { Environments } from "../subagents/environment.ts";
+import { resultText } from "../subagents/result-pages.ts";
+import { builtinRoles, type RoleDefinition } from "../subagents/roles.ts";
+import { concurrencyOf, displayNames, runRequest, type WorkerRequest, workersSchema } from "../subagents/run-request.ts";
+import { type DeskedWorker, runWorkers } from "../subagents/run-workers.ts";
+import type { WorkerResult } from "../subagents/submission.ts";
+import { provision } from "../subagents/tool-groups.ts";
+import { systemPrompt, taskText } from "../subagents/worker-prompt.ts";
+import { workerTools } from "../subagents/worker-tools.ts";
+import description from "./subagents-run.md";
+import { defineTool, fixed, type Tool, ToolError } from "../tool.ts";
+
+export interface CoordinationSettings {
+  readonly roles?: readonly RoleDefinition[];
+  readonly limits?: Partial<WorkerLimits>;
+}
+
+/** Its schema names the roles there are. */
+export function subagentsRunTool(settings: CoordinationSettings = {}): Tool {
+  const { roles = builtinRoles } = settings;
+  const limits = { ...DEFAULT_LIMITS, ...settings.limits };
+  const environments = new Environments();
+  return defineTool({
+    name: "subagents_run",
+    description,
+    input: fixed("subagents_run", () => runRequest(roles)),
+    shown: { agents: workersSchema(roles) },
+    timeoutMs: AGENT_TIMEOUT_MS,
+    access: ({ agents }) =>
+      agents.map(({ role, title, task }) => ({ kind: "agent", agentName: role, intention: line(title || task) })),
+    async run({ agents, maxConcurrency }, context: CoordinationContext) {
+      const { coordination, signal } = context;
+      if (coordination === undefined) throw new ToolError("Coordinated subagents are not available here.");
+      const refused = coordination.refused();
+      if (refused !== undefined) throw new ToolError(refused);
+      const workers = desked({ agents, roles, limits, environments, coordination, context });
+      const concurrency = Math.min(concurrencyOf(maxConcurrency), workers.length);
+      const results = await runWorkers(workers, coordination, { concurrency, signal });
+      return { content: resultText(results), detailedContent: results.map(overview).join("\n") };
+    },
+  });
+}
+
+function desked(what: {
+  readonly agents: readonly WorkerRequest[];
+  readonly roles: readonly RoleDefinition[];
+  readonly limits: WorkerLimits;
+  readonly environments: Environments;
+  readonly coordination: Coordination;
+  readonly context: CoordinationContext;
+}): DeskedWorker[] {
+  const { agents, roles, limits, environments, coordination, context } = what;
+  const names = displayNames(agents, roles);
+  const available = coordination.tools();
+  return agents.map((request, index) => {
+    const role = roles.find(({ id }) => id === request.role);
+    if (role === undefined) throw new ToolError(`There is no role ${JSON.stringify(request.role)}.`);
+    const displayName = names[index] ?? role.label;
+    const provided = provision({ asked: request.allowedToolGroups, defaults: role.groups, available });
+    const { tools } = provided;
+    const all = [...tools, ...provided.own, "submit_result"];
+    const { successCriteria: criteria = [] } = request;
+    const desk = openDesk({ tools, criteria, onStep: (step) => coordination.step(request.id, step) });
+    const { cwd, toolCallId: parentCallId } = context;
+    const prompt = systemPrompt({ displayName, role, cwd, tools: all, limits });
+    return {
+      desk,
+      criteria,
+      steps: provided.steps,
+      spec: {
+        id: request.id,
+        role: role.id,
+        displayName,
+        systemPrompt: prompt,
+        task: taskText(request),
+        tools: all,
+        provide: (parentTools) => workerTools(parentTools, provided, { desk, environments }),
+        limits,
+        parentCallId,
+      },
+    };
+  });
+}
+
+/** For people, who see each worker's steps elsewhere. */
+function overview({ displayName, status, summary, findings }: WorkerResult): string {
+  return `${displayName}: ${status}, ${plural(findings.length, "finding")}. ${line(summary, 500)}`;
+}

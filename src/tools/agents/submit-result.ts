@@ -1,0 +1,24 @@
+import * as z from "zod";
+import type { Desk } from "../subagents/desk.ts";
+import { Submission } from "../subagents/submission.ts";
+import description from "./submit-result.md";
+import { defineTool, type Tool, ToolError } from "../tool.ts";
+
+/** Made for one worker. What does not fit reaches the desk all the same: it decides what becomes of it. */
+export function submitResultTool(desk: Desk): Tool {
+  const tool = defineTool({
+    name: "submit_result",
+    description,
+    input: z.unknown(),
+    readOnly: true,
+    exclusive: true,
+    terminal: true,
+    async run(payload) {
+      const { kind, message } = desk.submit(payload);
+      if (kind === "returned") throw new ToolError(message);
+      return { content: message };
+    },
+  });
+  const { $schema: _, ...parameters } = z.toJSONSchema(Submission, { io: "input" });
+  return { ...tool, parameters };
+}

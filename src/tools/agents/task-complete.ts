@@ -1,0 +1,28 @@
+import * as z from "zod";
+import description from "./task-complete.md";
+import { defineTool, fixed } from "../tool.ts";
+
+const MAX_SUMMARY_CHARACTERS = 20_000;
+
+export const taskComplete = defineTool({
+  name: "task_complete",
+  description,
+  input: fixed("task_complete", () =>
+    z.object({
+      summary: z
+        .string()
+        .max(MAX_SUMMARY_CHARACTERS)
+        .optional()
+        .describe("What was done and how it was checked, in a few sentences for the user"),
+    }),
+  ),
+  readOnly: true,
+  exclusive: true,
+  terminal: true,
+  async run({ summary }) {
+    return {
+      content: summary === undefined || summary === "" ? "Task complete." : summary,
+      taskComplete: summary === undefined ? {} : { summary },
+    };
+  },
+});

@@ -1,0 +1,155 @@
+import * as z from "zod";
+import type { Json } from "../../lib/json.ts";
+import { clip, nearest } from "../../lib/text.ts";
+import { AGENT_TIMEOUT_MS, answerOf, bounded, line, namesOffered, normalised, tasksOf } from "./agent-text.ts";
+import introduction from "./task.md";
+import type { TaskReport, TaskRequest, TaskStart } from "./tasks.ts";
+import { defineTool, fixed, type Tool, ToolError } from "../tool.ts";
+
+/** Agents the model may choose, of the moment. `id` is a second name that is accepted (that of its file). */
+export interface AgentSource {
+  agents(): readonly AgentChoice[];
+  /** Who is meant, by rules of its own; else names are compared without case and what stands between words. */
+  find?(wanted: string): Pick<AgentChoice, "name"> | undefined;
+}
+
+interface AgentChoice {
+  readonly name: string;
+  readonly description: string;
+  readonly id?: string;
+}
+
+const MAX_PROMPT_CHARACTERS = 200_000;
+const MAX_SCHEMA_CHARACTERS = 20_000;
+const MAX_AGENTS_LISTED = 40;
+/** Room for the first few agents, and so much more for each one beyond. */
+const FEW_AGENTS = 7;
+const FEW_CHARACTERS = 490;
+const CHARACTERS_PER_AGENT = 120;
+const MAX_LIST_CHARACTERS = 3800;
+
+/** Any object: said with fewer words than are derived. */
+const SCHEMA = { description: "JSON schema of its answer", properties: undefined, additionalProperties: undefined };
+
+const input = fixed("task", () =>
+  z.object({
+    description: bounded(2000).describe("Aim, in 3-5 words"),
+    prompt: bounded(MAX_PROMPT_CHARACTERS).describe("Complete instructions"),
+    agent_type: bounded(200).describe("Which agent"),
+    name: bounded(200).describe("Seed of its id"),
+    mode: z.enum(["sync", "background"]).optional().describe("How"),
+    model: bounded(200).optional().describe("Override"),
+    reasoning_effort: bounded(50).optional().describe("Override"),
+    output_schema: z.looseObject({}).meta(SCHEMA).optional(),
+    isolation: z.enum(["worktree"]).optional().describe("Own work tree"),
+  }),
+);
+
+/** Its schema names the agents of the moment, so it is made anew when they change. */
+export function taskTool(source: AgentSource): Tool {
+  const shown = source.agents().slice(0, MAX_AGENTS_LISTED);
+  return defineTool({
+    name: "task",
+    description: describe(shown, source.agents().length - shown.length),
+    input,
+    ...(shown.length > 0 && { shown: { agent_type: { enum: shown.map(({ name }) => name) } } }),
+    timeoutMs: AGENT_TIMEOUT_MS,
+    access: ({ agent_type, description }) => ({
+      kind: "agent",
+      agentName: agentMeant(agent_type, source),
+      intention: line(description),
+    }),
+    async run(input, context) {
+      const { mode = "sync", output_schema } = input;
+      const request: TaskRequest = {
+        description: line(input.description),
+        prompt: input.prompt,
+        agentType: agentMeant(input.agent_type, source),
+        name: input.name.trim(),
+        mode,
+        toolCallId: context.toolCallId,
+        ...(input.model !== undefined && { model: input.model }),
+        ...(input.reasoning_effort !== undefined && { reasoningEffort: input.reasoning_effort }),
+        ...(output_schema !== undefined && { outputSchema: checkedSchema(output_schema) }),
+        ...(input.isolation !== undefined && { isolation: input.isolation }),
+      };
+      const start = await tasksOf(context).start(request, context.signal);
+      return { content: start.kind === "ended" ? endedText(start.report) : backgroundText(start, mode) };
+    },
+  });
+}
+
+function describe(agents: readonly AgentChoice[], hidden: number): string {
+  if (agents.length === 0) return introduction.trim();
+  const beyond = Math.max(0, agents.length - FEW_AGENTS);
+  const room = Math.min(MAX_LIST_CHARACTERS, FEW_CHARACTERS + beyond * CHARACTERS_PER_AGENT);
+  const lines = agents.map(({ name, description }) => `- ${line(name)}: ${line(description, 1000)}`);
+  const share = fairShare(lines, room - lines.length);
+  const listed = lines.map((entry) => clippedAtWord(entry, share));
+  if (hidden > 0) listed.push(`- and ${hidden} more that the user may name`);
+  return `${introduction.trim()}\n\n${listed.join("\n")}`;
+}
+
+/** The longest a line may be so that all fit: what short ones leave goes to the long ones. */
+function fairShare(lines: readonly string[], room: number): number {
+  let left = room;
+  const lengths = lines.map(({ length }) => length).sort((a, b) => a - b);
+  for (const [index, length] of lengths.entries()) {
+    const share = Math.floor(left / (lengths.length - index));
+    if (length > share) return share;
+    left -= length;
+  }
+  return room;
+}
+
+function clippedAtWord(text: string, maxCharacters: number): string {
+  if (text.length <= maxCharacters) return text;
+  return clip(text, maxCharacters, "").replace(/[\s,;:.-]+\S*$/, "…");
+}
+
+function agentMeant(wanted: string, source: AgentSource): string {
+  const agents = source.agents();
+  const found = source.find === undefined ? alike(wanted, agents) : source.find(wanted);
+  if (found !== undefined) return found.name;
+  const names = agents.map(({ name }) => name);
+  const close = nearest(wanted, names);
+  const advice = close === undefined ? "" : ` Did you mean ${JSON.stringify(close)}?`;
+  throw new ToolError(
+    `There is no agent "${line(wanted)}".${advice} Valid values of agent_type: ${namesOffered(names) || "none"}.`,
+  );
+}
+
+function alike(wanted: string, agents: readonly AgentChoice[]): AgentChoice | undefined {
+  const exact = agents.find(({ name }) => name === wanted) ?? agents.find(({ id }) => id === wanted);
+  const key = normalised(wanted);
+  return exact ?? agents.find(({ name, id = name }) => normalised(name) === key || normalised(id) === key);
+}
+
+function checkedSchema(schema: Record<string, unknown>): Record<string, Json> {
+  const text = JSON.stringify(schema);
+  if (text.length > MAX_SCHEMA_CHARACTERS) {
+    throw new ToolError(`output_schema has ${text.length} characters; ${MAX_SCHEMA_CHARACTERS} is the limit.`);
+  }
+  if (/"(?:__proto__|constructor|prototype)":/.test(text)) {
+    throw new ToolError("output_schema must not name __proto__, constructor or prototype.");
+  }
+  return JSON.parse(text);
+}
+
+/** An agent that is idle after its answer can be sent more. */
+function endedText(report: TaskReport): string {
+  const { status, id } = report.task;
+  const more =
+    status === "idle" ? `\n\nAgent ${JSON.stringify(line(id))} is idle: write_agent sends it more work.` : "";
+  return `${answerOf(report)}${more}`;
+}
+
+/** The first three sentences are part of the wire contract. */
+function backgroundText(start: Extract<TaskStart, { kind: "background" }>, asked: TaskRequest["mode"]): string {
+  const text =
+    `Agent started in background with agent_id: ${line(start.id)}. You'll be notified when it completes. ` +
+    "Tell the user you're waiting and end your response, or continue unrelated work until notified.";
+  const queued = start.queued ? " All places are taken: it is queued and starts by itself when one is free." : "";
+  const moved = asked === "sync" ? " It was moved to the background while you waited; its answer is not here yet." : "";
+  return `${text}${queued}${moved}`;
+}

@@ -1,0 +1,179 @@
+/**
+ * What the file tools need to know beyond the disk: which version of a file this agent has seen, who else changed it,
+ * whose turn it is, and where the former content is kept. One `Files` per agent; agents that work on the same files
+ * share a `FileLedger`. All paths here are real paths.
+ */
+import { createHash } from "node:crypto";
+import { realpath } from "node:fs/promises";
+import { deferred } from "../../lib/deferred.ts";
+import type { Opened } from "../../lib/node/paths.ts";
+import { unsavedContent } from "../text-buffers.ts";
+import { readAt } from "./text-file.ts";
+import type { LockWait, ToolContext } from "../tool.ts";
+
+/** A version of a file. */
+export interface FileState {
+  readonly size: number;
+  readonly mtimeMs: number;
+  /** SHA-256 of the content, in hexadecimal. */
+  readonly hash: string;
+}
+
+/** One file before and after, so that the step can be taken back. */
+export interface FileChange {
+  readonly path: string;
+  readonly toolCallId: string;
+  readonly before: "missing" | { readonly content: Uint8Array; readonly mode: number };
+  readonly after: "missing" | { readonly hash: string };
+  /** Folders that are made for the file, the outermost first. */
+  readonly madeFolders: readonly string[];
+}
+
+export interface Files {
+  noteRead(path: string, state: FileState): void;
+  noteWritten(path: string, state: FileState | "missing"): void;
+  /** The version this agent read or wrote last; undefined when it never did. */
+  lastRead(path: string): FileState | undefined;
+  /** The other agent that wrote this version, if one did. */
+  writerOf(path: string, hash: string): string | undefined;
+  /** Resolves when all the former contents are safe; only then may the files be changed. */
+  checkpoint(changes: readonly FileChange[]): Promise<void>;
+  /** Nobody else changes any of the paths while `work` runs. Waits end with the signal. */
+  alone<T>(paths: readonly string[], how: AloneOptions, work: () => Promise<T>): Promise<T>;
+  /** What a call was permitted to write; a call whose path leads elsewhere by the time it runs is refused. */
+  intend(toolCallId: string, paths: readonly string[]): void;
+  intended(toolCallId: string): readonly string[] | undefined;
+  /** Why nothing may be written there, whatever is permitted. */
+  refuses(path: string): string | undefined;
+}
+
+interface AloneOptions {
+  readonly signal: AbortSignal;
+  /** Called when another agent holds a path, and again when the wait is over. */
+  readonly onWait?: ((wait: LockWait) => void) | undefined;
+}
+
+/** What agents that work on the same files must agree on. */
+export interface FileLedger {
+  readonly queues: Map<string, Promise<void>>;
+  /** Agents that change a path at the moment. */
+  readonly holders: Map<string, string>;
+  readonly writers: Map<string, { readonly agent: string; readonly hash: string }>;
+}
+
+/** One for all agents that work in the same tree; a worktree has its own. */
+export const fileLedger = (): FileLedger => ({ queues: new Map(), holders: new Map(), writers: new Map() });
+
+export const MAX_EDIT_BYTES = 10 * 1024 * 1024;
+const MAX_REMEMBERED = 20_000;
+const MAX_INTENDED = 1_000;
+
+export function rememberedFiles(options: {
+  /** Keeps the former contents. */
+  readonly keep: (changes: readonly FileChange[]) => Promise<void>;
+  /** Named to other agents whose version went stale. */
+  readonly agent?: string;
+  readonly ledger?: FileLedger;
+  readonly refuses?: (path: string) => string | undefined;
+}): Files {
+  const { keep, agent = "main", ledger = fileLedger() } = options;
+  const seen = new Map<string, FileState>();
+  const intentions = new Map<string, readonly string[]>();
+  return {
+    noteRead: (path, state) => remember(seen, path, state, MAX_REMEMBERED),
+    noteWritten(path, state) {
+      if (state === "missing") {
+        seen.delete(path);
+        return;
+      }
+      remember(seen, path, state, MAX_REMEMBERED);
+      remember(ledger.writers, path, { agent, hash: state.hash }, MAX_REMEMBERED);
+    },
+    lastRead: (path) => seen.get(path),
+    writerOf(path, hash) {
+      const writer = ledger.writers.get(path);
+      return writer?.hash === hash && writer.agent !== agent ? writer.agent : undefined;
+    },
+    checkpoint: keep,
+    alone: (paths, how, work) => inTurn(ledger, { paths: [...new Set(paths)].sort(), agent, ...how, work }),
+    intend: (toolCallId, paths) => remember(intentions, toolCallId, paths, MAX_INTENDED),
+    intended: (toolCallId) => intentions.get(toolCallId),
+    refuses: (path) => options.refuses?.(path),
+  };
+}
+
+/** The context with its port; a runtime that offers file tools gives them one. */
+export function filesOf(context: ToolContext & { readonly files?: Files }): Files {
+  if (context.files) return context.files;
+  throw new Error("This session offers tools that change files, but keeps no record of files.");
+}
+
+/**
+ * Notes that this agent has seen an opened file as it is now. Called before showing it: a later change then counts. Returns its
+ * text where a client holds one that is not saved.
+ */
+export async function noteSeen(
+  opened: Opened,
+  context: ToolContext & { readonly files?: Files },
+): Promise<Buffer | undefined> {
+  const { handle, stat } = opened;
+  if (!context.files || !stat.isFile() || stat.size > MAX_EDIT_BYTES) return undefined;
+  const path = await realpath(opened.pinnedPath).catch(() => undefined);
+  if (path === undefined) return undefined;
+  const content = await readAt(handle, 0, stat.size);
+  const unsaved = await unsavedContent({ realPath: path, stat, content }, context);
+  context.files.noteRead(path, { size: stat.size, mtimeMs: stat.mtimeMs, hash: hashOf(unsaved ?? content) });
+  return unsaved;
+}
+
+export function hashOf(content: Uint8Array): string {
+  return createHash("sha256").update(content).digest("hex");
+}
+
+/** Locks are taken in the order of the paths, so that two who want the same ones cannot wait for each other. */
+async function inTurn<T>(
+  ledger: Pick<FileLedger, "queues" | "holders">,
+  how: AloneOptions & { readonly paths: readonly string[]; readonly agent: string; readonly work: () => Promise<T> },
+): Promise<T> {
+  const { queues, holders } = ledger;
+  const { paths, agent, signal, onWait, work } = how;
+  const [path, ...rest] = paths;
+  if (path === undefined) return await work();
+  const before = queues.get(path) ?? Promise.resolve();
+  const mine = deferred<void>();
+  const tail = before.then(() => mine.promise);
+  queues.set(path, tail);
+  try {
+    const holder = holders.get(path);
+    if (holder !== undefined) onWait?.({ path, holder, isOver: false });
+    await orAborted(before, signal);
+    if (holder !== undefined) onWait?.({ path, holder, isOver: true });
+    holders.set(path, agent);
+    return await inTurn(ledger, { ...how, paths: rest }).finally(() => holders.delete(path));
+  } finally {
+    mine.resolve();
+    if (queues.get(path) === tail) void tail.then(() => queues.get(path) === tail && queues.delete(path));
+  }
+}
+
+function orAborted(wait: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason);
+    if (signal.aborted) return stop();
+    signal.addEventListener("abort", stop, { once: true });
+    void wait.then(() => {
+      signal.removeEventListener("abort", stop);
+      resolve();
+    });
+  });
+}
+
+/** The oldest are forgotten first: a file that is not remembered has to be viewed again, which is safe. */
+function remember<T>(map: Map<string, T>, key: string, value: T, limit: number): void {
+  map.delete(key);
+  map.set(key, value);
+  for (const oldest of map.keys()) {
+    if (map.size <= limit) break;
+    map.delete(oldest);
+  }
+}

@@ -1,0 +1,232 @@
+/** Everything `troupe mcp` and host programs do with configured servers, without a session. */
+import type { FetchLike } from "@modelcontextprotocol/client";
+import type { Disk } from "../../../lib/node/disk.ts";
+import type { PinnedItem } from "../../../lib/pinned-item.ts";
+import { TroupeError } from "../../../protocol/errors.ts";
+import { resolveServers, type ServerSources } from "./config.ts";
+import type { McpNotice } from "./config-entry.ts";
+import { maskedArguments, maskedUrl, maskedValues, pinnedItem, shownServer } from "./config-pin.ts";
+import { userServers } from "./config-store.ts";
+import { login } from "../oauth/oauth.ts";
+import { fileSignIn } from "../oauth/oauth-store.ts";
+import { type McpPins, openPins, summaryOf } from "./pins.ts";
+import { shownChange, shownDefinition, visible } from "./pins-show.ts";
+import type { McpServerConfig, McpStatus, McpToolDefinition } from "../server.ts";
+
+export interface McpAdministrationOptions {
+  readonly sources: ServerSources;
+  readonly disk: Disk;
+  /** Connects once and lists the tools. */
+  probe?(config: McpServerConfig): Promise<McpProbe>;
+  /** Tells the trust store that a person agreed to this entry of a project. */
+  approveItem?(item: PinnedItem<"mcp">): Promise<void>;
+  /** How a remote server is reached for a sign-in. */
+  openFetch?(config: McpServerConfig): Promise<{ readonly fetch: FetchLike; close(): void }>;
+}
+
+export interface McpProbe {
+  readonly status: McpStatus;
+  readonly error?: string;
+  readonly definitions?: readonly McpToolDefinition[];
+}
+
+type ServerState = "enabled" | "disabled" | "untrusted" | "new" | "changed";
+
+/** A server as people and programs are shown it: no value that may be secret is in it. */
+export interface McpServerView {
+  readonly name: string;
+  readonly scope: McpServerConfig["scope"];
+  readonly source: string;
+  readonly transport: "stdio" | "http" | "sse";
+  readonly state: ServerState;
+  /** One line: what it runs or calls. */
+  readonly shown: string;
+  readonly settings: Readonly<Record<string, unknown>>;
+  readonly signedIn?: boolean;
+  /** Such as "2 tools, 1 new"; absent when it was never connected. */
+  readonly summary?: string;
+  readonly tools: readonly { readonly name: string; readonly state: "ok" | "changed" | "new" }[];
+}
+
+/** What a person is about to agree to, to be shown before. */
+export interface McpReview {
+  /** Set when the entry itself has to be approved. */
+  readonly entry?: string;
+  /** Whole definitions that are new, and differences of those that changed. */
+  readonly tools: readonly string[];
+  agree(): Promise<void>;
+}
+
+export type McpAdministration = Awaited<ReturnType<typeof mcpAdministration>>;
+
+export async function mcpAdministration(options: McpAdministrationOptions) {
+  const { sources, disk } = options;
+  const { stateRoot } = sources;
+  const notices: string[] = [];
+  const pins = await openPins({ disk, stateRoot, onNotice: (message) => notices.push(message) });
+  const own = userServers({ disk, stateRoot });
+  const known = (): Known[] => {
+    const resolved = resolveServers(sources);
+    notices.push(...resolved.notices.map(noticeText));
+    return [
+      ...resolved.servers.map((config, index) => {
+        const written = resolved.written[index] ?? config;
+        return { config, written, state: "enabled" as const, item: pinnedItem(written) };
+      }),
+      ...resolved.disabled.map(({ config, reason, item }) => ({ config, written: config, state: reason, item })),
+    ];
+  };
+  const find = (name: string): Known => {
+    const found = known().find(({ config }) => config.name === name);
+    if (found) return found;
+    throw new TroupeError("usage", `There is no MCP server ${name}.`);
+  };
+  const signIn = (config: McpServerConfig) => fileSignIn({ disk, stateRoot, config });
+  return {
+    file: own.file,
+    list: async (): Promise<readonly McpServerView[]> =>
+      known().map((one) => {
+        const isRemote = one.config.transport.type !== "stdio";
+        return viewOf(one, pins, isRemote ? signIn(one.config).read()?.tokens !== undefined : undefined);
+      }),
+    /** What was wrong with configurations read so far; each is told once. */
+    notices: (): readonly string[] => [...new Set(notices.splice(0))],
+    add: (name: string, entry: object) => own.set(name, entry, "add"),
+    async remove(name: string) {
+      const config = known().find((one) => one.config.name === name)?.config;
+      if (config) await pins.forget(config);
+      return own.remove(name);
+    },
+    setEnabled: (name: string, enabled: boolean) => own.setEnabled([name], enabled),
+    check: async (name: string): Promise<McpProbe> => checked(find(name), options, pins),
+    review: (name: string): Promise<McpReview> => review(find(name), options, pins),
+    async login(name: string, more: LoginWish): Promise<"signed-in" | "not-needed"> {
+      const config = remote(find(name).config);
+      const reach = await (options.openFetch ?? guarded)(config);
+      try {
+        return await login({ ...more, config, store: signIn(config), fetch: reach.fetch });
+      } finally {
+        reach.close();
+      }
+    },
+    /** False when nobody was signed in. */
+    logout: async (name: string): Promise<boolean> => signIn(remote(find(name).config)).remove(),
+  };
+}
+
+interface Known {
+  readonly config: McpServerConfig;
+  /** Variables not filled in: what is shown of a server holds none of their values. */
+  readonly written: McpServerConfig;
+  readonly state: ServerState;
+  readonly item: PinnedItem<"mcp">;
+}
+
+export interface LoginWish {
+  readonly onAuthorize: (url: URL) => void;
+  readonly signal: AbortSignal;
+  readonly clientSecret?: string;
+}
+
+function viewOf({ config, written, state }: Known, pins: McpPins, signedIn: boolean | undefined): McpServerView {
+  const { name, scope, source, transport } = config;
+  const summary = summaryOf(pins, config);
+  const tools = (pins.definitions(config) ?? []).map((definition) => ({
+    name: visible(definition.name),
+    state: pins.check(config, definition),
+  }));
+  return {
+    name,
+    scope,
+    source,
+    transport: transport.type,
+    state,
+    shown: shownServer(written),
+    settings: settingsOf(written),
+    ...(signedIn !== undefined && { signedIn }),
+    ...(summary !== undefined && { summary }),
+    tools,
+  };
+}
+
+function settingsOf({ transport, tools, timeoutMs, deferTools, filterMapping, sandbox, pluginName }: McpServerConfig) {
+  const where =
+    transport.type === "stdio"
+      ? {
+          command: transport.command,
+          args: maskedArguments(transport.args),
+          env: maskedValues(transport.environment),
+          ...(transport.cwd !== undefined && { cwd: transport.cwd }),
+        }
+      : {
+          url: maskedUrl(transport.url),
+          headers: maskedValues(transport.headers),
+          ...(transport.oauth && { oauth: transport.oauth }),
+        };
+  return {
+    ...where,
+    tools,
+    timeout: timeoutMs,
+    ...(deferTools && { deferTools }),
+    ...(filterMapping && { filterMapping }),
+    ...(sandbox && { sandbox }),
+    ...(pluginName && { pluginName }),
+  };
+}
+
+async function checked(known: Known, options: McpAdministrationOptions, pins: McpPins): Promise<McpProbe> {
+  const { config, state } = known;
+  if (state === "disabled") return { status: "disabled" };
+  if (state !== "enabled") return { status: "not_configured", error: "it is not approved" };
+  const probe = (await options.probe?.(config)) ?? { status: "pending" };
+  if (probe.definitions) await pins.remember(config, probe.definitions);
+  return probe;
+}
+
+/** Agreeing agrees to exactly what was shown, also when the server says something else meanwhile. */
+async function review(known: Known, options: McpAdministrationOptions, pins: McpPins): Promise<McpReview> {
+  const { config, state, item } = known;
+  if (state === "untrusted") {
+    const hint = "Trust the folder first: start troupe in it, or use --trust-folder.";
+    throw new TroupeError("usage", `${config.source} is of a folder that is not trusted.`, { hint });
+  }
+  const isEntry = state === "new" || state === "changed";
+  const probe = isEntry || state === "disabled" ? undefined : await options.probe?.(config);
+  const definitions = probe?.definitions ?? pins.definitions(config) ?? [];
+  if (probe && !probe.definitions)
+    throw new TroupeError("failed", `${config.name} could not be asked for its tools: ${probe.error ?? probe.status}.`);
+  const before = new Map(pins.approved(config).map((definition) => [definition.name, definition]));
+  const open = definitions.filter((definition) => pins.check(config, definition) !== "ok");
+  const tools = await Promise.all(
+    open.map((definition) => {
+      const old = before.get(definition.name);
+      return old ? shownChange(old, definition) : shownDefinition(definition);
+    }),
+  );
+  return {
+    ...(isEntry && { entry: item.shown }),
+    tools,
+    async agree() {
+      if (isEntry) await options.approveItem?.(item);
+      if (probe?.definitions) await pins.remember(config, definitions);
+      await pins.approve(config, open);
+    },
+  };
+}
+
+function remote(config: McpServerConfig): McpServerConfig {
+  if (config.transport.type !== "stdio") return config;
+  throw new TroupeError("usage", `${config.name} is not a remote server, so there is nowhere to sign in.`);
+}
+
+async function guarded(config: McpServerConfig) {
+  const [{ guardedFetch }, { httpPlace }] = await Promise.all([
+    import("../guarded-fetch.ts"),
+    import("../http-place.ts"),
+  ]);
+  return guardedFetch(httpPlace(config), () => undefined);
+}
+
+function noticeText({ source, server, field, message }: McpNotice): string {
+  return `${source}: ${[server, field].filter((part) => part !== undefined).join(".")}${server || field ? ": " : ""}${message}`;
+}

@@ -1,0 +1,286 @@
+/**
+ * Which MCP servers a session has: flags, the host program, plugins, the project and the user each name some; the first
+ * to name one wins. A bad entry costs itself and a notice. What a project or plugin says is untrusted until approved,
+ * and never gets to see a variable that nobody gave it.
+ */
+import { join } from "node:path";
+import { isObject, jsonTroublePlace, parseJson } from "../../../lib/json.ts";
+import { childEnvironment } from "../../../lib/node/child-environment.ts";
+import { readSmallFile } from "../../../lib/node/small-file.ts";
+import type { ItemTrust, PinnedItem } from "../../../lib/pinned-item.ts";
+import { TroupeError } from "../../../protocol/errors.ts";
+import { type EntryPlace, fillIn, type McpNotice, readEntry } from "./config-entry.ts";
+import { MAX_CONFIG_BYTES, projectFiles, USER_FILE } from "./config-files.ts";
+import { pinnedItem, shownServer } from "./config-pin.ts";
+import type { Variables } from "./config-variables.ts";
+import type { McpServerConfig } from "../server.ts";
+
+export type TrustCheck = (item: PinnedItem<"mcp">) => ItemTrust;
+
+export interface ServerSources {
+  readonly stateRoot: string;
+  readonly cwd: string;
+  readonly gitRoot?: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Asked for every entry of the project. Without it nothing of the project is used. */
+  readonly trust?: TrustCheck;
+  /** False: only what flags, the program and plugins name. */
+  readonly discovered?: boolean;
+  /** Values of `--additional-mcp-config`: JSON, or `@file`; the later win over the earlier. */
+  readonly flags?: readonly string[];
+  /** `mcpServers` as the host program gave them; their values are meant as they stand. */
+  readonly program?: Readonly<Record<string, unknown>>;
+  /** What comes with who the session is; the weakest of all. */
+  readonly builtin?: Readonly<Record<string, unknown>>;
+  /** Of plugins that may be used; the earlier win. */
+  readonly plugins?: readonly PluginServers[];
+  /** `mcpServers` of settings files; those of a project are its servers like any other. The earlier win. */
+  readonly settings?: readonly SettingsServers[];
+  /** Names from settings and `--disable-mcp-server`; a project may add to them. */
+  readonly disabled?: readonly string[];
+  /** Names from the user's settings: on, though their entry or `mcp-config.json` says they are off. */
+  readonly enabled?: readonly string[];
+  /** `mcpVariables` of the user's settings: further variables that projects and plugins may use. */
+  readonly variables?: readonly string[];
+}
+
+interface PluginServers {
+  readonly name: string;
+  readonly folder: string;
+  /** Files, and what the manifest itself holds. */
+  readonly parts: readonly (
+    | { readonly kind: "file"; readonly path: string }
+    | { readonly kind: "inline"; readonly value: Readonly<Record<string, unknown>> }
+  )[];
+  /** Such as CLAUDE_PLUGIN_ROOT: for its entries to name, and in the environment of its programs. */
+  readonly variables?: Readonly<Record<string, string>>;
+}
+
+interface SettingsServers {
+  readonly scope: "user" | "project";
+  readonly source: string;
+  readonly folder: string;
+  readonly servers: Readonly<Record<string, unknown>>;
+}
+
+/** A server that is configured and not used. */
+interface UnusedServer {
+  /** As written, variables not filled in. */
+  readonly config: McpServerConfig;
+  readonly reason: "disabled" | "untrusted" | "new" | "changed";
+  readonly item: PinnedItem<"mcp">;
+}
+
+export interface ResolvedServers {
+  readonly servers: readonly McpServerConfig[];
+  /** The same servers with their variables not filled in: for showing, and for trust. */
+  readonly written: readonly McpServerConfig[];
+  readonly disabled: readonly UnusedServer[];
+  readonly notices: readonly McpNotice[];
+}
+
+const MAX_SERVERS = 100;
+
+/** Throws a usage error for what a flag says; everything else becomes a notice. */
+export function resolveServers(sources: ServerSources): ResolvedServers {
+  const notices: McpNotice[] = [];
+  const servers = new Map<string, McpServerConfig>();
+  const written: McpServerConfig[] = [];
+  const unused: UnusedServer[] = [];
+  const user = readMap({ source: join(sources.stateRoot, USER_FILE), notices });
+  const disabled = disabledNames(sources, user);
+  for (const { config, off } of candidates(groups(sources, user.entries, notices), notices)) {
+    const { name, source } = config;
+    const earlier = servers.get(name) ?? unused.find((other) => isHiding(other, name))?.config;
+    if (earlier) {
+      notices.push(...shadowed(earlier, config));
+      continue;
+    }
+    const item = pinnedItem(config);
+    const isOff = disabled.has(name) || (off && !sources.enabled?.includes(name));
+    const reason = isOff ? "disabled" : distrust(sources, item, config);
+    if (reason !== undefined) {
+      unused.push({ config, reason, item });
+      if (reason !== "disabled") notices.push(distrusted(config, reason));
+      continue;
+    }
+    const isAsMeant = config.scope === "program" || config.scope === "builtin";
+    const filled = isAsMeant ? config : fillIn(config, variablesFor(config, sources));
+    if ("message" in filled) report(filled, config.scope, notices);
+    else if (servers.size >= MAX_SERVERS) report({ source, server: name, message: TOO_MANY }, config.scope, notices);
+    else {
+      servers.set(name, withPluginVariables(filled, sources));
+      written.push(config);
+    }
+  }
+  return { servers: [...servers.values()], written, disabled: unused, notices };
+}
+
+const TOO_MANY = `only ${MAX_SERVERS} servers can be used`;
+
+/** What someone switched off stays off, whoever else names it. */
+const isHiding = ({ reason, config }: UnusedServer, name: string): boolean =>
+  reason === "disabled" && config.name === name;
+
+function disabledNames({ enabled = [], disabled = [] }: ServerSources, user: ServerMap): ReadonlySet<string> {
+  const kept = textList(user.extra.disabledMcpServers).filter((name) => !enabled.includes(name));
+  return new Set([...kept, ...disabled]);
+}
+
+/** Every entry that makes sense, the strongest first. */
+function* candidates(all: readonly Group[], notices: McpNotice[]) {
+  for (const { place, entries } of all) {
+    for (const [name, entry] of Object.entries(entries)) {
+      const read = readEntry(name, entry, place);
+      for (const notice of read.kind === "refused" ? [read.notice] : read.notices) report(notice, place.scope, notices);
+      if (read.kind === "server") yield read;
+    }
+  }
+}
+
+function report(notice: McpNotice, scope: McpServerConfig["scope"], notices: McpNotice[]): void {
+  if (scope === "flag") throw flagProblem(notice);
+  notices.push(notice);
+}
+
+interface Group {
+  readonly place: EntryPlace;
+  readonly entries: Readonly<Record<string, unknown>>;
+}
+
+/** All that name servers, the strongest first. */
+function groups(sources: ServerSources, user: Group["entries"], notices: McpNotice[]): Group[] {
+  const { cwd, stateRoot } = sources;
+  const flags = (sources.flags ?? []).map((value) => ({
+    place: { scope: "flag", source: FLAG, folder: cwd } as const,
+    entries: flagEntries(value),
+  }));
+  const { discovered = true } = sources;
+  const project = (discovered ? projectFiles(cwd, sources.gitRoot) : []).map(({ path, folder }) => ({
+    place: { scope: "project", source: path, folder } as const,
+    entries: readMap({ source: path, notices }).entries,
+  }));
+  const settings = (discovered ? (sources.settings ?? []) : []).map(({ servers: entries, ...place }) => ({
+    place,
+    entries,
+  }));
+  return [
+    ...flags.reverse(),
+    { place: { scope: "program", source: "the program", folder: cwd }, entries: sources.program ?? {} },
+    ...(sources.plugins ?? []).flatMap((plugin) => pluginGroups(plugin, notices)),
+    ...project,
+    ...settings.filter(({ place }) => place.scope === "project"),
+    { place: { scope: "user", source: join(stateRoot, USER_FILE), folder: cwd }, entries: discovered ? user : {} },
+    ...settings.filter(({ place }) => place.scope === "user"),
+    { place: { scope: "builtin", source: "built in", folder: cwd }, entries: sources.builtin ?? {} },
+  ];
+}
+
+/** A plugin may leave out the word "mcpServers" around its servers. */
+function pluginGroups({ name, folder, parts }: PluginServers, notices: McpNotice[]): Group[] {
+  return parts.map((part) => {
+    const source = part.kind === "file" ? part.path : join(folder, "plugin.json");
+    const { entries, extra } = part.kind === "file" ? readMap({ source, notices }) : { entries: {}, extra: part.value };
+    const isBare = extra.mcpServers === undefined && extra.servers === undefined;
+    const named = isObject(extra.mcpServers) ? extra.mcpServers : entries;
+    return { place: { scope: "plugin", source, folder, pluginName: name }, entries: isBare ? extra : named };
+  });
+}
+
+const FLAG = "--additional-mcp-config";
+
+function flagEntries(value: string): Readonly<Record<string, unknown>> {
+  const problem = (message: string): TroupeError =>
+    new TroupeError("usage", `${FLAG}: ${message}`, { hint: FLAG_HINT });
+  if (!value.startsWith("@")) return mapOf(value, (message) => problem(`the value ${message}`)).entries;
+  const path = value.slice(1);
+  const file = readSmallFile(path, { maxBytes: MAX_CONFIG_BYTES });
+  if (file.kind === "missing") throw problem(`there is no file ${path}.`);
+  if (file.kind === "refused") throw problem(`${path} ${file.reason}.`);
+  return mapOf(file.text, (message) => problem(`${path} ${message}`)).entries;
+}
+
+const FLAG_HINT = `Give {"mcpServers": {"name": {"command": "…"}}}, or @file.json.`;
+
+const flagProblem = ({ server, field, message }: McpNotice): TroupeError =>
+  new TroupeError("usage", `${FLAG}: ${[server, field].filter(Boolean).join(".")}: ${message}.`);
+
+interface ServerMap {
+  readonly entries: Readonly<Record<string, unknown>>;
+  /** The whole object. */
+  readonly extra: Readonly<Record<string, unknown>>;
+}
+
+function readMap({ source, notices }: { source: string; notices: McpNotice[] }): ServerMap {
+  const file = readSmallFile(source, { maxBytes: MAX_CONFIG_BYTES });
+  if (file.kind === "missing") return { entries: {}, extra: {} };
+  try {
+    if (file.kind === "refused") throw new Problem(file.reason);
+    return mapOf(file.text, (message) => new Problem(message));
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    notices.push({ source, message: error.message });
+    return { entries: {}, extra: {} };
+  }
+}
+
+class Problem extends Error {}
+
+/** What a parser says may quote the file, so it is not passed on. */
+function mapOf(text: string, problem: (message: string) => Error): ServerMap {
+  const json = parseJson(text);
+  if (!json.ok) throw problem(`is not JSON${jsonTroublePlace(text)}.`);
+  const whole: unknown = json.value;
+  const entries = isObject(whole) ? (whole.mcpServers ?? whole.servers ?? {}) : undefined;
+  if (!isObject(whole) || !isObject(entries)) throw problem('holds no object "mcpServers".');
+  return { entries, extra: whole };
+}
+
+const textList = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+
+function distrust({ trust }: ServerSources, item: PinnedItem<"mcp">, { scope }: McpServerConfig) {
+  if (scope !== "project") return undefined;
+  const answer = trust?.(item) ?? "untrusted";
+  return answer === "approved" ? undefined : answer;
+}
+
+function distrusted(config: McpServerConfig, reason: "untrusted" | "new" | "changed"): McpNotice {
+  const why = {
+    untrusted: "the folder is not trusted",
+    new: "nobody has approved it yet",
+    changed: "it is not what was approved",
+  }[reason];
+  const how = reason === "untrusted" ? "" : `; to use it: troupe mcp approve ${config.name}`;
+  const { source, name: server } = config;
+  return { source, server, message: `not used, because ${why}${how}. It would use: ${shownServer(config)}` };
+}
+
+/** A person should know when the server they set up is not the one that is used. */
+function shadowed(winner: McpServerConfig, loser: McpServerConfig): McpNotice[] {
+  const isSurprise = loser.scope === "user" && (winner.scope === "project" || winner.scope === "plugin");
+  if (!isSurprise) return [];
+  return [{ source: winner.source, server: winner.name, message: `takes the place of the server in ${loser.source}` }];
+}
+
+/** A person's own entries see the real environment; those of others only what no secret is in, and what was named. */
+function variablesFor({ scope, pluginName }: McpServerConfig, sources: ServerSources): Variables {
+  const { environment, variables = [], plugins = [] } = sources;
+  const isOwn = scope !== "project" && scope !== "plugin";
+  const own = plugins.find((plugin) => scope === "plugin" && plugin.name === pluginName)?.variables ?? {};
+  const harmless = isOwn ? environment : { ...childEnvironment(environment), ...own };
+  return (name) => {
+    const isGiven = isOwn || (variables.includes(name) && !Object.hasOwn(own, name));
+    const value = isGiven ? environment[name] : harmless[name];
+    if (value !== undefined) return { kind: "value", value };
+    return { kind: isGiven ? "unset" : "withheld" };
+  };
+}
+
+/** The programs of a plugin find out from their environment where it lies. */
+function withPluginVariables(config: McpServerConfig, { plugins = [] }: ServerSources): McpServerConfig {
+  const variables = plugins.find(({ name }) => name === config.pluginName)?.variables;
+  const { transport } = config;
+  if (config.scope !== "plugin" || variables === undefined || transport.type !== "stdio") return config;
+  return { ...config, transport: { ...transport, environment: { ...variables, ...transport.environment } } };
+}

@@ -1,0 +1,194 @@
+/**
+ * Tokens that the host program brings. Whoever started the session signs people in itself; when a server refuses a
+ * request, the host is asked for a token, told why, and the request is sent again. Nothing of it is kept on disk.
+ */
+import type { FetchLike } from "@modelcontextprotocol/client";
+import { needed } from "./oauth.ts";
+import { remoteUrl } from "./oauth-store.ts";
+import type { McpServerConfig } from "../server.ts";
+
+type TokenReason = "initial" | "refresh" | "reauth" | "upscope";
+
+export interface TokenRequest {
+  readonly serverName: string;
+  readonly serverUrl: string;
+  readonly reason: TokenReason;
+  readonly wwwAuthenticateParams?: {
+    readonly resourceMetadataUrl?: string;
+    readonly scope?: string;
+    readonly error?: string;
+  };
+  /** The document at `resourceMetadataUrl`, as the server sent it. */
+  readonly resourceMetadata?: string;
+  /** The client that the entry of the server names. */
+  readonly staticClientConfig?: {
+    readonly clientId: string;
+    readonly grantType?: "client_credentials";
+    readonly publicClient?: boolean;
+  };
+}
+
+export type TokenAnswer =
+  | { readonly kind: "token"; readonly accessToken: string; readonly tokenType?: string; readonly expiresIn?: number }
+  | { readonly kind: "cancelled" };
+
+/** Who brings tokens for one session. */
+export interface TokenSource {
+  /** Whose tokens they are: a connection that uses them serves nobody else. */
+  readonly owner: string;
+  /** Whether somebody is there to be asked. Decides when a connection is made. */
+  canAsk(): boolean;
+  request(request: TokenRequest, signal: AbortSignal): Promise<TokenAnswer>;
+}
+
+/** What was brought last; outlives the connection it was brought for. */
+export interface HeldToken {
+  /** As it goes into the header, scheme and all. */
+  value?: string;
+  asking?: Promise<string | undefined>;
+}
+
+export interface HostTokens {
+  readonly config: McpServerConfig;
+  /** How the server is reached; tokens go to its origin alone. */
+  readonly fetch: FetchLike;
+  readonly held?: HeldToken;
+  requestToken(request: TokenRequest): Promise<TokenAnswer>;
+}
+
+/** `fetch` for one server. Several requests that are refused at once ask the host once. */
+export function hostAuthorisedFetch(options: HostTokens): FetchLike {
+  const { config, fetch, held = {} } = options;
+  const { origin } = new URL(remoteUrl(config));
+
+  /** Undefined when the host brings none. */
+  const tokenAfter = (refusal: Refusal): Promise<string | undefined> => {
+    if (held.value !== undefined && held.value !== refusal.token) return Promise.resolve(held.value);
+    held.asking ??= ask(options, refusal)
+      .then((token) => {
+        if (token !== undefined) held.value = token;
+        return token;
+      })
+      .finally(() => {
+        delete held.asking;
+      });
+    return held.asking;
+  };
+
+  return async (target, init) => {
+    if (new URL(target).origin !== origin) return fetch(target, init);
+    const asked: TokenReason[] = [];
+    for (;;) {
+      const token = held.value;
+      const response = await fetch(target, token === undefined ? init : withToken(init, token));
+      let reason = await reasonFor(response, token, asked);
+      if (reason === undefined) return response;
+      await response.body?.cancel();
+      for (;;) {
+        asked.push(reason);
+        if ((await tokenAfter({ token, reason, response })) !== undefined) break;
+        // Where nothing could be renewed somebody may still sign in; where a scope is not given the rest still works.
+        if (reason === "upscope") return new Response(null, { status: response.status, headers: response.headers });
+        if (reason !== "refresh") throw await needed(config.name);
+        reason = "reauth";
+      }
+    }
+  };
+}
+
+interface Refusal {
+  /** What was refused. */
+  readonly token: string | undefined;
+  readonly reason: TokenReason;
+  readonly response: Response;
+}
+
+/** Undefined when the request succeeded, or when asking again would not help. */
+async function reasonFor(
+  response: Response,
+  token: string | undefined,
+  asked: readonly TokenReason[],
+): Promise<TokenReason | undefined> {
+  if (response.status === 403) {
+    const { extractWWWAuthenticateParams } = await import("@modelcontextprotocol/client");
+    const isNarrow = extractWWWAuthenticateParams(response).error === "insufficient_scope";
+    return isNarrow && !asked.includes("upscope") ? "upscope" : undefined;
+  }
+  if (response.status !== 401 || asked.includes("reauth")) return undefined;
+  if (token === undefined) return "initial";
+  return asked.length === 0 ? "refresh" : "reauth";
+}
+
+const MAX_WAIT_MS = 10 * 60_000;
+
+async function ask(options: HostTokens, { reason, response }: Refusal): Promise<string | undefined> {
+  const { config } = options;
+  const { extractWWWAuthenticateParams } = await import("@modelcontextprotocol/client");
+  const { resourceMetadataUrl, scope, error } = extractWWWAuthenticateParams(response);
+  const hasChallenge = response.headers.has("www-authenticate");
+  const resourceMetadata = resourceMetadataUrl && (await metadataAt(resourceMetadataUrl, options.fetch));
+  const staticClientConfig = clientOf(config);
+  const answer = await soon(
+    options.requestToken({
+      serverName: config.name,
+      serverUrl: remoteUrl(config),
+      reason,
+      ...(hasChallenge && {
+        wwwAuthenticateParams: {
+          ...(resourceMetadataUrl && { resourceMetadataUrl: resourceMetadataUrl.href }),
+          ...(scope !== undefined && { scope }),
+          ...(error !== undefined && { error }),
+        },
+      }),
+      ...(resourceMetadata !== undefined && { resourceMetadata }),
+      ...(staticClientConfig && { staticClientConfig }),
+    }),
+  );
+  return answer.kind === "token" ? headerValue(answer) : undefined;
+}
+
+function clientOf({ transport }: McpServerConfig): TokenRequest["staticClientConfig"] {
+  const { clientId, publicClient, grantType } = (transport.type === "stdio" ? undefined : transport.oauth) ?? {};
+  if (clientId === undefined) return undefined;
+  return {
+    clientId,
+    ...(publicClient !== undefined && { publicClient }),
+    ...(grantType === "client_credentials" && { grantType }),
+  };
+}
+
+/** What a header can carry, and no more; undefined for anything else. */
+function headerValue({ accessToken, tokenType = "Bearer" }: TokenAnswer & { kind: "token" }): string | undefined {
+  const scheme = /^bearer$/i.test(tokenType) ? "Bearer" : tokenType;
+  const isUsable = /^[\u0021-\u007e]{1,16384}$/.test(accessToken) && /^[A-Za-z][A-Za-z0-9-]{0,31}$/.test(scheme);
+  return isUsable ? `${scheme} ${accessToken}` : undefined;
+}
+
+const MAX_METADATA_CHARACTERS = 64 * 1024;
+const METADATA_TIMEOUT_MS = 10_000;
+
+async function metadataAt(url: URL, fetch: FetchLike): Promise<string | undefined> {
+  const accept = { headers: { accept: "application/json" }, signal: AbortSignal.timeout(METADATA_TIMEOUT_MS) };
+  try {
+    const response = await fetch(url, accept);
+    const text = await response.text();
+    return response.ok && text.length <= MAX_METADATA_CHARACTERS ? text : undefined;
+  } catch {
+    return undefined; // the host can look for itself
+  }
+}
+
+function withToken(init: RequestInit | undefined, token: string): RequestInit {
+  const headers = new Headers(init?.headers);
+  headers.set("authorization", token);
+  return { ...init, headers };
+}
+
+/** A host that never answers has cancelled. */
+function soon(answer: Promise<TokenAnswer>): Promise<TokenAnswer> {
+  let limit: NodeJS.Timeout | undefined;
+  const late = new Promise<TokenAnswer>((resolve) => {
+    limit = setTimeout(() => resolve({ kind: "cancelled" }), MAX_WAIT_MS);
+  });
+  return Promise.race([answer, late]).finally(() => clearTimeout(limit));
+}

@@ -1,0 +1,78 @@
+/** Calls that a server takes only as tasks, or makes tasks of: they go on by themselves, like agents in the background. */
+import { deferred } from "../../../lib/deferred.ts";
+import type { ToolResult } from "../../tool.ts";
+import type { McpTaskStatus } from "./tasks.ts";
+
+export interface McpTasks {
+  /** Resolves with what the model reads now: the id under which the call goes on, or its result where it was awaited. */
+  start(call: McpTaskCall, work: McpWork, signal: AbortSignal): Promise<ToolResult>;
+}
+
+export interface McpTaskCall {
+  readonly serverName: string;
+  readonly toolName: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+  readonly toolCallId: string;
+  /** The server works on it already; told when it will never be run here, because it was stopped before. */
+  readonly underWay?: { dropped(): void };
+}
+
+export type McpWork = (io: McpWorkPorts) => Promise<ToolResult>;
+
+interface McpWorkPorts {
+  /** Cancels it, on the server too. */
+  readonly signal: AbortSignal;
+  onStatus(status: McpTaskStatus): void;
+  onProgress(text: string): void;
+}
+
+/** Runs a call that is an ordinary one until the server makes a task of it. Then the rest of it is handed over. */
+export async function untilTask(
+  work: McpWork,
+  foreground: { readonly signal: AbortSignal; onProgress(text: string): void },
+  handOver: (rest: McpWork, underWay: { dropped(): void }) => Promise<ToolResult>,
+): Promise<ToolResult> {
+  const { signal } = foreground;
+  const stop = new AbortController();
+  const task = deferred<McpTaskStatus>();
+  let last: McpTaskStatus | undefined;
+  let background: McpWorkPorts | undefined;
+  const done = work({
+    signal: stop.signal,
+    onProgress: (text) => (background ?? foreground).onProgress(text),
+    onStatus(status) {
+      last = status;
+      background?.onStatus(status);
+      task.resolve(status);
+    },
+  });
+  done.catch(() => undefined);
+  const stopped = linked(signal, stop);
+  try {
+    const result = await Promise.race([done, task.promise.then(() => undefined)]);
+    if (result !== undefined) return result;
+  } finally {
+    stopped();
+  }
+  const dropped = (): void => stop.abort();
+  return handOver(
+    async (ports) => {
+      background = ports;
+      if (last !== undefined) ports.onStatus(last);
+      const unlink = linked(ports.signal, stop);
+      return done.finally(unlink);
+    },
+    { dropped },
+  ).catch((error: unknown) => {
+    if (background === undefined) dropped();
+    throw error;
+  });
+}
+
+/** What stops the one stops the other, until that is undone. */
+function linked(signal: AbortSignal, stop: AbortController): () => void {
+  const forward = (): void => stop.abort(signal.reason);
+  if (signal.aborted) forward();
+  signal.addEventListener("abort", forward, { once: true });
+  return () => signal.removeEventListener("abort", forward);
+}

@@ -1,0 +1,26 @@
+import * as z from "zod";
+import { type InboxSender, MAX_CONTENT_CHARACTERS, MAX_SUMMARY_CHARACTERS } from "./inbox.ts";
+import description from "./send-inbox.md";
+import { defineTool, type Tool } from "../tool.ts";
+
+/** Made for one sidekick. When nothing may follow, sending is the last thing it does. */
+export function sendInboxTool(inbox: InboxSender): Tool {
+  return defineTool({
+    name: "send_inbox",
+    description,
+    input: z.object({
+      summary: words(MAX_SUMMARY_CHARACTERS).describe("One line: what it is, and why it matters now"),
+      content: words(MAX_CONTENT_CHARACTERS).describe("All of it, with where each part comes from"),
+    }),
+    terminal: inbox.maxSends === 1,
+    async run(message, { signal }) {
+      return { content: `Sent as ${await inbox.send(message, signal)}.` };
+    },
+  });
+}
+
+const words = (most: number) =>
+  z
+    .string()
+    .max(most)
+    .refine((text) => text.trim() !== "", "it says nothing");

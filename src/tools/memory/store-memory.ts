@@ -1,0 +1,125 @@
+import * as z from "zod";
+import { clip } from "../../lib/text.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import description from "./store-memory.md";
+import { defineTool, type Tool, ToolError } from "../tool.ts";
+
+/** Where the two tools of the memory keep what they are given. */
+export interface MemoryPort {
+  readonly limits: Readonly<Record<"subject" | "fact" | "citations" | "reason", number>>;
+  /** The first is the one that is meant when none is named; with one alone none can be. */
+  readonly scopes: readonly MemoryPortScope[];
+  readonly canVote: boolean;
+  /** What the store says of its tools, instead of or beside our own words. */
+  readonly descriptions: { readonly store?: string; readonly instructions?: string; readonly vote?: string };
+  /** Takes secrets out of anything, before it is looked at. */
+  filter<T>(value: T): T;
+  /** Why nothing can be kept at present; undefined when it can. */
+  missing(): string | undefined;
+  /** Both throw a `TroupeError` for what a model can be told. */
+  store(memory: StoreInput, call: MemoryCall): Promise<{ readonly id: string; readonly outcome: MemoryOutcome }>;
+  vote(vote: VoteInput, call: MemoryCall): Promise<void>;
+}
+
+type MemoryPortScope = "repository" | "user";
+
+type MemoryOutcome = "accepted" | "proposed" | "known";
+
+interface MemoryCall {
+  readonly toolCallId: string;
+  readonly signal: AbortSignal;
+}
+
+interface StoreInput {
+  readonly subject: string;
+  readonly fact: string;
+  readonly citations: string;
+  readonly reason: string;
+  readonly scope: MemoryPortScope;
+}
+
+interface VoteInput {
+  readonly fact: string;
+  readonly direction: "upvote" | "downvote";
+  readonly reason: string;
+}
+
+const MAX_DESCRIPTION = 1200;
+const SCOPE_WORDS = { repository: "In this repository", user: "In all repositories of the user" };
+
+export function storeMemoryTool(memory: MemoryPort): Tool {
+  const { limits, scopes } = memory;
+  const [usualScope = "repository"] = scopes;
+  const required = {
+    subject: z.string().min(1).max(limits.subject).describe("What it is about, in one or two words"),
+    fact: z.string().min(1).max(limits.fact).describe("The fact, in one or two sentences"),
+    citations: z
+      .string()
+      .min(1)
+      .max(limits.citations)
+      .describe("Where it can be seen: path:line, or what the user said"),
+    reason: z.string().min(1).max(limits.reason).describe("Why later sessions will need it"),
+  };
+  const scope = z.enum(["repository", "user"]).describe("Where it holds; this repository when left out").optional();
+  const wantedScope = (input: object): MemoryPortScope =>
+    scopes.find((known) => "scope" in input && input.scope === known) ?? usualScope;
+  const tool = defineTool({
+    name: "store_memory",
+    description: describe(memory),
+    input: scopes.length > 1 ? z.object({ ...required, scope }) : z.object(required),
+    access: (input) => {
+      const { subject, fact, citations, reason } = input;
+      const where = SCOPE_WORDS[wantedScope(input)];
+      return { kind: "memory", action: "store", subject, fact, citations, reason: `${where}. ${reason}` };
+    },
+    async run(input, { toolCallId, signal }) {
+      const { id, outcome } = await memory
+        .store({ ...input, scope: wantedScope(input) }, { toolCallId, signal })
+        .catch(asToolError);
+      return { content: outcomeText(id, outcome) };
+    },
+  });
+  return checkedFirst(tool, memory, (given) => {
+    const parsed = z.object(required).safeParse(given);
+    if (!parsed.success) throw new ToolError(`Invalid inputs: ${z.prettifyError(parsed.error)}`);
+    const wanted = typeof given === "object" && given !== null && "scope" in given ? given.scope : undefined;
+    if (wanted === undefined || scopes.some((known) => known === wanted)) return;
+    throw new ToolError(`Invalid scope: ${clip(JSON.stringify(wanted) ?? "", 60)}. It can be ${scopes.join(" or ")}.`);
+  });
+}
+
+/** Secrets go first, then what is wrong with the inputs, then whether there is a memory; a person is asked after that. */
+export function checkedFirst(tool: Tool, memory: MemoryPort, check: (given: unknown) => void): Tool {
+  const { bind } = tool;
+  return Object.assign(tool, {
+    bind(rawArguments: unknown) {
+      const given = memory.filter(rawArguments);
+      check(given);
+      const missing = memory.missing();
+      if (missing !== undefined) throw new ToolError(`Missing client: ${missing}`);
+      return bind(given);
+    },
+  });
+}
+
+/** What the memory says is worded for whoever asked. */
+export function asToolError(error: unknown): never {
+  if (!(error instanceof TroupeError)) throw error;
+  throw new ToolError(error.hint ? `${error.message} ${error.hint}` : error.message, { cause: error });
+}
+
+function describe({ descriptions }: MemoryPort): string {
+  const own = descriptions.store ?? description.trim();
+  return clip([own, descriptions.instructions].filter(Boolean).join("\n\n"), MAX_DESCRIPTION);
+}
+
+function outcomeText(id: string, outcome: MemoryOutcome): string {
+  switch (outcome) {
+    case "accepted":
+      return `Remembered (${id}). Later sessions will be told.`;
+    case "proposed":
+      return `Kept as a proposal (${id}). Later sessions are told once a person accepts it: troupe memory accept ${id}`;
+    case "known":
+      return `This is in the memory already (${id}). Nothing was changed.`;
+  }
+}

@@ -1,0 +1,15 @@
+import * as z from "zod";
+import description from "./list-bash.md";
+import { listText } from "./reply-text.ts";
+import { shellsOf } from "./shells.ts";
+import { defineTool, fixed } from "../tool.ts";
+
+export const listBash = defineTool({
+  name: "list_bash",
+  description,
+  input: fixed("list_bash", () => z.object({})),
+  readOnly: true,
+  async run(_, context) {
+    return { content: listText(shellsOf(context).list()) };
+  },
+});

@@ -1,0 +1,170 @@
+/**
+ * Ends and undoes what a killed troupe leaves behind. A small process holds the reading end of a pipe from troupe. When the
+ * pipe closes, it kills the processes that it can prove to be left over:
+ *
+ * - those in a process group that it was told of,
+ * - those with the mark in their environment,
+ * - those that hold the guard folder open on the descriptor that only our shells use for it.
+ *
+ * It never kills the process that started it while that process lives. Afterwards it undoes what the sandboxed commands
+ * among them must not leave in the workspace.
+ */
+import type { ChildProcess } from "node:child_process";
+import { GUARD_DESCRIPTOR, MARK_NAME } from "./family.ts";
+import { CLEAN_UP_PROGRAM, type LeftBehind } from "../sandbox/left-behind.ts";
+import { recordName } from "../sandbox/mount-points.ts";
+import { startOf } from "./processes.ts";
+
+export interface Watchdog {
+  /** A group to kill when this process is gone. */
+  watch(pid: number): void;
+  unwatch(pid: number): void;
+  /**
+   * What to undo when this process is gone. Call it before the command starts. Returns a function to call when all of it
+   * has been undone.
+   */
+  keep(left: LeftBehind): () => void;
+  /** Lets it search for marked processes once more and end, on its own time. */
+  close(): void;
+  /** Ends it without a search, unless it still watches a group or has something to undo. For a caller that has ended its processes itself. */
+  dismiss(): void;
+}
+
+/**
+ * $1 is the mark without its last part, $2 the guard folder, $3 to $6 Node.js, the program that undoes what is left,
+ * the folder of the records, and the record of the watched process; $7 and $8 its pid and start time.
+ * A line "+pid" adds a group and "-pid" removes it, "=number json" adds what to undo and "~number" removes it, "." means that
+ * nothing else is left.
+ * Looks until it has found nothing several times in a row, because a process that was just being started shows its mark
+ * only when it runs. Not every sh takes "kill -KILL --".
+ */
+const SCRIPT = `
+trap '' HUP INT TERM
+clean_up() {
+  if [ -n "$lefts" ] || [ -e "$5/$6" ]; then printf '%s\\n' "$lefts" | "$3" -e "$4" "$5"; fi
+  lefts=
+}
+owner_lives() {
+  read -r stat 2>/dev/null < "/proc/$7/stat" || return 1
+  set -- "$8" \${stat##*) }
+  [ "$1" = "\${21}" ]
+}
+groups=' '
+kept=' '
+dismissed=
+while IFS= read -r line; do
+  case $line in
+    +*) groups="$groups\${line#+} " ;;
+    -*) case $groups in *" \${line#-} "*) groups="\${groups%% \${line#-} *} \${groups#* \${line#-} }" ;; esac ;;
+    =*) key=\${line%% *}; key=\${key#=}; eval "left_$key=\\\${line#* }"; kept="$kept$key " ;;
+    ~*)
+      case $kept in *" \${line#?} "*) kept="\${kept%% \${line#?} *} \${kept#* \${line#?} }" ;; esac
+      unset "left_\${line#?}"
+      ;;
+    .) dismissed=1 ;;
+  esac
+done
+[ -n "$dismissed" ] && [ "$groups$kept" = '  ' ] && exit
+lefts=$(for key in $kept; do eval "printf '%s\\n' \\"\\\${left_$key-}\\""; done)
+quiet=0
+round=0
+while [ $quiet -lt 6 ] && [ $round -lt 45 ]; do
+  for group in $groups; do kill -s KILL -- "-$group" 2>/dev/null; done
+  groups=
+  if [ -d /proc/self ]; then
+    found=$(
+      grep -alF -e "${MARK_NAME}=$1." /proc/[0-9]*/environ 2>/dev/null
+      find /proc/[0-9]*/fd/${GUARD_DESCRIPTOR} -maxdepth 0 -lname "$2*" 2>/dev/null
+    )
+    pids=$(printf '%s\\n' "$found" | sed -n 's|^/proc/\\([0-9]*\\)/.*|\\1|p')
+  else
+    pids=$(ps -axEwwo pid=,command= 2>/dev/null | grep -F "${MARK_NAME}=$1." | sed 's/^ *\\([0-9]*\\).*/\\1/')
+  fi
+  alive=
+  for pid in $pids; do
+    if [ "$pid" = "$7" ] && owner_lives "$@"; then continue; fi
+    [ "$pid" != $$ ] && kill -KILL "$pid" 2>/dev/null && alive=1
+  done
+  if [ -n "$alive" ]; then quiet=0; else quiet=$((quiet + 1)); fi
+  round=$((round + 1))
+  if [ $quiet = 2 ]; then clean_up "$@"; fi
+  sleep 0.1
+done
+[ -z "$lefts" ] || clean_up "$@"
+`;
+
+interface WatchdogOptions {
+  /** Begins the marks of the processes; a dot follows. */
+  readonly mark: string;
+  /** A pattern of `find -lname` for the guard folders, without its end. */
+  readonly folder: string;
+  /** The folder in which processes record their mount points, for a watchdog of sandboxed commands. */
+  readonly records?: string;
+}
+
+export async function startWatchdog(options: WatchdogOptions): Promise<Watchdog> {
+  const { spawn } = await import("node:child_process");
+  const cleanUp = [process.execPath, CLEAN_UP_PROGRAM, options.records ?? "", recordName(process.pid)];
+  const owner = [String(process.pid), startOf(process.pid)];
+  const child = spawn(
+    "/bin/sh",
+    ["-c", SCRIPT, "troupe-watchdog", options.mark, options.folder, ...cleanUp, ...owner],
+    {
+      cwd: "/",
+      env: { PATH: "/usr/bin:/bin:/usr/sbin:/sbin" },
+      stdio: ["pipe", "ignore", "ignore"],
+      // Its own session: what ends our terminal or our group does not end it.
+      detached: true,
+    },
+  );
+  child.on("error", () => undefined);
+  child.stdin?.on("error", () => undefined);
+  child.unref();
+  unrefPipe(child);
+  let kept = 0;
+  return {
+    watch: (pid) => void child.stdin?.write(`+${pid}\n`),
+    keep(left) {
+      const key = ++kept;
+      child.stdin?.write(`=${key} ${JSON.stringify(left)}\n`);
+      return () => void child.stdin?.write(`~${key}\n`);
+    },
+    unwatch: (pid) => void child.stdin?.write(`-${pid}\n`),
+    close: () => void child.stdin?.end(),
+    dismiss: () => void child.stdin?.end(".\n"),
+  };
+}
+
+/** Begins the marks of all shells of this process, so that one watchdog serves every session. */
+export const PROCESS_MARK = crypto.randomUUID();
+
+const shared = new Map<string, { readonly watchdog: Promise<Watchdog>; users: number }>();
+
+/**
+ * Returns the watchdog that all shells of this process share which record their mount points in one folder. The last
+ * caller to release it ends it.
+ */
+export async function shareWatchdog(records: string): Promise<Watchdog & { release(): void }> {
+  const folder = `*/${guardFolderName("")}`;
+  const one = shared.get(records) ?? { watchdog: startWatchdog({ mark: PROCESS_MARK, folder, records }), users: 0 };
+  shared.set(records, one);
+  one.users++;
+  const drop = (): boolean => {
+    if (--one.users === 0 && shared.get(records) === one) shared.delete(records);
+    return one.users === 0;
+  };
+  const watchdog = await one.watchdog.catch((error: unknown) => {
+    drop();
+    throw error;
+  });
+  return { ...watchdog, release: () => void (drop() && watchdog.dismiss()) };
+}
+
+/** The name of the guard folder of a session, which also holds its pipes. */
+export const guardFolderName = (session: string): string => `shells-${PROCESS_MARK}${session}`;
+
+/** Neither the process nor the pipe to it may keep us from ending. */
+function unrefPipe(child: ChildProcess): void {
+  const pipe: unknown = child.stdin;
+  if (pipe instanceof Object && "unref" in pipe && typeof pipe.unref === "function") pipe.unref();
+}

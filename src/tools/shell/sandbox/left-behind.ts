@@ -1,0 +1,130 @@
+/**
+ * Undoes what a sandboxed command must not leave behind: mount points, replaced links, and files that would make git or
+ * an editor run something as the user later. The same function runs in three places: in this process when a command has
+ * ended, in the watchdog after troupe was killed, and in the keeper of a detached command. The last two start it with
+ * `node -e` and its own source text, so it uses nothing but its parameters.
+ */
+import * as nodeFs from "node:fs";
+import * as nodePath from "node:path";
+import { PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_PARTS } from "../../../lib/protected-names.ts";
+import { cleanUp } from "./clean-up.ts";
+
+/** Opens a folder that need not be listable. Node has no name for it. */
+const O_PATH = 0o10000000;
+
+/** Protected names below the top of a workspace. `.gitmodules` there belongs to a repository with a protected configuration. */
+export const NESTED_NAMES: readonly string[] = [...PROTECTED_FOLDERS, ...PROTECTED_FILES].filter(
+  (name) => name !== ".gitmodules",
+);
+
+/** An empty file or folder that exists only to mount something on it. */
+export interface MountPoint {
+  readonly path: string;
+  /** A `commondir` file contains a single dot, which changes nothing for git. */
+  readonly kind: "file" | "folder" | "commondir";
+}
+
+/** A protected name that was a symbolic link before the command ran: nothing can be mounted on a link. */
+export interface ProtectedLink {
+  readonly path: string;
+  readonly target: string;
+  /** Device and inode of the object at the end of the link, or an empty string. */
+  readonly end: string;
+}
+
+/** One workspace that commands could change, and the dangerous entries that were there before them. */
+export interface KnownTree {
+  readonly root: string;
+  /** When the command started, in milliseconds. Older entries in `node_modules` are not its work. */
+  readonly since: number;
+  readonly gitFolders: readonly string[];
+  /** Symbolic links in git folders, each with its target behind a null character. */
+  readonly gitLinks: readonly string[];
+  /** Git folders outside the workspace that commands can write. */
+  readonly linkedGit: readonly string[];
+  readonly protectedNames: readonly string[];
+  /** Folders that could not be listed. */
+  readonly unreadable: readonly string[];
+}
+
+/** A folder whose name is not valid UTF-8, which no path can name. */
+export interface Unnameable {
+  readonly folder: string;
+  /** The bytes of its name, as latin-1. */
+  readonly name: string;
+}
+
+export interface LeftBehind {
+  readonly points: readonly MountPoint[];
+  readonly links: readonly ProtectedLink[];
+  readonly trees: readonly KnownTree[];
+  /** Entries found since, per tree. Without them the whole tree is searched. */
+  readonly now?: readonly (Omit<KnownTree, "since"> & { readonly unnameable: readonly Unnameable[] })[];
+}
+
+/** Creates mount points in pinned folders. Throws when a folder on the way is a link, or when a name is taken. */
+export function makePoints(points: readonly MountPoint[]): void {
+  const { O_NOFOLLOW, O_DIRECTORY } = nodeFs.constants;
+  const held = new Map<string, number>();
+  const open = (folder: string): string => {
+    if (folder === nodePath.sep) return folder;
+    const fd = held.get(folder) ?? nodeFs.openSync(child(folder), O_PATH | O_NOFOLLOW | O_DIRECTORY);
+    held.set(folder, fd);
+    return `/proc/self/fd/${fd}`;
+  };
+  const child = (path: string): string => nodePath.join(open(nodePath.dirname(path)), nodePath.basename(path));
+  try {
+    for (const { path, kind } of points) {
+      if (kind === "folder") nodeFs.mkdirSync(child(path), { mode: 0o755 });
+      else nodeFs.writeFileSync(child(path), kind === "commondir" ? ".\n" : "", { flag: "wx", mode: 0o644 });
+    }
+  } finally {
+    for (const fd of held.values()) nodeFs.closeSync(fd);
+  }
+}
+
+/** Runs `cleanUp` in this process. */
+export const cleanUpHere = (left: LeftBehind): string[] => cleanUp({ fs: nodeFs, path: nodePath, ...LISTS }, left);
+
+const LISTS = { names: NESTED_NAMES, parts: PROTECTED_PARTS, pathFlag: O_PATH };
+
+/**
+ * A program for `node -e`. It reads one `LeftBehind` per line from its input, adds the records of processes that have
+ * ended, and writes its notes to a report file. Its argument is the folder of the records.
+ */
+export const CLEAN_UP_PROGRAM = `(${cleanUpAlone.toString()})(require, ${cleanUp.toString()}, ${JSON.stringify(LISTS)})`;
+
+function cleanUpAlone(load: NodeJS.Require, clean: typeof cleanUp, lists: typeof LISTS): void {
+  const fs: typeof nodeFs = load("node:fs");
+  const path: typeof nodePath = load("node:path");
+  const [folder = ""] = process.argv.slice(1);
+  const used = new Set<string>();
+  const ended: string[] = [];
+  const jobs: LeftBehind[] = fs
+    .readFileSync(0, "utf8")
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+  for (const name of fs.readdirSync(folder).filter((entry) => /^mounts-\d+\.json$/.test(entry))) {
+    try {
+      const record = JSON.parse(fs.readFileSync(path.join(folder, name), "utf8"));
+      const { pid, started, points, links, trees } = record;
+      const stat = fs.existsSync(`/proc/${pid}/stat`) ? fs.readFileSync(`/proc/${pid}/stat`, "latin1") : "";
+      if (stat.split(") ").at(-1)?.split(" ")[19] === started) for (const point of points) used.add(point.path);
+      else {
+        jobs.push({ points, links, trees });
+        ended.push(path.join(folder, name));
+      }
+    } catch {
+      // Another process is writing or removing it.
+    }
+  }
+  const notes = jobs.flatMap((left) =>
+    clean({ fs, path, ...lists }, { ...left, points: left.points.filter((point) => !used.has(point.path)) }),
+  );
+  // Only now: a program that starts meanwhile must see that the mount points are none of the user's folders.
+  for (const record of ended) fs.rmSync(record, { force: true });
+  if (notes.length === 0) return;
+  const report = path.join(folder, `report-${process.pid}-${Date.now()}.txt`);
+  fs.writeFileSync(report, `${[...new Set(notes)].join("\n")}\n`, { mode: 0o600, flag: "wx" });
+}

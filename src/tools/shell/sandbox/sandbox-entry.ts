@@ -1,0 +1,313 @@
+/** Puts one command into bubblewrap, and undoes what it must not leave behind. */
+import { existsSync, realpathSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Disk } from "../../../lib/node/disk.ts";
+import { isInside } from "../../../lib/node/paths.ts";
+import { smallText } from "../../../lib/node/small-file.ts";
+import { ToolError } from "../../tool.ts";
+import { cleanUpHere, type LeftBehind } from "./left-behind.ts";
+import { mountCheck } from "./mount-check.ts";
+import type { MountPoints } from "./mount-points.ts";
+import { type NetworkBridge, openNetworkBridge } from "../network/network-bridge.ts";
+import { hostRules } from "../network/network-rules.ts";
+import { namesIn, startOf } from "../process/processes.ts";
+import type { Prepared, SandboxOptions, SandboxRequest, SupportFiles } from "./sandbox.ts";
+import { type Mount, type MountPlan, planMounts, type SandboxProfile, Unprotectable } from "./sandbox-profile.ts";
+import { type Found, TooLarge, type WorkspaceScanner } from "./sandbox-scan.ts";
+import { secondNames } from "../second-names.ts";
+
+/** The filter comes in on a descriptor that has to be opened anew for every start. */
+const OPEN_FILTER = 'exec 9<"$1"; shift; exec "$@"';
+/** The pipes of the network beside it. */
+const OPEN_PIPES = 'exec 9<"$1" 7<"$2" 8>"$3"; shift 3; exec "$@"';
+const FILTER_DESCRIPTOR = 9;
+/** How often the mounts are planned again because the workspace changed meanwhile. */
+const MAX_PLANS = 4;
+const WATCH_MS = 1000;
+
+export interface Entry {
+  readonly request: SandboxRequest;
+  readonly options: SandboxOptions;
+  readonly mountPoints: MountPoints;
+  readonly disk: Disk;
+  readonly program: string;
+  readonly files: SupportFiles;
+  readonly scanner: WorkspaceScanner;
+  /** See `hasInheritable`. */
+  readonly inheritsDescriptors: boolean;
+}
+
+export async function enterSandbox(entry: Entry): Promise<Prepared> {
+  const { request, options } = entry;
+  const roots = workspaceRoots(request, options.stateRoot);
+  const { plan, held } = await hold(entry, roots);
+  const left: LeftBehind = { points: plan.points, links: plan.links, trees: held.known };
+  const bridge = await bridgeOf(entry).catch(async (error: unknown) => {
+    await held.release(left);
+    throw error;
+  });
+  const before = launcherOf(entry, plan, bridge);
+  const script = firstScript(entry, plan, bridge);
+  // The check of the mounts must not run a program that PATH leads to.
+  const checked = script === "" ? [] : [SANDBOX_BASH, "--noprofile", "--norc", "-c", `${script}exec "$@"`, "bash"];
+  /** The dangerous entries that are there now. Undefined when there are too many to search. */
+  const entriesNow = async (): Promise<LeftBehind["now"]> => {
+    const searches = plan.trees.map(async ({ root }) => ({
+      root,
+      ...(await entry.scanner.scan(root)),
+    }));
+    return Promise.all(searches).catch(() => undefined);
+  };
+  const stopWatching = watch(left, entriesNow, (message) => request.onWarning?.(message));
+  return {
+    kind: "sandboxed",
+    launcher: [
+      ...["/bin/sh", "-c", bridge ? OPEN_PIPES : OPEN_FILTER, "sh", entry.files.filter, ...(bridge?.pipes ?? [])],
+      ...[...before(FILTER_DESCRIPTOR), ...checked, ...(bridge?.inside ?? [])],
+    ],
+    ...(!bridge && { direct: { filter: entry.files.filter, launcher: before, script } }),
+    // The home folder cannot be written, and most tools keep their caches there.
+    environment: { XDG_CACHE_HOME: "/tmp/.cache", TMPDIR: "/tmp", ...bridge?.environment },
+    left,
+    async release() {
+      stopWatching();
+      await bridge?.close();
+      const now = await entriesNow();
+      const notes = await held.release({ ...left, ...(now && { now }) });
+      return notes.join(" ") || undefined;
+    },
+    async handOver(pid) {
+      await held.handOver(pid, left);
+      // Its keeper looks too, but rarely; as long as this process lives, it looks as often as for other commands.
+      const started = startOf(pid);
+      stopWatching.when(() => startOf(pid) !== started);
+    },
+  };
+}
+
+function homeOf({ home = homedir() }: SandboxOptions): string {
+  return existsSync(home) ? realpathSync(home) : home;
+}
+
+/** Plans the mounts and creates their mount points. Plans again when the workspace changes in between. */
+async function hold(
+  entry: Entry,
+  roots: WorkspaceRoots,
+): Promise<{ plan: MountPlan; held: ReturnType<MountPoints["hold"]> }> {
+  const { options, mountPoints } = entry;
+  for (let attempt = 1; ; attempt++) {
+    const workspace = await Promise.all(
+      roots.guarded.map(async (root) => ({ root, found: await search(entry, root) })),
+    );
+    const secrets = options.environmentFiles ? [] : workspace.flatMap(({ found }) => found.environmentFiles);
+    const alsoHidden = await secondNames(secrets, [...roots.guarded, ...roots.own]).catch((error: Error) => {
+      throw new ToolError(`The sandbox cannot protect this workspace: ${error.message} Nothing was run.`);
+    });
+    await mountPoints.settled();
+    const plan = planned(entry, { ...roots, workspace, alsoHidden });
+    const held = mountPoints.hold(plan);
+    try {
+      await held.make();
+      return { plan, held };
+    } catch (error) {
+      await held.release({ points: plan.points, links: [], trees: [] });
+      if (attempt < MAX_PLANS) continue;
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new ToolError(
+        `The sandbox could not be set up: ${reason} Nothing was run. Check that ${options.stateRoot} and the workspace can be written.`,
+      );
+    }
+  }
+}
+
+async function search({ scanner }: Entry, root: string): Promise<Found> {
+  try {
+    const found = await scanner.scan(root);
+    const [odd] = found.unnameable;
+    if (odd === undefined) return found;
+    throw new ToolError(
+      `A name in ${odd.folder} is not valid UTF-8, so the sandbox cannot protect what lies there. Nothing was run. ` +
+        "Rename it.",
+    );
+  } catch (error) {
+    if (!(error instanceof TooLarge)) throw error;
+    throw new ToolError(
+      `${error.message} The sandbox cannot search so many for .env files and nested repositories. Nothing was run. ` +
+        "Start troupe in a smaller folder.",
+    );
+  }
+}
+
+function planned(
+  { request, options, mountPoints }: Entry,
+  roots: WorkspaceRoots & { workspace: SandboxProfile["workspace"]; alsoHidden: readonly string[] },
+): MountPlan {
+  const real = (paths: readonly string[]): string[] =>
+    paths.filter((path) => existsSync(path)).map((path) => realpathSync(path));
+  try {
+    return planMounts({
+      workspace: roots.workspace,
+      writable: [...roots.own, ...real([...(options.writable ?? []), ...(request.writable ?? [])])],
+      readable: real(request.readable ?? []),
+      denied: real([...(options.denied ?? []), ...(request.denied ?? []), ...roots.alsoHidden]),
+      readOnlyWorkspace: request.readOnlyWorkspace ?? false,
+      home: homeOf(options),
+      stateRoot: options.stateRoot,
+      temporaryFolders: [tmpdir(), "/tmp", "/var/tmp"],
+      homeView:
+        options.profile === "strict" ? { kind: "strict", searchPath: process.env.PATH ?? "" } : { kind: "open" },
+      environmentFiles: options.environmentFiles ?? false,
+      placeholders: mountPoints.placeholders(),
+      isFixed: mountPoints.fixedPaths(),
+      gitMounts: request.gitMounts,
+    });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    const advice = error instanceof Unprotectable ? "" : " Check the rights of the folders in it.";
+    throw new ToolError(`The sandbox cannot protect this workspace: ${reason} Nothing was run.${advice}`);
+  }
+}
+
+interface WorkspaceRoots {
+  /** Searched and protected. */
+  readonly guarded: readonly string[];
+  /** Folders of troupe's own state that the command may write: nobody opens them as a project. */
+  readonly own: readonly string[];
+}
+
+function workspaceRoots({ workspace, cwd }: SandboxRequest, stateRoot: string): WorkspaceRoots {
+  const all = [...new Set(workspace.map((path) => realpathSync(path)))];
+  const tops = all.filter((path) => !all.some((other) => other !== path && isInside(path, [other])));
+  const state = existsSync(stateRoot) ? realpathSync(stateRoot) : stateRoot;
+  const isOwn = (path: string): boolean => isInside(path, [state]) && !isInside(cwd, [path]);
+  return { guarded: tops.filter((path) => !isOwn(path)), own: tops.filter(isOwn) };
+}
+
+/** Returns bubblewrap and its arguments; the seccomp filter is on the given descriptor. */
+function launcherOf(
+  { request, options, program }: Entry,
+  plan: MountPlan,
+  bridge: NetworkBridge | undefined,
+): (filterDescriptor: number) => string[] {
+  return (filterDescriptor) => [
+    program,
+    ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"],
+    ...["--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger"],
+    ...plan.mounts.flatMap(mountArguments),
+    ...["--unshare-all", "--unshare-user", ...(options.network === true ? ["--share-net"] : []), "--cap-drop", "ALL"],
+    ...(request.detached ? [] : ["--die-with-parent"]),
+    ...(request.ownTerminal ? [] : ["--new-session"]),
+    ...["--chdir", request.cwd],
+    ...(bridge ? ["--ro-bind", process.execPath, process.execPath] : []),
+    ...["--seccomp", String(filterDescriptor), "--"],
+  ];
+}
+
+/** Returns lines of bash that must run before the command, or an empty text. */
+function firstScript(
+  { request, mountPoints, inheritsDescriptors }: Entry,
+  plan: MountPlan,
+  bridge: NetworkBridge | undefined,
+): string {
+  const kept = [0, 1, 2, ...(request.detached || request.ownTerminal ? [] : [3]), ...(bridge ? [7, 8] : [])];
+  // Without another command nobody swaps anything, and names at the top cannot be swapped by one.
+  const check = plan.isMovable || mountPoints.isShared() ? mountCheck(plan.mounts, ["/dev", "/proc"]) : "";
+  return (inheritsDescriptors ? closeOthers(kept) : "") + check;
+}
+
+/**
+ * Lines of bash that close every descriptor but these. Whoever started troupe may have left others open, and an open
+ * folder of the world outside leads out of the sandbox.
+ */
+const closeOthers = (kept: readonly number[]): string => `
+for __troupe_fd in /proc/self/fd/*; do
+  __troupe_fd=\${__troupe_fd##*/}
+  case $__troupe_fd in ${kept.join("|")}) ;; *) exec {__troupe_fd}>&- ;; esac
+done
+unset __troupe_fd
+`;
+
+const CLOSE_ON_EXEC = 0o2000000;
+
+/**
+ * Whether this process has a descriptor that a child would inherit, besides input, output and errors. Node opens none, so
+ * the answer stays the same.
+ */
+export function hasInheritable(): boolean {
+  return namesIn("/proc/self/fdinfo").some((fd) => {
+    const [, flags] =
+      Number(fd) > 2 ? (/^flags:\s+(\d+)/m.exec(smallText(`/proc/self/fdinfo/${fd}`, 4096) ?? "") ?? []) : [];
+    return flags !== undefined && (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) === 0;
+  });
+}
+
+export const SANDBOX_BASH = existsSync("/bin/bash") ? "/bin/bash" : "bash";
+
+function mountArguments({ kind, path }: Mount): string[] {
+  switch (kind) {
+    case "bind":
+      return ["--bind", path, path];
+    case "ro-bind":
+      return ["--ro-bind", path, path];
+    case "scratch":
+      return ["--tmpfs", path];
+    case "empty folder":
+      // Nothing can be written into it, and it is several times cheaper than a read-only mount.
+      return ["--perms", "0555", "--tmpfs", path];
+    case "empty file":
+      return ["--ro-bind", "/dev/null", path];
+  }
+}
+
+/**
+ * Looks again and again while a command runs, so that a long one leaves nothing dangerous in place for long. A search
+ * takes at most a twentieth of the time. Returns a function that stops it, now or `when` something is true.
+ */
+function watch(
+  left: LeftBehind,
+  entriesNow: () => Promise<LeftBehind["now"]>,
+  onWarning: (message: string) => void,
+): (() => void) & { when(isOver: () => boolean): void } {
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+  let isOver = (): boolean => false;
+  const look = async (): Promise<void> => {
+    if (isOver()) return;
+    const begun = performance.now();
+    const now = await entriesNow();
+    if (stopped) return;
+    for (const note of now === undefined ? [] : cleanUpHere({ ...left, points: [], now })) onWarning(note);
+    schedule(Math.max(WATCH_MS, (performance.now() - begun) * 20));
+  };
+  const schedule = (delay: number): void => {
+    timer = setTimeout(() => void look(), delay).unref();
+  };
+  if (left.trees.length > 0 || left.links.length > 0) schedule(WATCH_MS);
+  const stop = (): void => {
+    stopped = true;
+    clearTimeout(timer);
+  };
+  const when = (condition: () => boolean): void => {
+    isOver = condition;
+  };
+  return Object.assign(stop, { when });
+}
+
+/** Only where some hosts are allowed; otherwise there is nothing in the sandbox that leads out. */
+async function bridgeOf(what: {
+  request: SandboxRequest;
+  options: SandboxOptions;
+  disk: Disk;
+}): Promise<NetworkBridge | undefined> {
+  const { network, stateRoot } = what.options;
+  if (typeof network !== "object" || network.allowedHosts.length === 0) return undefined;
+  const { allowedHosts, ...more } = network;
+  return openNetworkBridge({
+    ...more,
+    rules: hostRules(allowedHosts),
+    folder: join(stateRoot, "sandbox"),
+    disk: what.disk,
+    onWarning: (message) => what.request.onWarning?.(message),
+  });
+}

@@ -1,0 +1,333 @@
+/**
+ * Finds the files in a workspace that the sandbox must hide or protect. The search runs before and after every command
+ * and always covers the whole workspace: a listing is read again only when the folder has changed since, so a repeated
+ * search costs one `lstat` per folder. In `.git` only links are looked for. `node_modules` is left out, unless an index
+ * names repositories: git could step into one there. Nothing that the search has found can be moved to where it does not
+ * look, because the sandbox makes mount points of the folders above it.
+ */
+import { accessSync, constants, type Dirent, lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
+import { basename, dirname, join, sep } from "node:path";
+import { setImmediate as nextTick } from "node:timers/promises";
+import { PROTECTED_PARTS } from "../../../lib/protected-names.ts";
+import { indexNamesRepositories } from "../git-index.ts";
+import { NESTED_NAMES, type Unnameable } from "./left-behind.ts";
+import { gitFolderBehind, linkedRepository } from "./linked-git.ts";
+import { linkText } from "./path-kinds.ts";
+
+export interface Found {
+  /** `.env` files, as real paths. */
+  readonly environmentFiles: readonly string[];
+  /** Git folders below the top: `.git` of any kind (folder, file, link), and folders that look like a bare repository. */
+  readonly gitFolders: readonly string[];
+  /** Symbolic links in git folders, each with its target behind a null character: git writes through most of them. */
+  readonly gitLinks: readonly string[];
+  /** Git folders outside the workspace that its commands can write: those of a linked worktree. */
+  readonly linkedGit: readonly string[];
+  /** Protected names below the top. */
+  readonly protectedNames: readonly string[];
+  /** Folders that could not be listed. A command could make them readable, so they must be hidden whole. */
+  readonly unreadable: readonly string[];
+  /** Folders with something to protect that no path can name, so that nothing can be mounted there. */
+  readonly unnameable: readonly Unnameable[];
+}
+
+export interface ScanOptions {
+  /** Also look into `node_modules`. */
+  readonly packages?: boolean;
+  /** Throws a `TooLarge` beyond this many folders. */
+  readonly maxFolders?: number;
+}
+
+export class TooLarge extends Error {
+  override readonly name = "TooLarge";
+}
+
+const MAX_FOLDERS = 400_000;
+const YIELD_AFTER_MS = 12;
+/** A folder that changed this recently can change again without a new time stamp. */
+const SETTLED_AFTER_MS = 50;
+const SYSTEM_FILE = /^\/(usr|bin|sbin|lib\w*|etc|dev|proc|sys|nix|snap)\//;
+/** Examples without values. */
+const HARMLESS_ENV = /\.(example|sample|template|dist|schema)$/i;
+const PROTECTED_NAMES: ReadonlySet<string> = new Set(NESTED_NAMES);
+/** Deeper folders with odd names count as dangerous. */
+const MAX_ODD_DEPTH = 20;
+/** Old versions of git make HEAD a link to the branch. */
+const LINKED_HEAD = /\/HEAD\0refs\/heads\/(?!.*\.\.)/;
+
+/**
+ * `protected`: in a protected folder, whose entries are not protected one by one. `git`: in a git folder, where only links
+ * are looked for. `bare`: in a repository without a `.git`.
+ */
+type Area = "tree" | "protected" | "git" | "bare";
+
+interface Listing {
+  readonly ino: number;
+  readonly ctimeMs: number;
+  readonly folders: readonly string[];
+  readonly isRepository: boolean;
+  readonly marks: readonly Mark[];
+  readonly unnameable: readonly Unnameable[];
+}
+
+interface Mark {
+  readonly kind: "environment" | "environment link" | "git" | "git link" | "protected" | "unreadable";
+  readonly path: string;
+}
+
+export class WorkspaceScanner {
+  readonly #workspaces = new Map<string, ReadonlyMap<string, Listing>>();
+  readonly #indexes = new Map<string, { readonly changed: string; readonly names: boolean }>();
+
+  async scan(workspace: string, options: ScanOptions = {}): Promise<Found> {
+    const found = await this.#search(workspace, options);
+    const git = [join(workspace, ".git"), ...found.gitFolders];
+    const isComplete = options.packages === true || !git.some((path) => this.#namesRepositories(path));
+    return isComplete ? found : this.#search(workspace, { ...options, packages: true });
+  }
+
+  async #search(workspace: string, options: ScanOptions): Promise<Found> {
+    const marks: Mark[] = [];
+    const unnameable: Unnameable[] = [];
+    const known = this.#workspaces.get(workspace);
+    const next = new Map<string, Listing>();
+    const linkedGit = linkedFolders(workspace);
+    const waiting: { folder: string; area: Area }[] = [
+      { folder: workspace, area: "tree" },
+      ...linkedGit.map((folder) => ({ folder, area: "git" as const })),
+    ];
+    let paused = performance.now();
+    for (let index = 0; index < waiting.length; index++) {
+      const { folder, area } = waiting[index] ?? { folder: workspace, area: "tree" };
+      if (index >= (options.maxFolders ?? MAX_FOLDERS)) throw new TooLarge(`${workspace} has over ${index} folders.`);
+      const listing = listingOf(folder, { known: known?.get(folder), top: workspace, area });
+      if (listing === undefined) continue;
+      next.set(folder, listing);
+      for (const mark of listing.marks) marks.push(mark);
+      for (const one of listing.unnameable) unnameable.push(one);
+      for (const name of listing.folders) {
+        if (name === "node_modules" && area !== "git" && !options.packages) continue;
+        waiting.push({ folder: join(folder, name), area: areaBelow(name, area, listing.isRepository) });
+      }
+      if (performance.now() - paused > YIELD_AFTER_MS) {
+        await nextTick();
+        paused = performance.now();
+      }
+    }
+    this.#workspaces.set(workspace, next);
+    return { ...foundOf(marks), linkedGit, unnameable };
+  }
+
+  /** Whether the index of a repository may name others. */
+  #namesRepositories(git: string): boolean {
+    try {
+      const folder = lstatSync(git).isFile() ? gitFolderBehind(git) : git;
+      if (folder === undefined) return false;
+      const path = join(folder, "index");
+      const stat = lstatSync(path, { throwIfNoEntry: false });
+      if (stat === undefined) return false;
+      const changed = `${stat.ino} ${stat.ctimeMs} ${stat.size}`;
+      const known = this.#indexes.get(path);
+      if (known?.changed === changed) return known.names;
+      // Entries may also lie in a shared index beside it.
+      const names = readdirSync(folder).some(isSharedIndex) || indexNamesRepositories(path);
+      if (Date.now() - stat.ctimeMs > SETTLED_AFTER_MS) this.#indexes.set(path, { changed, names });
+      return names;
+    } catch (error) {
+      return !isMissing(error);
+    }
+  }
+}
+
+const isSharedIndex = (name: string): boolean => name.startsWith("sharedindex.");
+
+interface ListingOptions {
+  readonly known: Listing | undefined;
+  readonly top: string;
+  readonly area: Area;
+}
+
+/** Links in the git folders of a worktree whose repository lies elsewhere. */
+function linkedFolders(workspace: string): string[] {
+  const linked = linkedRepository(join(workspace, ".git"));
+  return linked === undefined || isBelow(linked.common, workspace) ? [] : [linked.common];
+}
+
+const isBelow = (path: string, folder: string): boolean => path.startsWith(folder + sep);
+
+function areaBelow(name: string, area: Area, isRepository: boolean): Area {
+  if (area === "git") return area;
+  if (name === ".git") return "git";
+  if (area === "protected") return area;
+  if (PROTECTED_NAMES.has(name)) return "protected";
+  return isRepository ? "bare" : area;
+}
+
+function listingOf(folder: string, { known, top, area }: ListingOptions): Listing | undefined {
+  try {
+    const stat = lstatSync(folder, { throwIfNoEntry: false });
+    if (!stat?.isDirectory()) return undefined;
+    if (known !== undefined && known.ino === stat.ino && known.ctimeMs === stat.ctimeMs) return known;
+    const isSettled = Date.now() - stat.ctimeMs > SETTLED_AFTER_MS;
+    const entries = readdirSync(folder, { withFileTypes: true });
+    // Names in a folder without this right can be listed and nothing else.
+    accessSync(folder, constants.X_OK);
+    const isOdd = entries.some(({ name }) => name.includes("\ufffd"));
+    const isRepository = looksBare(entries);
+    return {
+      ino: stat.ino,
+      ctimeMs: isSettled && !isOdd ? stat.ctimeMs : Number.NaN,
+      folders: entries.filter((entry) => isSearched(entry, folder, area)).map(({ name }) => name),
+      isRepository,
+      marks: [
+        ...(area === "git" ? [] : secretsIn(folder, entries)),
+        ...(area === "git"
+          ? []
+          : marksOf(folder, entries, top).filter(({ kind }) => area !== "protected" || kind === "git")),
+        ...(area === "git" || area === "bare" || isRepository ? linksIn(folder, entries) : []),
+      ],
+      unnameable: isOdd ? unnameableIn(folder, area) : [],
+    };
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    const marks: Mark[] = [{ kind: "unreadable", path: folder }];
+    return { ino: 0, ctimeMs: Number.NaN, folders: [], isRepository: false, marks, unnameable: [] };
+  }
+}
+
+const isMissing = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
+
+/** Git takes any folder with these for a repository, whatever its name. */
+function looksBare(entries: readonly Dirent[]): boolean {
+  const names = new Set(entries.map(({ name }) => name));
+  return names.has("HEAD") && (names.has("commondir") || (names.has("objects") && names.has("refs")));
+}
+
+/** Git creates objects under new names, so that no link in the folders of single objects is written through. */
+function isSearched(entry: Dirent, folder: string, area: Area): boolean {
+  if (!entry.isDirectory()) return false;
+  return area !== "git" || basename(folder) !== "objects" || entry.name === "info" || entry.name === "pack";
+}
+
+function linksIn(folder: string, entries: readonly Dirent[]): Mark[] {
+  return entries
+    .filter((entry) => entry.isSymbolicLink())
+    .map((entry): Mark => {
+      const path = join(folder, entry.name);
+      return { kind: "git link", path: `${path}\0${linkText(path)}` };
+    })
+    .filter(({ path }) => !LINKED_HEAD.test(path));
+}
+
+/** Entries with names that are not valid UTF-8, if they are or hold something to protect. */
+function unnameableIn(folder: string, area: Area): Unnameable[] {
+  return readdirSync(folder, { encoding: "latin1" })
+    .filter((name) => {
+      const bytes = Buffer.from(name, "latin1");
+      const isValid = Buffer.from(bytes.toString("utf8")).equals(bytes);
+      const path = Buffer.concat([Buffer.from(folder + sep), bytes]);
+      if (isValid) return false;
+      const isLinkHeld = (area === "git" || area === "bare") && holdsLink(path, MAX_ODD_DEPTH);
+      return isLinkHeld || (area !== "git" && holdsDanger(path, MAX_ODD_DEPTH));
+    })
+    .map((name) => ({ folder, name }));
+}
+
+/** Whether a folder holds a symbolic link. True when it cannot tell. */
+function holdsLink(path: Buffer, depth: number): boolean {
+  try {
+    if (!lstatSync(path).isDirectory()) return false;
+    const entries = readdirSync(path, { encoding: "latin1" });
+    return (
+      depth === 0 ||
+      entries.some((entry) => {
+        const below = Buffer.concat([path, Buffer.from(sep + entry, "latin1")]);
+        return lstatSync(below).isSymbolicLink() || holdsLink(below, depth - 1);
+      })
+    );
+  } catch {
+    return true;
+  }
+}
+
+/** Whether a path is or holds anything that is searched for. True when it cannot tell. */
+function holdsDanger(path: Buffer, depth: number): boolean {
+  try {
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    const name = basename(path.toString("latin1"));
+    if (stat === undefined) return false;
+    if (isEnvironment(name) || name === ".git" || name === "HEAD" || PROTECTED_NAMES.has(name)) return true;
+    if (partsOf(name).length > 0) return true;
+    if (!stat.isDirectory()) return false;
+    const entries = readdirSync(path, { encoding: "latin1" });
+    return (
+      depth === 0 ||
+      entries.some((entry) => holdsDanger(Buffer.concat([path, Buffer.from(sep + entry, "latin1")]), depth - 1))
+    );
+  } catch {
+    return true;
+  }
+}
+
+const partsOf = (name: string): readonly string[] =>
+  Object.hasOwn(PROTECTED_PARTS, name) ? (PROTECTED_PARTS[name] ?? []) : [];
+
+const isEnvironment = (name: string): boolean =>
+  name.startsWith(".env") && name !== ".envrc" && !HARMLESS_ENV.test(name);
+
+function secretsIn(folder: string, entries: readonly Dirent[]): Mark[] {
+  return entries
+    .filter((entry) => isEnvironment(entry.name) && !entry.isDirectory())
+    .map((entry) => ({
+      kind: entry.isSymbolicLink() ? "environment link" : "environment",
+      path: join(folder, entry.name),
+    }));
+}
+
+function marksOf(folder: string, entries: readonly Dirent[], top: string): Mark[] {
+  const marks: Mark[] = [];
+  const isTop = folder === top;
+  const parts = dirname(folder) === top ? [] : partsOf(basename(folder));
+  for (const entry of entries) {
+    const { name } = entry;
+    const path = join(folder, name);
+    const isLinkToParts = entry.isSymbolicLink() && partsOf(name).length > 0;
+    if (name === ".git" && !isTop) marks.push({ kind: "git", path });
+    if ((PROTECTED_NAMES.has(name) || isLinkToParts) && !isTop) marks.push({ kind: "protected", path });
+    if (parts.includes(name)) marks.push({ kind: "protected", path });
+  }
+  if (looksBare(entries)) marks.push({ kind: "git", path: folder });
+  return marks;
+}
+
+function foundOf(marks: readonly Mark[]): Omit<Found, "unnameable" | "linkedGit"> {
+  const paths = (kind: Mark["kind"]): string[] => marks.filter((mark) => mark.kind === kind).map(({ path }) => path);
+  const linked = paths("environment link").map((path) => fileBehind(path));
+  return {
+    environmentFiles: [...new Set([...paths("environment"), ...linked.filter((path) => path !== undefined)])],
+    gitFolders: paths("git"),
+    gitLinks: paths("git link"),
+    protectedNames: paths("protected"),
+    unreadable: paths("unreadable"),
+  };
+}
+
+/** The file a link leads to. Hiding one of the system could only take away what commands need. */
+function fileBehind(path: string): string | undefined {
+  try {
+    const target = realpathSync.native(path);
+    const isSystem = SYSTEM_FILE.test(target);
+    return !isSystem && statSync(target).isFile() && !HARMLESS_ENV.test(basename(target)) ? target : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function entriesOf(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+}

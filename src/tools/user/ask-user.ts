@@ -1,0 +1,38 @@
+import * as z from "zod";
+import description from "./ask-user.md";
+import { defineTool, fixed, ToolError } from "../tool.ts";
+import { PERSON_TIMEOUT_MS, type UserContext } from "./user.ts";
+
+const MAX_QUESTION_CHARACTERS = 10_000;
+const MAX_CHOICES = 20;
+const MAX_ANSWER_CHARACTERS = 20_000;
+export const UNAVAILABLE =
+  "Nobody can answer now. Decide yourself by what is most likely wanted and least costly to undo, go on, and name the assumption in your answer.";
+
+export const askUser = defineTool({
+  name: "ask_user",
+  description,
+  input: fixed("ask_user", () =>
+    z.object({
+      question: z.string().trim().min(1).max(MAX_QUESTION_CHARACTERS).describe("The question"),
+      choices: z.array(z.string().min(1).max(500)).max(MAX_CHOICES).optional().describe("Answers to choose from"),
+      allow_freeform: z.boolean().default(true).describe("Whether other words than a choice are welcome"),
+    }),
+  ),
+  readOnly: true,
+  needs: "user_input",
+  timeoutMs: PERSON_TIMEOUT_MS,
+  async run({ question, choices = [], allow_freeform }, { user, signal, toolCallId }: UserContext) {
+    const asked = {
+      question,
+      toolCallId,
+      // Without a choice there is no other way to answer.
+      allowFreeform: allow_freeform || choices.length === 0,
+      ...(choices.length > 0 && { choices }),
+    };
+    const reply = (await user?.ask(asked, signal)) ?? "unavailable";
+    if (reply === "unavailable") throw new ToolError(UNAVAILABLE);
+    const answer = reply.answer.slice(0, MAX_ANSWER_CHARACTERS);
+    return { content: reply.wasFreeform ? `User responded: ${answer}` : `User selected: ${answer}` };
+  },
+});

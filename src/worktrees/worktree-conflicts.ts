@@ -1,0 +1,58 @@
+/** Both versions of every file that could not be merged, as files a person can open side by side. */
+import { basename, join } from "node:path";
+import type { Disk } from "../lib/node/disk.ts";
+import { entryAt } from "../checkpoints/checkpoint-tree.ts";
+import { extract } from "./worktree-apply.ts";
+import { git } from "./worktree-git.ts";
+import type { ConflictStage } from "./worktree-plan.ts";
+import { stateFolder, type WorktreeRecord } from "./worktree-records.ts";
+
+export interface Conflict {
+  readonly path: string;
+  /** Where the version of the main tree lies; undefined when it was deleted there, or is too large to show. */
+  readonly main: string | undefined;
+  /** Where the version of the task lies. */
+  readonly task: string | undefined;
+  /** Where the version lies that both started from. */
+  readonly start: string | undefined;
+}
+
+const MAX_CONFLICTS = 50;
+const MAX_VERSION_BYTES = 1024 * 1024;
+
+/** All conflicts; the first of them with their versions. */
+export async function writeConflicts(
+  record: WorktreeRecord,
+  { stages, folder, disk }: { stages: readonly ConflictStage[]; folder: string; disk: Disk },
+): Promise<Conflict[]> {
+  const own = join(stateFolder(folder, record.taskId), "conflicts");
+  await disk.remove(own);
+  await disk.mkdir(own);
+  const paths = [...new Set(stages.map(({ path }) => path))];
+  const small = await smallEnough(record, stages);
+  const shown = new Set(paths.slice(0, MAX_CONFLICTS));
+  const changes = small
+    .filter(({ path }) => shown.has(path))
+    .map(({ path, side, id }) => ({ path: nameOf(paths.indexOf(path), path, side), after: { mode: "100644", id } }));
+  await extract(record.main, { changes, folder: own, indexFile: join(own, ".index") });
+  await disk.remove(join(own, ".index"));
+  const conflicts: Conflict[] = [];
+  for (const [number, path] of paths.entries()) {
+    const place = async (side: ConflictStage["side"]): Promise<string | undefined> => {
+      const file = join(own, nameOf(number, path, side));
+      return (await entryAt(file)).kind === "file" ? file : undefined;
+    };
+    conflicts.push({ path, main: await place("main"), task: await place("task"), start: await place("start") });
+  }
+  return conflicts;
+}
+
+const nameOf = (number: number, path: string, side: string): string => `${number + 1}/${side}/${basename(path)}`;
+
+async function smallEnough(record: WorktreeRecord, stages: readonly ConflictStage[]): Promise<ConflictStage[]> {
+  const blobs = stages.filter(({ mode }) => mode !== "160000");
+  const input = blobs.map(({ id }) => `${id}\n`).join("");
+  const listing = await git(record.main, ["cat-file", "--batch-check=%(objectsize)"], { to: "measure files", input });
+  const sizes = listing.split("\n").map(Number);
+  return blobs.filter((_, index) => (sizes[index] ?? Number.POSITIVE_INFINITY) <= MAX_VERSION_BYTES);
+}
