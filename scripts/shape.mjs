@@ -1,0 +1,158 @@
+// Measures the shape of the source: files per folder, import cycles, long functions, comment openers, lines.
+//
+//   npm run shape              a table with the limits
+//   npm run shape -- --list    every place that is over a limit
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseAst } from "vite";
+
+export const LIMITS = { filesPerFolder: 25, functionLines: 60, cycleFiles: 5, fileLines: 400 };
+const BANNED_OPENER = /^(What|Who|Whoever|Whom|Whose|Where|That which|Nobody|Whatever)\b/;
+
+/** Reads every production file below `src` of this folder. */
+export function readSources(root) {
+  return readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts") && !path.endsWith(".test.ts"))
+    .sort()
+    .map((path) => ({ path, text: readFileSync(join(root, "src", path), "utf8") }));
+}
+
+/** Returns how many files each folder has of its own. */
+export function filesPerFolder(sources) {
+  const counts = new Map();
+  for (const { path } of sources) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
+  return counts;
+}
+
+/** Returns the paths, relative to `src`, that a file imports: statically, dynamically, and types. */
+export function importsOf({ path, text }) {
+  return [...text.matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g)].map(([, specifier]) =>
+    normalize(join(dirname(path), specifier)),
+  );
+}
+
+/** Returns groups of files that import each other in a circle (strongly connected components), largest first. */
+export function importCycles(sources) {
+  const graph = new Map(sources.map((source) => [source.path, importsOf(source)]));
+  const state = new Map();
+  const stack = [];
+  const cycles = [];
+  const visit = (path) => {
+    const own = { index: state.size, low: state.size, open: true };
+    state.set(path, own);
+    stack.push(path);
+    for (const next of graph.get(path) ?? []) {
+      if (!graph.has(next)) continue;
+      const seen = state.get(next);
+      if (seen === undefined) own.low = Math.min(own.low, visit(next).low);
+      else if (seen.open) own.low = Math.min(own.low, seen.index);
+    }
+    if (own.low === own.index) {
+      const group = stack.splice(stack.indexOf(path));
+      for (const member of group) state.get(member).open = false;
+      if (group.length > 1) cycles.push(group.sort());
+    }
+    return own;
+  };
+  for (const path of graph.keys()) if (!state.has(path)) visit(path);
+  return cycles.sort((a, b) => b.length - a.length);
+}
+
+/** Returns functions and methods with more lines than this. A function that only holds others counts its own lines too. */
+export function longFunctions({ path, text }, limit) {
+  const starts = lineStarts(text);
+  const found = [];
+  const walk = (node, name) => {
+    if (Array.isArray(node)) for (const child of node) walk(child, name);
+    if (node === null || typeof node !== "object" || Array.isArray(node)) return;
+    const own = nameOf(node) ?? name;
+    if (isFunction(node)) {
+      const lines = lineAt(starts, node.end) - lineAt(starts, node.start) + 1;
+      if (lines > limit) found.push({ path, name: own ?? "(anonymous)", line: lineAt(starts, node.start), lines });
+    }
+    for (const [key, child] of Object.entries(node)) if (key !== "parent") walk(child, own);
+  };
+  walk(parseAst(text, { lang: "ts" }, path).body, undefined);
+  return found;
+}
+
+const isFunction = ({ type }) =>
+  type === "FunctionDeclaration" || type === "FunctionExpression" || type === "ArrowFunctionExpression";
+
+function nameOf({ type, id, key }) {
+  if (type === "FunctionDeclaration" || type === "VariableDeclarator") return id?.name;
+  if (type === "MethodDefinition" || type === "Property" || type === "PropertyDefinition") return key?.name;
+  return undefined;
+}
+
+function lineStarts(text) {
+  const starts = [0];
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) starts.push(at + 1);
+  return starts;
+}
+
+function lineAt(starts, offset) {
+  let low = 0;
+  let high = starts.length - 1;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (starts[middle] <= offset) low = middle;
+    else high = middle - 1;
+  }
+  return low + 1;
+}
+
+/** Returns the doc comments of a file, each with its line and its first words. */
+export function docComments({ path, text }) {
+  return [...text.matchAll(/\/\*\*\s*(?:\n\s*\*\s*)?([^\n]*)/g)].map((match) => ({
+    path,
+    line: text.slice(0, match.index).split("\n").length,
+    opener: match[1] ?? "",
+  }));
+}
+
+/** Returns doc comments that open with a relative word instead of a verb or a noun. */
+export const bannedOpeners = (comments) => comments.filter(({ opener }) => BANNED_OPENER.test(opener));
+
+/** Returns the public members of the class `Session`. */
+export function sessionMembers(sources) {
+  const source = sources.find(({ path }) => path === "session/session.ts");
+  const declaration = parseAst(source.text, { lang: "ts" }, source.path)
+    .body.map((node) => node.declaration ?? node)
+    .find((node) => node.type === "ClassDeclaration" && node.id.name === "Session");
+  return declaration.body.body
+    .filter(({ key, accessibility, static: isStatic }) => key?.type === "Identifier" && accessibility !== "private" && !isStatic)
+    .map(({ key }) => key.name)
+    .filter((name, index, all) => name !== "constructor" && all.indexOf(name) === index);
+}
+
+function report(root, list) {
+  const sources = readSources(root);
+  const folders = [...filesPerFolder(sources)].sort((a, b) => b[1] - a[1]);
+  const cycles = importCycles(sources).filter(({ length }) => length > LIMITS.cycleFiles);
+  const functions = sources.flatMap((source) => longFunctions(source, LIMITS.functionLines));
+  const comments = sources.flatMap(docComments);
+  const openers = bannedOpeners(comments);
+  const lines = sources.reduce((sum, { text }) => sum + text.split("\n").length - 1, 0);
+  const rows = [
+    ["files", sources.length, ""],
+    ["lines", lines, ""],
+    ["most files in one folder", `${folders[0][1]} (src/${folders[0][0]})`, `≤ ${LIMITS.filesPerFolder}`],
+    [`import cycles of more than ${LIMITS.cycleFiles} files`, cycles.length, "0"],
+    [`functions of more than ${LIMITS.functionLines} lines`, functions.length, "0"],
+    ["doc comments", comments.length, ""],
+    ["doc comments with a banned opener", openers.length, "0"],
+    ["public members of Session", sessionMembers(sources).length, "about 12"],
+  ];
+  for (const [name, value, limit] of rows) process.stdout.write(`${name.padEnd(42)} ${String(value).padEnd(28)} ${limit}\n`);
+  if (!list) return;
+  for (const [folder, count] of folders) if (count > LIMITS.filesPerFolder) process.stdout.write(`folder  src/${folder}: ${count}\n`);
+  for (const cycle of cycles) process.stdout.write(`cycle   ${cycle.length}: ${cycle.join(" ")}\n`);
+  for (const { path, line, name, lines: length } of functions) process.stdout.write(`function src/${path}:${line} ${name}: ${length}\n`);
+  for (const { path, line, opener } of openers) process.stdout.write(`comment src/${path}:${line} ${opener}\n`);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  report(fileURLToPath(new URL("..", import.meta.url)), process.argv.includes("--list"));
+}
