@@ -4,7 +4,7 @@ import type { Entry } from "./checkpoint-schema.ts";
 import { entryAt } from "./checkpoint-tree.ts";
 import { KeptTexts } from "./kept-texts.ts";
 import { planSteps } from "./restore-steps.ts";
-import type { FileHistory } from "../session/rewind/rewind-files.ts";
+import type { FileHistory } from "./file-history.ts";
 
 export interface ChangedFile {
   readonly path: string;

@@ -1,5 +1,6 @@
 import { TroupeError } from "../protocol/errors.ts";
-import { createRuntime, type Runtime, type SessionRequest } from "../runtime/runtime.ts";
+import { createRuntime, type Runtime } from "../runtime/runtime.ts";
+import type { SessionRequest } from "../runtime/session-request.ts";
 import { findSession, isOfPlace, lastSession } from "../runtime/sessions/select-session.ts";
 import { type SubmitOptions, submit } from "../runtime/submit.ts";
 import type { AutopilotOptions, Verdict } from "../session/modes/autopilot.ts";

@@ -2,14 +2,8 @@ import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { ToolCall } from "../protocol/message.ts";
 import type { Access } from "../protocol/permission.ts";
-import {
-  type BoundCall,
-  type Tool,
-  type ToolContext,
-  ToolError,
-  type ToolErrorCode,
-  type ToolResult,
-} from "../tools/tool.ts";
+import type { BoundCall, Tool, ToolContext } from "../tools/tool.ts";
+import { ToolError, type ToolErrorCode, type ToolResult } from "../tools/tool-error.ts";
 import type { Reply } from "./ask-model.ts";
 import type { BeforeCall, CallEnd, LeftTurn, Run } from "./run.ts";
 

@@ -3,7 +3,8 @@ import type { ModelRequest, Provider, Usage } from "../model/provider.ts";
 import type { BinaryReference, Emit, EventData } from "../protocol/event.ts";
 import type { Image, Message, ToolCall } from "../protocol/message.ts";
 import type { Access } from "../protocol/permission.ts";
-import type { Tool, ToolErrorCode, ToolPorts } from "../tools/tool.ts";
+import type { Tool, ToolPorts } from "../tools/tool.ts";
+import type { ToolErrorCode } from "../tools/tool-error.ts";
 import type { RepeatedFailures } from "./repeated-failures.ts";
 
 /**

@@ -2,7 +2,7 @@
 import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { Session } from "../session/session.ts";
-import type { Tracing } from "../session/turn/start-run.ts";
+import type { Tracing } from "../session/run-settings.ts";
 import { isTelemetryWanted, telemetrySettings } from "../telemetry/settings.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { version } from "./version.ts";

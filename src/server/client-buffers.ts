@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { SessionProgram } from "../runtime/runtime.ts";
+import type { SessionProgram } from "../runtime/session-request.ts";
 import type { Connection } from "./connection.ts";
 
 type TextBuffers = NonNullable<SessionProgram["buffers"]>;

@@ -5,7 +5,8 @@
 import type { Readable, Writable } from "node:stream";
 import { TroupeError } from "../protocol/errors.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
-import type { Runtime, SessionRequest } from "../runtime/runtime.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { SessionRequest } from "../runtime/session-request.ts";
 import type { CloseReason, Session } from "../session/session.ts";
 import { Clients } from "./clients/clients.ts";
 import type { Connection, ExtensionIdentity } from "./connection.ts";

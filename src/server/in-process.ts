@@ -1,6 +1,7 @@
 import { duplexPair } from "node:stream";
 import { deferred } from "../lib/deferred.ts";
-import { createRuntime, type RuntimeOptions, type SessionRequest } from "../runtime/runtime.ts";
+import { createRuntime, type RuntimeOptions } from "../runtime/runtime.ts";
+import type { SessionRequest } from "../runtime/session-request.ts";
 import type { OwnProgram } from "./leave-consolidation.ts";
 import { Server } from "./server.ts";
 

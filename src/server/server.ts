@@ -2,33 +2,17 @@
  * The runtime for programs: JSON-RPC over a pipe or a local port, in the contract of the SDK. A method is an entry in a file
  * of `methods/`; `hub` knows the sessions and who is attached, `connection` one client, `dispatch` how to answer.
  */
+import type { ServerOptions, ServerParts } from "./parts.ts";
 import type { Readable, Writable } from "node:stream";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { Connection, type ConnectionOptions } from "./connection.ts";
 import { answerTo, Dispatcher } from "./dispatch.ts";
 import { requireRight } from "./extensions/extension-rights.ts";
-import { Hub, type HubOptions } from "./hub.ts";
-import { leaveConsolidation, type OwnProgram } from "./leave-consolidation.ts";
+import { Hub } from "./hub.ts";
+import { leaveConsolidation } from "./leave-consolidation.ts";
 import { methods } from "./methods/list.ts";
 import { PendingConnections } from "./pending-connections.ts";
-
-export interface ServerOptions extends Omit<HubOptions, "acceptExtension" | "beforeClose"> {
-  /** The command that starts troupe. With it, a session that closes may leave a consolidation of its board behind. */
-  readonly program?: OwnProgram | undefined;
-  /** What this process sees, as the runtime was given it. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  /** For people, on stderr. */
-  say(message: string): void;
-}
-
-/** What methods may use of the server as a whole. */
-export interface ServerParts {
-  readonly runtime: Runtime;
-  readonly options: ServerOptions;
-  /** Ends every session and answers nothing more. */
-  shutDown(): Promise<void>;
-}
 
 /** What may be asked before a client has shown its token. */
 const greetings = new Set(["connect"]);

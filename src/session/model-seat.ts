@@ -3,7 +3,8 @@ import type { ModelRow } from "../model/list-models.ts";
 import type { ModelError } from "../model/model-error.ts";
 import type { ReasoningEffort, ReasoningSummary } from "../model/provider.ts";
 import type { ModelChangeSource } from "../protocol/event.ts";
-import type { RunSettings, SessionModel } from "./turn/start-run.ts";
+import type { RunSettings } from "./run-settings.ts";
+import type { SessionModel } from "./session-model.ts";
 
 /** Who sits where a session's answers come from: for surfaces that show it, or put another model there. */
 export interface ModelSeat {

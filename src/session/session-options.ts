@@ -8,12 +8,12 @@ import type { Github, GithubStatus } from "../model/github/github.ts";
 import type { Emit, EventData, SessionEvent, WorkingDirectory } from "../protocol/event.ts";
 import type { Outcome } from "./turn/answering.ts";
 import type { CheckResult } from "./modes/autopilot.ts";
-import type { CompanyOptions } from "./agents/company.ts";
+import type { CompanyOptions } from "./agents/company-options.ts";
 import type { AnsweringRules, KeptRules } from "./turn/inbox.ts";
-import type { FileHistory } from "./rewind/rewind-files.ts";
+import type { FileHistory } from "../checkpoints/file-history.ts";
 import type { ScheduleRegistry } from "./modes/schedules.ts";
 import type { ServerPort } from "./server-port.ts";
-import type { RunSettings } from "./turn/start-run.ts";
+import type { RunSettings } from "./run-settings.ts";
 
 type ClientRule = { readonly kind: string; readonly argument: string | null };
 

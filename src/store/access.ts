@@ -9,7 +9,7 @@ import { type LogContent, readLog } from "./log/read-log.ts";
 import { repairTail } from "./log/repair.ts";
 import { SNAPSHOT_FILE, type SnapshotRules } from "./log/snapshot.ts";
 import { errorCode } from "./storage-error.ts";
-import type { Damage } from "./store.ts";
+import type { Damage } from "./damage.ts";
 import type { WriterOptions } from "./log/writer.ts";
 
 /** Of a session's folder, the part with records of the runtime: large outputs, assets, logs of commands. */

@@ -2,6 +2,7 @@
  * Where sessions are kept. The log is the truth: append-only, one writer per session, and the order of `append` is
  * the order of `events`. Everything else in a session's folder can be rebuilt or done without.
  */
+import type { Damage } from "./damage.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { SqliteProvider } from "../protocol/session-fs.ts";
 import type { SessionFork } from "./fork-folder.ts";
@@ -137,13 +138,3 @@ export interface SessionRevision {
   readonly changedMs: number;
 }
 
-/** One place in a log that could not be used. The bytes are kept, the rest of the log is usable. */
-export interface Damage {
-  readonly kind: "torn_tail" | "null_bytes" | "checksum" | "not_json" | "joined" | "sequence" | "too_long";
-  /** 1-based line of the file. */
-  readonly line: number;
-  readonly offset: number;
-  readonly bytes: number;
-  readonly message: string;
-  readonly savedTo?: string;
-}

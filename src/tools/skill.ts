@@ -4,7 +4,8 @@ import { clip, nearest } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
 import introduction from "./skill.md";
-import { defineTool, fixed, type Tool, ToolError } from "./tool.ts";
+import { defineTool, fixed, type Tool } from "./tool.ts";
+import { ToolError } from "./tool-error.ts";
 
 /** Where the tool gets its skills from. */
 export interface SkillSource {

@@ -3,17 +3,16 @@
  * cannot tell them apart. One file per tool, one line in `builtin.ts`.
  */
 import * as z from "zod";
+import { ToolError, type ToolResult } from "./tool-error.ts";
 import type { Json } from "../lib/json.ts";
-import type { EventData } from "../protocol/event.ts";
-import type { Image } from "../protocol/message.ts";
 import type { Access } from "../protocol/permission.ts";
-import type { BoardPort } from "./memory/context-board.ts";
+import type { BoardPort } from "./memory/board-port.ts";
 import type { SessionDatabase } from "./database/session-database.ts";
 import { derivedSchemas } from "./derived-schemas.ts";
 import type { Files } from "./files/files.ts";
 import type { InboxReader } from "./memory/inbox.ts";
 import type { McpTasks } from "./mcp/tasks/background.ts";
-import type { McpPort } from "./mcp/resources.ts";
+import type { McpPort } from "./mcp/mcp-port.ts";
 import type { ReadGuard } from "./files/read-guard.ts";
 import type { Shells } from "./shell/shells.ts";
 import type { Coordination } from "./subagents/coordination.ts";
@@ -23,28 +22,6 @@ import type { TextBuffers } from "./text-buffers.ts";
 import type { User } from "./user/user.ts";
 import type { WebSearch } from "./web/search.ts";
 import type { WebAccess } from "./web/web-access.ts";
-
-export interface ToolResult {
-  /** What the model reads. */
-  readonly content: string;
-  /** What a person sees instead, where that differs (a diff). */
-  readonly detailedContent?: string;
-  readonly images?: readonly Image[];
-  /** Kept beside the log for whoever reads it; no model is shown them. */
-  readonly resources?: readonly Image[];
-  /** For whoever counts; no model is shown it. */
-  readonly telemetry?: Readonly<Record<string, Json>>;
-  /** Exit code of the shell command that the call ran or read to its end. */
-  readonly exitCode?: number;
-  /** Tools that the model is shown from now on. */
-  readonly toolReferences?: readonly string[];
-  /** Said to the model in the user's role, once all results of the reply are in. */
-  readonly messages?: readonly { readonly content: string; readonly source: string }[];
-  /** Set by the tool that brought a skill into the conversation. */
-  readonly skillInvoked?: EventData<"skill.invoked">;
-  /** Set by the tool that declares the whole task done. */
-  readonly taskComplete?: { readonly summary?: string };
-}
 
 /** What a session gives its tools, as far as it has it; a tool that needs one says so when it is missing. */
 export interface ToolPorts {
@@ -104,24 +81,6 @@ export interface LockWait {
   /** The agent that holds it; `main` for the main agent. */
   readonly holder: string;
   readonly isOver: boolean;
-}
-
-export type ToolErrorCode = "failure" | "denied" | "rejected" | "timeout" | "interrupted";
-
-/** An expected failure, worded for the model. Anything else thrown by a tool is a bug. */
-export class ToolError extends Error {
-  override readonly name = "ToolError";
-  readonly code: ToolErrorCode;
-  readonly telemetry: ToolResult["telemetry"];
-
-  constructor(
-    message: string,
-    options: { code?: ToolErrorCode; cause?: unknown; telemetry?: ToolResult["telemetry"] } = {},
-  ) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    this.code = options.code ?? "failure";
-    this.telemetry = options.telemetry;
-  }
 }
 
 /** A call whose arguments have been checked. */

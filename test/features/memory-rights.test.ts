@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import type { SessionRequest } from "../../src/runtime/runtime.ts";
+import type { SessionRequest } from "../../src/runtime/session-request.ts";
 import { Meter } from "../../src/telemetry/metrics.ts";
 import { SessionTrace } from "../../src/telemetry/session-trace.ts";
 import type { Span } from "../../src/telemetry/span.ts";

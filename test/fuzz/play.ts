@@ -4,7 +4,7 @@ import * as fs from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { createSandbox, type Prepared, type SandboxOptions } from "../../src/tools/shell/sandbox/sandbox.ts";
-import { ToolError } from "../../src/tools/tool.ts";
+import { ToolError } from "../../src/tools/tool-error.ts";
 import { ATTACK_SCRIPT, type Attack, type Swap } from "./attack-script.ts";
 import { contents, differences, namesIn, type ProtectedView, protectedView, raw, runGit } from "./host-view.ts";
 

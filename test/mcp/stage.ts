@@ -3,7 +3,8 @@ import type { McpUser } from "../../src/tools/mcp/connection.ts";
 import { McpConnections, type McpConnectionsOptions, type McpServer } from "../../src/tools/mcp/connections.ts";
 import type { McpServerConfig } from "../../src/tools/mcp/server.ts";
 import { type McpToolsOptions, mcpTools } from "../../src/tools/mcp/tools.ts";
-import type { Tool, ToolContext, ToolResult } from "../../src/tools/tool.ts";
+import type { Tool, ToolContext } from "../../src/tools/tool.ts";
+import type { ToolResult } from "../../src/tools/tool-error.ts";
 
 const serversFolder = fileURLToPath(new URL("./servers/", import.meta.url));
 const everythingPath = fileURLToPath(

@@ -10,7 +10,7 @@ import { memoryGrants } from "../../src/permissions/grants.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { policyOf } from "../../src/runtime/permissions/policy.ts";
 import { Compactions } from "../../src/session/compaction/compaction.ts";
-import type { CompanyOptions } from "../../src/session/agents/company.ts";
+import type { CompanyOptions } from "../../src/session/agents/company-options.ts";
 import { Session, type SessionOptions } from "../../src/session/session.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import type { SessionLog } from "../../src/store/store.ts";

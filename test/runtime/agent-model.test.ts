@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { AgentDefinition } from "../../src/agents/agent.ts";
 import type { ModelRow } from "../../src/model/list-models.ts";
 import { chooseModel } from "../../src/runtime/models/agent-model.ts";
-import type { SessionModel } from "../../src/session/turn/start-run.ts";
+import type { SessionModel } from "../../src/session/session-model.ts";
 
 const row = (ref: string): ModelRow => {
   const [provider = "", ...rest] = ref.split("/");

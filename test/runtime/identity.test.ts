@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { calls } from "../../src/model/faux/faux-step.ts";
-import { createRuntime, type Runtime, type RuntimeOptions, type SessionRequest } from "../../src/runtime/runtime.ts";
+import { createRuntime, type Runtime, type RuntimeOptions } from "../../src/runtime/runtime.ts";
+import type { SessionRequest } from "../../src/runtime/session-request.ts";
 import type { Session } from "../../src/session/session.ts";
 import { type HttpStep, httpStatus, type ModelServer, modelServer, says, tempFolder } from "../../src/testing/index.ts";
 import { github } from "../support/github.ts";

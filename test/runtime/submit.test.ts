@@ -2,7 +2,8 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 
-import { createRuntime, type SessionRequest } from "../../src/runtime/runtime.ts";
+import { createRuntime } from "../../src/runtime/runtime.ts";
+import type { SessionRequest } from "../../src/runtime/session-request.ts";
 import { submit } from "../../src/runtime/submit.ts";
 import type { Session } from "../../src/session/session.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";

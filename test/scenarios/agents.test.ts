@@ -5,7 +5,7 @@ import { systemStamp } from "../../src/lib/stamp.ts";
 import { forAgent } from "../../src/model/faux/faux-plan.ts";
 import { calls, fails, says, stalls } from "../../src/model/faux/faux-step.ts";
 import { policyOf } from "../../src/runtime/permissions/policy.ts";
-import type { CompanyOptions } from "../../src/session/agents/company.ts";
+import type { CompanyOptions } from "../../src/session/agents/company-options.ts";
 import { story, storyByAgent } from "../../src/testing/story.ts";
 import { agentTools } from "../../src/tools/builtin.ts";
 import type { Tool } from "../../src/tools/tool.ts";

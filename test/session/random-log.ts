@@ -12,7 +12,7 @@ import { Introduction } from "../../src/session/turn/introduction.ts";
 import { leftWork } from "../../src/session/requests/left-work.ts";
 import { modeOf } from "../../src/session/modes/modes.ts";
 import { foldSchedules } from "../../src/session/modes/schedules.ts";
-import { isSidekickId } from "../../src/session/agents/sidekicks.ts";
+import { isSidekickId } from "../../src/session/agents/sidekick-id.ts";
 import { standingOf } from "../../src/session/compaction/standing.ts";
 import { TaskFold } from "../../src/tasks/task-fold.ts";
 import { isFinal } from "../../src/tasks/task-state.ts";

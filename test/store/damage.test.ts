@@ -2,7 +2,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { readLog } from "../../src/store/log/read-log.ts";
-import type { Damage, SessionLog } from "../../src/store/store.ts";
+import type { SessionLog } from "../../src/store/store.ts";
+import type { Damage } from "../../src/store/damage.ts";
 import { encodeLog, hastyDisk, idsOf, message, messages, realStore, seeded, temporaryFolder } from "./support.ts";
 
 const count = 8;

@@ -10,7 +10,7 @@ import type { SessionEvent } from "../../src/protocol/event.ts";
 import { flagsFrom } from "../../src/protocol/flags.ts";
 import { type CompanyParts, companyOptions } from "../../src/runtime/agents/company.ts";
 import { type PermissionRequest, policyOf } from "../../src/runtime/permissions/policy.ts";
-import type { SessionModel } from "../../src/session/turn/start-run.ts";
+import type { SessionModel } from "../../src/session/session-model.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import type { Store } from "../../src/store/store.ts";
 import { agentTools } from "../../src/tools/builtin.ts";

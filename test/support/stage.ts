@@ -9,7 +9,8 @@ import { Session, type SessionOptions } from "../../src/session/session.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import type { Store } from "../../src/store/store.ts";
 import { fauxStamp } from "../../src/testing/faux-stamp.ts";
-import { defineTool, type Tool, ToolError } from "../../src/tools/tool.ts";
+import { defineTool, type Tool } from "../../src/tools/tool.ts";
+import { ToolError } from "../../src/tools/tool-error.ts";
 
 export interface Stage {
   readonly session: Session;

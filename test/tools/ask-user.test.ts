@@ -1,9 +1,10 @@
+import type { ToolContext } from "../../src/tools/tool.ts";
 import { expect, test } from "vitest";
 import { askUser } from "../../src/tools/user/ask-user.ts";
-import type { Question, User, UserAnswer, UserContext } from "../../src/tools/user/user.ts";
+import type { Question, User, UserAnswer } from "../../src/tools/user/user.ts";
 import { contentOf, contextFor, failureOf } from "./workspace.ts";
 
-function asked(answer: UserAnswer | "unavailable"): { context: UserContext; questions: Question[] } {
+function asked(answer: UserAnswer | "unavailable"): { context: ToolContext; questions: Question[] } {
   const questions: Question[] = [];
   const user: User = {
     async ask(question) {

@@ -1,9 +1,10 @@
+import type { ToolContext } from "../../src/tools/tool.ts";
 import { expect, test } from "vitest";
 import { exitPlanMode } from "../../src/tools/user/exit-plan-mode.ts";
-import type { PlanDecision, PlanProposal, UserContext } from "../../src/tools/user/user.ts";
+import type { PlanDecision, PlanProposal } from "../../src/tools/user/user.ts";
 import { contentOf, contextFor, failureOf } from "./workspace.ts";
 
-function reviewed(decision: PlanDecision | "unavailable"): { context: UserContext; proposals: PlanProposal[] } {
+function reviewed(decision: PlanDecision | "unavailable"): { context: ToolContext; proposals: PlanProposal[] } {
   const proposals: PlanProposal[] = [];
   const user = {
     ask: async () => "unavailable" as const,

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { Coordination, WorkerEnd, WorkerSpec, WorkerStep } from "../../src/tools/subagents/coordination.ts";
-import { defineTool, type Tool, ToolError, type ToolResult } from "../../src/tools/tool.ts";
+import { defineTool, type Tool } from "../../src/tools/tool.ts";
+import { ToolError, type ToolResult } from "../../src/tools/tool-error.ts";
 import { contextFor } from "./workspace.ts";
 
 /** A tool of the coordinator that says what it was asked. */

@@ -1,5 +1,5 @@
 import type { TaskReport, TaskRequest, TaskStart, Tasks, TaskTurn, TaskView } from "../../src/tools/agents/tasks.ts";
-import { ToolError } from "../../src/tools/tool.ts";
+import { ToolError } from "../../src/tools/tool-error.ts";
 
 export const AGENTS = [
   { name: "explore", description: "Searches the code and answers short questions about it, with places." },

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { openForReading, PathError } from "../../src/lib/node/paths.ts";
 import { grep } from "../../src/tools/files/grep.ts";
-import { ToolError } from "../../src/tools/tool.ts";
+import { ToolError } from "../../src/tools/tool-error.ts";
 import { contentOf, contextFor } from "./workspace.ts";
 
 const READS = process.env.TROUPE_SLOW === undefined ? 5000 : 40_000;

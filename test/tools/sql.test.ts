@@ -1,3 +1,4 @@
+import type { ToolContext } from "../../src/tools/tool.ts";
 import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -9,7 +10,6 @@ import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { createRedactor } from "../../src/lib/redact/redact.ts";
 import { serve, supervise } from "../../src/tools/database/program.ts";
 import {
-  type DatabaseContext,
   type SessionDatabase,
   type SessionDatabaseOptions,
   sessionDatabase,
@@ -21,7 +21,7 @@ import { contentOf, contextFor, failureOf, workspace } from "./workspace.ts";
 
 interface Opened {
   readonly database: SessionDatabase;
-  readonly context: DatabaseContext;
+  readonly context: ToolContext;
   readonly path: string;
   readonly changes: () => number;
 }

@@ -1,3 +1,4 @@
+import type { ToolContext } from "../../src/tools/tool.ts";
 import { symlinkSync } from "node:fs";
 import { delimiter } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -5,11 +6,11 @@ import { describe, expect, it } from "vitest";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 import { coordinationTools, workerOnlyTools } from "../../src/tools/builtin.ts";
 import { environmentDetectTool } from "../../src/tools/environment-detect.ts";
-import { type CoordinationContext, DEFAULT_LIMITS } from "../../src/tools/subagents/coordination.ts";
+import { DEFAULT_LIMITS } from "../../src/tools/subagents/coordination.ts";
 import { Environments } from "../../src/tools/subagents/environment.ts";
 import type { WorkerResult } from "../../src/tools/subagents/submission.ts";
 import { subagentsRunTool } from "../../src/tools/agents/subagents-run.ts";
-import { ToolError } from "../../src/tools/tool.ts";
+import { ToolError } from "../../src/tools/tool-error.ts";
 import {
   type Call,
   echo,
@@ -28,7 +29,7 @@ const submits: Script = async (call) => {
   return undefined;
 };
 
-function contextOf(coordination: FakeCoordination, signal = new AbortController().signal): CoordinationContext {
+function contextOf(coordination: FakeCoordination, signal = new AbortController().signal): ToolContext {
   return { ...contextFor("/work"), signal, coordination };
 }
 

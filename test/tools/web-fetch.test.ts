@@ -1,8 +1,9 @@
+import type { ToolContext } from "../../src/tools/tool.ts";
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { WebAccess, WebContext } from "../../src/tools/web/web-access.ts";
+import type { WebAccess } from "../../src/tools/web/web-access.ts";
 import { webFetch } from "../../src/tools/web/web-fetch.ts";
 import { HANG_MS } from "../support/work.ts";
 import { contentOf, contextFor, failureOf } from "./workspace.ts";
@@ -22,7 +23,7 @@ const page =
   (_, response) =>
     response.writeHead(200, { "content-type": type, ...headers }).end(body);
 
-function context(web: WebAccess = {}, signal?: AbortSignal): WebContext {
+function context(web: WebAccess = {}, signal?: AbortSignal): ToolContext {
   return {
     ...contextFor("/", signal ? { signal } : {}),
     web: { allowLocalhost: true, userAgent: "troupe/1.2.3", ...web },

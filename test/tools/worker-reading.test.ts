@@ -1,5 +1,6 @@
+import type { ToolContext } from "../../src/tools/tool.ts";
 import { describe, expect, it } from "vitest";
-import type { DatabaseContext, SessionDatabase } from "../../src/tools/database/session-database.ts";
+import type { SessionDatabase } from "../../src/tools/database/session-database.ts";
 import { memoryRead } from "../../src/tools/memory/memory-read.ts";
 import { planRead } from "../../src/tools/user/plan-read.ts";
 import { taskList } from "../../src/tools/agents/task-list.ts";
@@ -17,7 +18,7 @@ function withTodos(todos: readonly { id: string; status: string; description?: s
     readDependencies: async () => [],
     close: async () => {},
   };
-  const context: DatabaseContext = { ...contextFor("/"), database };
+  const context: ToolContext = { ...contextFor("/"), database };
   return context;
 }
 

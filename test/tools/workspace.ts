@@ -3,7 +3,8 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
-import type { Tool, ToolContext, ToolResult } from "../../src/tools/tool.ts";
+import type { Tool, ToolContext } from "../../src/tools/tool.ts";
+import type { ToolResult } from "../../src/tools/tool-error.ts";
 
 export interface Workspace {
   /** The allowed folder and working folder. */

@@ -1,7 +1,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { createRuntime, type SessionRequest } from "../../src/runtime/runtime.ts";
+import { createRuntime } from "../../src/runtime/runtime.ts";
+import type { SessionRequest } from "../../src/runtime/session-request.ts";
 import { submit } from "../../src/runtime/submit.ts";
 import type { Session } from "../../src/session/session.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";

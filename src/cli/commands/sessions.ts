@@ -4,7 +4,7 @@ import type { SessionEvent } from "../../protocol/event.ts";
 import { createRuntime, type Runtime } from "../../runtime/runtime.ts";
 import { findSession, isOfPlace } from "../../runtime/sessions/select-session.ts";
 import { isCompaction } from "../../session/compaction/condense.ts";
-import { isSidekickId } from "../../session/agents/sidekicks.ts";
+import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import { type Arguments, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonLine, jsonList, write } from "../output/output.ts";

@@ -1,5 +1,5 @@
 /** The limits on agents of a session: from the environment, settings and the plan of the account. */
-import type { CompanyOptions } from "../../session/agents/company.ts";
+import type { CompanyOptions } from "../../session/agents/company-options.ts";
 import type { GivenSubagents } from "../../session/session-options.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 

@@ -1,7 +1,7 @@
 /** What sidekicks of a session did, as its log has it, without a model and without changing anything. */
 import type { EventData, SessionEvent } from "../../protocol/event.ts";
 import { InboxEntries, type KeptEntry } from "../../session/agents/inbox-entries.ts";
-import { isSidekickId } from "../../session/agents/sidekicks.ts";
+import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import type { Store } from "../../store/store.ts";
 
 export interface KeptRun {

@@ -1,5 +1,5 @@
 /** What sidekicks of a session are given: less than any agent, and only where there is something to look at. */
-import type { CompanyOptions } from "../../session/agents/company.ts";
+import type { CompanyOptions } from "../../session/agents/company-options.ts";
 import type { SidekickDefinition, SidekickOptions } from "../../session/agents/sidekicks.ts";
 import { contextBoardReader } from "../../tools/memory/context-board.ts";
 import { sqlStoreTool } from "../../tools/database/sql.ts";

@@ -2,7 +2,7 @@
 import type { Board, BoardRow, ChangeBy } from "../../context/board/board.ts";
 import { boardItem, boardTable } from "../../context/board/table.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { BoardPort } from "../../tools/memory/context-board.ts";
+import type { BoardPort } from "../../tools/memory/board-port.ts";
 
 /** For agents that look things up for others. */
 export function readingBoard(board: Pick<Board, "list" | "read">): BoardPort {

@@ -13,7 +13,7 @@ import type { Stamp } from "../../lib/stamp.ts";
 import { plural } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
-import type { BoardPort } from "../../tools/memory/context-board.ts";
+import type { BoardPort } from "../../tools/memory/board-port.ts";
 
 export type ConsolidationReport = EventData<"troupe.consolidation">;
 

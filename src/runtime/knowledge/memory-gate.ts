@@ -1,18 +1,10 @@
-import type { MemoryStore } from "../../context/memory/memory.ts";
+import type { MemoryRequest } from "../session-request.ts";
 import type { Json } from "../../lib/json.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import type { Flags } from "../../protocol/flags.ts";
 import type { Draft } from "../setup/draft.ts";
 import type { SessionLead } from "../setup/session-lead.ts";
 import type { SessionMemory } from "./session-memory.ts";
-
-/** What a session asks for of the memory. */
-export interface MemoryRequest {
-  /** Unless a person's settings or environment say no; left out, they decide. */
-  readonly enabled?: boolean;
-  /** Facts that the embedding program keeps itself. */
-  readonly store?: MemoryStore;
-}
 
 interface MemoryGate {
   readonly request: MemoryRequest | undefined;

@@ -5,7 +5,7 @@ import { untilAborted } from "../../lib/until-aborted.ts";
 import { type ModelEnd, type ModelRequest, noUsage } from "../../model/provider.ts";
 import type { Emit } from "../../protocol/event.ts";
 import { reportUsage } from "../../session/budget/report-usage.ts";
-import type { SessionModel } from "../../session/turn/start-run.ts";
+import type { SessionModel } from "../../session/session-model.ts";
 import system from "./memory-merge.md";
 
 /** A session that ends waits for its last model call no longer than this. */

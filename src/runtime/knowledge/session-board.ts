@@ -10,7 +10,7 @@ import { eventsOf } from "../../session/event-log.ts";
 import type { Outcome, SessionOptions } from "../../session/session.ts";
 import type { TurnEnd } from "../../tasks/ports.ts";
 import { boardTools } from "../../tools/builtin.ts";
-import type { BoardPort } from "../../tools/memory/context-board.ts";
+import type { BoardPort } from "../../tools/memory/board-port.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { directBoard, readingBoard } from "./board-ports.ts";
 import { type AgentPlace, agentSystem } from "../agents/company.ts";

@@ -2,17 +2,10 @@
  * The MCP server that GitHub has beside its models: for a session that is somebody there and looks for what it may use.
  * It only reads unless the program wants more of it. Whoever configures a server of this name has theirs.
  */
+import type { GithubToolsWish } from "../session-request.ts";
 import type { Draft } from "../setup/draft.ts";
 
 const GITHUB_SERVER = "github-mcp-server";
-
-/** What of it a program wants, in the words of the wire. */
-export interface GithubToolsWish {
-  readonly enableAllTools?: boolean | undefined;
-  readonly additionalToolsets?: readonly string[] | undefined;
-  readonly additionalTools?: readonly string[] | undefined;
-  readonly enableInsidersMode?: boolean | undefined;
-}
 
 /** As an entry of a configuration; none where nobody is signed in or their organisation allows no servers. */
 export async function githubServer({ request, identity, listener }: Draft): Promise<Record<string, object>> {

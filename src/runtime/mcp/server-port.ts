@@ -4,7 +4,7 @@ import type { ServerPort } from "../../session/server-port.ts";
 import type { McpServerState } from "../../tools/mcp/connection.ts";
 import type { McpServer } from "../../tools/mcp/connections.ts";
 import type { McpScope, McpServerConfig } from "../../tools/mcp/server.ts";
-import { ToolError } from "../../tools/tool.ts";
+import { ToolError } from "../../tools/tool-error.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 
 /** The MCP servers of a session for surfaces: what goes wrong is said to people, not to a model. */

@@ -12,7 +12,7 @@ import type { McpAnswerers } from "../../tools/mcp/requests.ts";
 import type { McpServerConfig, McpStatus, McpToolDefinition } from "../../tools/mcp/server.ts";
 import type { Tool } from "../../tools/tool.ts";
 import notOurs from "./server-instructions.md";
-import type { SessionTokens } from "../setup/session-tokens.ts";
+import type { SessionTokens } from "./session-token-port.ts";
 
 /** A session that waits for its servers waits no longer than this; what comes later is there with the next message. */
 const PATIENCE_MS = 15_000;

@@ -4,7 +4,7 @@ import { effectiveModel } from "../../agents/effective-model.ts";
 import type { ModelRow } from "../../model/list-models.ts";
 import { noUsage } from "../../model/provider.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { SessionModel } from "../../session/turn/start-run.ts";
+import type { SessionModel } from "../../session/session-model.ts";
 import type { Models } from "./models.ts";
 
 interface ModelWish {

@@ -2,7 +2,7 @@
 import type { ReasoningEffort, ReasoningSummary } from "../../model/provider.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
-import type { SessionRequest } from "../runtime.ts";
+import type { SessionRequest } from "../session-request.ts";
 
 export interface LastModel {
   /** As far as it is there. */

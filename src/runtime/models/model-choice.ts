@@ -10,10 +10,10 @@ import type { ReasoningEffort, ReasoningSummary } from "../../model/provider.ts"
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Emit } from "../../protocol/event.ts";
 import { type ModelChange, type ModelSeat, modelName, modelReference } from "../../session/model-seat.ts";
-import type { SessionModel } from "../../session/turn/start-run.ts";
+import type { SessionModel } from "../../session/session-model.ts";
 import type { LastModel } from "./last-model.ts";
 import type { Models, NamedModel, OwnModels } from "./models.ts";
-import type { SessionRequest } from "../runtime.ts";
+import type { SessionRequest } from "../session-request.ts";
 
 interface Parts {
   /** Of the process. */

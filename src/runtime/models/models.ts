@@ -13,7 +13,7 @@ import { RefusedParameters } from "../../model/wire/optional-parameters.ts";
 import type { ModelFetch } from "../../model/wire/place.ts";
 import type { OpenSocket } from "../../model/wire/transport/socket.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { SessionModel } from "../../session/turn/start-run.ts";
+import type { SessionModel } from "../../session/session-model.ts";
 import type { SessionIdentity } from "./identity.ts";
 
 export interface Models {

@@ -15,7 +15,7 @@ import type { PermissionRequest } from "../../session/requests/requests.ts";
 import type { Session } from "../../session/session.ts";
 import { toToolResult } from "../../tools/mcp/result.ts";
 import type { McpServerConfig, McpToolDefinition } from "../../tools/mcp/server.ts";
-import { ToolError } from "../../tools/tool.ts";
+import { ToolError } from "../../tools/tool-error.ts";
 
 type Arguments = Readonly<Record<string, Json>>;
 

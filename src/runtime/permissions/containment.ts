@@ -11,7 +11,7 @@ import { isBelow } from "../../permissions/path-scope.ts";
 import type { ConfinedCall, Containment, Policy } from "../../permissions/policy.ts";
 import type { Rule } from "../../permissions/rules.ts";
 import type { Prepared, Sandbox } from "../../tools/shell/sandbox/sandbox.ts";
-import { ToolError } from "../../tools/tool.ts";
+import { ToolError } from "../../tools/tool-error.ts";
 
 interface ContainmentOptions {
   /** With a containment of its own where it was made from the policy of another folder: that one's files are hidden too. */

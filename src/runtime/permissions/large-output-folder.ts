@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { isInside } from "../../lib/node/paths.ts";
 import { openForWriting } from "../../lib/node/paths-write.ts";
 import { realPathOf } from "../../permissions/resolve-path.ts";
-import type { RunSettings } from "../../session/turn/start-run.ts";
+import type { RunSettings } from "../../session/run-settings.ts";
 import type { Draft } from "../setup/draft.ts";
 
 const PRIVATE_FILE = 0o600;

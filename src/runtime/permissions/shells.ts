@@ -5,7 +5,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { MountPoints } from "../../tools/shell/sandbox/mount-points.ts";
 import type { Sandbox, SandboxMode } from "../../tools/shell/sandbox/sandbox.ts";
 import type { FinishedCommand, Shells, ShellsOptions } from "../../tools/shell/shells.ts";
-import { ToolError } from "../../tools/tool.ts";
+import { ToolError } from "../../tools/tool-error.ts";
 import type { SandboxSettings } from "./sandbox-settings.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;

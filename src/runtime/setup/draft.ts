@@ -13,7 +13,7 @@ import { ModelChoice, ownModels } from "../models/model-choice.ts";
 import type { Models } from "../models/models.ts";
 import type { PastSessions } from "../knowledge/past-sessions.ts";
 import type { ProcessParts } from "../process-parts.ts";
-import type { SessionRequest } from "../runtime.ts";
+import type { SessionRequest } from "../session-request.ts";
 import type { SessionTracing } from "../telemetry.ts";
 
 export interface PrepareParts {

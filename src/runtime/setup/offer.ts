@@ -6,7 +6,7 @@ import { skillsLoaded } from "../../context/skills/skills.ts";
 import type { SystemMessageConfig } from "../../context/system-message.ts";
 import { type PromptRequest, promptParts, systemPrompt } from "../../context/system-prompt.ts";
 import { toolsInMode } from "../../session/modes/modes.ts";
-import type { Offer } from "../../session/turn/start-run.ts";
+import type { Offer } from "../../session/session-model.ts";
 import { skillTools } from "../../tools/builtin.ts";
 import type { ToolSearch } from "../../tools/mcp/search.ts";
 import type { Tool } from "../../tools/tool.ts";

@@ -15,7 +15,7 @@ import { LiveAgents } from "../agents/live-agents.ts";
 import { memoryOf } from "../knowledge/memory-gate.ts";
 import { checkRunner, readPlan } from "./modes.ts";
 import { offerThatWaits } from "./offer.ts";
-import type { SessionRequest } from "../runtime.ts";
+import type { SessionRequest } from "../session-request.ts";
 import type { SessionBoard } from "../knowledge/session-board.ts";
 import { sessionCompany } from "./session-company.ts";
 import { contextWatch } from "./session-context.ts";

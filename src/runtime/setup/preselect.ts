@@ -12,7 +12,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Limits } from "../../session/budget/budget.ts";
 import type { Session, SessionOptions } from "../../session/session.ts";
-import type { SessionModel } from "../../session/turn/start-run.ts";
+import type { SessionModel } from "../../session/session-model.ts";
 import { resolveServers, type ServerSources } from "../../tools/mcp/config/config.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { Workspace } from "../workspace/workspace.ts";

@@ -1,5 +1,5 @@
-import type { CompanyOptions } from "../../session/agents/company.ts";
-import { isSidekickId } from "../../session/agents/sidekicks.ts";
+import type { CompanyOptions } from "../../session/agents/company-options.ts";
+import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import type { SessionLog } from "../../store/store.ts";
 import type { SessionKnowledge } from "../../tools/subagents/session-knowledge.ts";
 import type { AgentPlaces } from "../agents/agent-place.ts";

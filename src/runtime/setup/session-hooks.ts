@@ -3,7 +3,7 @@ import type { Hooks } from "../../hooks/fire.ts";
 import { DEFAULT_TIMEOUT_MS, type HookDefinition, MAX_TIMEOUT_MS } from "../../hooks/hooks.ts";
 import type { Emit } from "../../protocol/event.ts";
 import type { Draft } from "./draft.ts";
-import type { HookListener } from "../runtime.ts";
+import type { HookListener } from "../session-request.ts";
 import type { SandboxWishes } from "../permissions/sandbox-settings.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 

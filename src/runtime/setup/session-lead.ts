@@ -4,7 +4,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { Limits } from "../../session/budget/budget.ts";
 import { Credits } from "../../session/budget/credits.ts";
 import { modelName } from "../../session/model-seat.ts";
-import type { SessionModel } from "../../session/turn/start-run.ts";
+import type { SessionModel } from "../../session/session-model.ts";
 import type { Draft } from "./draft.ts";
 import { githubServer } from "../mcp/github-server.ts";
 import { chooseLead, type Lead, limitsOfLead } from "./preselect.ts";

@@ -1,6 +1,6 @@
 /** How a session searches the web: by its model's provider, by a service that the user configured, or not at all. */
 import type { SessionEvent } from "../../protocol/event.ts";
-import type { SessionModel } from "../../session/turn/start-run.ts";
+import type { SessionModel } from "../../session/session-model.ts";
 import { searchTools } from "../../tools/builtin.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { WebSearch } from "../../tools/web/search.ts";

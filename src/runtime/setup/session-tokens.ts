@@ -2,16 +2,9 @@
  * Tokens for remote MCP servers, brought by the program that hosts a session: it signs people in itself. A host that
  * brought none is not asked again for the same server before somebody wants it to be.
  */
-import type { TokenRequest, TokenSource } from "../../tools/mcp/oauth/oauth-host.ts";
-import type { McpServerConfig } from "../../tools/mcp/server.ts";
+import type { SessionTokens } from "../mcp/session-token-port.ts";
+import type { TokenRequest } from "../../tools/mcp/oauth/oauth-host.ts";
 import type { Draft } from "./draft.ts";
-
-export interface SessionTokens extends TokenSource {
-  /** Whether the host was asked for this server's token and brought none. */
-  hasDeclined(config: McpServerConfig): boolean;
-  /** From now on it is asked again: for all servers, or one. */
-  askAgain(serverName?: string): void;
-}
 
 export function sessionTokens({ log, listener, shared }: Pick<Draft, "log" | "listener" | "shared">): SessionTokens {
   const declined = new Map<string, { readonly serverUrl: string }>();

@@ -5,7 +5,7 @@
 import * as z from "zod";
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { HookListener, SessionProgram } from "../../runtime/runtime.ts";
+import type { HookListener, SessionProgram } from "../../runtime/session-request.ts";
 import type { Answerer } from "../../session/requests/broker.ts";
 import { canvasTools } from "../../session/requests/canvas-tools.ts";
 import { type ExternalToolDefinition, ExternalTools } from "../../session/requests/external-tools.ts";

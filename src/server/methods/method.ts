@@ -4,7 +4,7 @@ import type { Session } from "../../session/session.ts";
 import type { Connection } from "../connection.ts";
 import type { Hub } from "../hub.ts";
 import type { LiveSession } from "../sessions/live-session.ts";
-import type { ServerParts } from "../server.ts";
+import type { ServerParts } from "../parts.ts";
 
 /** What a method may use, beside what it was given. */
 export interface Call {

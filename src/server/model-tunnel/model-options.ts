@@ -1,7 +1,7 @@
 /** What a client may say of the models of a session it opens, and what the runtime makes of it. */
 import * as z from "zod";
 import { GivenModel, GivenProvider, ModelCapabilities, NamedProvider } from "../../model/given-providers.ts";
-import type { SessionRequest } from "../../runtime/runtime.ts";
+import type { SessionRequest } from "../../runtime/session-request.ts";
 
 export const modelParams = () =>
   z.object({

@@ -8,7 +8,7 @@ import { eventsOf } from "../../session/event-log.ts";
 import type { RequestKind } from "../../session/requests/requests.ts";
 import type { CloseReason, Session } from "../../session/session.ts";
 import type { GivenSubagents } from "../../session/session-options.ts";
-import { isSidekickId } from "../../session/agents/sidekicks.ts";
+import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import { ClientCommands } from "../clients/client-commands.ts";
 import { ClientShell } from "../clients/client-shell.ts";
 import { ClientTasks } from "../clients/client-tasks.ts";

@@ -2,7 +2,7 @@
 import { isAbsolute, relative, sep } from "node:path";
 import { type ChangedFile, changedFiles } from "../../checkpoints/code-changes.ts";
 import { KeptTexts } from "../../checkpoints/kept-texts.ts";
-import type { FileHistory } from "../../session/rewind/rewind-files.ts";
+import type { FileHistory } from "../../checkpoints/file-history.ts";
 import type { Session } from "../../session/session.ts";
 import { type Change, clipped, type WorkspaceDiff } from "./workspace-diff.ts";
 

@@ -5,7 +5,7 @@ import { SystemMessageConfig } from "../../context/system-message.ts";
 import type { TraceContext } from "../../lib/trace-context.ts";
 import { OpenCanvas } from "../../protocol/canvas-events.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { SessionRequest } from "../../runtime/runtime.ts";
+import type { SessionRequest } from "../../runtime/session-request.ts";
 import { factoryMeta } from "../clients/client-factories.ts";
 import type { ClientProfile } from "../clients/clients.ts";
 import { modelParams } from "../model-tunnel/model-options.ts";

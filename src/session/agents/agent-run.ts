@@ -10,7 +10,8 @@ import type { Conversation } from "../conversation.ts";
 import { History } from "../history.ts";
 import type { SessionHooks } from "../turn/hooked-calls.ts";
 import type { Expected } from "../budget/reservations.ts";
-import { type RunSettings, startRun } from "../turn/start-run.ts";
+import { startRun } from "../turn/start-run.ts";
+import type { RunSettings } from "../run-settings.ts";
 
 /** Everything one agent is given; the rest it shares with the session. */
 export interface Outfit extends Pick<RunSettings, "model" | "offer" | "cwd" | "roots" | "policy" | "ports"> {

@@ -5,8 +5,8 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { Registry } from "../../tasks/registry.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
 import type { MessageReceipt, TaskRequest, TaskStart, Tasks } from "../../tools/agents/tasks.ts";
-import { ToolError } from "../../tools/tool.ts";
-import type { CompanyOptions } from "./company.ts";
+import { ToolError } from "../../tools/tool-error.ts";
+import type { CompanyOptions } from "./company-options.ts";
 import type { Errands } from "../requests/errands.ts";
 import { executorOf } from "../executor.ts";
 

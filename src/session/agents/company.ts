@@ -3,20 +3,20 @@
  * here they get what they work with and are run. An agent is a run of the same loop in the same log; whatever it may do
  * is a part of what whoever started it may do.
  */
-import type { AgentDefinition } from "../../agents/agent.ts";
+import type { CompanyOptions } from "./company-options.ts";
 import { findAgent } from "../../agents/names.ts";
 import type { Hooks } from "../../hooks/fire.ts";
 import type { LimitReached } from "../../loop/run.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Emit, SessionEvent } from "../../protocol/event.ts";
-import type { TaskLimits, TurnEnd, TurnPorts } from "../../tasks/ports.ts";
+import type { TurnEnd, TurnPorts } from "../../tasks/ports.ts";
 import { Registry } from "../../tasks/registry.ts";
 import type { TaskMessage, TaskRecord } from "../../tasks/task-record.ts";
 import { isFinal } from "../../tasks/task-state.ts";
 import type { Tool, ToolPorts } from "../../tools/tool.ts";
 import { Ledger, sharesOf } from "../budget/agent-limit.ts";
 import { type AgentFacts, AgentLives } from "./agent-lives.ts";
-import { type Actor, type Outfit, type OutputCheck, runAgentTurn } from "./agent-run.ts";
+import { type Outfit, type OutputCheck, runAgentTurn } from "./agent-run.ts";
 import { agentTasks } from "./agent-tasks.ts";
 import type { Broker } from "../requests/broker.ts";
 import type { Budget } from "../budget/budget.ts";
@@ -31,47 +31,10 @@ import { mcpTasksOf } from "./mcp-tasks.ts";
 import { closeOpen } from "../recover.ts";
 import type { Expected } from "../budget/reservations.ts";
 import type { SessionOptions } from "../session-options.ts";
-import { isSidekickId, type SidekickOptions, Sidekicks } from "./sidekicks.ts";
-import type { RunSettings } from "../turn/start-run.ts";
+import { type SidekickOptions, Sidekicks } from "./sidekicks.ts";
+import { isSidekickId } from "./sidekick-id.ts";
+import type { RunSettings } from "../run-settings.ts";
 import { transcriptOf } from "../transcript.ts";
-
-/** What the runtime knows about agents. */
-export interface CompanyOptions {
-  readonly limits: TaskLimits;
-  /** Whether an agent in the background can be written to after it has answered. */
-  readonly multiTurn: boolean;
-  /** False: an executor of this process runs each agent; after the process has ended, the agent cannot continue. */
-  readonly sessionBased?: boolean;
-  /** False: whoever calls what a server takes only as a task waits for it. */
-  readonly mcpTasks?: boolean;
-  agents(): readonly AgentDefinition[];
-  /** Which of the tools someone has an agent would get, and on which model it would run. Throws when it may not start. */
-  cast(request: CastRequest): Promise<Cast>;
-  /** Everything a task works with, made when it runs. */
-  outfit(task: Actor, definition: AgentDefinition): Promise<Outfit>;
-  /** The reason why the session's model cannot run coordinated workers; undefined when it can. */
-  workersRefused?(): string | undefined;
-  /** Those that start by themselves. */
-  readonly sidekicks?: SidekickOptions;
-}
-
-export interface CastRequest {
-  readonly definition: AgentDefinition;
-  readonly model?: string;
-  readonly reasoningEffort?: string;
-  /** What whoever starts it may use; null = everything the session has. */
-  readonly parentTools: readonly string[] | null;
-  readonly parentModel?: string;
-  readonly isolation?: "worktree";
-  readonly toolCallId: string;
-}
-
-export interface Cast {
-  readonly tools: readonly string[] | null;
-  readonly model: string;
-  readonly warnings: readonly string[];
-  readonly worktree?: string;
-}
 
 interface CompanyParts {
   readonly options: CompanyOptions;

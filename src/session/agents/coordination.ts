@@ -24,7 +24,7 @@ import type { Tool } from "../../tools/tool.ts";
 import type { Ledger } from "../budget/agent-limit.ts";
 import { TIME_IS_UP } from "./agent-run.ts";
 import { asToolError, treeOf } from "./agent-tasks.ts";
-import type { CompanyOptions } from "./company.ts";
+import type { CompanyOptions } from "./company-options.ts";
 import type { Errand, Errands } from "../requests/errands.ts";
 
 export interface CoordinationParts {

@@ -6,7 +6,7 @@ import { isAtRest } from "../../tasks/task-state.ts";
 import type { McpTaskCall, McpTasks, McpWork } from "../../tools/mcp/tasks/background.ts";
 import type { McpTaskStatus } from "../../tools/mcp/tasks/tasks.ts";
 import type { McpTaskProgress } from "../../tools/agents/tasks.ts";
-import { ToolError, type ToolResult } from "../../tools/tool.ts";
+import { ToolError, type ToolResult } from "../../tools/tool-error.ts";
 import { asToolError } from "./agent-tasks.ts";
 import type { Errand, Errands } from "../requests/errands.ts";
 

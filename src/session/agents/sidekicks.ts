@@ -4,6 +4,7 @@
  * nothing and are waited for by nobody; what is newer ends what they were at. Each is a run of the same loop in the same
  * log (`sidekick-run`), under an id that no task can have; what they sent is a fold over the log (`inbox-entries`).
  */
+import { isSidekickId } from "./sidekick-id.ts";
 import type { AgentDefinition } from "../../agents/agent.ts";
 import type { Sidekick, SidekickEvent } from "../../agents/sidekick.ts";
 import type { Hooks } from "../../hooks/fire.ts";
@@ -18,7 +19,7 @@ import { entryNotice, InboxEntries } from "./inbox-entries.ts";
 import { closeOpen } from "../recover.ts";
 import { type Amount, addAmounts, nothing } from "../budget/reservations.ts";
 import type { Life } from "./sidekick-run.ts";
-import type { RunSettings } from "../turn/start-run.ts";
+import type { RunSettings } from "../run-settings.ts";
 
 export type SidekickDefinition = AgentDefinition & { readonly sidekick: Sidekick };
 
@@ -53,9 +54,6 @@ export interface News {
 }
 
 type EndReason = EventData<"troupe.sidekick_ended">["reason"];
-
-/** Whether this is the id of a sidekick's run: no task has such a sign in its id. */
-export const isSidekickId = (agentId: string | undefined): boolean => agentId?.includes("#") ?? false;
 
 /** How long closing waits for those at work, which were told to stop. */
 const CLOSE_MS = 3_000;

@@ -1,6 +1,6 @@
 import { TroupeError } from "../../protocol/errors.ts";
 import type { TaskRequest, Tasks } from "../../tools/agents/tasks.ts";
-import { ToolError } from "../../tools/tool.ts";
+import { ToolError } from "../../tools/tool-error.ts";
 
 /** Starts an agent in the background for whoever is no agent; returns its id. What goes wrong is worded for them. */
 export async function startAgent(

@@ -1,6 +1,6 @@
 import type { ModelCall } from "../../loop/run.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
-import type { SessionModel } from "../turn/start-run.ts";
+import type { SessionModel } from "../session-model.ts";
 
 /** Reports the usage of a model call to listeners and, for the totals, to the log. */
 export async function reportUsage(call: ModelCall, model: SessionModel, emit: Emit): Promise<void> {

@@ -17,7 +17,8 @@ import type { History } from "../history.ts";
 import type { SessionHooks } from "../turn/hooked-calls.ts";
 import { afterOverflow } from "./overflow.ts";
 import type { Expected } from "../budget/reservations.ts";
-import type { Offer, SessionModel } from "../turn/start-run.ts";
+import type { Offer } from "../session-model.ts";
+import type { SessionModel } from "../session-model.ts";
 
 /** What belongs to one agent; the parts of its run have all of it. */
 export interface CompactionPlace {

@@ -7,7 +7,7 @@ import { type ModelEnd, noUsage, type SentRequests, type Usage } from "../../mod
 import type { Message } from "../../protocol/message.ts";
 import type { CompactionPlace } from "./agent-context.ts";
 import { reportUsage } from "../budget/report-usage.ts";
-import { isStreamed } from "../turn/start-run.ts";
+import { isStreamed } from "../session-model.ts";
 
 export type SummaryReply = {
   readonly usage: Usage;

@@ -15,7 +15,7 @@ import { isFinal } from "../../tasks/task-state.ts";
 import { Conversation } from "../conversation.ts";
 import { lastOutcome } from "../cut-off.ts";
 import { roundedUsd } from "../budget/reservations.ts";
-import { isSidekickId } from "../agents/sidekicks.ts";
+import { isSidekickId } from "../agents/sidekick-id.ts";
 
 const CONDENSE_RULES = 1;
 

@@ -5,7 +5,8 @@ import { estimateTokens } from "../../lib/tokens.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { CompactionOptions } from "./compaction-options.ts";
 import type { ContextUsage, Meter } from "./context-usage.ts";
-import type { Offer, SessionModel } from "../turn/start-run.ts";
+import type { Offer } from "../session-model.ts";
+import type { SessionModel } from "../session-model.ts";
 
 export interface ContextReport {
   readonly modelName: string;

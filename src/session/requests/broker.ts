@@ -7,6 +7,7 @@
 import type { SessionMode } from "../../commands/command.ts";
 import { type Deferred, deferred } from "../../lib/deferred.ts";
 import { redactEventData } from "../../lib/redact/redact-event.ts";
+import type { Redactor } from "../../lib/redact/redact.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import type { EventLog } from "../event-log.ts";
@@ -22,7 +23,6 @@ import {
   type RequestData,
   type RequestKind,
 } from "./requests.ts";
-import type { RunSettings } from "../turn/start-run.ts";
 
 /** What came of a request. "unavailable": nobody answered; "cancelled": the one who asked gave up, or the session ended. */
 export type Outcome<K extends RequestKind> = Answers[K] | "unavailable" | "cancelled";
@@ -362,7 +362,7 @@ export class Broker {
 /** The broker of a session; what it asks is kept and told by its log. */
 export function newBroker(
   log: EventLog,
-  { stamp, redactor }: Pick<RunSettings, "stamp" | "redactor">,
+  { stamp, redactor }: { readonly stamp: Stamp; readonly redactor?: Redactor },
   { emit, agentMode }: Required<Pick<BrokerOptions, "emit" | "agentMode">>,
 ): Broker {
   return new Broker({

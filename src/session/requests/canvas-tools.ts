@@ -1,7 +1,8 @@
 /** How an agent uses the canvases that client programs have; offered while someone shows them. */
 import * as z from "zod";
 import type { Json } from "../../lib/json.ts";
-import { defineTool, type Tool, ToolError, type ToolResult } from "../../tools/tool.ts";
+import { defineTool, type Tool } from "../../tools/tool.ts";
+import { ToolError, type ToolResult } from "../../tools/tool-error.ts";
 import { canvasToolNames } from "./canvas-tool-names.ts";
 import { asData } from "./external-tools.ts";
 import invokeText from "./invoke-canvas-action.md";

@@ -6,7 +6,8 @@ import { clip } from "../../lib/text.ts";
 import { INTERRUPTED } from "../../loop/run-calls.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Image } from "../../protocol/message.ts";
-import { type Tool, ToolError, type ToolErrorCode, type ToolResult } from "../../tools/tool.ts";
+import type { Tool } from "../../tools/tool.ts";
+import { ToolError, type ToolErrorCode, type ToolResult } from "../../tools/tool-error.ts";
 
 export interface ExternalToolDefinition {
   readonly name: string;

@@ -9,7 +9,7 @@ import { type Decision, isInRoots, type PermissionQuestion, type Policy } from "
 import { questionFor } from "../../permissions/question.ts";
 import { isRememberable, permissionRequest, type RequestFacts } from "../../permissions/request.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
-import { ToolError } from "../../tools/tool.ts";
+import { ToolError } from "../../tools/tool-error.ts";
 import type { Broker } from "./broker.ts";
 import type { Answers, PermissionRequest } from "./requests.ts";
 

@@ -3,7 +3,8 @@ import type { EventOf, SessionEvent } from "../../protocol/event.ts";
 import type { Entry } from "../../checkpoints/checkpoint-schema.ts";
 import type { KeptChange } from "../../checkpoints/checkpoints.ts";
 import { KeptTexts, type LineChanges } from "../../checkpoints/kept-texts.ts";
-import { changesSince, type FileHistory, planFiles } from "./rewind-files.ts";
+import { changesSince, planFiles } from "./rewind-files.ts";
+import type { FileHistory } from "../../checkpoints/file-history.ts";
 
 /** A message of the user's: rewinding to it takes it back, and all that came after. */
 export interface RewindPoint {

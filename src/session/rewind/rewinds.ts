@@ -7,15 +7,8 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
 import { viewBefore, viewUpTo } from "../../store/log/rewound.ts";
 import type { KeptChange } from "../../checkpoints/checkpoints.ts";
-import {
-  changesOf,
-  changesSince,
-  type FileHistory,
-  type FilePlan,
-  followPlan,
-  keepPlan,
-  planFiles,
-} from "./rewind-files.ts";
+import { changesOf, changesSince, type FilePlan, followPlan, keepPlan, planFiles } from "./rewind-files.ts";
+import type { FileHistory } from "../../checkpoints/file-history.ts";
 import { isRoot, previewOf, type RewindPoint, type RewindPreview, rewindPoints, turnsIn } from "./rewind-points.ts";
 import { foldSchedules } from "../modes/schedules.ts";
 

@@ -28,7 +28,8 @@ import { closeOpenCalls } from "../recover.ts";
 import { originOf } from "../requests/request-origin.ts";
 import type { Expected } from "../budget/reservations.ts";
 import type { SessionOptions } from "../session-options.ts";
-import { type RunSettings, startRun } from "./start-run.ts";
+import { startRun } from "./start-run.ts";
+import type { RunSettings } from "../run-settings.ts";
 import { takesTime, takeUp, untilAborted } from "./take-up.ts";
 import { transcriptOf } from "../transcript.ts";
 

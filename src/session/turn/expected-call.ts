@@ -1,7 +1,7 @@
 import { noUsage } from "../../model/provider.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { Expected } from "../budget/reservations.ts";
-import type { SessionModel } from "./start-run.ts";
+import type { SessionModel } from "../session-model.ts";
 
 /** Most replies are far shorter; one that is longer is counted as it was. */
 const USUAL_OUTPUT_TOKENS = 4_096;

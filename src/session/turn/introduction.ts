@@ -1,6 +1,6 @@
 import { clip } from "../../lib/text.ts";
 import type { Emit, SessionEvent } from "../../protocol/event.ts";
-import type { Offer } from "./start-run.ts";
+import type { Offer } from "../session-model.ts";
 
 /** What a reader of the log must know around a message: model, system prompt, tools, title. Each is said when it is new. */
 export class Introduction {

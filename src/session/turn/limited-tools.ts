@@ -1,7 +1,8 @@
 import { resolve } from "node:path";
 import type { ToolLimits } from "../../commands/command.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
-import { type Tool, ToolError } from "../../tools/tool.ts";
+import type { Tool } from "../../tools/tool.ts";
+import { ToolError } from "../../tools/tool-error.ts";
 
 /**
  * The tools of the main agent while it answers a message whose command limits them. One object per message, so that files

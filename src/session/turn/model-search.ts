@@ -5,14 +5,15 @@ import type { LimitReached } from "../../loop/run.ts";
 import { type ModelEnd, type ModelRequest, noUsage } from "../../model/provider.ts";
 import type { Citations } from "../../protocol/citations.ts";
 import type { Emit } from "../../protocol/event.ts";
-import { ToolError } from "../../tools/tool.ts";
+import { ToolError } from "../../tools/tool-error.ts";
 import type { SearchAnswer, SearchHit, SearchQuery, WebSearch } from "../../tools/web/search.ts";
 import { expectedCall } from "./expected-call.ts";
 import system from "./model-search.md";
 import { modelReference } from "../model-seat.ts";
 import { reportUsage } from "../budget/report-usage.ts";
 import type { Expected } from "../budget/reservations.ts";
-import type { RunSettings, SessionModel } from "./start-run.ts";
+import type { RunSettings } from "../run-settings.ts";
+import type { SessionModel } from "../session-model.ts";
 
 export interface ModelSearch extends Pick<RunSettings, "stamp"> {
   /** A model with a `searchAddress`. */

@@ -9,7 +9,7 @@ import { expectedCall } from "./expected-call.ts";
 import { reportUsage } from "../budget/report-usage.ts";
 import { originOf } from "../requests/request-origin.ts";
 import type { Session } from "../session.ts";
-import { isStreamed } from "./start-run.ts";
+import { isStreamed } from "../session-model.ts";
 
 export interface SingleCall {
   /** Names the call in `troupe.usage`. */

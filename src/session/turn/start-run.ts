@@ -1,29 +1,18 @@
+import { isStreamed } from "../session-model.ts";
+import type { RunSettings } from "../run-settings.ts";
+import type { Offer } from "../session-model.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
-import type { Stamp } from "../../lib/stamp.ts";
 import { readTraceContext, type TraceContext } from "../../lib/trace-context.ts";
 import { RepeatedFailures } from "../../loop/repeated-failures.ts";
 import type { LimitReached, Run } from "../../loop/run.ts";
-import type { ModelRoute } from "../../model/catalog.ts";
-import type {
-  ModelRequest,
-  Provider,
-  ReasoningEffort,
-  ReasoningSummary,
-  RequestOrigin,
-  Usage,
-} from "../../model/provider.ts";
-import type { Grants } from "../../permissions/grants.ts";
-import type { PermissionQuestion, Policy } from "../../permissions/policy.ts";
-import type { BinaryReference, Emit, EventData } from "../../protocol/event.ts";
+import type { ModelRequest, RequestOrigin } from "../../model/provider.ts";
+import type { BinaryReference, Emit } from "../../protocol/event.ts";
 import type { Image } from "../../protocol/message.ts";
 import type { SessionLog } from "../../store/store.ts";
-import type { RunExternal, Tool, ToolPorts } from "../../tools/tool.ts";
+import type { RunExternal, Tool } from "../../tools/tool.ts";
 import type { Broker } from "../requests/broker.ts";
-import { brokerUser, type PlanPort } from "../requests/broker-user.ts";
-import type { Limits } from "../budget/budget.ts";
-import type { Compactions } from "../compaction/compaction.ts";
+import { brokerUser } from "../requests/broker-user.ts";
 import { Meter } from "../compaction/context-usage.ts";
-import type { Credits } from "../budget/credits.ts";
 import { expectedCall } from "./expected-call.ts";
 import type { History } from "../history.ts";
 import { hookedCalls, hookedMcpCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
@@ -31,107 +20,12 @@ import type { ResponseFormat } from "./inbox.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
 import type { LimitedTools } from "./limited-tools.ts";
 import { type ModelSearch, modelSearch } from "./model-search.ts";
-import type { ModelSeat } from "../model-seat.ts";
 import { type Permitter, permitter } from "../requests/permit.ts";
 import { readGuard } from "../requests/read-guard.ts";
 import { reportUsage } from "../budget/report-usage.ts";
 import { originOf } from "../requests/request-origin.ts";
 import type { Expected } from "../budget/reservations.ts";
 import { imageRemover } from "./without-images.ts";
-
-/** The model a session speaks to, with retries and limits already around it. */
-export interface SessionModel {
-  readonly provider: Provider;
-  readonly providerId: string;
-  /** What the provider calls it. */
-  readonly model: string;
-  /** What the session calls it, when that differs. */
-  readonly id?: string;
-  readonly contextWindow?: number;
-  readonly maxOutputTokens?: number;
-  /** False: it takes no pictures. */
-  readonly vision?: boolean;
-  /** Set when the provider searches the web itself: the address that such a request goes to. */
-  readonly searchAddress?: string;
-  /** It only stands for a model, whose place does not say now what it has. */
-  readonly absent?: { readonly why: string; readonly wanted: string | undefined };
-  /** How its requests travel; absent for models that answer inside this process. */
-  readonly route?: ModelRoute;
-  /** Null when the price is not known. */
-  costOf(usage: Usage): number | null;
-}
-
-/** What the agent is told and given, as of now: both may change from one model call to the next. */
-export interface Offer {
-  readonly system: string;
-  readonly tools: readonly Tool[];
-  /** One that is not shown and can be called all the same. */
-  find?(name: string): Tool | undefined;
-  /** Told once, before the first message. */
-  readonly skills?: EventData<"session.skills_loaded">["skills"];
-  /** Resolves when everything worth waiting for is there, or its time is up. */
-  ready?(signal: AbortSignal): Promise<void>;
-  /** True when `ready` keeps nobody waiting. */
-  readonly isQuick?: boolean;
-}
-
-/** Whoever traces what happens: contexts come in with messages and go out with calls. */
-export interface Tracing {
-  /** The answer to this message belongs to a trace of its sender's. */
-  expect(messageId: string, context: TraceContext): void;
-  /** What whoever runs the call elsewhere is told, so that what it does there belongs to the call. */
-  ofCall(toolCallId: string, agentId: string | undefined): TraceContext | undefined;
-}
-
-/** What a session is given once and every run of it uses. */
-export interface RunSettings {
-  readonly log: SessionLog;
-  readonly stamp: Stamp;
-  readonly model: SessionModel;
-  readonly offer: Offer;
-  readonly cwd: string;
-  /** Folders the tools may touch; empty = no limit. */
-  readonly roots: readonly string[];
-  /** What may be touched without asking, and what never. */
-  readonly policy: Policy;
-  /** What a person approved before, and will approve. */
-  readonly grants: Grants;
-  /** What its tools reach beyond their calls. */
-  readonly ports: ToolPorts;
-  /** Takes secrets out of everything that is said, before it is kept or told. */
-  readonly redactor?: Redactor;
-  /** Told when a tool may touch a file, before it does; what there is to know there reaches the agent in time. */
-  readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
-  /** Refuses what no rule, approval or mode can allow; why. For every agent of the session. */
-  readonly refuses?: (question: PermissionQuestion) => string | undefined;
-  /** Why commands run without a sandbox here; resolves to undefined when they run in one. */
-  readonly withoutSandbox?: () => Promise<string | undefined>;
-  /** The plan of plan mode, for whoever reviews it. */
-  readonly plan?: PlanPort;
-  /** The model it has and could have. */
-  readonly modelSeat?: ModelSeat;
-  readonly limits?: Limits;
-  /** What the session may cost, as its agent is told. Held by `limits`. */
-  readonly credits?: Credits;
-  /** Keeps conversations within their models' windows; without it they grow until a provider refuses. */
-  readonly compactions?: Compactions;
-  /** Say the words as they arrive. */
-  readonly streaming?: boolean;
-  /** The model that searches the web for `web_search`; undefined where no model or a search service does. */
-  readonly searchModel?: () => SessionModel | undefined;
-  /** Say with each prompt when it was taken up. */
-  readonly datesPrompts?: boolean;
-  /** Ask for the places in documents that an answer rests on. */
-  readonly citations?: boolean;
-  /** How replies travel where nobody watches the words arrive; streamed unless told. */
-  readonly replies?: "streamed" | "whole";
-  readonly largeOutputBytes?: number;
-  /** Keeps one elsewhere than with the session; where it is. */
-  readonly keepOutput?: ((name: string, content: string) => Promise<string>) | undefined;
-  readonly reasoningEffort?: ReasoningEffort | undefined;
-  readonly reasoningSummary?: ReasoningSummary | undefined;
-  readonly tracing?: Tracing;
-}
 
 /** What belongs to one run, of the main agent or of any other. */
 interface RunParts extends RunSettings {
@@ -295,9 +189,6 @@ function requestOf(parts: RunParts, origin: RequestOrigin): Run["request"] {
 function searchRequest({ stream, origin, agent, priority }: Run["request"]): ModelSearch["request"] {
   return { stream, ...(origin && { origin }), ...(agent && { agent }), ...(priority && { priority }) };
 }
-
-export const isStreamed = ({ streaming, replies }: Pick<RunSettings, "streaming" | "replies">): boolean =>
-  streaming === true || replies !== "whole";
 
 /** Calls that client programs run, told as those of the agent that makes them. */
 function externalCalls(parts: RunParts): RunExternal {

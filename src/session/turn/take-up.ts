@@ -4,7 +4,7 @@ import { type HookedPrompt, hookPrompt, promptIsHooked } from "./hooked-prompt.t
 import { type Incoming, userMessage } from "./inbox.ts";
 import type { Introduction } from "./introduction.ts";
 import { formed, type PromptForm, shownAs } from "./prompt-form.ts";
-import type { Offer } from "./start-run.ts";
+import type { Offer } from "../session-model.ts";
 
 interface TakeUp {
   readonly emit: Emit;

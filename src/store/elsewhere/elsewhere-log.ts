@@ -8,7 +8,8 @@ import { type LogContent, parseLog } from "../log/read-log.ts";
 import type { Position } from "../log/repair.ts";
 import { viewOf } from "../log/rewound.ts";
 import { failTo } from "../storage-error.ts";
-import type { Damage, SessionLog } from "../store.ts";
+import type { SessionLog } from "../store.ts";
+import type { Damage } from "../damage.ts";
 import { encodeSummary } from "../summary.ts";
 import { LogWriter } from "../log/writer.ts";
 

@@ -16,7 +16,8 @@ import { type LogContent, parseLog } from "../log/read-log.ts";
 import { viewOf } from "../log/rewound.ts";
 import { alreadyThere, checkSessionId, noSuchSession } from "../session-id.ts";
 import { failTo } from "../storage-error.ts";
-import type { Damage, SessionLog, SessionSummary, Store } from "../store.ts";
+import type { SessionLog, SessionSummary, Store } from "../store.ts";
+import type { Damage } from "../damage.ts";
 import { parseSummary, summarise } from "../summary.ts";
 
 export interface ElsewhereStoreOptions {

@@ -12,7 +12,8 @@ import type { LogContent } from "./read-log.ts";
 import { type Position, restoreLog } from "./repair.ts";
 import { minLogBytes, type Snapshot, writeSnapshot } from "./snapshot.ts";
 import { failTo, storageError } from "../storage-error.ts";
-import type { Damage, SessionLog } from "../store.ts";
+import type { SessionLog } from "../store.ts";
+import type { Damage } from "../damage.ts";
 import { encodeSummary } from "../summary.ts";
 import { LogWriter } from "./writer.ts";
 

@@ -11,7 +11,7 @@ import { crc32 } from "node:zlib";
 import { isObject } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
-import type { Damage } from "../store.ts";
+import type { Damage } from "../damage.ts";
 
 export const NEWLINE = 0x0a;
 export const MAX_LINE_BYTES = 64 * 1024 * 1024;

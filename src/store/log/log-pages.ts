@@ -5,7 +5,7 @@ import { decodeLine, NEWLINE } from "./line.ts";
 import { readLog } from "./read-log.ts";
 import { viewOf } from "./rewound.ts";
 import { errorCode } from "../storage-error.ts";
-import type { Damage } from "../store.ts";
+import type { Damage } from "../damage.ts";
 
 const PIECE_BYTES = 1024 * 1024;
 /** The offset of every so-manieth line is remembered. */

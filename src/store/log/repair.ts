@@ -6,7 +6,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import { decodeLine, type Link } from "./line.ts";
 import type { LogContent } from "./read-log.ts";
 import { errorCode } from "../storage-error.ts";
-import type { Damage } from "../store.ts";
+import type { Damage } from "../damage.ts";
 
 const PIECE_BYTES = 1024 * 1024;
 

@@ -13,7 +13,7 @@ import { isObject, parseJson } from "../../lib/json.ts";
 import { type Disk, replaceFile } from "../../lib/node/disk.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { LogPlace } from "./read-log.ts";
-import type { Damage } from "../store.ts";
+import type { Damage } from "../damage.ts";
 
 export const SNAPSHOT_FILE = "snapshot.json";
 const VERSION = 1;

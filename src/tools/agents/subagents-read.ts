@@ -4,7 +4,8 @@ import { pageOf, RESULT_PARTS } from "../subagents/result-pages.ts";
 import { bounded, submissionFrom, withoutSubmission } from "../subagents/submission.ts";
 import description from "./subagents-read.md";
 import type { TaskReport } from "./tasks.ts";
-import { defineTool, fixed, ToolError } from "../tool.ts";
+import { defineTool, fixed } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 
 export const subagentsRead = defineTool({
   name: "subagents_read",

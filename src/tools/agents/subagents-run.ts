@@ -1,8 +1,8 @@
+import type { ToolContext } from "../tool.ts";
 import { plural } from "../../lib/text.ts";
 import { AGENT_TIMEOUT_MS, line } from "./agent-text.ts";
 import {
   type Coordination,
-  type CoordinationContext,
   DEFAULT_LIMITS,
   type WorkerLimits,
 } from "../subagents/coordination.ts";
@@ -17,7 +17,8 @@ import { provision } from "../subagents/tool-groups.ts";
 import { systemPrompt, taskText } from "../subagents/worker-prompt.ts";
 import { workerTools } from "../subagents/worker-tools.ts";
 import description from "./subagents-run.md";
-import { defineTool, fixed, type Tool, ToolError } from "../tool.ts";
+import { defineTool, fixed, type Tool } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 
 export interface CoordinationSettings {
   readonly roles?: readonly RoleDefinition[];
@@ -37,7 +38,7 @@ export function subagentsRunTool(settings: CoordinationSettings = {}): Tool {
     timeoutMs: AGENT_TIMEOUT_MS,
     access: ({ agents }) =>
       agents.map(({ role, title, task }) => ({ kind: "agent", agentName: role, intention: line(title || task) })),
-    async run({ agents, maxConcurrency }, context: CoordinationContext) {
+    async run({ agents, maxConcurrency }, context: ToolContext) {
       const { coordination, signal } = context;
       if (coordination === undefined) throw new ToolError("Coordinated subagents are not available here.");
       const refused = coordination.refused();
@@ -56,7 +57,7 @@ function desked(what: {
   readonly limits: WorkerLimits;
   readonly environments: Environments;
   readonly coordination: Coordination;
-  readonly context: CoordinationContext;
+  readonly context: ToolContext;
 }): DeskedWorker[] {
   const { agents, roles, limits, environments, coordination, context } = what;
   const names = displayNames(agents, roles);

@@ -2,7 +2,8 @@ import * as z from "zod";
 import type { Desk } from "../subagents/desk.ts";
 import { Submission } from "../subagents/submission.ts";
 import description from "./submit-result.md";
-import { defineTool, type Tool, ToolError } from "../tool.ts";
+import { defineTool, type Tool } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 
 /** Made for one worker. What does not fit reaches the desk all the same: it decides what becomes of it. */
 export function submitResultTool(desk: Desk): Tool {

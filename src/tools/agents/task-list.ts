@@ -1,9 +1,10 @@
+import type { ToolContext } from "../tool.ts";
 import * as z from "zod";
 import { quoted } from "../../lib/quoting.ts";
 import { clip, plural } from "../../lib/text.ts";
-import type { DatabaseContext } from "../database/session-database.ts";
 import description from "./task-list.md";
-import { defineTool, fixed, ToolError } from "../tool.ts";
+import { defineTool, fixed } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 
 const MAX_TODOS = 100;
 const MAX_TODO_CHARACTERS = 400;
@@ -17,7 +18,7 @@ export const taskList = defineTool({
     z.object({ status: z.string().optional().describe("Only todos with this status, such as pending") }),
   ),
   readOnly: true,
-  async run({ status }, { database }: DatabaseContext) {
+  async run({ status }, { database }: ToolContext) {
     if (database === undefined) throw new ToolError("This session has no todos to list. Continue without them.");
     const todos = (await database.readTodos()).filter((todo) => status === undefined || todo.status === status);
     const lines = todos.slice(0, MAX_TODOS).map(({ id, title, description: details, ...todo }) => {

@@ -1,6 +1,6 @@
 /** The process that runs SQL: started when it is needed, ended when it is not, killed when it does not answer. */
 import type { ChildProcess } from "node:child_process";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import { type DatabaseReply, type DatabaseRequest, type ProgramData, serve, supervise } from "./program.ts";
 
 export interface DatabaseProcess {

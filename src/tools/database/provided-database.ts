@@ -1,6 +1,6 @@
 /** The session's own database where a client keeps it: statements are the client's to run, what they may do is decided here. */
 import type { SqliteProvider, SqliteRows, SqliteStatement } from "../../protocol/session-fs.ts";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import type { DatabaseRequest, StatementResult } from "./program.ts";
 import { LIMITS, OWN_LIMITS, SCHEMA, type SessionDatabase, statementsOf } from "./session-database.ts";
 import { splitStatements, wordsOf } from "./split-statements.ts";

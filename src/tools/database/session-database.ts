@@ -5,7 +5,7 @@
 
 import { dirname } from "node:path";
 import type { Disk } from "../../lib/node/disk.ts";
-import { type ToolContext, ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import { type DatabaseProcess, databaseProcess } from "./process.ts";
 import type { DatabaseReply, DatabaseRequest, StatementResult, StoreScope } from "./program.ts";
 import { splitStatements, verbOf, withQuoted } from "./split-statements.ts";
@@ -56,11 +56,6 @@ export interface SessionDatabaseOptions {
   readonly timeoutMs?: number;
   /** How long the process waits for more before it ends. */
   readonly idleMs?: number;
-}
-
-/** Where tools find it. */
-export interface DatabaseContext extends ToolContext {
-  readonly database?: SessionDatabase;
 }
 
 const TIMEOUT_MS = 4000;

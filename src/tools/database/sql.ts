@@ -1,10 +1,11 @@
+import type { ToolContext } from "../tool.ts";
 import * as z from "zod";
 import { plural } from "../../lib/text.ts";
 import type { StatementResult } from "./program.ts";
-import type { DatabaseContext } from "./session-database.ts";
 import description from "./sql.md";
 import storeDescription from "./sql-store.md";
-import { defineTool, fixed, ToolError, type ToolResult } from "../tool.ts";
+import { defineTool, fixed } from "../tool.ts";
+import { ToolError, type ToolResult } from "../tool-error.ts";
 
 export const sql = defineTool({
   name: "sql",
@@ -16,7 +17,7 @@ export const sql = defineTool({
       database: z.enum(["session", "session_store"]).default("session").describe("Which database"),
     }),
   ),
-  run: ({ query, database }, context: DatabaseContext) => execute(query, database, context),
+  run: ({ query, database }, context: ToolContext) => execute(query, database, context),
 });
 
 /** The half of it that changes nothing: past sessions, for those who may only look. */
@@ -30,13 +31,13 @@ export const sqlStoreTool = defineTool({
     }),
   ),
   readOnly: true,
-  run: ({ query, database }, context: DatabaseContext) => execute(query, database, context),
+  run: ({ query, database }, context: ToolContext) => execute(query, database, context),
 });
 
 async function execute(
   query: string,
   database: "session" | "session_store",
-  { database: port, signal }: DatabaseContext,
+  { database: port, signal }: ToolContext,
 ): Promise<ToolResult> {
   if (port === undefined) throw new ToolError("This session has no database.");
   const results = await port.execute({ sql: query, database, signal });

@@ -7,7 +7,8 @@ import type { Access } from "../../protocol/permission.ts";
 import { type FileChange, type FileState, type Files, filesOf, hashOf, MAX_EDIT_BYTES } from "../files/files.ts";
 import { pathFailure } from "../files/path-failure.ts";
 import { isInPlace, textOf, unsavedContent } from "../text-buffers.ts";
-import { type ToolContext, ToolError } from "../tool.ts";
+import type { ToolContext } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import { boundDiff, fileDiff } from "./file-diff.ts";
 
 /** A path and what is there. */

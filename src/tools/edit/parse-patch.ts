@@ -1,4 +1,4 @@
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import type { PatchStep } from "./patch.ts";
 import { parseEnvelope } from "./patch-envelope.ts";
 import { parseUnified } from "./patch-unified.ts";

@@ -1,4 +1,4 @@
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import type { Hunk } from "./patch.ts";
 import { type Line, type LineEnding, listed, splitLines } from "./text-content.ts";
 

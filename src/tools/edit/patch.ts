@@ -1,5 +1,5 @@
 /** A patch in either notation, as one list of steps. */
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 
 export type PatchStep =
   | { readonly kind: "add"; readonly path: string; readonly text: string }

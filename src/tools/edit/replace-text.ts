@@ -1,5 +1,5 @@
 import { plural } from "../../lib/text.ts";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import { whyNotFound } from "./not-found.ts";
 import { type LineEnding, lineAt, listed } from "./text-content.ts";
 

@@ -1,4 +1,4 @@
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 
 /** A text file as it is on disk; byte order mark and line endings are part of it. */
 export function decodeText(content: Uint8Array, path: string): string {

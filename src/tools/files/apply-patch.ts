@@ -15,7 +15,8 @@ import type { PatchStep } from "../edit/patch.ts";
 import { applyHunks } from "../edit/patch-apply.ts";
 import { decodeText, encodeText } from "../edit/text-content.ts";
 import type { Files } from "./files.ts";
-import { defineTool, fixed, ToolError } from "../tool.ts";
+import { defineTool, fixed } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 
 const input = fixed("apply_patch", () => z.object({ patch: z.string().describe("The whole patch") }));
 

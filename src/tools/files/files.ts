@@ -9,7 +9,7 @@ import { deferred } from "../../lib/deferred.ts";
 import type { Opened } from "../../lib/node/paths.ts";
 import { unsavedContent } from "../text-buffers.ts";
 import { readAt } from "./text-file.ts";
-import type { LockWait, ToolContext } from "../tool.ts";
+import type { LockWait } from "../tool.ts";
 
 /** A version of a file. */
 export interface FileState {
@@ -103,7 +103,7 @@ export function rememberedFiles(options: {
 }
 
 /** The context with its port; a runtime that offers file tools gives them one. */
-export function filesOf(context: ToolContext & { readonly files?: Files }): Files {
+export function filesOf(context: { readonly files?: Files }): Files {
   if (context.files) return context.files;
   throw new Error("This session offers tools that change files, but keeps no record of files.");
 }
@@ -114,7 +114,7 @@ export function filesOf(context: ToolContext & { readonly files?: Files }): File
  */
 export async function noteSeen(
   opened: Opened,
-  context: ToolContext & { readonly files?: Files },
+  context: { readonly files?: Files } & Parameters<typeof unsavedContent>[1],
 ): Promise<Buffer | undefined> {
   const { handle, stat } = opened;
   if (!context.files || !stat.isFile() || stat.size > MAX_EDIT_BYTES) return undefined;

@@ -1,5 +1,5 @@
 import { GlobPatternError, globMatcher as matcherOf } from "../../lib/glob-pattern.ts";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 
 export { splitBase } from "../../lib/glob-pattern.ts";
 

@@ -7,7 +7,8 @@ import { isMissingPath } from "./path-failure.ts";
 import { type LeftOut, leftOutLine } from "./read-guard.ts";
 import { namesPackages, type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
 import { placeFields, placesOf, readingOf, withPlace } from "./search-place.ts";
-import { defineTool, fixed, type InputOf, type Tool, type ToolContext, ToolError } from "../tool.ts";
+import { defineTool, fixed, type InputOf, type Tool, type ToolContext } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 
 const MAX_RESULTS = 1000;
 

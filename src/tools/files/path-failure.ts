@@ -1,5 +1,5 @@
 import { PathError } from "../../lib/node/paths.ts";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 
 /** For `.catch`: what the path module refuses becomes a failure the model can read; the rest passes through. */
 export function pathFailure(error: unknown): never {

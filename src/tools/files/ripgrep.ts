@@ -1,7 +1,7 @@
 /** Runs ripgrep: no shell, no configuration file, no environment beyond what it needs, and always an end. */
 import type { ChildProcess } from "node:child_process";
 import { createRequire } from "node:module";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 
 export interface RipgrepOptions {
   /** The program to run; left out, the one that came with the package. */

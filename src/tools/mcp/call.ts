@@ -1,7 +1,7 @@
 /** One call of a tool on an open connection: bounded in time, ended at once by abort, its failures worded. */
 import type { CallToolResult, Client } from "@modelcontextprotocol/client";
 import { isObject, type Json } from "../../lib/json.ts";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import { cleanLine } from "./bounds.ts";
 import { type CallClock, CallTimeout, callClock, LIBRARY_MS } from "./tasks/call-clock.ts";
 import { type AskingCall, answerInput, type McpAnswerers } from "./requests.ts";

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { CallToolResult } from "@modelcontextprotocol/client";
 import { plural } from "../../lib/text.ts";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import { cleanLine, cleanText } from "./bounds.ts";
 import { callTool, type McpCall } from "./call.ts";
 import { type CallClock, CallTimeout, callClock } from "./tasks/call-clock.ts";

@@ -4,7 +4,7 @@
  */
 import type { CallToolResult } from "@modelcontextprotocol/client";
 import type { PrepareProgram } from "../../lib/node/program.ts";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import type { McpCall } from "./call.ts";
 import { Connection, type ConnectionLimits, type InTurn, type McpServerState, type McpUser } from "./connection.ts";
 import type { OpenBase } from "./open.ts";

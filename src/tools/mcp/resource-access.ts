@@ -2,7 +2,7 @@
 import type { Client } from "@modelcontextprotocol/client";
 import * as z from "zod";
 import { isObject } from "../../lib/json.ts";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import { cleanLine, cleanText } from "./bounds.ts";
 import type { McpServerConfig } from "./server.ts";
 

@@ -1,20 +1,12 @@
 /** Reading what MCP servers offer beside their tools. Offered only when a connected server has something to read. */
 import * as z from "zod";
 import type { Access } from "../../protocol/permission.ts";
-import { defineTool, type ToolContext, ToolError } from "../tool.ts";
+import { defineTool, type ToolContext } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import type { McpServer } from "./connections.ts";
 import listDescription from "./list-mcp-resources.md";
 import readDescription from "./read-mcp-resource.md";
 import { MAX_URI_CHARACTERS } from "./resource-access.ts";
-
-/** Where these tools find the servers of their session. */
-export interface McpContext extends ToolContext {
-  readonly mcp?: McpPort;
-}
-
-export interface McpPort {
-  servers(): readonly McpServer[];
-}
 
 const MAX_LISTED = 200;
 
@@ -22,9 +14,9 @@ export const listMcpResources = defineTool({
   name: "list_mcp_resources",
   description: listDescription,
   input: z.object({ server: z.string().max(256).optional().describe("Only this server") }),
-  access: ({ server }, context: McpContext) =>
+  access: ({ server }, context: ToolContext) =>
     chosen(context, server).map(({ config }) => access(config.name, "list_mcp_resources")),
-  async run({ server }, context: McpContext) {
+  async run({ server }, context: ToolContext) {
     const lists = await Promise.all(chosen(context, server).map((one) => one.listResources(context.signal)));
     const all = lists.flat();
     const lines = all
@@ -44,7 +36,7 @@ export const readMcpResource = defineTool({
     uri: z.string().min(1).max(MAX_URI_CHARACTERS).describe("URI as listed"),
   }),
   access: ({ server, uri }) => access(server, "read_mcp_resource", { uri }),
-  async run({ server, uri }, context: McpContext) {
+  async run({ server, uri }, context: ToolContext) {
     const [found] = chosen(context, server);
     if (found === undefined) throw new ToolError(`There is no MCP server ${server} with resources.`);
     const { text, leftOut } = await found.readResource(uri, context.signal);
@@ -54,7 +46,7 @@ export const readMcpResource = defineTool({
   },
 });
 
-function chosen({ mcp }: McpContext, name: string | undefined): readonly McpServer[] {
+function chosen({ mcp }: ToolContext, name: string | undefined): readonly McpServer[] {
   const servers = mcp?.servers().filter((server) => server.hasResources()) ?? [];
   if (name === undefined) return servers;
   const found = servers.filter(({ config }) => config.name === name);

@@ -4,7 +4,7 @@ import { isObject, parseJson } from "../../lib/json.ts";
 import { withoutTags } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
 import type { Image } from "../../protocol/message.ts";
-import { ToolError, type ToolResult } from "../tool.ts";
+import { ToolError, type ToolResult } from "../tool-error.ts";
 import { cleanLine } from "./bounds.ts";
 import { filterFor, filterText } from "./filter-text.ts";
 import type { McpServerConfig } from "./server.ts";

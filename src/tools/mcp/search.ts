@@ -5,7 +5,8 @@
  */
 import * as z from "zod";
 import { clip, plural } from "../../lib/text.ts";
-import { type Tool, ToolError, type ToolResult } from "../tool.ts";
+import type { Tool } from "../tool.ts";
+import { ToolError, type ToolResult } from "../tool-error.ts";
 import description from "./search.md";
 import { compilePattern, wordsOf } from "./search-pattern.ts";
 

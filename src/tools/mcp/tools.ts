@@ -2,7 +2,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { isObject, type Json } from "../../lib/json.ts";
 import { withoutTags } from "../../lib/quoting.ts";
-import { type BoundCall, type Tool, type ToolContext, ToolError, type ToolResult } from "../tool.ts";
+import type { BoundCall, Tool, ToolContext } from "../tool.ts";
+import { ToolError, type ToolResult } from "../tool-error.ts";
 import { PERSON_TIMEOUT_MS } from "../user/user.ts";
 import { isFor } from "./apps.ts";
 import { type McpWork, untilTask } from "./tasks/background.ts";

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import description from "./memory-read.md";
-import { defineTool, fixed, ToolError } from "../tool.ts";
+import { defineTool, fixed } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 
 /** For coordinated workers: the same facts that the main agent has in its system prompt. */
 export const memoryRead = defineTool({

@@ -3,7 +3,8 @@ import { quoted, wrapped } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
 import type { InboxEntry } from "./inbox.ts";
 import description from "./read-inbox.md";
-import { defineTool, fixed, ToolError } from "../tool.ts";
+import { defineTool, fixed } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 
 const MAX_NAMED = 10;
 

@@ -1,5 +1,5 @@
 import { isInside } from "../../lib/node/paths.ts";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import type { ShellRequest, ShellsOptions } from "./shells.ts";
 
 /** Linux gives one argument 128 KiB. */

@@ -1,6 +1,6 @@
 import { type Disk, nodeDisk } from "../../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../../lib/stamp.ts";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import {
   type DetachedShell,
   detachedLogSize,

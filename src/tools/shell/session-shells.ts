@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { type Disk, nodeDisk } from "../../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../../lib/stamp.ts";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import { checkRequest, requireSameView, withoutState } from "./check-request.ts";
 import { finishedCommand, isNews, summary, takeText, takeWithEnd, unreadText } from "./command-report.ts";
 import type { DetachedShell } from "./detached.ts";

@@ -7,7 +7,7 @@ import type { EnvironmentAdditions } from "../../lib/node/child-environment.ts";
 import type { Disk } from "../../lib/node/disk.ts";
 import type { HeldText } from "../../lib/redact/redact-stream.ts";
 import type { Stamp } from "../../lib/stamp.ts";
-import { type ToolContext, ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import type { CommandLimits } from "./process/limits.ts";
 import type { Sandbox } from "./sandbox/sandbox.ts";
 
@@ -147,19 +147,12 @@ export interface ShellsOptions {
   onWarning?(message: string): void;
 }
 
-/** What the shell tools need of a context beyond what every tool has. */
-interface ShellToolContext extends ToolContext {
-  readonly shells?: Shells;
-  /** Shown to whoever watches, as the tool's output so far; not kept. */
-  partialResult?(text: string): void;
-}
-
-export function shellsOf(context: ShellToolContext): Shells {
+export function shellsOf(context: { readonly shells?: Shells; partialResult?(text: string): void }): Shells {
   if (context.shells === undefined) throw new ToolError("This session has no shell.");
   return context.shells;
 }
 
-export function partialResult(context: ShellToolContext, text: string): void {
+export function partialResult(context: { readonly shells?: Shells; partialResult?(text: string): void }, text: string): void {
   context.partialResult?.(text);
 }
 

@@ -2,7 +2,7 @@ import { realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { childEnvironment } from "../../lib/node/child-environment.ts";
 import type { Disk } from "../../lib/node/disk.ts";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import { freshArguments, namedArguments } from "./process/driver.ts";
 import { endLeftovers, familyOf, MARK_NAME } from "./process/family.ts";
 import { commandLimits, guardProcesses, limitLines } from "./process/limits.ts";

@@ -2,7 +2,7 @@
  * Coordinated subagents: a handful of short, bounded workers that look at the same workspace from different sides and
  * each hand in one structured result. What is pure is in this folder; who runs the workers is behind this port.
  */
-import type { Tool, ToolContext } from "../tool.ts";
+import type { Tool } from "../tool.ts";
 
 export interface Coordination {
   /** The reason why the session's model cannot run workers; undefined when it can. */
@@ -16,10 +16,6 @@ export interface Coordination {
   runWorker(worker: WorkerSpec, signal: AbortSignal): Promise<WorkerEnd>;
   /** Tells whoever watches; a later step with the same id takes the place of an earlier one. */
   step(workerId: string, step: WorkerStep): void;
-}
-
-export interface CoordinationContext extends ToolContext {
-  readonly coordination?: Coordination;
 }
 
 export interface WorkerSpec {

@@ -1,6 +1,6 @@
 import { quoted } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import { type Coordination, NO_RESULT, type WorkerEnd, type WorkerSpec, type WorkerStep } from "./coordination.ts";
 import type { Desk } from "./desk.ts";
 import { answersTo, bounded, type Submission, type WorkerResult, withoutSubmission } from "./submission.ts";

@@ -1,10 +1,12 @@
+import type { ToolContext } from "../tool.ts";
 /** `ask_user` for clients that show forms: several fields at once instead of one question. */
 import * as z from "zod";
 import { clip } from "../../lib/text.ts";
 import { UNAVAILABLE } from "./ask-user.ts";
 import description from "./ask-user-form.md";
-import { defineTool, fixed, ToolError } from "../tool.ts";
-import { PERSON_TIMEOUT_MS, type UserContext } from "./user.ts";
+import { defineTool, fixed } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
+import { PERSON_TIMEOUT_MS } from "./user.ts";
 
 const MAX_MESSAGE_CHARACTERS = 10_000;
 const MAX_FIELDS = 20;
@@ -36,7 +38,7 @@ export const askUserForm = defineTool({
   readOnly: true,
   needs: "elicitation",
   timeoutMs: PERSON_TIMEOUT_MS,
-  async run({ message, requestedSchema }, { user, signal, toolCallId }: UserContext) {
+  async run({ message, requestedSchema }, { user, signal, toolCallId }: ToolContext) {
     const fields = Object.keys(requestedSchema.properties).length;
     if (fields === 0 || fields > MAX_FIELDS) throw new ToolError(`A form has 1 to ${MAX_FIELDS} fields.`);
     if (JSON.stringify(requestedSchema).length > MAX_SCHEMA_CHARACTERS) throw new ToolError("The form is too large.");

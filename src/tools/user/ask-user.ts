@@ -1,7 +1,9 @@
+import type { ToolContext } from "../tool.ts";
 import * as z from "zod";
 import description from "./ask-user.md";
-import { defineTool, fixed, ToolError } from "../tool.ts";
-import { PERSON_TIMEOUT_MS, type UserContext } from "./user.ts";
+import { defineTool, fixed } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
+import { PERSON_TIMEOUT_MS } from "./user.ts";
 
 const MAX_QUESTION_CHARACTERS = 10_000;
 const MAX_CHOICES = 20;
@@ -22,7 +24,7 @@ export const askUser = defineTool({
   readOnly: true,
   needs: "user_input",
   timeoutMs: PERSON_TIMEOUT_MS,
-  async run({ question, choices = [], allow_freeform }, { user, signal, toolCallId }: UserContext) {
+  async run({ question, choices = [], allow_freeform }, { user, signal, toolCallId }: ToolContext) {
     const asked = {
       question,
       toolCallId,

@@ -1,7 +1,9 @@
+import type { ToolContext } from "../tool.ts";
 import * as z from "zod";
 import description from "./exit-plan-mode.md";
-import { defineTool, fixed, ToolError } from "../tool.ts";
-import { PERSON_TIMEOUT_MS, type PlanAction, type PlanDecision, type UserContext } from "./user.ts";
+import { defineTool, fixed } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
+import { PERSON_TIMEOUT_MS, type PlanAction, type PlanDecision } from "./user.ts";
 
 const MAX_SUMMARY_CHARACTERS = 20_000;
 const MAX_FEEDBACK_CHARACTERS = 20_000;
@@ -22,7 +24,7 @@ export const exitPlanMode = defineTool({
   exclusive: true,
   needs: "exit_plan_mode",
   timeoutMs: PERSON_TIMEOUT_MS,
-  async run({ summary, actions, showFleet, recommendedAction }, { user, signal, toolCallId }: UserContext) {
+  async run({ summary, actions, showFleet, recommendedAction }, { user, signal, toolCallId }: ToolContext) {
     const offered = offeredActions(actions, showFleet ?? false);
     const recommended = offered.find((action) => action === recommendedAction) ?? offered[0];
     const proposal = { summary, actions: offered, recommendedAction: recommended, toolCallId };

@@ -1,7 +1,8 @@
 import * as z from "zod";
 import { quoted } from "../../lib/quoting.ts";
 import description from "./plan-read.md";
-import { defineTool, fixed, ToolError } from "../tool.ts";
+import { defineTool, fixed } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 
 const PAGE_CHARACTERS = 16_000;
 

@@ -1,6 +1,7 @@
+import type { ToolContext } from "../tool.ts";
 import * as z from "zod";
-import type { DatabaseContext } from "../database/session-database.ts";
-import { defineTool, fixed, ToolError } from "../tool.ts";
+import { defineTool, fixed } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import description from "./update-todo.md";
 
 const MAX_LIST_CHARACTERS = 20_000;
@@ -13,7 +14,7 @@ export const updateTodo = defineTool({
       todos: z.string().max(MAX_LIST_CHARACTERS).describe("The whole list, as markdown with check boxes"),
     }),
   ),
-  async run({ todos }, { database, signal }: DatabaseContext) {
+  async run({ todos }, { database, signal }: ToolContext) {
     const items = itemsOf(todos);
     if (items.length === 0 && todos.trim() !== "") {
       throw new ToolError("The list holds no item. Write each as a line such as: - [ ] Add the test");

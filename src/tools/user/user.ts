@@ -1,5 +1,4 @@
 /** How tools reach the person: through whatever surface can show a question, if any can. */
-import type { ToolContext } from "../tool.ts";
 
 export interface Question {
   readonly question: string;
@@ -52,11 +51,6 @@ export interface User {
   ask(question: Question, signal: AbortSignal): Promise<UserAnswer | "unavailable">;
   /** On approval the mode has changed before this resolves. */
   reviewPlan(proposal: PlanProposal, signal: AbortSignal): Promise<PlanDecision | "unavailable">;
-}
-
-/** Where tools find it. */
-export interface UserContext extends ToolContext {
-  readonly user?: User;
 }
 
 /** People think, eat and sleep; whoever asks them decides how long that may take, and this is the end of it. */

@@ -1,7 +1,7 @@
 /** The bytes of a response, unpacked, never more than the limit however small they were on the wire. */
 import type { IncomingMessage } from "node:http";
 import { Readable, type Transform } from "node:stream";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 
 const MAX_BODY_BYTES = 10 * 1024 * 1024;
 

@@ -1,7 +1,7 @@
 /** One page over HTTP: every redirect checked like the first URL, everything bounded in time and size. */
 import type { IncomingMessage, RequestOptions } from "node:http";
 import type { LookupFunction } from "node:net";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import { readBody } from "./body.ts";
 import { allowedAddresses, checkedUrl } from "./target.ts";
 import type { ResolvedAddress, WebAccess } from "./web-access.ts";

@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { parseJson } from "../../lib/json.ts";
 import { quoted } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import { readBody } from "./body.ts";
 import type { WebSearch } from "./search.ts";
 import type { SearchEngine, SearchRequest } from "./search-engines.ts";

@@ -1,4 +1,3 @@
-import type { ToolContext } from "../tool.ts";
 
 export interface SearchQuery {
   readonly text: string;
@@ -30,7 +29,3 @@ export interface WebSearch {
   search(query: SearchQuery, signal: AbortSignal): Promise<SearchAnswer>;
 }
 
-/** Where the search tool finds it. */
-export interface SearchContext extends ToolContext {
-  readonly webSearch?: WebSearch;
-}

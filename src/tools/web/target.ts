@@ -2,7 +2,7 @@
 
 import { addressKind, parseAddress, refusalOf, refusalOfName } from "../../lib/address.ts";
 import { isOwnAddress } from "../../lib/node/own-address.ts";
-import { ToolError } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import type { ResolvedAddress, WebAccess } from "./web-access.ts";
 
 const MAX_URL_CHARACTERS = 4096;

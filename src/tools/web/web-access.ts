@@ -1,4 +1,3 @@
-import type { ToolContext } from "../tool.ts";
 
 /** How tools reach the web. The session fills it in; what is left out has a safe default. */
 export interface WebAccess {
@@ -17,11 +16,6 @@ export interface WebAccess {
 export interface ResolvedAddress {
   readonly address: string;
   readonly family: number;
-}
-
-/** Where web tools find it. */
-export interface WebContext extends ToolContext {
-  readonly web?: WebAccess;
 }
 
 /** Set for tests of a local server: `TROUPE_WEB_FETCH_ALLOW_LOCALHOST=1`, or the name older scripts use. */

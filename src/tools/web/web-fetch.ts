@@ -1,12 +1,13 @@
+import type { ToolContext } from "../tool.ts";
 import * as z from "zod";
 import { quoted } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
-import { defineTool, fixed, type InputOf, ToolError, type ToolResult } from "../tool.ts";
+import { defineTool, fixed, type InputOf } from "../tool.ts";
+import { ToolError, type ToolResult } from "../tool-error.ts";
 import { decodeContent } from "./decode.ts";
 import { type Fetched, fetchPage } from "./fetch-page.ts";
 import { readable } from "./readable.ts";
 import { checkedUrl } from "./target.ts";
-import type { WebContext } from "./web-access.ts";
 import description from "./web-fetch.md";
 
 const DEFAULT_LENGTH = 10_000;
@@ -32,7 +33,7 @@ export const webFetch = defineTool({
   readOnly: true,
   timeoutMs: 60_000,
   access: ({ url }) => ({ kind: "url", url: checkedUrl(url).href, intention: "Read a web page" }),
-  async run(call, context: WebContext) {
+  async run(call, context: ToolContext) {
     const fetched = await fetchPage(checkedUrl(call.url), context.web ?? {}, context.signal);
     return fetched.kind === "page" ? show(fetched, call, context.signal) : elsewhere(fetched);
   },

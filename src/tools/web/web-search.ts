@@ -1,8 +1,10 @@
+import type { ToolContext } from "../tool.ts";
 import * as z from "zod";
 import { quoted } from "../../lib/quoting.ts";
 import { clip, sanitiseLine } from "../../lib/text.ts";
-import { defineTool, fixed, ToolError, type ToolResult } from "../tool.ts";
-import type { SearchAnswer, SearchContext, SearchHit } from "./search.ts";
+import { defineTool, fixed } from "../tool.ts";
+import { ToolError, type ToolResult } from "../tool-error.ts";
+import type { SearchAnswer, SearchHit } from "./search.ts";
 import description from "./web-search.md";
 
 const MAX_QUERY_CHARACTERS = 400;
@@ -25,11 +27,11 @@ export const webSearch = defineTool({
     }),
   ),
   readOnly: true,
-  access: ({ query }, { webSearch: port }: SearchContext) => {
+  access: ({ query }, { webSearch: port }: ToolContext) => {
     if (!port) throw unavailable();
     return { kind: "url", url: port.address(query), intention: `Search the web for ${sanitiseLine(query)}` };
   },
-  async run({ query, max_results }, { webSearch: port, signal }: SearchContext) {
+  async run({ query, max_results }, { webSearch: port, signal }: ToolContext) {
     if (!port) throw unavailable();
     const answer = await port.search({ text: query, maxResults: max_results }, signal);
     return show(query, { ...answer, hits: answer.hits.slice(0, max_results) });

@@ -1,6 +1,6 @@
 /** Calls that a server takes only as tasks, or makes tasks of: they go on by themselves, like agents in the background. */
 import { deferred } from "../../../lib/deferred.ts";
-import type { ToolResult } from "../../tool.ts";
+import type { ToolResult } from "../../tool-error.ts";
 import type { McpTaskStatus } from "./tasks.ts";
 
 export interface McpTasks {

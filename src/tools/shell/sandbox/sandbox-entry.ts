@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Disk } from "../../../lib/node/disk.ts";
 import { isInside } from "../../../lib/node/paths.ts";
 import { smallText } from "../../../lib/node/small-file.ts";
-import { ToolError } from "../../tool.ts";
+import { ToolError } from "../../tool-error.ts";
 import { cleanUpHere, type LeftBehind } from "./left-behind.ts";
 import { mountCheck } from "./mount-check.ts";
 import type { MountPoints } from "./mount-points.ts";

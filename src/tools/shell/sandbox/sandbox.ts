@@ -6,7 +6,7 @@ import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type Disk, nodeDisk, replaceFile } from "../../../lib/node/disk.ts";
 import { smallText } from "../../../lib/node/small-file.ts";
-import { ToolError } from "../../tool.ts";
+import { ToolError } from "../../tool-error.ts";
 import type { LeftBehind } from "./left-behind.ts";
 import { MountPoints } from "./mount-points.ts";
 import { sweepNetworkPipes } from "../network/network-bridge.ts";
