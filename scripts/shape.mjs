@@ -122,7 +122,10 @@ export function sessionMembers(sources) {
     .body.map((node) => node.declaration ?? node)
     .find((node) => node.type === "ClassDeclaration" && node.id.name === "Session");
   return declaration.body.body
-    .filter(({ key, accessibility, static: isStatic }) => key?.type === "Identifier" && accessibility !== "private" && !isStatic)
+    .filter(
+      ({ key, accessibility, static: isStatic }) =>
+        key?.type === "Identifier" && accessibility !== "private" && !isStatic,
+    )
     .map(({ key }) => key.name)
     .filter((name, index, all) => name !== "constructor" && all.indexOf(name) === index);
 }
@@ -145,11 +148,14 @@ function report(root, list) {
     ["doc comments with a banned opener", openers.length, "0"],
     ["public members of Session", sessionMembers(sources).length, "about 12"],
   ];
-  for (const [name, value, limit] of rows) process.stdout.write(`${name.padEnd(42)} ${String(value).padEnd(28)} ${limit}\n`);
+  for (const [name, value, limit] of rows)
+    process.stdout.write(`${name.padEnd(42)} ${String(value).padEnd(28)} ${limit}\n`);
   if (!list) return;
-  for (const [folder, count] of folders) if (count > LIMITS.filesPerFolder) process.stdout.write(`folder  src/${folder}: ${count}\n`);
+  for (const [folder, count] of folders)
+    if (count > LIMITS.filesPerFolder) process.stdout.write(`folder  src/${folder}: ${count}\n`);
   for (const cycle of cycles) process.stdout.write(`cycle   ${cycle.length}: ${cycle.join(" ")}\n`);
-  for (const { path, line, name, lines: length } of functions) process.stdout.write(`function src/${path}:${line} ${name}: ${length}\n`);
+  for (const { path, line, name, lines: length } of functions)
+    process.stdout.write(`function src/${path}:${line} ${name}: ${length}\n`);
   for (const { path, line, opener } of openers) process.stdout.write(`comment src/${path}:${line} ${opener}\n`);
 }
 

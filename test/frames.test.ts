@@ -9,7 +9,11 @@ const known = new Set<string>([...frameTags, ...summaryTags]);
 /** They read pages, prompts and replies of others; they frame nothing. */
 const READERS = /^src\/(?:model\/understudy|model\/wire|tools\/web)\/|\.test\.ts$/;
 /** Frames of ours that hold no text of others, or that escape it by themselves. */
-const BY_HAND = ["src/session/compaction/context-report.ts", "src/session/turn/prompt-form.ts", "src/tools/shell/finished-notice.ts"];
+const BY_HAND = [
+  "src/session/compaction/context-report.ts",
+  "src/session/turn/prompt-form.ts",
+  "src/tools/shell/finished-notice.ts",
+];
 const MAKERS = ["src/lib/quoting.ts", "src/lib/summary-sections.ts"];
 
 const sources = readdirSync(`${root}src`, { recursive: true, encoding: "utf8" })

@@ -1,6 +1,21 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { basename, dirname, join, normalize } from "node:path";
+import { basename, join } from "node:path";
 import { describe, expect, it } from "vitest";
+
+interface Source {
+  readonly path: string;
+  readonly text: string;
+}
+
+interface Shape {
+  readonly LIMITS: { readonly filesPerFolder: number; readonly cycleFiles: number };
+  readSources(root: string): readonly Source[];
+  importsOf(source: Source): string[];
+  filesPerFolder(sources: readonly Source[]): Map<string, number>;
+  importCycles(sources: readonly Source[]): string[][];
+}
+
+const shape = (await import(new URL("../scripts/shape.mjs", import.meta.url).href)) as Shape;
 
 /** Who may import whom: surfaces → motion → parts → words. A folder that is not listed on the right is out of reach. */
 const mayImport: Record<string, readonly string[]> = {
@@ -18,6 +33,8 @@ const mayImport: Record<string, readonly string[]> = {
   catalog: ["agents", "hooks", "context", "tools", "protocol", "lib"],
   telemetry: ["protocol", "lib"],
   view: ["protocol", "lib"],
+  checkpoints: ["permissions", "tools", "protocol", "lib"],
+  worktrees: ["checkpoints", "permissions", "protocol", "lib"],
   loop: ["model", "tools", "protocol", "lib"],
   tasks: ["tools", "protocol", "lib"],
   factories: ["protocol", "lib"],
@@ -25,6 +42,7 @@ const mayImport: Record<string, readonly string[]> = {
     "loop",
     "tasks",
     "factories",
+    "checkpoints",
     "agents",
     "commands",
     "context",
@@ -41,6 +59,8 @@ const mayImport: Record<string, readonly string[]> = {
     "loop",
     "tasks",
     "factories",
+    "worktrees",
+    "checkpoints",
     "agents",
     "commands",
     "catalog",
@@ -55,7 +75,7 @@ const mayImport: Record<string, readonly string[]> = {
     "protocol",
     "lib",
   ],
-  server: ["runtime", "session", "factories", "context", "model", "protocol", "lib"],
+  server: ["runtime", "session", "factories", "checkpoints", "context", "model", "protocol", "lib"],
   sdk: ["view", "protocol", "lib"],
   acp: ["sdk", "protocol", "lib"],
   cli: [
@@ -65,6 +85,8 @@ const mayImport: Record<string, readonly string[]> = {
     "server",
     "runtime",
     "session",
+    "worktrees",
+    "checkpoints",
     "agents",
     "commands",
     "catalog",
@@ -76,6 +98,95 @@ const mayImport: Record<string, readonly string[]> = {
   testing: ["model", "store", "protocol", "lib"],
 };
 
+/**
+ * Which subfolders of a folder may import their siblings. Files directly in the folder are open to all of them. A new
+ * line here is a decision: prefer to move the shared part into the folder itself.
+ */
+const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
+  agents: {
+    builtin: [],
+  },
+  catalog: {
+    agents: [],
+    plugins: [],
+    settings: [],
+  },
+  cli: {
+    commands: ["output"],
+    output: [],
+  },
+  commands: {
+    delegation: [],
+    schedule: [],
+  },
+  context: {
+    board: ["memory"],
+    memory: [],
+    skills: [],
+  },
+  model: {
+    "ai-sdk": ["wire"],
+    faux: [],
+    github: ["providers", "settings", "wire"],
+    providers: [],
+    settings: ["providers", "wire"],
+    understudy: [],
+    wire: [],
+  },
+  permissions: {
+    shell: [],
+  },
+  protocol: {
+    rpc: [],
+  },
+  runtime: {
+    agents: ["knowledge", "mcp", "models", "permissions", "setup", "workspace"],
+    knowledge: ["agents", "setup"],
+    mcp: ["permissions", "setup", "workspace"],
+    models: [],
+    permissions: ["setup"],
+    sessions: [],
+    setup: ["agents", "knowledge", "mcp", "models", "permissions", "sessions", "workspace"],
+    workspace: ["permissions"],
+  },
+  server: {
+    clients: ["extensions", "methods", "sessions"],
+    extensions: ["clients", "sessions"],
+    methods: ["clients", "sessions"],
+    "model-tunnel": [],
+    sessions: ["clients", "extensions", "model-tunnel"],
+  },
+  session: {
+    agents: ["budget", "requests", "turn"],
+    budget: ["requests", "turn"],
+    compaction: ["agents", "budget", "turn"],
+    modes: ["turn"],
+    requests: ["agents", "turn"],
+    rewind: ["agents", "modes", "turn"],
+    turn: ["agents", "budget", "compaction", "modes", "requests"],
+  },
+  store: {
+    elsewhere: ["log"],
+    index: [],
+    log: [],
+  },
+  testing: {
+    wire: [],
+  },
+  tools: {
+    agents: ["subagents"],
+    database: [],
+    edit: ["files"],
+    files: ["edit"],
+    mcp: ["shell", "user", "web"],
+    memory: [],
+    shell: [],
+    subagents: ["agents", "memory", "user"],
+    user: [],
+    web: [],
+  },
+};
+
 const MAX_LINES = 400;
 const sources = readdirSync("src", { recursive: true, encoding: "utf8" }).filter(
   (path) => /\.ts$/.test(path) && !path.endsWith(".d.ts"),
@@ -84,11 +195,12 @@ const production = sources.filter((path) => !path.endsWith(".test.ts"));
 const read = (path: string): string => readFileSync(join("src", path), "utf8");
 
 /** Static and dynamic imports alike. */
-function importedFolders(path: string): string[] {
-  return [...read(path).matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g)]
-    .map(([, specifier = ""]) => normalize(join(dirname(path), specifier)).split("/")[0] ?? "")
+const importedFiles = (path: string): string[] => shape.importsOf({ path, text: read(path) });
+
+const importedFolders = (path: string): string[] =>
+  importedFiles(path)
+    .map((target) => target.split("/")[0] ?? "")
     .filter((target) => target !== path.split("/")[0]);
-}
 
 describe("imports point one way", () => {
   it.each(production)("%s", (path) => {
@@ -100,6 +212,31 @@ describe("imports point one way", () => {
   it("keeps node out of lib, protocol and view, but for lib/node", () => {
     const pure = production.filter((path) => /^(lib|protocol|view)\//.test(path) && !path.startsWith("lib/node/"));
     expect(pure.filter((path) => read(path).includes('from "node:'))).toEqual([]);
+  });
+});
+
+describe("subfolders import the siblings that are listed", () => {
+  const inSubfolders = production.filter((path) => path.split("/").length > 2 && path.split("/")[0] !== "lib");
+  it.each(inSubfolders)("%s", (path) => {
+    const [folder = "", own = ""] = path.split("/");
+    const siblings = importedFiles(path)
+      .map((target) => target.split("/"))
+      .filter(([top, sub, file]) => top === folder && file !== undefined && sub !== own)
+      .map(([, sub = ""]) => sub);
+    expect([...new Set(siblings)].filter((sub) => !mayImportSibling[folder]?.[own]?.includes(sub))).toEqual([]);
+  });
+});
+
+describe("the source keeps its shape", () => {
+  const read = shape.readSources(".");
+
+  it("has at most 25 files of its own in each folder", () => {
+    const counts = [...shape.filesPerFolder(read)];
+    expect(counts.filter(([, count]) => count > shape.LIMITS.filesPerFolder)).toEqual([]);
+  });
+
+  it("has no import cycle of more than 5 files, types included", () => {
+    expect(shape.importCycles(read).filter((cycle) => cycle.length > shape.LIMITS.cycleFiles)).toEqual([]);
   });
 });
 
@@ -117,7 +254,7 @@ describe("lists are complete", () => {
     );
     expect(defining.length).toBeGreaterThan(2);
     const list = read("tools/builtin.ts");
-    expect(defining.filter((path) => !list.includes(`"./${basename(path)}"`))).toEqual([]);
+    expect(defining.filter((path) => !list.includes(`"./${path.replace("tools/", "")}"`))).toEqual([]);
   });
 
   it("names every provider file in model/providers/list.ts", () => {
@@ -154,8 +291,8 @@ describe("house rules", () => {
       "lib/node/paths-write.ts",
       "lib/node/remove-tree.ts",
       // Runs alone after a kill, from its own source text.
-      "tools/shell/clean-up.ts",
-      "tools/shell/left-behind.ts",
+      "tools/shell/sandbox/clean-up.ts",
+      "tools/shell/sandbox/left-behind.ts",
     ]);
   });
 

@@ -2,9 +2,9 @@
 import type { EventData, SessionEvent } from "../protocol/event.ts";
 import type { Entry } from "./checkpoint-schema.ts";
 import { entryAt } from "./checkpoint-tree.ts";
+import type { FileHistory } from "./file-history.ts";
 import { KeptTexts } from "./kept-texts.ts";
 import { planSteps } from "./restore-steps.ts";
-import type { FileHistory } from "./file-history.ts";
 
 export interface ChangedFile {
   readonly path: string;

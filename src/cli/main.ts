@@ -14,8 +14,8 @@ import { type ExitCode, exitCodeOfError, exitCodeOfModelError, exitCodes } from 
 import { helpText } from "./help.ts";
 import type { Launcher } from "./launcher.ts";
 import { write } from "./output/output.ts";
-import { pluginFolders } from "./plugin-folders.ts";
 import { say, sayLines } from "./output/say.ts";
+import { pluginFolders } from "./plugin-folders.ts";
 import { onInterrupt } from "./signals.ts";
 
 export async function main(launcher: Launcher): Promise<void> {

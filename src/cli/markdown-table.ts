@@ -1,6 +1,7 @@
 /** Tables of Markdown in columns that fit the terminal. */
-import { columnsOf } from "./output/columns.ts";
+
 import { BOLD, DIM, type Span, spansIn, styled, Wrap } from "./markdown-inline.ts";
+import { columnsOf } from "./output/columns.ts";
 
 const MIN_COLUMN = 6;
 const GAP = " │ ";

@@ -3,9 +3,9 @@
  * are styles written here. Code keeps its lines and blanks; other text is wrapped at words.
  */
 import { sanitise } from "../lib/text.ts";
-import { columnsOf } from "./output/columns.ts";
 import { BOLD, DIM, type Style, shownUpTo, spansIn, styled, UNDERLINE, Wrap } from "./markdown-inline.ts";
 import { isTableRow, tableText } from "./markdown-table.ts";
+import { columnsOf } from "./output/columns.ts";
 
 const MAX_TABLE_ROWS = 500;
 /** An unfinished line of this length is shown as it is. */

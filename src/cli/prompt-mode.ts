@@ -12,14 +12,14 @@ import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
 import { finalLines, resultLine } from "./output/outcome-text.ts";
 import { type Output, output } from "./output/output.ts";
-import { pluginFolders } from "./plugin-folders.ts";
 import type { Progress } from "./output/progress.ts";
 import { say, sayLines } from "./output/say.ts";
+import { agentWaitMs, busyAgents, leftLines, progressOf, watch, whyLeft } from "./output/watching.ts";
+import { pluginFolders } from "./plugin-folders.ts";
 import { whileScheduled } from "./scheduled.ts";
 import { onInterrupt } from "./signals.ts";
 import { fitsPrompt, readPiped, spillPiped, withPiped } from "./stdin.ts";
 import { unmergedTasks, worktreesFolder } from "./unmerged.ts";
-import { agentWaitMs, busyAgents, leftLines, progressOf, watch, whyLeft } from "./output/watching.ts";
 
 /** `troupe -p`: one prompt, one answer. stdout carries the answer (or the events) and nothing else. */
 export async function promptCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {

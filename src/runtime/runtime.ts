@@ -2,7 +2,7 @@
  * The only place that puts parts together: stores, providers, tools and prompts become sessions here. Every surface
  * starts with `createRuntime`.
  */
-import type { SessionRequest } from "./session-request.ts";
+
 import { join, resolve } from "node:path";
 import { type Disk, nodeDisk } from "../lib/node/disk.ts";
 import { type Stamp, systemStamp } from "../lib/stamp.ts";
@@ -14,17 +14,18 @@ import { jsonlStore } from "../store/jsonl.ts";
 import type { SessionLog, Store } from "../store/store.ts";
 import { builtinTools } from "../tools/builtin.ts";
 import type { Tool } from "../tools/tool.ts";
-import type { Forked, ForkRequest } from "./sessions/fork-session.ts";
-import { type HandOver, handOver, openInTurn } from "./sessions/hand-over.ts";
 import { stateRoot } from "./home.ts";
+import { type PastSessions, pastSessions } from "./knowledge/past-sessions.ts";
 import { type GithubDesk, type GithubWish, githubDesk } from "./models/identity.ts";
 import { lastModelOf } from "./models/last-model.ts";
 import { type Models, models } from "./models/models.ts";
-import { movableStore } from "./sessions/movable-store.ts";
-import { type PastSessions, pastSessions } from "./knowledge/past-sessions.ts";
-import { prepareSession } from "./setup/prepare.ts";
 import { processParts } from "./process-parts.ts";
+import type { SessionRequest } from "./session-request.ts";
+import type { Forked, ForkRequest } from "./sessions/fork-session.ts";
+import { type HandOver, handOver, openInTurn } from "./sessions/hand-over.ts";
+import { movableStore } from "./sessions/movable-store.ts";
 import { requireFreeName } from "./sessions/select-session.ts";
+import { prepareSession } from "./setup/prepare.ts";
 import { telemetryDesk } from "./telemetry.ts";
 import { version } from "./version.ts";
 

@@ -1,6 +1,7 @@
 /** The request for a session: every option a surface can set. */
-import type { MemoryStore } from "../context/memory/memory.ts";
+
 import type { SessionMode } from "../commands/command.ts";
+import type { MemoryStore } from "../context/memory/memory.ts";
 import type { SectionTransform } from "../context/sections.ts";
 import type { SystemMessageConfig } from "../context/system-message.ts";
 import type { FactorySource } from "../factories/ports.ts";

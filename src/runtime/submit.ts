@@ -16,9 +16,9 @@ import {
   type Stop,
   type Verdict,
 } from "../session/modes/autopilot.ts";
-import type { AnsweringRules, KeptRules } from "../session/turn/inbox.ts";
 import { stopOf } from "../session/modes/run-facts.ts";
 import type { Outcome, SendOptions, Session } from "../session/session.ts";
+import type { AnsweringRules, KeptRules } from "../session/turn/inbox.ts";
 import { contextOf } from "./command-context.ts";
 
 export type Submitted =

@@ -1,8 +1,8 @@
 /** Whether this process tells of its sessions by OpenTelemetry; where nobody asked for it, nothing of it is loaded. */
 import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
-import type { Session } from "../session/session.ts";
 import type { Tracing } from "../session/run-settings.ts";
+import type { Session } from "../session/session.ts";
 import { isTelemetryWanted, telemetrySettings } from "../telemetry/settings.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import { version } from "./version.ts";

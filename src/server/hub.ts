@@ -1,7 +1,4 @@
-/**
- * Which sessions are open, and who is attached to which. A session is opened once however many ask for it at the same time,
- * stays open while someone is attached, and is kept on disk whatever happens to its clients.
- */
+/** The sessions that are open and the clients attached to each. Opens a session once, however many clients ask for it. */
 import type { Readable, Writable } from "node:stream";
 import { TroupeError } from "../protocol/errors.ts";
 import { encodeFrame } from "../protocol/rpc/frame.ts";
@@ -10,12 +7,12 @@ import type { SessionRequest } from "../runtime/session-request.ts";
 import type { CloseReason, Session } from "../session/session.ts";
 import { Clients } from "./clients/clients.ts";
 import type { Connection, ExtensionIdentity } from "./connection.ts";
-import { described, lifecycleMetadata } from "./sessions/described.ts";
 import { admitExtension } from "./extensions/extension-join.ts";
 import { ExtensionLauncher } from "./extensions/extension-launcher.ts";
-import { LiveSession, type LiveSessionOptions } from "./sessions/live-session.ts";
 import { modelRequest } from "./model-tunnel/model-options.ts";
 import { ModelTunnel } from "./model-tunnel/model-tunnel.ts";
+import { described, lifecycleMetadata } from "./sessions/described.ts";
+import { LiveSession, type LiveSessionOptions } from "./sessions/live-session.ts";
 import { type KeptPlace, SessionKeeper } from "./sessions/session-keeper.ts";
 import {
   type CreateParams,

@@ -2,7 +2,7 @@
  * The runtime for programs: JSON-RPC over a pipe or a local port, in the contract of the SDK. A method is an entry in a file
  * of `methods/`; `hub` knows the sessions and who is attached, `connection` one client, `dispatch` how to answer.
  */
-import type { ServerOptions, ServerParts } from "./parts.ts";
+
 import type { Readable, Writable } from "node:stream";
 import { RpcError, rpcCodes } from "../protocol/rpc/errors.ts";
 import type { Runtime } from "../runtime/runtime.ts";
@@ -12,6 +12,7 @@ import { requireRight } from "./extensions/extension-rights.ts";
 import { Hub } from "./hub.ts";
 import { leaveConsolidation } from "./leave-consolidation.ts";
 import { methods } from "./methods/list.ts";
+import type { ServerOptions, ServerParts } from "./parts.ts";
 import { PendingConnections } from "./pending-connections.ts";
 
 /** What may be asked before a client has shown its token. */

@@ -1,6 +1,6 @@
 import type { ModelError } from "../model/model-error.ts";
-import type { Broker } from "./requests/broker.ts";
 import type { ModelSeat } from "./model-seat.ts";
+import type { Broker } from "./requests/broker.ts";
 
 /** Why the model is another one from here on, as `session.model_change` says it. */
 const CAUSE = "rate_limit_auto_switch";

@@ -3,12 +3,12 @@ import type { LeftTurn } from "../loop/run.ts";
 import { INTERRUPTED } from "../loop/run-calls.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
-import type { SessionLog } from "../store/store.ts";
 import type { Damage } from "../store/damage.ts";
-import type { Broker } from "./requests/broker.ts";
+import type { SessionLog } from "../store/store.ts";
 import type { Conversation } from "./conversation.ts";
 import { cutOff, sayCutOff } from "./cut-off.ts";
 import type { EventLog } from "./event-log.ts";
+import type { Broker } from "./requests/broker.ts";
 import { leftWork } from "./requests/left-work.ts";
 
 /** Another process may have it. */

@@ -1,6 +1,5 @@
 /** The settings that every run of a session shares. */
-import type { Offer } from "./session-model.ts";
-import type { SessionModel } from "./session-model.ts";
+
 import type { Redactor } from "../lib/redact/redact.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { TraceContext } from "../lib/trace-context.ts";
@@ -9,11 +8,12 @@ import type { Grants } from "../permissions/grants.ts";
 import type { PermissionQuestion, Policy } from "../permissions/policy.ts";
 import type { SessionLog } from "../store/store.ts";
 import type { ToolPorts } from "../tools/tool.ts";
-import type { PlanPort } from "./requests/broker-user.ts";
 import type { Limits } from "./budget/budget.ts";
-import type { Compactions } from "./compaction/compaction.ts";
 import type { Credits } from "./budget/credits.ts";
+import type { Compactions } from "./compaction/compaction.ts";
 import type { ModelSeat } from "./model-seat.ts";
+import type { PlanPort } from "./requests/broker-user.ts";
+import type { Offer, SessionModel } from "./session-model.ts";
 
 /** Whoever traces what happens: contexts come in with messages and go out with calls. */
 export interface Tracing {
@@ -72,4 +72,3 @@ export interface RunSettings {
   readonly reasoningSummary?: ReasoningSummary | undefined;
   readonly tracing?: Tracing;
 }
-

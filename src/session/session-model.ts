@@ -1,8 +1,9 @@
 /** The model of a session, and the prompt and tools it is given. */
-import type { EventData } from "../protocol/event.ts";
-import type { Tool } from "../tools/tool.ts";
+
 import type { ModelRoute } from "../model/catalog.ts";
 import type { Provider, Usage } from "../model/provider.ts";
+import type { EventData } from "../protocol/event.ts";
+import type { Tool } from "../tools/tool.ts";
 
 /** The model a session speaks to, with retries and limits already around it. */
 export interface SessionModel {

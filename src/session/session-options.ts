@@ -1,4 +1,5 @@
 import type { Readable, Writable } from "node:stream";
+import type { FileHistory } from "../checkpoints/file-history.ts";
 import type { SessionMode } from "../commands/command.ts";
 import type { CommandPorts } from "../commands/ports.ts";
 import type { Skill } from "../context/skills/skill.ts";
@@ -6,14 +7,13 @@ import type { Factories } from "../factories/factories.ts";
 import type { Hooks } from "../hooks/fire.ts";
 import type { Github, GithubStatus } from "../model/github/github.ts";
 import type { Emit, EventData, SessionEvent, WorkingDirectory } from "../protocol/event.ts";
-import type { Outcome } from "./turn/answering.ts";
-import type { CheckResult } from "./modes/autopilot.ts";
 import type { CompanyOptions } from "./agents/company-options.ts";
-import type { AnsweringRules, KeptRules } from "./turn/inbox.ts";
-import type { FileHistory } from "../checkpoints/file-history.ts";
+import type { CheckResult } from "./modes/autopilot.ts";
 import type { ScheduleRegistry } from "./modes/schedules.ts";
-import type { ServerPort } from "./server-port.ts";
 import type { RunSettings } from "./run-settings.ts";
+import type { ServerPort } from "./server-port.ts";
+import type { Outcome } from "./turn/answering.ts";
+import type { AnsweringRules, KeptRules } from "./turn/inbox.ts";
 
 type ClientRule = { readonly kind: string; readonly argument: string | null };
 

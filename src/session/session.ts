@@ -4,33 +4,34 @@
  * store, tell), `conversation` (the fold), `inbox` (steering and queue), `working` (message after message), `budget`,
  * `start-run` (one Run for the loop).
  */
+
+import { codeChanges } from "../checkpoints/code-changes.ts";
 import { deferred } from "../lib/deferred.ts";
 import { stoppable } from "../lib/node/stoppable.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
 import type { Registry } from "../tasks/registry.ts";
 import type { TaskRequest } from "../tools/agents/tasks.ts";
-import type { AgentContext } from "./compaction/agent-context.ts";
-import { Answering, type Outcome } from "./turn/answering.ts";
-import { type Answerer, type Broker, newBroker, type OpenRequests } from "./requests/broker.ts";
-import { Budget } from "./budget/budget.ts";
-import { codeChanges } from "../checkpoints/code-changes.ts";
 import { type Company, sessionCompany } from "./agents/company.ts";
-import { Conversation } from "./conversation.ts";
+import { startAgent } from "./agents/start-agent.ts";
+import { Budget } from "./budget/budget.ts";
 import { tellLimits } from "./budget/credits.ts";
+import type { AgentContext } from "./compaction/agent-context.ts";
+import { Conversation } from "./conversation.ts";
 import { EventLog, type EventPast, type Listener } from "./event-log.ts";
 import { History } from "./history.ts";
+import { modelName } from "./model-seat.ts";
+import { ModeState } from "./modes/mode-state.ts";
+import { closeOpen, recover, repairAtEnd, requireFree } from "./recover.ts";
+import { type Answerer, type Broker, newBroker, type OpenRequests } from "./requests/broker.ts";
+import { SessionRewinds } from "./rewind/session-rewinds.ts";
+import type { CloseReason, SessionOptions } from "./session-options.ts";
+import { resumeData, shutdownData, startData, summarise } from "./summary.ts";
+import { Answering, type Outcome } from "./turn/answering.ts";
 import { type SessionHooks, sessionHooks } from "./turn/hooked-calls.ts";
 import { inTurn } from "./turn/in-turn.ts";
 import { Inbox, type Notice, type SendOptions } from "./turn/inbox.ts";
 import { Introduction } from "./turn/introduction.ts";
-import { ModeState } from "./modes/mode-state.ts";
-import { modelName } from "./model-seat.ts";
-import { closeOpen, recover, repairAtEnd, requireFree } from "./recover.ts";
 import { RunTotals } from "./turn/run-totals.ts";
-import type { CloseReason, SessionOptions } from "./session-options.ts";
-import { SessionRewinds } from "./rewind/session-rewinds.ts";
-import { startAgent } from "./agents/start-agent.ts";
-import { resumeData, shutdownData, startData, summarise } from "./summary.ts";
 import { Working } from "./turn/working.ts";
 
 export type { CloseReason, Outcome, SendOptions, SessionOptions };
@@ -63,7 +64,6 @@ export class Session {
     const session = new Session(options);
     void session.#emit("session.start", startData(options, session.#startedAt));
     if (options.name !== undefined) void session.#emit("troupe.session_named", { name: options.name });
-    // So that it is the same when it is taken up again.
     if (options.mode && options.mode !== "interactive") {
       void session.#emit("session.mode_changed", { previousMode: "interactive", newMode: options.mode });
     }

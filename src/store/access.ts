@@ -3,14 +3,14 @@ import { dirname, join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { noRecord } from "./log/line.ts";
+import type { Damage } from "./damage.ts";
 import { type LockHolder, type LockResult, takeLock } from "./lock.ts";
+import { noRecord } from "./log/line.ts";
 import { type LogContent, readLog } from "./log/read-log.ts";
 import { repairTail } from "./log/repair.ts";
 import { SNAPSHOT_FILE, type SnapshotRules } from "./log/snapshot.ts";
-import { errorCode } from "./storage-error.ts";
-import type { Damage } from "./damage.ts";
 import type { WriterOptions } from "./log/writer.ts";
+import { errorCode } from "./storage-error.ts";
 
 /** Of a session's folder, the part with records of the runtime: large outputs, assets, logs of commands. */
 export const RECORDS = "records";

@@ -19,8 +19,8 @@ import {
 } from "./fork-log.ts";
 import { readSince } from "./log/load-log.ts";
 import { LogPages } from "./log/log-pages.ts";
-import { IrregularLog } from "./log-scan.ts";
 import { minLogBytes, type SnapshotRules, writeSnapshot } from "./log/snapshot.ts";
+import { IrregularLog } from "./log-scan.ts";
 import { errorCode } from "./storage-error.ts";
 import type { SessionSummary } from "./store.ts";
 import { encodeSummary } from "./summary.ts";

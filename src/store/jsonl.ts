@@ -18,17 +18,17 @@ import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { logPaths } from "./access.ts";
-import { createLog, openLog } from "./log/jsonl-log.ts";
 import { takeLock } from "./lock.ts";
+import { createLog, openLog } from "./log/jsonl-log.ts";
 import { LogPages } from "./log/log-pages.ts";
 import { readLog } from "./log/read-log.ts";
 import { viewOf } from "./log/rewound.ts";
+import type { SnapshotRules } from "./log/snapshot.ts";
+import type { WriterOptions } from "./log/writer.ts";
 import { alreadyThere, checkSessionId, isSessionId, noSuchSession } from "./session-id.ts";
 import { type FoundLog, SESSION_LIST_FILE, SessionList } from "./session-list.ts";
-import type { SnapshotRules } from "./log/snapshot.ts";
 import { errorCode, failTo, storageError } from "./storage-error.ts";
 import type { Store } from "./store.ts";
-import type { WriterOptions } from "./log/writer.ts";
 
 export interface JsonlStoreOptions {
   readonly root: string;

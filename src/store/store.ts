@@ -2,13 +2,14 @@
  * Where sessions are kept. The log is the truth: append-only, one writer per session, and the order of `append` is
  * the order of `events`. Everything else in a session's folder can be rebuilt or done without.
  */
-import type { Damage } from "./damage.ts";
+
 import type { SessionEvent } from "../protocol/event.ts";
 import type { SqliteProvider } from "../protocol/session-fs.ts";
+import type { Damage } from "./damage.ts";
 import type { SessionFork } from "./fork-folder.ts";
+import type { View } from "./log/rewound.ts";
 import type { Scan, Scanned } from "./log-scan.ts";
 import type { RecentEvents } from "./recent.ts";
-import type { View } from "./log/rewound.ts";
 
 export interface Store {
   /** A log that does not exist yet. Nothing is on disk before its first append. */
@@ -137,4 +138,3 @@ export interface SessionRevision {
   /** When the log was written last, in milliseconds. */
   readonly changedMs: number;
 }
-

@@ -3,22 +3,22 @@
  * cannot tell them apart. One file per tool, one line in `builtin.ts`.
  */
 import * as z from "zod";
-import { ToolError, type ToolResult } from "./tool-error.ts";
 import type { Json } from "../lib/json.ts";
 import type { Access } from "../protocol/permission.ts";
-import type { BoardPort } from "./memory/board-port.ts";
+import type { Tasks } from "./agents/tasks.ts";
 import type { SessionDatabase } from "./database/session-database.ts";
 import { derivedSchemas } from "./derived-schemas.ts";
 import type { Files } from "./files/files.ts";
-import type { InboxReader } from "./memory/inbox.ts";
-import type { McpTasks } from "./mcp/tasks/background.ts";
-import type { McpPort } from "./mcp/mcp-port.ts";
 import type { ReadGuard } from "./files/read-guard.ts";
+import type { McpPort } from "./mcp/mcp-port.ts";
+import type { McpTasks } from "./mcp/tasks/background.ts";
+import type { BoardPort } from "./memory/board-port.ts";
+import type { InboxReader } from "./memory/inbox.ts";
 import type { Shells } from "./shell/shells.ts";
 import type { Coordination } from "./subagents/coordination.ts";
 import type { SessionKnowledge } from "./subagents/session-knowledge.ts";
-import type { Tasks } from "./agents/tasks.ts";
 import type { TextBuffers } from "./text-buffers.ts";
+import { ToolError, type ToolResult } from "./tool-error.ts";
 import type { User } from "./user/user.ts";
 import type { WebSearch } from "./web/search.ts";
 import type { WebAccess } from "./web/web-access.ts";

@@ -6,14 +6,14 @@
  */
 import { dirname, join } from "node:path";
 import * as z from "zod";
+import { type Entry, entrySchema } from "../checkpoints/checkpoint-schema.ts";
+import { contentOf, entryAt, MAX_TREE_BYTES, sameEntry, survey } from "../checkpoints/checkpoint-tree.ts";
 import { type Disk, replaceFile, writeNewFile } from "../lib/node/disk.ts";
 import type { GitPlace } from "../lib/node/git-write.ts";
 import { PathError } from "../lib/node/paths.ts";
 import { openAsIs, type Place, removeEmptyFolders } from "../lib/node/paths-write.ts";
 import { sweepTemporaries } from "../lib/node/temporaries.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { type Entry, entrySchema } from "../checkpoints/checkpoint-schema.ts";
-import { contentOf, entryAt, MAX_TREE_BYTES, sameEntry, survey } from "../checkpoints/checkpoint-tree.ts";
 import { git } from "./worktree-git.ts";
 import { MISSING, type TreeChange } from "./worktree-plan.ts";
 import { readSmallJson, stateFolder, type WorktreeRecord } from "./worktree-records.ts";

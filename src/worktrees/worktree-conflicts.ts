@@ -1,7 +1,7 @@
 /** Both versions of every file that could not be merged, as files a person can open side by side. */
 import { basename, join } from "node:path";
-import type { Disk } from "../lib/node/disk.ts";
 import { entryAt } from "../checkpoints/checkpoint-tree.ts";
+import type { Disk } from "../lib/node/disk.ts";
 import { extract } from "./worktree-apply.ts";
 import { git } from "./worktree-git.ts";
 import type { ConflictStage } from "./worktree-plan.ts";

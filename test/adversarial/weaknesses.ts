@@ -350,7 +350,11 @@ export const weaknesses: readonly Weakness[] = [
     id: "hooks-outlive-us",
     watcher: "K01",
     control: true,
-    changes: change("src/runtime/permissions/programs.ts", "watchdog.watch(pid);", "group = watchdog ? pid : undefined;"),
+    changes: change(
+      "src/runtime/permissions/programs.ts",
+      "watchdog.watch(pid);",
+      "group = watchdog ? pid : undefined;",
+    ),
   },
   {
     id: "git-as-configured",

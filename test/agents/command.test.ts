@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { agentsCommand } from "../../src/cli/commands/agents.ts";
 import type { Arguments } from "../../src/cli/args.ts";
+import { agentsCommand } from "../../src/cli/commands/agents.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { type AgentStage, agent, agentStage } from "./stage.ts";
 

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { Board } from "../../src/context/board/board.ts";
 import { boardTable } from "../../src/context/board/table.ts";
 import { directBoard, readingBoard } from "../../src/runtime/knowledge/board-ports.ts";
-import { contextBoard } from "../../src/tools/memory/context-board.ts";
 import type { BoardPort } from "../../src/tools/memory/board-port.ts";
+import { contextBoard } from "../../src/tools/memory/context-board.ts";
 import type { ToolContext } from "../../src/tools/tool.ts";
 import { AGENT, onBoard, PERSON, text } from "./stage.ts";
 

@@ -85,7 +85,7 @@ describe("what is named exists", () => {
   });
 
   it("files in the pictures of ARCHITECTURE.md", () => {
-    const named = codeBlocks(architecture, "").flatMap((block) => block.match(/\b[a-z-]+\/[a-z-]+\.ts\b/g) ?? []);
+    const named = codeBlocks(architecture, "").flatMap((block) => block.match(/\b[a-z-]+(?:\/[a-z-]+)+\.ts\b/g) ?? []);
     expect(named.length).toBeGreaterThan(8);
     expect(named.filter((file) => !existsSync(join("src", file)))).toEqual([]);
   });

@@ -3,7 +3,10 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { says } from "../../src/model/faux/faux-step.ts";
-import { consolidateAtShutdown, type ShutdownConsolidation } from "../../src/runtime/knowledge/shutdown-consolidation.ts";
+import {
+  consolidateAtShutdown,
+  type ShutdownConsolidation,
+} from "../../src/runtime/knowledge/shutdown-consolidation.ts";
 import { dataOf } from "../support/stage.ts";
 import { HANG_MS } from "../support/work.ts";
 import { onStage, type Stage, type StageOptions } from "./stage.ts";

@@ -2,11 +2,11 @@
 import { nodeDisk as disk } from "../../src/lib/node/disk.ts";
 import { systemStamp as stamp } from "../../src/lib/stamp.ts";
 import type { Provider } from "../../src/model/provider.ts";
-import { models } from "../../src/runtime/models/models.ts";
 import { pastSessions } from "../../src/runtime/knowledge/past-sessions.ts";
+import { models } from "../../src/runtime/models/models.ts";
 import type { PermissionRequest } from "../../src/runtime/permissions/policy.ts";
-import { prepareSession } from "../../src/runtime/setup/prepare.ts";
 import { processParts } from "../../src/runtime/process-parts.ts";
+import { prepareSession } from "../../src/runtime/setup/prepare.ts";
 import { Session } from "../../src/session/session.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import type { Registry } from "../../src/tasks/registry.ts";

@@ -9,8 +9,8 @@ import type { Provider } from "../../src/model/provider.ts";
 import { memoryGrants } from "../../src/permissions/grants.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { policyOf } from "../../src/runtime/permissions/policy.ts";
-import { Compactions } from "../../src/session/compaction/compaction.ts";
 import type { CompanyOptions } from "../../src/session/agents/company-options.ts";
+import { Compactions } from "../../src/session/compaction/compaction.ts";
 import { Session, type SessionOptions } from "../../src/session/session.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import type { SessionLog } from "../../src/store/store.ts";
@@ -18,8 +18,8 @@ import { listAgents } from "../../src/tools/agents/list-agents.ts";
 import { readAgent } from "../../src/tools/agents/read-agent.ts";
 import { stopAgent } from "../../src/tools/agents/stop-agent.ts";
 import { taskTool } from "../../src/tools/agents/task.ts";
-import type { Tool } from "../../src/tools/tool.ts";
 import { writeAgent } from "../../src/tools/agents/write-agent.ts";
+import type { Tool } from "../../src/tools/tool.ts";
 import { agent } from "../support/agent.ts";
 
 export interface CompanyStage {

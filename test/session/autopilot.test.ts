@@ -12,8 +12,8 @@ import {
   type Stop,
   verdictText,
 } from "../../src/session/modes/autopilot.ts";
-import { gatedStop } from "../../src/session/turn/gated-stop.ts";
 import { runFacts, stopOf } from "../../src/session/modes/run-facts.ts";
+import { gatedStop } from "../../src/session/turn/gated-stop.ts";
 import { taskComplete } from "../../src/tools/agents/task-complete.ts";
 import { called, logged } from "../commands/stage.ts";
 import { dataOf, echo, stage } from "../support/stage.ts";

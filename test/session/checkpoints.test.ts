@@ -15,10 +15,10 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type Disk, nodeDisk } from "../../src/lib/node/disk.ts";
-import { temporaryName } from "../../src/lib/node/temporaries.ts";
 import { Checkpoints } from "../../src/checkpoints/checkpoints.ts";
 import { undo } from "../../src/checkpoints/undo.ts";
+import { type Disk, nodeDisk } from "../../src/lib/node/disk.ts";
+import { temporaryName } from "../../src/lib/node/temporaries.ts";
 import { countOperations, faultDisk } from "../../src/testing/fault-disk.ts";
 import { fauxStamp } from "../../src/testing/faux-stamp.ts";
 import { applyPatch } from "../../src/tools/files/apply-patch.ts";

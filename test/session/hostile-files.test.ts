@@ -8,11 +8,12 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { entryAt } from "../../src/checkpoints/checkpoint-tree.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
-import { readPlan } from "../../src/runtime/setup/modes.ts";
 import { fileCarrier } from "../../src/runtime/sessions/session-elsewhere.ts";
+import { readPlan } from "../../src/runtime/setup/modes.ts";
 import {
   listSessionFiles,
   readPlan as readPlanOf,
@@ -22,7 +23,6 @@ import {
 } from "../../src/server/sessions/session-files.ts";
 import { workspaceDiff } from "../../src/server/sessions/workspace-diff.ts";
 import { withAttachments } from "../../src/session/attachments.ts";
-import { entryAt } from "../../src/checkpoints/checkpoint-tree.ts";
 import { forkedFiles, forkFacts } from "../../src/session/rewind/fork.ts";
 import type { Session } from "../../src/session/session.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";

@@ -1,19 +1,19 @@
 /** Random logs of sessions with everything that folds look at, and the result of all folds over a list of events. */
 import type { EventData, EventType, SessionEvent } from "../../src/protocol/event.ts";
 import { lastModelOf } from "../../src/runtime/models/last-model.ts";
+import { InboxEntries } from "../../src/session/agents/inbox-entries.ts";
+import { isSidekickId } from "../../src/session/agents/sidekick-id.ts";
 import { Ledger } from "../../src/session/budget/agent-limit.ts";
 import { Budget } from "../../src/session/budget/budget.ts";
 import { tallyOf } from "../../src/session/compaction/condense.ts";
+import { standingOf } from "../../src/session/compaction/standing.ts";
 import { Conversation } from "../../src/session/conversation.ts";
 import { cutOff } from "../../src/session/cut-off.ts";
-import { Inbox } from "../../src/session/turn/inbox.ts";
-import { InboxEntries } from "../../src/session/agents/inbox-entries.ts";
-import { Introduction } from "../../src/session/turn/introduction.ts";
-import { leftWork } from "../../src/session/requests/left-work.ts";
 import { modeOf } from "../../src/session/modes/modes.ts";
 import { foldSchedules } from "../../src/session/modes/schedules.ts";
-import { isSidekickId } from "../../src/session/agents/sidekick-id.ts";
-import { standingOf } from "../../src/session/compaction/standing.ts";
+import { leftWork } from "../../src/session/requests/left-work.ts";
+import { Inbox } from "../../src/session/turn/inbox.ts";
+import { Introduction } from "../../src/session/turn/introduction.ts";
 import { TaskFold } from "../../src/tasks/task-fold.ts";
 import { isFinal } from "../../src/tasks/task-state.ts";
 

@@ -1,10 +1,10 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { nodeDisk } from "../../src/lib/node/disk.ts";
-import { keyedSeal } from "../../src/lib/node/seal.ts";
 import { Checkpoints } from "../../src/checkpoints/checkpoints.ts";
 import { undo } from "../../src/checkpoints/undo.ts";
+import { nodeDisk } from "../../src/lib/node/disk.ts";
+import { keyedSeal } from "../../src/lib/node/seal.ts";
 import { fauxStamp } from "../../src/testing/faux-stamp.ts";
 import { tempFolder } from "../../src/testing/temp-folder.ts";
 

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { Checkpoints } from "../../src/checkpoints/checkpoints.ts";
 import type { Arguments } from "../../src/cli/args.ts";
 import { undoCommand } from "../../src/cli/commands/undo.ts";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { systemStamp } from "../../src/lib/stamp.ts";
-import { Checkpoints } from "../../src/checkpoints/checkpoints.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
 import { edit } from "../../src/tools/files/edit.ts";
 import { rememberedFiles } from "../../src/tools/files/files.ts";

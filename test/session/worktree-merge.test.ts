@@ -3,13 +3,13 @@ import { chmod } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Disk, nodeDisk } from "../../src/lib/node/disk.ts";
+import { countOperations } from "../../src/testing/fault-disk.ts";
 import { apply, recoverMerge, stage as stageFiles } from "../../src/worktrees/worktree-apply.ts";
 import { mergeWorktree, recoverMerges } from "../../src/worktrees/worktree-merge.ts";
 import { planMerge } from "../../src/worktrees/worktree-plan.ts";
 import { knownRecord, openRecord } from "../../src/worktrees/worktree-records.ts";
 import { discardWorktree } from "../../src/worktrees/worktree-remove.ts";
 import { tipOf, worktreeState } from "../../src/worktrees/worktree-state.ts";
-import { countOperations } from "../../src/testing/fault-disk.ts";
 import { fingerprint, type WorktreeStage, worktreeStage } from "./worktree-stage.ts";
 
 const START = { "a.txt": "one\ntwo\nthree\n", "b.txt": "b\n", "folder/c.txt": "c\n", "run.sh": "#!/bin/sh\n" };

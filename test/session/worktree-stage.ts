@@ -4,8 +4,8 @@ import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
-import { createWorktree, type WorktreeRequest } from "../../src/worktrees/worktrees.ts";
 import { type FileTree, type TempFolder, tempFolder } from "../../src/testing/temp-folder.ts";
+import { createWorktree, type WorktreeRequest } from "../../src/worktrees/worktrees.ts";
 
 export interface WorktreeStage extends AsyncDisposable {
   readonly temp: TempFolder;

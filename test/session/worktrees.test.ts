@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { nodeDisk } from "../../src/lib/node/disk.ts";
 import { GitFailure } from "../../src/lib/node/git-write.ts";
+import { faultDisk } from "../../src/testing/fault-disk.ts";
 import { explained } from "../../src/worktrees/worktree-git.ts";
 import { mergeWorktree } from "../../src/worktrees/worktree-merge.ts";
 import { discardWorktree, listWorktrees, pruneWorktrees } from "../../src/worktrees/worktree-remove.ts";
 import { worktreeState } from "../../src/worktrees/worktree-state.ts";
 import { createWorktree } from "../../src/worktrees/worktrees.ts";
-import { faultDisk } from "../../src/testing/fault-disk.ts";
 import { hostileRepository } from "../git/hostile-repository.ts";
 import { fingerprint, runGitPlainly, worktreeStage } from "./worktree-stage.ts";
 

@@ -4,8 +4,8 @@ import { bash } from "../../src/tools/shell/bash.ts";
 import { listBash } from "../../src/tools/shell/list-bash.ts";
 import { readBash } from "../../src/tools/shell/read-bash.ts";
 import { stopBash } from "../../src/tools/shell/stop-bash.ts";
-import type { Tool, ToolContext } from "../../src/tools/tool.ts";
 import { writeBash } from "../../src/tools/shell/write-bash.ts";
+import type { Tool, ToolContext } from "../../src/tools/tool.ts";
 import { type ShellStage, shellStage } from "./stage.ts";
 
 const MAX_BYTES = 1_100;

@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { Damage } from "../../src/store/damage.ts";
 import { readLog } from "../../src/store/log/read-log.ts";
 import type { SessionLog } from "../../src/store/store.ts";
-import type { Damage } from "../../src/store/damage.ts";
 import { encodeLog, hastyDisk, idsOf, message, messages, realStore, seeded, temporaryFolder } from "./support.ts";
 
 const count = 8;

@@ -13,8 +13,8 @@ import { type PermissionRequest, policyOf } from "../../src/runtime/permissions/
 import type { SessionModel } from "../../src/session/session-model.ts";
 import { memoryStore } from "../../src/store/memory.ts";
 import type { Store } from "../../src/store/store.ts";
-import { agentTools } from "../../src/tools/builtin.ts";
 import { type CoordinationSettings, subagentsRunTool } from "../../src/tools/agents/subagents-run.ts";
+import { agentTools } from "../../src/tools/builtin.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { agent } from "./agent.ts";
 import { echo, type Stage, stage } from "./stage.ts";

@@ -1,5 +1,5 @@
-import type { ToolContext } from "../../src/tools/tool.ts";
 import { expect, test } from "vitest";
+import type { ToolContext } from "../../src/tools/tool.ts";
 import { askUser } from "../../src/tools/user/ask-user.ts";
 import type { Question, User, UserAnswer } from "../../src/tools/user/user.ts";
 import { contentOf, contextFor, failureOf } from "./workspace.ts";

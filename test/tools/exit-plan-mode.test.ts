@@ -1,5 +1,5 @@
-import type { ToolContext } from "../../src/tools/tool.ts";
 import { expect, test } from "vitest";
+import type { ToolContext } from "../../src/tools/tool.ts";
 import { exitPlanMode } from "../../src/tools/user/exit-plan-mode.ts";
 import type { PlanDecision, PlanProposal } from "../../src/tools/user/user.ts";
 import { contentOf, contextFor, failureOf } from "./workspace.ts";

@@ -8,8 +8,8 @@ import {
   noteSeen,
   rememberedFiles,
 } from "../../src/tools/files/files.ts";
-import type { Tool, ToolContext } from "../../src/tools/tool.ts";
 import { view } from "../../src/tools/files/view.ts";
+import type { Tool, ToolContext } from "../../src/tools/tool.ts";
 import { call, contextFor, type Workspace, workspace } from "./workspace.ts";
 
 export interface FileWorkspace extends Workspace {

@@ -1,4 +1,3 @@
-import type { ToolContext } from "../../src/tools/tool.ts";
 import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -16,6 +15,7 @@ import {
 } from "../../src/tools/database/session-database.ts";
 import { splitStatements, withQuoted } from "../../src/tools/database/split-statements.ts";
 import { sql } from "../../src/tools/database/sql.ts";
+import type { ToolContext } from "../../src/tools/tool.ts";
 import { HANG_MS, processorTime } from "../support/work.ts";
 import { contentOf, contextFor, failureOf, workspace } from "./workspace.ts";
 

@@ -2,6 +2,8 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { subagentsRunTool } from "../../src/tools/agents/subagents-run.ts";
+import { submitResultTool } from "../../src/tools/agents/submit-result.ts";
 import { wireSafeName } from "../../src/tools/subagents/coordination.ts";
 import { gitSubcommands, readingGitCommand } from "../../src/tools/subagents/git-command.ts";
 import { builtinRoles, rolesFrom } from "../../src/tools/subagents/roles.ts";
@@ -9,8 +11,6 @@ import { concurrencyOf } from "../../src/tools/subagents/run-request.ts";
 import skill from "../../src/tools/subagents/skill.md";
 import { bounded, cut, Submission } from "../../src/tools/subagents/submission.ts";
 import { GROUP_NAMES, provision } from "../../src/tools/subagents/tool-groups.ts";
-import { subagentsRunTool } from "../../src/tools/agents/subagents-run.ts";
-import { submitResultTool } from "../../src/tools/agents/submit-result.ts";
 import { workspace } from "./workspace.ts";
 
 describe("bounds of a result", () => {

@@ -1,8 +1,8 @@
-import type { ToolContext } from "../../src/tools/tool.ts";
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { ToolContext } from "../../src/tools/tool.ts";
 import type { WebAccess } from "../../src/tools/web/web-access.ts";
 import { webFetch } from "../../src/tools/web/web-fetch.ts";
 import { HANG_MS } from "../support/work.ts";

@@ -1,9 +1,9 @@
-import type { ToolContext } from "../../src/tools/tool.ts";
 import { describe, expect, it } from "vitest";
+import { taskList } from "../../src/tools/agents/task-list.ts";
 import type { SessionDatabase } from "../../src/tools/database/session-database.ts";
 import { memoryRead } from "../../src/tools/memory/memory-read.ts";
+import type { ToolContext } from "../../src/tools/tool.ts";
 import { planRead } from "../../src/tools/user/plan-read.ts";
-import { taskList } from "../../src/tools/agents/task-list.ts";
 import { contentOf, contextFor, failureOf } from "./workspace.ts";
 
 const planned = (plan: string) => contextFor("/", { knowledge: { memory: () => "", plan: async () => plan } });

@@ -5,8 +5,8 @@ import type { ModelRequest } from "../../src/model/provider.ts";
 import { understudy } from "../../src/model/understudy/understudy.ts";
 import type { Message, ToolCall } from "../../src/protocol/message.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "../../src/session/turn/large-output.ts";
-import { builtinTools } from "../../src/tools/builtin.ts";
 import type { Tasks } from "../../src/tools/agents/tasks.ts";
+import { builtinTools } from "../../src/tools/builtin.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 
 export interface Played {

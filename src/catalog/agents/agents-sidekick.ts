@@ -2,8 +2,8 @@
 import type { AgentDefinition } from "../../agents/agent.ts";
 import type { Json } from "../../lib/json.ts";
 import type { ItemTrust, PinnedItem } from "../../lib/pinned-item.ts";
-import type { NoteAgent } from "./agents-notice.ts";
 import { digestOf } from "../pins.ts";
+import type { NoteAgent } from "./agents-notice.ts";
 
 const OWN: ReadonlySet<AgentDefinition["source"]> = new Set(["program", "user", "plugin", "builtin"]);
 

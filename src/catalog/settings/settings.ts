@@ -7,10 +7,10 @@ import type { Json } from "../../lib/json.ts";
 import { readSmallFile } from "../../lib/node/small-file.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Notice, Scope } from "../catalog.ts";
+import { realFolder } from "../trust.ts";
 import { type ParsedSettings, parseSettings } from "./settings-parse.ts";
 import { ignoredKeys, onlyDenials, type ProjectFile, tightened, wantsTrust } from "./settings-project.ts";
 import type { Settings } from "./settings-schema.ts";
-import { realFolder } from "../trust.ts";
 
 export interface SettingsRequest {
   readonly stateRoot: string;

@@ -5,8 +5,8 @@ import { inProcess } from "../../server/in-process.ts";
 import type { Arguments } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { type Launcher, ownProgram } from "../launcher.ts";
-import { sessionRequest } from "../prompt-mode.ts";
 import { sayLines } from "../output/say.ts";
+import { sessionRequest } from "../prompt-mode.ts";
 import { onInterrupt } from "../signals.ts";
 
 /** `troupe --acp`: an agent for editors. stdout carries messages and nothing else. */

@@ -5,12 +5,12 @@ import { reportText } from "../../runtime/knowledge/consolidation.ts";
 import { createRuntime, type Runtime } from "../../runtime/runtime.ts";
 import { findSession, sessionHere } from "../../runtime/sessions/select-session.ts";
 import { type Arguments, usage, wantsJson } from "../args.ts";
-import type { BoardRequest } from "./board.ts";
-import { changeText } from "../output/board-lines.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit-codes.ts";
+import { changeText } from "../output/board-lines.ts";
 import { jsonLine, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
 import { onInterrupt } from "../signals.ts";
+import type { BoardRequest } from "./board.ts";
 
 /** `troupe board consolidate`: what a session taught, put on the board now, with a person looking on. */
 export async function boardConsolidate({ given, words, launcher, board }: BoardRequest): Promise<ExitCode> {

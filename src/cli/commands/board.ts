@@ -3,12 +3,12 @@ import { nearest, plural } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { type BoardAdministration, openBoardAdministration } from "../../runtime/knowledge/board-admin.ts";
 import { type Arguments, usage, wantsJson } from "../args.ts";
-import { boardConsolidate } from "./board-consolidate.ts";
-import { allBoards, boardDetails, boardList, changeList, changeText } from "../output/board-lines.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
+import { allBoards, boardDetails, boardList, changeList, changeText } from "../output/board-lines.ts";
 import { jsonLine, jsonList, write } from "../output/output.ts";
 import { say } from "../output/say.ts";
+import { boardConsolidate } from "./board-consolidate.ts";
 
 const HELP = `Usage:
   troupe board list                      the notes that agents and you keep on this repository and branch

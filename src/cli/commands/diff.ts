@@ -1,3 +1,4 @@
+import { Checkpoints } from "../../checkpoints/checkpoints.ts";
 import { workingDirectory } from "../../context/working-directory.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { systemStamp } from "../../lib/stamp.ts";
@@ -6,7 +7,6 @@ import { createRuntime } from "../../runtime/runtime.ts";
 import { findSession, sessionHere } from "../../runtime/sessions/select-session.ts";
 import { undoSeal } from "../../runtime/undo-seal.ts";
 import { sessionDiff } from "../../server/sessions/session-diff.ts";
-import { Checkpoints } from "../../checkpoints/checkpoints.ts";
 import { type Arguments, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonList, write } from "../output/output.ts";

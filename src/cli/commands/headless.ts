@@ -11,8 +11,8 @@ import { type Arguments, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { type Launcher, ownProgram } from "../launcher.ts";
 import { write } from "../output/output.ts";
-import { sessionRequest } from "../prompt-mode.ts";
 import { say, sayLines } from "../output/say.ts";
+import { sessionRequest } from "../prompt-mode.ts";
 import { onInterrupt } from "../signals.ts";
 
 /** `troupe --headless`: sessions for client programs. With `--stdio` stdout carries messages and nothing else. */

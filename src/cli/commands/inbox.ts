@@ -1,7 +1,7 @@
 import { clip, nearest, plural, sanitise, sanitiseLine } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { createRuntime } from "../../runtime/runtime.ts";
 import { type KeptRun, type KeptSidekicks, readSidekicks } from "../../runtime/agents/sidekick-runs.ts";
+import { createRuntime } from "../../runtime/runtime.ts";
 import { type Arguments, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";

@@ -8,10 +8,10 @@ import { inProcess } from "../../server/in-process.ts";
 import { type Arguments, usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Launcher } from "../launcher.ts";
-import { sessionRequest } from "../prompt-mode.ts";
 import { sayLines } from "../output/say.ts";
-import { ServedSessions, type SessionView } from "./served-sessions.ts";
+import { sessionRequest } from "../prompt-mode.ts";
 import { onInterrupt } from "../signals.ts";
+import { ServedSessions, type SessionView } from "./served-sessions.ts";
 
 export async function mcpServeCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   if (given.words.length > 2) throw usage("troupe mcp serve takes flags only.");

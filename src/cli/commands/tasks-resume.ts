@@ -5,11 +5,11 @@ import type { Session } from "../../session/session.ts";
 import { usage } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { output } from "../output/output.ts";
-import { sessionRequest } from "../prompt-mode.ts";
 import { say } from "../output/say.ts";
+import { progressOf, watch } from "../output/watching.ts";
+import { sessionRequest } from "../prompt-mode.ts";
 import { onInterrupt } from "../signals.ts";
 import { oneTask, type TasksCall } from "./tasks.ts";
-import { progressOf, watch } from "../output/watching.ts";
 
 const DEFAULT_MESSAGE = "Go on where you were interrupted.";
 /** No command waits for an agent longer than this; it can be resumed again. */

@@ -1,3 +1,5 @@
+import { Checkpoints, describeChange, type KeptChange } from "../../checkpoints/checkpoints.ts";
+import { type UndoTarget, undo } from "../../checkpoints/undo.ts";
 import { workingDirectory } from "../../context/working-directory.ts";
 import { nodeDisk } from "../../lib/node/disk.ts";
 import { systemStamp } from "../../lib/stamp.ts";
@@ -6,8 +8,6 @@ import { TroupeError } from "../../protocol/errors.ts";
 import { createRuntime } from "../../runtime/runtime.ts";
 import { findSession, sessionHere } from "../../runtime/sessions/select-session.ts";
 import { undoSeal } from "../../runtime/undo-seal.ts";
-import { Checkpoints, describeChange, type KeptChange } from "../../checkpoints/checkpoints.ts";
-import { type UndoTarget, undo } from "../../checkpoints/undo.ts";
 import { type Arguments, usage, wantsJson } from "../args.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { jsonList } from "../output/output.ts";

@@ -3,8 +3,8 @@ import { plural } from "../../lib/text.ts";
 import { TroupeError, withHint } from "../../protocol/errors.ts";
 import { type Verdict, verdictText } from "../../session/modes/autopilot.ts";
 import type { Outcome, Session } from "../../session/session.ts";
-import { costText, turnsText } from "./agent-usage.ts";
 import type { ExitCode } from "../exit-codes.ts";
+import { costText, turnsText } from "./agent-usage.ts";
 
 /** The last line of JSON output: what became of the prompt, and what it used. */
 export function resultLine(what: {

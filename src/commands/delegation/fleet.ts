@@ -1,6 +1,6 @@
 import { defineCommand, type PromptResult } from "../command.ts";
-import template from "./fleet.md";
 import { filledIn } from "../lines.ts";
+import template from "./fleet.md";
 
 export const fleet = defineCommand({
   name: "fleet",

@@ -1,11 +1,11 @@
 /** Reads the stream of an AI SDK language model: parts in, our events out. */
 import { isObject, parseJson } from "../../lib/json.ts";
 import type { Reasoning, ToolCall } from "../../protocol/message.ts";
-import { type CallOptions, type ReasoningPart, wireFieldOf } from "./ai-sdk-encode.ts";
 import { ModelError } from "../model-error.ts";
 import type { ModelEnd, ModelEvent, Stop, Usage } from "../provider.ts";
 import { limits } from "../wire/limits.ts";
 import { refusedContent, reportedError } from "../wire/wire-error.ts";
+import { type CallOptions, type ReasoningPart, wireFieldOf } from "./ai-sdk-encode.ts";
 
 export interface PartReader {
   /** Answers whether the part was a sign of life from the model. Throws what an error part holds. */

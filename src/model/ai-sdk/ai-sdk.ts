@@ -4,13 +4,13 @@
  */
 import { isObject } from "../../lib/json.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import { promptOf, responseFormatOf, toolsOf } from "./ai-sdk-encode.ts";
-import { type ImportModule, importPackage } from "./ai-sdk-load.ts";
-import { partReader } from "./ai-sdk-parts.ts";
 import { ModelError } from "../model-error.ts";
 import { defineProvider, type ModelEvent, type ModelRequest, type Provider } from "../provider.ts";
 import { type Bounds, defaultBounds, type Place } from "../wire/place.ts";
 import { httpError, networkError, originOf, presentable } from "../wire/wire-error.ts";
+import { promptOf, responseFormatOf, toolsOf } from "./ai-sdk-encode.ts";
+import { type ImportModule, importPackage } from "./ai-sdk-load.ts";
+import { partReader } from "./ai-sdk-parts.ts";
 
 export interface AiSdkOptions {
   readonly id: string;

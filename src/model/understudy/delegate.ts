@@ -1,8 +1,8 @@
 /** Sending agents into the parts of a repository: which parts, and what each agent is told. */
 import { isObject } from "../../lib/json.ts";
 import template from "./explore-part.md";
-import { type Folder, isAside } from "./project/folders.ts";
 import { answerTo, type PlannedCall, type Scene } from "./plan/plan.ts";
+import { type Folder, isAside } from "./project/folders.ts";
 
 export interface Part {
   readonly folder: string;

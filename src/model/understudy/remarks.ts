@@ -1,8 +1,9 @@
 /** What files say they are for. */
+
+import { linesOf, type Scene, wholeLinesOf } from "./plan/plan.ts";
 import { type Folder, speakersOf } from "./project/folders.ts";
 import { baseName, isProse } from "./project/languages.ts";
 import { isManifest, readManifest } from "./project/manifests.ts";
-import { linesOf, type Scene, wholeLinesOf } from "./plan/plan.ts";
 import { leadingRemark, type Remark, titleOf } from "./project/read-source.ts";
 import type { Report } from "./report.ts";
 

@@ -4,8 +4,8 @@
  */
 import { cutLine } from "./bounds.ts";
 import type { Part } from "./delegate.ts";
-import { firstLine } from "./project/evidence.ts";
 import { answerTo, type Scene } from "./plan/plan.ts";
+import { firstLine } from "./project/evidence.ts";
 import { cite, heading, hitRow, inlineText, writeAnswer } from "./write-answer.ts";
 
 export interface ReportRow {

@@ -1,7 +1,8 @@
 /** The searches by which something is looked for, from the strictest to the loosest. */
+
+import { glob, globbed, grep, grepped, type PlannedCall, type Scene } from "./plan/plan.ts";
 import { definitionSearch, isCode, isForeign, isTest } from "./project/languages.ts";
 import { matchersFor, wordSearch } from "./project/match.ts";
-import { glob, globbed, grep, grepped, type PlannedCall, type Scene } from "./plan/plan.ts";
 import { keyOf, type Ranked, rankHits } from "./project/rank.ts";
 import { isPlainName } from "./subject.ts";
 import { namePatterns, splitName, stem, type Term } from "./terms.ts";

@@ -6,7 +6,6 @@ import type { Message } from "../../protocol/message.ts";
 import { defineProvider, type ModelEvent, type ModelRequest, type Provider, type Usage } from "../provider.ts";
 import { cutQuestion } from "./bounds.ts";
 import { needsModel } from "./commands.ts";
-import { exchangesIn } from "./project/evidence.ts";
 import { foreignIn } from "./foreign.ts";
 import { isUncertain, isWithinReach, readTask, type Task } from "./intent.ts";
 import type { PlannedCall, Scene, Step } from "./plan/plan.ts";
@@ -18,6 +17,7 @@ import { planOverview } from "./plan/plan-overview.ts";
 import { planPart } from "./plan/plan-part.ts";
 import { planRefusal } from "./plan/plan-refusal.ts";
 import { recap, talk } from "./plan/plan-talk.ts";
+import { exchangesIn } from "./project/evidence.ts";
 import { promptsIn } from "./prompts.ts";
 
 /** One of these is the answer, so tools are asked at most one time fewer. */

@@ -1,16 +1,16 @@
 /** The map of a repository, written from what was read. */
 import { plural } from "../../lib/text.ts";
 import type { Part } from "./delegate.ts";
+import { hindrances, linesOf, type Scene, viewed } from "./plan/plan.ts";
 import type { EntryPoint } from "./project/entry-points.ts";
 import { type Folder, isAside, speakersOf, speaksForFolder } from "./project/folders.ts";
 import { baseName, folderOf, isCode, isTest, languageOf, languages } from "./project/languages.ts";
 import type { Fact, Manifest } from "./project/manifests.ts";
-import { hindrances, linesOf, type Scene, viewed } from "./plan/plan.ts";
 import { declarationsIn, firstParagraph, leadingRemark, titleOf } from "./project/read-source.ts";
-import { type Found, remarkFor } from "./remarks.ts";
-import { type Report, unreported } from "./report.ts";
 import { invocationOf, packageManagerOf } from "./project/script-runner.ts";
 import type { Survey } from "./project/survey.ts";
+import { type Found, remarkFor } from "./remarks.ts";
+import { type Report, unreported } from "./report.ts";
 import { capped, cite, heading, inlineCode, inlineText, list, remarkRow, writeAnswer } from "./write-answer.ts";
 import { partSection } from "./write-parts.ts";
 

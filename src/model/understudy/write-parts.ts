@@ -1,7 +1,7 @@
 /** What agents reported of the parts they were sent into, merged into one section. */
 import { plural } from "../../lib/text.ts";
-import { type Report, type ReportRow, toldRow } from "./report.ts";
 import { folderHolding, importedPath } from "./project/uses.ts";
+import { type Report, type ReportRow, toldRow } from "./report.ts";
 import { cite, heading } from "./write-answer.ts";
 
 /** Rows of files over all parts; fewer for each where there are many parts. */

@@ -1,5 +1,6 @@
 /** Where an agent works: in the folder of the session, or in a work tree of its own, with hands that end with it. */
 import { basename, join, relative } from "node:path";
+import type { Checkpoints } from "../../checkpoints/checkpoints.ts";
 import type { Disk } from "../../lib/node/disk.ts";
 import { linkedPlaces } from "../../permissions/linked-places.ts";
 import { type Policy, policyWith } from "../../permissions/policy.ts";
@@ -7,12 +8,11 @@ import { protectionOf } from "../../permissions/protected-paths.ts";
 import type { Rule } from "../../permissions/rules.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Actor } from "../../session/agents/agent-run.ts";
-import type { Checkpoints } from "../../checkpoints/checkpoints.ts";
 import { type FileLedger, type Files, fileLedger, rememberedFiles } from "../../tools/files/files.ts";
 import type { Shells } from "../../tools/shell/shells.ts";
 import type { ToolPorts } from "../../tools/tool.ts";
-import type { AgentPlace } from "./company.ts";
 import type { ShellContainment } from "../permissions/containment.ts";
+import type { AgentPlace } from "./company.ts";
 
 export interface PlaceParts {
   readonly cwd: string;

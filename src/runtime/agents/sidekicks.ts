@@ -1,8 +1,8 @@
 /** What sidekicks of a session are given: less than any agent, and only where there is something to look at. */
 import type { CompanyOptions } from "../../session/agents/company-options.ts";
 import type { SidekickDefinition, SidekickOptions } from "../../session/agents/sidekicks.ts";
-import { contextBoardReader } from "../../tools/memory/context-board.ts";
 import { sqlStoreTool } from "../../tools/database/sql.ts";
+import { contextBoardReader } from "../../tools/memory/context-board.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { CompanyParts } from "./company.ts";
 

@@ -3,10 +3,10 @@ import { MEMORY_AGENT } from "../../agents/agent.ts";
 import { UNDERSTUDY } from "../../model/catalog.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Outcome } from "../../session/session.ts";
-import request from "./consolidate.md";
-import type { ConsolidationReport } from "./consolidation.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SessionRequest } from "../session-request.ts";
+import request from "./consolidate.md";
+import type { ConsolidationReport } from "./consolidation.ts";
 
 /** Names the session whose learnings a detached process consolidates. */
 export const PARENT_SESSION = "TROUPE_DETACHED_PARENT_SESSION_ID";

@@ -1,7 +1,7 @@
-import type { MemoryRequest } from "../session-request.ts";
 import type { Json } from "../../lib/json.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import type { Flags } from "../../protocol/flags.ts";
+import type { MemoryRequest } from "../session-request.ts";
 import type { Draft } from "../setup/draft.ts";
 import type { SessionLead } from "../setup/session-lead.ts";
 import type { SessionMemory } from "./session-memory.ts";

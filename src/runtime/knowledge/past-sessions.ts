@@ -23,7 +23,9 @@ export function pastSessions({ home, store, disk }: { home: string; store: Store
   const path = join(home, "session-store.db");
   let opening: Promise<SessionIndex> | undefined;
   const open = (): Promise<SessionIndex> => {
-    opening ??= import("../../store/index/index-sqlite.ts").then(({ sessionIndex }) => sessionIndex({ path, store, disk }));
+    opening ??= import("../../store/index/index-sqlite.ts").then(({ sessionIndex }) =>
+      sessionIndex({ path, store, disk }),
+    );
     return opening;
   };
   return {

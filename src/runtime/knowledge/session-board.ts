@@ -12,13 +12,13 @@ import type { TurnEnd } from "../../tasks/ports.ts";
 import { boardTools } from "../../tools/builtin.ts";
 import type { BoardPort } from "../../tools/memory/board-port.ts";
 import type { Tool } from "../../tools/tool.ts";
-import { directBoard, readingBoard } from "./board-ports.ts";
 import { type AgentPlace, agentSystem } from "../agents/company.ts";
-import { beginConsolidation, type Consolidation, type ConsolidationReport, reportText } from "./consolidation.ts";
 import type { Draft } from "../setup/draft.ts";
 import type { SessionLead } from "../setup/session-lead.ts";
 import { promptOf } from "../setup/session-offer.ts";
 import type { ToolChoice } from "../setup/tool-choice.ts";
+import { directBoard, readingBoard } from "./board-ports.ts";
+import { beginConsolidation, type Consolidation, type ConsolidationReport, reportText } from "./consolidation.ts";
 
 export interface SessionBoard {
   readonly board: Board;

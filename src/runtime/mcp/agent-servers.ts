@@ -3,8 +3,8 @@ import type { AgentDefinition } from "../../agents/agent.ts";
 import { effectiveTools } from "../../agents/effective-tools.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { withServersOf } from "../setup/preselect.ts";
-import type { SessionServers } from "./session-servers.ts";
 import type { Workspace } from "../workspace/workspace.ts";
+import type { SessionServers } from "./session-servers.ts";
 
 export interface AgentServers {
   readonly tools: readonly Tool[];

@@ -1,9 +1,9 @@
 /** Apps of MCP servers: what a client that shows them does for them, within the rules of the session. */
 import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData } from "../../protocol/event.ts";
-import { hookedMcpCalls } from "../../session/turn/hooked-calls.ts";
 import type { AppCall, ServerPort } from "../../session/server-port.ts";
 import type { Session } from "../../session/session.ts";
+import { hookedMcpCalls } from "../../session/turn/hooked-calls.ts";
 import { isFor } from "../../tools/mcp/apps.ts";
 import type { McpServer } from "../../tools/mcp/connections.ts";
 import { modelNames } from "../../tools/mcp/names.ts";
@@ -11,9 +11,9 @@ import type { McpToolDefinition } from "../../tools/mcp/server.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { admitAppCall } from "../permissions/app-call-guard.ts";
 import type { Draft } from "../setup/draft.ts";
+import type { SessionRules } from "../setup/session-rules.ts";
 import { worded } from "./server-port.ts";
 import type { SessionMcp } from "./session-mcp.ts";
-import type { SessionRules } from "../setup/session-rules.ts";
 
 export function mcpApps(draft: Draft, { mcp, rules }: { mcp: SessionMcp; rules: SessionRules }): ServerPort["apps"] {
   const { stamp, listener, shared } = draft;

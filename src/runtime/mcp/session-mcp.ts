@@ -6,8 +6,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { wrapped } from "../../lib/quoting.ts";
 import type { Stamp } from "../../lib/stamp.ts";
-import type { McpConnections, McpServer } from "../../tools/mcp/connections.ts";
 import type { McpPins } from "../../tools/mcp/config/pins.ts";
+import type { McpConnections, McpServer } from "../../tools/mcp/connections.ts";
 import type { McpAnswerers } from "../../tools/mcp/requests.ts";
 import type { McpServerConfig, McpStatus, McpToolDefinition } from "../../tools/mcp/server.ts";
 import type { Tool } from "../../tools/tool.ts";

@@ -1,10 +1,10 @@
 import { mcpAnswerers } from "../../session/requests/mcp-answers.ts";
 import type { McpServerConfig } from "../../tools/mcp/server.ts";
 import type { Draft } from "../setup/draft.ts";
-import { type ServerSummary, summaryOf } from "./server-port.ts";
-import { type SessionMcp, type SessionMcpOptions, sessionMcp } from "./session-mcp.ts";
 import { sessionTokens } from "../setup/session-tokens.ts";
 import type { Workspace } from "../workspace/workspace.ts";
+import { type ServerSummary, summaryOf } from "./server-port.ts";
+import { type SessionMcp, type SessionMcpOptions, sessionMcp } from "./session-mcp.ts";
 
 /** The MCP servers of a session, and how agents of it open some of their own. None is started here. */
 export interface SessionServers {

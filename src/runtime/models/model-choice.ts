@@ -11,9 +11,9 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { Emit } from "../../protocol/event.ts";
 import { type ModelChange, type ModelSeat, modelName, modelReference } from "../../session/model-seat.ts";
 import type { SessionModel } from "../../session/session-model.ts";
+import type { SessionRequest } from "../session-request.ts";
 import type { LastModel } from "./last-model.ts";
 import type { Models, NamedModel, OwnModels } from "./models.ts";
-import type { SessionRequest } from "../session-request.ts";
 
 interface Parts {
   /** Of the process. */

@@ -11,8 +11,8 @@ import type { PreparedProgram, PrepareProgram, ProgramRequest } from "../../lib/
 import { TroupeError } from "../../protocol/errors.ts";
 import { MARK_NAME } from "../../tools/shell/process/family.ts";
 import type { CommandLimits } from "../../tools/shell/process/limits.ts";
-import type { Prepared } from "../../tools/shell/sandbox/sandbox.ts";
 import type { Watchdog } from "../../tools/shell/process/watchdog.ts";
+import type { Prepared } from "../../tools/shell/sandbox/sandbox.ts";
 import type { SandboxSettings } from "./sandbox-settings.ts";
 import type { SandboxSource } from "./shells.ts";
 

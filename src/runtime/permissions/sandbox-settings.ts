@@ -3,8 +3,8 @@ import { homedir } from "node:os";
 import { isAbsolute, join, resolve, sep } from "node:path";
 import type { Settings } from "../../catalog/settings/settings-schema.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { CommandLimits } from "../../tools/shell/process/limits.ts";
 import { hostRules } from "../../tools/shell/network/network-rules.ts";
+import type { CommandLimits } from "../../tools/shell/process/limits.ts";
 import type { SandboxMode, SandboxOptions } from "../../tools/shell/sandbox/sandbox.ts";
 
 export interface SandboxSettings extends Pick<SandboxOptions, "denied" | "writable" | "environmentFiles" | "profile"> {

@@ -28,20 +28,21 @@ export function sandboxSource(options: { environment: Environment; stateRoot: st
       const key = JSON.stringify([network, mode, allowedHosts, localNetwork, settings]);
       const found = made.get(key);
       if (found) return found;
-      const making = Promise.all([import("../../tools/shell/sandbox/sandbox.ts"), import("../../tools/shell/sandbox/mount-points.ts")]).then(
-        ([{ createSandbox }, { MountPoints: Points }]) => {
-          // One book for all: what one sandbox takes away, another may still be standing on.
-          mountPoints ??= new Points(join(stateRoot, "sandbox"), disk);
-          return createSandbox({
-            ...settings,
-            mode: ruled ?? mode,
-            stateRoot,
-            network: network || { allowedHosts, localNetwork },
-            disk,
-            mountPoints,
-          });
-        },
-      );
+      const making = Promise.all([
+        import("../../tools/shell/sandbox/sandbox.ts"),
+        import("../../tools/shell/sandbox/mount-points.ts"),
+      ]).then(([{ createSandbox }, { MountPoints: Points }]) => {
+        // One book for all: what one sandbox takes away, another may still be standing on.
+        mountPoints ??= new Points(join(stateRoot, "sandbox"), disk);
+        return createSandbox({
+          ...settings,
+          mode: ruled ?? mode,
+          stateRoot,
+          network: network || { allowedHosts, localNetwork },
+          disk,
+          mountPoints,
+        });
+      });
       made.set(key, making);
       return making;
     },

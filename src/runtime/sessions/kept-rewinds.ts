@@ -1,8 +1,8 @@
+import { Checkpoints } from "../../checkpoints/checkpoints.ts";
 import type { Disk } from "../../lib/node/disk.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { Budget } from "../../session/budget/budget.ts";
-import { Checkpoints } from "../../checkpoints/checkpoints.ts";
 import { EventLog } from "../../session/event-log.ts";
 import { finishRewinds } from "../../session/rewind/rewind-files.ts";
 import { Rewinds } from "../../session/rewind/rewinds.ts";

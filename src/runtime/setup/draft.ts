@@ -6,15 +6,15 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { WorkingDirectory } from "../../protocol/event.ts";
 import type { SessionLog, Store } from "../../store/store.ts";
 import type { Tool } from "../../tools/tool.ts";
+import type { PastSessions } from "../knowledge/past-sessions.ts";
 import type { SessionIdentity } from "../models/identity.ts";
 import type { LastModel } from "../models/last-model.ts";
-import { LateSession } from "./late-session.ts";
 import { ModelChoice, ownModels } from "../models/model-choice.ts";
 import type { Models } from "../models/models.ts";
-import type { PastSessions } from "../knowledge/past-sessions.ts";
 import type { ProcessParts } from "../process-parts.ts";
 import type { SessionRequest } from "../session-request.ts";
 import type { SessionTracing } from "../telemetry.ts";
+import { LateSession } from "./late-session.ts";
 
 export interface PrepareParts {
   readonly environment: Readonly<Record<string, string | undefined>>;

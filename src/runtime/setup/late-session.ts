@@ -2,8 +2,8 @@ import type { Emit } from "../../protocol/event.ts";
 import type { Session } from "../../session/session.ts";
 import { finishedNotice } from "../../tools/shell/finished-notice.ts";
 import type { Shells } from "../../tools/shell/shells.ts";
-import type { LiveOffer } from "./offer.ts";
 import type { Workspace } from "../workspace/workspace.ts";
+import type { LiveOffer } from "./offer.ts";
 
 /**
  * What parts of a session have to say to it. They are made before it is, so what they say until then is kept and told

@@ -6,14 +6,14 @@
 import type { AgentDefinition } from "../../agents/agent.ts";
 import { modelReference } from "../../session/model-seat.ts";
 import type { SessionOptions } from "../../session/session.ts";
-import { type AgentServers, agentServers } from "../mcp/agent-servers.ts";
-import type { Draft } from "./draft.ts";
 import type { LiveAgents } from "../agents/live-agents.ts";
+import { type AgentServers, agentServers } from "../mcp/agent-servers.ts";
+import type { SessionServers } from "../mcp/session-servers.ts";
 import { BY_AGENT } from "../models/model-choice.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+import type { Draft } from "./draft.ts";
 import type { LiveOffer } from "./offer.ts";
 import { leadingAgent, leadWishes, modelOf, preload } from "./preselect.ts";
-import type { SessionServers } from "../mcp/session-servers.ts";
-import type { Workspace } from "../workspace/workspace.ts";
 
 export interface LeadParts {
   readonly workspace: Workspace;

@@ -10,12 +10,12 @@ import type { Offer } from "../../session/session-model.ts";
 import { skillTools } from "../../tools/builtin.ts";
 import type { ToolSearch } from "../../tools/mcp/search.ts";
 import type { Tool } from "../../tools/tool.ts";
+import type { SessionMemory } from "../knowledge/session-memory.ts";
+import type { SessionMcp } from "../mcp/session-mcp.ts";
 import { withCoreSkills } from "./core-skills.ts";
 import type { LiveSkills } from "./live-skills.ts";
 import type { ModeParts } from "./modes.ts";
 import { toolsOfLead } from "./preselect.ts";
-import type { SessionMcp } from "../mcp/session-mcp.ts";
-import type { SessionMemory } from "../knowledge/session-memory.ts";
 import { chooseTools, inheritedTools, mainTools, type ToolChoice } from "./tool-choice.ts";
 
 export interface OfferParts {

@@ -3,18 +3,18 @@ import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import type { SessionLog } from "../../store/store.ts";
 import type { SessionKnowledge } from "../../tools/subagents/session-knowledge.ts";
 import type { AgentPlaces } from "../agents/agent-place.ts";
-import { agentServers } from "../mcp/agent-servers.ts";
 import { companyOptions } from "../agents/company.ts";
-import type { Draft } from "./draft.ts";
 import type { LiveAgents } from "../agents/live-agents.ts";
+import { sidekickConditions } from "../agents/sidekick-conditions.ts";
+import type { SessionBoard } from "../knowledge/session-board.ts";
+import type { SessionMemory } from "../knowledge/session-memory.ts";
+import { agentServers } from "../mcp/agent-servers.ts";
+import type { SessionServers } from "../mcp/session-servers.ts";
+import type { Draft } from "./draft.ts";
 import { readPlan } from "./modes.ts";
 import type { LiveOffer } from "./offer.ts";
-import type { SessionBoard } from "../knowledge/session-board.ts";
 import type { SessionLead } from "./session-lead.ts";
-import type { SessionMemory } from "../knowledge/session-memory.ts";
 import { promptOf } from "./session-offer.ts";
-import type { SessionServers } from "../mcp/session-servers.ts";
-import { sidekickConditions } from "../agents/sidekick-conditions.ts";
 import { inheritedTools, type ToolChoice } from "./tool-choice.ts";
 
 /** The agents that may work for the main one, and what each of them is given. */

@@ -1,9 +1,9 @@
 import type { FoundExtension } from "../../catalog/extensions.ts";
 import type { ExtensionProcess, LaunchProfile } from "../../extensions/extensions.ts";
 import { isGiven } from "../../extensions/given.ts";
-import type { Draft } from "./draft.ts";
 import type { SandboxWishes } from "../permissions/sandbox-settings.ts";
 import { openWorkspace, type Workspace } from "../workspace/workspace.ts";
+import type { Draft } from "./draft.ts";
 
 /** The extensions of a session, for whoever connects them to it. */
 export interface SessionExtensions {

@@ -1,11 +1,11 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { Checkpoints } from "../../checkpoints/checkpoints.ts";
+import { commandCheckpoints } from "../../checkpoints/command-checkpoints.ts";
 import { isInside } from "../../lib/node/paths.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import { secretValuesOf } from "../../lib/redact/redact-values.ts";
 import { type Policy, policyWith } from "../../permissions/policy.ts";
-import { Checkpoints } from "../../checkpoints/checkpoints.ts";
-import { commandCheckpoints } from "../../checkpoints/command-checkpoints.ts";
 import type { SessionLog } from "../../store/store.ts";
 import type { StoreScope } from "../../tools/database/program.ts";
 import { providedDatabase } from "../../tools/database/provided-database.ts";
@@ -18,17 +18,17 @@ import type { Shells } from "../../tools/shell/shells.ts";
 import type { ToolPorts } from "../../tools/tool.ts";
 import { allowsLocalhost } from "../../tools/web/web-access.ts";
 import { type AgentPlaces, agentPlaces, type PlaceParts } from "../agents/agent-place.ts";
-import { ShellContainment } from "../permissions/containment.ts";
-import type { Draft } from "./draft.ts";
-import { type SandboxWishes, sandboxWishes } from "../permissions/sandbox-settings.ts";
 import type { SessionBoard } from "../knowledge/session-board.ts";
 import type { SessionMcp } from "../mcp/session-mcp.ts";
-import type { SessionRules } from "./session-rules.ts";
-import type { SessionSearch } from "./session-search.ts";
+import { ShellContainment } from "../permissions/containment.ts";
+import { type SandboxWishes, sandboxWishes } from "../permissions/sandbox-settings.ts";
 import { lazyShells, sandboxMode } from "../permissions/shells.ts";
 import { undoSeal } from "../undo-seal.ts";
 import { version } from "../version.ts";
 import type { Workspace } from "../workspace/workspace.ts";
+import type { Draft } from "./draft.ts";
+import type { SessionRules } from "./session-rules.ts";
+import type { SessionSearch } from "./session-search.ts";
 
 /** What the tools of a session work with. */
 export interface SessionHands {

@@ -2,10 +2,10 @@ import { asSent } from "../../hooks/dialect.ts";
 import type { Hooks } from "../../hooks/fire.ts";
 import { DEFAULT_TIMEOUT_MS, type HookDefinition, MAX_TIMEOUT_MS } from "../../hooks/hooks.ts";
 import type { Emit } from "../../protocol/event.ts";
-import type { Draft } from "./draft.ts";
-import type { HookListener } from "../session-request.ts";
 import type { SandboxWishes } from "../permissions/sandbox-settings.ts";
+import type { HookListener } from "../session-request.ts";
 import type { Workspace } from "../workspace/workspace.ts";
+import type { Draft } from "./draft.ts";
 
 /** Makes the hooks of a session when it has any; a session without pays nothing. */
 export async function sessionHooks(

@@ -5,10 +5,10 @@ import type { Limits } from "../../session/budget/budget.ts";
 import { Credits } from "../../session/budget/credits.ts";
 import { modelName } from "../../session/model-seat.ts";
 import type { SessionModel } from "../../session/session-model.ts";
-import type { Draft } from "./draft.ts";
 import { githubServer } from "../mcp/github-server.ts";
-import { chooseLead, type Lead, limitsOfLead } from "./preselect.ts";
 import { openWorkspace, type Workspace } from "../workspace/workspace.ts";
+import type { Draft } from "./draft.ts";
+import { chooseLead, type Lead, limitsOfLead } from "./preselect.ts";
 
 /** Who leads a session, and within which limits. On which model is in the draft's `models` from then on. */
 export interface SessionLead {

@@ -4,12 +4,12 @@ import type { LoadedSettings } from "../../catalog/settings/settings.ts";
 import { type Grants, openGrants } from "../../permissions/grants.ts";
 import { locationKey } from "../../permissions/location.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { Draft } from "./draft.ts";
-import type { LateSession } from "./late-session.ts";
 import { LiveRules } from "../permissions/live-rules.ts";
-import { type ModeParts, modeParts } from "./modes.ts";
 import { type PermissionRequest, policyOf } from "../permissions/policy.ts";
 import type { Workspace } from "../workspace/workspace.ts";
+import type { Draft } from "./draft.ts";
+import type { LateSession } from "./late-session.ts";
+import { type ModeParts, modeParts } from "./modes.ts";
 
 /** What a session may touch: without asking, after asking, and never. */
 export interface SessionRules {

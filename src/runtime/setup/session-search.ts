@@ -6,9 +6,9 @@ import type { Tool } from "../../tools/tool.ts";
 import type { WebSearch } from "../../tools/web/search.ts";
 import { endpointSearch } from "../../tools/web/search-endpoint.ts";
 import { type EngineName, engineNames, searchEngines } from "../../tools/web/search-engines.ts";
-import type { Draft } from "./draft.ts";
 import { version } from "../version.ts";
 import type { Workspace } from "../workspace/workspace.ts";
+import type { Draft } from "./draft.ts";
 
 export interface SessionSearch {
   /** The search tool while something searches, otherwise none. */

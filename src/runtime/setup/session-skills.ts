@@ -1,6 +1,6 @@
+import { openWorkspace, type Workspace } from "../workspace/workspace.ts";
 import type { Draft } from "./draft.ts";
 import { LiveSkills } from "./live-skills.ts";
-import { openWorkspace, type Workspace } from "../workspace/workspace.ts";
 
 /** The skills of the session's folder, of the person and of the program. */
 export function sessionSkills(draft: Draft, workspace: Workspace): LiveSkills {

@@ -1,22 +1,22 @@
 import type { ScheduleRegistry } from "../../session/modes/schedules.ts";
 import type { SessionOptions } from "../../session/session.ts";
 import type { SessionDatabase } from "../../tools/database/session-database.ts";
-import type { Draft } from "./draft.ts";
 import type { LateFactories } from "../agents/late-factories.ts";
-import type { LeadChoice } from "./lead-choice.ts";
 import type { LiveAgents } from "../agents/live-agents.ts";
-import type { LiveSkills } from "./live-skills.ts";
-import { mcpApps } from "../mcp/mcp-apps.ts";
-import { permissionDesk } from "../permissions/permission-desk.ts";
-import { serverPort } from "../mcp/server-port.ts";
 import type { SessionBoard } from "../knowledge/session-board.ts";
-import type { SessionExtensions } from "./session-extensions.ts";
-import type { SessionMcp } from "../mcp/session-mcp.ts";
 import type { SessionMemory } from "../knowledge/session-memory.ts";
-import type { SessionRules } from "./session-rules.ts";
+import { mcpApps } from "../mcp/mcp-apps.ts";
+import { serverPort } from "../mcp/server-port.ts";
+import type { SessionMcp } from "../mcp/session-mcp.ts";
 import { showsApps, summaries } from "../mcp/session-servers.ts";
-import type { SessionTracker } from "./session-tracker.ts";
+import { permissionDesk } from "../permissions/permission-desk.ts";
 import type { Workspace } from "../workspace/workspace.ts";
+import type { Draft } from "./draft.ts";
+import type { LeadChoice } from "./lead-choice.ts";
+import type { LiveSkills } from "./live-skills.ts";
+import type { SessionExtensions } from "./session-extensions.ts";
+import type { SessionRules } from "./session-rules.ts";
+import type { SessionTracker } from "./session-tracker.ts";
 
 /** What surfaces may know of a session beyond its conversation, and change in it. */
 export function sessionSurroundings(

@@ -2,8 +2,9 @@
  * Tokens for remote MCP servers, brought by the program that hosts a session: it signs people in itself. A host that
  * brought none is not asked again for the same server before somebody wants it to be.
  */
-import type { SessionTokens } from "../mcp/session-token-port.ts";
+
 import type { TokenRequest } from "../../tools/mcp/oauth/oauth-host.ts";
+import type { SessionTokens } from "../mcp/session-token-port.ts";
 import type { Draft } from "./draft.ts";
 
 export function sessionTokens({ log, listener, shared }: Pick<Draft, "log" | "listener" | "shared">): SessionTokens {

@@ -10,11 +10,11 @@ import type { Answerer } from "../../session/requests/broker.ts";
 import { canvasTools } from "../../session/requests/canvas-tools.ts";
 import { type ExternalToolDefinition, ExternalTools } from "../../session/requests/external-tools.ts";
 import type { Session } from "../../session/session.ts";
-import { type CanvasDeclaration, Canvases, type CanvasProvider, type OpenCanvas } from "./canvases.ts";
 import { clientBuffers } from "../client-buffers.ts";
-import { ClientFactories } from "./client-factories.ts";
 import type { Connection } from "../connection.ts";
 import { extensionsWord } from "../extensions/extension-rights.ts";
+import { type CanvasDeclaration, Canvases, type CanvasProvider, type OpenCanvas } from "./canvases.ts";
+import { ClientFactories } from "./client-factories.ts";
 
 /** What a client says of itself when it opens a session; what is left out stays as it was. */
 export interface ClientProfile {

@@ -4,9 +4,9 @@ import { permitAside } from "../../session/requests/permit-aside.ts";
 import type { Session } from "../../session/session.ts";
 import type { ClientProfile } from "../clients/clients.ts";
 import type { Connection, ExtensionIdentity } from "../connection.ts";
-import { answersOf } from "./extension-rights.ts";
 import { clientProfile, optionsOf, type ResumeParams } from "../sessions/session-options.ts";
 import { warnWithoutEffect } from "../sessions/unused-options.ts";
+import { answersOf } from "./extension-rights.ts";
 
 /** What it may answer with beside what every client is answered. */
 export interface JoinGrant {

@@ -3,8 +3,8 @@ import * as z from "zod";
 import type { Session } from "../../session/session.ts";
 import type { Connection } from "../connection.ts";
 import type { Hub } from "../hub.ts";
-import type { LiveSession } from "../sessions/live-session.ts";
 import type { ServerParts } from "../parts.ts";
+import type { LiveSession } from "../sessions/live-session.ts";
 
 /** What a method may use, beside what it was given. */
 export interface Call {

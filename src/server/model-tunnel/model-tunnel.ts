@@ -6,9 +6,9 @@ import type { RequestOrigin } from "../../model/provider.ts";
 import type { ModelFetch } from "../../model/wire/place.ts";
 import type { OpenSocket } from "../../model/wire/transport/socket.ts";
 import { TroupeError } from "../../protocol/errors.ts";
+import type { Connection } from "../connection.ts";
 import { type Carried, CarriedRequest, type ResponseHead, type ResponsePart } from "./carried-request.ts";
 import { CarriedSocket } from "./carried-socket.ts";
-import type { Connection } from "../connection.ts";
 
 /** A client that takes longer to take a request than this will not take it. */
 const TAKE_MS = 30_000;

@@ -4,22 +4,22 @@ import type { TraceContext } from "../../lib/trace-context.ts";
 import type { GithubStatus } from "../../model/github/github.ts";
 import type { EventData, EventType, SessionEvent } from "../../protocol/event.ts";
 import { encodeFrame } from "../../protocol/rpc/frame.ts";
+import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import { eventsOf } from "../../session/event-log.ts";
 import type { RequestKind } from "../../session/requests/requests.ts";
 import type { CloseReason, Session } from "../../session/session.ts";
 import type { GivenSubagents } from "../../session/session-options.ts";
-import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import { ClientCommands } from "../clients/client-commands.ts";
 import { ClientShell } from "../clients/client-shell.ts";
 import { ClientTasks } from "../clients/client-tasks.ts";
 import type { Clients } from "../clients/clients.ts";
+import { Interests } from "../clients/interests.ts";
 import type { Connection } from "../connection.ts";
 import { DerivedEvents } from "../derived-events.ts";
-import { EventWindow } from "./event-window.ts";
 import { ExtensionHost, type ExtensionHostPorts } from "../extensions/extension-host.ts";
 import { GithubTelemetry } from "../github-telemetry.ts";
-import { Interests } from "../clients/interests.ts";
 import { noManagedSettings } from "../managed-settings.ts";
+import { EventWindow } from "./event-window.ts";
 import type { OptionsOfSession } from "./session-options.ts";
 
 export interface LiveSessionOptions {

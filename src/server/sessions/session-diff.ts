@@ -1,8 +1,8 @@
 /** What a session has changed since it began, in the form in which `workspace-diff` tells what git finds different. */
 import { isAbsolute, relative, sep } from "node:path";
 import { type ChangedFile, changedFiles } from "../../checkpoints/code-changes.ts";
-import { KeptTexts } from "../../checkpoints/kept-texts.ts";
 import type { FileHistory } from "../../checkpoints/file-history.ts";
+import { KeptTexts } from "../../checkpoints/kept-texts.ts";
 import type { Session } from "../../session/session.ts";
 import { type Change, clipped, type WorkspaceDiff } from "./workspace-diff.ts";
 

@@ -1,6 +1,11 @@
 /** Folders and names among a session's files, as clients change them. */
 import type * as fs from "node:fs";
-import { makeSharedFolder, removeSharedEntry, renameSharedEntry, statSharedEntry } from "../../lib/node/shared-entries.ts";
+import {
+  makeSharedFolder,
+  removeSharedEntry,
+  renameSharedEntry,
+  statSharedEntry,
+} from "../../lib/node/shared-entries.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Session } from "../../session/session.ts";
 import { filesFolderOf, refused, requireInside } from "./session-files.ts";

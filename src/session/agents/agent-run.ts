@@ -5,13 +5,13 @@ import type { LimitReached } from "../../loop/run.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import type { TurnEnd } from "../../tasks/ports.ts";
 import type { TaskMessage, TaskRecord } from "../../tasks/task-record.ts";
-import type { Broker } from "../requests/broker.ts";
+import type { Expected } from "../budget/reservations.ts";
 import type { Conversation } from "../conversation.ts";
 import { History } from "../history.ts";
-import type { SessionHooks } from "../turn/hooked-calls.ts";
-import type { Expected } from "../budget/reservations.ts";
-import { startRun } from "../turn/start-run.ts";
+import type { Broker } from "../requests/broker.ts";
 import type { RunSettings } from "../run-settings.ts";
+import type { SessionHooks } from "../turn/hooked-calls.ts";
+import { startRun } from "../turn/start-run.ts";
 
 /** Everything one agent is given; the rest it shares with the session. */
 export interface Outfit extends Pick<RunSettings, "model" | "offer" | "cwd" | "roots" | "policy" | "ports"> {

@@ -6,9 +6,9 @@ import type { Registry } from "../../tasks/registry.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
 import type { MessageReceipt, TaskRequest, TaskStart, Tasks } from "../../tools/agents/tasks.ts";
 import { ToolError } from "../../tools/tool-error.ts";
-import type { CompanyOptions } from "./company-options.ts";
-import type { Errands } from "../requests/errands.ts";
 import { executorOf } from "../executor.ts";
+import type { Errands } from "../requests/errands.ts";
+import type { CompanyOptions } from "./company-options.ts";
 
 /** No call waits for an agent longer than this; the agent goes on. */
 const MAX_WAIT_MS = 24 * 60 * 60 * 1000;

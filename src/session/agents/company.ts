@@ -3,7 +3,7 @@
  * here they get what they work with and are run. An agent is a run of the same loop in the same log; whatever it may do
  * is a part of what whoever started it may do.
  */
-import type { CompanyOptions } from "./company-options.ts";
+
 import { findAgent } from "../../agents/names.ts";
 import type { Hooks } from "../../hooks/fire.ts";
 import type { LimitReached } from "../../loop/run.ts";
@@ -15,26 +15,27 @@ import type { TaskMessage, TaskRecord } from "../../tasks/task-record.ts";
 import { isFinal } from "../../tasks/task-state.ts";
 import type { Tool, ToolPorts } from "../../tools/tool.ts";
 import { Ledger, sharesOf } from "../budget/agent-limit.ts";
+import type { Budget } from "../budget/budget.ts";
+import type { Expected } from "../budget/reservations.ts";
+import { Conversation } from "../conversation.ts";
+import type { EventLog } from "../event-log.ts";
+import { within } from "../executor.ts";
+import { closeOpen } from "../recover.ts";
+import type { Broker } from "../requests/broker.ts";
+import { type AgentErrand, Errands } from "../requests/errands.ts";
+import type { RunSettings } from "../run-settings.ts";
+import type { SessionOptions } from "../session-options.ts";
+import { transcriptOf } from "../transcript.ts";
+import { sessionHooks } from "../turn/hooked-calls.ts";
+import type { Notice } from "../turn/inbox.ts";
 import { type AgentFacts, AgentLives } from "./agent-lives.ts";
 import { type Outfit, type OutputCheck, runAgentTurn } from "./agent-run.ts";
 import { agentTasks } from "./agent-tasks.ts";
-import type { Broker } from "../requests/broker.ts";
-import type { Budget } from "../budget/budget.ts";
-import { Conversation } from "../conversation.ts";
+import type { CompanyOptions } from "./company-options.ts";
 import { coordinationOf } from "./coordination.ts";
-import { type AgentErrand, Errands } from "../requests/errands.ts";
-import type { EventLog } from "../event-log.ts";
-import { within } from "../executor.ts";
-import { sessionHooks } from "../turn/hooked-calls.ts";
-import type { Notice } from "../turn/inbox.ts";
 import { mcpTasksOf } from "./mcp-tasks.ts";
-import { closeOpen } from "../recover.ts";
-import type { Expected } from "../budget/reservations.ts";
-import type { SessionOptions } from "../session-options.ts";
-import { type SidekickOptions, Sidekicks } from "./sidekicks.ts";
 import { isSidekickId } from "./sidekick-id.ts";
-import type { RunSettings } from "../run-settings.ts";
-import { transcriptOf } from "../transcript.ts";
+import { type SidekickOptions, Sidekicks } from "./sidekicks.ts";
 
 interface CompanyParts {
   readonly options: CompanyOptions;

@@ -22,10 +22,10 @@ import {
 import { WORKER_ONLY_TOOLS } from "../../tools/subagents/tool-groups.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { Ledger } from "../budget/agent-limit.ts";
+import type { Errand, Errands } from "../requests/errands.ts";
 import { TIME_IS_UP } from "./agent-run.ts";
 import { asToolError, treeOf } from "./agent-tasks.ts";
 import type { CompanyOptions } from "./company-options.ts";
-import type { Errand, Errands } from "../requests/errands.ts";
 
 export interface CoordinationParts {
   /** Who asks; nobody = the main agent. */

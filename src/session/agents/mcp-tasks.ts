@@ -3,12 +3,12 @@ import { clip } from "../../lib/text.ts";
 import type { TurnEnd } from "../../tasks/ports.ts";
 import type { Registry } from "../../tasks/registry.ts";
 import { isAtRest } from "../../tasks/task-state.ts";
+import type { McpTaskProgress } from "../../tools/agents/tasks.ts";
 import type { McpTaskCall, McpTasks, McpWork } from "../../tools/mcp/tasks/background.ts";
 import type { McpTaskStatus } from "../../tools/mcp/tasks/tasks.ts";
-import type { McpTaskProgress } from "../../tools/agents/tasks.ts";
 import { ToolError, type ToolResult } from "../../tools/tool-error.ts";
-import { asToolError } from "./agent-tasks.ts";
 import type { Errand, Errands } from "../requests/errands.ts";
+import { asToolError } from "./agent-tasks.ts";
 
 interface McpTasksParts {
   readonly agentId: string | undefined;

@@ -11,18 +11,18 @@ import { sidekickOnlyTools } from "../../tools/builtin.ts";
 import type { InboxSender } from "../../tools/memory/inbox.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { ToolError } from "../../tools/tool-error.ts";
-import { type Actor, type Outfit, runAgentTurn } from "./agent-run.ts";
-import { Broker } from "../requests/broker.ts";
 import type { Limits } from "../budget/budget.ts";
-import type { Conversation } from "../conversation.ts";
-import { sessionHooks } from "../turn/hooked-calls.ts";
-import { closeOpen } from "../recover.ts";
 import { type Amount, addAmounts, type Expected, nothing } from "../budget/reservations.ts";
+import type { Conversation } from "../conversation.ts";
+import { closeOpen } from "../recover.ts";
+import { Broker } from "../requests/broker.ts";
+import { transcriptOf } from "../transcript.ts";
+import { sessionHooks } from "../turn/hooked-calls.ts";
+import { type Actor, type Outfit, runAgentTurn } from "./agent-run.ts";
 import messageText from "./sidekick-brief.md";
 import movedText from "./sidekick-moved.md";
 import rulesText from "./sidekick-rules.md";
 import type { News, SidekickDefinition, SidekickParts } from "./sidekicks.ts";
-import { transcriptOf } from "../transcript.ts";
 
 type EndReason = EventData<"troupe.sidekick_ended">["reason"];
 

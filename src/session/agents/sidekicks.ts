@@ -4,22 +4,23 @@
  * nothing and are waited for by nobody; what is newer ends what they were at. Each is a run of the same loop in the same
  * log (`sidekick-run`), under an id that no task can have; what they sent is a fold over the log (`inbox-entries`).
  */
-import { isSidekickId } from "./sidekick-id.ts";
+
 import type { AgentDefinition } from "../../agents/agent.ts";
 import type { Sidekick, SidekickEvent } from "../../agents/sidekick.ts";
 import type { Hooks } from "../../hooks/fire.ts";
 import type { Emit, EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
 import { nameTask } from "../../tasks/task-names.ts";
-import type { Actor, Outfit } from "./agent-run.ts";
 import type { Budget } from "../budget/budget.ts";
+import { type Amount, addAmounts, nothing } from "../budget/reservations.ts";
 import { Conversation } from "../conversation.ts";
 import type { EventLog } from "../event-log.ts";
-import type { Notice } from "../turn/inbox.ts";
-import { entryNotice, InboxEntries } from "./inbox-entries.ts";
 import { closeOpen } from "../recover.ts";
-import { type Amount, addAmounts, nothing } from "../budget/reservations.ts";
-import type { Life } from "./sidekick-run.ts";
 import type { RunSettings } from "../run-settings.ts";
+import type { Notice } from "../turn/inbox.ts";
+import type { Actor, Outfit } from "./agent-run.ts";
+import { entryNotice, InboxEntries } from "./inbox-entries.ts";
+import { isSidekickId } from "./sidekick-id.ts";
+import type { Life } from "./sidekick-run.ts";
 
 export type SidekickDefinition = AgentDefinition & { readonly sidekick: Sidekick };
 

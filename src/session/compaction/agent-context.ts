@@ -9,16 +9,15 @@ import { noUsage, type Provider, type RequestOrigin, type Usage } from "../../mo
 import type { CompactionTrigger } from "../../protocol/context-events.ts";
 import type { Emit } from "../../protocol/event.ts";
 import type { Message } from "../../protocol/message.ts";
+import type { Expected } from "../budget/reservations.ts";
+import type { History } from "../history.ts";
+import type { Offer, SessionModel } from "../session-model.ts";
+import type { SessionHooks } from "../turn/hooked-calls.ts";
 import type { CompactionDesk, CompactionEnd } from "./compaction-call.ts";
 import type { CompactionOptions } from "./compaction-options.ts";
 import type { ContextReport } from "./context-report.ts";
 import type { ContextUsage } from "./context-usage.ts";
-import type { History } from "../history.ts";
-import type { SessionHooks } from "../turn/hooked-calls.ts";
 import { afterOverflow } from "./overflow.ts";
-import type { Expected } from "../budget/reservations.ts";
-import type { Offer } from "../session-model.ts";
-import type { SessionModel } from "../session-model.ts";
 
 /** What belongs to one agent; the parts of its run have all of it. */
 export interface CompactionPlace {

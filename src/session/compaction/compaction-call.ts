@@ -7,10 +7,10 @@ import { messageTokens } from "../../context/compact-tokens.ts";
 import type { CompactionTrigger } from "../../protocol/context-events.ts";
 import type { EventData } from "../../protocol/event.ts";
 import type { Message } from "../../protocol/message.ts";
+import { transcriptOf } from "../transcript.ts";
 import type { CompactionPlace } from "./agent-context.ts";
 import { outputRoom, type SummaryReply, summarise } from "./compaction-reply.ts";
 import type { ContextUsage, Meter } from "./context-usage.ts";
-import { transcriptOf } from "../transcript.ts";
 
 export interface CompactionWish {
   readonly trigger: CompactionTrigger;

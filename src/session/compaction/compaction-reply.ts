@@ -5,9 +5,9 @@ import { untilAborted } from "../../lib/until-aborted.ts";
 import { ModelError } from "../../model/model-error.ts";
 import { type ModelEnd, noUsage, type SentRequests, type Usage } from "../../model/provider.ts";
 import type { Message } from "../../protocol/message.ts";
-import type { CompactionPlace } from "./agent-context.ts";
 import { reportUsage } from "../budget/report-usage.ts";
 import { isStreamed } from "../session-model.ts";
+import type { CompactionPlace } from "./agent-context.ts";
 
 export type SummaryReply = {
   readonly usage: Usage;

@@ -6,11 +6,11 @@
 import type { WriteCheckpoint } from "../../context/compact-checkpoint.ts";
 import type { Standing } from "../../context/compact-summary.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
+import type { Conversation } from "../conversation.ts";
 import { AgentContext, type CompactionPlace, type ContextState, freshState } from "./agent-context.ts";
 import type { CompactionDesk } from "./compaction-call.ts";
 import { type CompactionOptions, DEFAULT_COMPACTION } from "./compaction-options.ts";
 import { Meter } from "./context-usage.ts";
-import type { Conversation } from "../conversation.ts";
 
 interface CompactionsParts {
   readonly options?: CompactionOptions;

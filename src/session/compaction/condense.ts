@@ -12,10 +12,10 @@ import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
 import type { SnapshotRules } from "../../store/log/snapshot.ts";
 import { TaskFold } from "../../tasks/task-fold.ts";
 import { isFinal } from "../../tasks/task-state.ts";
+import { isSidekickId } from "../agents/sidekick-id.ts";
+import { roundedUsd } from "../budget/reservations.ts";
 import { Conversation } from "../conversation.ts";
 import { lastOutcome } from "../cut-off.ts";
-import { roundedUsd } from "../budget/reservations.ts";
-import { isSidekickId } from "../agents/sidekick-id.ts";
 
 const CONDENSE_RULES = 1;
 

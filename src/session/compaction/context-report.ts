@@ -3,10 +3,9 @@ import { messageTokens } from "../../context/compact-tokens.ts";
 import { clip, sanitiseLine } from "../../lib/text.ts";
 import { estimateTokens } from "../../lib/tokens.ts";
 import type { Message } from "../../protocol/message.ts";
+import type { Offer, SessionModel } from "../session-model.ts";
 import type { CompactionOptions } from "./compaction-options.ts";
 import type { ContextUsage, Meter } from "./context-usage.ts";
-import type { Offer } from "../session-model.ts";
-import type { SessionModel } from "../session-model.ts";
 
 export interface ContextReport {
   readonly modelName: string;

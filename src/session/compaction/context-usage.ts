@@ -3,8 +3,7 @@ import { definitionTokens } from "../../context/compact-tokens.ts";
 import { Calibration, estimateTokens } from "../../lib/tokens.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { History } from "../history.ts";
-import type { Offer } from "../session-model.ts";
-import type { SessionModel } from "../session-model.ts";
+import type { Offer, SessionModel } from "../session-model.ts";
 
 /** Used where a provider does not say. */
 const ASSUMED_CONTEXT_WINDOW = 128_000;

@@ -4,7 +4,11 @@
  * recurring one are not made up for.
  */
 import type { ScheduleEntry, ScheduleRequest } from "../../commands/ports.ts";
-import { MAX_INTERVAL_MS, MAX_SCHEDULED_CHARACTERS, MIN_INTERVAL_MS } from "../../commands/schedule/schedule-request.ts";
+import {
+  MAX_INTERVAL_MS,
+  MAX_SCHEDULED_CHARACTERS,
+  MIN_INTERVAL_MS,
+} from "../../commands/schedule/schedule-request.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 

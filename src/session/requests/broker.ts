@@ -6,8 +6,8 @@
  */
 import type { SessionMode } from "../../commands/command.ts";
 import { type Deferred, deferred } from "../../lib/deferred.ts";
-import { redactEventData } from "../../lib/redact/redact-event.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
+import { redactEventData } from "../../lib/redact/redact-event.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import type { EventLog } from "../event-log.ts";

@@ -7,8 +7,8 @@ import { REDACTED } from "../../lib/redact/redact.ts";
 import type { LeftCall, LeftTurn } from "../../loop/run.ts";
 import type { EventData, SessionEvent } from "../../protocol/event.ts";
 import type { ToolCall } from "../../protocol/message.ts";
-import { isCanvasTool } from "./canvas-tool-names.ts";
 import type { Conversation } from "../conversation.ts";
+import { isCanvasTool } from "./canvas-tool-names.ts";
 import { externalTool } from "./external-tools.ts";
 import type { LeftRequest } from "./left-requests.ts";
 

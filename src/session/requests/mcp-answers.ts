@@ -13,10 +13,10 @@ import {
   readSampling,
   sampleMessage,
 } from "../../tools/mcp/requests.ts";
-import { permitAside } from "./permit-aside.ts";
-import type { RequestData } from "./requests.ts";
 import type { Session } from "../session.ts";
 import { callModelOnce } from "../turn/single-call.ts";
+import { permitAside } from "./permit-aside.ts";
+import type { RequestData } from "./requests.ts";
 
 /** The answers this session can give to this server now; a missing one is not announced to the server. */
 export function mcpAnswerers(session: Session, serverName: string): McpAnswerers {

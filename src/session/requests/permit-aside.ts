@@ -1,10 +1,10 @@
 import { decide } from "../../permissions/decide.ts";
 import { isRememberable, permissionRequest } from "../../permissions/request.ts";
 import type { Access } from "../../protocol/permission.ts";
+import type { Session } from "../session.ts";
 import { hookOpinion } from "../turn/hooked-calls.ts";
 import { judgeUnasked } from "./permit.ts";
 import type { PermissionRequest } from "./requests.ts";
-import type { Session } from "../session.ts";
 
 /** How long someone who is asked beside any call may take. */
 const PATIENCE_MS = 10 * 60_000;

@@ -3,12 +3,13 @@
  * so; then the files follow. Cut off in between, whoever opens the session next takes the steps that are missing. And
  * since a rewind is a change like any other, it can be taken back like any other.
  */
-import type { FileHistory } from "../../checkpoints/file-history.ts";
-import type { SessionEvent } from "../../protocol/event.ts";
+
 import type { Entry } from "../../checkpoints/checkpoint-schema.ts";
 import { entryAt, sameEntry } from "../../checkpoints/checkpoint-tree.ts";
 import type { Checkpoints, KeptChange } from "../../checkpoints/checkpoints.ts";
+import type { FileHistory } from "../../checkpoints/file-history.ts";
 import { contentAt, type PathStep, planSteps, takeSteps } from "../../checkpoints/restore-steps.ts";
+import type { SessionEvent } from "../../protocol/event.ts";
 
 interface SkippedFile {
   readonly path: string;

@@ -1,10 +1,11 @@
 /** To where a conversation can be taken back, and what that would mean for the files. */
-import type { EventOf, SessionEvent } from "../../protocol/event.ts";
+
 import type { Entry } from "../../checkpoints/checkpoint-schema.ts";
 import type { KeptChange } from "../../checkpoints/checkpoints.ts";
-import { KeptTexts, type LineChanges } from "../../checkpoints/kept-texts.ts";
-import { changesSince, planFiles } from "./rewind-files.ts";
 import type { FileHistory } from "../../checkpoints/file-history.ts";
+import { KeptTexts, type LineChanges } from "../../checkpoints/kept-texts.ts";
+import type { EventOf, SessionEvent } from "../../protocol/event.ts";
+import { changesSince, planFiles } from "./rewind-files.ts";
 
 /** A message of the user's: rewinding to it takes it back, and all that came after. */
 export interface RewindPoint {

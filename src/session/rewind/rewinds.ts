@@ -3,14 +3,15 @@
  * so by one event (see `src/store/log/rewound.ts`); nothing of it is ever lost. Works on an open session and, for the
  * command line, on a log alone.
  */
+
+import type { KeptChange } from "../../checkpoints/checkpoints.ts";
+import type { FileHistory } from "../../checkpoints/file-history.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
 import { viewBefore, viewUpTo } from "../../store/log/rewound.ts";
-import type { KeptChange } from "../../checkpoints/checkpoints.ts";
-import { changesOf, changesSince, type FilePlan, followPlan, keepPlan, planFiles } from "./rewind-files.ts";
-import type { FileHistory } from "../../checkpoints/file-history.ts";
-import { isRoot, previewOf, type RewindPoint, type RewindPreview, rewindPoints, turnsIn } from "./rewind-points.ts";
 import { foldSchedules } from "../modes/schedules.ts";
+import { changesOf, changesSince, type FilePlan, followPlan, keepPlan, planFiles } from "./rewind-files.ts";
+import { isRoot, previewOf, type RewindPoint, type RewindPreview, rewindPoints, turnsIn } from "./rewind-points.ts";
 
 export type { RewindPoint, RewindPreview };
 

@@ -3,12 +3,12 @@ import { viewOf } from "../../store/log/rewound.ts";
 import type { Company } from "../agents/company.ts";
 import type { Conversation } from "../conversation.ts";
 import type { EventLog } from "../event-log.ts";
-import type { Inbox } from "../turn/inbox.ts";
 import type { ModeState } from "../modes/mode-state.ts";
 import { closeOpen } from "../recover.ts";
-import type { PastRewind, RewindPoint, RewindPreview, Rewinds, Rewound } from "./rewinds.ts";
 import type { SessionOptions } from "../session-options.ts";
+import type { Inbox } from "../turn/inbox.ts";
 import type { Working } from "../turn/working.ts";
+import type { PastRewind, RewindPoint, RewindPreview, Rewinds, Rewound } from "./rewinds.ts";
 
 interface SessionRewindsParts {
   readonly options: SessionOptions;

@@ -7,13 +7,13 @@ import type { Citations } from "../../protocol/citations.ts";
 import type { Emit } from "../../protocol/event.ts";
 import { ToolError } from "../../tools/tool-error.ts";
 import type { SearchAnswer, SearchHit, SearchQuery, WebSearch } from "../../tools/web/search.ts";
-import { expectedCall } from "./expected-call.ts";
-import system from "./model-search.md";
-import { modelReference } from "../model-seat.ts";
 import { reportUsage } from "../budget/report-usage.ts";
 import type { Expected } from "../budget/reservations.ts";
+import { modelReference } from "../model-seat.ts";
 import type { RunSettings } from "../run-settings.ts";
 import type { SessionModel } from "../session-model.ts";
+import { expectedCall } from "./expected-call.ts";
+import system from "./model-search.md";
 
 export interface ModelSearch extends Pick<RunSettings, "stamp"> {
   /** A model with a `searchAddress`. */

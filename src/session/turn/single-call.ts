@@ -5,11 +5,11 @@ import { type ModelEnd, noUsage, type SentRequests } from "../../model/provider.
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { Tool } from "../../tools/tool.ts";
-import { expectedCall } from "./expected-call.ts";
 import { reportUsage } from "../budget/report-usage.ts";
 import { originOf } from "../requests/request-origin.ts";
 import type { Session } from "../session.ts";
 import { isStreamed } from "../session-model.ts";
+import { expectedCall } from "./expected-call.ts";
 
 export interface SingleCall {
   /** Names the call in `troupe.usage`. */

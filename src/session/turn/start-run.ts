@@ -1,6 +1,3 @@
-import { isStreamed } from "../session-model.ts";
-import type { RunSettings } from "../run-settings.ts";
-import type { Offer } from "../session-model.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import { readTraceContext, type TraceContext } from "../../lib/trace-context.ts";
 import { RepeatedFailures } from "../../loop/repeated-failures.ts";
@@ -10,21 +7,24 @@ import type { BinaryReference, Emit } from "../../protocol/event.ts";
 import type { Image } from "../../protocol/message.ts";
 import type { SessionLog } from "../../store/store.ts";
 import type { RunExternal, Tool } from "../../tools/tool.ts";
+import { reportUsage } from "../budget/report-usage.ts";
+import type { Expected } from "../budget/reservations.ts";
+import { Meter } from "../compaction/context-usage.ts";
+import type { History } from "../history.ts";
 import type { Broker } from "../requests/broker.ts";
 import { brokerUser } from "../requests/broker-user.ts";
-import { Meter } from "../compaction/context-usage.ts";
+import { type Permitter, permitter } from "../requests/permit.ts";
+import { readGuard } from "../requests/read-guard.ts";
+import { originOf } from "../requests/request-origin.ts";
+import type { RunSettings } from "../run-settings.ts";
+import type { Offer } from "../session-model.ts";
+import { isStreamed } from "../session-model.ts";
 import { expectedCall } from "./expected-call.ts";
-import type { History } from "../history.ts";
 import { hookedCalls, hookedMcpCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
 import type { ResponseFormat } from "./inbox.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
 import type { LimitedTools } from "./limited-tools.ts";
 import { type ModelSearch, modelSearch } from "./model-search.ts";
-import { type Permitter, permitter } from "../requests/permit.ts";
-import { readGuard } from "../requests/read-guard.ts";
-import { reportUsage } from "../budget/report-usage.ts";
-import { originOf } from "../requests/request-origin.ts";
-import type { Expected } from "../budget/reservations.ts";
 import { imageRemover } from "./without-images.ts";
 
 /** What belongs to one run, of the main agent or of any other. */

@@ -1,10 +1,10 @@
 import type { Emit, EventData } from "../../protocol/event.ts";
+import type { Offer } from "../session-model.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
 import { type HookedPrompt, hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
 import { type Incoming, userMessage } from "./inbox.ts";
 import type { Introduction } from "./introduction.ts";
 import { formed, type PromptForm, shownAs } from "./prompt-form.ts";
-import type { Offer } from "../session-model.ts";
 
 interface TakeUp {
   readonly emit: Emit;

@@ -4,13 +4,13 @@ import type { LeftTurn } from "../../loop/run.ts";
 import type { GivenAttachment } from "../../protocol/define-event.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Attachment, Emit } from "../../protocol/event.ts";
-import type { Acceptance, Answering, Outcome } from "./answering.ts";
 import { keepAttachments } from "../attachments.ts";
-import { type Inbox, type Incoming, incoming, type Notice, type SendOptions } from "./inbox.ts";
-import type { ModeState } from "../modes/mode-state.ts";
-import { QueueEditor } from "./queue-editor.ts";
 import { restAfter } from "../budget/rest.ts";
+import type { ModeState } from "../modes/mode-state.ts";
 import type { SessionOptions } from "../session-options.ts";
+import type { Acceptance, Answering, Outcome } from "./answering.ts";
+import { type Inbox, type Incoming, incoming, type Notice, type SendOptions } from "./inbox.ts";
+import { QueueEditor } from "./queue-editor.ts";
 import { Settling } from "./settling.ts";
 import { Stirring } from "./stirring.ts";
 

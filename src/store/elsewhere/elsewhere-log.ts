@@ -3,15 +3,15 @@ import type { Stamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import { checkSize, cleanExtension, nameAsset } from "../assets.ts";
-import type { ElsewhereFiles } from "./elsewhere-files.ts";
+import type { Damage } from "../damage.ts";
 import { type LogContent, parseLog } from "../log/read-log.ts";
 import type { Position } from "../log/repair.ts";
 import { viewOf } from "../log/rewound.ts";
+import { LogWriter } from "../log/writer.ts";
 import { failTo } from "../storage-error.ts";
 import type { SessionLog } from "../store.ts";
-import type { Damage } from "../damage.ts";
 import { encodeSummary } from "../summary.ts";
-import { LogWriter } from "../log/writer.ts";
+import type { ElsewhereFiles } from "./elsewhere-files.ts";
 
 export const LOG = "events.jsonl";
 export const SUMMARY = "workspace.yaml";

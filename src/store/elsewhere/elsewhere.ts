@@ -9,16 +9,16 @@ import type { Stamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { FileProvider, ProvidedEntry } from "../../protocol/session-fs.ts";
 import { emptyLog } from "../access.ts";
-import { type ElsewhereFiles, elsewhereFiles } from "./elsewhere-files.ts";
-import { elsewhereLog, LOG, repair, SUMMARY } from "./elsewhere-log.ts";
-import { scanEvents } from "../log-scan.ts";
+import type { Damage } from "../damage.ts";
 import { type LogContent, parseLog } from "../log/read-log.ts";
 import { viewOf } from "../log/rewound.ts";
+import { scanEvents } from "../log-scan.ts";
 import { alreadyThere, checkSessionId, noSuchSession } from "../session-id.ts";
 import { failTo } from "../storage-error.ts";
 import type { SessionLog, SessionSummary, Store } from "../store.ts";
-import type { Damage } from "../damage.ts";
 import { parseSummary, summarise } from "../summary.ts";
+import { type ElsewhereFiles, elsewhereFiles } from "./elsewhere-files.ts";
+import { elsewhereLog, LOG, repair, SUMMARY } from "./elsewhere-log.ts";
 
 export interface ElsewhereStoreOptions {
   readonly provider: FileProvider;

@@ -8,13 +8,13 @@ import type { DatabaseSyncInstance } from "@photostructure/sqlite";
 import type { Disk } from "../../lib/node/disk.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
+import { storageError } from "../storage-error.ts";
+import type { SessionRevision, Store } from "../store.ts";
+import { summarise } from "../summary.ts";
 import { emptyDatabase, openDatabase, removeDatabase, troubleOf } from "./index-file.ts";
 import { type Found, type SearchQuery, searchIndex } from "./index-search.ts";
 import { IndexWriter, type SessionUpdate } from "./index-write.ts";
 import { SessionRows } from "./session-rows.ts";
-import { storageError } from "../storage-error.ts";
-import type { SessionRevision, Store } from "../store.ts";
-import { summarise } from "../summary.ts";
 
 export type { Found, SearchQuery, SessionUpdate };
 

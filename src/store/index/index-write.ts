@@ -1,8 +1,8 @@
 /** Puts what was folded from a log into the session store, one session at a time, within a transaction of the caller's. */
 import type { DatabaseSyncInstance, StatementSyncInstance } from "@photostructure/sqlite";
+import type { SessionSummary } from "../store.ts";
 import { inTransaction } from "./index-file.ts";
 import type { CheckpointRow, FileRow, NewRows, TurnRow } from "./session-rows.ts";
-import type { SessionSummary } from "../store.ts";
 
 export interface SessionUpdate {
   readonly summary: SessionSummary;

@@ -5,16 +5,16 @@ import { REPLACEMENT } from "../../lib/node/temporaries.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { emptyLog, held, LogAccess, type LogContext, readIfThere } from "../access.ts";
 import { readAsset, readNumbered, writeAsset, writeNumbered } from "../assets.ts";
-import { type LoadedLog, loadLog } from "./load-log.ts";
+import type { Damage } from "../damage.ts";
 import { type LockHolder, sweepLocks, takeLock } from "../lock.ts";
+import { failTo, storageError } from "../storage-error.ts";
+import type { SessionLog } from "../store.ts";
+import { encodeSummary } from "../summary.ts";
+import { type LoadedLog, loadLog } from "./load-log.ts";
 import { LogPages } from "./log-pages.ts";
 import type { LogContent } from "./read-log.ts";
 import { type Position, restoreLog } from "./repair.ts";
 import { minLogBytes, type Snapshot, writeSnapshot } from "./snapshot.ts";
-import { failTo, storageError } from "../storage-error.ts";
-import type { SessionLog } from "../store.ts";
-import type { Damage } from "../damage.ts";
-import { encodeSummary } from "../summary.ts";
 import { LogWriter } from "./writer.ts";
 
 /** Writes nothing yet: the first append makes the folder and takes the lock. */

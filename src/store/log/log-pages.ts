@@ -1,11 +1,11 @@
 /** Reads ranges of a log by the position of events in view, without parsing what comes before them. */
 import { type FileHandle, open } from "node:fs/promises";
 import type { SessionEvent } from "../../protocol/event.ts";
+import type { Damage } from "../damage.ts";
+import { errorCode } from "../storage-error.ts";
 import { decodeLine, NEWLINE } from "./line.ts";
 import { readLog } from "./read-log.ts";
 import { viewOf } from "./rewound.ts";
-import { errorCode } from "../storage-error.ts";
-import type { Damage } from "../damage.ts";
 
 const PIECE_BYTES = 1024 * 1024;
 /** The offset of every so-manieth line is remembered. */

@@ -1,8 +1,8 @@
 import { open } from "node:fs/promises";
 import { plural } from "../../lib/text.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
-import { decodeLine, type Link, type LogRecord, MAX_LINE_BYTES, NEWLINE, noRecord, salvage } from "./line.ts";
 import type { Damage } from "../damage.ts";
+import { decodeLine, type Link, type LogRecord, MAX_LINE_BYTES, NEWLINE, noRecord, salvage } from "./line.ts";
 
 export interface LogContent {
   readonly events: readonly SessionEvent[];

@@ -3,10 +3,10 @@ import { open, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Disk, writeNewFile } from "../../lib/node/disk.ts";
 import { TroupeError } from "../../protocol/errors.ts";
+import type { Damage } from "../damage.ts";
+import { errorCode } from "../storage-error.ts";
 import { decodeLine, type Link } from "./line.ts";
 import type { LogContent } from "./read-log.ts";
-import { errorCode } from "../storage-error.ts";
-import type { Damage } from "../damage.ts";
 
 const PIECE_BYTES = 1024 * 1024;
 

@@ -12,8 +12,8 @@ import { crc32 } from "node:zlib";
 import { isObject, parseJson } from "../../lib/json.ts";
 import { type Disk, replaceFile } from "../../lib/node/disk.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
-import type { LogPlace } from "./read-log.ts";
 import type { Damage } from "../damage.ts";
+import type { LogPlace } from "./read-log.ts";
 
 export const SNAPSHOT_FILE = "snapshot.json";
 const VERSION = 1;

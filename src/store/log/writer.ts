@@ -2,9 +2,9 @@ import type { Disk } from "../../lib/node/disk.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
+import { storageError } from "../storage-error.ts";
 import { encodeLine, type Link } from "./line.ts";
 import type { Position } from "./repair.ts";
-import { storageError } from "../storage-error.ts";
 
 export interface WriterOptions {
   readonly disk: Pick<Disk, "write" | "sync" | "close">;

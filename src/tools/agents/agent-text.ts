@@ -2,9 +2,9 @@
 import * as z from "zod";
 import { quoted } from "../../lib/quoting.ts";
 import { clip, nearest, sanitiseLine } from "../../lib/text.ts";
-import type { TaskReason, TaskReport, Tasks, TaskTurn, TaskView } from "./tasks.ts";
 import type { ToolContext } from "../tool.ts";
 import { ToolError, type ToolErrorCode } from "../tool-error.ts";
+import type { TaskReason, TaskReport, Tasks, TaskTurn, TaskView } from "./tasks.ts";
 
 /** An agent works as long as its own limits let it; this is the end of waiting for it. */
 export const AGENT_TIMEOUT_MS = 24 * 60 * 60 * 1000;

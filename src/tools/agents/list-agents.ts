@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { plural } from "../../lib/text.ts";
+import { defineTool, fixed } from "../tool.ts";
 import { age, cost, line, reasonOf, tasksOf } from "./agent-text.ts";
 import description from "./list-agents.md";
 import type { TaskView } from "./tasks.ts";
-import { defineTool, fixed } from "../tool.ts";
 
 const MAX_ROWS = 100;
 const COLUMNS = [

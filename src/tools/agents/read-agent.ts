@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { quoted } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
+import { defineTool, fixed } from "../tool.ts";
 import {
   age,
   agentId,
@@ -17,7 +18,6 @@ import {
 } from "./agent-text.ts";
 import description from "./read-agent.md";
 import type { McpTaskProgress, TaskReport, TaskView } from "./tasks.ts";
-import { defineTool, fixed } from "../tool.ts";
 
 const DEFAULT_WAIT_SECONDS = 30;
 const MAX_WAIT_SECONDS = 600;

@@ -1,8 +1,8 @@
 import * as z from "zod";
+import { defineTool, fixed } from "../tool.ts";
 import { agentId, endSentence, idMeant, namingAgents, reasonOf, remains, tasksOf } from "./agent-text.ts";
 import { header } from "./read-agent.ts";
 import description from "./stop-agent.md";
-import { defineTool, fixed } from "../tool.ts";
 
 export const stopAgent = defineTool({
   name: "stop_agent",

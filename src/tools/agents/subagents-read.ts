@@ -1,11 +1,11 @@
 import * as z from "zod";
-import { agentId, idMeant, namingAgents, tasksOf } from "./agent-text.ts";
 import { pageOf, RESULT_PARTS } from "../subagents/result-pages.ts";
 import { bounded, submissionFrom, withoutSubmission } from "../subagents/submission.ts";
-import description from "./subagents-read.md";
-import type { TaskReport } from "./tasks.ts";
 import { defineTool, fixed } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
+import { agentId, idMeant, namingAgents, tasksOf } from "./agent-text.ts";
+import description from "./subagents-read.md";
+import type { TaskReport } from "./tasks.ts";
 
 export const subagentsRead = defineTool({
   name: "subagents_read",

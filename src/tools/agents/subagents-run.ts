@@ -1,24 +1,26 @@
-import type { ToolContext } from "../tool.ts";
 import { plural } from "../../lib/text.ts";
-import { AGENT_TIMEOUT_MS, line } from "./agent-text.ts";
-import {
-  type Coordination,
-  DEFAULT_LIMITS,
-  type WorkerLimits,
-} from "../subagents/coordination.ts";
+import { type Coordination, DEFAULT_LIMITS, type WorkerLimits } from "../subagents/coordination.ts";
 import { openDesk } from "../subagents/desk.ts";
 import { Environments } from "../subagents/environment.ts";
 import { resultText } from "../subagents/result-pages.ts";
 import { builtinRoles, type RoleDefinition } from "../subagents/roles.ts";
-import { concurrencyOf, displayNames, runRequest, type WorkerRequest, workersSchema } from "../subagents/run-request.ts";
+import {
+  concurrencyOf,
+  displayNames,
+  runRequest,
+  type WorkerRequest,
+  workersSchema,
+} from "../subagents/run-request.ts";
 import { type DeskedWorker, runWorkers } from "../subagents/run-workers.ts";
 import type { WorkerResult } from "../subagents/submission.ts";
 import { provision } from "../subagents/tool-groups.ts";
 import { systemPrompt, taskText } from "../subagents/worker-prompt.ts";
 import { workerTools } from "../subagents/worker-tools.ts";
-import description from "./subagents-run.md";
+import type { ToolContext } from "../tool.ts";
 import { defineTool, fixed, type Tool } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
+import { AGENT_TIMEOUT_MS, line } from "./agent-text.ts";
+import description from "./subagents-run.md";
 
 export interface CoordinationSettings {
   readonly roles?: readonly RoleDefinition[];

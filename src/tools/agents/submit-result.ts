@@ -1,9 +1,9 @@
 import * as z from "zod";
 import type { Desk } from "../subagents/desk.ts";
 import { Submission } from "../subagents/submission.ts";
-import description from "./submit-result.md";
 import { defineTool, type Tool } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
+import description from "./submit-result.md";
 
 /** Made for one worker. What does not fit reaches the desk all the same: it decides what becomes of it. */
 export function submitResultTool(desk: Desk): Tool {

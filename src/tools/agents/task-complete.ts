@@ -1,6 +1,6 @@
 import * as z from "zod";
-import description from "./task-complete.md";
 import { defineTool, fixed } from "../tool.ts";
+import description from "./task-complete.md";
 
 const MAX_SUMMARY_CHARACTERS = 20_000;
 

@@ -1,10 +1,10 @@
-import type { ToolContext } from "../tool.ts";
 import * as z from "zod";
 import { quoted } from "../../lib/quoting.ts";
 import { clip, plural } from "../../lib/text.ts";
-import description from "./task-list.md";
+import type { ToolContext } from "../tool.ts";
 import { defineTool, fixed } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
+import description from "./task-list.md";
 
 const MAX_TODOS = 100;
 const MAX_TODO_CHARACTERS = 400;

@@ -1,11 +1,11 @@
 import * as z from "zod";
 import type { Json } from "../../lib/json.ts";
 import { clip, nearest } from "../../lib/text.ts";
+import { defineTool, fixed, type Tool } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import { AGENT_TIMEOUT_MS, answerOf, bounded, line, namesOffered, normalised, tasksOf } from "./agent-text.ts";
 import introduction from "./task.md";
 import type { TaskReport, TaskRequest, TaskStart } from "./tasks.ts";
-import { defineTool, fixed, type Tool } from "../tool.ts";
-import { ToolError } from "../tool-error.ts";
 
 /** Agents the model may choose, of the moment. `id` is a second name that is accepted (that of its file). */
 export interface AgentSource {

@@ -1,11 +1,11 @@
-import type { ToolContext } from "../tool.ts";
 import * as z from "zod";
 import { plural } from "../../lib/text.ts";
+import type { ToolContext } from "../tool.ts";
+import { defineTool, fixed } from "../tool.ts";
+import { ToolError, type ToolResult } from "../tool-error.ts";
 import type { StatementResult } from "./program.ts";
 import description from "./sql.md";
 import storeDescription from "./sql-store.md";
-import { defineTool, fixed } from "../tool.ts";
-import { ToolError, type ToolResult } from "../tool-error.ts";
 
 export const sql = defineTool({
   name: "sql",

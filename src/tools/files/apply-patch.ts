@@ -1,5 +1,4 @@
 import * as z from "zod";
-import description from "./apply-patch.md";
 import {
   accessFor,
   type ChangeRequest,
@@ -14,9 +13,10 @@ import { parsePatch } from "../edit/parse-patch.ts";
 import type { PatchStep } from "../edit/patch.ts";
 import { applyHunks } from "../edit/patch-apply.ts";
 import { decodeText, encodeText } from "../edit/text-content.ts";
-import type { Files } from "./files.ts";
 import { defineTool, fixed } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
+import description from "./apply-patch.md";
+import type { Files } from "./files.ts";
 
 const input = fixed("apply_patch", () => z.object({ patch: z.string().describe("The whole patch") }));
 

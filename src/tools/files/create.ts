@@ -1,8 +1,8 @@
 import * as z from "zod";
-import description from "./create.md";
 import { accessFor, type ChangeRequest, changeFiles, refuseUnread } from "../edit/change-files.ts";
 import { encodeText } from "../edit/text-content.ts";
 import { defineTool, fixed, type InputOf } from "../tool.ts";
+import description from "./create.md";
 
 const input = fixed("create", () =>
   z.object({

@@ -2,8 +2,8 @@ import * as z from "zod";
 import { accessFor, type ChangeRequest, changeFiles, missing, refuseStale } from "../edit/change-files.ts";
 import { replaceText } from "../edit/replace-text.ts";
 import { decodeText, encodeText } from "../edit/text-content.ts";
-import description from "./edit.md";
 import { defineTool, fixed, type InputOf } from "../tool.ts";
+import description from "./edit.md";
 
 const input = fixed("edit", () =>
   z.object({

@@ -8,8 +8,8 @@ import { realpath } from "node:fs/promises";
 import { deferred } from "../../lib/deferred.ts";
 import type { Opened } from "../../lib/node/paths.ts";
 import { unsavedContent } from "../text-buffers.ts";
-import { readAt } from "./text-file.ts";
 import type { LockWait } from "../tool.ts";
+import { readAt } from "./text-file.ts";
 
 /** A version of a file. */
 export interface FileState {

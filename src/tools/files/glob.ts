@@ -1,14 +1,14 @@
 import { isAbsolute, join, relative, sep } from "node:path";
 import * as z from "zod";
 import { plural } from "../../lib/text.ts";
+import { defineTool, fixed, type InputOf, type Tool, type ToolContext } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import description from "./glob.md";
 import { globMatcher, splitBase } from "./glob-pattern.ts";
 import { isMissingPath } from "./path-failure.ts";
 import { type LeftOut, leftOutLine } from "./read-guard.ts";
 import { namesPackages, type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
 import { placeFields, placesOf, readingOf, withPlace } from "./search-place.ts";
-import { defineTool, fixed, type InputOf, type Tool, type ToolContext } from "../tool.ts";
-import { ToolError } from "../tool-error.ts";
 
 const MAX_RESULTS = 1000;
 

@@ -1,12 +1,12 @@
 import * as z from "zod";
 import type { Opened } from "../../lib/node/paths.ts";
 import { plural } from "../../lib/text.ts";
+import { defineTool, fixed, type InputOf, type Tool, type ToolContext } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
 import description from "./grep.md";
 import { type LeftOut, leftOutLine } from "./read-guard.ts";
 import { namesPackages, type RipgrepEnd, type RipgrepOptions, ripgrep, TOOL_TIMEOUT_MS, timeLimit } from "./ripgrep.ts";
 import { placeFields, placesOf, readingOf, withPlace } from "./search-place.ts";
-import { defineTool, fixed, type InputOf, type Tool, type ToolContext } from "../tool.ts";
-import { ToolError } from "../tool-error.ts";
 
 const MAX_RESULT_CHARACTERS = 256 * 1024;
 const MAX_CONTEXT_LINES = 1000;

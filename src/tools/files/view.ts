@@ -2,12 +2,12 @@ import { join } from "node:path";
 import * as z from "zod";
 import { type Opened, openForReading, readDirectory } from "../../lib/node/paths.ts";
 import { plural } from "../../lib/text.ts";
+import { defineTool, fixed, type InputOf, type ToolContext } from "../tool.ts";
+import { ToolError, type ToolResult } from "../tool-error.ts";
 import { noteSeen } from "./files.ts";
 import { MAX_IMAGE_BYTES, readImage } from "./image-file.ts";
 import { pathFailure } from "./path-failure.ts";
 import { inMemory, isBinary, readHead, readLines, type TextSource } from "./text-file.ts";
-import { defineTool, fixed, type InputOf, type ToolContext } from "../tool.ts";
-import { ToolError, type ToolResult } from "../tool-error.ts";
 import description from "./view.md";
 
 const LARGE_FILE_BYTES = 10 * 1024 * 1024;

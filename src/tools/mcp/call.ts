@@ -3,9 +3,9 @@ import type { CallToolResult, Client } from "@modelcontextprotocol/client";
 import { isObject, type Json } from "../../lib/json.ts";
 import { ToolError } from "../tool-error.ts";
 import { cleanLine } from "./bounds.ts";
-import { type CallClock, CallTimeout, callClock, LIBRARY_MS } from "./tasks/call-clock.ts";
 import { type AskingCall, answerInput, type McpAnswerers } from "./requests.ts";
 import type { McpServerConfig, McpToolDefinition } from "./server.ts";
+import { type CallClock, CallTimeout, callClock, LIBRARY_MS } from "./tasks/call-clock.ts";
 import type { TaskMessages } from "./tasks/task-messages.ts";
 import { callAsTask, followTask, type McpTaskStatus } from "./tasks/tasks.ts";
 

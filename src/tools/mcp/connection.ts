@@ -9,7 +9,6 @@ import { plural } from "../../lib/text.ts";
 import { ToolError } from "../tool-error.ts";
 import { cleanLine, cleanText } from "./bounds.ts";
 import { callTool, type McpCall } from "./call.ts";
-import { type CallClock, CallTimeout, callClock } from "./tasks/call-clock.ts";
 import { type Listing, listTools } from "./definitions.ts";
 import { isUnauthorized } from "./oauth/oauth-challenge.ts";
 import type { HeldToken, TokenSource } from "./oauth/oauth-host.ts";
@@ -17,6 +16,7 @@ import { type McpList, type OpenBase, OpenError, type Opened, openConnection, ty
 import { connectMs, isPackageRunner } from "./package-runner.ts";
 import type { AskingCall, McpAnswerers } from "./requests.ts";
 import type { McpServerConfig, McpStatus, McpToolDefinition } from "./server.ts";
+import { type CallClock, CallTimeout, callClock } from "./tasks/call-clock.ts";
 
 export interface McpServerState {
   readonly status: McpStatus;

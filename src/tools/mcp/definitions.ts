@@ -4,8 +4,8 @@ import * as z from "zod";
 import { isObject } from "../../lib/json.ts";
 import { interfaceOf } from "./apps.ts";
 import { cleanLine, jsonProblem } from "./bounds.ts";
-import { LIBRARY_MS } from "./tasks/call-clock.ts";
 import type { McpServerConfig, McpToolAnnotations, McpToolDefinition } from "./server.ts";
+import { LIBRARY_MS } from "./tasks/call-clock.ts";
 import { headerProblem } from "./tool-headers.ts";
 
 export interface Listing {

@@ -6,7 +6,6 @@ import type { PreparedProgram, PrepareProgram } from "../../lib/node/program.ts"
 import { MARK_NAME } from "../shell/process/family.ts";
 import type { Watchdog } from "../shell/process/watchdog.ts";
 import { cleanText } from "./bounds.ts";
-import { LIBRARY_MS } from "./tasks/call-clock.ts";
 import { guardedFetch } from "./guarded-fetch.ts";
 import { httpPlace } from "./http-place.ts";
 import { type Refusal, watchRefusals } from "./oauth/oauth-challenge.ts";
@@ -15,6 +14,7 @@ import { isPackageRunner } from "./package-runner.ts";
 import { answerRequests, capabilitiesFor, type RequestsOptions } from "./requests.ts";
 import type { McpServerConfig, McpStdioTransport } from "./server.ts";
 import { StdioTransport } from "./stdio-transport.ts";
+import { LIBRARY_MS } from "./tasks/call-clock.ts";
 import { TaskMessages } from "./tasks/task-messages.ts";
 
 type McpAuthProvider = (AuthProvider | OAuthClientProvider) & { onRefused?(refusal: Refusal): Promise<void> };

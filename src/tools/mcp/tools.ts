@@ -6,12 +6,12 @@ import type { BoundCall, Tool, ToolContext } from "../tool.ts";
 import { ToolError, type ToolResult } from "../tool-error.ts";
 import { PERSON_TIMEOUT_MS } from "../user/user.ts";
 import { isFor } from "./apps.ts";
-import { type McpWork, untilTask } from "./tasks/background.ts";
 import { cleanLine, cleanText } from "./bounds.ts";
 import type { McpServer } from "./connections.ts";
 import { modelNames } from "./names.ts";
 import { toToolResult } from "./result.ts";
 import type { McpToolDefinition } from "./server.ts";
+import { type McpWork, untilTask } from "./tasks/background.ts";
 import type { McpTaskStatus } from "./tasks/tasks.ts";
 
 type PinVerdict = "ok" | "changed" | "new";

@@ -1,6 +1,5 @@
 /** The context board as tools use it. */
 
-
 /** The board of a session, as one of its agents may use it. Failures are `TroupeError`s, worded for who asked. */
 export interface BoardPort {
   /**

@@ -1,11 +1,11 @@
 import * as z from "zod";
-import type { BoardPort } from "./board-port.ts";
 import type { Access } from "../../protocol/permission.ts";
+import { defineTool, fixed, type InputOf, type ToolContext } from "../tool.ts";
+import { ToolError } from "../tool-error.ts";
+import type { BoardPort } from "./board-port.ts";
 import description from "./context-board.md";
 import readerDescription from "./context-board-reader.md";
 import { asToolError } from "./store-memory.ts";
-import { defineTool, fixed, type InputOf, type ToolContext } from "../tool.ts";
-import { ToolError } from "../tool-error.ts";
 
 const input = fixed("context_board", () =>
   z.object({

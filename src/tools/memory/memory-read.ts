@@ -1,7 +1,7 @@
 import * as z from "zod";
-import description from "./memory-read.md";
 import { defineTool, fixed } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
+import description from "./memory-read.md";
 
 /** For coordinated workers: the same facts that the main agent has in its system prompt. */
 export const memoryRead = defineTool({

@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
-import type { InboxEntry } from "./inbox.ts";
-import description from "./read-inbox.md";
 import { defineTool, fixed } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
+import type { InboxEntry } from "./inbox.ts";
+import description from "./read-inbox.md";
 
 const MAX_NAMED = 10;
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
+import { defineTool, type Tool } from "../tool.ts";
 import { type InboxSender, MAX_CONTENT_CHARACTERS, MAX_SUMMARY_CHARACTERS } from "./inbox.ts";
 import description from "./send-inbox.md";
-import { defineTool, type Tool } from "../tool.ts";
 
 /** Made for one sidekick. When nothing may follow, sending is the last thing it does. */
 export function sendInboxTool(inbox: InboxSender): Tool {

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { clip } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import description from "./store-memory.md";
 import { defineTool, type Tool } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
+import description from "./store-memory.md";
 
 /** Where the two tools of the memory keep what they are given. */
 export interface MemoryPort {

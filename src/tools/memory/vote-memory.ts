@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { clip } from "../../lib/text.ts";
-import { asToolError, checkedFirst, type MemoryPort } from "./store-memory.ts";
 import { defineTool, type Tool } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
+import { asToolError, checkedFirst, type MemoryPort } from "./store-memory.ts";
 import description from "./vote-memory.md";
 
 const MAX_DESCRIPTION = 1200;

@@ -1,10 +1,10 @@
 import * as z from "zod";
 import { clip } from "../../lib/text.ts";
 import type { Access } from "../../protocol/permission.ts";
+import { defineTool, fixed } from "../tool.ts";
 import description from "./bash.md";
 import { replyResult, wentOnText } from "./reply-text.ts";
 import { partialResult, shellsOf } from "./shells.ts";
-import { defineTool, fixed } from "../tool.ts";
 
 const DEFAULT_WAIT_SECONDS = 30;
 const MAX_WAIT_SECONDS = 600;

@@ -8,9 +8,9 @@ import { join } from "node:path";
 import * as z from "zod";
 import { type Disk, writeNewFile } from "../../lib/node/disk.ts";
 import { endFamily, familyOf, hasMark, provesMark } from "./process/family.ts";
-import { CLEAN_UP_PROGRAM } from "./sandbox/left-behind.ts";
 import { tidy } from "./process/output.ts";
 import { namesIn, startOf } from "./process/processes.ts";
+import { CLEAN_UP_PROGRAM } from "./sandbox/left-behind.ts";
 
 const MAX_LOG_BYTES = 64 * 1024 * 1024;
 const MAX_READ_BYTES = 256 * 1024;

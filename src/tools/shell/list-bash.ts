@@ -1,8 +1,8 @@
 import * as z from "zod";
+import { defineTool, fixed } from "../tool.ts";
 import description from "./list-bash.md";
 import { listText } from "./reply-text.ts";
 import { shellsOf } from "./shells.ts";
-import { defineTool, fixed } from "../tool.ts";
 
 export const listBash = defineTool({
   name: "list_bash",

@@ -1,8 +1,8 @@
 import * as z from "zod";
+import { defineTool, fixed } from "../tool.ts";
 import description from "./read-bash.md";
 import { replyResult } from "./reply-text.ts";
 import { delaySeconds, shellsOf, waitTimeoutMs } from "./shells.ts";
-import { defineTool, fixed } from "../tool.ts";
 
 export const readBash = defineTool({
   name: "read_bash",

@@ -6,11 +6,12 @@ import { checkRequest, requireSameView, withoutState } from "./check-request.ts"
 import { finishedCommand, isNews, summary, takeText, takeWithEnd, unreadText } from "./command-report.ts";
 import type { DetachedShell } from "./detached.ts";
 import { DetachedShells } from "./detached-shells.ts";
+import { PastShells } from "./past-shells.ts";
 import { endFamily, killHolders, searchLeftovers, signalFamily } from "./process/family.ts";
 import { strokes } from "./process/keys.ts";
 import { Output } from "./process/output.ts";
-import { PastShells } from "./past-shells.ts";
 import { limitRun } from "./process/run-limit.ts";
+import { PROCESS_MARK } from "./process/watchdog.ts";
 import type { Prepared } from "./sandbox/sandbox.ts";
 import { type Command, hasMore, type Shell } from "./shell.ts";
 import type {
@@ -24,7 +25,6 @@ import type {
   ShellsOptions,
 } from "./shells.ts";
 import { openShellBase, type ShellBase, startShell } from "./start-shell.ts";
-import { PROCESS_MARK } from "./process/watchdog.ts";
 
 /** One per session. */
 export function createShells(options: ShellsOptions): Shells {

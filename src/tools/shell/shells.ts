@@ -152,7 +152,10 @@ export function shellsOf(context: { readonly shells?: Shells; partialResult?(tex
   return context.shells;
 }
 
-export function partialResult(context: { readonly shells?: Shells; partialResult?(text: string): void }, text: string): void {
+export function partialResult(
+  context: { readonly shells?: Shells; partialResult?(text: string): void },
+  text: string,
+): void {
   context.partialResult?.(text);
 }
 

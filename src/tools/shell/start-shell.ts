@@ -7,13 +7,13 @@ import { freshArguments, namedArguments } from "./process/driver.ts";
 import { endLeftovers, familyOf, MARK_NAME } from "./process/family.ts";
 import { commandLimits, guardProcesses, limitLines } from "./process/limits.ts";
 import { OutputPipes } from "./process/output-pipe.ts";
+import { filterDescriptor, startProcess } from "./process/shell-process.ts";
+import { hasTerminals } from "./process/terminal.ts";
+import { guardFolderName, shareWatchdog, type Watchdog } from "./process/watchdog.ts";
 import type { Prepared } from "./sandbox/sandbox.ts";
 import { SANDBOX_BASH } from "./sandbox/sandbox-entry.ts";
 import { type Command, Shell } from "./shell.ts";
-import { filterDescriptor, startProcess } from "./process/shell-process.ts";
 import type { ShellRequest, ShellsOptions } from "./shells.ts";
-import { hasTerminals } from "./process/terminal.ts";
-import { guardFolderName, shareWatchdog, type Watchdog } from "./process/watchdog.ts";
 
 /** Shared by all shells of a session. */
 export interface ShellBase {

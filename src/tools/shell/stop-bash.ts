@@ -1,8 +1,8 @@
 import * as z from "zod";
+import { defineTool, fixed } from "../tool.ts";
 import { replyResult } from "./reply-text.ts";
 import { shellsOf } from "./shells.ts";
 import description from "./stop-bash.md";
-import { defineTool, fixed } from "../tool.ts";
 
 export const stopBash = defineTool({
   name: "stop_bash",

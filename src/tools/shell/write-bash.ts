@@ -1,8 +1,8 @@
 import * as z from "zod";
 import type { Access } from "../../protocol/permission.ts";
+import { defineTool, fixed } from "../tool.ts";
 import { replyResult } from "./reply-text.ts";
 import { delaySeconds, shellsOf, waitTimeoutMs } from "./shells.ts";
-import { defineTool, fixed } from "../tool.ts";
 import description from "./write-bash.md";
 
 const MAX_INPUT_CHARACTERS = 100_000;

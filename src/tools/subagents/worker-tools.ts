@@ -1,11 +1,11 @@
 import * as z from "zod";
-import { environmentDetectTool } from "../environment-detect.ts";
-import { memoryRead } from "../memory/memory-read.ts";
-import { planRead } from "../user/plan-read.ts";
 import { submitResultTool } from "../agents/submit-result.ts";
 import { taskList } from "../agents/task-list.ts";
+import { environmentDetectTool } from "../environment-detect.ts";
+import { memoryRead } from "../memory/memory-read.ts";
 import type { Tool } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
+import { planRead } from "../user/plan-read.ts";
 import type { Desk } from "./desk.ts";
 import type { Environments } from "./environment.ts";
 import { gitSubcommands, readingGitCommand } from "./git-command.ts";

@@ -1,11 +1,11 @@
-import type { ToolContext } from "../tool.ts";
 /** `ask_user` for clients that show forms: several fields at once instead of one question. */
 import * as z from "zod";
 import { clip } from "../../lib/text.ts";
-import { UNAVAILABLE } from "./ask-user.ts";
-import description from "./ask-user-form.md";
+import type { ToolContext } from "../tool.ts";
 import { defineTool, fixed } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
+import { UNAVAILABLE } from "./ask-user.ts";
+import description from "./ask-user-form.md";
 import { PERSON_TIMEOUT_MS } from "./user.ts";
 
 const MAX_MESSAGE_CHARACTERS = 10_000;

@@ -1,8 +1,8 @@
-import type { ToolContext } from "../tool.ts";
 import * as z from "zod";
-import description from "./ask-user.md";
+import type { ToolContext } from "../tool.ts";
 import { defineTool, fixed } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
+import description from "./ask-user.md";
 import { PERSON_TIMEOUT_MS } from "./user.ts";
 
 const MAX_QUESTION_CHARACTERS = 10_000;

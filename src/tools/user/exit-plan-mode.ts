@@ -1,8 +1,8 @@
-import type { ToolContext } from "../tool.ts";
 import * as z from "zod";
-import description from "./exit-plan-mode.md";
+import type { ToolContext } from "../tool.ts";
 import { defineTool, fixed } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
+import description from "./exit-plan-mode.md";
 import { PERSON_TIMEOUT_MS, type PlanAction, type PlanDecision } from "./user.ts";
 
 const MAX_SUMMARY_CHARACTERS = 20_000;

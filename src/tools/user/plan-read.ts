@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { quoted } from "../../lib/quoting.ts";
-import description from "./plan-read.md";
 import { defineTool, fixed } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
+import description from "./plan-read.md";
 
 const PAGE_CHARACTERS = 16_000;
 

@@ -1,5 +1,5 @@
-import type { ToolContext } from "../tool.ts";
 import * as z from "zod";
+import type { ToolContext } from "../tool.ts";
 import { defineTool, fixed } from "../tool.ts";
 import { ToolError } from "../tool-error.ts";
 import description from "./update-todo.md";

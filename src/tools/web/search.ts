@@ -1,4 +1,3 @@
-
 export interface SearchQuery {
   readonly text: string;
   readonly maxResults: number;
@@ -28,4 +27,3 @@ export interface WebSearch {
   address(query: string): string;
   search(query: SearchQuery, signal: AbortSignal): Promise<SearchAnswer>;
 }
-

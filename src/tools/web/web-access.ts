@@ -1,4 +1,3 @@
-
 /** How tools reach the web. The session fills it in; what is left out has a safe default. */
 export interface WebAccess {
   /** As sent to servers: `troupe/<version>`. */

@@ -1,7 +1,7 @@
-import type { ToolContext } from "../tool.ts";
 import * as z from "zod";
 import { quoted } from "../../lib/quoting.ts";
 import { clip } from "../../lib/text.ts";
+import type { ToolContext } from "../tool.ts";
 import { defineTool, fixed, type InputOf } from "../tool.ts";
 import { ToolError, type ToolResult } from "../tool-error.ts";
 import { decodeContent } from "./decode.ts";

@@ -1,6 +1,7 @@
 /** "What changed?" – from git where a shell is offered, otherwise from what git leaves in its folder. */
 import { plural } from "../../../lib/text.ts";
 import { type Line, parseShell } from "../project/evidence.ts";
+import { capped, cite, heading, inlineText, list, writeAnswer } from "../write-answer.ts";
 import {
   answerTo,
   ask,
@@ -16,7 +17,6 @@ import {
   view,
   viewed,
 } from "./plan.ts";
-import { capped, cite, heading, inlineText, list, writeAnswer } from "../write-answer.ts";
 
 const STATUS = shell("git status --short", "See which files differ from the last commit");
 const LOG = shell("git log --oneline -10", "See the last ten commits");

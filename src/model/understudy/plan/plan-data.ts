@@ -2,15 +2,15 @@
 import { isObject, parseJson } from "../../../lib/json.ts";
 import { plural } from "../../../lib/text.ts";
 import { cutLine, cutQuestion, isBinaryText } from "../bounds.ts";
+import { actionIn } from "../intent.ts";
+import { OPINION } from "../intent-words.ts";
 import { describeDiff } from "../project/describe-diff.ts";
 import { describeGitLog } from "../project/describe-git-log.ts";
 import type { Line } from "../project/evidence.ts";
-import { actionIn } from "../intent.ts";
-import { OPINION } from "../intent-words.ts";
 import { type Family, isEnding } from "../project/languages.ts";
-import { ask, hindrances, linesOf, type Scene, type Step, view } from "./plan.ts";
 import { declarationsOf } from "../project/read-source.ts";
 import { capped, excerpt, heading, inlineCode, inlineText, list, writeAnswer } from "../write-answer.ts";
+import { ask, hindrances, linesOf, type Scene, type Step, view } from "./plan.ts";
 
 const MAX_PLACES = 3;
 const AROUND = 4;

@@ -12,6 +12,9 @@ import {
   languageOf,
   stemOf,
 } from "../project/languages.ts";
+import { type Declaration, declarationsIn, importsIn, leadingRemark } from "../project/read-source.ts";
+import type { Term } from "../terms.ts";
+import { capped, cite, excerpt, heading, hitRow, inlineCode, list, remarkRow, writeAnswer } from "../write-answer.ts";
 import {
   answerTo,
   ask,
@@ -31,9 +34,6 @@ import {
 import { planFind } from "./plan-find.ts";
 import { planFolder } from "./plan-folder.ts";
 import { planOverview } from "./plan-overview.ts";
-import { type Declaration, declarationsIn, importsIn, leadingRemark } from "../project/read-source.ts";
-import type { Term } from "../terms.ts";
-import { capped, cite, excerpt, heading, hitRow, inlineCode, list, remarkRow, writeAnswer } from "../write-answer.ts";
 
 export interface Question {
   readonly path: string;

@@ -3,6 +3,11 @@ import { nearest, plural } from "../../../lib/text.ts";
 import type { Hit, Line } from "../project/evidence.ts";
 import { baseName, escapePattern, isForeign, isTest, stemOf } from "../project/languages.ts";
 import { matchersFor } from "../project/match.ts";
+import type { Ranked } from "../project/rank.ts";
+import { type Attempt, attemptsFor, hitsOf, strictly, withinNamed } from "../search.ts";
+import { isPlainName } from "../subject.ts";
+import { type Term, wholeName } from "../terms.ts";
+import { capped, cite, excerpt, heading, hitRow, writeAnswer } from "../write-answer.ts";
 import {
   ask,
   glob,
@@ -16,11 +21,6 @@ import {
   unfold,
   view,
 } from "./plan.ts";
-import type { Ranked } from "../project/rank.ts";
-import { type Attempt, attemptsFor, hitsOf, strictly, withinNamed } from "../search.ts";
-import { isPlainName } from "../subject.ts";
-import { type Term, wholeName } from "../terms.ts";
-import { capped, cite, excerpt, heading, hitRow, writeAnswer } from "../write-answer.ts";
 
 export interface Search {
   readonly terms: readonly Term[];

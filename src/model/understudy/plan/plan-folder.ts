@@ -2,9 +2,9 @@
 import { plural } from "../../../lib/text.ts";
 import { speakersFor } from "../project/folders.ts";
 import { baseName, folderOf, isCode, isForeign, isProse, isTest, languageOf } from "../project/languages.ts";
-import { ask, glob, globbed, hindrances, linesOf, listed, type Scene, type Step, unfold, view } from "./plan.ts";
 import { declarationsIn, leadingRemark, titleOf } from "../project/read-source.ts";
 import { capped, cite, heading, inlineText, list, remarkRow, writeAnswer } from "../write-answer.ts";
+import { ask, glob, globbed, hindrances, linesOf, listed, type Scene, type Step, unfold, view } from "./plan.ts";
 
 const HEAD = [1, 30] as const;
 const MAX_HEADS = 20;

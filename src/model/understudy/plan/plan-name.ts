@@ -1,10 +1,10 @@
 /** A question about one name: the file that is called so if there is one, otherwise what the code has of that name. */
 import { baseName, folderOf, isForeign } from "../project/languages.ts";
+import { hitsOf, strictly } from "../search.ts";
+import type { Term } from "../terms.ts";
 import { ask, glob, globbed, type PlannedCall, type Scene, type Step, unfold } from "./plan.ts";
 import { planExplain } from "./plan-explain.ts";
 import { planFind, type Search } from "./plan-find.ts";
-import { hitsOf, strictly } from "../search.ts";
-import type { Term } from "../terms.ts";
 
 export function planName(scene: Scene, search: Search): Step {
   const [term, ...others] = search.terms;

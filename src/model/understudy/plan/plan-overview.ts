@@ -4,11 +4,11 @@ import { entryPointsOf } from "../project/entry-points.ts";
 import { importantFolders, speakersOf } from "../project/folders.ts";
 import { baseName, isCode, isTest } from "../project/languages.ts";
 import { isManifest, manifestRank, readManifest } from "../project/manifests.ts";
-import { ask, glob, type PlannedCall, type Scene, type Step, unfoldFiles, view, wholeLinesOf } from "./plan.ts";
+import { askSurvey, surveyOf } from "../project/survey.ts";
 import { remarkFor } from "../remarks.ts";
 import { reportsOf } from "../report.ts";
-import { askSurvey, surveyOf } from "../project/survey.ts";
 import { type Focus, writeOverview } from "../write-overview.ts";
+import { ask, glob, type PlannedCall, type Scene, type Step, unfoldFiles, view, wholeLinesOf } from "./plan.ts";
 
 const HEAD = [1, 40] as const;
 const README_HEAD = [1, 60] as const;

@@ -3,6 +3,11 @@ import { plural } from "../../../lib/text.ts";
 import type { Hit } from "../project/evidence.ts";
 import { speakersFor } from "../project/folders.ts";
 import { baseName, folderOf, isCode, isForeign, isProse, isTest, languageOf } from "../project/languages.ts";
+import { declarationsIn } from "../project/read-source.ts";
+import { importedPath } from "../project/uses.ts";
+import { remarkIn } from "../remarks.ts";
+import { type ReportRow, writeReport } from "../report.ts";
+import { list } from "../write-answer.ts";
 import {
   ask,
   glob,
@@ -17,11 +22,6 @@ import {
   unfold,
   view,
 } from "./plan.ts";
-import { declarationsIn } from "../project/read-source.ts";
-import { remarkIn } from "../remarks.ts";
-import { type ReportRow, writeReport } from "../report.ts";
-import { importedPath } from "../project/uses.ts";
-import { list } from "../write-answer.ts";
 
 const HEAD = [1, 40] as const;
 const MAX_HEADS = 10;

@@ -1,12 +1,12 @@
 /** Requests that rules cannot fulfil: says so, and names the few places in the code that the request speaks of. */
 import type { Task } from "../intent.ts";
-import { ask, type Scene, type Step, unfold } from "./plan.ts";
-import { planExplain } from "./plan-explain.ts";
-import { beyondWords, cannot } from "./plan-talk.ts";
 import type { Ranked } from "../project/rank.ts";
 import { hitsOf, strictly, withinNamed } from "../search.ts";
 import type { Term } from "../terms.ts";
 import { heading, hitRow, writeAnswer } from "../write-answer.ts";
+import { ask, type Scene, type Step, unfold } from "./plan.ts";
+import { planExplain } from "./plan-explain.ts";
+import { beyondWords, cannot } from "./plan-talk.ts";
 
 const MAX_PLACES = 5;
 

@@ -3,8 +3,8 @@
 import { plural } from "../../../lib/text.ts";
 import type { Message } from "../../../protocol/message.ts";
 import { exchangesIn } from "../project/evidence.ts";
-import type { Step } from "./plan.ts";
 import { capped, heading, inlineText, list, writeAnswer } from "../write-answer.ts";
+import type { Step } from "./plan.ts";
 
 const ABILITIES = [
   "- map a repository: *how is this project organised?*",

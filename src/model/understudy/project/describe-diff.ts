@@ -1,9 +1,9 @@
 /** A diff that was piped in: files and lines, names that come and go, and what a reviewer looks for first. */
 import { plural } from "../../../lib/text.ts";
+import { capped, heading, inlineCode, list } from "../write-answer.ts";
 import type { Line } from "./evidence.ts";
 import { isCode, isTest, languageOf } from "./languages.ts";
 import { declarationsOf } from "./read-source.ts";
-import { capped, heading, inlineCode, list } from "../write-answer.ts";
 
 interface ChangedFile {
   readonly path: string;

@@ -1,7 +1,7 @@
 /** The output of `git log` that was piped in: how many commits, by whom, from when to when. */
 import { plural } from "../../../lib/text.ts";
-import type { Line } from "./evidence.ts";
 import { heading, inlineText, list } from "../write-answer.ts";
+import type { Line } from "./evidence.ts";
 
 interface Commit {
   readonly id: string;

@@ -1,7 +1,8 @@
 /** How a term of a question matches code: names whole, words from the beginning of a part of a name. */
-import { escapePattern } from "./languages.ts";
+
 import { isPlainName } from "../subject.ts";
 import { namePatterns, splitName, stem, type Term, wholeName } from "../terms.ts";
+import { escapePattern } from "./languages.ts";
 
 export interface Matcher {
   /** Whether the term occurs in the text. */

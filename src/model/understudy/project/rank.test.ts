@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import type { Term } from "../terms.ts";
 import type { Hit } from "./evidence.ts";
 import { keyOf, rankHits } from "./rank.ts";
-import type { Term } from "../terms.ts";
 
 const name: readonly Term[] = [{ text: "openBook", kind: "name" }];
 

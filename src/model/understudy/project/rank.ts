@@ -1,9 +1,10 @@
 /** Which of many hits a reader wants first. */
+
+import { type Term, wholeName } from "../terms.ts";
 import type { Hit } from "./evidence.ts";
 import { escapePattern, isForeign, isProse, isTest, languageOf, stemOf } from "./languages.ts";
 import { type Matcher, matchersFor, partsOf } from "./match.ts";
 import { declarationsOf } from "./read-source.ts";
-import { type Term, wholeName } from "../terms.ts";
 
 export interface Ranked extends Hit {
   readonly score: number;

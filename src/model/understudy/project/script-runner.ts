@@ -1,7 +1,8 @@
 /** The command that runs a script which a manifest names. */
+
+import { globbed, listed, type Scene } from "../plan/plan.ts";
 import { baseName } from "./languages.ts";
 import type { Fact, Manifest } from "./manifests.ts";
-import { globbed, listed, type Scene } from "../plan/plan.ts";
 
 /** Each package manager of JavaScript with the lock files that only it writes. */
 const LOCK_FILES: readonly (readonly [manager: string, files: readonly string[]])[] = [

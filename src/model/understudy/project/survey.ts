@@ -1,7 +1,8 @@
 /** The project's files, as far as the tools could list them. */
+
+import { ask, glob, globbed, type PlannedCall, type Scene, type Step, unfold, viewed } from "../plan/plan.ts";
 import type { Paths } from "./evidence.ts";
 import { isForeign } from "./languages.ts";
-import { ask, glob, globbed, type PlannedCall, type Scene, type Step, unfold, viewed } from "../plan/plan.ts";
 
 const MAX_TOP_GLOBS = 16;
 /** What tells one package of a large repository from another: found even where not every file can be listed. */

@@ -2,13 +2,13 @@ import { isObject } from "../../../lib/json.ts";
 import type { Reasoning } from "../../../protocol/message.ts";
 import type { ModelError } from "../../model-error.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../../provider.ts";
-import { CitationReader } from "./anthropic-citations.ts";
 import { layoutText } from "../encode.ts";
 import { limits } from "../limits.ts";
 import type { Place } from "../place.ts";
 import { countOf, type OpenCall, Reply, textOf } from "../reply.ts";
 import type { Decoder } from "../wire.ts";
 import { protocolError, refusedContent, reportedError } from "../wire-error.ts";
+import { CitationReader } from "./anthropic-citations.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -2,13 +2,13 @@
 import { isObject } from "../../../lib/json.ts";
 import type { Document, Image, Message } from "../../../protocol/message.ts";
 import type { ModelRequest, Provider, ReasoningEffort, ToolDefinition } from "../../provider.ts";
-import { ANTHROPIC, AnthropicDecoder } from "./anthropic-reply.ts";
 import { encodeJson } from "../bounded-json.ts";
 import { arrange, hasOwnReasoning, objectText, type Pieces, parametersOf, remember, without } from "../encode.ts";
 import { aboutSchema, type OptionalParameter } from "../optional-parameters.ts";
 import type { Place } from "../place.ts";
 import { anthropicFormat, systemWithFormat } from "../response-format.ts";
 import { wireProvider } from "../wire.ts";
+import { ANTHROPIC, AnthropicDecoder } from "./anthropic-reply.ts";
 
 export interface AnthropicOptions {
   /** How the model takes an effort; by default told from its name. */

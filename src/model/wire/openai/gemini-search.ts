@@ -4,11 +4,11 @@ import type { Citations } from "../../../protocol/citations.ts";
 import type { ModelEvent, ModelRequest, Provider, Usage } from "../../provider.ts";
 import { GEMINI_CHAT } from "../../web-search.ts";
 import { encodeJson } from "../bounded-json.ts";
-import { citationLimits, webAddress } from "./openai-citations.ts";
 import type { Place } from "../place.ts";
 import { countOf, Reply, textOf } from "../reply.ts";
 import { type Decoder, wireProvider } from "../wire.ts";
 import { protocolError, refusedContent, reportedError } from "../wire-error.ts";
+import { citationLimits, webAddress } from "./openai-citations.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -1,12 +1,12 @@
 import { isObject } from "../../../lib/json.ts";
 import type { Reasoning } from "../../../protocol/message.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../../provider.ts";
-import { mergedExtra, ReasoningDetails, replayReasoning } from "./openai-chat-replay.ts";
-import { citationLimits, OpenaiCitations } from "./openai-citations.ts";
 import type { Place } from "../place.ts";
 import { countOf, type OpenCall, Reply, textOf } from "../reply.ts";
 import type { Decoder } from "../wire.ts";
 import { protocolError, refusedContent, reportedError } from "../wire-error.ts";
+import { mergedExtra, ReasoningDetails, replayReasoning } from "./openai-chat-replay.ts";
+import { citationLimits, OpenaiCitations } from "./openai-citations.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -3,12 +3,12 @@ import type { AssistantMessage, Document, Image, Message } from "../../../protoc
 import type { Provider, ToolDefinition } from "../../provider.ts";
 import { encodeJson } from "../bounded-json.ts";
 import { dataUrl, fittingId, objectText, parametersOf, remember, without } from "../encode.ts";
-import { type ChatReplay, replayFor, unsignedCall } from "./openai-chat-replay.ts";
-import { ChatDecoder, isReasoningField } from "./openai-chat-reply.ts";
 import { aboutSchema, type OptionalParameter } from "../optional-parameters.ts";
 import type { Place } from "../place.ts";
 import { chatFormat, systemWithFormat } from "../response-format.ts";
 import { wireProvider } from "../wire.ts";
+import { type ChatReplay, replayFor, unsignedCall } from "./openai-chat-replay.ts";
+import { ChatDecoder, isReasoningField } from "./openai-chat-reply.ts";
 
 export interface OpenaiChatOptions {
   /** What the server calls the limit of output tokens. OpenAI itself has its own name for it. */

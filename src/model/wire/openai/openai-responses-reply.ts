@@ -4,11 +4,11 @@ import { ModelError } from "../../model-error.ts";
 import type { ModelEvent, ModelRequest, Usage } from "../../provider.ts";
 import { type Layout, layoutText } from "../encode.ts";
 import { limits } from "../limits.ts";
-import { OpenaiCitations } from "./openai-citations.ts";
 import type { Place } from "../place.ts";
 import { countOf, type OpenCall, Reply, textOf } from "../reply.ts";
 import type { Decoder } from "../wire.ts";
 import { protocolError, refusedContent, reportedError } from "../wire-error.ts";
+import { OpenaiCitations } from "./openai-citations.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -3,11 +3,11 @@ import type { Document, Image, Message } from "../../../protocol/message.ts";
 import type { ModelRequest, Provider, ToolDefinition } from "../../provider.ts";
 import { encodeJson } from "../bounded-json.ts";
 import { arrange, dataUrl, fittingId, objectText, type Pieces, parametersOf, remember, without } from "../encode.ts";
-import { RESPONSES, ResponsesDecoder } from "./openai-responses-reply.ts";
 import { aboutSchema, type OptionalParameter } from "../optional-parameters.ts";
 import type { Place } from "../place.ts";
 import { responsesFormat, systemWithFormat } from "../response-format.ts";
 import { wireProvider } from "../wire.ts";
+import { RESPONSES, ResponsesDecoder } from "./openai-responses-reply.ts";
 
 export interface OpenaiResponsesOptions {
   /** Ask for a readable summary of the reasoning; on by default when an effort is set. */

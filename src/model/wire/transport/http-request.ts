@@ -2,8 +2,8 @@ import { validateHeaderName, validateHeaderValue } from "node:http";
 import { ModelError } from "../../model-error.ts";
 import type { RequestOrigin } from "../../provider.ts";
 import { type Bounds, defaultBounds, type Place } from "../place.ts";
-import type { Send } from "./transport.ts";
 import { presentable } from "../wire-error.ts";
+import type { Send } from "./transport.ts";
 
 export interface Post {
   readonly place: Place;

@@ -1,11 +1,11 @@
 /** One POST to a place. Nothing here waits without an end: see `Bounds`. */
 import { setImmediate as nextTask } from "node:timers/promises";
 import { ModelError } from "../../model-error.ts";
-import { addressOf, boundsFor, type Post, secretsOf, signInHeaders } from "./http-request.ts";
 import { limits } from "../limits.ts";
 import type { Bounds } from "../place.ts";
-import type { Answer } from "./transport.ts";
 import { httpError, networkError, originOf, protocolError } from "../wire-error.ts";
+import { addressOf, boundsFor, type Post, secretsOf, signInHeaders } from "./http-request.ts";
+import type { Answer } from "./transport.ts";
 
 /** Sends the request and resolves with a success whose body is still to be read; anything else is thrown. */
 export async function post(options: Post): Promise<Exchange> {

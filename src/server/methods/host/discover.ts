@@ -1,7 +1,13 @@
 /** What could be used, without a session: skills, agents, instructions and MCP servers of folders and of the person. */
 import { join } from "node:path";
 import * as z from "zod";
-import { changeOwnSettings, discoverIn, ownServers, placesOf, readOwnSettings } from "../../../runtime/workspace/discovery.ts";
+import {
+  changeOwnSettings,
+  discoverIn,
+  ownServers,
+  placesOf,
+  readOwnSettings,
+} from "../../../runtime/workspace/discovery.ts";
 import { describedAgent } from "../agents/agent.ts";
 import { type Call, type MethodTable, method, noParams } from "../method.ts";
 

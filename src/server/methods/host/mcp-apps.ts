@@ -6,9 +6,9 @@ import * as z from "zod";
 import type { Json } from "../../../lib/json.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
 import type { Session } from "../../../session/session.ts";
-import { notConnected, serversOf } from "./mcp.ts";
-import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 import { surroundingsOf } from "../agents/skills.ts";
+import { type MethodTable, nothing, sessionMethod } from "../method.ts";
+import { notConnected, serversOf } from "./mcp.ts";
 
 const MAX_CONTEXT_CHARACTERS = 64 * 1024;
 const MAX_SAMPLES = 5;

@@ -3,8 +3,8 @@ import * as z from "zod";
 import { TroupeError } from "../../../protocol/errors.ts";
 import { executeSampling } from "../../../session/requests/mcp-answers.ts";
 import type { Session } from "../../../session/session.ts";
-import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 import { surroundingsOf } from "../agents/skills.ts";
+import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 
 const byServer = () => ({ serverName: z.string() });
 

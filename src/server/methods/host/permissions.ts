@@ -1,8 +1,8 @@
 /** What a session may do without asking, as its client decides. */
 import * as z from "zod";
 import type { Session } from "../../../session/session.ts";
-import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 import { surroundingsOf } from "../agents/skills.ts";
+import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 
 const Rule = z.object({ kind: z.string().min(1), argument: z.string().nullable() });
 const enabled = () => ({ enabled: z.boolean() });

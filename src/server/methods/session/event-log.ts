@@ -4,8 +4,8 @@ import type { SessionEvent } from "../../../protocol/event.ts";
 import type { Connection } from "../../connection.ts";
 import type { Cursor } from "../../sessions/event-window.ts";
 import type { LiveSession } from "../../sessions/live-session.ts";
-import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 import { surroundingsOf } from "../agents/skills.ts";
+import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 
 const MAX_PAGE = 1_000;
 const MAX_PAGE_CHARACTERS = 8 * 1024 * 1024;

@@ -1,7 +1,7 @@
 /** What a session has used so far. */
 import { codeChanges } from "../../../checkpoints/code-changes.ts";
-import { tallyOf } from "../../../session/compaction/condense.ts";
 import { nanoCredits } from "../../../session/budget/credits.ts";
+import { tallyOf } from "../../../session/compaction/condense.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 
 export const usageMethods: MethodTable = {

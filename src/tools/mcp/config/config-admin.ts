@@ -3,15 +3,15 @@ import type { FetchLike } from "@modelcontextprotocol/client";
 import type { Disk } from "../../../lib/node/disk.ts";
 import type { PinnedItem } from "../../../lib/pinned-item.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
+import { login } from "../oauth/oauth.ts";
+import { fileSignIn } from "../oauth/oauth-store.ts";
+import type { McpServerConfig, McpStatus, McpToolDefinition } from "../server.ts";
 import { resolveServers, type ServerSources } from "./config.ts";
 import type { McpNotice } from "./config-entry.ts";
 import { maskedArguments, maskedUrl, maskedValues, pinnedItem, shownServer } from "./config-pin.ts";
 import { userServers } from "./config-store.ts";
-import { login } from "../oauth/oauth.ts";
-import { fileSignIn } from "../oauth/oauth-store.ts";
 import { type McpPins, openPins, summaryOf } from "./pins.ts";
 import { shownChange, shownDefinition, visible } from "./pins-show.ts";
-import type { McpServerConfig, McpStatus, McpToolDefinition } from "../server.ts";
 
 export interface McpAdministrationOptions {
   readonly sources: ServerSources;

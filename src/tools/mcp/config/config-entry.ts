@@ -5,8 +5,8 @@ import { HOST_NOTATION, hostRule, MAX_PROGRAM_HOSTS } from "../../../lib/host-ru
 import { isObject } from "../../../lib/json.ts";
 import { steersLauncher } from "../../../lib/node/child-environment.ts";
 import { clip, nearest, sanitise } from "../../../lib/text.ts";
-import { expand, type Variables } from "./config-variables.ts";
 import { DEFAULT_MCP_TIMEOUT_MS, type McpOAuthSettings, type McpScope, type McpServerConfig } from "../server.ts";
+import { expand, type Variables } from "./config-variables.ts";
 
 /** Something a person should know about one place in a configuration. */
 export interface McpNotice {

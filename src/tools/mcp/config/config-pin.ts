@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { NO_NETWORK } from "../../../lib/host-rule.ts";
 import { type PinnedItem, shownFacts } from "../../../lib/pinned-item.ts";
 import { clip, sanitise } from "../../../lib/text.ts";
-import { isReference, namedIn } from "./config-variables.ts";
 import type { McpServerConfig } from "../server.ts";
+import { isReference, namedIn } from "./config-variables.ts";
 
 /** Of the entry as written: the digest holds the values too, since a variable such as NODE_OPTIONS is code. */
 export function pinnedItem(config: McpServerConfig): PinnedItem<"mcp"> {

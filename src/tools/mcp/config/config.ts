@@ -9,11 +9,11 @@ import { childEnvironment } from "../../../lib/node/child-environment.ts";
 import { readSmallFile } from "../../../lib/node/small-file.ts";
 import type { ItemTrust, PinnedItem } from "../../../lib/pinned-item.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
+import type { McpServerConfig } from "../server.ts";
 import { type EntryPlace, fillIn, type McpNotice, readEntry } from "./config-entry.ts";
 import { MAX_CONFIG_BYTES, projectFiles, USER_FILE } from "./config-files.ts";
 import { pinnedItem, shownServer } from "./config-pin.ts";
 import type { Variables } from "./config-variables.ts";
-import type { McpServerConfig } from "../server.ts";
 
 export type TrustCheck = (item: PinnedItem<"mcp">) => ItemTrust;
 

@@ -11,6 +11,7 @@ import { type Disk, replaceFile } from "../../../lib/node/disk.ts";
 import { withFileLock } from "../../../lib/node/file-lock.ts";
 import { plural } from "../../../lib/text.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
+import type { McpServerConfig, McpToolDefinition } from "../server.ts";
 import { serverKey } from "./config-pin.ts";
 import {
   definitionOf,
@@ -22,7 +23,6 @@ import {
   type PinsFile,
   readPins,
 } from "./pins-file.ts";
-import type { McpServerConfig, McpToolDefinition } from "../server.ts";
 
 export interface McpPins {
   /** What the server listed when it was last connected; what was approved of it when that is not known. */

@@ -1,9 +1,9 @@
 /** The challenge of a server that refuses a request: which sign-in it wants. */
 import type { FetchLike } from "@modelcontextprotocol/client";
 import { TroupeError } from "../../../protocol/errors.ts";
+import type { McpServerConfig } from "../server.ts";
 import { LIBRARY_MS } from "../tasks/call-clock.ts";
 import { remoteUrl } from "./oauth-store.ts";
-import type { McpServerConfig } from "../server.ts";
 
 export interface Refusal {
   readonly status: 401 | 403;

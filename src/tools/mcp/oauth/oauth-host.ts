@@ -3,9 +3,9 @@
  * request, the host is asked for a token, told why, and the request is sent again. Nothing of it is kept on disk.
  */
 import type { FetchLike } from "@modelcontextprotocol/client";
+import type { McpServerConfig } from "../server.ts";
 import { needed } from "./oauth.ts";
 import { remoteUrl } from "./oauth-store.ts";
-import type { McpServerConfig } from "../server.ts";
 
 type TokenReason = "initial" | "refresh" | "reauth" | "upscope";
 

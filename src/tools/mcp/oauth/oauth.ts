@@ -7,11 +7,11 @@ import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { FetchLike, OAuthClientProvider, OAuthDiscoveryState } from "@modelcontextprotocol/client";
 import { TroupeError } from "../../../protocol/errors.ts";
+import type { McpOAuthSettings, McpServerConfig } from "../server.ts";
 import { probeRefusal, type Refusal } from "./oauth-challenge.ts";
 import { isPrivateKey, signedRequests } from "./oauth-key.ts";
 import { listenForRedirect } from "./oauth-listener.ts";
 import { remoteUrl, type SignIn, type SignInStore } from "./oauth-store.ts";
-import type { McpOAuthSettings, McpServerConfig } from "../server.ts";
 
 export interface SignInOptions {
   readonly config: McpServerConfig;

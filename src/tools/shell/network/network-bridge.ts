@@ -4,10 +4,10 @@ import { Socket } from "node:net";
 import { join } from "node:path";
 import { Duplex } from "node:stream";
 import type { Disk } from "../../../lib/node/disk.ts";
-import { bridge, networkLink } from "./network-link.ts";
-import { createNetworkProxy, type ProxyOptions } from "./network-proxy.ts";
 import { makeFifos } from "../process/output-pipe.ts";
 import { namesIn, startOf } from "../process/processes.ts";
+import { bridge, networkLink } from "./network-link.ts";
+import { createNetworkProxy, type ProxyOptions } from "./network-proxy.ts";
 
 export interface NetworkBridge {
   /** Paths of the pipes, for descriptors 7 (to read) and 8 (to write) of the command that stands behind `inside`. */

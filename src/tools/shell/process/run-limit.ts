@@ -1,6 +1,6 @@
 import type { Stamp } from "../../../lib/stamp.ts";
-import { endFamily } from "./family.ts";
 import type { Command, Shell } from "../shell.ts";
+import { endFamily } from "./family.ts";
 
 /** Ends the command when it runs longer, and says so in its output. */
 export function limitRun(

@@ -10,9 +10,9 @@
  * among them must not leave in the workspace.
  */
 import type { ChildProcess } from "node:child_process";
-import { GUARD_DESCRIPTOR, MARK_NAME } from "./family.ts";
 import { CLEAN_UP_PROGRAM, type LeftBehind } from "../sandbox/left-behind.ts";
 import { recordName } from "../sandbox/mount-points.ts";
+import { GUARD_DESCRIPTOR, MARK_NAME } from "./family.ts";
 import { startOf } from "./processes.ts";
 
 export interface Watchdog {

@@ -8,8 +8,8 @@ import { lstatSync, readFileSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
 import * as z from "zod";
 import { type Disk, replaceFile } from "../../../lib/node/disk.ts";
-import { cleanUpHere, type KnownTree, type LeftBehind, type MountPoint, makePoints } from "./left-behind.ts";
 import { namesIn, startOf } from "../process/processes.ts";
+import { cleanUpHere, type KnownTree, type LeftBehind, type MountPoint, makePoints } from "./left-behind.ts";
 import type { MountPlan } from "./sandbox-profile.ts";
 
 const Record_ = z.object({

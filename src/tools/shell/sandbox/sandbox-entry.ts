@@ -6,16 +6,16 @@ import type { Disk } from "../../../lib/node/disk.ts";
 import { isInside } from "../../../lib/node/paths.ts";
 import { smallText } from "../../../lib/node/small-file.ts";
 import { ToolError } from "../../tool-error.ts";
-import { cleanUpHere, type LeftBehind } from "./left-behind.ts";
-import { mountCheck } from "./mount-check.ts";
-import type { MountPoints } from "./mount-points.ts";
 import { type NetworkBridge, openNetworkBridge } from "../network/network-bridge.ts";
 import { hostRules } from "../network/network-rules.ts";
 import { namesIn, startOf } from "../process/processes.ts";
+import { secondNames } from "../second-names.ts";
+import { cleanUpHere, type LeftBehind } from "./left-behind.ts";
+import { mountCheck } from "./mount-check.ts";
+import type { MountPoints } from "./mount-points.ts";
 import type { Prepared, SandboxOptions, SandboxRequest, SupportFiles } from "./sandbox.ts";
 import { type Mount, type MountPlan, planMounts, type SandboxProfile, Unprotectable } from "./sandbox-profile.ts";
 import { type Found, TooLarge, type WorkspaceScanner } from "./sandbox-scan.ts";
-import { secondNames } from "../second-names.ts";
 
 /** The filter comes in on a descriptor that has to be opened anew for every start. */
 const OPEN_FILTER = 'exec 9<"$1"; shift; exec "$@"';
