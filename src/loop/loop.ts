@@ -5,7 +5,7 @@
  */
 import type { ModelError } from "../model/model-error.ts";
 import { askModel } from "./ask-model.ts";
-import type { LeftTurn, LimitReached, Run } from "./run.ts";
+import type { LimitReached, PendingTurn, Run } from "./run.ts";
 import { continueCalls, runCalls } from "./run-calls.ts";
 
 export type Outcome =
@@ -41,7 +41,7 @@ export async function runLoop(run: Run): Promise<Outcome> {
 }
 
 /** As `runLoop`, from the calls on that an earlier life of the session was left with. */
-export async function continueLoop(turn: LeftTurn, run: Run): Promise<Outcome> {
+export async function continueLoop(turn: PendingTurn, run: Run): Promise<Outcome> {
   const next = await continueCalls(turn, run);
   if (next === "left") return { kind: "aborted", left: true };
   await run.emit("assistant.turn_end", { turnId: turn.turnId, model: run.model });

@@ -5,7 +5,7 @@ import type { Access } from "../protocol/permission.ts";
 import type { BoundCall, Tool, ToolContext } from "../tools/tool.ts";
 import { ToolError, type ToolErrorCode, type ToolResult } from "../tools/tool-error.ts";
 import type { Reply } from "./ask-model.ts";
-import type { BeforeCall, CallEnd, LeftTurn, Run } from "./run.ts";
+import type { BeforeCall, CallEnd, PendingTurn, Run } from "./run.ts";
 
 /** What the model reads for a call that was cut off, now or in an earlier life of the session. */
 export const INTERRUPTED = "The execution of this tool, or a previous tool was interrupted.";
@@ -33,7 +33,7 @@ export async function runCalls(reply: Reply, run: Run): Promise<Next> {
 }
 
 /** Goes on with calls that were begun before: who had a say before them has had it, and is not asked again. */
-export function continueCalls({ turnId, calls }: LeftTurn, run: Run): Promise<Next> {
+export function continueCalls({ turnId, calls }: PendingTurn, run: Run): Promise<Next> {
   const jobs = calls.map(({ call, tool: permitted, otherwise, ask }): Job => {
     const isBack = toolNamed(call.name, run)?.from?.kind === "custom";
     const tool = permitted ?? (isBack ? undefined : otherwise);

@@ -65,7 +65,7 @@ export interface Run {
 }
 
 /** A turn that an earlier life of the session left while calls of it waited for someone outside. */
-export interface LeftTurn {
+export interface PendingTurn {
   readonly turnId: string;
   /** What the model said with these calls. */
   readonly content: string;

@@ -3,7 +3,7 @@ import type { CommandContext } from "../commands/command.ts";
 import type { TaskEntry } from "../commands/ports.ts";
 import { plural } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
-import { modelName } from "../session/model-seat.ts";
+import { modelName } from "../session/model-selection.ts";
 import type { ScheduleRegistry } from "../session/modes/schedules.ts";
 import type { Session } from "../session/session.ts";
 import { historyPort } from "./sessions/history-port.ts";
@@ -111,7 +111,7 @@ function contextPort(session: Session): Pick<CommandContext, "context"> {
   };
 }
 
-function modelsPort({ settings: { modelSeat: seat } }: Session): Pick<CommandContext, "models"> {
+function modelsPort({ settings: { modelSelection: seat } }: Session): Pick<CommandContext, "models"> {
   if (!seat) return {};
   return {
     models: {

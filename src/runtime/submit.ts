@@ -18,7 +18,7 @@ import {
 } from "../session/modes/autopilot.ts";
 import { stopOf } from "../session/modes/run-facts.ts";
 import type { Outcome, SendOptions, Session } from "../session/session.ts";
-import type { AnsweringRules, KeptRules } from "../session/turn/inbox.ts";
+import type { KeptRules, TurnRules } from "../session/turn/pending-messages.ts";
 import { contextOf } from "./command-context.ts";
 
 export type Submitted =
@@ -188,7 +188,7 @@ async function promptOf(
 }
 
 /** Makes the rules of a command from what the log stores of them: also for a message of an earlier process. */
-export async function rulesFrom(session: Session, kept: KeptRules): Promise<AnsweringRules> {
+export async function rulesFrom(session: Session, kept: KeptRules): Promise<TurnRules> {
   const { tools: available, agents, gate } = kept;
   const isResearch = gate?.kind === "research";
   const { researchLimits } = isResearch ? await import("../commands/delegation/research-limits.ts") : {};

@@ -1,6 +1,6 @@
 /** Events of the contract that follow from other events. The log does without them; clients receive them as they arise. */
 import type { EventData, EventType, SessionEvent } from "../protocol/event.ts";
-import { modelName } from "../session/model-seat.ts";
+import { modelName } from "../session/model-selection.ts";
 import type { Session } from "../session/session.ts";
 
 type DerivedType =
@@ -69,8 +69,8 @@ export class DerivedEvents {
   }
 
   #configured({ agentId, data }: Extract<SessionEvent, { type: "subagent.started" }>): void {
-    const { modelSeat } = this.#session().settings;
-    const model = data.model ?? (modelSeat && modelName(modelSeat.current));
+    const { modelSelection } = this.#session().settings;
+    const model = data.model ?? (modelSelection && modelName(modelSelection.current));
     if (model === undefined) return;
     // Agents of a factory answer once; all others can be written to.
     const multiTurn = data.factoryRunId === undefined;

@@ -1,5 +1,5 @@
 /** A session that closes leaves a process behind that consolidates its learnings, where the context board is on. */
-import { modelReference } from "../session/model-seat.ts";
+import { modelReference } from "../session/model-selection.ts";
 import type { LiveSession } from "./sessions/live-session.ts";
 
 /** The program and the arguments before those of troupe. */

@@ -1,15 +1,15 @@
 /** The executor of an agent that runs by a definition and, with `SESSION_BASED_SUBAGENTS` off, ends with its process. */
 import type { AgentDefinition } from "../agents/agent.ts";
 import type { Tool } from "../tools/tool.ts";
-import type { Actor, Outfit } from "./agents/agent-run.ts";
-import type { Errand } from "./requests/errands.ts";
+import type { Actor, AgentSetup } from "./agents/agent-run.ts";
+import type { CallbackTask } from "./requests/callback-tasks.ts";
 
 interface ExecutorOptions {
-  outfit(task: Actor, definition: AgentDefinition): Promise<Outfit>;
+  outfit(task: Actor, definition: AgentDefinition): Promise<AgentSetup>;
 }
 
 /** Runs the agent by the definition as it was at the start, whatever becomes of its file. */
-export function executorOf(definition: AgentDefinition, options: ExecutorOptions): Errand {
+export function executorOf(definition: AgentDefinition, options: ExecutorOptions): CallbackTask {
   return {
     definition,
     run: (task, _io, asAgent) =>
@@ -21,7 +21,7 @@ export function executorOf(definition: AgentDefinition, options: ExecutorOptions
 }
 
 /** Removes every tool that the agent may not use. Tools of servers that the agent brings itself stay. */
-export function within({ tools }: Pick<Actor, "tools">, outfit: Outfit): Outfit {
+export function within({ tools }: Pick<Actor, "tools">, outfit: AgentSetup): AgentSetup {
   if (tools === null) return outfit;
   const { system, tools: given } = outfit.offer;
   const isAllowed = ({ name, from }: Tool): boolean => from?.kind === "mcp" || tools.includes(name);

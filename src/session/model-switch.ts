@@ -1,5 +1,5 @@
 import type { ModelError } from "../model/model-error.ts";
-import type { ModelSeat } from "./model-seat.ts";
+import type { ModelSelection } from "./model-selection.ts";
 import type { Broker } from "./requests/broker.ts";
 
 /** Why the model is another one from here on, as `session.model_change` says it. */
@@ -14,7 +14,7 @@ export class ModelSwitch {
 
   async offer(
     error: ModelError,
-    place: { seat: ModelSeat | undefined; broker: Broker; signal: AbortSignal },
+    place: { seat: ModelSelection | undefined; broker: Broker; signal: AbortSignal },
   ): Promise<boolean> {
     const { seat, broker, signal } = place;
     const instead = seat?.insteadOf(error);

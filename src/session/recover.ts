@@ -1,5 +1,5 @@
 import type { Stamp } from "../lib/stamp.ts";
-import type { LeftTurn } from "../loop/run.ts";
+import type { PendingTurn } from "../loop/run.ts";
 import { INTERRUPTED } from "../loop/run-calls.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
@@ -9,7 +9,7 @@ import type { Conversation } from "./conversation.ts";
 import { cutOff, sayCutOff } from "./cut-off.ts";
 import type { EventLog } from "./event-log.ts";
 import type { Broker } from "./requests/broker.ts";
-import { leftWork } from "./requests/left-work.ts";
+import { pendingWork } from "./requests/pending-work.ts";
 
 /** Another process may have it. */
 export function requireFree({ sessionId, heldBy }: Pick<SessionLog, "sessionId" | "heldBy">): void {
@@ -33,12 +33,12 @@ export async function recover(what: {
   damage: readonly Damage[];
   log: Pick<EventLog, "emit">;
   pending?: { readonly broker: Broker; readonly cwd: string } | undefined;
-}): Promise<LeftTurn | undefined> {
+}): Promise<PendingTurn | undefined> {
   const { conversation, events, log, pending } = what;
   const emit: Emit = (type, data) => log.emit(undefined, type, data);
   const damage = unreported(what.damage, events.said);
   if (damage.length > 0) await emit("troupe.log_damage", { damage });
-  const left = pending && leftWork(events.view, conversation, pending.cwd);
+  const left = pending && pendingWork(events.view, conversation, pending.cwd);
   await cancelPermissions(events.view, log, new Set(left?.requests.map(({ requestId }) => requestId)));
   if (!left) {
     await closeOpen(conversation, emit);

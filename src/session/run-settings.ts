@@ -11,9 +11,9 @@ import type { ToolPorts } from "../tools/tool.ts";
 import type { Limits } from "./budget/budget.ts";
 import type { Credits } from "./budget/credits.ts";
 import type { Compactions } from "./compaction/compaction.ts";
-import type { ModelSeat } from "./model-seat.ts";
+import type { ModelSelection } from "./model-selection.ts";
 import type { PlanPort } from "./requests/broker-user.ts";
-import type { Offer, SessionModel } from "./session-model.ts";
+import type { PromptAndTools, SessionModel } from "./session-model.ts";
 
 /** Whoever traces what happens: contexts come in with messages and go out with calls. */
 export interface Tracing {
@@ -28,7 +28,7 @@ export interface RunSettings {
   readonly log: SessionLog;
   readonly stamp: Stamp;
   readonly model: SessionModel;
-  readonly offer: Offer;
+  readonly offer: PromptAndTools;
   readonly cwd: string;
   /** Folders the tools may touch; empty = no limit. */
   readonly roots: readonly string[];
@@ -49,7 +49,7 @@ export interface RunSettings {
   /** The plan of plan mode, for whoever reviews it. */
   readonly plan?: PlanPort;
   /** The model it has and could have. */
-  readonly modelSeat?: ModelSeat;
+  readonly modelSelection?: ModelSelection;
   readonly limits?: Limits;
   /** What the session may cost, as its agent is told. Held by `limits`. */
   readonly credits?: Credits;

@@ -28,7 +28,7 @@ export interface SessionModel {
 }
 
 /** What the agent is told and given, as of now: both may change from one model call to the next. */
-export interface Offer {
+export interface PromptAndTools {
   readonly system: string;
   readonly tools: readonly Tool[];
   /** One that is not shown and can be called all the same. */

@@ -7,13 +7,13 @@ import type { Factories } from "../factories/factories.ts";
 import type { Hooks } from "../hooks/fire.ts";
 import type { Github, GithubStatus } from "../model/github/github.ts";
 import type { Emit, EventData, SessionEvent, WorkingDirectory } from "../protocol/event.ts";
-import type { CompanyOptions } from "./agents/company-options.ts";
+import type { AgentPoolOptions } from "./agents/agent-pool-options.ts";
 import type { CheckResult } from "./modes/autopilot.ts";
 import type { ScheduleRegistry } from "./modes/schedules.ts";
 import type { RunSettings } from "./run-settings.ts";
 import type { ServerPort } from "./server-port.ts";
-import type { Outcome } from "./turn/answering.ts";
-import type { AnsweringRules, KeptRules } from "./turn/inbox.ts";
+import type { KeptRules, TurnRules } from "./turn/pending-messages.ts";
+import type { Outcome } from "./turn/turn-runner.ts";
 
 type ClientRule = { readonly kind: string; readonly argument: string | null };
 
@@ -154,9 +154,9 @@ export interface SessionOptions extends RunSettings {
   /** Calls that wait for someone outside are gone on with by `Session.goOn`; otherwise they have been interrupted. */
   readonly continuesPending?: boolean;
   /** Makes the rules of a command anew for a message of an earlier process. */
-  commandRules?(kept: KeptRules): Promise<AnsweringRules>;
+  commandRules?(kept: KeptRules): Promise<TurnRules>;
   /** The agents that may work for the main one. */
-  readonly company?: CompanyOptions;
+  readonly company?: AgentPoolOptions;
   /** How long an agent that is done waits for those in the background before the session counts as idle. */
   readonly waitForAgentsMs?: number;
   /** False: what agents have to tell waits until the main agent is spoken to. */

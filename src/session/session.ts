@@ -11,7 +11,7 @@ import { stoppable } from "../lib/node/stoppable.ts";
 import type { Emit, SessionEvent } from "../protocol/event.ts";
 import type { Registry } from "../tasks/registry.ts";
 import type { TaskRequest } from "../tools/agents/tasks.ts";
-import { type Company, sessionCompany } from "./agents/company.ts";
+import { type AgentPool, sessionAgents } from "./agents/agent-pool.ts";
 import { startAgent } from "./agents/start-agent.ts";
 import { Budget } from "./budget/budget.ts";
 import { tellLimits } from "./budget/credits.ts";
@@ -19,20 +19,20 @@ import type { AgentContext } from "./compaction/agent-context.ts";
 import { Conversation } from "./conversation.ts";
 import { EventLog, type EventPast, type Listener } from "./event-log.ts";
 import { History } from "./history.ts";
-import { modelName } from "./model-seat.ts";
+import { modelName } from "./model-selection.ts";
 import { ModeState } from "./modes/mode-state.ts";
 import { closeOpen, recover, repairAtEnd, requireFree } from "./recover.ts";
 import { type Answerer, type Broker, newBroker, type OpenRequests } from "./requests/broker.ts";
 import { SessionRewinds } from "./rewind/session-rewinds.ts";
 import type { CloseReason, SessionOptions } from "./session-options.ts";
 import { resumeData, shutdownData, startData, summarise } from "./summary.ts";
-import { Answering, type Outcome } from "./turn/answering.ts";
 import { type SessionHooks, sessionHooks } from "./turn/hooked-calls.ts";
 import { inTurn } from "./turn/in-turn.ts";
-import { Inbox, type Notice, type SendOptions } from "./turn/inbox.ts";
-import { Introduction } from "./turn/introduction.ts";
+import { MessageQueue } from "./turn/message-queue.ts";
+import { type Notice, PendingMessages, type SendOptions } from "./turn/pending-messages.ts";
 import { RunTotals } from "./turn/run-totals.ts";
-import { Working } from "./turn/working.ts";
+import { SessionPreamble } from "./turn/session-preamble.ts";
+import { type Outcome, TurnRunner } from "./turn/turn-runner.ts";
 
 export type { CloseReason, Outcome, SendOptions, SessionOptions };
 
@@ -43,16 +43,16 @@ export class Session {
   readonly run = new RunTotals();
   readonly #options: SessionOptions;
   readonly #conversation = new Conversation();
-  readonly #introduction = new Introduction();
+  readonly #introduction = new SessionPreamble();
   readonly #log: EventLog;
   readonly #history: History;
   readonly #budget: Budget;
-  readonly #inbox: Inbox;
+  readonly #inbox: PendingMessages;
   readonly #emit: Emit;
   readonly #broker: Broker;
-  readonly #answering: Answering;
-  readonly #company: Company | undefined;
-  readonly #working: Working;
+  readonly #answering: TurnRunner;
+  readonly #company: AgentPool | undefined;
+  readonly #working: MessageQueue;
   /** Aborts when the session is closed. */
   readonly end = stoppable();
   readonly #startedAt: number;
@@ -96,7 +96,7 @@ export class Session {
     this.id = options.log.sessionId;
     for (const event of options.log.events) this.#fold(event);
     this.#budget = new Budget([...options.log.removed, ...options.log.events]); // what was spent is spent
-    this.#inbox = Inbox.restored(options.log.events);
+    this.#inbox = PendingMessages.restored(options.log.events);
     this.#startedAt = Date.parse(options.log.events[0]?.timestamp ?? "") || options.stamp.now();
     this.#log = new EventLog({
       ...(options.redactor && { redactor: options.redactor }),
@@ -120,7 +120,7 @@ export class Session {
     this.hooks = hooks && sessionHooks(hooks, { sessionId: this.id, cwd: options.cwd });
     this.#company =
       options.company &&
-      sessionCompany(options.company, {
+      sessionAgents(options.company, {
         ...{ settings: options, log: this.#log, budget: this.#budget, broker: this.#broker, hooks },
         notify: (notice, how) => this.notify(notice, how),
         onChange: () => {
@@ -128,7 +128,7 @@ export class Session {
           this.#working.stir();
         },
       });
-    this.#answering = new Answering({
+    this.#answering = new TurnRunner({
       ...{ settings: options, log: this.#log, emit: this.#emit, conversation: this.#conversation },
       history: this.#history,
       introduction: this.#introduction,
@@ -146,7 +146,7 @@ export class Session {
         this.#writeSummary().catch(() => undefined); // the log is the truth; lists fall back to it
       },
     });
-    this.#working = new Working({
+    this.#working = new MessageQueue({
       ...{ sessionId: this.id, options, inbox: this.#inbox, answering: this.#answering, emit: this.#emit },
       ...{ modes: this.modes, areAgentsBusy: () => this.#company?.isBusy ?? false },
     });
@@ -286,7 +286,7 @@ export class Session {
   }
 
   /** Messages that wait, to be shown or taken back. */
-  get queue(): Pick<Working, "waiting" | "withdraw" | "editor"> {
+  get queue(): Pick<MessageQueue, "waiting" | "withdraw" | "editor"> {
     return this.#working;
   }
 
@@ -315,7 +315,7 @@ export class Session {
     this.#working.goOn();
   }
 
-  readonly callTool: Answering["callTool"] = (call, signal) => this.#answering.callTool(call, signal);
+  readonly callTool: TurnRunner["callTool"] = (call, signal) => this.#answering.callTool(call, signal);
 
   /** Resolves when nothing is under way. */
   async whenIdle(): Promise<void> {

@@ -1,7 +1,7 @@
 import type { EventData, WorkingDirectory } from "../protocol/event.ts";
 import type { SessionSummary } from "../store/store.ts";
 import type { Budget } from "./budget/budget.ts";
-import { selection } from "./model-seat.ts";
+import { selection } from "./model-selection.ts";
 import type { SessionOptions } from "./session-options.ts";
 
 /** What a session knows about itself when someone asks for a line about it. */

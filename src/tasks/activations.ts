@@ -1,8 +1,8 @@
 /** An agent at work: from the wait for a place, through one turn of its runner, to its rest. */
 import type { EventData } from "../protocol/event.ts";
 import type { Journal } from "./journal.ts";
-import type { Live, Lives } from "./lives.ts";
 import type { RegistryOptions, TurnEnd } from "./ports.ts";
+import type { RunningTask, RunningTasks } from "./running-tasks.ts";
 import type { Slots } from "./slots.ts";
 import { type TaskFold, untold } from "./task-fold.ts";
 import type { TaskMessage, TaskRecord } from "./task-record.ts";
@@ -20,7 +20,7 @@ export interface ActivationParts {
   readonly fold: TaskFold;
   readonly journal: Journal;
   readonly slots: Slots;
-  readonly lives: Lives;
+  readonly lives: RunningTasks;
 }
 
 export class Activations {
@@ -88,7 +88,7 @@ export class Activations {
     timer.abort();
   }
 
-  async #activate(task: TaskRecord, live: Live, place: Promise<void>): Promise<void> {
+  async #activate(task: TaskRecord, live: RunningTask, place: Promise<void>): Promise<void> {
     const { lives } = this.#parts;
     try {
       await place;
@@ -110,7 +110,7 @@ export class Activations {
     });
   }
 
-  async #turn(task: TaskRecord, live: Live): Promise<TurnEnd | { kind: "broke"; error: string }> {
+  async #turn(task: TaskRecord, live: RunningTask): Promise<TurnEnd | { kind: "broke"; error: string }> {
     const { options } = this.#parts;
     const messages = this.hand(task);
     live.isHolding = true;
@@ -152,7 +152,7 @@ export class Activations {
 
   async #rest(
     task: TaskRecord,
-    live: Live,
+    live: RunningTask,
     { end, answer }: { end: TurnEnd | { kind: "broke"; error: string }; answer: Answer },
   ): Promise<void> {
     if (end.kind === "broke") {
@@ -189,7 +189,7 @@ export class Activations {
   }
 
   /** An agent that answered has heard what it was given, however its runner said it. */
-  async #confirmHanded(task: TaskRecord, live: Live): Promise<void> {
+  async #confirmHanded(task: TaskRecord, live: RunningTask): Promise<void> {
     const messageIds = task.messages.flatMap(({ id }) => (live.handed.has(id) ? [id] : []));
     if (messageIds.length === 0) return;
     const data = { taskId: task.id, messageIds };

@@ -1,11 +1,11 @@
-import type { Lives } from "./lives.ts";
+import type { RunningTasks } from "./running-tasks.ts";
 import type { Slots } from "./slots.ts";
 
 /** An agent that waits for another lends it its place, and shows whom it waits for. Returns how to end that. */
 export function lendPlace(
   waiter: string | undefined,
   awaited: string,
-  { lives, slots }: { readonly lives: Lives; readonly slots: Slots },
+  { lives, slots }: { readonly lives: RunningTasks; readonly slots: Slots },
 ): () => void {
   const live = waiter === undefined ? undefined : lives.get(waiter);
   if (waiter === undefined || !live) return () => undefined;

@@ -9,13 +9,13 @@ import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
 import type { MessageReceipt, TaskReport, TaskScope, TaskView } from "../tools/agents/tasks.ts";
 import { Activations } from "./activations.ts";
-import { Hearing } from "./hearing.ts";
 import { Journal } from "./journal.ts";
 import { lendPlace } from "./lending.ts";
-import { Lives } from "./lives.ts";
 import { Mailbox, refused } from "./mailbox.ts";
 import type { Notice } from "./notices.ts";
+import { Notifications } from "./notifications.ts";
 import type { NewTask, Reader, RegistryOptions, WaitEnd, WaitOptions } from "./ports.ts";
+import { RunningTasks } from "./running-tasks.ts";
 import { Slots } from "./slots.ts";
 import { Starting } from "./starting.ts";
 import { stopTasks } from "./stopping.ts";
@@ -36,10 +36,10 @@ export class Registry {
   readonly #fold: TaskFold;
   readonly #journal: Journal;
   readonly #slots: Slots;
-  readonly #lives = new Lives();
+  readonly #lives = new RunningTasks();
   readonly #waiters: Waiters;
   readonly #activations: Activations;
-  readonly #hearing: Hearing;
+  readonly #hearing: Notifications;
   readonly #mailbox: Mailbox;
   readonly #starting: Starting;
   #isClosed = false;
@@ -57,7 +57,7 @@ export class Registry {
     this.#waiters = new Waiters(stamp);
     const parts = { options, fold: this.#fold, journal: this.#journal, slots: this.#slots, lives: this.#lives };
     this.#activations = new Activations(parts);
-    this.#hearing = new Hearing(parts);
+    this.#hearing = new Notifications(parts);
     this.#mailbox = new Mailbox(parts, this.#activations);
     this.#starting = new Starting(parts, this.#activations);
   }

@@ -3,9 +3,9 @@ import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { Activations } from "./activations.ts";
 import type { Journal } from "./journal.ts";
-import type { Lives } from "./lives.ts";
 import { checkStart } from "./new-task.ts";
 import type { NewTask, RegistryOptions } from "./ports.ts";
+import type { RunningTasks } from "./running-tasks.ts";
 import type { Slots } from "./slots.ts";
 import type { TaskFold } from "./task-fold.ts";
 import { nameTask } from "./task-names.ts";
@@ -15,7 +15,7 @@ interface StartingParts {
   readonly fold: TaskFold;
   readonly journal: Journal;
   readonly slots: Slots;
-  readonly lives: Lives;
+  readonly lives: RunningTasks;
 }
 
 export class Starting {

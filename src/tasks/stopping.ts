@@ -1,6 +1,6 @@
 /** Ends tasks with everything below them, the lowest first, so that nobody lives on without a parent. */
 import { type Activations, GRACE_MS } from "./activations.ts";
-import type { Lives } from "./lives.ts";
+import type { RunningTasks } from "./running-tasks.ts";
 import type { TaskFold } from "./task-fold.ts";
 import type { TaskRecord } from "./task-record.ts";
 import { isAtRest, isFinal, type TaskSignal } from "./task-state.ts";
@@ -8,7 +8,7 @@ import { subtree } from "./task-view.ts";
 
 export interface StoppingParts {
   readonly fold: TaskFold;
-  readonly lives: Lives;
+  readonly lives: RunningTasks;
   readonly activations: Activations;
   /** Starts under way whose task is not in the log yet, by parent. */
   readonly starting: ReadonlyMap<string | undefined, ReadonlySet<Promise<unknown>>>;

@@ -1,6 +1,6 @@
 /** One task as programs see it: everything its record has, in the words of the wire. */
 import type { McpTaskProgress, TaskReason, TaskStatus } from "../tools/agents/tasks.ts";
-import type { Live } from "./lives.ts";
+import type { RunningTask } from "./running-tasks.ts";
 import type { Activity, KeptTurn, TaskMessage, TaskRecord } from "./task-record.ts";
 import { isAtRest, isFinal } from "./task-state.ts";
 
@@ -55,7 +55,7 @@ interface TaskProgress {
 
 export function snapshotOf(
   task: TaskRecord,
-  { live, abort }: { live: Live | undefined; abort: TaskSnapshot["abort"] },
+  { live, abort }: { live: RunningTask | undefined; abort: TaskSnapshot["abort"] },
 ): TaskSnapshot {
   const { spec, parentId, turns, status } = task;
   const latest = turns.at(-1)?.response;
@@ -90,7 +90,10 @@ export function snapshotOf(
   };
 }
 
-function progressOf({ turns, usage, latestIntent, recentActivity }: TaskRecord, live: Live | undefined): TaskProgress {
+function progressOf(
+  { turns, usage, latestIntent, recentActivity }: TaskRecord,
+  live: RunningTask | undefined,
+): TaskProgress {
   return {
     turns: turns.length,
     modelCalls: usage.calls,

@@ -1,6 +1,6 @@
 /** What others see of tasks; everything is read from the one fold. */
 import type { TaskScope, TaskTurn, TaskView } from "../tools/agents/tasks.ts";
-import type { Live } from "./lives.ts";
+import type { RunningTask } from "./running-tasks.ts";
 import type { TaskFold } from "./task-fold.ts";
 import { addUsage, type KeptTurn, noUsage, type TaskRecord, type TaskUsage } from "./task-record.ts";
 import { isFinal } from "./task-state.ts";
@@ -45,7 +45,7 @@ export function isInScope(relation: Relation, scope: TaskScope | undefined, view
 
 export interface ViewPorts {
   readonly fold: TaskFold;
-  readonly live: Live | undefined;
+  readonly live: RunningTask | undefined;
   readonly viewer: string | undefined;
   readonly now: number;
   readonly waitingFor: string | undefined;

@@ -323,7 +323,7 @@ export const weaknesses: readonly Weakness[] = [
     id: "settings-of-the-sandbox-forgotten",
     watcher: "D13-settings",
     changes: change(
-      "src/runtime/setup/session-hands.ts",
+      "src/runtime/setup/tool-backends.ts",
       "shared.sandboxes.get(network, wishes.sandbox)",
       "shared.sandboxes.get(network)",
     ),

@@ -3,7 +3,7 @@ import type { Message } from "../../src/protocol/message.ts";
 import { compactionOptions, DEFAULT_COMPACTION } from "../../src/session/compaction/compaction-options.ts";
 import { contextReport, contextText } from "../../src/session/compaction/context-report.ts";
 import { Meter } from "../../src/session/compaction/context-usage.ts";
-import { standingOf } from "../../src/session/compaction/standing.ts";
+import { workSnapshot } from "../../src/session/compaction/work-snapshot.ts";
 import type { Registry } from "../../src/tasks/registry.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { echo } from "../support/stage.ts";
@@ -76,21 +76,21 @@ describe("what stands beside a summary", () => {
   ];
 
   it("is the todos, open ones first, and who works or waits, with ids", async () => {
-    expect(await standingOf("session-1", { readTodos, tasks })).toEqual({
+    expect(await workSnapshot("session-1", { readTodos, tasks })).toEqual({
       todos: "- b [pending] second\n- a [done] first",
       agents: "- agent_id: scout (explore), running: look around\n- agent_id: other (task), idle: build",
     });
   });
 
   it("is only what works for it where another agent than the main one is meant", async () => {
-    expect(await standingOf("session-1/scout", { readTodos, tasks })).toEqual({
+    expect(await workSnapshot("session-1/scout", { readTodos, tasks })).toEqual({
       agents: "- agent_id: scout (explore), running: look around",
     });
   });
 
   it("is bounded, and nothing where nothing can be read", async () => {
     const many = async () => Array.from({ length: 500 }, (_, index) => ({ id: `t${index}`, status: "pending" }));
-    expect((await standingOf("s", { readTodos: many })).todos?.split("\n").at(-1)).toBe("- and 400 more");
-    expect(await standingOf("s", { readTodos: () => Promise.reject(new Error("gone")) })).toEqual({});
+    expect((await workSnapshot("s", { readTodos: many })).todos?.split("\n").at(-1)).toBe("- and 400 more");
+    expect(await workSnapshot("s", { readTodos: () => Promise.reject(new Error("gone")) })).toEqual({});
   });
 });

@@ -6,7 +6,7 @@ import { forAgent } from "../../src/model/faux/faux-plan.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import type { EventData, SessionEvent } from "../../src/protocol/event.ts";
 import { submit } from "../../src/runtime/submit.ts";
-import { askAside } from "../../src/session/turn/aside.ts";
+import { askSideQuestion } from "../../src/session/turn/side-question.ts";
 import { type HttpPlay, httpStatus } from "../../src/testing/http-reply.ts";
 import { asksForSummary, SUMMARY } from "../scenarios/compaction-stage.ts";
 import { input, person, repository, settings, stores } from "./memory-stage.ts";
@@ -48,7 +48,7 @@ describe("LOOP-33: no hidden calls", () => {
       const { session, requests } = stage;
       person(session);
       expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "done", answer: "done" });
-      expect(await askAside(session, "And?", AbortSignal.timeout(60_000))).toBe("beside");
+      expect(await askSideQuestion(session, "And?", AbortSignal.timeout(60_000))).toBe("beside");
       await submit(session, "/compact");
       await session.sendAndWait({ prompt: "on" });
       await session.close();
@@ -66,7 +66,7 @@ describe("LOOP-33: no hidden calls", () => {
       const { session, requests } = stage;
       await session.sendAndWait({ prompt: "go" });
       await expect(submit(session, "/compact")).rejects.toThrow("401");
-      await expect(askAside(session, "And?", AbortSignal.timeout(60_000))).rejects.toThrow();
+      await expect(askSideQuestion(session, "And?", AbortSignal.timeout(60_000))).rejects.toThrow();
       expect(await session.sendAndWait({ prompt: "go" })).toMatchObject({ kind: "error" });
       await session.close();
       expect(named(stage)).toEqual(["0: 1", "compaction: 1", "aside: 1", "0: 1"]);

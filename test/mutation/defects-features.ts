@@ -31,7 +31,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "executor-flag-ignored",
-    file: "src/runtime/agents/company.ts",
+    file: "src/runtime/agents/agent-pool-setup.ts",
     find: 'workspace.flags.has("SESSION_BASED_SUBAGENTS")',
     replace: "true",
     test: "test/features/two-ways.test.ts",
@@ -58,7 +58,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "command-rules-lost",
-    file: "src/session/turn/inbox.ts",
+    file: "src/session/turn/pending-messages.ts",
     find: ", ...(rules && { rules }) };",
     replace: " };",
     test: "test/features/research-limits.test.ts",
@@ -112,7 +112,7 @@ export const featureDefects: readonly Defect[] = [
   },
   {
     id: "understudy-workers",
-    file: "src/runtime/agents/company.ts",
+    file: "src/runtime/agents/agent-pool-setup.ts",
     find: "if (providerId !== UNDERSTUDY && !absent) return undefined;",
     replace: "if (!absent) return undefined;",
     test: "test/features/coordinated.test.ts",

@@ -150,7 +150,7 @@ export const recordsDefects: readonly Defect[] = [
   },
   {
     id: "notice-while-reading",
-    file: "src/tasks/hearing.ts",
+    file: "src/tasks/notifications.ts",
     find: "if (this.#readers.has(task.id) || lives",
     replace: "if (lives",
     test: "test/tasks/registry.test.ts",

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { forAgent } from "../../src/model/faux/faux-plan.ts";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
 import { type CoordinationParts, coordinationOf } from "../../src/session/agents/coordination.ts";
-import { Inbox } from "../../src/session/turn/inbox.ts";
+import { PendingMessages } from "../../src/session/turn/pending-messages.ts";
 import type { WorkerSpec } from "../../src/tools/subagents/coordination.ts";
 import { defineTool } from "../../src/tools/tool.ts";
 import { company, task } from "../support/company.ts";
@@ -66,7 +66,7 @@ describe("An agent in the background", () => {
 
 describe("Of two steering messages", () => {
   it("the second survives a failed write of the first", async () => {
-    const inbox = new Inbox();
+    const inbox = new PendingMessages();
     inbox.steer({ messageId: "1", content: "a", mode: "immediate" });
     inbox.steer({ messageId: "2", content: "b", mode: "immediate" });
     const fails = (): Promise<never> => Promise.reject(new Error("the disk is full"));

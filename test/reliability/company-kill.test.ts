@@ -57,7 +57,7 @@ interface TakenUp {
   readonly requests: readonly ModelRequest[];
 }
 
-async function takeUp(root: string): Promise<TakenUp> {
+async function acceptPrompt(root: string): Promise<TakenUp> {
   const provider = fauxModel(otherwise(playTree));
   const session = await openCompany({ root, mode: "resume", provider, agents: treeAgents, tools: [actIn(root)] });
   if (!session.tasks) throw new Error("a company has tasks");
@@ -146,7 +146,7 @@ async function checkAfterKill(at: number | string): Promise<void> {
   expect(ended.lines.filter((id) => !kept.has(id))).toEqual([]);
   const ledger = ledgerOf(root);
 
-  const taken = await takeUp(root);
+  const taken = await acceptPrompt(root);
   await expectAllListed(taken, before);
   await expectContinuable(taken);
   await taken.session.close();
@@ -162,7 +162,7 @@ async function checkRecovery(at: number): Promise<void> {
   await killed(root, "create", at);
   const whole = newRoot();
   cpSync(root, whole, { recursive: true });
-  const expected = await takeUp(whole);
+  const expected = await acceptPrompt(whole);
   const states = statesOf(expected);
   const { length: steps } = expected.session.events.slice(expected.session.inherited);
   await expected.session.close();
@@ -171,7 +171,7 @@ async function checkRecovery(at: number): Promise<void> {
     const copy = newRoot();
     cpSync(root, copy, { recursive: true });
     expect((await killed(copy, "resume", point)).finished).toBe(false);
-    const taken = await takeUp(copy);
+    const taken = await acceptPrompt(copy);
     expect(statesOf(taken)).toEqual(states);
     expect(checkTasks(taken.session.events)).toEqual([]);
     if (point === points[0]) await expectContinuable(taken);
@@ -195,7 +195,7 @@ describe("kill -9 between any two events of a tree of agents", () => {
     await killed(root, "create", "troupe.task_notice_delivered idle chief");
     const { events } = await companyStore(root).read("one");
     expect(events.at(-1)?.data).toMatchObject({ taskId: "chief", by: "read" });
-    const taken = await takeUp(root);
+    const taken = await acceptPrompt(root);
     expect(taken.registry.notices(undefined).map(({ taskId }) => taskId)).toContain("chief");
     await expectContinuable(taken);
     await taken.session.close();
@@ -204,7 +204,7 @@ describe("kill -9 between any two events of a tree of agents", () => {
   it("right behind a message that an idle agent was to wake for: whoever wrote hears that it does not work", async () => {
     const root = newRoot();
     expect(await killed(root, "write", "troupe.task_message")).toMatchObject({ finished: false, errors: "" });
-    const taken = await takeUp(root);
+    const taken = await acceptPrompt(root);
     expect(taken.registry.view("chief")).toMatchObject({ status: "idle", reason: "interrupted", unreadMessages: 1 });
     expect(taken.registry.notices(undefined).map(({ taskId }) => taskId)).toEqual(["chief"]);
     await expectContinuable(taken);

@@ -9,7 +9,7 @@ import type { Provider } from "../../src/model/provider.ts";
 import { memoryGrants } from "../../src/permissions/grants.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { policyOf } from "../../src/runtime/permissions/policy.ts";
-import type { CompanyOptions } from "../../src/session/agents/company-options.ts";
+import type { AgentPoolOptions } from "../../src/session/agents/agent-pool-options.ts";
 import { Compactions } from "../../src/session/compaction/compaction.ts";
 import { Session, type SessionOptions } from "../../src/session/session.ts";
 import { jsonlStore } from "../../src/store/jsonl.ts";
@@ -28,7 +28,7 @@ export interface CompanyStage {
   readonly provider: Provider;
   readonly agents: readonly string[];
   readonly tools: readonly Tool[];
-  readonly limits?: Partial<CompanyOptions["limits"]>;
+  readonly limits?: Partial<AgentPoolOptions["limits"]>;
   /** The process dies when an event for which this holds is stored; it writes none beyond. */
   readonly isLast?: (event: SessionEvent, count: number) => boolean;
   /** What happens before an event is stored. */
@@ -59,7 +59,7 @@ export async function openCompany(stage: CompanyStage): Promise<Session> {
   };
   const store = companyStore(root);
   const log = await (mode === "create" ? store.create("one") : store.open("one"));
-  const company: CompanyOptions = {
+  const company: AgentPoolOptions = {
     limits: { maxConcurrency: 8, maxDepth: 6, whenFull: "queue", ...limits },
     multiTurn: true,
     agents: () => agents,

@@ -179,7 +179,7 @@ describe("models of GitHub", () => {
         const session = await open({ clientName: "my-program" });
         expect(session.settings.model).toMatchObject({ providerId: "github", model: "first", id: "first" });
         await session.sendAndWait({ prompt: "hello" });
-        await session.settings.modelSeat?.select("second");
+        await session.settings.modelSelection?.select("second");
         await session.sendAndWait({ prompt: "hello" });
         expect(models.requests).toMatchObject([
           { method: "GET", path: "/models", headers: { authorization: `Bearer ${ALICE}` } },
@@ -288,7 +288,7 @@ describe("an account that is used up for a model", () => {
         },
       });
       await session.sendAndWait({ prompt: "hello" });
-      await session.settings.modelSeat?.select("second");
+      await session.settings.modelSelection?.select("second");
       expect(await session.sendAndWait({ prompt: "hello" })).toEqual({ kind: "done", answer: "two" });
       expect(asked).toBe(1);
     }));

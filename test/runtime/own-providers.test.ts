@@ -228,7 +228,7 @@ describe("a registry of providers and models", () => {
   it("is listed with what is configured, as the session calls it", () =>
     scene([], async ({ server, open }) => {
       const session = await open({ providers: registry(server) });
-      const rows = (await session.settings.modelSeat?.list()) ?? [];
+      const rows = (await session.settings.modelSelection?.list()) ?? [];
       const own = rows.filter(({ provider }) => provider === "alpha" || provider === "beta");
       expect(own.map(({ id, name, contextWindow, vision }) => ({ id, name, contextWindow, vision }))).toEqual([
         { id: "alpha/sonnet", name: "sonnet", contextWindow: 1024, vision: undefined },
@@ -241,7 +241,7 @@ describe("a registry of providers and models", () => {
   it("grows while the session is open", () =>
     scene([says("hi")], async ({ server, open }) => {
       const session = await open();
-      const seat = session.settings.modelSeat;
+      const seat = session.settings.modelSelection;
       const added = await seat?.add({
         providers: [{ name: "late", baseUrl: server.baseUrl }],
         models: [{ id: "one", provider: "late", name: "The one" }],
@@ -287,7 +287,7 @@ describe("the model of an open session", () => {
     scene([says("one"), says("two")], async ({ server, open }) => {
       const session = await open({ model: "first", reasoningEffort: "low", providers: provider(server) });
       await answer(session);
-      await session.settings.modelSeat?.select("second", { reasoningEffort: "high", reasoningSummary: "concise" });
+      await session.settings.modelSelection?.select("second", { reasoningEffort: "high", reasoningSummary: "concise" });
       await answer(session);
       expect(server.requests.map(({ body }) => body)).toMatchObject([
         { model: "first", reasoning: { effort: "low", summary: "auto" } },
@@ -309,7 +309,7 @@ describe("the model of an open session", () => {
   it("stays what it is when there is no such model", () =>
     scene([], async ({ open }) => {
       const session = await open({ model: "understudy" });
-      await expect(session.settings.modelSeat?.select("nobody/knows")).rejects.toThrow(/no model/);
+      await expect(session.settings.modelSelection?.select("nobody/knows")).rejects.toThrow(/no model/);
       expect(session.settings.model.model).toBe("understudy");
       expect(dataOf(session.events, "session.model_change")).toEqual([]);
     }));
@@ -334,7 +334,7 @@ describe("the model of an open session", () => {
         modelCapabilities: { supports: { vision: false } },
       });
       await writeFile(join(session.settings.cwd, "dot.png"), Buffer.from(DOT, "base64"));
-      const seat = session.settings.modelSeat;
+      const seat = session.settings.modelSelection;
       await answer(session);
       await seat?.select("m", { capabilities: { supports: { vision: true } } });
       await answer(session);

@@ -5,7 +5,7 @@ import { systemStamp } from "../../src/lib/stamp.ts";
 import { forAgent } from "../../src/model/faux/faux-plan.ts";
 import { calls, fails, says, stalls } from "../../src/model/faux/faux-step.ts";
 import { policyOf } from "../../src/runtime/permissions/policy.ts";
-import type { CompanyOptions } from "../../src/session/agents/company-options.ts";
+import type { AgentPoolOptions } from "../../src/session/agents/agent-pool-options.ts";
 import { story, storyByAgent } from "../../src/testing/story.ts";
 import { agentTools } from "../../src/tools/builtin.ts";
 import type { Tool } from "../../src/tools/tool.ts";
@@ -16,13 +16,13 @@ import { dataOf, echo, type Stage, stage } from "../support/stage.ts";
 async function troupe(
   steps: Parameters<typeof stage>[0],
   agents: readonly AgentDefinition[] = [agent("explorer"), agent("writer")],
-  more: Parameters<typeof stage>[1] & { limits?: Partial<CompanyOptions["limits"]>; multiTurn?: boolean } = {},
+  more: Parameters<typeof stage>[1] & { limits?: Partial<AgentPoolOptions["limits"]>; multiTurn?: boolean } = {},
 ): Promise<Stage> {
   const { limits, multiTurn = true, ...rest } = more;
   const tools: Tool[] = [echo, ...agentTools.map((make) => make({ agents: () => agents }))];
   const names = tools.map(({ name }) => name);
   const staged: { stage?: Stage } = {};
-  const company: CompanyOptions = {
+  const company: AgentPoolOptions = {
     limits: { maxConcurrency: 8, maxDepth: 3, whenFull: "queue", ...limits },
     multiTurn,
     agents: () => agents,

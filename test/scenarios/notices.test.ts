@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { calls, says } from "../../src/model/faux/faux-step.ts";
-import type { Notice } from "../../src/session/turn/inbox.ts";
+import type { Notice } from "../../src/session/turn/pending-messages.ts";
 import { story } from "../../src/testing/story.ts";
 import { dataOf, stage, tool } from "../support/stage.ts";
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { Conversation } from "../../src/session/conversation.ts";
-import { isSameRequest } from "../../src/session/requests/left-requests.ts";
-import { leftWork } from "../../src/session/requests/left-work.ts";
+import { isSameRequest } from "../../src/session/requests/pending-requests.ts";
+import { pendingWork } from "../../src/session/requests/pending-work.ts";
 
 const toolCallId = "call_1";
 const started = (toolName: string, given: object, agentId?: string) =>
@@ -30,7 +30,7 @@ function left(...said: readonly Said[]) {
   );
   const conversation = new Conversation();
   for (const event of events) if (event.agentId === undefined) conversation.apply(event);
-  return leftWork(events, conversation, "/here");
+  return pendingWork(events, conversation, "/here");
 }
 
 test("what was approved for a call is not asked again, what nobody decided is", () => {

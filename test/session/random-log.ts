@@ -6,14 +6,14 @@ import { isSidekickId } from "../../src/session/agents/sidekick-id.ts";
 import { Ledger } from "../../src/session/budget/agent-limit.ts";
 import { Budget } from "../../src/session/budget/budget.ts";
 import { tallyOf } from "../../src/session/compaction/condense.ts";
-import { standingOf } from "../../src/session/compaction/standing.ts";
+import { workSnapshot } from "../../src/session/compaction/work-snapshot.ts";
 import { Conversation } from "../../src/session/conversation.ts";
 import { cutOff } from "../../src/session/cut-off.ts";
 import { modeOf } from "../../src/session/modes/modes.ts";
 import { foldSchedules } from "../../src/session/modes/schedules.ts";
-import { leftWork } from "../../src/session/requests/left-work.ts";
-import { Inbox } from "../../src/session/turn/inbox.ts";
-import { Introduction } from "../../src/session/turn/introduction.ts";
+import { pendingWork } from "../../src/session/requests/pending-work.ts";
+import { PendingMessages } from "../../src/session/turn/pending-messages.ts";
+import { SessionPreamble } from "../../src/session/turn/session-preamble.ts";
 import { TaskFold } from "../../src/tasks/task-fold.ts";
 import { isFinal } from "../../src/tasks/task-state.ts";
 
@@ -320,7 +320,7 @@ export function randomLog(random: Random, length: number, options: { rewinds?: b
 /** The results of every fold that a session is made of. */
 export async function foldAll(events: readonly SessionEvent[], removed: readonly SessionEvent[] = []) {
   const conversations = new Map<string | undefined, Conversation>([[undefined, new Conversation()]]);
-  const introduction = new Introduction();
+  const introduction = new SessionPreamble();
   const ledger = new Ledger();
   for (const event of events) {
     introduction.apply(event);
@@ -354,14 +354,14 @@ export async function foldAll(events: readonly SessionEvent[], removed: readonly
     ledger: tasks.all().map(({ id }) => [id, ledger.own(id)]),
     title: introduction.title,
     said,
-    waiting: Inbox.restored(events).waiting,
+    waiting: PendingMessages.restored(events).waiting,
     mode: modeOf(events),
     schedules: foldSchedules(events),
     inbox: new InboxEntries(events).all,
     model: await lastModelOf(events, { cwd: "/" } as never, async () => true),
-    left: leftWork(events, main, "/here"),
+    left: pendingWork(events, main, "/here"),
     cut: cutOff(events),
-    standing: await Promise.all(["s", "s/agent-0"].map((key) => standingOf(key, { events }))),
+    standing: await Promise.all(["s", "s/agent-0"].map((key) => workSnapshot(key, { events }))),
     tally: tallyOf(events),
     names: events.filter(({ type }) => type === "troupe.session_named").map(({ data }) => data),
     damage: both.filter(({ type }) => type === "troupe.log_damage").map(({ data }) => data),

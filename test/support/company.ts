@@ -8,7 +8,7 @@ import { calls } from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
 import { flagsFrom } from "../../src/protocol/flags.ts";
-import { type CompanyParts, companyOptions } from "../../src/runtime/agents/company.ts";
+import { agentPoolOptions, type CompanyParts } from "../../src/runtime/agents/agent-pool-setup.ts";
 import { type PermissionRequest, policyOf } from "../../src/runtime/permissions/policy.ts";
 import type { SessionModel } from "../../src/session/session-model.ts";
 import { memoryStore } from "../../src/store/memory.ts";
@@ -50,7 +50,7 @@ export async function company(steps: readonly Step[], options: TroupeOptions = {
     ...others,
     policy,
     provider: model,
-    company: companyOptions({
+    company: agentPoolOptions({
       environment: { TROUPE_SUBAGENT_MAX_DEPTH: "3", ...environment },
       workspace: {
         settings: { effective: {} },

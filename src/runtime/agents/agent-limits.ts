@@ -1,5 +1,5 @@
 /** The limits on agents of a session: from the environment, settings and the plan of the account. */
-import type { CompanyOptions } from "../../session/agents/company-options.ts";
+import type { AgentPoolOptions } from "../../session/agents/agent-pool-options.ts";
 import type { GivenSubagents } from "../../session/session-options.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 
@@ -14,7 +14,7 @@ export interface AgentLimitParts {
 }
 
 export interface AgentLimits {
-  readonly limits: CompanyOptions["limits"];
+  readonly limits: AgentPoolOptions["limits"];
   /** Resolves when the default of the account's plan is known. Must be awaited before an agent starts. Never rejects. */
   ready(): Promise<void>;
 }

@@ -12,7 +12,7 @@ import { type FileLedger, type Files, fileLedger, rememberedFiles } from "../../
 import type { Shells } from "../../tools/shell/shells.ts";
 import type { ToolPorts } from "../../tools/tool.ts";
 import type { ShellContainment } from "../permissions/containment.ts";
-import type { AgentPlace } from "./company.ts";
+import type { AgentPlace } from "./agent-pool-setup.ts";
 
 export interface PlaceParts {
   readonly cwd: string;

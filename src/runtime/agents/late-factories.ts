@@ -1,6 +1,6 @@
 import type { Factories } from "../../factories/factories.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
-import type { Draft } from "../setup/draft.ts";
+import type { SessionSetup } from "../setup/session-setup.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 
 /** The factories of a session, opened when somebody first asks for them: most sessions have none. */
@@ -35,7 +35,7 @@ export class LateFactories {
 }
 
 /** Undefined where no program brings any, or where they are switched off. */
-export function lateFactories({ request, listener }: Draft, { flags }: Workspace): LateFactories | undefined {
+export function lateFactories({ request, listener }: SessionSetup, { flags }: Workspace): LateFactories | undefined {
   const source = request.program?.factories;
   if (!source || !flags.has("AGENT_FACTORIES")) return undefined;
   return new LateFactories(async () => {

@@ -1,10 +1,10 @@
 /** What sidekicks of a session are given: less than any agent, and only where there is something to look at. */
-import type { CompanyOptions } from "../../session/agents/company-options.ts";
+import type { AgentPoolOptions } from "../../session/agents/agent-pool-options.ts";
 import type { SidekickDefinition, SidekickOptions } from "../../session/agents/sidekicks.ts";
 import { sqlStoreTool } from "../../tools/database/sql.ts";
 import { contextBoardReader } from "../../tools/memory/context-board.ts";
 import type { Tool } from "../../tools/tool.ts";
-import type { CompanyParts } from "./company.ts";
+import type { CompanyParts } from "./agent-pool-setup.ts";
 
 /** Says whether a sidekick of ours has anything to look at, and what it should know before it does. */
 export type SidekickCondition = () => Promise<{ readonly notes: readonly string[] } | undefined>;
@@ -16,7 +16,7 @@ type Parts = Pick<
 
 export function sidekickOptions(
   parts: Parts,
-  company: (more: Pick<CompanyParts, "sessionTools" | "inheritedTools" | "warn">) => CompanyOptions,
+  company: (more: Pick<CompanyParts, "sessionTools" | "inheritedTools" | "warn">) => AgentPoolOptions,
 ): SidekickOptions {
   const { workspace, mainModel, conditions } = parts;
   const isOff = (): boolean => !workspace.flags.has("SIDEKICK_AGENTS") || mainModel().providerId === UNDERSTUDY;
@@ -27,8 +27,8 @@ export function sidekickOptions(
     told.add(message);
   };
   const inherited = (): readonly Tool[] => parts.inheritedTools?.() ?? parts.sessionTools();
-  let made: CompanyOptions | undefined;
-  const lent = (): CompanyOptions => {
+  let made: AgentPoolOptions | undefined;
+  const lent = (): AgentPoolOptions => {
     made ??= company({
       sessionTools: () => reading(parts.sessionTools()),
       inheritedTools: () => reading(inherited()),

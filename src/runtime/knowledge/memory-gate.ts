@@ -2,8 +2,8 @@ import type { Json } from "../../lib/json.ts";
 import type { Redactor } from "../../lib/redact/redact.ts";
 import type { Flags } from "../../protocol/flags.ts";
 import type { MemoryRequest } from "../session-request.ts";
-import type { Draft } from "../setup/draft.ts";
-import type { SessionLead } from "../setup/session-lead.ts";
+import type { MainAgent } from "../setup/main-agent.ts";
+import type { SessionSetup } from "../setup/session-setup.ts";
 import type { SessionMemory } from "./session-memory.ts";
 
 interface MemoryGate {
@@ -16,8 +16,8 @@ interface MemoryGate {
 
 /** The memory of a session, where it is on. What it needs is loaded only then. */
 export async function memoryOf(
-  draft: Draft,
-  { leading, redactor }: { leading: SessionLead; redactor: Redactor },
+  draft: SessionSetup,
+  { leading, redactor }: { leading: MainAgent; redactor: Redactor },
 ): Promise<SessionMemory | undefined> {
   const { request, environment, home, disk, stamp, log, listener, shared } = draft;
   const { workspace } = leading;

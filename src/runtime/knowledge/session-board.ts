@@ -12,10 +12,10 @@ import type { TurnEnd } from "../../tasks/ports.ts";
 import { boardTools } from "../../tools/builtin.ts";
 import type { BoardPort } from "../../tools/memory/board-port.ts";
 import type { Tool } from "../../tools/tool.ts";
-import { type AgentPlace, agentSystem } from "../agents/company.ts";
-import type { Draft } from "../setup/draft.ts";
-import type { SessionLead } from "../setup/session-lead.ts";
-import { promptOf } from "../setup/session-offer.ts";
+import { type AgentPlace, agentSystem } from "../agents/agent-pool-setup.ts";
+import type { MainAgent } from "../setup/main-agent.ts";
+import { promptOf } from "../setup/session-prompt.ts";
+import type { SessionSetup } from "../setup/session-setup.ts";
 import type { ToolChoice } from "../setup/tool-choice.ts";
 import { directBoard, readingBoard } from "./board-ports.ts";
 import { beginConsolidation, type Consolidation, type ConsolidationReport, reportText } from "./consolidation.ts";
@@ -37,11 +37,11 @@ export interface SessionBoard {
 }
 
 interface BoardSession {
-  readonly leading: SessionLead;
+  readonly leading: MainAgent;
   readonly redactor: Redactor;
 }
 
-export async function sessionBoard(draft: Draft, how: BoardSession): Promise<SessionBoard> {
+export async function sessionBoard(draft: SessionSetup, how: BoardSession): Promise<SessionBoard> {
   const { home, context, disk, stamp, log, listener, request } = draft;
   const { workspace, lead } = how.leading;
   const { redactor } = how;
@@ -99,7 +99,7 @@ async function evidenceIn(events: EventSource, sessionId: string): Promise<Sessi
 }
 
 /** The agent has its own prompt and the record, as it has when someone starts it; nothing else is its business. */
-function systemOf(draft: Draft, { lead, workspace }: SessionLead, { prompt }: Consolidation): string {
+function systemOf(draft: SessionSetup, { lead, workspace }: MainAgent, { prompt }: Consolidation): string {
   if (!lead.definition) return prompt;
   const { cwd } = draft.context;
   const own = agentSystem({ definition: lead.definition, workspace, prompt: promptOf(draft), tools: boardTools, cwd });

@@ -3,12 +3,12 @@
  * It only reads unless the program wants more of it. Whoever configures a server of this name has theirs.
  */
 import type { GithubToolsWish } from "../session-request.ts";
-import type { Draft } from "../setup/draft.ts";
+import type { SessionSetup } from "../setup/session-setup.ts";
 
 const GITHUB_SERVER = "github-mcp-server";
 
 /** As an entry of a configuration; none where nobody is signed in or their organisation allows no servers. */
-export async function githubServer({ request, identity, listener }: Draft): Promise<Record<string, object>> {
+export async function githubServer({ request, identity, listener }: SessionSetup): Promise<Record<string, object>> {
   const { githubTools: wish } = request;
   if (!wish || !identity) return {};
   try {

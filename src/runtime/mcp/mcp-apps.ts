@@ -10,12 +10,15 @@ import { modelNames } from "../../tools/mcp/names.ts";
 import type { McpToolDefinition } from "../../tools/mcp/server.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { admitAppCall } from "../permissions/app-call-guard.ts";
-import type { Draft } from "../setup/draft.ts";
 import type { SessionRules } from "../setup/session-rules.ts";
+import type { SessionSetup } from "../setup/session-setup.ts";
 import { worded } from "./server-port.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 
-export function mcpApps(draft: Draft, { mcp, rules }: { mcp: SessionMcp; rules: SessionRules }): ServerPort["apps"] {
+export function mcpApps(
+  draft: SessionSetup,
+  { mcp, rules }: { mcp: SessionMcp; rules: SessionRules },
+): ServerPort["apps"] {
   const { stamp, listener, shared } = draft;
   return {
     async tools(serverName, signal) {

@@ -1,6 +1,6 @@
 import { mcpAnswerers } from "../../session/requests/mcp-answers.ts";
 import type { McpServerConfig } from "../../tools/mcp/server.ts";
-import type { Draft } from "../setup/draft.ts";
+import type { SessionSetup } from "../setup/session-setup.ts";
 import { sessionTokens } from "../setup/session-tokens.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { type ServerSummary, summaryOf } from "./server-port.ts";
@@ -17,7 +17,7 @@ export interface SessionServers {
 }
 
 export function sessionServers(
-  draft: Draft,
+  draft: SessionSetup,
   what: {
     workspace: Workspace;
     configs: readonly McpServerConfig[];
@@ -41,11 +41,11 @@ export function summaries(mcp: SessionMcp | undefined, { servers, plugins }: Wor
 }
 
 /** Whether its program shows apps of servers, and may. */
-export const showsApps = ({ request }: Draft, { flags }: Workspace): boolean =>
+export const showsApps = ({ request }: SessionSetup, { flags }: Workspace): boolean =>
   request.mcpApps === true && flags.has("MCP_APPS");
 
 function opener(
-  draft: Draft,
+  draft: SessionSetup,
   { workspace, roots }: { workspace: Workspace; roots: readonly string[] },
 ): SessionServers["open"] {
   const { stamp, shared, listener, log } = draft;
@@ -77,7 +77,7 @@ function opener(
 }
 
 /** The working folder, then what was added to it. The session's own folders are no part of the workspace. */
-function rootsToTell({ context, files, records }: Draft, allowed: readonly string[]): readonly string[] {
+function rootsToTell({ context, files, records }: SessionSetup, allowed: readonly string[]): readonly string[] {
   // Without a limit (--allow-all-paths) the list is empty; the working folder still names the workspace.
   if (allowed.length === 0) return [context.cwd];
   return allowed.filter((folder) => folder !== files && folder !== records);

@@ -9,7 +9,7 @@ import type { ModelError } from "../../model/model-error.ts";
 import type { ReasoningEffort, ReasoningSummary } from "../../model/provider.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Emit } from "../../protocol/event.ts";
-import { type ModelChange, type ModelSeat, modelName, modelReference } from "../../session/model-seat.ts";
+import { type ModelChange, type ModelSelection, modelName, modelReference } from "../../session/model-selection.ts";
 import type { SessionModel } from "../../session/session-model.ts";
 import type { SessionRequest } from "../session-request.ts";
 import type { LastModel } from "./last-model.ts";
@@ -39,7 +39,7 @@ export function ownModels(
   return { ...providers, model, clientName, fetch, openSocket, githubSockets: request.githubSockets, identity };
 }
 
-export class ModelChoice implements ModelSeat {
+export class ModelChoice implements ModelSelection {
   readonly #parts: Parts;
   #own: OwnModels;
   #models: Models;

@@ -3,7 +3,7 @@ import { isInside } from "../../lib/node/paths.ts";
 import { openForWriting } from "../../lib/node/paths-write.ts";
 import { realPathOf } from "../../permissions/resolve-path.ts";
 import type { RunSettings } from "../../session/run-settings.ts";
-import type { Draft } from "../setup/draft.ts";
+import type { SessionSetup } from "../setup/session-setup.ts";
 
 const PRIVATE_FILE = 0o600;
 
@@ -11,7 +11,7 @@ const PRIVATE_FILE = 0o600;
  * Puts large outputs where a client wants them, as long as that is a folder that the agent may read and write; elsewhere
  * it could not look them up. What cannot be written there is kept with the session.
  */
-export function outputKeeper(draft: Draft, roots: readonly string[]): RunSettings["keepOutput"] {
+export function outputKeeper(draft: SessionSetup, roots: readonly string[]): RunSettings["keepOutput"] {
   const { request, context, disk, log, listener, home } = draft;
   const { largeOutputFolder: folder } = request;
   if (folder === undefined) return undefined;

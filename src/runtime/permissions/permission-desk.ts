@@ -6,7 +6,7 @@ import { type Grants, openGrants } from "../../permissions/grants.ts";
 import { locationKey } from "../../permissions/location.ts";
 import { originOf, parseUrlPattern, urlMatches } from "../../permissions/urls.ts";
 import { TroupeError } from "../../protocol/errors.ts";
-import type { Draft } from "../setup/draft.ts";
+import type { SessionSetup } from "../setup/session-setup.ts";
 import type { LiveRules, WireRule } from "./live-rules.ts";
 
 /** What a client may see and change of a session's permissions. Everything that is stored needs the client's own word. */
@@ -27,7 +27,10 @@ export interface PermissionDesk {
   trust(folder: string): Promise<void>;
 }
 
-export function permissionDesk(draft: Draft, { live, grants }: { live: LiveRules; grants: Grants }): PermissionDesk {
+export function permissionDesk(
+  draft: SessionSetup,
+  { live, grants }: { live: LiveRules; grants: Grants },
+): PermissionDesk {
   const { home, disk, stamp } = draft;
   const grantsOf = (location: string): Grants =>
     openGrants({ disk, file: join(home, "permissions-config.json"), location });

@@ -3,7 +3,7 @@ import type { Session } from "../../session/session.ts";
 import { finishedNotice } from "../../tools/shell/finished-notice.ts";
 import type { Shells } from "../../tools/shell/shells.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import type { LiveOffer } from "./offer.ts";
+import type { LivePromptAndTools } from "./prompt-and-tools.ts";
 
 /**
  * What parts of a session have to say to it. They are made before it is, so what they say until then is kept and told
@@ -12,7 +12,7 @@ import type { LiveOffer } from "./offer.ts";
 export class LateSession {
   readonly #early: ((session: Session) => void)[] = [];
   #session: Session | undefined;
-  offer: LiveOffer | undefined;
+  offer: LivePromptAndTools | undefined;
 
   /** Once it is there. */
   get session(): Session | undefined {

@@ -2,7 +2,7 @@ import { checkpointWriter, checkpointWriterTo } from "../../context/compact-chec
 import { sweepTemporaries } from "../../lib/node/temporaries.ts";
 import { Compactions } from "../../session/compaction/compaction.ts";
 import { compactionOptions } from "../../session/compaction/compaction-options.ts";
-import { standingOf } from "../../session/compaction/standing.ts";
+import { workSnapshot } from "../../session/compaction/work-snapshot.ts";
 import type { ScheduleRegistry } from "../../session/modes/schedules.ts";
 import type { Session, SessionOptions } from "../../session/session.ts";
 import { inTurn } from "../../session/turn/in-turn.ts";
@@ -18,23 +18,23 @@ import type { SessionRequest } from "../session-request.ts";
 import { type FileCarrier, fileCarrier } from "../sessions/session-elsewhere.ts";
 import { skillRules } from "../skill-rules.ts";
 import { version } from "../version.ts";
-import { beginDraft, type Draft, type PrepareParts } from "./draft.ts";
-import { type LeadChoice, leadChoice } from "./lead-choice.ts";
+import { type MainAgent, mainAgent } from "./main-agent.ts";
+import { type MainAgentChoice, mainAgentChoice } from "./main-agent-choice.ts";
 import { checkRunner, readPlan } from "./modes.ts";
-import { offerThatWaits } from "./offer.ts";
-import { sessionCompany } from "./session-company.ts";
+import { offerThatWaits } from "./prompt-and-tools.ts";
+import { sessionAgents } from "./session-agents.ts";
 import { contextWatch } from "./session-context.ts";
 import { sessionExtensions } from "./session-extensions.ts";
-import { type SessionHands, sessionHands, sessionPlaces } from "./session-hands.ts";
 import { sessionHooks } from "./session-hooks.ts";
-import { type SessionLead, sessionLead } from "./session-lead.ts";
-import { choiceOf, sessionOffer, sessionTools } from "./session-offer.ts";
+import { choiceOf, sessionPrompt, sessionTools } from "./session-prompt.ts";
 import { type SessionRules, sessionRules } from "./session-rules.ts";
 import { sessionSchedules } from "./session-schedules.ts";
 import { sessionSearch } from "./session-search.ts";
+import { beginSetup, type PrepareParts, type SessionSetup } from "./session-setup.ts";
 import { sessionSkills } from "./session-skills.ts";
 import { sessionSurroundings } from "./session-surroundings.ts";
 import { type SessionTracker, trackSession } from "./session-tracker.ts";
+import { sessionPlaces, type ToolBackends, toolBackends } from "./tool-backends.ts";
 
 /** A session to be. */
 export interface Prepared {
@@ -48,12 +48,12 @@ export interface Prepared {
  * with which hands, agents, tools and servers; what the model is offered; who is told; what ends with the session.
  */
 export async function prepareSession(request: SessionRequest, log: SessionLog, parts: PrepareParts): Promise<Prepared> {
-  const draft = beginDraft(request, log, parts);
-  const leading = await sessionLead(draft);
+  const draft = beginSetup(request, log, parts);
+  const leading = await mainAgent(draft);
   const { workspace } = leading;
   const { models } = draft;
   const rules = sessionRules(draft, workspace);
-  const hands = sessionHands(draft, { workspace, rules });
+  const hands = toolBackends(draft, { workspace, rules });
   await sweepLeftovers(draft, hands);
   const agents = request.delegation === false ? undefined : new LiveAgents(workspace, draft.listener, log.events);
   const board = await boardOf(draft, leading, hands);
@@ -70,11 +70,11 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const { mcp } = servers;
   const choice = choiceOf(draft, leading, board);
   const skills = sessionSkills(draft, workspace);
-  const offer = await sessionOffer(draft, { leading, rules, tools, choice, mcp, memory, board, skills });
+  const offer = await sessionPrompt(draft, { leading, rules, tools, choice, mcp, memory, board, skills });
   const hooks = await sessionHooks(draft, { workspace, wishes: hands.wishes });
   const places = sessionPlaces(draft, { hands, rules, mcp, board, search });
-  const company = agents && sessionCompany(draft, { agents, leading, offer, choice, places, servers, board, memory });
-  const lead = leadChoice(draft, { workspace, offer, agents, servers });
+  const company = agents && sessionAgents(draft, { agents, leading, offer, choice, places, servers, board, memory });
+  const lead = mainAgentChoice(draft, { workspace, offer, agents, servers });
   const extensions = sessionExtensions(draft, { workspace, wishes: hands.wishes });
   const factories = lateFactories(draft, workspace);
   const late: { schedules?: ScheduleRegistry; tracker?: SessionTracker } = {};
@@ -93,7 +93,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
         return leading.limits();
       },
       credits: leading.credits,
-      modelSeat: models,
+      modelSelection: models,
       get model() {
         return models.current;
       },
@@ -150,7 +150,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
 }
 
 /** Removes temporary files that killed processes left in the session's folders and beside the files it changed last. */
-async function sweepLeftovers({ context, log, disk }: Draft, { checkpoints }: SessionHands): Promise<void> {
+async function sweepLeftovers({ context, log, disk }: SessionSetup, { checkpoints }: ToolBackends): Promise<void> {
   await sweepTemporaries(context.cwd, disk);
   if (log.events.length > 0 && !log.heldBy) await checkpoints.sweep();
 }
@@ -163,12 +163,12 @@ function mayRunCommands({ live: { policy } }: SessionRules): boolean {
 }
 
 /** Where it is switched on; elsewhere nothing of it is loaded. */
-async function boardOf(draft: Draft, leading: SessionLead, { redactor }: SessionHands) {
+async function boardOf(draft: SessionSetup, leading: MainAgent, { redactor }: ToolBackends) {
   if (!leading.workspace.flags.has("COPILOT_SUBCONSCIOUS")) return undefined;
   return (await import("../knowledge/session-board.ts")).sessionBoard(draft, { leading, redactor });
 }
 
-function askedFor({ request, log, stamp, context, identity, tracing }: Draft) {
+function askedFor({ request, log, stamp, context, identity, tracing }: SessionSetup) {
   return {
     ...{ version, log, stamp, context, cwd: context.cwd },
     ...(request.mode && { mode: request.mode }),
@@ -187,7 +187,7 @@ function askedFor({ request, log, stamp, context, identity, tracing }: Draft) {
   };
 }
 
-function ruled({ context, listener }: Draft, { rules, hands }: { rules: SessionRules; hands: SessionHands }) {
+function ruled({ context, listener }: SessionSetup, { rules, hands }: { rules: SessionRules; hands: ToolBackends }) {
   const { roots, grants } = rules;
   const { refuses, plan, onMode } = rules.mode;
   const { newShells, policy } = hands;
@@ -198,7 +198,7 @@ function ruled({ context, listener }: Draft, { rules, hands }: { rules: SessionR
 }
 
 /** How what is said becomes history: without secrets, bounded, and shortened when it grows too long. */
-function kept(draft: Draft, { redactor, database }: SessionHands) {
+function kept(draft: SessionSetup, { redactor, database }: ToolBackends) {
   const { request, log, disk, environment, listener } = draft;
   const readTodos = () => database.readTodos();
   return {
@@ -210,13 +210,13 @@ function kept(draft: Draft, { redactor, database }: SessionHands) {
       writeCheckpoint: log.elsewhere ? checkpointWriterTo(log.elsewhere) : checkpointWriter(log.directory, disk),
       standing: (key) => {
         const { tasks, events = [] } = listener.session ?? {};
-        return standingOf(key, { readTodos, readPlan: () => readPlan(draft.files), tasks, events });
+        return workSnapshot(key, { readTodos, readPlan: () => readPlan(draft.files), tasks, events });
       },
     }),
   };
 }
 
-function largeOutputBytes(environment: Draft["environment"]): number {
+function largeOutputBytes(environment: SessionSetup["environment"]): number {
   const given = Number(environment.TROUPE_LARGE_OUTPUT_BYTES ?? environment.COPILOT_LARGE_OUTPUT_THRESHOLD_BYTES);
   return Number.isInteger(given) && given >= 1_024 ? given : 20_480;
 }
@@ -225,8 +225,8 @@ function largeOutputBytes(environment: Draft["environment"]): number {
 async function end(what: {
   schedules?: ScheduleRegistry;
   tracker?: SessionTracker;
-  hands: SessionHands;
-  lead: LeadChoice;
+  hands: ToolBackends;
+  lead: MainAgentChoice;
   agents: LiveAgents | undefined;
   mcp: SessionMcp | undefined;
   board: SessionBoard | undefined;

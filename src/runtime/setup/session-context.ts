@@ -1,9 +1,9 @@
 import { workingDirectory } from "../../context/working-directory.ts";
 import type { SessionEvent, WorkingDirectory } from "../../protocol/event.ts";
-import type { Draft } from "./draft.ts";
+import type { SessionSetup } from "./session-setup.ts";
 
 /** Tells when a session finds itself elsewhere than before: on another branch, in another repository. */
-export function contextWatch({ context, log, listener }: Pick<Draft, "context" | "log" | "listener">): {
+export function contextWatch({ context, log, listener }: Pick<SessionSetup, "context" | "log" | "listener">): {
   look(): void;
 } {
   let last = lastPlace(log.events) ?? context;

@@ -3,7 +3,7 @@ import type { ExtensionProcess, LaunchProfile } from "../../extensions/extension
 import { isGiven } from "../../extensions/given.ts";
 import type { SandboxWishes } from "../permissions/sandbox-settings.ts";
 import { openWorkspace, type Workspace } from "../workspace/workspace.ts";
-import type { Draft } from "./draft.ts";
+import type { SessionSetup } from "./session-setup.ts";
 
 /** The extensions of a session, for whoever connects them to it. */
 export interface SessionExtensions {
@@ -20,7 +20,7 @@ export interface SessionExtensions {
 
 /** Undefined where no client asks for them. */
 export function sessionExtensions(
-  draft: Draft,
+  draft: SessionSetup,
   { workspace, wishes }: { workspace: Workspace; wishes: SandboxWishes },
 ): SessionExtensions | undefined {
   const { request, context, home: stateRoot, environment, listener, shared, log } = draft;

@@ -5,11 +5,11 @@ import type { Emit } from "../../protocol/event.ts";
 import type { SandboxWishes } from "../permissions/sandbox-settings.ts";
 import type { HookListener } from "../session-request.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import type { Draft } from "./draft.ts";
+import type { SessionSetup } from "./session-setup.ts";
 
 /** Makes the hooks of a session when it has any; a session without pays nothing. */
 export async function sessionHooks(
-  { stamp, environment, shared, listener, request }: Draft,
+  { stamp, environment, shared, listener, request }: SessionSetup,
   { workspace, wishes }: { workspace: Workspace; wishes: SandboxWishes },
 ): Promise<((emit: Emit) => Hooks) | undefined> {
   const { hooks: definitions, root: projectRoot } = workspace;

@@ -7,9 +7,9 @@ import { TroupeError } from "../../protocol/errors.ts";
 import { LiveRules } from "../permissions/live-rules.ts";
 import { type PermissionRequest, policyOf } from "../permissions/policy.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import type { Draft } from "./draft.ts";
 import type { LateSession } from "./late-session.ts";
 import { type ModeParts, modeParts } from "./modes.ts";
+import type { SessionSetup } from "./session-setup.ts";
 
 /** What a session may touch: without asking, after asking, and never. */
 export interface SessionRules {
@@ -24,7 +24,7 @@ export interface SessionRules {
   readonly mode: Required<ModeParts>;
 }
 
-export function sessionRules(draft: Draft, workspace: Workspace): SessionRules {
+export function sessionRules(draft: SessionSetup, workspace: Workspace): SessionRules {
   const { request, disk, home, context, files, records, listener } = draft;
   const { settings } = workspace;
   const grants = openGrants({ disk, file: join(home, "permissions-config.json"), location: locationKey(context.cwd) });

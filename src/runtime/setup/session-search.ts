@@ -8,7 +8,7 @@ import { endpointSearch } from "../../tools/web/search-endpoint.ts";
 import { type EngineName, engineNames, searchEngines } from "../../tools/web/search-engines.ts";
 import { version } from "../version.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import type { Draft } from "./draft.ts";
+import type { SessionSetup } from "./session-setup.ts";
 
 export interface SessionSearch {
   /** The search tool while something searches, otherwise none. */
@@ -21,13 +21,13 @@ export interface SessionSearch {
   hear(event: SessionEvent): void;
 }
 
-type Environment = Draft["environment"];
+type Environment = SessionSetup["environment"];
 type Wish = NonNullable<Workspace["settings"]["effective"]["webSearch"]>;
 
 const CHOICES = ["auto", "model", "off", ...engineNames] as const;
 type Choice = (typeof CHOICES)[number];
 
-export function sessionSearch(draft: Draft, { settings }: Workspace): SessionSearch {
+export function sessionSearch(draft: SessionSetup, { settings }: Workspace): SessionSearch {
   const { environment, models, listener } = draft;
   const wish = settings.effective.webSearch ?? {};
   const choice = choiceOf(environment, wish, listener.notice);
@@ -56,7 +56,7 @@ function choiceOf(environment: Environment, { engine = "auto" }: Wish, notice: (
   return found ?? engine;
 }
 
-function portOf(choice: Choice, wish: Wish, { environment, shared, listener }: Draft): WebSearch | undefined {
+function portOf(choice: Choice, wish: Wish, { environment, shared, listener }: SessionSetup): WebSearch | undefined {
   const named = engineNames.find((name) => name === choice);
   if (named !== undefined) {
     // Address and key in the settings belong to the service that the settings name.
@@ -96,7 +96,7 @@ function placeOf(name: EngineName, environment: Environment, wish: Wish): Place 
   return { engine, url: url.replace(/\/+$/, ""), key: key ?? "", keySource };
 }
 
-function opened(place: Place, { addSecret }: Draft["shared"]): WebSearch {
+function opened(place: Place, { addSecret }: SessionSetup["shared"]): WebSearch {
   if (place.key !== "") addSecret(place.key, `key of ${place.engine.name}`);
   return endpointSearch({ ...place, userAgent: `troupe/${version}` });
 }

@@ -1,9 +1,9 @@
 import { openWorkspace, type Workspace } from "../workspace/workspace.ts";
-import type { Draft } from "./draft.ts";
 import { LiveSkills } from "./live-skills.ts";
+import type { SessionSetup } from "./session-setup.ts";
 
 /** The skills of the session's folder, of the person and of the program. */
-export function sessionSkills(draft: Draft, workspace: Workspace): LiveSkills {
+export function sessionSkills(draft: SessionSetup, workspace: Workspace): LiveSkills {
   const { request, context, home: stateRoot, environment, listener } = draft;
   return new LiveSkills(workspace.skills, {
     find: async () => (await openWorkspace(request.workspace ?? {}, { context, stateRoot, environment })).skills,

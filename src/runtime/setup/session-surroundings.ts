@@ -11,19 +11,19 @@ import type { SessionMcp } from "../mcp/session-mcp.ts";
 import { showsApps, summaries } from "../mcp/session-servers.ts";
 import { permissionDesk } from "../permissions/permission-desk.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import type { Draft } from "./draft.ts";
-import type { LeadChoice } from "./lead-choice.ts";
 import type { LiveSkills } from "./live-skills.ts";
+import type { MainAgentChoice } from "./main-agent-choice.ts";
 import type { SessionExtensions } from "./session-extensions.ts";
 import type { SessionRules } from "./session-rules.ts";
+import type { SessionSetup } from "./session-setup.ts";
 import type { SessionTracker } from "./session-tracker.ts";
 
 /** What surfaces may know of a session beyond its conversation, and change in it. */
 export function sessionSurroundings(
-  draft: Draft,
+  draft: SessionSetup,
   how: {
     workspace: Workspace;
-    lead: LeadChoice;
+    lead: MainAgentChoice;
     agents: LiveAgents | undefined;
     mcp: SessionMcp | undefined;
     skills: LiveSkills;

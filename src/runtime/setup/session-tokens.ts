@@ -5,9 +5,13 @@
 
 import type { TokenRequest } from "../../tools/mcp/oauth/oauth-host.ts";
 import type { SessionTokens } from "../mcp/session-token-port.ts";
-import type { Draft } from "./draft.ts";
+import type { SessionSetup } from "./session-setup.ts";
 
-export function sessionTokens({ log, listener, shared }: Pick<Draft, "log" | "listener" | "shared">): SessionTokens {
+export function sessionTokens({
+  log,
+  listener,
+  shared,
+}: Pick<SessionSetup, "log" | "listener" | "shared">): SessionTokens {
   const declined = new Map<string, { readonly serverUrl: string }>();
   const isDeclined = (name: string, url: string): boolean => declined.get(name)?.serverUrl === url;
   return {

@@ -14,7 +14,7 @@ import type { SessionHooks } from "../turn/hooked-calls.ts";
 import { startRun } from "../turn/start-run.ts";
 
 /** Everything one agent is given; the rest it shares with the session. */
-export interface Outfit extends Pick<RunSettings, "model" | "offer" | "cwd" | "roots" | "policy" | "ports"> {
+export interface AgentSetup extends Pick<RunSettings, "model" | "offer" | "cwd" | "roots" | "policy" | "ports"> {
   readonly reasoningEffort?: NonNullable<RunSettings["reasoningEffort"]>;
   /** Said before its first message: skills it brings, facts about the place. */
   readonly prelude?: string;
@@ -46,7 +46,7 @@ export interface AgentTurn {
   /** The agent's own description, for hooks. */
   readonly agentDescription: string;
   readonly messages: readonly TaskMessage[];
-  readonly outfit: Outfit;
+  readonly outfit: AgentSetup;
   readonly settings: RunSettings;
   readonly conversation: Conversation;
   readonly emit: Emit;
@@ -126,10 +126,10 @@ async function work(turn: AgentTurn, how: { stop: AbortSignal; gate: Gate }): Pr
 
 /** Instructions that an agent came upon, until its next model call. */
 class Discoveries {
-  readonly #outfit: Pick<Outfit, "discover">;
+  readonly #outfit: Pick<AgentSetup, "discover">;
   #waiting: EventData<"system.notification">[] = [];
 
-  constructor(outfit: Pick<Outfit, "discover">) {
+  constructor(outfit: Pick<AgentSetup, "discover">) {
     this.#outfit = outfit;
   }
 

@@ -7,8 +7,8 @@ import type { TaskRecord } from "../../tasks/task-record.ts";
 import type { MessageReceipt, TaskRequest, TaskStart, Tasks } from "../../tools/agents/tasks.ts";
 import { ToolError } from "../../tools/tool-error.ts";
 import { executorOf } from "../executor.ts";
-import type { Errands } from "../requests/errands.ts";
-import type { CompanyOptions } from "./company-options.ts";
+import type { CallbackTasks } from "../requests/callback-tasks.ts";
+import type { AgentPoolOptions } from "./agent-pool-options.ts";
 
 /** No call waits for an agent longer than this; the agent goes on. */
 const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
@@ -16,8 +16,8 @@ const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
 interface AgentTasksParts {
   readonly agentId: string | undefined;
   readonly registry: Registry;
-  readonly errands: Errands;
-  readonly options: CompanyOptions;
+  readonly errands: CallbackTasks;
+  readonly options: AgentPoolOptions;
   /** What a person has named may be started, though it is no choice of a model's. */
   readonly named?: readonly string[];
 }
@@ -146,7 +146,7 @@ export function treeOf({ id, spec: { worktree } }: TaskRecord): string | undefin
   return worktree !== undefined && basename(worktree) === "worktrees" ? join(worktree, id) : worktree;
 }
 
-function unknownAgent(wanted: string, options: CompanyOptions): ToolError {
+function unknownAgent(wanted: string, options: AgentPoolOptions): ToolError {
   const choices = modelChoices(options.agents());
   const close = suggestAgent(
     wanted,

@@ -22,17 +22,17 @@ import {
 import { WORKER_ONLY_TOOLS } from "../../tools/subagents/tool-groups.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { Ledger } from "../budget/agent-limit.ts";
-import type { Errand, Errands } from "../requests/errands.ts";
+import type { CallbackTask, CallbackTasks } from "../requests/callback-tasks.ts";
+import type { AgentPoolOptions } from "./agent-pool-options.ts";
 import { TIME_IS_UP } from "./agent-run.ts";
 import { asToolError, treeOf } from "./agent-tasks.ts";
-import type { CompanyOptions } from "./company-options.ts";
 
 export interface CoordinationParts {
   /** Who asks; nobody = the main agent. */
   readonly agentId: string | undefined;
   readonly registry: Registry;
-  readonly errands: Errands;
-  readonly options: Pick<CompanyOptions, "outfit" | "workersRefused">;
+  readonly errands: CallbackTasks;
+  readonly options: Pick<AgentPoolOptions, "outfit" | "workersRefused">;
   readonly ledger: Ledger;
   readonly stamp: Stamp;
   /** What who asks has now. */
@@ -154,7 +154,7 @@ async function ended(
   }
 }
 
-function errandOf(parts: CoordinationParts, worker: WorkerSpec, state: WorkerState): Errand {
+function errandOf(parts: CoordinationParts, worker: WorkerSpec, state: WorkerState): CallbackTask {
   return {
     async run(task, _io, asAgent) {
       const end = await asAgent({

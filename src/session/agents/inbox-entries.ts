@@ -2,7 +2,7 @@
 import { quotedLine, wrapped } from "../../lib/quoting.ts";
 import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
 import type { InboxReader } from "../../tools/memory/inbox.ts";
-import type { Notice } from "../turn/inbox.ts";
+import type { Notice } from "../turn/pending-messages.ts";
 
 export interface KeptEntry extends Readonly<EventData<"troupe.inbox_entry">> {
   readonly sentAt: string;

@@ -7,13 +7,13 @@ import type { McpTaskProgress } from "../../tools/agents/tasks.ts";
 import type { McpTaskCall, McpTasks, McpWork } from "../../tools/mcp/tasks/background.ts";
 import type { McpTaskStatus } from "../../tools/mcp/tasks/tasks.ts";
 import { ToolError, type ToolResult } from "../../tools/tool-error.ts";
-import type { Errand, Errands } from "../requests/errands.ts";
+import type { CallbackTask, CallbackTasks } from "../requests/callback-tasks.ts";
 import { asToolError } from "./agent-tasks.ts";
 
 interface McpTasksParts {
   readonly agentId: string | undefined;
   readonly registry: Registry;
-  readonly errands: Errands;
+  readonly errands: CallbackTasks;
 }
 
 const AGENT_NAME = "mcp-task";
@@ -103,7 +103,7 @@ async function waitedFor(
   throw new ToolError(`The call did not end well: ${what}`);
 }
 
-function errandOf(work: McpWork, on: { onBegun(): void; onEnd(): void }): Errand {
+function errandOf(work: McpWork, on: { onBegun(): void; onEnd(): void }): CallbackTask {
   let steer: McpTaskStatus["steer"];
   return {
     async run(_task, io): Promise<TurnEnd> {

@@ -18,7 +18,7 @@ import { closeOpen } from "../recover.ts";
 import { Broker } from "../requests/broker.ts";
 import { transcriptOf } from "../transcript.ts";
 import { sessionHooks } from "../turn/hooked-calls.ts";
-import { type Actor, type Outfit, runAgentTurn } from "./agent-run.ts";
+import { type Actor, type AgentSetup, runAgentTurn } from "./agent-run.ts";
 import messageText from "./sidekick-brief.md";
 import movedText from "./sidekick-moved.md";
 import rulesText from "./sidekick-rules.md";
@@ -179,7 +179,7 @@ export class SidekickRun implements Life {
     };
   }
 
-  async #outfit(actor: Actor): Promise<Outfit> {
+  async #outfit(actor: Actor): Promise<AgentSetup> {
     const { options, definition, notes, cast } = this.#parts;
     const outfit = await options.outfit(actor, definition);
     const { system, tools } = outfit.offer;

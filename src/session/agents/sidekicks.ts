@@ -16,8 +16,8 @@ import { Conversation } from "../conversation.ts";
 import type { EventLog } from "../event-log.ts";
 import { closeOpen } from "../recover.ts";
 import type { RunSettings } from "../run-settings.ts";
-import type { Notice } from "../turn/inbox.ts";
-import type { Actor, Outfit } from "./agent-run.ts";
+import type { Notice } from "../turn/pending-messages.ts";
+import type { Actor, AgentSetup } from "./agent-run.ts";
 import { entryNotice, InboxEntries } from "./inbox-entries.ts";
 import { isSidekickId } from "./sidekick-id.ts";
 import type { Life } from "./sidekick-run.ts";
@@ -32,7 +32,7 @@ export interface SidekickOptions {
   consider(definition: SidekickDefinition): Promise<{ readonly notes: readonly string[] } | undefined>;
   /** Which tools it would get, none of which changes anything, and on which model. */
   cast(definition: SidekickDefinition): Promise<{ readonly tools: readonly string[]; readonly model: string }>;
-  outfit(actor: Actor, definition: SidekickDefinition): Promise<Outfit>;
+  outfit(actor: Actor, definition: SidekickDefinition): Promise<AgentSetup>;
   warn(message: string): void;
 }
 

@@ -1,6 +1,6 @@
 import type { Stamp } from "../../lib/stamp.ts";
 import type { Emit } from "../../protocol/event.ts";
-import type { Outcome } from "../turn/answering.ts";
+import type { Outcome } from "../turn/turn-runner.ts";
 
 /** How long a queue rests after a provider said "too many" without saying for how long. */
 const RATE_LIMIT_PAUSE_MS = 120_000;

@@ -11,7 +11,7 @@ import type { Emit } from "../../protocol/event.ts";
 import type { Message } from "../../protocol/message.ts";
 import type { Expected } from "../budget/reservations.ts";
 import type { History } from "../history.ts";
-import type { Offer, SessionModel } from "../session-model.ts";
+import type { PromptAndTools, SessionModel } from "../session-model.ts";
 import type { SessionHooks } from "../turn/hooked-calls.ts";
 import type { CompactionDesk, CompactionEnd } from "./compaction-call.ts";
 import type { CompactionOptions } from "./compaction-options.ts";
@@ -25,7 +25,7 @@ export interface CompactionPlace {
   readonly stamp: Stamp;
   readonly model: SessionModel;
   /** What the model is told and given. */
-  readonly shown: Pick<Offer, "system" | "tools">;
+  readonly shown: Pick<PromptAndTools, "system" | "tools">;
   readonly emit: Emit;
   readonly history: History;
   readonly hooks: SessionHooks | undefined;

@@ -3,7 +3,7 @@ import { messageTokens } from "../../context/compact-tokens.ts";
 import { clip, sanitiseLine } from "../../lib/text.ts";
 import { estimateTokens } from "../../lib/tokens.ts";
 import type { Message } from "../../protocol/message.ts";
-import type { Offer, SessionModel } from "../session-model.ts";
+import type { PromptAndTools, SessionModel } from "../session-model.ts";
 import type { CompactionOptions } from "./compaction-options.ts";
 import type { ContextUsage, Meter } from "./context-usage.ts";
 
@@ -30,7 +30,7 @@ const MAX_LARGEST = 10;
 
 export function contextReport(what: {
   readonly model: SessionModel;
-  readonly shown: Pick<Offer, "system" | "tools">;
+  readonly shown: Pick<PromptAndTools, "system" | "tools">;
   readonly messages: readonly Message[];
   readonly usage: ContextUsage;
   readonly meter: Meter;
@@ -81,7 +81,7 @@ function systemParts(system: string): ContextPart[] {
   ];
 }
 
-function toolParts(tools: Offer["tools"], meter: Meter): ContextPart[] {
+function toolParts(tools: PromptAndTools["tools"], meter: Meter): ContextPart[] {
   const servers = new Map<string, number>();
   let others = 0;
   for (const tool of tools) {

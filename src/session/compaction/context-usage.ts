@@ -3,7 +3,7 @@ import { definitionTokens } from "../../context/compact-tokens.ts";
 import { Calibration, estimateTokens } from "../../lib/tokens.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { History } from "../history.ts";
-import type { Offer, SessionModel } from "../session-model.ts";
+import type { PromptAndTools, SessionModel } from "../session-model.ts";
 
 /** Used where a provider does not say. */
 const ASSUMED_CONTEXT_WINDOW = 128_000;
@@ -26,7 +26,7 @@ export class Meter {
   /** `history` must have been read before. */
   measure(what: {
     readonly model: SessionModel;
-    readonly offer: Pick<Offer, "system" | "tools">;
+    readonly offer: Pick<PromptAndTools, "system" | "tools">;
     readonly history: Pick<History, "tokens" | "length">;
   }): ContextUsage {
     const { model, offer, history } = what;

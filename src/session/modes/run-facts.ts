@@ -1,5 +1,5 @@
 import type { SessionEvent } from "../../protocol/event.ts";
-import type { Outcome } from "../turn/answering.ts";
+import type { Outcome } from "../turn/turn-runner.ts";
 import type { RunFacts, Stop } from "./autopilot.ts";
 
 const WRITING_TOOLS = new Set(["create", "edit", "apply_patch"]);

@@ -11,7 +11,7 @@ import { redactEventData } from "../../lib/redact/redact-event.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import type { EventLog } from "../event-log.ts";
-import { isSameRequest, type LeftRequest, toolCallOf, waitsForLater } from "./left-requests.ts";
+import { isSameRequest, type LeftRequest, toolCallOf, waitsForLater } from "./pending-requests.ts";
 import {
   type Answers,
   type AnyAnswer,

@@ -1,13 +1,13 @@
 import type { Emit, EventData } from "../../protocol/event.ts";
 import { viewOf } from "../../store/log/rewound.ts";
-import type { Company } from "../agents/company.ts";
+import type { AgentPool } from "../agents/agent-pool.ts";
 import type { Conversation } from "../conversation.ts";
 import type { EventLog } from "../event-log.ts";
 import type { ModeState } from "../modes/mode-state.ts";
 import { closeOpen } from "../recover.ts";
 import type { SessionOptions } from "../session-options.ts";
-import type { Inbox } from "../turn/inbox.ts";
-import type { Working } from "../turn/working.ts";
+import type { MessageQueue } from "../turn/message-queue.ts";
+import type { PendingMessages } from "../turn/pending-messages.ts";
 import type { PastRewind, RewindPoint, RewindPreview, Rewinds, Rewound } from "./rewinds.ts";
 
 interface SessionRewindsParts {
@@ -15,9 +15,9 @@ interface SessionRewindsParts {
   readonly log: EventLog;
   readonly emit: Emit;
   readonly conversation: Conversation;
-  readonly company: Company | undefined;
-  readonly working: Working;
-  readonly inbox: Inbox;
+  readonly company: AgentPool | undefined;
+  readonly working: MessageQueue;
+  readonly inbox: PendingMessages;
   readonly modes: ModeState;
   /** Makes everything that is folded anew from the log. */
   refold(): void;

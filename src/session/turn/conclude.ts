@@ -1,12 +1,12 @@
 import type { Outcome } from "../../loop/loop.ts";
 import type { ModelError } from "../../model/model-error.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
-import type { ModelSeat } from "../model-seat.ts";
+import type { ModelSelection } from "../model-selection.ts";
 
 /** How a run that did not simply finish is told, right before the session is idle. */
 export async function conclude(
   outcome: Outcome,
-  { emit, seat }: { emit: Emit; seat: ModelSeat | undefined },
+  { emit, seat }: { emit: Emit; seat: ModelSelection | undefined },
 ): Promise<void> {
   switch (outcome.kind) {
     case "done":

@@ -9,7 +9,7 @@ import { ToolError } from "../../tools/tool-error.ts";
 import type { SearchAnswer, SearchHit, SearchQuery, WebSearch } from "../../tools/web/search.ts";
 import { reportUsage } from "../budget/report-usage.ts";
 import type { Expected } from "../budget/reservations.ts";
-import { modelReference } from "../model-seat.ts";
+import { modelReference } from "../model-selection.ts";
 import type { RunSettings } from "../run-settings.ts";
 import type { SessionModel } from "../session-model.ts";
 import { expectedCall } from "./expected-call.ts";

@@ -1,10 +1,10 @@
 import type { GivenAttachment } from "../../protocol/define-event.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Attachment, Emit } from "../../protocol/event.ts";
-import { type Inbox, type Incoming, queuedMessage, type SendOptions } from "./inbox.ts";
+import { type Incoming, type PendingMessages, queuedMessage, type SendOptions } from "./pending-messages.ts";
 
 interface QueueEditorParts {
-  readonly inbox: Inbox;
+  readonly inbox: PendingMessages;
   readonly emit: Emit;
   /** Accepts a message behind the others. */
   enqueue(options: SendOptions): Promise<Incoming>;

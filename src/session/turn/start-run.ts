@@ -17,14 +17,14 @@ import { type Permitter, permitter } from "../requests/permit.ts";
 import { readGuard } from "../requests/read-guard.ts";
 import { originOf } from "../requests/request-origin.ts";
 import type { RunSettings } from "../run-settings.ts";
-import type { Offer } from "../session-model.ts";
+import type { PromptAndTools } from "../session-model.ts";
 import { isStreamed } from "../session-model.ts";
 import { expectedCall } from "./expected-call.ts";
 import { hookedCalls, hookedMcpCalls, hookOpinion, type SessionHooks } from "./hooked-calls.ts";
-import type { ResponseFormat } from "./inbox.ts";
 import { boundOutput, LARGE_OUTPUT_BYTES } from "./large-output.ts";
 import type { LimitedTools } from "./limited-tools.ts";
 import { type ModelSearch, modelSearch } from "./model-search.ts";
+import type { ResponseFormat } from "./pending-messages.ts";
 import { imageRemover } from "./without-images.ts";
 
 /** What belongs to one run, of the main agent or of any other. */
@@ -203,7 +203,7 @@ function externalCalls(parts: RunParts): RunExternal {
 }
 
 /** What the model is told and given, as of now. */
-function shownOf({ offer, limitedTools, broker }: RunParts): Pick<Offer, "system" | "tools"> {
+function shownOf({ offer, limitedTools, broker }: RunParts): Pick<PromptAndTools, "system" | "tools"> {
   return {
     get system() {
       return offer.system;

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { GivenModel, ModelCapabilities, NamedProvider } from "../../../model/given-providers.ts";
 import type { ModelRow } from "../../../model/list-models.ts";
 import { TroupeError } from "../../../protocol/errors.ts";
-import { type ModelSeat, modelName } from "../../../session/model-seat.ts";
+import { type ModelSelection, modelName } from "../../../session/model-selection.ts";
 import type { Session } from "../../../session/session.ts";
 import { unusedParams, warnWithoutEffect } from "../../sessions/unused-options.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
@@ -116,10 +116,10 @@ export const modelMethods: MethodTable = {
   ),
 };
 
-function seatOf(session: Session): ModelSeat {
-  const { modelSeat } = session.settings;
-  if (!modelSeat) throw new TroupeError("failed", "The model of this session cannot be changed.");
-  return modelSeat;
+function seatOf(session: Session): ModelSelection {
+  const { modelSelection } = session.settings;
+  if (!modelSelection) throw new TroupeError("failed", "The model of this session cannot be changed.");
+  return modelSelection;
 }
 
 /** Where nobody says how much a model takes, as everywhere else. */

@@ -1,7 +1,7 @@
 /** Parts of the contract that belong to other hosts: each says that it is not here, in a form its callers handle. */
 import * as z from "zod";
 import type { EventData } from "../../../protocol/event.ts";
-import { askAside } from "../../../session/turn/aside.ts";
+import { askSideQuestion } from "../../../session/turn/side-question.ts";
 import { type MethodTable, nothing, sessionMethod } from "../method.ts";
 
 export const peripheralMethods: MethodTable = {
@@ -18,7 +18,7 @@ export const peripheralMethods: MethodTable = {
         live.announce("ui.ephemeral_query", { requestId, ...data });
       tell({ phase: "started" });
       try {
-        const answer = await askAside(session, question, signal);
+        const answer = await askSideQuestion(session, question, signal);
         tell({ phase: "completed", answer });
         return { answer };
       } catch (error) {

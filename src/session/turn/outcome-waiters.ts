@@ -1,7 +1,7 @@
-import type { Outcome } from "./answering.ts";
+import type { Outcome } from "./turn-runner.ts";
 
 /** Those who wait for the outcome of a message; each is told once. */
-export class Settling {
+export class OutcomeWaiters {
   readonly #waiters = new Map<string, (outcome: Outcome) => void>();
 
   wait(messageId: string, settle: ((outcome: Outcome) => void) | undefined): void {

@@ -1,16 +1,16 @@
 import type { Emit, EventData } from "../../protocol/event.ts";
-import type { Offer } from "../session-model.ts";
+import type { PromptAndTools } from "../session-model.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
 import { type HookedPrompt, hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
-import { type Incoming, userMessage } from "./inbox.ts";
-import type { Introduction } from "./introduction.ts";
+import { type Incoming, userMessage } from "./pending-messages.ts";
 import { formed, type PromptForm, shownAs } from "./prompt-form.ts";
+import type { SessionPreamble } from "./session-preamble.ts";
 
-interface TakeUp {
+interface AcceptedPrompt {
   readonly emit: Emit;
   readonly hooks: SessionHooks | undefined;
-  readonly offer: Offer;
-  readonly introduction: Introduction;
+  readonly offer: PromptAndTools;
+  readonly introduction: SessionPreamble;
   readonly model: string;
   /** Set for the first message this process takes up. */
   readonly source: "new" | "resume" | undefined;
@@ -24,7 +24,7 @@ interface TakeUp {
 }
 
 /** Whether taking up a message may keep its sender waiting: then it is kept and accepted before. */
-export function takesTime({ offer, hooks, source }: Pick<TakeUp, "offer" | "hooks" | "source">): boolean {
+export function takesTime({ offer, hooks, source }: Pick<AcceptedPrompt, "offer" | "hooks" | "source">): boolean {
   return (offer.ready !== undefined && !offer.isQuick) || promptIsHooked(hooks, source !== undefined);
 }
 
@@ -32,7 +32,7 @@ export function takesTime({ offer, hooks, source }: Pick<TakeUp, "offer" | "hook
  * Puts a message into the log, with everything a reader must know around it and what hooks have to say about it.
  * Returns the answer when a hook has given one in the model's place.
  */
-export async function takeUp(message: Incoming, parts: TakeUp): Promise<string | undefined> {
+export async function acceptPrompt(message: Incoming, parts: AcceptedPrompt): Promise<string | undefined> {
   const { emit, offer, introduction, model, signal } = parts;
   await untilAborted(offer.ready?.(signal), signal);
   const said = message.notice ? undefined : await hooked(userMessage(message, parts.delivery), parts);
@@ -48,7 +48,7 @@ export async function takeUp(message: Incoming, parts: TakeUp): Promise<string |
 }
 
 /** Who gives up while hooks think has still said what they said. */
-async function hooked(prompt: EventData<"user.message">, parts: TakeUp): Promise<HookedPrompt> {
+async function hooked(prompt: EventData<"user.message">, parts: AcceptedPrompt): Promise<HookedPrompt> {
   const { hooks, source, signal } = parts;
   const form = (words: string): Promise<string> => formed(words, prompt.attachments, parts.form);
   const plain = async (): Promise<HookedPrompt> => ({ before: [], prompt: await shownAs(prompt, form), after: [] });

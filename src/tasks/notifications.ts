@@ -4,22 +4,22 @@
  */
 import type { SessionEvent } from "../protocol/event.ts";
 import type { Journal } from "./journal.ts";
-import type { Lives } from "./lives.ts";
 import { type Notice, noticeOf } from "./notices.ts";
 import type { Reader, RegistryOptions } from "./ports.ts";
+import type { RunningTasks } from "./running-tasks.ts";
 import { owesNotice, type TaskFold } from "./task-fold.ts";
 import type { NoticeDue, TaskRecord } from "./task-record.ts";
 import { isFinal } from "./task-state.ts";
 
-export interface HearingParts {
+export interface NotificationParts {
   readonly options: RegistryOptions;
   readonly fold: TaskFold;
   readonly journal: Journal;
-  readonly lives: Lives;
+  readonly lives: RunningTasks;
 }
 
-export class Hearing {
-  readonly #parts: HearingParts;
+export class Notifications {
+  readonly #parts: NotificationParts;
   /** Handed to the session, by the rest they are about. */
   readonly #offered = new WeakSet<NoticeDue>();
   /** Being said at this moment: they are no longer due, whatever happens until they stand in the log. */
@@ -34,7 +34,7 @@ export class Hearing {
   readonly #quiet = new Set<string>();
   #isOpen = false;
 
-  constructor(parts: HearingParts) {
+  constructor(parts: NotificationParts) {
     this.#parts = parts;
     this.reset();
   }

@@ -3,15 +3,15 @@ import { noUsage } from "../../model/provider.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Limits } from "../../session/budget/budget.ts";
 import { Credits } from "../../session/budget/credits.ts";
-import { modelName } from "../../session/model-seat.ts";
+import { modelName } from "../../session/model-selection.ts";
 import type { SessionModel } from "../../session/session-model.ts";
 import { githubServer } from "../mcp/github-server.ts";
 import { openWorkspace, type Workspace } from "../workspace/workspace.ts";
-import type { Draft } from "./draft.ts";
 import { chooseLead, type Lead, limitsOfLead } from "./preselect.ts";
+import type { SessionSetup } from "./session-setup.ts";
 
 /** Who leads a session, and within which limits. On which model is in the draft's `models` from then on. */
-export interface SessionLead {
+export interface MainAgent {
   readonly lead: Lead;
   /** What the folder brings, with the servers of who leads. */
   readonly workspace: Workspace;
@@ -20,7 +20,7 @@ export interface SessionLead {
   readonly credits: Credits;
 }
 
-export async function sessionLead(draft: Draft): Promise<SessionLead> {
+export async function mainAgent(draft: SessionSetup): Promise<MainAgent> {
   const { request, log, models, environment, home, context, listener } = draft;
   const { lastModel: last } = draft;
   const isOfEnvironment = environmentNames(environment) && !last?.isChosen;
@@ -63,7 +63,7 @@ export async function sessionLead(draft: Draft): Promise<SessionLead> {
 }
 
 /** Where nobody knows what a model costs the agent is told of its credits, and more cannot be done. */
-function creditsOf({ request: { credits }, listener }: Draft, model: SessionModel): Credits {
+function creditsOf({ request: { credits }, listener }: SessionSetup, model: SessionModel): Credits {
   const isHeld = model.costOf(noUsage) !== null;
   if (credits !== undefined && !isHeld) {
     const message = `The price of ${modelName(model)} is not known, so the limit of ${credits} AI credits is told to the agent and cannot be kept.`;
@@ -73,7 +73,7 @@ function creditsOf({ request: { credits }, listener }: Draft, model: SessionMode
 }
 
 /** Who names a model for this process means it: before what a resumed session happened to have, and what settings say. */
-function environmentNames(environment: Draft["environment"]): boolean {
+function environmentNames(environment: SessionSetup["environment"]): boolean {
   return Boolean(environment.TROUPE_MODEL || environment.COPILOT_MODEL);
 }
 

@@ -6,7 +6,7 @@ import { skillsLoaded } from "../../context/skills/skills.ts";
 import type { SystemMessageConfig } from "../../context/system-message.ts";
 import { type PromptRequest, promptParts, systemPrompt } from "../../context/system-prompt.ts";
 import { toolsInMode } from "../../session/modes/modes.ts";
-import type { Offer } from "../../session/session-model.ts";
+import type { PromptAndTools } from "../../session/session-model.ts";
 import { skillTools } from "../../tools/builtin.ts";
 import type { ToolSearch } from "../../tools/mcp/search.ts";
 import type { Tool } from "../../tools/tool.ts";
@@ -18,7 +18,7 @@ import type { ModeParts } from "./modes.ts";
 import { toolsOfLead } from "./preselect.ts";
 import { chooseTools, inheritedTools, mainTools, type ToolChoice } from "./tool-choice.ts";
 
-export interface OfferParts {
+export interface PromptAndToolsParts {
   /** Only these of the skills that come with troupe; all of them by default. */
   readonly builtinSkills?: readonly string[] | undefined;
   readonly prompt: Omit<PromptRequest, "tools" | "instructions">;
@@ -45,8 +45,8 @@ export interface OfferParts {
 }
 
 /** What the main agent of a session is told and given. It changes only when servers come, go or change their tools. */
-export class LiveOffer implements Offer {
-  readonly #parts: OfferParts;
+export class LivePromptAndTools implements PromptAndTools {
+  readonly #parts: PromptAndToolsParts;
   readonly #makeShelf: () => readonly Tool[];
   #shelf: readonly Tool[] = [];
   #lead: AgentDefinition | undefined;
@@ -58,7 +58,7 @@ export class LiveOffer implements Offer {
   /** What the system prompt is made of, while someone must still be asked about it. */
   #unasked: PromptRequest | undefined;
 
-  constructor(parts: OfferParts) {
+  constructor(parts: PromptAndToolsParts) {
     this.#parts = parts;
     this.#lead = parts.lead;
     this.#brought = { skills: parts.leadSkills ?? "", tools: [] };
@@ -82,7 +82,7 @@ export class LiveOffer implements Offer {
     return this.#system;
   }
 
-  get skills(): NonNullable<Offer["skills"]> {
+  get skills(): NonNullable<PromptAndTools["skills"]> {
     return skillsLoaded(this.#parts.skills.all).skills;
   }
 
@@ -171,13 +171,13 @@ export class LiveOffer implements Offer {
 
 /** Where servers, a memory or programs have a say there may be something to wait for; without, nobody pays for the question. */
 export function offerThatWaits(
-  offer: LiveOffer,
+  offer: LivePromptAndTools,
   {
     mcp,
     memory,
     joining,
-  }: Pick<OfferParts, "mcp" | "memory"> & { joining?: ((signal: AbortSignal) => Promise<void>) | undefined },
-): Offer {
+  }: Pick<PromptAndToolsParts, "mcp" | "memory"> & { joining?: ((signal: AbortSignal) => Promise<void>) | undefined },
+): PromptAndTools {
   if (!mcp && !memory && !offer.isAsked && !joining) return offer;
   return {
     get system() {

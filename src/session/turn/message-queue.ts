@@ -1,6 +1,6 @@
 import { deferred } from "../../lib/deferred.ts";
 import { stoppable } from "../../lib/node/stoppable.ts";
-import type { LeftTurn } from "../../loop/run.ts";
+import type { PendingTurn } from "../../loop/run.ts";
 import type { GivenAttachment } from "../../protocol/define-event.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Attachment, Emit } from "../../protocol/event.ts";
@@ -8,17 +8,17 @@ import { keepAttachments } from "../attachments.ts";
 import { restAfter } from "../budget/rest.ts";
 import type { ModeState } from "../modes/mode-state.ts";
 import type { SessionOptions } from "../session-options.ts";
-import type { Acceptance, Answering, Outcome } from "./answering.ts";
-import { type Inbox, type Incoming, incoming, type Notice, type SendOptions } from "./inbox.ts";
+import { IdleMonitor } from "./idle-monitor.ts";
+import { OutcomeWaiters } from "./outcome-waiters.ts";
+import { type Incoming, incoming, type Notice, type PendingMessages, type SendOptions } from "./pending-messages.ts";
 import { QueueEditor } from "./queue-editor.ts";
-import { Settling } from "./settling.ts";
-import { Stirring } from "./stirring.ts";
+import type { Acceptance, Outcome, TurnRunner } from "./turn-runner.ts";
 
-interface WorkingParts {
+interface MessageQueueParts {
   readonly sessionId: string;
   readonly options: Pick<SessionOptions, "stamp" | "log" | "waitForAgentsMs">;
-  readonly inbox: Inbox;
-  readonly answering: Answering;
+  readonly inbox: PendingMessages;
+  readonly answering: TurnRunner;
   readonly emit: Emit;
   readonly modes: Pick<ModeState, "current" | "resting">;
   /** Whether agents in the background may still have something to say. */
@@ -26,17 +26,17 @@ interface WorkingParts {
 }
 
 /** How a session comes to work and to rest: messages are taken in, and answered one at a time until none waits. */
-export class Working {
-  readonly #parts: WorkingParts;
-  readonly #stirring = new Stirring();
-  readonly #settling = new Settling();
+export class MessageQueue {
+  readonly #parts: MessageQueueParts;
+  readonly #stirring = new IdleMonitor();
+  readonly #settling = new OutcomeWaiters();
   #working: Promise<void> | undefined;
   #abort = stoppable();
   #isClosing = false;
   /** What an earlier process left, to be gone on with. */
-  left: LeftTurn | undefined;
+  left: PendingTurn | undefined;
 
-  constructor(parts: WorkingParts) {
+  constructor(parts: MessageQueueParts) {
     this.#parts = parts;
     const { inbox, emit } = parts;
     this.editor = new QueueEditor({
@@ -58,7 +58,7 @@ export class Working {
   /** Changes to messages that wait. */
   readonly editor: QueueEditor;
 
-  get waiting(): Inbox["waiting"] {
+  get waiting(): PendingMessages["waiting"] {
     return this.#parts.inbox.waiting;
   }
 

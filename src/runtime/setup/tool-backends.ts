@@ -26,12 +26,12 @@ import { lazyShells, sandboxMode } from "../permissions/shells.ts";
 import { undoSeal } from "../undo-seal.ts";
 import { version } from "../version.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import type { Draft } from "./draft.ts";
 import type { SessionRules } from "./session-rules.ts";
 import type { SessionSearch } from "./session-search.ts";
+import type { SessionSetup } from "./session-setup.ts";
 
 /** What the tools of a session work with. */
-export interface SessionHands {
+export interface ToolBackends {
   readonly redactor: Redactor;
   readonly checkpoints: Checkpoints;
   readonly database: SessionDatabase;
@@ -49,7 +49,7 @@ export interface SessionHands {
   onMessage(messageId: string): void;
 }
 
-export function sessionHands(draft: Draft, how: { workspace: Workspace; rules: SessionRules }): SessionHands {
+export function toolBackends(draft: SessionSetup, how: { workspace: Workspace; rules: SessionRules }): ToolBackends {
   const { log, disk, stamp, home, listener } = draft;
   const { workspace } = how;
   const wishes = sandboxWishes(workspace.settings.effective.sandbox, { root: workspace.root, stateRoot: home });
@@ -81,7 +81,7 @@ export function sessionHands(draft: Draft, how: { workspace: Workspace; rules: S
 }
 
 /** Agents see past sessions of their own repository, unless the user's settings allow all. */
-function storeScope({ context }: Draft, { settings }: Workspace): { scope?: StoreScope } {
+function storeScope({ context }: SessionSetup, { settings }: Workspace): { scope?: StoreScope } {
   if (settings.effective.sessionStore === "all") return {};
   const { cwd, gitRoot } = context;
   return { scope: { cwd, ...(gitRoot !== undefined && { gitRoot }) } };
@@ -97,9 +97,9 @@ function databaseOf(
 
 /** Where the main agent and those that work for it have their hands; web, servers and database are the same for all. */
 export function sessionPlaces(
-  draft: Draft,
+  draft: SessionSetup,
   how: {
-    hands: SessionHands;
+    hands: ToolBackends;
     rules: SessionRules;
     mcp: SessionMcp | undefined;
     board: SessionBoard | undefined;
@@ -132,7 +132,7 @@ export function sessionPlaces(
   };
 }
 
-function redactorOf({ shared }: Draft, { settings, commandEnvironment }: Workspace): Redactor {
+function redactorOf({ shared }: SessionSetup, { settings, commandEnvironment }: Workspace): Redactor {
   const secretNames = settings.effective.secretEnvironmentVariables ?? [];
   const redactor = shared.redactor(secretNames);
   // What commands are given from the folder is known too, so that it is found in what they print.
@@ -144,9 +144,9 @@ function redactorOf({ shared }: Draft, { settings, commandEnvironment }: Workspa
 const STATE_FOLDERS = ["session-state", "server", "sandbox"];
 
 function container(
-  { shared, environment }: Draft,
+  { shared, environment }: SessionSetup,
   { rules, wishes }: { rules: SessionRules; wishes: SandboxWishes },
-): SessionHands["contain"] {
+): ToolBackends["contain"] {
   const network = rules.permissions.allUrls === true;
   const { allowedHosts = [] } = wishes.sandbox;
   return (policy, cwd) =>
@@ -158,7 +158,7 @@ function container(
 }
 
 function shellMaker(
-  draft: Draft,
+  draft: SessionSetup,
   how: {
     workspace: Workspace;
     rules: SessionRules;
@@ -167,7 +167,7 @@ function shellMaker(
     redactor: Redactor;
     containment: ShellContainment;
   },
-): SessionHands["newShells"] {
+): ToolBackends["newShells"] {
   const { log, files, records, stamp, disk, environment, home, listener } = draft;
   const { workspace, rules, wishes, checkpoints, redactor } = how;
   const names = workspace.settings.effective.environment?.names ?? [];

@@ -1,41 +1,41 @@
-import type { CompanyOptions } from "../../session/agents/company-options.ts";
+import type { AgentPoolOptions } from "../../session/agents/agent-pool-options.ts";
 import { isSidekickId } from "../../session/agents/sidekick-id.ts";
 import type { SessionLog } from "../../store/store.ts";
 import type { SessionKnowledge } from "../../tools/subagents/session-knowledge.ts";
 import type { AgentPlaces } from "../agents/agent-place.ts";
-import { companyOptions } from "../agents/company.ts";
+import { agentPoolOptions } from "../agents/agent-pool-setup.ts";
 import type { LiveAgents } from "../agents/live-agents.ts";
 import { sidekickConditions } from "../agents/sidekick-conditions.ts";
 import type { SessionBoard } from "../knowledge/session-board.ts";
 import type { SessionMemory } from "../knowledge/session-memory.ts";
 import { agentServers } from "../mcp/agent-servers.ts";
 import type { SessionServers } from "../mcp/session-servers.ts";
-import type { Draft } from "./draft.ts";
+import type { MainAgent } from "./main-agent.ts";
 import { readPlan } from "./modes.ts";
-import type { LiveOffer } from "./offer.ts";
-import type { SessionLead } from "./session-lead.ts";
-import { promptOf } from "./session-offer.ts";
+import type { LivePromptAndTools } from "./prompt-and-tools.ts";
+import { promptOf } from "./session-prompt.ts";
+import type { SessionSetup } from "./session-setup.ts";
 import { inheritedTools, type ToolChoice } from "./tool-choice.ts";
 
 /** The agents that may work for the main one, and what each of them is given. */
-export function sessionCompany(
-  draft: Draft,
+export function sessionAgents(
+  draft: SessionSetup,
   how: {
     agents: LiveAgents;
-    leading: SessionLead;
-    offer: LiveOffer;
+    leading: MainAgent;
+    offer: LivePromptAndTools;
     choice: ToolChoice;
     places: AgentPlaces;
     servers: SessionServers;
     board: SessionBoard | undefined;
     memory: SessionMemory | undefined;
   },
-): CompanyOptions {
+): AgentPoolOptions {
   const { environment, models, request, context, log, listener, identity } = draft;
   const { agents, offer, choice, places, servers, board, memory } = how;
   const { workspace } = how.leading;
   const knowledge: SessionKnowledge = { memory: () => memory?.section ?? "", plan: () => readPlan(draft.files) };
-  return companyOptions({
+  return agentPoolOptions({
     environment,
     workspace,
     models,

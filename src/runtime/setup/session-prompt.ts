@@ -8,17 +8,17 @@ import type { LiveAgents } from "../agents/live-agents.ts";
 import type { SessionBoard } from "../knowledge/session-board.ts";
 import type { SessionMemory } from "../knowledge/session-memory.ts";
 import type { SessionMcp } from "../mcp/session-mcp.ts";
-import type { Draft } from "./draft.ts";
 import type { LiveSkills } from "./live-skills.ts";
-import { LiveOffer } from "./offer.ts";
-import type { SessionLead } from "./session-lead.ts";
+import type { MainAgent } from "./main-agent.ts";
+import { LivePromptAndTools } from "./prompt-and-tools.ts";
 import type { SessionRules } from "./session-rules.ts";
 import type { SessionSearch } from "./session-search.ts";
+import type { SessionSetup } from "./session-setup.ts";
 import { requireKnown, type ToolChoice } from "./tool-choice.ts";
 
 /** Every tool that does not come from a server, as of now: those that name agents change with them. */
 export function sessionTools(
-  { request, tools }: Draft,
+  { request, tools }: SessionSetup,
   what: {
     agents: LiveAgents | undefined;
     board: SessionBoard | undefined;
@@ -41,12 +41,16 @@ export function sessionTools(
 }
 
 /** What the agents of a session are told of the place they work in. */
-export function promptOf({ context }: Draft): Pick<PromptRequest, "context" | "platform"> {
+export function promptOf({ context }: SessionSetup): Pick<PromptRequest, "context" | "platform"> {
   return { context, platform: process.platform };
 }
 
 /** Which tools a session has: what was asked for, and what settings say. */
-export function choiceOf({ request }: Draft, { workspace }: SessionLead, board: SessionBoard | undefined): ToolChoice {
+export function choiceOf(
+  { request }: SessionSetup,
+  { workspace }: MainAgent,
+  board: SessionBoard | undefined,
+): ToolChoice {
   const { excludedTools = [], availableTools } = workspace.settings.effective;
   const available = request.toolChoice?.available ?? availableTools;
   const choice = {
@@ -58,7 +62,7 @@ export function choiceOf({ request }: Draft, { workspace }: SessionLead, board: 
 }
 
 /** Words of the program's; it answers for them, and they are bounded like all others. */
-function organisation({ request }: Draft): Pick<PromptRequest, "extra"> {
+function organisation({ request }: SessionSetup): Pick<PromptRequest, "extra"> {
   const { organizationInstructions: text = "" } = request;
   if (text.trim() === "") return {};
   return { extra: wrapped("organization_instructions", {}, clip(text, MAX_ORGANISATION_CHARACTERS)) };
@@ -67,10 +71,10 @@ function organisation({ request }: Draft): Pick<PromptRequest, "extra"> {
 const MAX_ORGANISATION_CHARACTERS = 32 * 1024;
 
 /** What the main agent is told and given. */
-export async function sessionOffer(
-  draft: Draft,
+export async function sessionPrompt(
+  draft: SessionSetup,
   how: {
-    leading: SessionLead;
+    leading: MainAgent;
     rules: SessionRules;
     tools: () => readonly Tool[];
     choice: ToolChoice;
@@ -79,12 +83,12 @@ export async function sessionOffer(
     board: SessionBoard | undefined;
     skills: LiveSkills;
   },
-): Promise<LiveOffer> {
+): Promise<LivePromptAndTools> {
   const { request, shared, listener } = draft;
   const { lead, workspace } = how.leading;
   const searchSettings = { ...workspace.settings.effective.toolSearch, ...request.toolSearch };
   const { rules, tools, choice, mcp, memory, board, skills } = how;
-  const offer = new LiveOffer({
+  const offer = new LivePromptAndTools({
     prompt: {
       ...promptOf(draft),
       ...organisation(draft),
@@ -116,7 +120,7 @@ export async function sessionOffer(
 }
 
 /** Tools that a search finds stay offered when the session is resumed. */
-function searchMemory({ log, listener }: Draft): Pick<ToolSearchOptions, "found" | "onFound"> {
+function searchMemory({ log, listener }: SessionSetup): Pick<ToolSearchOptions, "found" | "onFound"> {
   return {
     found: log.events.flatMap((event) => (event.type === "tool_search.activated" ? event.data.toolNames : [])),
     onFound: (names) => void listener.say("tool_search.activated", { strategy: "regex", toolNames: [...names] }),

@@ -3,10 +3,10 @@ import type { EventData } from "../../protocol/event.ts";
 import type { AnyAnswer, RequestKind } from "./requests.ts";
 
 /** What a process can be gone on with that it never began by itself. */
-export type LeftKind = "permission" | "external_tool" | "user_input" | "exit_plan_mode";
+export type PendingKind = "permission" | "external_tool" | "user_input" | "exit_plan_mode";
 
 export interface LeftRequest {
-  readonly kind: LeftKind;
+  readonly kind: PendingKind;
   readonly requestId: string;
   readonly toolCallId: string;
   /** As it stands in the log; empty where only its id does. */
@@ -19,7 +19,7 @@ export interface LeftRequest {
 
 const kinds: readonly RequestKind[] = ["permission", "external_tool", "user_input", "exit_plan_mode"];
 
-export const waitsForLater = (kind: RequestKind): kind is LeftKind => kinds.includes(kind);
+export const waitsForLater = (kind: RequestKind): kind is PendingKind => kinds.includes(kind);
 
 /** The call that a request is made for. */
 export function toolCallOf(data: object, options: { readonly toolCallId?: string }): string | undefined {

@@ -23,7 +23,7 @@ interface Records {
 }
 
 /** For the agent with this cache key: the session's id, and for all but the main agent a slash and its own. */
-export async function standingOf(cacheKey: string, what: Records): Promise<Standing> {
+export async function workSnapshot(cacheKey: string, what: Records): Promise<Standing> {
   const viewer = cacheKey.split("/")[1];
   // Todos and the plan are the main agent's.
   const rows = viewer === undefined ? ((await what.readTodos?.().catch(() => [])) ?? []) : [];

@@ -32,7 +32,7 @@ export interface AgentFacts {
   readonly tools?: readonly string[] | null;
 }
 
-export interface AgentLivesParts {
+export interface AgentActivationsParts {
   /** Emits as the agent. Survives a log that cannot be written for a while. */
   emitOf(agentId: string): Emit;
   factsOf(task: TaskRecord): AgentFacts;
@@ -40,12 +40,12 @@ export interface AgentLivesParts {
   usageOf(task: TaskRecord): TaskUsage;
 }
 
-export class AgentLives {
-  readonly #parts: AgentLivesParts;
+export class AgentActivations {
+  readonly #parts: AgentActivationsParts;
   readonly #open = new Map<string, Life>();
   readonly #pending = new Set<Promise<unknown>>();
 
-  constructor(parts: AgentLivesParts) {
+  constructor(parts: AgentActivationsParts) {
     this.#parts = parts;
   }
 

@@ -4,25 +4,25 @@
  */
 import type { Json } from "../../lib/json.ts";
 import { REDACTED } from "../../lib/redact/redact.ts";
-import type { LeftCall, LeftTurn } from "../../loop/run.ts";
+import type { LeftCall, PendingTurn } from "../../loop/run.ts";
 import type { EventData, SessionEvent } from "../../protocol/event.ts";
 import type { ToolCall } from "../../protocol/message.ts";
 import type { Conversation } from "../conversation.ts";
 import { isCanvasTool } from "./canvas-tool-names.ts";
 import { externalTool } from "./external-tools.ts";
-import type { LeftRequest } from "./left-requests.ts";
+import type { LeftRequest } from "./pending-requests.ts";
 
-export interface LeftWork {
-  readonly turn: LeftTurn;
+export interface PendingWork {
+  readonly turn: PendingTurn;
   readonly requests: readonly LeftRequest[];
 }
 
 /** Undefined when nothing waits for anyone. `cwd` is where the session works now. */
-export function leftWork(
+export function pendingWork(
   events: readonly SessionEvent[],
   conversation: Conversation,
   cwd: string,
-): LeftWork | undefined {
+): PendingWork | undefined {
   const { openTurn: turnId, openCalls } = conversation;
   const open = openCalls.filter(({ started, isGone }) => started && !isGone).map(({ call }) => call);
   if (turnId === undefined || open.length === 0) return undefined;

@@ -9,9 +9,9 @@ import { quoted, wrapped } from "../../lib/quoting.ts";
 import { UNDERSTUDY } from "../../model/catalog.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Flag } from "../../protocol/flags.ts";
-import type { Actor, Outfit } from "../../session/agents/agent-run.ts";
-import type { Cast, CastRequest, CompanyOptions } from "../../session/agents/company-options.ts";
-import { modelReference } from "../../session/model-seat.ts";
+import type { AgentPoolOptions, Cast, CastRequest } from "../../session/agents/agent-pool-options.ts";
+import type { Actor, AgentSetup } from "../../session/agents/agent-run.ts";
+import { modelReference } from "../../session/model-selection.ts";
 import type { SessionModel } from "../../session/session-model.ts";
 import type { GivenSubagents } from "../../session/session-options.ts";
 import type { Tool } from "../../tools/tool.ts";
@@ -26,7 +26,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 type Settings = Workspace["settings"]["effective"];
 
 /** Where an agent works, with hands of its own that end with it. */
-export interface AgentPlace extends Pick<Outfit, "cwd" | "roots" | "policy" | "ports" | "settle"> {
+export interface AgentPlace extends Pick<AgentSetup, "cwd" | "roots" | "policy" | "ports" | "settle"> {
   /** What belongs to its system prompt here. */
   readonly system?: string;
   /** What the agent must know of the place. */
@@ -65,7 +65,7 @@ export interface CompanyParts {
   warn(message: string): void;
 }
 
-export function companyOptions(parts: CompanyParts, known?: AgentLimits): CompanyOptions {
+export function agentPoolOptions(parts: CompanyParts, known?: AgentLimits): AgentPoolOptions {
   const { workspace } = parts;
   const settings = workspace.settings.effective;
   const own = known ?? agentLimits({ ...parts, settings });
@@ -88,7 +88,7 @@ export function companyOptions(parts: CompanyParts, known?: AgentLimits): Compan
     mcpTasks: workspace.flags.has("MCP_TASKS"),
     agents: parts.agents,
     workersRefused: () => workersRefused(parts.mainModel()),
-    sidekicks: sidekickOptions(parts, (more) => companyOptions({ ...parts, ...more }, own)),
+    sidekicks: sidekickOptions(parts, (more) => agentPoolOptions({ ...parts, ...more }, own)),
     async cast(request) {
       await ready();
       return cast(request, { parts, settings, modelFor });
@@ -224,7 +224,7 @@ async function preload(definition: AgentDefinition, { workspace, warn }: Company
 function effortOf(
   definition: AgentDefinition,
   what: { parts: CompanyParts; settings: Settings; model: SessionModel; call: string | undefined },
-): NonNullable<Outfit["reasoningEffort"]> | undefined {
+): NonNullable<AgentSetup["reasoningEffort"]> | undefined {
   const { parts, settings, model, call } = what;
   const wished = wishesFor(definition, { parts, settings }).reasoningEffort;
   const mainEffort = parts.mainEffort?.();

@@ -1,9 +1,9 @@
 import { clip } from "../../lib/text.ts";
 import type { Emit, SessionEvent } from "../../protocol/event.ts";
-import type { Offer } from "../session-model.ts";
+import type { PromptAndTools } from "../session-model.ts";
 
 /** What a reader of the log must know around a message: model, system prompt, tools, title. Each is said when it is new. */
-export class Introduction {
+export class SessionPreamble {
   #lastModel: string | undefined;
   #lastSystem: string | undefined;
   #title: string | undefined;
@@ -34,7 +34,7 @@ export class Introduction {
     this.#titleTold = this.#title !== undefined;
   }
 
-  before(emit: Emit, { model, offer }: { model: string; offer: Offer }): void {
+  before(emit: Emit, { model, offer }: { model: string; offer: PromptAndTools }): void {
     const { system, skills } = offer;
     if (this.#lastModel !== model) {
       const previous = this.#lastModel === undefined ? {} : { previousModel: this.#lastModel };

@@ -2,7 +2,7 @@ import { type Deferred, deferred } from "../../lib/deferred.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 
 /** How a session that has nothing left to say waits for agents in the background to say something. */
-export class Stirring {
+export class IdleMonitor {
   #stirred: Deferred<void> | undefined;
 
   /** Something may have changed: whoever waits looks again. */

@@ -3,7 +3,7 @@ import type { McpTaskProgress } from "../tools/agents/tasks.ts";
 import type { Activity } from "./task-record.ts";
 
 /** What of a task cannot be stored: it lives in one process. */
-export interface Live {
+export interface RunningTask {
   readonly stop: AbortController;
   /** Its present turn, from the wait for a place to its rest. */
   run: Promise<void> | undefined;
@@ -20,20 +20,20 @@ export interface Live {
   waitingFor: string | undefined;
 }
 
-export class Lives {
-  readonly #lives = new Map<string, Live>();
+export class RunningTasks {
+  readonly #lives = new Map<string, RunningTask>();
   readonly #queues = new Map<string, Promise<unknown>>();
 
-  get(id: string): Live | undefined {
+  get(id: string): RunningTask | undefined {
     return this.#lives.get(id);
   }
 
-  of(id: string): Live {
+  of(id: string): RunningTask {
     const found = this.#lives.get(id);
     if (found) return found;
     const stop = new AbortController();
     setMaxListeners(0, stop.signal); // as many calls as the agent has under way
-    const made: Live = {
+    const made: RunningTask = {
       stop,
       run: undefined,
       handed: new Set(),
@@ -53,7 +53,7 @@ export class Lives {
     this.#lives.delete(id);
   }
 
-  all(): readonly (readonly [string, Live])[] {
+  all(): readonly (readonly [string, RunningTask])[] {
     return [...this.#lives];
   }
 

@@ -1,11 +1,11 @@
 import type { Redactor } from "../../lib/redact/redact.ts";
 import { continueLoop, type Outcome as LoopOutcome, runLoop } from "../../loop/loop.ts";
-import type { LeftTurn } from "../../loop/run.ts";
+import type { PendingTurn } from "../../loop/run.ts";
 import { type RequestedEnd, runRequestedCall } from "../../loop/run-calls.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import type { ToolCall } from "../../protocol/message.ts";
-import type { CompanyPorts } from "../agents/company.ts";
+import type { AgentPorts } from "../agents/agent-pool.ts";
 import type { Budget } from "../budget/budget.ts";
 import { creditsStatus, offerMoreCredits, UsageCheckpoints } from "../budget/credits.ts";
 import type { Expected } from "../budget/reservations.ts";
@@ -13,7 +13,7 @@ import type { AgentContext } from "../compaction/agent-context.ts";
 import type { Conversation } from "../conversation.ts";
 import type { EventLog } from "../event-log.ts";
 import type { History } from "../history.ts";
-import { modelName } from "../model-seat.ts";
+import { modelName } from "../model-selection.ts";
 import { ModelSwitch } from "../model-switch.ts";
 import { closeOpenCalls } from "../recover.ts";
 import type { Broker } from "../requests/broker.ts";
@@ -21,17 +21,23 @@ import { originOf } from "../requests/request-origin.ts";
 import type { RunSettings } from "../run-settings.ts";
 import type { SessionOptions } from "../session-options.ts";
 import { transcriptOf } from "../transcript.ts";
+import { acceptPrompt, takesTime, untilAborted } from "./accept-prompt.ts";
 import { conclude } from "./conclude.ts";
 import { gatedStop } from "./gated-stop.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
 import { hookPrompt, promptIsHooked } from "./hooked-prompt.ts";
 import { endReason, hookedRun, hookedStop } from "./hooked-run.ts";
-import { type AnsweringRules, type Inbox, type Incoming, type KeptRules, queuedMessage } from "./inbox.ts";
-import type { Introduction } from "./introduction.ts";
 import { LimitedTools } from "./limited-tools.ts";
+import {
+  type Incoming,
+  type KeptRules,
+  type PendingMessages,
+  queuedMessage,
+  type TurnRules,
+} from "./pending-messages.ts";
 import { formed, shownAs } from "./prompt-form.ts";
+import type { SessionPreamble } from "./session-preamble.ts";
 import { startRun } from "./start-run.ts";
-import { takesTime, takeUp, untilAborted } from "./take-up.ts";
 
 export type Outcome = LoopOutcome | { readonly kind: "failed"; readonly error: Error };
 
@@ -43,23 +49,23 @@ export interface Acceptance {
 }
 
 /** The rules of a message, and the message itself where one started the run. */
-type RunRules = AnsweringRules & { readonly messageId?: string; readonly limits?: LimitedTools | undefined };
+type RunRules = TurnRules & { readonly messageId?: string; readonly limits?: LimitedTools | undefined };
 
-interface AnsweringParts {
+interface TurnRunnerParts {
   readonly settings: RunSettings & Pick<SessionOptions, "commandRules">;
   readonly log: EventLog;
   readonly emit: Emit;
   readonly conversation: Conversation;
   readonly history: History;
-  readonly introduction: Introduction;
+  readonly introduction: SessionPreamble;
   readonly budget: Budget;
-  readonly inbox: Inbox;
+  readonly inbox: PendingMessages;
   readonly broker: Broker;
   readonly hooks: SessionHooks | undefined;
   /** The agents that work for the main agent, if it may have any. */
-  readonly company: CompanyPorts | undefined;
+  readonly company: AgentPorts | undefined;
   /** The same, where a person has named agents that it could not choose. */
-  companyNaming(agents: readonly string[]): CompanyPorts | undefined;
+  companyNaming(agents: readonly string[]): AgentPorts | undefined;
   /** Has the last word on how a message ended. */
   settle(outcome: Outcome): Promise<Outcome>;
   /** Makes the conversation anew from the log. */
@@ -69,15 +75,15 @@ interface AnsweringParts {
 }
 
 /** How the main agent answers messages, one at a time. What goes wrong is an outcome and an event, never thrown. */
-export class Answering {
-  readonly #parts: AnsweringParts;
+export class TurnRunner {
+  readonly #parts: TurnRunnerParts;
   readonly #source: "new" | "resume";
   readonly #switch = new ModelSwitch();
   readonly #checkpoints: UsageCheckpoints;
   #begun = false;
   #last: Outcome | undefined;
 
-  constructor(parts: AnsweringParts) {
+  constructor(parts: TurnRunnerParts) {
     this.#parts = parts;
     this.#source = parts.log.events.length > 0 ? "resume" : "new";
     this.#checkpoints = new UsageCheckpoints(parts.budget, parts.log.events);
@@ -94,12 +100,12 @@ export class Answering {
   }
 
   /** Goes on with a turn that an earlier process left. */
-  async goOn(turn: LeftTurn, signal: AbortSignal): Promise<Outcome> {
+  async goOn(turn: PendingTurn, signal: AbortSignal): Promise<Outcome> {
     this.#last = await this.#parts.settle(await this.#goOn(turn, signal));
     return this.#last;
   }
 
-  async #goOn(turn: LeftTurn, signal: AbortSignal): Promise<Outcome> {
+  async #goOn(turn: PendingTurn, signal: AbortSignal): Promise<Outcome> {
     const { settings, emit, introduction } = this.#parts;
     try {
       await this.#parts.log.repair();
@@ -107,7 +113,7 @@ export class Answering {
       await untilAborted(offer.ready?.(signal), signal);
       introduction.before(emit, { model: modelName(model), offer });
       const outcome = await this.#run(signal, await this.#rulesOfLeft(), turn);
-      await conclude(outcome, { emit, seat: settings.modelSeat });
+      await conclude(outcome, { emit, seat: settings.modelSelection });
       return redacted(outcome, settings.redactor);
     } catch (cause) {
       return this.#failed(cause);
@@ -187,7 +193,7 @@ export class Answering {
         waiting.accepted();
         waiting = undefined;
       }
-      await settings.modelSeat?.ready();
+      await settings.modelSelection?.ready();
       const { offer, model } = settings;
       const delivery = acceptance ? "idle" : "queued";
       const most = settings.credits?.most;
@@ -198,7 +204,7 @@ export class Answering {
         this.#parts.inbox.deliverNotices(limits?.withoutAdvice(say) ?? say);
       const said = { source, delivery, signal, form: settings, status, deliverNotices } as const;
       const place = { emit, hooks, offer, introduction, model: modelName(model), ...said };
-      const answer = await takeUp(message, place);
+      const answer = await acceptPrompt(message, place);
       taken = true;
       this.#begun = true;
       waiting?.accepted();
@@ -206,14 +212,14 @@ export class Answering {
       const outcome = await (answer === undefined
         ? this.#run(signal, { ...rules, messageId: message.messageId, limits })
         : this.#say(answer));
-      await conclude(outcome, { emit, seat: settings.modelSeat });
+      await conclude(outcome, { emit, seat: settings.modelSelection });
       return redacted(outcome, settings.redactor);
     } catch (cause) {
       return this.#failed(cause, taken ? undefined : (error) => this.#refuse(message, waiting, error));
     }
   }
 
-  async #rulesFrom(kept: KeptRules | undefined): Promise<AnsweringRules | undefined> {
+  async #rulesFrom(kept: KeptRules | undefined): Promise<TurnRules | undefined> {
     return kept && this.#parts.settings.commandRules?.(kept);
   }
 
@@ -242,7 +248,7 @@ export class Answering {
   }
 
   /** A limit of one model ends the work only where there is no other to go on with. */
-  async #run(signal: AbortSignal, rules: RunRules = {}, left?: LeftTurn): Promise<LoopOutcome> {
+  async #run(signal: AbortSignal, rules: RunRules = {}, left?: PendingTurn): Promise<LoopOutcome> {
     const { settings, broker, budget, emit } = this.#parts;
     const { credits } = settings;
     for (let turn = left; ; turn = undefined) {
@@ -252,14 +258,14 @@ export class Answering {
         return signal.aborted ? { kind: "aborted" } : outcome;
       }
       if (outcome.kind !== "error") return outcome;
-      const place = { seat: settings.modelSeat, broker, signal };
+      const place = { seat: settings.modelSelection, broker, signal };
       const isSwitched = await this.#switch.offer(outcome.error, place);
       if (signal.aborted) return { kind: "aborted" };
       if (!isSwitched) return outcome;
     }
   }
 
-  #attempt(signal: AbortSignal, rules: RunRules, left: LeftTurn | undefined): Promise<LoopOutcome> {
+  #attempt(signal: AbortSignal, rules: RunRules, left: PendingTurn | undefined): Promise<LoopOutcome> {
     const { settings, log: eventLog, emit, hooks, history, budget, inbox, broker, company } = this.#parts;
     const { log, limits = {} } = settings;
     const transcriptPath = transcriptOf(log);

@@ -7,31 +7,31 @@ import type { LimitReached } from "../../loop/run.ts";
 import type { TurnEnd, TurnPorts } from "../../tasks/ports.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
 import type { MessageReceipt } from "../../tools/agents/tasks.ts";
-import type { Outfit } from "../agents/agent-run.ts";
+import type { AgentSetup } from "../agents/agent-run.ts";
 
-export interface Errand {
+export interface CallbackTask {
   /** `asAgent` runs it in the loop, with all that agents have around them. */
-  run(task: TaskRecord, io: TurnPorts, asAgent: (how: AgentErrand) => Promise<TurnEnd>): Promise<TurnEnd>;
+  run(task: TaskRecord, io: TurnPorts, asAgent: (how: AgentCallbackTask) => Promise<TurnEnd>): Promise<TurnEnd>;
   /** Takes what is written to it; without this, messages come back. */
   readonly tell?: ((message: string) => Promise<void>) | undefined;
   /** The definition that the errand runs; absent for work that no definition describes. */
   readonly definition?: AgentDefinition;
 }
 
-export interface AgentErrand {
-  outfit(): Promise<Outfit>;
+export interface AgentCallbackTask {
+  outfit(): Promise<AgentSetup>;
   /** Asked before the budgets around it are. */
   limitReached(): LimitReached | undefined;
 }
 
 /** Whose it is and by which call; several of one call are told apart by the names they are shown with. */
-type ErrandKey = Pick<TaskRecord["spec"], "parentId" | "toolCallId" | "agentDisplayName">;
+type CallbackTaskKey = Pick<TaskRecord["spec"], "parentId" | "toolCallId" | "agentDisplayName">;
 
-export class Errands {
-  readonly #errands = new Map<string, Errand>();
+export class CallbackTasks {
+  readonly #errands = new Map<string, CallbackTask>();
 
   /** Before the task is created, since it may run before its id is known. Undone by what is returned. */
-  add(of: ErrandKey, errand: Errand): () => void {
+  add(of: CallbackTaskKey, errand: CallbackTask): () => void {
     const key = keyOf(of);
     this.#errands.set(key, errand);
     return () => {
@@ -39,7 +39,7 @@ export class Errands {
     };
   }
 
-  of({ spec }: Pick<TaskRecord, "spec">): Errand | undefined {
+  of({ spec }: Pick<TaskRecord, "spec">): CallbackTask | undefined {
     return this.#errands.get(keyOf(spec));
   }
 
@@ -67,5 +67,5 @@ export class Errands {
 const NO_MESSAGES =
   "It is a task of an MCP server, which takes no messages. Wait for its result (read_agent), or stop it (stop_agent) and call the tool again.";
 
-const keyOf = ({ parentId, toolCallId, agentDisplayName }: ErrandKey): string =>
+const keyOf = ({ parentId, toolCallId, agentDisplayName }: CallbackTaskKey): string =>
   JSON.stringify([parentId ?? null, toolCallId, agentDisplayName]);

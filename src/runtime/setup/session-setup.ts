@@ -35,7 +35,7 @@ export interface PrepareParts {
 }
 
 /** A session in the making: what was asked for, where, and from what. Each step of `prepare.ts` is given it. */
-export interface Draft extends Omit<PrepareParts, "models"> {
+export interface SessionSetup extends Omit<PrepareParts, "models"> {
   /** With what it brings itself. */
   readonly models: ModelChoice;
   readonly request: SessionRequest;
@@ -49,7 +49,7 @@ export interface Draft extends Omit<PrepareParts, "models"> {
   readonly listener: LateSession;
 }
 
-export function beginDraft(request: SessionRequest, log: SessionLog, parts: PrepareParts): Draft {
+export function beginSetup(request: SessionRequest, log: SessionLog, parts: PrepareParts): SessionSetup {
   const place = placeOf(request.cwd);
   const context = request.git === false ? { cwd: place.cwd } : place;
   const listener = new LateSession();

@@ -7,7 +7,7 @@ import type { RunSettings } from "./run-settings.ts";
 import type { SessionModel } from "./session-model.ts";
 
 /** Who sits where a session's answers come from: for surfaces that show it, or put another model there. */
-export interface ModelSeat {
+export interface ModelSelection {
   readonly current: SessionModel;
   readonly reasoningEffort: ReasoningEffort | undefined;
   readonly reasoningSummary: ReasoningSummary | undefined;

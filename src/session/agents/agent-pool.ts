@@ -22,23 +22,23 @@ import type { EventLog } from "../event-log.ts";
 import { within } from "../executor.ts";
 import { closeOpen } from "../recover.ts";
 import type { Broker } from "../requests/broker.ts";
-import { type AgentErrand, Errands } from "../requests/errands.ts";
+import { type AgentCallbackTask, CallbackTasks } from "../requests/callback-tasks.ts";
 import type { RunSettings } from "../run-settings.ts";
 import type { SessionOptions } from "../session-options.ts";
 import { transcriptOf } from "../transcript.ts";
 import { sessionHooks } from "../turn/hooked-calls.ts";
-import type { Notice } from "../turn/inbox.ts";
-import { type AgentFacts, AgentLives } from "./agent-lives.ts";
-import { type Outfit, type OutputCheck, runAgentTurn } from "./agent-run.ts";
+import type { Notice } from "../turn/pending-messages.ts";
+import { AgentActivations, type AgentFacts } from "./agent-activations.ts";
+import type { AgentPoolOptions } from "./agent-pool-options.ts";
+import { type AgentSetup, type OutputCheck, runAgentTurn } from "./agent-run.ts";
 import { agentTasks } from "./agent-tasks.ts";
-import type { CompanyOptions } from "./company-options.ts";
 import { coordinationOf } from "./coordination.ts";
 import { mcpTasksOf } from "./mcp-tasks.ts";
 import { isSidekickId } from "./sidekick-id.ts";
 import { type SidekickOptions, Sidekicks } from "./sidekicks.ts";
 
-interface CompanyParts {
-  readonly options: CompanyOptions;
+interface AgentPoolParts {
+  readonly options: AgentPoolOptions;
   readonly settings: RunSettings;
   readonly log: EventLog;
   readonly budget: Budget;
@@ -52,22 +52,22 @@ interface CompanyParts {
 }
 
 /** How tools reach those who work for their agent. */
-export type CompanyPorts = Pick<ToolPorts, "tasks" | "coordination" | "mcpTasks" | "inbox">;
+export type AgentPorts = Pick<ToolPorts, "tasks" | "coordination" | "mcpTasks" | "inbox">;
 
-export class Company {
+export class AgentPool {
   readonly registry: Registry;
   readonly #sidekicks: Sidekicks | undefined;
-  readonly #parts: CompanyParts;
+  readonly #parts: AgentPoolParts;
   readonly #conversations = new Map<string, Conversation>();
-  readonly #outfits = new Map<string, Promise<Outfit>>();
-  readonly #errands = new Errands();
+  readonly #outfits = new Map<string, Promise<AgentSetup>>();
+  readonly #errands = new CallbackTasks();
   readonly #ledger = new Ledger();
-  readonly #lives: AgentLives;
+  readonly #lives: AgentActivations;
 
-  constructor(parts: CompanyParts) {
+  constructor(parts: AgentPoolParts) {
     this.#parts = parts;
     const { log, settings, options } = parts;
-    this.#lives = new AgentLives({
+    this.#lives = new AgentActivations({
       emitOf: (id) => this.#lastingEmitOf(id),
       factsOf: (task) => this.#factsOf(task),
       usageOf: ({ id }) => this.registry.usage(id),
@@ -155,7 +155,7 @@ export class Company {
   }
 
   /** What an agent (nobody = the main agent) with these tools may do with others. */
-  portsOf(agentId: string | undefined, tools: () => readonly Tool[], named: readonly string[] = []): CompanyPorts {
+  portsOf(agentId: string | undefined, tools: () => readonly Tool[], named: readonly string[] = []): AgentPorts {
     const { options, settings } = this.#parts;
     const errands = this.#errands;
     const what = { agentId, registry: this.registry, errands, options };
@@ -259,7 +259,7 @@ export class Company {
     return budget.reserve(task.id, { limits: settings.limits ?? {}, shares }, expected);
   }
 
-  #outfit(task: TaskRecord, errand?: AgentErrand): Promise<Outfit> {
+  #outfit(task: TaskRecord, errand?: AgentCallbackTask): Promise<AgentSetup> {
     const kept = this.#outfits.get(task.id);
     if (kept) return kept;
     const made = errand?.outfit() ?? this.#outfitOfAgent(task);
@@ -267,7 +267,7 @@ export class Company {
     return made;
   }
 
-  async #outfitOfAgent(task: TaskRecord): Promise<Outfit> {
+  async #outfitOfAgent(task: TaskRecord): Promise<AgentSetup> {
     const { options } = this.#parts;
     const { kind, agentName, factoryRunId } = task.spec;
     const endedWithProcess = options.sessionBased === false && factoryRunId === undefined;
@@ -310,15 +310,15 @@ export class Company {
 }
 
 /** The agents of a session; what they have to say wakes its main agent, unless the session is not to be woken. */
-export function sessionCompany(
-  options: CompanyOptions,
-  session: Omit<CompanyParts, "options" | "settings" | "onNotice" | "onDefect"> & {
+export function sessionAgents(
+  options: AgentPoolOptions,
+  session: Omit<AgentPoolParts, "options" | "settings" | "onNotice" | "onDefect"> & {
     readonly settings: SessionOptions;
     notify(notice: Notice, how: { take(): boolean; wakes: boolean }): void;
   },
-): Company {
+): AgentPool {
   const { settings, notify, ...rest } = session;
-  return new Company({
+  return new AgentPool({
     ...{ options, settings, ...rest },
     onNotice: (notice, { take, wakes }) => notify(notice, { take, wakes: wakes && settings.wakes !== false }),
     onDefect: settings.onDefect ?? ((error) => process.emitWarning(String(error), "TroupeTaskDefect")),
@@ -328,7 +328,7 @@ export function sessionCompany(
 interface AgentWork {
   readonly messages: readonly TaskMessage[];
   readonly io: TurnPorts;
-  readonly errand?: AgentErrand;
+  readonly errand?: AgentCallbackTask;
 }
 
 /** Loaded where a task declares what its answer must fit: most do not. */

@@ -4,7 +4,7 @@ import type { Session } from "../session.ts";
 import { callModelOnce } from "./single-call.ts";
 
 /** One model call, counted like any other. Throws a `TroupeError` when there is no answer. */
-export async function askAside(session: Session, question: string, signal: AbortSignal): Promise<string> {
+export async function askSideQuestion(session: Session, question: string, signal: AbortSignal): Promise<string> {
   const { offer } = session.settings;
   await offer.ready?.(signal);
   const messages = settled((await session.context?.messages()) ?? []);

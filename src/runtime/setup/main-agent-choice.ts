@@ -4,32 +4,32 @@
  * before the session began.
  */
 import type { AgentDefinition } from "../../agents/agent.ts";
-import { modelReference } from "../../session/model-seat.ts";
+import { modelReference } from "../../session/model-selection.ts";
 import type { SessionOptions } from "../../session/session.ts";
 import type { LiveAgents } from "../agents/live-agents.ts";
 import { type AgentServers, agentServers } from "../mcp/agent-servers.ts";
 import type { SessionServers } from "../mcp/session-servers.ts";
 import { BY_AGENT } from "../models/model-choice.ts";
 import type { Workspace } from "../workspace/workspace.ts";
-import type { Draft } from "./draft.ts";
-import type { LiveOffer } from "./offer.ts";
 import { leadingAgent, leadWishes, modelOf, preload } from "./preselect.ts";
+import type { LivePromptAndTools } from "./prompt-and-tools.ts";
+import type { SessionSetup } from "./session-setup.ts";
 
-export interface LeadParts {
+export interface MainAgentParts {
   readonly workspace: Workspace;
-  readonly offer: LiveOffer;
+  readonly offer: LivePromptAndTools;
   readonly agents: LiveAgents | undefined;
   readonly servers: SessionServers;
 }
 
 type Choice = NonNullable<NonNullable<SessionOptions["surroundings"]>["agents"]>;
 
-export interface LeadChoice extends Choice {
+export interface MainAgentChoice extends Choice {
   /** Ends the servers of who leads. */
   close(): Promise<void>;
 }
 
-export function leadChoice(draft: Draft, parts: LeadParts): LeadChoice {
+export function mainAgentChoice(draft: SessionSetup, parts: MainAgentParts): MainAgentChoice {
   const { listener } = draft;
   const { offer } = parts;
   const seat = new Seat(draft, parts.workspace);
@@ -68,7 +68,7 @@ export function leadChoice(draft: Draft, parts: LeadParts): LeadChoice {
 /** The one that began the session brought its servers with it. */
 async function ownServers(
   lead: AgentDefinition,
-  { draft, parts }: { draft: Draft; parts: LeadParts },
+  { draft, parts }: { draft: SessionSetup; parts: MainAgentParts },
 ): Promise<AgentServers | undefined> {
   const { offer, servers, workspace } = parts;
   if (lead.name === offer.firstLead?.name) return undefined;
@@ -81,12 +81,12 @@ async function ownServers(
 
 /** The model under who leads: its own where it has one and the person has named none. */
 class Seat {
-  readonly #draft: Draft;
+  readonly #draft: SessionSetup;
   readonly #workspace: Workspace;
   /** What the session had when the first came. */
-  #before: { readonly model: string; readonly effort: Draft["models"]["reasoningEffort"] } | undefined;
+  #before: { readonly model: string; readonly effort: SessionSetup["models"]["reasoningEffort"] } | undefined;
 
-  constructor(draft: Draft, workspace: Workspace) {
+  constructor(draft: SessionSetup, workspace: Workspace) {
     this.#draft = draft;
     this.#workspace = workspace;
   }
@@ -108,7 +108,7 @@ class Seat {
     await this.#put(model ? modelReference(model) : this.#before.model, effort ?? this.#before.effort);
   }
 
-  async #put(model: string, effort: Draft["models"]["reasoningEffort"]): Promise<void> {
+  async #put(model: string, effort: SessionSetup["models"]["reasoningEffort"]): Promise<void> {
     const { models } = this.#draft;
     await models.select(model, { reasoningEffort: effort ?? null, cause: BY_AGENT, source: "agent" });
   }

@@ -25,7 +25,7 @@ export interface Incoming {
   /** The mode its sender meant it for. */
   readonly agentMode?: NonNullable<UserMessage["agentMode"]>;
   /** For the answer to this message alone. It does not outlive the process, but for `kept`. */
-  readonly answering?: AnsweringRules;
+  readonly answering?: TurnRules;
   /** Set for a message of an earlier process: the rules to make anew. */
   readonly rules?: KeptRules;
   /** Set when it is a notice that woke the agent: then there is no message of a user. */
@@ -47,7 +47,7 @@ export interface ResponseFormat {
 export type KeptRules = NonNullable<EventData<"troupe.message_queued">["rules"]>;
 
 /** How one message is to be answered. */
-export interface AnsweringRules {
+export interface TurnRules {
   /** Limits the tools of the main agent. */
   readonly tools?: ToolLimits;
   /** Agents that may be started for it, though no model may choose them by itself. */
@@ -67,7 +67,7 @@ export interface AnsweringRules {
 export interface SendOptions {
   readonly displayPrompt?: string;
   readonly source?: string;
-  readonly answering?: AnsweringRules;
+  readonly answering?: TurnRules;
   readonly prompt: string;
   readonly attachments?: readonly GivenAttachment[];
   readonly mode?: Incoming["mode"];
@@ -83,7 +83,7 @@ interface PendingNotice {
 }
 
 /** Messages that wait: first in, first out; steering that came too late moves to the front. */
-export class Inbox {
+export class PendingMessages {
   readonly #queue: Incoming[] = [];
   #steering: Incoming[] = [];
   #notices: PendingNotice[] = [];
@@ -92,8 +92,8 @@ export class Inbox {
   isPaused = false;
 
   /** Messages that were accepted in an earlier life of the session and never answered wait again. */
-  static restored(events: readonly SessionEvent[]): Inbox {
-    const inbox = new Inbox();
+  static restored(events: readonly SessionEvent[]): PendingMessages {
+    const inbox = new PendingMessages();
     const waiting = new Map<string, Incoming>();
     for (const event of events) {
       if (event.type === "troupe.message_queued") waiting.set(event.data.messageId, event.data);

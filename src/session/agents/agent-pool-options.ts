@@ -1,11 +1,11 @@
 /** The options of a session's agents. */
 import type { AgentDefinition } from "../../agents/agent.ts";
 import type { TaskLimits } from "../../tasks/ports.ts";
-import type { Actor, Outfit } from "./agent-run.ts";
+import type { Actor, AgentSetup } from "./agent-run.ts";
 import type { SidekickOptions } from "./sidekicks.ts";
 
 /** What the runtime knows about agents. */
-export interface CompanyOptions {
+export interface AgentPoolOptions {
   readonly limits: TaskLimits;
   /** Whether an agent in the background can be written to after it has answered. */
   readonly multiTurn: boolean;
@@ -17,7 +17,7 @@ export interface CompanyOptions {
   /** Which of the tools someone has an agent would get, and on which model it would run. Throws when it may not start. */
   cast(request: CastRequest): Promise<Cast>;
   /** Everything a task works with, made when it runs. */
-  outfit(task: Actor, definition: AgentDefinition): Promise<Outfit>;
+  outfit(task: Actor, definition: AgentDefinition): Promise<AgentSetup>;
   /** The reason why the session's model cannot run coordinated workers; undefined when it can. */
   workersRefused?(): string | undefined;
   /** Those that start by themselves. */
