@@ -50,8 +50,8 @@ export const recordsDefects: readonly Defect[] = [
   {
     id: "crc-without-sequence",
     file: "src/store/log/line.ts",
-    find: "hex(after.crc)",
-    replace: "hex(0)",
+    find: 'hex(after.crc)}"`;',
+    replace: 'hex(0)}"`;',
     test: "test/store/damage.test.ts",
     title: "and puts the bytes aside",
     why: "A record would not prove its place in the log.",

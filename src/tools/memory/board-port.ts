@@ -16,7 +16,7 @@ export interface BoardPort {
   prune(name: string): Promise<boolean>;
 }
 
-export interface BoardPortText {
+interface BoardPortText {
   readonly name: string;
   readonly description: string;
   readonly content: string;
