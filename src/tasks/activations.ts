@@ -174,18 +174,37 @@ export class Activations {
     await this.#dismissChildren(task);
     await this.change(task, signal, answer);
     await this.#dismissChildren(task); // a child may have come to rest meanwhile
+    await this.#dismissParent(task);
   }
 
-  /** An interrupted child stays idle: a user can resume it. */
   async #dismissChildren({ id }: TaskRecord): Promise<void> {
-    const { fold, lives } = this.#parts;
-    const idle = fold.childrenOf(id).filter(({ status, reason }) => status === "idle" && reason !== "interrupted");
-    await Promise.all(idle.map((child) => lives.inTurn(child.id, () => this.change(child, { kind: "dismissed" }))));
+    await Promise.all(this.#parts.fold.childrenOf(id).map((child) => this.#dismiss(child)));
   }
 
+  /** A parent that stayed idle only because this task was at work. */
+  async #dismissParent({ parentId }: TaskRecord): Promise<void> {
+    const parent = parentId === undefined ? undefined : this.#parts.fold.get(parentId);
+    if (parent === undefined || !this.#isOrphan(parent)) return;
+    await this.#dismiss(parent);
+    if (isFinal(parent.status)) await this.#dismissParent(parent);
+  }
+
+  /**
+   * Ends an idle task after everything below it. It stays idle while a descendant is at work, and when it was interrupted:
+   * a user can resume it.
+   */
+  async #dismiss(task: TaskRecord): Promise<void> {
+    const { fold, lives } = this.#parts;
+    if (task.status !== "idle" || task.reason === "interrupted") return;
+    await this.#dismissChildren(task);
+    if (fold.childrenOf(task.id).some(({ status }) => !isFinal(status))) return;
+    await lives.inTurn(task.id, () => this.change(task, { kind: "dismissed" }));
+  }
+
+  /** Whether the agent that started it, or one above that, has ended. */
   #isOrphan({ parentId }: TaskRecord): boolean {
     const parent = parentId === undefined ? undefined : this.#parts.fold.get(parentId);
-    return parent !== undefined && isFinal(parent.status);
+    return parent !== undefined && (isFinal(parent.status) || this.#isOrphan(parent));
   }
 
   /** An agent that answered has heard what it was given, however its runner said it. */

@@ -70,6 +70,22 @@ describe("an agent that starts another", () => {
     });
   });
 
+  it("ORC-32 idle agents of every depth end with the agent at the top", async () => {
+    const steps = [
+      starts("outer", "general-purpose"),
+      says("ok"),
+      of("outer", starts("middle", "general-purpose", background), says("outer done")),
+      of("middle", starts("inner", "explore", background), says("middle done")),
+      inner(),
+    ];
+    await onStage(steps, {}, async ({ session }) => {
+      await session.sendAndWait({ prompt: "go" });
+      const ends = session.events.flatMap(({ type, agentId }) => (type === "subagent.completed" ? [agentId] : []));
+      expect(ends).toEqual(["inner", "middle", "outer"]);
+      expect(checkTasks(session.events, { settled: true })).toEqual([]);
+    });
+  });
+
   it("ORC-32 an agent that was written to and left alone ends when it has answered", async () => {
     const steps = [
       starts("outer", "general-purpose"),
