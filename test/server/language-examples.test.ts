@@ -132,6 +132,7 @@ describe.each(Object.entries(languages))("the examples in %s", (_, frame) => {
           toolCallId: expect.any(String),
         },
       ],
+      ["subagent.configured", { model: "custom/gpt-4.1" }],
       ["subagent.completed", { agentName: "researcher", agentDisplayName: "Research Agent" }],
       ["subagent.deselected", {}],
     ]);
