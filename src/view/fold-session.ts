@@ -26,6 +26,7 @@ export function foldSession(step: Step) {
       return opened(view, event.data);
     case "session.shutdown":
       session.endedAt = at;
+      for (const { id, isLive } of view.attention.values()) if (isLive) view.attention.delete(id);
       return setResting(step);
     case "session.idle":
     case "assistant.idle":

@@ -1,8 +1,19 @@
 /** Logs of real sessions, ephemeral events included, in the order in which a listener hears them. */
+
+import { setTimeout as pause } from "node:timers/promises";
 import { deferred } from "../../src/lib/deferred.ts";
 import { fauxModel } from "../../src/model/faux/faux-model.ts";
-import { forAgent } from "../../src/model/faux/faux-plan.ts";
-import { breaksOff, calls, rateLimited, says, stalls, thinks, together } from "../../src/model/faux/faux-step.ts";
+import { forAgent, otherwise } from "../../src/model/faux/faux-plan.ts";
+import {
+  breaksOff,
+  calls,
+  rateLimited,
+  says,
+  stalls,
+  thinks,
+  together,
+  type WantedCall,
+} from "../../src/model/faux/faux-step.ts";
 import type { ModelRequest } from "../../src/model/provider.ts";
 import { withRetry } from "../../src/model/retry.ts";
 import type { SessionEvent } from "../../src/protocol/event.ts";
@@ -127,6 +138,34 @@ async function workers(): Promise<Recorded> {
   return { name: "workers", events };
 }
 
+/** Fifty agents at the same time, some of which have to wait for a free slot. */
+async function crowd(): Promise<Recorded> {
+  const names = Array.from({ length: 50 }, (_, index) => `agent${index}`);
+  const start = (name: string): WantedCall => [
+    "task",
+    { description: `do ${name}`, prompt: "look around", agent_type: "explorer", name, mode: "background" },
+  ];
+  const isFirst = ({ messages }: ModelRequest): boolean => messages.length === 1;
+  const made = await company(
+    [
+      calls(...names.map(start)),
+      otherwise((request) => {
+        if (agentOf(request) === undefined) return says("All are at work.");
+        return isFirst(request) ? calls(["echo", { text: "here" }]) : says(`# Done\n\nby ${agentOf(request)}`);
+      }),
+    ],
+    { streaming: true },
+  );
+  const events = heardBy(made.session);
+  await made.session.sendAndWait({ prompt: "start them all" });
+  const areBusy = (): boolean => made.session.tasks?.list({ includeEnded: false }).some(isAtWork) ?? false;
+  while (areBusy()) await pause(10);
+  await made.session.close();
+  return { name: "crowd", events };
+}
+
+const isAtWork = ({ status }: { readonly status: string }): boolean => status === "running" || status === "queued";
+
 async function compaction(): Promise<Recorded> {
   const read = calls(["big", { characters: 4_500 }]);
   const made = await small([summaries(summary()), read, read, read, read, says("done")], {
@@ -178,7 +217,7 @@ const rewind = (): Promise<Recorded> =>
 /** All of them, made once for a file of tests. */
 export const recordings = async (): Promise<readonly Recorded[]> => {
   const logs: Recorded[] = [];
-  for (const make of [tools, agents, workers, compaction, trouble, rewind]) logs.push(await make());
+  for (const make of [tools, agents, workers, crowd, compaction, trouble, rewind]) logs.push(await make());
   return logs;
 };
 
