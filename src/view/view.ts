@@ -5,7 +5,9 @@
  * These are the types. `session-view.ts` folds, `waits.ts`, `agent-rows.ts` and `attention.ts` answer questions about the
  * result, `replay.ts` rebuilds the view at an earlier event.
  *
- * All times are milliseconds since 1970, taken from the events. All members are read-only for surfaces.
+ * All times are milliseconds since 1970, taken from the events. All members are read-only for surfaces. Texts are as the events
+ * have them, and may hold anything: a surface makes them safe (`sanitise`) before it draws them. Only `title` and `text` of an
+ * `AttentionItem` are safe already.
  */
 import type { EventData } from "../protocol/event.ts";
 import type { Block, MarkdownPart, PlanItem, ToolCard } from "./blocks.ts";

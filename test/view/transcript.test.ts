@@ -168,6 +168,11 @@ describe("a recorded session while it runs", () => {
       expect(open).toBe(0);
     }
     expect([...asked].sort()).toEqual(["permission", "plan", "question"]);
+    for (const { name, events } of logs) {
+      const late = new SessionView();
+      for (const event of storedOf(events)) late.apply(event);
+      expect([...late.view.attention.keys()], name).toEqual([]);
+    }
   });
 
   it("shows queued messages until they are delivered", () => {
