@@ -75,13 +75,18 @@ function created(step: Step, data: EventData<"troupe.task_created">) {
     toolCallId: data.toolCallId,
     isAwaited: data.mode === "sync",
     model: data.model,
-    worktree: data.worktree,
+    worktree: ownTree(data),
     factoryRunId: data.factoryRunId,
     limits: data.limits,
     at,
   });
   add(view, agent);
   if (parent) addChild(parent, data.toolCallId, data.taskId);
+}
+
+/** The event names the folder of all work trees, or the tree of the agent's parent. */
+function ownTree({ worktree, taskId }: EventData<"troupe.task_created">): string | undefined {
+  return worktree !== undefined && /[\\/]worktrees$/.test(worktree) ? `${worktree}/${taskId}` : worktree;
 }
 
 function add(view: ViewDraft, agent: AgentDraft) {

@@ -90,6 +90,7 @@ export interface AgentView {
   /** That call waits for the agent's answer. */
   readonly isAwaited: boolean;
   readonly model: string | undefined;
+  /** The root of the work tree in which it works; undefined when it works in the session's folder. */
   readonly worktree: string | undefined;
   readonly factoryRunId: string | undefined;
   readonly createdAt: number;

@@ -166,6 +166,17 @@ describe("agents", () => {
     ).toEqual(["a", " b", "2 workers: 2 completed", " w1", " w2"]);
   });
 
+  it("name their own work tree, or that of their parent", () => {
+    const folder = "/state/session/worktrees";
+    const { view } = folded(
+      created("a", { worktree: folder }),
+      created("b", { parentId: "a", worktree: `${folder}/a` }),
+      created("c"),
+    );
+    const trees = [...view.agents.values()].map(({ worktree }) => worktree);
+    expect(trees).toEqual([`${folder}/a`, `${folder}/a`, undefined]);
+  });
+
   it("are dropped beyond a limit, the oldest that ended first, and their cost stays with their parents", () => {
     const made = new SessionView();
     for (let index = 0; index < 1_200; index++) {
