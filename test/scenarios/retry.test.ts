@@ -1,10 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { fails, rateLimited, says } from "../../src/model/faux/faux-step.ts";
+import * as z from "zod";
+import { fauxModel } from "../../src/model/faux/faux-model.ts";
+import { calls, fails, rateLimited, says } from "../../src/model/faux/faux-step.ts";
+import { Limiter } from "../../src/model/limiter.ts";
 import { withRetry } from "../../src/model/retry.ts";
 import { openaiChat } from "../../src/model/wire/openai/openai-chat.ts";
 import { fauxStamp } from "../../src/testing/faux-stamp.ts";
 import { httpStatus, rawBytes, withFaults } from "../../src/testing/http-reply.ts";
 import { type ModelServerOptions, modelServer } from "../../src/testing/model-server.ts";
+import { defineTool } from "../../src/tools/tool.ts";
 import { dataOf, stage } from "../support/stage.ts";
 
 /** A session over real HTTP whose waits pass at once. */
@@ -101,5 +105,36 @@ describe("LOOP-28: retries", () => {
     expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "a whole one" });
     expect(dataOf(session.events, "troupe.partial_message")).toHaveLength(1);
     expect(dataOf(session.events, "assistant.message").map(({ content }) => content)).toEqual(["a whole one"]);
+  });
+});
+
+describe("a call that has to wait", () => {
+  it("tells watchers that its request is held back, and the log nothing of it", async () => {
+    const stamp = fauxStamp();
+    const limiter = new Limiter({ stamp, maxConcurrency: 1 });
+    const pass = await limiter.join().enter(new AbortController().signal);
+    const { session, heard } = await stage([], {
+      provider: withRetry(fauxModel(says("At last.")), { stamp, limiter }),
+    });
+    session.subscribe(({ type }) => type === "troupe.model_wait" && pass.release());
+    expect(await session.sendAndWait({ prompt: "go" })).toEqual({ kind: "done", answer: "At last." });
+    expect(dataOf(heard, "troupe.model_wait")).toEqual([{ reason: "concurrency", waiting: 1 }]);
+    expect(dataOf(session.events, "troupe.model_wait")).toEqual([]);
+  });
+
+  it("tells watchers which file a tool waits for, and who has it", async () => {
+    const waiting = { path: "/work/a.ts", holder: "scout", isOver: false };
+    const waits = defineTool({
+      name: "waits",
+      description: "waits",
+      input: z.object({}),
+      run: async (_, { lockWait }) => {
+        lockWait?.(waiting);
+        return { content: "done" };
+      },
+    });
+    const { session, heard } = await stage([calls(["waits", {}, "call-1"]), says("Done.")], { tools: [waits] });
+    await session.sendAndWait({ prompt: "go" });
+    expect(dataOf(heard, "troupe.lock_wait")).toEqual([{ toolCallId: "call-1", ...waiting }]);
   });
 });
