@@ -16,8 +16,12 @@ const promptOf = async (input: string): Promise<string> => {
 describe("the list", () => {
   it("names every file that defines a command", () => {
     const list = readFileSync("src/commands/list.ts", "utf8");
-    const defining = readdirSync("src/commands").filter(
-      (name) => name !== "command.ts" && /\bdefineCommand\(/.test(readFileSync(`src/commands/${name}`, "utf8")),
+    const files = readdirSync("src/commands", { recursive: true, encoding: "utf8" });
+    const defining = files.filter(
+      (name) =>
+        name.endsWith(".ts") &&
+        name !== "command.ts" &&
+        /\bdefineCommand\(/.test(readFileSync(`src/commands/${name}`, "utf8")),
     );
     expect(defining.length).toBeGreaterThan(15);
     expect(defining.filter((name) => !list.includes(`"./${name}"`))).toEqual([]);

@@ -50,7 +50,7 @@ const defects: readonly (Defect & { name: string; rule: TaskRule; lives: readonl
   {
     name: "what is owed to a parent is forgotten with the process",
     rule: "heard-once",
-    file: /tasks\/hearing\.ts$/,
+    file: /tasks\/notifications\.ts$/,
     from: "this.hush(task);",
     to: "continue;",
     lives: [

@@ -388,6 +388,6 @@ describe("what is seen of a run", () => {
 it.each(["autopilot-reminder", "autopilot-check-failed", "mode-autopilot", "mode-plan"])(
   "%s.md has at most 1.2 kB",
   (name) => {
-    expect(readFileSync(`src/session/${name}.md`).length).toBeLessThanOrEqual(1200);
+    expect(readFileSync(`src/session/modes/${name}.md`).length).toBeLessThanOrEqual(1200);
   },
 );
