@@ -1,26 +1,28 @@
 /**
- * What people and projects add to troupe, and how far each is believed: settings files, trust in folders, values for
- * commands, plugins. What comes from a workspace is data until its folder is trusted, and runs only as it was approved.
+ * This folder reads what users and projects add to troupe, and how far each is trusted: settings, agents, plugins,
+ * extensions, and values for commands. Content of a workspace is only data until its folder is trusted, and runs only
+ * as approved.
  *
- * - `trust.ts`: which folders a person trusts, and what in them was approved (`pins.ts`).
- * - `settings.ts`: the settings files; a person's own decide, those of a project may only tighten.
- * - `dotenv.ts`: values from a workspace's `.env` for the commands an agent runs.
+ * - `trust.ts`: the folders that the user trusts, and the items approved in them (`pins.ts`).
+ * - `settings/`: the settings files. The user's own decide; those of a project may only tighten.
+ * - `agents/`, `plugins/`, `extensions.ts`: find and check what can be loaded. Nothing runs by being found.
+ * - `dotenv.ts`: values from a workspace's `.env` for the commands that an agent runs.
  */
 
-/** Whose file it is: the person's, the project's, or the person's own beside the project's. */
+/** Owner of a file: the user, the project, or the user beside the project's file. */
 export type Scope = "user" | "project" | "local";
 
-/** Something a person should know that stops nothing; for stderr and for an event. */
+/** A notice for the user, on stderr and as an event. It stops nothing. */
 export interface Notice {
   readonly kind: string;
-  /** One line; may quote what others wrote. */
+  /** One line; may quote foreign text. */
   readonly message: string;
 }
 
-/** So many remarks about one file, and no more. */
+/** Limit for the notices about one file. */
 export const MAX_NOTICES = 20;
 
-/** The first of them, and a last one that says how many more there were. */
+/** Returns the first notices, and a last one with the number of those left out. */
 export function boundedNotices(notices: readonly Notice[], file: string): readonly Notice[] {
   const [next] = notices.slice(MAX_NOTICES);
   if (next === undefined) return notices;

@@ -1,7 +1,7 @@
-/** `NAME=value` lines, as simple as they look: quotes, no expansion, nothing is run. */
+/** Parses `NAME=value` lines with quotes. Nothing is expanded or run. */
 
 export interface DotenvText {
-  /** The last one of a name wins. */
+  /** The last value of a name wins. */
   readonly values: ReadonlyMap<string, { readonly value: string; readonly line: number }>;
   readonly problems: readonly { readonly line: number; readonly message: string }[];
 }
@@ -10,7 +10,7 @@ const MAX_NAMES = 500;
 const MAX_NAME_LENGTH = 128;
 const MAX_VALUE_LENGTH = 32_768;
 
-/** Never set from a file, in whatever case: they decide which code runs, where it connects, or what troupe does. */
+/** Names never set from a file, in any case: they decide which code runs, where it connects, or what troupe does. */
 const REFUSED_NAMES = new Set(
   `PATH HOME SHELL USER LOGNAME TMPDIR TMP TEMP PWD OLDPWD IFS ENV BASH_ENV SHELLOPTS BASHOPTS CDPATH FPATH GLOBIGNORE
   PS1 PS2 PS3 PS4 PROMPT_COMMAND ZDOTDIR EDITOR VISUAL PAGER MANPAGER LESSOPEN LESSCLOSE BROWSER VIMINIT EXINIT
@@ -57,7 +57,7 @@ type Entry = { readonly end: number } & (
   | { readonly kind: "value"; readonly name: string; readonly value: string }
 );
 
-/** From the beginning of a line to that of the next; a quoted value may go over several. */
+/** Parses one entry, up to the start of the next line. A quoted value may span several lines. */
 function readEntry(text: string, start: number): Entry {
   const end = lineEnd(text, start);
   const row = text.slice(start, end);
@@ -104,7 +104,7 @@ function unescaped(text: string): string {
   return text.replace(/\\([nrt"\\$])/g, (_, letter: string) => meaning[letter] ?? letter);
 }
 
-/** Behind the line break, or the end of the text. */
+/** Returns the position after the line break, or the end of the text. */
 function lineEnd(text: string, from: number): number {
   const found = text.indexOf("\n", from);
   return found === -1 ? text.length : found + 1;

@@ -1,6 +1,6 @@
 /**
- * Values from the `.env` and `.env.local` of a workspace, for the commands an agent runs there and for nothing else:
- * not for troupe itself, not for MCP servers, hooks or git. They hold only in a trusted folder and as they were approved.
+ * Values from a workspace's `.env` and `.env.local`, only for the commands that an agent runs there. Troupe itself, MCP
+ * servers, hooks and git do not get them. They apply only in a trusted folder and as approved.
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -20,8 +20,8 @@ const FILES = [".env", ".env.local"];
 const MAX_BYTES = 64 * 1024;
 
 /**
- * `secrets`: whether names that look like keys and passwords are given too. What a command can read, a model can be
- * talked into sending away, so only the person's own settings may say "given". `folder` is a real path.
+ * Returns the values. `folder` is a real path. `secrets`: whether names that look like keys and passwords are included.
+ * Only the user's own settings may say "given", because a model can be talked into leaking what a command can read.
  */
 export function workspaceEnvironment(request: {
   folder: string;
@@ -57,7 +57,7 @@ export function workspaceEnvironment(request: {
   return { values: given, notices: boundedNotices(notices, join(folder, ".env")) };
 }
 
-/** What a person is shown and approves: the names, and how long each value is. */
+/** Returns the items for approval: names, and the length of each value. */
 export function dotenvItems(folder: string): readonly PinnedItem[] {
   return readFiles(folder).flatMap((file) => ("notice" in file ? [] : [file.item]));
 }

@@ -1,7 +1,7 @@
 /**
- * Extensions: programs that join a session as clients of it. Here they are found, in the project, the person's home and in
- * plugins; nothing runs by being found. Those of a project are used only as a person approved them, or where the program
- * that opens the session answers for the folder.
+ * Finds extensions: programs that join a session as clients. They come from the project, the user's state folder and
+ * plugins; finding them runs nothing. A project's extensions are used only as approved, or if the program that opens
+ * the session vouches for the folder.
  */
 import { dirname, join } from "node:path";
 import { digestFolder } from "../context/skills/pin.ts";
@@ -24,21 +24,21 @@ export interface FoundExtension {
   /** Real path of its module. */
   readonly path: string;
   readonly pluginName?: string;
-  /** Whose words decided that it runs: what a project brings is contained. */
+  /** Trust of the process: "project" extensions run contained. */
   readonly scope: "user" | "project";
-  /** Hosts and variables that its manifest asks for. They limit only extensions of a project. */
+  /** Hosts and variables requested by the manifest. They limit only a project's extensions. */
   readonly wishes: ExtensionWishes;
 }
 
 interface ExtensionWishes {
   readonly hosts: readonly string[];
-  /** Names of variables beside those that every program gets. */
+  /** Names of variables, in addition to those that every program gets. */
   readonly env: readonly string[];
 }
 
 export interface ExtensionsFound {
   readonly extensions: readonly FoundExtension[];
-  /** What was left out, and why. */
+  /** Extensions left out, and why. */
   readonly notices: readonly Notice[];
 }
 
@@ -47,9 +47,9 @@ export interface ExtensionPlaces {
   readonly root: string;
   readonly stateRoot: string;
   readonly plugins: readonly Pick<Plugin, "name" | "root">[];
-  /** Of the folder's trust. */
+  /** Checks an item against the folder's trust. */
   check(item: PinnedItem<"extension">): ItemTrust;
-  /** The program that opens the session answers for what the project brings. */
+  /** The program that opens the session vouches for the project's extensions. */
   readonly isVouchedFor: boolean;
 }
 
@@ -59,7 +59,7 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 const MAX_ENTRIES = 1000;
 const MAX_EXTENSIONS = 50;
 
-/** In the order in which they start. A project's takes the place of a person's own of the same name. */
+/** Returns extensions in start order. A project's extension replaces the user's own of the same name. */
 export async function findExtensions(places: ExtensionPlaces): Promise<ExtensionsFound> {
   const notices: Notice[] = [];
   const note = (message: string): void => void notices.push({ kind: "extension", message });
@@ -76,7 +76,7 @@ export async function findExtensions(places: ExtensionPlaces): Promise<Extension
   return { extensions: all.slice(0, MAX_EXTENSIONS), notices };
 }
 
-/** Links are not followed: what is installed lies there. */
+/** Lists the extensions of a folder. Links are not followed. */
 function extensionsIn(
   folder: string,
   source: FoundExtension["source"],
@@ -96,7 +96,7 @@ function extensionsIn(
   });
 }
 
-/** Undefined where there is none, or where it leads out of its folder. */
+/** Returns undefined if there is no module, or it leads out of its folder. */
 function entryOf(folder: string): string | undefined {
   const [real, path] = [realPath(folder), realPath(join(folder, ENTRY))];
   return real !== undefined && path !== undefined && isInside(path, [real]) ? path : undefined;
@@ -108,7 +108,7 @@ const MAX_NAMES = 100;
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const NO_WISHES: ExtensionWishes = { hosts: [], env: [] };
 
-/** Part of the folder, and so of what is approved. Throws a `TroupeError` for one that cannot be used. */
+/** Reads the manifest, which is part of the approved folder. Throws a `TroupeError` if it is invalid. */
 function readManifest(folder: string): ExtensionWishes {
   const path = join(folder, MANIFEST);
   const refuse = (problem: string): never => {
@@ -145,7 +145,7 @@ async function approved(
   return used;
 }
 
-/** The approved definition, or the reason why it must not run. */
+/** Returns the approved manifest values, or the reason why the extension must not run. */
 async function wishesOf({ name, path }: FoundExtension, { check }: ExtensionPlaces): Promise<ExtensionWishes | string> {
   const folder = dirname(path);
   try {

@@ -1,4 +1,4 @@
-/** What of a workspace can run or decide something, and the mark by which a change of it is noticed. */
+/** Kinds of workspace items that need approval, and the digest that detects changes. */
 import { createHash } from "node:crypto";
 import type { Json } from "../lib/json.ts";
 import type { PinnedKind } from "../lib/pinned-item.ts";
@@ -17,7 +17,7 @@ export const pinnedKinds = [
 
 const MAX_DEPTH = 100;
 
-/** The same for two values exactly when they are the same JSON, in whatever order their members stand. */
+/** Returns the same digest for equal JSON values, regardless of the order of members. */
 export function digestOf(value: Json): string {
   return createHash("sha256").update(canonical(value, 0)).digest("hex");
 }

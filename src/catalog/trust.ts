@@ -1,6 +1,6 @@
 /**
- * Which folders a person trusts, and what in them was approved as it then was. One file, `trust.json`, in the home;
- * keyed by the real path of exactly the folder, so that trust in a folder says nothing about those above or below it.
+ * The folders that the user trusts, and the items approved in them. They are stored in one file, `trust.json`, in the
+ * state root. Entries are keyed by the folder's real path: trust does not extend to parents or subfolders.
  */
 import { realpathSync, type Stats, statSync } from "node:fs";
 import { homedir } from "node:os";
@@ -17,17 +17,17 @@ import { TroupeError } from "../protocol/errors.ts";
 import type { Notice } from "./catalog.ts";
 import { pinnedKinds } from "./pins.ts";
 
-/** How far one folder is trusted. */
+/** The trust in one folder. */
 export interface Trust {
-  /** "run": trusted by the caller for this run, everything as it is now; "trusted": only what was approved. */
+  /** "run": the caller trusts everything in it for this run. "trusted": only approved items. */
   readonly state: "none" | "trusted" | "run";
-  /** May this item of the folder be used? "changed": approved with another content; "new": never approved. */
+  /** Returns whether this item may be used. "changed": approved with another content. "new": never approved. */
   check(item: Pick<PinnedItem, "kind" | "id" | "digest">): ItemTrust;
 }
 
 export interface TrustBook {
   readonly notices: readonly Notice[];
-  /** `forRun`: the caller trusts it for this run; `trustedFolders`: the list of that name in the user's settings. */
+  /** `forRun`: the caller trusts it for this run. `trustedFolders`: the list of that name in the user's settings. */
   of(folder: string, also?: { forRun?: boolean; trustedFolders?: readonly string[] }): Trust;
 }
 
@@ -48,7 +48,7 @@ const MAX_BYTES = 4 * 1024 * 1024;
 const MAX_FOLDERS = 5_000;
 const MAX_ITEMS = 1_000;
 
-/** Where nobody trusts anything, a start should not pay for it. */
+/** Lazy: without trusted folders, a start should not pay for it. */
 const fileSchema = () =>
   z.object({
     version: z.literal(1),
@@ -65,7 +65,7 @@ const fileSchema = () =>
       .max(MAX_FOLDERS),
   });
 
-/** Read once per start. A file that cannot be believed means that nothing is trusted, and is named in a notice. */
+/** Reads the file once per start. If it is invalid or unsafe, nothing is trusted and a notice names it. */
 export function readTrust(stateRoot: string): TrustBook {
   const book = readBook(bookPath(stateRoot));
   return {
@@ -81,7 +81,7 @@ export function readTrust(stateRoot: string): TrustBook {
   };
 }
 
-/** From now on the folder is trusted with exactly these items; what was approved in it before and is not named is not. */
+/** Trusts the folder with exactly these items. Earlier approvals that are not among them are dropped. */
 export async function recordTrust(change: Change & { readonly items: readonly PinnedItem[] }): Promise<Changed> {
   const folder = realFolder(change.folder);
   if (folder === undefined) throw new TroupeError("usage", `${resolve(change.folder)} is not a folder.`);
@@ -103,7 +103,7 @@ export async function recordTrust(change: Change & { readonly items: readonly Pi
 
 const PROGRAMS: ReadonlySet<PinnedItem["kind"]> = new Set(["hook", "mcp", "extension"]);
 
-/** Throws when the definition of a program is too long to be shown whole: what nobody can read, nobody can approve. */
+/** Throws if the definition of a program is too long to be shown completely: it cannot be reviewed. */
 export function requireReadable(items: readonly PinnedItem[]): void {
   const long = items.find(({ kind, shown }) => PROGRAMS.has(kind) && shown.length > MAX_SHOWN_CHARACTERS);
   if (long === undefined) return;
@@ -111,7 +111,7 @@ export function requireReadable(items: readonly PinnedItem[]): void {
   throw new TroupeError("failed", sanitise(message), { hint: "Move long scripts into files, or remove the entry." });
 }
 
-/** A folder that is gone can be removed too, by the path it had. `found` tells whether it was trusted. */
+/** Removes a folder, also one that no longer exists, by its former path. `found`: whether it was trusted. */
 export async function removeTrust(change: Change): Promise<Changed & { readonly found: boolean }> {
   const names = [realFolder(change.folder), resolve(change.folder)];
   let found = false;
@@ -129,7 +129,7 @@ export function listTrusted(stateRoot: string): { folders: readonly TrustedFolde
 }
 
 export interface Changed {
-  /** Where the former file is kept when it could not be believed. */
+  /** Path of the former file, if it was invalid or unsafe. */
   readonly keptAs?: string;
 }
 
@@ -171,7 +171,7 @@ function readBook(path: string): Book {
   return refused(`is damaged: ${parsed.error.issues[0]?.path.join(".") || "it"} is not as expected`);
 }
 
-/** What another user could have written says nothing about what this one trusts. */
+/** Returns why the file is unsafe: another user could have written it. */
 function foreignness({ mode, uid }: Stats): string | undefined {
   const user = process.getuid?.();
   if (user === undefined) return undefined;
@@ -190,7 +190,7 @@ function compare(item: Pick<PinnedItem, "kind" | "id" | "digest">, approved: Tru
   return same.some(({ digest }) => digest === item.digest) ? "approved" : "changed";
 }
 
-/** As the user's settings name it. Relative names mean nothing there: `.` would be every folder. */
+/** Resolves a name from the user's settings. Relative names are ignored: `.` would be every folder. */
 function namedFolder(name: string): string | undefined {
   const path = name.startsWith("~/") ? join(homedir(), name.slice(2)) : name;
   return isAbsolute(path) ? realFolder(path) : undefined;
@@ -200,7 +200,7 @@ const bookPath = (stateRoot: string): string => join(stateRoot, "trust.json");
 
 const isThere = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
 
-/** Undefined when there is no such folder. */
+/** Returns undefined if there is no such folder. */
 export function realFolder(folder: string): string | undefined {
   try {
     const real = realpathSync.native(folder);

@@ -1,4 +1,4 @@
-/** Reads files of agents to say what is wrong with them, those that another one hides included. */
+/** Validates agent files, including those shadowed by another of the same name. */
 import { statSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -15,7 +15,7 @@ export interface Finding {
   readonly message: string;
 }
 
-/** All of a session's, or the files and folders that are named. Throws when one of those is not there. */
+/** Checks all agent files of a session, or the named files and folders. Throws if a named path does not exist. */
 export async function checkAgentFiles(
   sources: AgentSources,
   paths: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * The head of most files of agents is lines of words and one list of tools, `tools: [view, grep]`. Reading those without
- * YAML keeps the start of a session with a hundred agents in milliseconds; both ways say the same.
+ * Parses agent frontmatter. Most files have only plain lines and one list, `tools: [view, grep]`. Reading those without
+ * YAML keeps the start of a session with a hundred agents within milliseconds. Both parsers give the same result.
  */
 import { plainFrontmatter } from "../../context/skills/frontmatter-fast.ts";
 import { type Frontmatter, parseFrontmatter } from "../../lib/frontmatter.ts";
@@ -8,14 +8,14 @@ import { type Frontmatter, parseFrontmatter } from "../../lib/frontmatter.ts";
 const MAX_HEAD_CHARACTERS = 8 * 1024;
 const ITEM = /(?:[A-Za-z][\w./-]*|"[\w ./:*-]*")/.source;
 const LIST_LINE = new RegExp(`^([A-Za-z][\\w-]*): \\[((?:${ITEM}(?:, ?${ITEM})*)?)\\]$`);
-/** Where YAML would see more than a word. */
+/** Words that YAML would not read as text. */
 const MORE_THAN_A_WORD = /^(?:null|true|false)$/i;
 
 export async function agentFrontmatter(text: string): Promise<Frontmatter> {
   return plainFrontmatter(text) ?? withLists(text) ?? (await parseFrontmatter(text));
 }
 
-/** Undefined when the head is more than plain lines and lists of words. */
+/** Returns undefined if the frontmatter has more than plain lines and lists of words. */
 function withLists(text: string): Frontmatter | undefined {
   const end = text.indexOf("\n---\n");
   if (!text.startsWith("---\n") || end < 0 || end > MAX_HEAD_CHARACTERS) return undefined;

@@ -1,4 +1,4 @@
-/** The file of a new agent, with every field explained and nothing decided. */
+/** Writes the file of a new agent from a template that explains every field. */
 import { join } from "node:path";
 import { findAgent, nameProblem, normaliseName } from "../../agents/names.ts";
 import { type Disk, writeNewFile } from "../../lib/node/disk.ts";
@@ -16,7 +16,7 @@ export interface NewAgent {
   readonly disk: Disk;
 }
 
-/** Where it was written. Nothing that is there is replaced, neither a file nor an agent of that name. */
+/** Returns the path of the written file. Throws if the file, or an agent of that name, exists. */
 export async function writeNewAgent({ name, scope, sources, disk }: NewAgent): Promise<string> {
   const problem = nameProblem(name.trim());
   if (problem) throw new TroupeError("usage", `"${clip(name, 80)}" cannot be the name of an agent: ${problem}.`);
@@ -50,7 +50,7 @@ async function writeOwn(path: string, { folder, text, disk }: { folder: string; 
   });
 }
 
-/** In a repository, where others read too; a link there leads nobody out of it. */
+/** Writes into the repository, readable for others. A link in the path cannot lead out of it. */
 async function writeShared(path: string, { root, text, disk }: { root: string; text: Uint8Array; disk: Disk }) {
   const place = await openAsIs(path, { cwd: root, roots: [root], disk });
   try {

@@ -1,7 +1,7 @@
-/** Something people should know about an agent; nothing stops because of it. */
+/** A notice about an agent, for the user. It stops nothing. */
 export interface AgentNotice {
   readonly kind: "broken" | "refused" | "field" | "clash" | "untrusted" | "changed" | "limit" | "remote";
-  /** A file, or whoever else brought the agent. */
+  /** A file, or another source of the agent. */
   readonly path: string;
   readonly message: string;
 }
@@ -10,7 +10,7 @@ export type NoteAgent = (notice: AgentNotice) => void;
 
 const MAX_NOTICES = 100;
 
-/** Holds so many, and counts the rest. */
+/** Collects up to `MAX_NOTICES` notices and counts the rest. */
 export function agentNotices(): { readonly note: NoteAgent; all(): readonly AgentNotice[] } {
   const notices: AgentNotice[] = [];
   let left = 0;

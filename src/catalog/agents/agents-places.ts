@@ -1,4 +1,4 @@
-/** Where agents are looked for, in order: of two with the same name the first is used. */
+/** Finds agent files in order of precedence: of two agents with the same name, the first is used. */
 import { dirname, join } from "node:path";
 import type { AgentSource } from "../../agents/agent.ts";
 import { readFolder, realPath } from "../../context/skills/read-inside.ts";
@@ -6,23 +6,23 @@ import { isInside } from "../../lib/node/paths.ts";
 import type { NoteAgent } from "./agents-notice.ts";
 
 export interface AgentPlaces {
-  /** Real path of the working folder. */
+  /** Real path of the working directory. */
   readonly cwd: string;
-  /** Real path; left out where there is no repository, and then only `cwd` is looked at. */
+  /** Real path; undefined outside of a repository, where only `cwd` is searched. */
   readonly gitRoot?: string;
   readonly stateRoot: string;
   readonly home: string;
   readonly plugins?: readonly { readonly name: string; readonly agentFolders: readonly string[] }[];
-  /** Further folders that were opened to the tools, as real paths. */
+  /** Real paths of further folders opened to the tools. */
   readonly addedDirectories?: readonly string[];
-  /** False: only what plugins bring. */
+  /** False: only agents of plugins and of `addedDirectories`. */
   readonly discovered?: boolean;
 }
 
 export interface AgentLocation {
   readonly path: string;
   readonly source: AgentSource;
-  /** Set when the folder belongs to a workspace: the real path of that workspace, which it must not leave. */
+  /** For folders of a workspace: the workspace's real path, which the folder must not leave. */
   readonly workspace?: string;
   readonly pluginName?: string;
 }
@@ -31,7 +31,7 @@ export interface AgentFile {
   readonly location: AgentLocation;
   readonly path: string;
   readonly id: string;
-  /** Real path that the file must not leave; undefined for a person's own, who may link to where they like. */
+  /** Real path that the file must not leave. Undefined for the user's own files, which may be links to anywhere. */
   readonly root?: string;
 }
 
@@ -41,7 +41,7 @@ const MAX_LOCATIONS = 300;
 const MAX_ENTRIES = 1000;
 const MAX_FILES = 500;
 
-/** A person's own come before those of a project: a repository cannot replace a person's agent. */
+/** Returns the folders to search. The user's come before the project's: a repository cannot replace a user's agent. */
 export function agentLocations(places: AgentPlaces): AgentLocation[] {
   const isDiscovered = places.discovered !== false;
   const own = isDiscovered ? [userFolder(places.stateRoot), join(places.home, ".claude/agents")] : [];
@@ -63,7 +63,7 @@ export function agentLocations(places: AgentPlaces): AgentLocation[] {
 
 export const userFolder = (stateRoot: string): string => join(stateRoot, "agents");
 
-/** Every file that seems to be an agent, in order. */
+/** Returns every file that may be an agent, in order. */
 export function agentFiles(locations: readonly AgentLocation[], note: NoteAgent): AgentFile[] {
   const files = locations.flatMap((location) => filesIn(location, note));
   const [next] = files.slice(MAX_FILES);
@@ -71,7 +71,7 @@ export function agentFiles(locations: readonly AgentLocation[], note: NoteAgent)
   return files.slice(0, MAX_FILES);
 }
 
-/** `review.agent.md` and `review.md` are both `review`. */
+/** Returns the id of an agent file: `review.agent.md` and `review.md` are both `review`. */
 export function agentId(fileName: string): string | undefined {
   const id = /^(.+?)(?:\.agent)?\.md$/i.exec(fileName)?.[1];
   return id === undefined || /^readme$/i.test(id) ? undefined : id;

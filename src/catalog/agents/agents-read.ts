@@ -1,4 +1,4 @@
-/** From a file on disk to a definition. */
+/** Reads agent files into definitions. */
 import { type AgentDefinition, MAX_AGENT_BYTES } from "../../agents/agent.ts";
 import { type ParsedAgent, parseAgent } from "../../agents/parse-agent.ts";
 import { readSmallFile } from "../../lib/node/small-file.ts";
@@ -6,7 +6,7 @@ import { agentFrontmatter } from "./agents-frontmatter.ts";
 import type { NoteAgent } from "./agents-notice.ts";
 import type { AgentFile } from "./agents-places.ts";
 
-/** Undefined when there is no such file. */
+/** Returns undefined if the file does not exist. */
 export async function readAgentFile(file: AgentFile): Promise<ParsedAgent | undefined> {
   const { path, id, root, location } = file;
   const read = readSmallFile(path, { maxBytes: MAX_AGENT_BYTES, ...(root !== undefined && { below: root }) });
@@ -21,7 +21,7 @@ export async function readAgentFile(file: AgentFile): Promise<ParsedAgent | unde
   });
 }
 
-/** What is wrong with one file is said, and the others load. */
+/** Returns the valid agents, and a notice for each problem in a file. */
 export async function readAgentFiles(files: readonly AgentFile[], note: NoteAgent): Promise<AgentDefinition[]> {
   const agents: AgentDefinition[] = [];
   for (const file of files) {

@@ -1,12 +1,12 @@
 import type { AgentSources } from "./agents.ts";
 import type { FetchRemote } from "./agents-remote.ts";
 
-/** A server that failed is asked again after this time. */
+/** Time after which a failed request is repeated. */
 const RETRY_AFTER_MS = 60_000;
 
 /**
- * Asks the server once, however often the agents of a session are read: at its start, by the watch, and after a change.
- * A failure is remembered for `RETRY_AFTER_MS`.
+ * Requests the agents from the server once, however often they are read: at the start, by the watch, and after a
+ * change. A failure is cached for `RETRY_AFTER_MS`.
  */
 export function rememberRemote(
   fetch: FetchRemote,

@@ -1,8 +1,8 @@
 /**
- * Agents of an organisation, from a server: `GET <base>/agents/swe/custom-agents/<owner>/<repository>`. Its answer is
+ * Agents of an organisation, from a server: `GET <base>/agents/swe/custom-agents/<owner>/<repository>`. The response is
  * `{"agents": [{"name", "description", "prompt", …}]}` with the fields of a definition, or `{"agents": [{"name",
- * "content"}]}` where `content` is the Markdown of one. A server that is slow, silent or talks nonsense costs its agents
- * and a notice.
+ * "content"}]}` where `content` is the agent's Markdown. If the server is slow or its response invalid, its agents are
+ * left out with a notice.
  */
 import type { IncomingMessage } from "node:http";
 import type { AgentDefinition } from "../../agents/agent.ts";
@@ -12,7 +12,7 @@ import { clip, sanitiseLine } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { NoteAgent } from "./agents-notice.ts";
 
-/** What the server said, not yet looked at. */
+/** Returns the unvalidated response. */
 export type FetchRemote = (signal: AbortSignal) => Promise<unknown>;
 
 export interface RemoteServer {
@@ -28,7 +28,7 @@ const MAX_BYTES = 1024 * 1024;
 const MAX_AGENTS = 100;
 const REPOSITORY = /^[\w.-]{1,100}\/[\w.-]{1,100}$/;
 
-/** Throws a `TroupeError` for an address that must not be given the token. */
+/** Throws a `TroupeError` for an address that must not receive the token. */
 export function remoteAgents({ baseUrl, token, repository }: RemoteServer): FetchRemote {
   const base = URL.canParse(baseUrl) ? new URL(baseUrl) : null;
   const isSafe = base?.protocol === "https:" || (base?.protocol === "http:" && isLoopback(base.hostname));
@@ -43,7 +43,7 @@ export function remoteAgents({ baseUrl, token, repository }: RemoteServer): Fetc
   return (signal) => getJson(url, token, signal);
 }
 
-/** Never throws, and never takes longer than the limit, whatever `fetch` does. */
+/** Never throws, and returns within the time limit even if `fetch` hangs. */
 export async function loadRemote(
   fetch: FetchRemote,
   { note, signal, withinMs = TIME_LIMIT_MS }: { note: NoteAgent; signal?: AbortSignal; withinMs?: number },
@@ -81,7 +81,7 @@ async function remoteAgent(value: unknown): Promise<ParsedAgent> {
   return parseAgent(String(value.content), { id: String(value.name).trim(), source: "remote" });
 }
 
-/** Redirects are not followed: the token is for this server. */
+/** Does not follow redirects: the token is only for this server. */
 async function getJson(url: URL, token: string, signal: AbortSignal): Promise<unknown> {
   const { request } = url.protocol === "https:" ? await import("node:https") : await import("node:http");
   const headers = { accept: "application/json", authorization: `Bearer ${token}`, "user-agent": "troupe" };
@@ -120,7 +120,7 @@ function aborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** Codes of the network say more than messages do, and never hold a header. */
+/** Prefers network error codes: they say more than messages and never contain a header. */
 function describe(error: unknown): string {
   const code: unknown = error instanceof Error && "code" in error ? error.code : undefined;
   if (typeof code === "string") return `the request failed (${code})`;

@@ -1,4 +1,4 @@
-/** MCP servers that an agent brings. A person's own may run; those of a project run only as they were approved. */
+/** MCP servers of agents. Those of the user's own agents may run; those of a project run only as approved. */
 import type { AgentDefinition } from "../../agents/agent.ts";
 import type { TrustCheck } from "../../tools/mcp/config/config.ts";
 import type { NoteAgent } from "./agents-notice.ts";
@@ -6,7 +6,7 @@ import type { NoteAgent } from "./agents-notice.ts";
 const MAX_SERVERS = 20;
 const OWN: ReadonlySet<AgentDefinition["source"]> = new Set(["program", "user", "plugin", "builtin"]);
 
-/** The agent without the servers that may not run; the agent itself is text, and is used. */
+/** Returns the agent without its unapproved servers. The agent itself is only text and stays usable. */
 export async function withApprovedServers(
   agent: AgentDefinition,
   { check, note }: { check: TrustCheck | undefined; note: NoteAgent },

@@ -1,4 +1,4 @@
-/** What a person's settings say of single agents: `subagents.agents` in the settings file. */
+/** The user's settings for single agents: `subagents.agents` in the settings file. */
 import * as z from "zod";
 import type { AgentDefinition } from "../../agents/agent.ts";
 import { keysOf, normaliseName } from "../../agents/names.ts";
@@ -9,7 +9,7 @@ export interface AgentSettings {
   readonly model?: string;
   readonly reasoningEffort?: string;
   readonly disabled?: boolean;
-  /** Whether the main agent is told to use it unasked. */
+  /** Whether the main agent is told to use it without being asked. */
   readonly autoInvoke?: boolean;
 }
 
@@ -24,7 +24,7 @@ const overrideSchema = () =>
     autoInvoke: z.boolean().exactOptional(),
   });
 
-/** Nothing when the settings do not speak of it, or not sensibly; `note` hears of the latter. */
+/** Returns an empty object if there are no settings for the agent, or invalid ones, which it reports to `note`. */
 export function agentSettings(
   agent: Pick<AgentDefinition, "id" | "name">,
   overrides: AgentOverrides = {},

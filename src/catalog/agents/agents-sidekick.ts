@@ -1,4 +1,4 @@
-/** Agents that start by themselves. A person's own may; those of a project start only as they were approved. */
+/** Agents that start by themselves. The user's own may; those of a project start only as approved. */
 import type { AgentDefinition } from "../../agents/agent.ts";
 import type { Json } from "../../lib/json.ts";
 import type { ItemTrust, PinnedItem } from "../../lib/pinned-item.ts";
@@ -7,7 +7,7 @@ import type { NoteAgent } from "./agents-notice.ts";
 
 const OWN: ReadonlySet<AgentDefinition["source"]> = new Set(["program", "user", "plugin", "builtin"]);
 
-/** False for a sidekick that nobody approved: it is left out, since there is no other use for it. */
+/** Returns false for an unapproved sidekick. It is left out, because it has no other use. */
 export function mayStart(
   agent: AgentDefinition,
   { check, note }: { check: ((item: PinnedItem) => ItemTrust) | undefined; note: NoteAgent },

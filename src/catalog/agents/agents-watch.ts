@@ -1,6 +1,6 @@
 /**
- * Agents that come, change and go while a session runs. Folders that are there are watched; a folder that appears later,
- * and systems on which watching fails, are met by looking again when someone asks.
+ * Detects agents that are added, changed or removed while a session runs. Existing folders are watched. `refresh`
+ * detects changes in folders that appear later, and where watching fails.
  */
 import * as fs from "node:fs";
 import { join } from "node:path";
@@ -9,9 +9,9 @@ import { type AgentCatalog, type AgentSources, loadAgents } from "./agents.ts";
 import { type AgentLocation, agentId, agentLocations } from "./agents-places.ts";
 
 export interface AgentWatch {
-  /** As it was read last. */
+  /** The catalog as last read. */
   readonly current: AgentCatalog;
-  /** Looks at names and times of the files, and reads them again only when something is different. */
+  /** Compares names and times of the files, and reads them again only if something differs. */
   refresh(): Promise<AgentCatalog>;
   close(): void;
 }
@@ -43,7 +43,7 @@ export async function watchAgents(
     }
     return catalog;
   };
-  /** One reading at a time; who asks meanwhile gets one that began after the question. */
+  /** Reads one at a time. Callers during a read get the result of a later one. */
   const refresh = (): Promise<AgentCatalog> => {
     const next = (reading ?? Promise.resolve()).then(read, read).finally(() => {
       if (reading === next) reading = undefined;
@@ -68,7 +68,7 @@ export async function watchAgents(
   };
 }
 
-/** `onQuiet` is called when something stirred and nothing more has for a while. Nothing here keeps the process alive. */
+/** Calls `onQuiet` after changes, once they have stopped for `QUIET_MS`. Does not keep the process alive. */
 function watchFolders(paths: readonly string[], onQuiet: () => void) {
   const watchers = new Map<string, fs.FSWatcher>();
   let timer: NodeJS.Timeout | undefined;
@@ -85,13 +85,13 @@ function watchFolders(paths: readonly string[], onQuiet: () => void) {
       const watcher = fs.watch(path, { persistent: false }, stir);
       watcher.on("error", () => forget(path));
       watchers.set(path, watcher);
-      stir(); // for what changed before the watch began
+      stir(); // covers changes before the watch began
     } catch {
-      // Too many watches, or a file system without them: then `refresh` finds out.
+      // Too many watches, or a file system without them: `refresh` detects changes then.
     }
   };
   return {
-    /** Folders come and go. */
+    /** Watches folders that appeared, and drops those that are gone. */
     update(): void {
       for (const path of paths) {
         const isThere = fs.statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;

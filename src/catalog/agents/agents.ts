@@ -1,6 +1,6 @@
 /**
- * The agents of a session, from whoever brings some: the host program, the person, the project, plugins, a server, and
- * our own. The first to bring a name has it. A repository replaces neither a person's agent nor one of ours.
+ * The agents of a session, from all sources: host program, user, project, plugins, server, and built-in. The first
+ * agent with a name wins. A repository replaces neither the user's agents nor built-in ones.
  */
 import { type AgentDefinition, type AgentSource, MEMORY_AGENT } from "../../agents/agent.ts";
 import { builtinAgents } from "../../agents/builtin/parsed.derived.ts";
@@ -18,30 +18,30 @@ import { type AgentOverrides, agentSettings } from "./agents-settings.ts";
 import { mayStart } from "./agents-sidekick.ts";
 
 export interface AgentSources extends AgentPlaces {
-  /** `customAgents` as the host program gave them. */
+  /** `customAgents` from the host program. */
   readonly program?: readonly unknown[];
-  /** Only where an address and a token are configured. */
+  /** Set only if an address and a token are configured. */
   readonly remote?: FetchRemote;
-  /** Makes the next reading ask the server again. */
+  /** Makes the next read request the server again. */
   readonly forgetRemote?: () => void;
   /** `subagents.disabledSubagents` of the settings. */
   readonly disabled?: readonly string[];
   /** `subagents.agents` of the settings. */
   readonly overrides?: AgentOverrides;
   readonly excludedBuiltins?: readonly string[];
-  /** Of those of ours that are there only where someone wants them, the ones that are. */
+  /** The enabled ones of the built-in agents that are off by default. */
   readonly optional?: readonly string[];
-  /** Asked for every MCP server that an agent of a workspace brings, and for every sidekick. Without it none is used. */
+  /** Called for every MCP server of a workspace's agent, and for every sidekick. Without it none is used. */
   readonly check?: (item: PinnedItem) => ItemTrust;
   readonly signal?: AbortSignal;
 }
 
 export interface AgentCatalog {
-  /** Those that can be used, our own last; no two answer to the same name. */
+  /** Usable agents, built-in ones last; their names are unique. */
   readonly agents: readonly AgentDefinition[];
-  /** Those that were switched off by settings. */
+  /** Agents disabled by settings. */
   readonly disabled: readonly AgentDefinition[];
-  /** In the shape of the wire; our own are not custom. */
+  /** The wire event; built-in agents are not custom. */
   readonly updated: EventData<"session.custom_agents_updated">;
   readonly notices: readonly AgentNotice[];
 }
@@ -50,7 +50,7 @@ const MAX_AGENTS = 300;
 const OPTIONAL: ReadonlySet<string> = new Set([MEMORY_AGENT, "subconscious-agent", "github-context"]);
 const MAY_REPLACE_OURS: ReadonlySet<AgentSource> = new Set(["program", "user"]);
 
-/** Throws a `TroupeError` for what the host program gave; everything else becomes a notice. */
+/** Throws a `TroupeError` for invalid agents of the host program. Other problems become notices. */
 export async function loadAgents(sources: AgentSources): Promise<AgentCatalog> {
   const { note, all } = agentNotices();
   const fromProgram = programAgents(sources.program ?? [], note);
@@ -95,7 +95,7 @@ function isActive(name: string, { excludedBuiltins = [], optional = [] }: AgentS
   return !excludedBuiltins.some((excluded) => normaliseName(excluded) === name);
 }
 
-/** The first of each name. Whatever is left out is said. */
+/** Keeps the first agent of each name, and notes those left out. */
 function merged(candidates: readonly AgentDefinition[], ours: ReadonlySet<string>, note: NoteAgent): AgentDefinition[] {
   const taken = new Map<string, AgentDefinition>();
   const kept: AgentDefinition[] = [];

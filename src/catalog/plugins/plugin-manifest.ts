@@ -1,4 +1,4 @@
-/** The manifest of a plugin: what it says of itself, checked, and where its parts lie. */
+/** Reads and checks the manifest of a plugin. */
 import { join } from "node:path";
 import { isObject, parseJson } from "../../lib/json.ts";
 import { readSmallFile } from "../../lib/node/small-file.ts";
@@ -24,7 +24,7 @@ export type ManifestRead =
   | { readonly ok: true; readonly path: string; readonly manifest: Manifest }
   | { readonly ok: false; readonly path: string; readonly problem: string };
 
-/** Where a manifest may lie, in order. */
+/** Possible paths of a manifest, in order. */
 const MANIFEST_PATHS = [
   "plugin.json",
   ".github/plugin.json",
@@ -40,7 +40,7 @@ const MAX_DESCRIPTION_CHARACTERS = 1024;
 const NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/;
 const REFUSED_KEYS = new Set(["__proto__", "constructor", "prototype"]);
 
-/** `root` is a real path. Undefined when there is no manifest; a folder in its place counts as none. */
+/** Returns undefined if there is no manifest; a folder in its place counts as none. `root` must be a real path. */
 export function readManifest(root: string): ManifestRead | undefined {
   for (const path of MANIFEST_PATHS) {
     const file = readSmallFile(join(root, path), { maxBytes: MAX_MANIFEST_BYTES, below: root });
@@ -52,7 +52,7 @@ export function readManifest(root: string): ManifestRead | undefined {
   return undefined;
 }
 
-/** A manifest, or what is wrong with it. */
+/** Returns the manifest, or a description of the problem. */
 export function parseManifest(text: string): Manifest | string {
   const json = parseJson(text.replace(/^\ufeff/, ""));
   if (!json.ok) return `it is not JSON: ${json.error}`;
@@ -79,7 +79,7 @@ export function parseManifest(text: string): Manifest | string {
   );
 }
 
-/** Safe as the name of a folder, too. */
+/** Returns whether the name is valid. Valid names are safe as folder names. */
 export function isPluginName(name: unknown): name is string {
   return typeof name === "string" && NAME.test(name) && !REFUSED_KEYS.has(name);
 }
@@ -102,7 +102,7 @@ function textOf(value: unknown, maxCharacters: number): string | undefined {
   return sanitise(value).replace(/\s+/g, " ").trim().slice(0, maxCharacters) || undefined;
 }
 
-/** What is wrong with the keys, if anything: inline parts are handed on as they are. */
+/** Returns the problem with a key, if any. Needed because inline parts are passed on unchanged. */
 function refusedKey(value: unknown, depth: number): string | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   if (depth > MAX_DEPTH) return `it is nested more than ${MAX_DEPTH} levels deep.`;

@@ -1,11 +1,11 @@
-/** Where the parts of a plugin lie: as its manifest says, else in the usual folders. Nothing outside of it is reached. */
+/** Locates the parts of a plugin, from its manifest or in the default folders, never outside of the plugin. */
 import * as fs from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { isInside } from "../../lib/node/paths.ts";
 import { clip } from "../../lib/text.ts";
 import type { Manifest, Part } from "./plugin-manifest.ts";
 
-/** A file with a part of the configuration, or the part itself as the manifest has it. */
+/** A file with a part of the configuration, or the part itself from the manifest. */
 type PluginPart =
   | { readonly kind: "file"; readonly path: string }
   | { readonly kind: "inline"; readonly value: Readonly<Record<string, unknown>> };
@@ -18,7 +18,7 @@ export interface PluginParts {
   readonly mcpServers: readonly PluginPart[];
 }
 
-/** `root` is a real path; what is found is one too. `complain` hears of what a manifest names and is not there. */
+/** Returns real paths; `root` must be one. Calls `complain` for paths in the manifest that do not exist. */
 export function findParts(root: string, manifest: Manifest, complain: (problem: string) => void): PluginParts {
   const folders = (named: readonly string[] | undefined, usual: string): string[] =>
     named === undefined ? existing(root, [usual], "folder", ignore) : existing(root, named, "folder", complain);
@@ -30,7 +30,7 @@ export function findParts(root: string, manifest: Manifest, complain: (problem: 
     return files.map((path) => ({ kind: "file", path }));
   };
   return {
-    // A plugin can be one skill itself.
+    // A plugin can itself be one skill.
     skillFolders: [
       ...(manifest.skills === undefined && "path" in locate(root, "SKILL.md", "file") ? [root] : []),
       ...folders(manifest.skills, "skills"),

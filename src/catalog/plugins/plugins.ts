@@ -1,6 +1,6 @@
 /**
- * Plugins: folders that bring skills, agents, commands, hooks and MCP servers together. Here they are found and checked;
- * each kind of part is loaded by its own catalog. A plugin runs nothing by being loaded.
+ * Plugins: folders that combine skills, agents, commands, hooks and MCP servers. This file finds and checks them; each
+ * kind of part is loaded by its own catalog. Loading a plugin runs nothing.
  */
 import { basename, join, resolve } from "node:path";
 import { digestFolder } from "../../context/skills/pin.ts";
@@ -18,12 +18,12 @@ export interface Plugin extends PluginParts {
   readonly description?: string;
   /** Real path. */
   readonly root: string;
-  /** The plugin's own place for what it keeps; made by whoever runs its parts. */
+  /** Folder for the plugin's own data. The code that runs its parts creates it. */
   readonly dataDirectory: string;
   readonly source: PluginOrigin;
 }
 
-/** `flag` was named for this run, `settings` by the user's settings, `installed` lies in the state root. */
+/** `flag`: named for this run. `settings`: from the user's settings. `installed`: in the state root. */
 type PluginOrigin = "flag" | "settings" | "installed";
 
 export interface PluginNotice {
@@ -35,17 +35,17 @@ export interface PluginNotice {
 export interface PluginPlaces {
   readonly cwd: string;
   readonly stateRoot: string;
-  /** `--plugin-dir`, in order. These come first, are always on, and need no trust: a person named them. */
+  /** `--plugin-dir`, in order. These come first, are always enabled, and need no trust because the user named them. */
   readonly given?: readonly string[];
   /** `pluginDirectories` of the user's settings. */
   readonly configured?: readonly string[];
-  /** Only what was given by flag (`COPILOT_PLUGIN_DIR_ONLY`). */
+  /** Only plugins given by flag (`COPILOT_PLUGIN_DIR_ONLY`). */
   readonly onlyGiven?: boolean;
-  /** By name; a plugin that is not named is on. */
+  /** By name; default true. */
   readonly enabled?: Readonly<Record<string, boolean>>;
-  /** Real path of the workspace. A plugin inside of it that no flag names needs trust. */
+  /** Real path of the workspace. A plugin inside of it needs trust unless a flag names it. */
   readonly workspace?: string;
-  /** Left out, no plugin of the workspace is trusted. */
+  /** Without it, no plugin of the workspace is trusted. */
   readonly check?: CheckPinned;
 }
 
@@ -77,7 +77,7 @@ export async function loadPlugins(
   return { plugins: [...plugins.values()], notices };
 }
 
-/** What hooks and MCP servers of a plugin find in their environment. */
+/** Returns the environment of a plugin's hooks and MCP servers. */
 export function pluginEnvironment(plugin: Plugin, projectDirectory: string): Record<string, string> {
   return {
     PLUGIN_ROOT: plugin.root,
@@ -104,7 +104,7 @@ function pluginFolders(places: PluginPlaces): PluginFolder[] {
   return [...flags, ...named(configured, "settings"), ...installedFolders(stateRoot)];
 }
 
-/** A plugin lies in the folder itself, or one level deeper in the folder of where it came from. */
+/** Lists plugins in the folder itself, or one level deeper in the folder of their origin. */
 function installedFolders(stateRoot: string): PluginFolder[] {
   const found = foldersIn(join(stateRoot, INSTALLED_PLUGINS)).flatMap((path) =>
     readManifest(path) === undefined ? foldersIn(path) : [path],
@@ -113,7 +113,7 @@ function installedFolders(stateRoot: string): PluginFolder[] {
   return found.filter((path) => !disabled.has(path)).map((path) => ({ path, source: "installed" }));
 }
 
-/** Links are not followed: what is installed lies there. */
+/** Lists subfolders. Links are not followed. */
 function foldersIn(folder: string): string[] {
   const entries = readFolder(folder, MAX_ENTRIES)?.entries ?? [];
   return entries.filter(({ kind }) => kind === "folder").map(({ name }) => join(folder, name));
@@ -158,7 +158,7 @@ function isOff(name: string, enabled: PluginPlaces["enabled"] = {}): boolean {
   return Object.hasOwn(enabled, name) && enabled[name] === false;
 }
 
-/** A folder of the workspace may be anyone's: unless a person named it now, all of it must be as it was approved. */
+/** Returns whether a plugin may be used. One in the workspace must match its approval, unless named by flag. */
 async function isTrusted(root: string, { source, places, note }: Loading): Promise<boolean> {
   const { workspace, check } = places;
   if (source === "flag" || workspace === undefined || !isInside(root, [workspace])) return true;

@@ -1,4 +1,4 @@
-/** Changes the person's own settings file by as little as possible: comments, order and unknown names stay. */
+/** Edits the user's settings file minimally: comments, order and unknown names stay. */
 import { realpathSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { isObject, type Json } from "../../lib/json.ts";
@@ -13,8 +13,8 @@ import { parseSettings, parseSettingsText } from "./settings-parse.ts";
 export type SettingsObject = { readonly [name: string]: Json };
 
 /**
- * Others who change the file at the same time wait, and nobody's change is lost. A file that is wrong, or would be, is
- * left as it is: the error names its line.
+ * Changes the file under a lock, so that parallel changes are not lost. Throws and leaves the file unchanged if it is
+ * invalid or would become so; the error names the line.
  */
 export async function changeSettings(
   path: string,
@@ -39,7 +39,7 @@ export async function changeSettings(
   });
 }
 
-/** The text changed so that it says `next`. Where small changes would not do, it is written anew. */
+/** Returns the text edited to hold `next`. Rewrites it if small edits are not enough. */
 export function editSettings(path: string, text: string, next: SettingsObject): string {
   let edited = text;
   for (let round = 0; round < MAX_EDITS; round++) {
@@ -60,7 +60,7 @@ interface Edit {
 
 const MAX_EDITS = 200;
 
-/** One difference at a time, because every edit moves what stands behind it. */
+/** Returns one edit at a time, because every edit moves the text after it. */
 function firstEdit(text: string, node: JsonNode, next: SettingsObject): Edit | undefined {
   for (const [name, member] of node.members) {
     const wanted = Object.hasOwn(next, name) ? next[name] : undefined;
@@ -75,7 +75,7 @@ function firstEdit(text: string, node: JsonNode, next: SettingsObject): Edit | u
   return undefined;
 }
 
-/** Elements at the end of a list, so that comments between the others stay. */
+/** Returns an edit that appends elements to a list, so that comments between the others stay. */
 function appending(text: string, node: JsonNode, wanted: Json): Edit | undefined {
   if (!Array.isArray(node.value) || !Array.isArray(wanted)) return undefined;
   const last = node.elements.at(-1);
@@ -98,7 +98,7 @@ function addition(text: string, node: JsonNode, name: string, value: Json): Edit
   return { start, end: node.end - 1, text: `${member}\n${outer}` };
 }
 
-/** With the comma that belongs to it: the one behind, or the one before when it is the last. */
+/** Removes a member with its comma: the one after it, or the one before if it is the last. */
 function removal(text: string, node: JsonNode, name: string): Edit {
   const members = [...node.members.values()];
   const index = [...node.members.keys()].indexOf(name);
@@ -118,13 +118,13 @@ function shown(value: Json, indent: string): string {
   return JSON.stringify(value, null, 2).replaceAll("\n", `\n${indent}`);
 }
 
-/** The white space at the beginning of the line. */
+/** Returns the white space at the start of the line. */
 function indentAt(text: string, position: number): string {
   const start = text.lastIndexOf("\n", position - 1) + 1;
   return /^[ \t]*/.exec(text.slice(start, position))?.[0] ?? "";
 }
 
-/** Some people keep the file elsewhere and have a link here: the link stays. */
+/** Resolves a link, so that the link stays and its target is changed. */
 function linkTarget(path: string): string {
   try {
     return realpathSync.native(path);

@@ -1,6 +1,6 @@
 /**
- * JSON with comments and trailing commas, read strictly and with the place of every value, so that whatever is wrong
- * with a file can be named by its line. A name given twice and names that reach into objects themselves are refused.
+ * A strict parser for JSON with comments and trailing commas. It records the position of every value, so that errors
+ * can name the line. Duplicate names and prototype keys are refused.
  */
 import { type Json, prototypeKeys } from "../../lib/json.ts";
 
@@ -10,7 +10,7 @@ export interface JsonNode {
   readonly line: number;
   readonly start: number;
   readonly end: number;
-  /** Where the member begins, its name included; the same as `start` for what has no name. */
+  /** Start of the member including its name; equal to `start` for a value without a name. */
   readonly from: number;
   readonly members: ReadonlyMap<string, JsonNode>;
   readonly elements: readonly JsonNode[];
@@ -30,7 +30,7 @@ const MAX_DEPTH = 64;
 const MAX_VALUES = 10_000;
 const NO_MEMBERS: ReadonlyMap<string, JsonNode> = new Map();
 
-/** Throws a `JsoncError` at the first thing that is wrong. */
+/** Throws a `JsoncError` at the first problem. */
 export function parseJsonc(text: string): JsonNode {
   const reader = new Reader(text);
   const root = reader.value(0);
@@ -38,7 +38,7 @@ export function parseJsonc(text: string): JsonNode {
   return root;
 }
 
-/** The line of what `path` leads to, or of the innermost part of it that is there. */
+/** Returns the line of the value at `path`, or of its innermost existing parent. */
 export function lineOf(root: JsonNode, path: readonly PropertyKey[]): number {
   let node = root;
   for (const step of path) {
@@ -49,7 +49,7 @@ export function lineOf(root: JsonNode, path: readonly PropertyKey[]): number {
   return node.line;
 }
 
-/** White space and comments from `position` on. */
+/** Returns the position after white space and comments. */
 export function skipSpace(text: string, position: number): number {
   const space = /(?:[ \t\r\n]+|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/y;
   space.lastIndex = position;

@@ -1,4 +1,4 @@
-/** The text of one settings file becomes settings, or an error that names file, line and field. */
+/** Parses one settings file. Errors name file, line and field. */
 import { isObject, type Json } from "../../lib/json.ts";
 import { clip, nearest } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -8,9 +8,9 @@ import { knownNames, type Settings, SettingsSchema } from "./settings-schema.ts"
 
 export interface ParsedSettings {
   readonly settings: Settings;
-  /** "file:line" of what the path leads to. */
+  /** Returns the file and line of the value at this path. */
   place(...path: readonly (string | number)[]): { readonly name: string; readonly line: number };
-  /** One for every name that means nothing. */
+  /** One notice for every unknown name. */
   readonly unknown: readonly Notice[];
 }
 
@@ -29,7 +29,7 @@ export function parseSettings(path: string, text: string): ParsedSettings {
     unknown.push(...issue.keys.map((key) => [...steps, key]));
   }
   const known = knownNames();
-  // Guessing is dear, and only for what will be shown.
+  // Guessing is expensive, so only for notices that are shown.
   const notices = unknown.map((steps, index) =>
     unknownName(steps, `${path}:${lineOf(root, steps)}`, index < MAX_NOTICES ? known : []),
   );
@@ -37,7 +37,7 @@ export function parseSettings(path: string, text: string): ParsedSettings {
   return { settings, place, unknown: boundedNotices(notices, path) };
 }
 
-/** The file as it stands. An empty one is an error: a full disk or a crash may have cost the denials it held. */
+/** Parses the text. An empty file is an error: a full disk or a crash may have erased its denials. */
 export function parseSettingsText(path: string, text: string): JsonNode {
   if (text.trim() === "") {
     throw new TroupeError("configuration", `${path} is empty.`, {
@@ -69,7 +69,7 @@ function unknownName(steps: readonly Step[], place: string, known: readonly stri
   };
 }
 
-/** A copy of the value without what the paths lead to. */
+/** Returns a copy of the value without the values at these paths. */
 function without(value: Json, paths: readonly (readonly Step[])[]): Json {
   if (!isObject(value)) return value;
   const kept = new Map(Object.entries(value as Record<string, Json>));

@@ -1,6 +1,6 @@
 /**
- * What a project's settings may do: tighten, and nothing else. Every key that could loosen something, or that decides
- * what is a person's to decide, is left out and named.
+ * Applies a project's settings, which may only tighten. Keys that could loosen something, or that only the user may
+ * decide, are ignored with a notice.
  */
 import { resolve } from "node:path";
 import { boundedNotices, type Notice } from "../catalog.ts";
@@ -9,11 +9,11 @@ import type { Settings } from "./settings-schema.ts";
 
 export interface ProjectFile extends ParsedSettings {
   readonly path: string;
-  /** The folder of the workspace it speaks for. */
+  /** The folder of the workspace that the file belongs to. */
   readonly folder: string;
 }
 
-/** Keys with an effect of their own, by the names under which a file gives them. */
+/** Keys whose values are added to the user's, as named in the file. */
 const ADDING = [
   "permissions.deny",
   "permissions.ask",
@@ -26,12 +26,12 @@ const ADDING = [
   "subagents.disabledSubagents",
 ];
 const COMPARED = ["sandbox.mode", "subagents.maxConcurrency", "subagents.maxDepth"];
-/** Executable, so only with approval; or about the file's own hooks. */
+/** Keys handled elsewhere: they run programs and need approval, or concern the file's own hooks. */
 const ELSEWHERE = ["hooks", "mcpServers", "disableAllHooks", "$schema"];
 const PARTS = ["permissions", "sandbox", "subagents"];
 const STRICTNESS = ["off", "auto", "required"] as const;
 
-/** What an untrusted folder may say: more denials and more questions. */
+/** Returns the settings that apply for an untrusted folder: additional `deny` and `ask` rules. */
 export function onlyDenials({ settings }: ProjectFile): Settings {
   const { permissions, deniedUrls } = settings;
   return {
@@ -40,14 +40,14 @@ export function onlyDenials({ settings }: ProjectFile): Settings {
   };
 }
 
-/** True when the file asks for more than denials and questions. */
+/** Returns true if the file has more than `deny` and `ask` rules. */
 export function wantsTrust({ settings }: ProjectFile): boolean {
   return namesIn(settings).some(
     (name) => !["permissions.deny", "permissions.ask", "deniedUrls", "$schema"].includes(name),
   );
 }
 
-/** `base` with everything in the file that makes it stricter. Lists keep their order and lose repetitions. */
+/** Returns `base` with everything in the file that is stricter. Lists keep their order without duplicates. */
 export function tightened(base: Settings, project: Settings, folder: string): Settings {
   const { permissions = {}, sandbox = {}, subagents = {} } = project;
   const deniedPaths = (sandbox.deniedPaths ?? []).map((path) => (path.startsWith("~") ? path : resolve(folder, path)));
@@ -77,7 +77,7 @@ export function tightened(base: Settings, project: Settings, folder: string): Se
   };
 }
 
-/** One notice for every key of the file that has no effect. */
+/** Returns one notice for every key of the file that has no effect. */
 export function ignoredKeys(base: Settings, file: ProjectFile): readonly Notice[] {
   const notices = namesIn(file.settings).flatMap((name): Notice[] => {
     if (ADDING.includes(name) || ELSEWHERE.includes(name)) return [];
@@ -92,7 +92,7 @@ export function ignoredKeys(base: Settings, file: ProjectFile): readonly Notice[
   return boundedNotices([...notices, ...file.unknown], file.path);
 }
 
-/** Names such as `model` and `sandbox.mode`. */
+/** Returns names such as `model` and `sandbox.mode`. */
 function namesIn(settings: Settings): string[] {
   return Object.entries(settings).flatMap(([key, value]) =>
     PARTS.includes(key) ? Object.keys(value as object).map((inner) => `${key}.${inner}`) : [key],
@@ -113,7 +113,7 @@ function stricter(base: (typeof STRICTNESS)[number], wanted: (typeof STRICTNESS)
   return wanted !== undefined && STRICTNESS.indexOf(wanted) > STRICTNESS.indexOf(base) ? wanted : base;
 }
 
-/** Without a limit to compare with, nobody can tell whether the project's is lower. */
+/** Returns nothing without a base limit, because it is unknown whether the project's is lower. */
 function lower(key: "maxConcurrency" | "maxDepth", base: Settings, wanted: NonNullable<Settings["subagents"]>) {
   const limit = base.subagents?.[key];
   return limit === undefined ? {} : { [key]: Math.min(limit, wanted[key] ?? limit) };

@@ -1,8 +1,8 @@
-/** What may stand in a settings file. */
+/** The schema of a settings file. */
 import * as z from "zod";
 import type { Json } from "../../lib/json.ts";
 
-/** Lazy: most people have no such file, and a start should not pay for it. */
+/** Lazy: most users have no such file, so a start should not pay for it. */
 export const SettingsSchema = z.lazy(() => {
   const text = z.string().trim().min(1).max(4096);
   const list = z.array(text).max(1000);
@@ -69,12 +69,12 @@ export const SettingsSchema = z.lazy(() => {
 
 export type Settings = z.infer<typeof SettingsSchema>;
 
-/** JSON already, by the parser; looked at by whoever it is for. */
+/** Accepts any JSON; the consumer validates it. */
 function anything() {
   return z.custom<Json>();
 }
 
-/** Every name that means something somewhere, to guess what was meant by one that does not. */
+/** Returns every known name, to suggest one for an unknown name. */
 export function knownNames(): string[] {
   const { shape } = SettingsSchema.unwrap();
   const nested = [shape.permissions, shape.sandbox, shape.subagents, shape.environment, shape.webSearch].flatMap(

@@ -1,6 +1,6 @@
 /**
- * The settings that hold for a folder: defaults, then the person's own file, then those of the workspace, which may only
- * tighten. What the environment and flags say comes after, and is not read here.
+ * Loads the effective settings of a folder: defaults, the user's file, then the workspace's files, which may only
+ * tighten. Environment variables and flags are applied elsewhere, after these.
  */
 import { dirname, join } from "node:path";
 import type { Json } from "../../lib/json.ts";
@@ -14,23 +14,23 @@ import type { Settings } from "./settings-schema.ts";
 
 export interface SettingsRequest {
   readonly stateRoot: string;
-  /** Real paths: where the session works, and the root of its repository. */
+  /** Real paths: the session's working directory, and the root of its repository. */
   readonly cwd: string;
   readonly gitRoot?: string;
-  /** What holds where nobody says anything; a project is compared with it. */
+  /** Default values. A project's settings are compared with them. */
   readonly defaults?: Settings;
-  /** Asked once for each folder that has settings, with the person's own. */
+  /** Called once for each folder with settings; `user` holds the user's own settings. */
   isTrusted(folder: string, user: Settings): boolean;
 }
 
 export interface LoadedSettings {
   readonly effective: Omit<Settings, "hooks" | "mcpServers" | "$schema">;
-  /** Everything that allows, denies or asks, addresses included, each with the place it was written at. */
+  /** All allow, deny and ask rules, including URLs, each with its file and line. */
   readonly rules: readonly SettingsRule[];
-  /** As written; who runs them checks them, and has those of a workspace approved. */
+  /** As written. The code that runs them must validate them and get approval for a workspace's. */
   readonly hooks: readonly RawSetting[];
   readonly mcpServers: readonly RawSetting[];
-  /** Whose hooks must not run, wherever they are defined. */
+  /** Hooks that must not run, wherever they are defined. */
   readonly disabledHooks: "none" | "project" | "all";
   readonly notices: readonly Notice[];
 }
@@ -46,7 +46,7 @@ interface RawSetting {
   readonly scope: Scope;
   readonly file: string;
   readonly line: number;
-  /** The folder whose trust decides; the home for the person's own. */
+  /** The folder whose trust decides; the state root for the user's own file. */
   readonly folder: string;
   readonly value: Readonly<Record<string, Json>>;
 }
@@ -57,7 +57,9 @@ const NAMES = { project: "settings.json", local: "settings.local.json" } as cons
 
 const userSettingsPath = (stateRoot: string): string => join(stateRoot, "settings.json");
 
-/** A person's own file that is wrong is an error that names the line; a project's is left out with a notice. */
+/**
+ * Throws an error with the line if the user's own file is invalid. An invalid project file is ignored with a notice.
+ */
 export function loadSettings(request: SettingsRequest): LoadedSettings {
   const user = userFile(request.stateRoot);
   const files = projectFiles(request);
@@ -108,7 +110,7 @@ function projectFiles({ stateRoot, cwd, gitRoot = cwd }: SettingsRequest): { fou
           notices.push(leftOut(`${path} is ignored: it ${file.reason}.`));
           continue;
         }
-        // Who works in the folder above the home finds the person's own file here a second time.
+        // When working in the folder above the state root, the user's own file appears here again.
         if (dirname(file.realPath) === realFolder(stateRoot)) continue;
         const parsed = parseOrNotice(path, file.text);
         if ("message" in parsed) notices.push(parsed);
@@ -119,7 +121,7 @@ function projectFiles({ stateRoot, cwd, gitRoot = cwd }: SettingsRequest): { fou
   return { found, notices };
 }
 
-/** A repository must not be able to stop a person's work by a file that is wrong. */
+/** Returns a notice for an invalid file: a repository must not be able to block the user's work. */
 function parseOrNotice(path: string, text: string): ParsedSettings | Notice {
   try {
     return parseSettings(path, text);
@@ -158,7 +160,7 @@ function untrustedNotice(paths: readonly string[]): Notice {
 
 const leftOut = (message: string): Notice => ({ kind: "settings-ignored", message });
 
-/** Inside a part the person's own keys win one by one. */
+/** Merges the nested objects key by key; the user's keys win. */
 function withDefaultParts(own: Settings, defaults: Settings = {}): Settings {
   return {
     ...own,
