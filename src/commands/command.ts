@@ -1,65 +1,66 @@
 /**
- * Slash commands: what a person types in place of a prompt. A command is a macro: it makes a prompt, switches the mode,
- * or answers through small ports from what the session knows; the work itself is done elsewhere. Only what a person
- * typed is read as a command, never text from files, tools or schedules. One file per command, one line in `list.ts`.
+ * Slash commands, which users type in place of a prompt. A command makes a prompt, switches the mode, or answers
+ * through small ports from session state; the work is done elsewhere. Only text that a user or client sends is parsed
+ * as a command, never text from files, tools or schedules. This folder has one file per command and one line for each
+ * in `list.ts`.
  */
 import type { CommandPorts, PortName } from "./ports.ts";
 
-/** How far an agent goes by itself: with the person beside it, only as far as a plan, or until the task is done. */
+/** How independently an agent works: together with the user, planning only, or until the task is done. */
 export type SessionMode = "interactive" | "plan" | "autopilot";
 
-/** What every command may know. */
+/** State available to every command. */
 interface CommandPlace {
   readonly mode: SessionMode;
-  /** The session's own folder for files, which its agents may write; absolute, without a slash at its end. */
+  /** The session's folder for files, which its agents may write; absolute, without a trailing slash. */
   readonly filesFolder: string;
   now(): number;
 }
 
-/** A port that is missing is a thing this surface does not have; the commands that need it are not offered. */
+/** A missing port means that the surface lacks the feature. Commands that need it are not offered. */
 export type CommandContext = CommandPlace & Partial<CommandPorts>;
 
 export type CommandResult =
-  /** All is done; what the person is told. */
+  /** The command is done; the text is for the user. */
   | { readonly kind: "completed"; readonly text: string }
   | PromptResult
   | { readonly kind: "mode"; readonly mode: SessionMode; readonly text: string }
-  /** The text of the skill goes to the model, and after it the request, when there is one. */
+  /** Sends the skill's text to the model, followed by the request if it is not empty. */
   | { readonly kind: "skill"; readonly name: string; readonly request: string };
 
 /** A message to the agent. */
 export interface PromptResult {
   readonly kind: "prompt";
   readonly prompt: string;
-  /** What people see in its place. */
+  /** Text shown to users in place of the prompt. */
   readonly displayPrompt: string;
-  /** The mode is switched first. */
+  /** Mode to switch to before the message is sent. */
   readonly mode?: SessionMode;
-  /** For the answer to this message alone; whatever else the agent calls is refused. */
+  /** Limits for the answer to this message; all other calls are refused. */
   readonly toolLimits?: ToolLimits;
-  /** Agents that the answer to this message may start, though no model may choose them by itself. */
+  /** Agents that the answer may start although models may not choose them. */
   readonly agents?: readonly string[];
-  /** The answer is not whole without a call of this tool. */
+  /** The answer is incomplete without a call of this tool. */
   readonly requiredTool?: string;
-  /** Asked before the agent stops. */
+  /** Check that runs before the agent stops. */
   readonly gate?: Gate;
 }
 
 /** Limits the calls of the main agent while it answers one message. */
 export interface ToolLimits {
-  /** Names of the only tools it has. */
+  /** Names of the only available tools. */
   readonly available: readonly string[];
-  /** Returns why a call of one of these tools is refused, for the model; undefined when the call may run. */
+  /** Returns why a call of one of these tools is refused, for the model; undefined if the call may run. */
   refuses?(call: LimitedCall): string | undefined;
 }
 
 export interface LimitedCall {
   readonly toolName: string;
-  /** As the model gave them. */
+  /** As the model sent them. */
   readonly arguments: unknown;
-  /** The absolute form of a path as tools read it. */
+  /** Returns the absolute path, resolved as tools resolve it. */
   resolve(path: string): string;
-  /** True for the file that holds a long result of this tool, written while the message was answered. */
+  /** Returns true for the file that holds a long result of this tool, written while the message was answered. */
   isOutputOf(toolName: string, path: string): boolean;
 }
 
@@ -71,20 +72,23 @@ export interface Command {
   readonly summary: string;
   readonly argumentHint?: string;
   readonly needs: readonly PortName[];
-  /** True when it neither changes files, modes or settings, nor stops anything: a message of a program may run it. */
+  /**
+   * Returns true if the command neither changes files, modes or settings, nor stops anything. Messages of programs may
+   * run it.
+   */
   isHarmless(argumentText: string): boolean;
-  /** Throws a `TroupeError` when the arguments do not fit. */
+  /** Throws a `TroupeError` if the arguments are invalid. */
   run(argumentText: string, context: CommandContext): CommandResult | Promise<CommandResult>;
 }
 
-/** Inside `run` the ports that were named in `needs` are there. */
+/** Defines a command. The ports named in `needs` are defined inside `run`. */
 export function defineCommand<N extends PortName = never>(definition: {
   name: string;
   aliases?: readonly string[];
   summary: string;
   argumentHint?: string;
   needs?: readonly N[];
-  /** "alone": without an argument. Never unless given. */
+  /** "alone": only without an argument. Default: never harmless. */
   harmless?: "always" | "alone" | ((argumentText: string) => boolean);
   run(argumentText: string, context: CommandContext & Pick<CommandPorts, N>): CommandResult | Promise<CommandResult>;
 }): Command {
@@ -97,7 +101,7 @@ export function defineCommand<N extends PortName = never>(definition: {
       typeof harmless === "function"
         ? harmless(argumentText)
         : harmless === "always" || (harmless === "alone" && argumentText === ""),
-    // Whoever offers commands has looked at `needs`: see `isOffered`.
+    // Callers check `needs` first: see `isOffered`.
     run: (argumentText, context) => run(argumentText.trim(), context as CommandContext & Pick<CommandPorts, N>),
   };
 }

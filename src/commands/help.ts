@@ -3,7 +3,7 @@ import { TroupeError } from "../protocol/errors.ts";
 import { type Command, defineCommand, isOffered } from "./command.ts";
 import { listed, shown } from "./lines.ts";
 
-/** It explains the others, so it is made from their list. */
+/** Builds `/help` from the list of the other commands. */
 export function helpCommand(others: () => readonly Command[]): Command {
   const help: Command = defineCommand({
     name: "help",

@@ -1,4 +1,4 @@
-/** Texts of commands: what others wrote is shown on one line each, and nothing of it reaches a terminal unseen. */
+/** Formats command output. Foreign text is sanitised and shortened to one line. */
 import { clip, sanitiseLine } from "../lib/text.ts";
 
 const MAX_SHOWN = 200;
@@ -8,13 +8,13 @@ export function shown(text: string, maxCharacters = MAX_SHOWN): string {
   return clip(sanitiseLine(text).replace(/\s+/g, " ").trim(), maxCharacters);
 }
 
-/** At most so many lines; how many are missing is said. */
+/** Joins at most `MAX_LINES` lines and says how many are missing. */
 export function listed(lines: readonly string[]): string {
   const missing = lines.length - MAX_LINES;
   return [...lines.slice(0, MAX_LINES), ...(missing > 0 ? [`… and ${missing} more`] : [])].join("\n");
 }
 
-/** "45 s", "3 min", "2 h 5 min", "1 d". */
+/** Formats a duration: "45 s", "3 min", "2 h 5 min", "1 d". */
 export function duration(milliseconds: number): string {
   const seconds = Math.max(0, Math.round(milliseconds / 1000));
   if (seconds < 60) return `${seconds} s`;
@@ -25,7 +25,7 @@ export function duration(milliseconds: number): string {
   return together([Math.floor(hours / 24), "d"], [hours % 24, "h"]);
 }
 
-/** Puts texts into the places `{{name}}` of a template in one pass, so that a text cannot bring places of its own. */
+/** Replaces `{{name}}` in a template in one pass, so that an inserted text cannot add placeholders. */
 export function filledIn(template: string, texts: Readonly<Record<string, string>>): string {
   return template.trim().replace(/\{\{(\w+)\}\}/g, (place, name: string) => texts[name] ?? place);
 }

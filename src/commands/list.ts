@@ -50,5 +50,5 @@ const others: readonly Command[] = [
   rename,
 ];
 
-/** In the order `/help` shows them. A new command is one line above. */
+/** The commands in the order of `/help`. Add a new command above, in one line. */
 export const builtinCommands: readonly Command[] = [...others, helpCommand(() => others)];

@@ -16,7 +16,7 @@ export const model = defineCommand({
       const others = names.filter((one) => one !== current);
       return { kind: "completed", text: listed([`* ${shown(current)}`, ...others.map((one) => `  ${shown(one)}`)]) };
     }
-    // A list may be incomplete, so only a likely slip of the finger is stopped here.
+    // The list may be incomplete, so only likely typos are refused.
     const meant = names.includes(name) ? undefined : nearest(name, names);
     if (meant !== undefined) {
       const hint = `Did you mean ${shown(meant)}?`;

@@ -12,18 +12,18 @@ export type ParsedInput =
 export interface KnownCommands {
   readonly commands: readonly Command[];
   readonly skills: readonly SkillEntry[];
-  /** Whether something is at this absolute path: a prompt may begin with one. */
+  /** Returns whether this absolute path exists: a prompt may begin with one. */
   isPath?(path: string): boolean;
   /**
-   * Who wrote the text; a user at a surface unless given. Text of a program may come from others: a name that no command has
-   * is part of a prompt, and a command that changes something is refused.
+   * Author of the text (default: the user). A program's text may come from others. So an unknown command name is part
+   * of its prompt, and commands that change something are refused.
    */
   readonly from?: "user" | "program";
 }
 
 /**
- * What a person typed: a command, a skill called by its name, or a prompt. A command beats a skill of the same name, as
- * skills may come from the folder one works in. Throws a `TroupeError` for what looks like a command and is none.
+ * Parses input as a command, a skill name or a prompt. Commands win over skills of the same name, because skills may
+ * come from the working directory. Throws a `TroupeError` for an unknown command.
  */
 export function parseCommand(text: string, known: KnownCommands): ParsedInput {
   const match = FORM.exec(text.trim());
@@ -38,7 +38,7 @@ export function parseCommand(text: string, known: KnownCommands): ParsedInput {
   throw unknown(typed, known);
 }
 
-/** Runs what was typed. Undefined when it is an ordinary prompt. */
+/** Runs the command or skill. Returns undefined for an ordinary prompt. */
 export async function runCommand(
   text: string,
   context: CommandContext,
@@ -58,7 +58,7 @@ export async function runCommand(
   }
 }
 
-/** One word after the slash; with another slash in it, it is a path. Skills of plugins have colons and dots. */
+/** One word after the slash; a second slash makes it a path. Skills of plugins have colons and dots. */
 const FORM = /^\/([a-z][a-z0-9:._-]{0,63})(?:\s+([\s\S]*))?$/i;
 const PLAIN_NAME = /^[a-z][a-z0-9-]*$/;
 

@@ -1,4 +1,4 @@
-/** What commands may ask of the session around them. Each method throws a `TroupeError` worded for a person. */
+/** Ports through which commands use the session. Their methods throw `TroupeError` with a message for the user. */
 
 export interface CommandPorts {
   readonly agents: AgentPort;
@@ -6,14 +6,14 @@ export interface CommandPorts {
   readonly schedules: SchedulePort;
   readonly models: ModelPort;
   readonly permissions: PermissionPort;
-  /** Skills a person may call. */
+  /** Skills that the user may call. */
   skills(): readonly SkillEntry[];
-  /** All configured MCP servers, also those that are switched off. Connects to none of them. */
+  /** All configured MCP servers, including disabled ones. Connects to none of them. */
   servers(): Promise<readonly ServerEntry[]>;
   usage(): UsageFacts;
-  /** Lets the session's tools reach one more folder; returns its real path. */
+  /** Lets the session's tools access one more folder; returns its real path. */
   addDirectory(path: string): Promise<string>;
-  /** Takes back what the last message changed on disk; returns what was done, for people. */
+  /** Undoes the file changes of the last message; returns a report for the user. */
   undo(): Promise<string>;
   rename(name: string): Promise<void>;
   readonly context: ContextPort;
@@ -21,13 +21,13 @@ export interface CommandPorts {
 }
 
 interface ContextPort {
-  /** Shortens the conversation to a summary; returns what was done, for people. */
+  /** Replaces the conversation by a summary; returns a report for the user. */
   compact(focus: string): Promise<string>;
-  /** What fills the window of the model. */
+  /** Describes what fills the model's context window. */
   report(): Promise<string>;
 }
 
-/** Each returns what was done, or is there, for people. Messages are counted from 1. */
+/** Methods return text for the user. Messages are counted from 1. */
 interface HistoryPort {
   list(): Promise<string>;
   rewind(number: number, wish: { readonly files: boolean }): Promise<string>;
@@ -39,7 +39,7 @@ export type PortName = keyof CommandPorts;
 
 interface AgentPort {
   list(): readonly AgentEntry[];
-  /** Who leads the session now; undefined for the ordinary main agent. */
+  /** The selected main agent; undefined for the default one. */
   selected(): string | undefined;
   select(name: string | undefined): Promise<void>;
 }
@@ -47,21 +47,21 @@ interface AgentPort {
 export interface AgentEntry {
   readonly name: string;
   readonly description: string;
-  /** False when only other agents may start it. */
+  /** False if only other agents may start it. */
   readonly userInvocable?: boolean;
 }
 
 interface TaskPort {
   list(): readonly TaskEntry[];
-  /** What became of it so far, bounded. */
+  /** Returns the task's progress so far, shortened. */
   show(id: string): Promise<string>;
-  /** Ends it and everything it started. */
+  /** Stops the task and everything it started. */
   stop(id: string): Promise<void>;
-  /** Whoever waits for it goes on without it. */
+  /** Moves the task to the background: its parent no longer waits for it. */
   promote(id: string): Promise<void>;
 }
 
-/** A part of what the registry tells of a task. */
+/** An excerpt of the registry's entry for a task. */
 export interface TaskEntry {
   readonly id: string;
   readonly parentId?: string;
@@ -93,7 +93,7 @@ export interface ScheduleEntry extends ScheduleRequest {
 interface SchedulePort {
   add(request: ScheduleRequest): Promise<ScheduleEntry>;
   list(): readonly ScheduleEntry[];
-  /** Undefined when there is none with this id. */
+  /** Returns undefined if no schedule has this id. */
   stop(id: number): Promise<ScheduleEntry | undefined>;
 }
 
@@ -105,14 +105,14 @@ interface ModelPort {
 }
 
 interface PermissionPort {
-  /** Rules, approvals and modes that hold now, one line each. */
+  /** Returns current rules, approvals and modes, one line each. */
   describe(): readonly string[];
-  /** Forgets what was approved for this session; returns how many approvals there were. */
+  /** Deletes the approvals of this session; returns their number. */
   reset(): Promise<number>;
 }
 
 export interface SkillEntry {
-  /** As people type it: lower case, no spaces. */
+  /** As typed: lower case, no spaces. */
   readonly commandName: string;
   readonly name: string;
   readonly description: string;
@@ -122,7 +122,7 @@ export interface SkillEntry {
 interface ServerEntry {
   readonly name: string;
   readonly status: string;
-  /** Undefined when the server was never connected. */
+  /** Undefined if the server was never connected. */
   readonly tools?: number;
   readonly error?: string;
 }
@@ -131,7 +131,7 @@ interface UsageFacts {
   readonly turns: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** Null when a price is not known. */
+  /** Null if a price is unknown. */
   readonly costUsd: number | null;
   readonly durationMs: number;
 }

@@ -33,7 +33,7 @@ function overview(choices: readonly AgentEntry[], selected: string | undefined):
   return `${listed(lines)}\n${leads}`;
 }
 
-/** Names are compared as people write them. */
+/** Normalizes a name for comparison: case, spaces and underscores do not matter. */
 function plain(name: string): string {
   return name
     .trim()

@@ -11,7 +11,7 @@ export const autopilot = defineCommand({
     const word = wish.toLowerCase();
     const isWanted = word === "on" || (word === "" && mode !== "autopilot");
     if (isWanted) return { kind: "mode", mode: "autopilot", text: ON };
-    // Who switches off something else than autopilot does not leave plan mode by it.
+    // Switching autopilot off in plan mode does not leave plan mode.
     if (word === "off" && mode !== "autopilot") return { kind: "completed", text: OFF };
     if (word === "off" || word === "") return { kind: "mode", mode: "interactive", text: OFF };
     return { kind: "prompt", prompt: wish, displayPrompt: wish, mode: "autopilot", requiredTool: "task_complete" };

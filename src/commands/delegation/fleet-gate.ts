@@ -1,4 +1,4 @@
-/** Whether a fleet may end: no todo is left that someone could still do. */
+/** Decides whether a fleet may end: no todo is left that an agent could still do. */
 import { quoted } from "../../lib/quoting.ts";
 import { plural } from "../../lib/text.ts";
 import type { StopGate } from "../gate.ts";
@@ -7,7 +7,7 @@ import { shown } from "../lines.ts";
 export interface FleetPorts {
   readTodos(): Promise<readonly FleetTodo[]>;
   readDependencies(): Promise<readonly TodoDependency[]>;
-  /** Agents at work: they wake the main agent when they end, so it may rest meanwhile. */
+  /** Number of working agents. They wake the main agent when they end, so it may stop meanwhile. */
   runningAgents(): number;
 }
 
@@ -21,18 +21,18 @@ export interface TodoDependency {
   readonly dependsOn: string;
 }
 
-/** Ids of todos. */
+/** Todo ids by state. */
 export interface FleetState {
   readonly ready: readonly string[];
   readonly claimed: readonly string[];
-  /** Pending for ever: they wait for one another. */
+  /** Pending todos that can never become ready because their dependencies form a cycle. */
   readonly knotted: readonly string[];
   readonly done: number;
 }
 
 const MAX_REMINDERS = 5;
 
-/** One reminder, and another one only when todos were done since. */
+/** Reminds once, and again only if todos were completed since. */
 export function fleetGate(ports: FleetPorts): StopGate {
   let reminders = 0;
   let doneBefore = -1;
@@ -49,7 +49,7 @@ export function fleetGate(ports: FleetPorts): StopGate {
   };
 }
 
-/** Ready: pending, and everything it depends on that exists is done. */
+/** Groups todos by state. A todo is ready if it is pending and all its existing dependencies are done. */
 export function fleetState(todos: readonly FleetTodo[], dependencies: readonly TodoDependency[]): FleetState {
   const statuses = new Map(todos.map(({ id, status }) => [id, status]));
   const openBehind = new Map<string, string[]>();
@@ -61,7 +61,7 @@ export function fleetState(todos: readonly FleetTodo[], dependencies: readonly T
   const idsOf = (wanted: string): string[] => todos.filter(({ status }) => status === wanted).map(({ id }) => id);
   const pending = idsOf("pending");
   const ready = pending.filter((id) => !openBehind.has(id));
-  // What something that can move or is blocked stands before is explained; what is left after that is a knot.
+  // Pending todos behind a ready, claimed or blocked one can still move; the rest form a cycle.
   const explained = new Set([...ready, ...idsOf("in_progress"), ...idsOf("blocked")]);
   for (let grows = true; grows; ) {
     const next = pending.filter((id) => !explained.has(id) && openBehind.get(id)?.some((one) => explained.has(one)));
@@ -76,7 +76,7 @@ export function fleetState(todos: readonly FleetTodo[], dependencies: readonly T
   };
 }
 
-/** What the agent is told; undefined when nothing is left that could be done. */
+/** Returns the message for the agent; undefined if no todo is left to do. */
 export function judgeFleet({ ready, claimed, knotted }: FleetState): string | undefined {
   if (ready.length > 0) {
     return `${count(ready)} ready and not done: ${names(ready)}. Send agents for them now, or set those that are no longer needed to 'done' or 'blocked' with the reason.`;

@@ -10,7 +10,7 @@ export const fleet = defineCommand({
   run: (wish) => fleetPrompt(wish),
 });
 
-/** Also for a plan that is carried out by a fleet, and for programs that start one. */
+/** Returns the fleet prompt. Also used for plans that a fleet carries out, and by programs that start one. */
 export function fleetPrompt(wish: string): PromptResult {
   const request = wish || "Do what was agreed on in this conversation: the plan and the todos as they stand.";
   return {

@@ -1,6 +1,6 @@
 import { defineCommand } from "../command.ts";
 
-/** Begins what the model reads of a prompt in plan mode. */
+/** Prefix of prompts in plan mode, as the model reads them. */
 const PLAN_MARKER = "[[PLAN]] ";
 
 export const plan = defineCommand({

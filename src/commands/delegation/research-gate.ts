@@ -1,4 +1,4 @@
-/** Whether a piece of research may end: enough was looked up, and the report is written. */
+/** Decides whether research may end: enough agents have reported, and the report is written. */
 import { plural } from "../../lib/text.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { StopGate } from "../gate.ts";
@@ -9,12 +9,12 @@ const MIN_DISPATCHES = 6;
 const MAX_REMINDERS = 2;
 
 export interface ResearchFacts {
-  /** Calls of `task` for a research agent that succeeded. */
+  /** Successful calls of `task` for a research agent. */
   readonly dispatches: number;
   readonly reportExists: boolean;
 }
 
-/** `reportExists` looks at the disk, where it can be asked; else the calls of the run tell. */
+/** Returns the gate. `reportExists` checks the disk; without it, the events of the run decide. */
 export function researchGate(options: { readonly reportPath: string; reportExists?(): Promise<boolean> }): StopGate {
   let reminders = 0;
   return async (events) => {
@@ -27,7 +27,7 @@ export function researchGate(options: { readonly reportPath: string; reportExist
   };
 }
 
-/** From the events of the run; what agents below the leader did does not count. */
+/** Counts from the events of the run. Calls of subagents do not count. */
 export function researchFacts(events: readonly SessionEvent[], reportPath: string): ResearchFacts {
   const open = new Map<string, "dispatch" | "report">();
   let dispatches = 0;
@@ -53,10 +53,10 @@ function isDispatch(given: unknown): boolean {
   return plainName(argumentOf(given, "agent_type")) === RESEARCH_AGENT && argumentOf(given, "mode") !== "background";
 }
 
-/** The result of a call that was moved to the background: its answer did not come back. */
+/** Result of a call that was moved to the background, so its answer is missing. */
 const WITHOUT_ANSWER = /^Agent started in background/;
 
-/** What is missing, as the next message; undefined when nothing is. */
+/** Returns the message that names what is missing; undefined if nothing is. */
 export function judgeResearch({ dispatches, reportExists }: ResearchFacts, reportPath: string): string | undefined {
   const missing = MIN_DISPATCHES - dispatches;
   if (missing > 0) {

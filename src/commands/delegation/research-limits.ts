@@ -1,4 +1,4 @@
-/** Limits the agent that leads a piece of research: it sends out research agents and writes one report. */
+/** Limits the main agent during research: it starts research agents and writes one report. */
 import type { LimitedCall, ToolLimits } from "../command.ts";
 
 export const RESEARCH_AGENT = "research";
@@ -44,14 +44,14 @@ function createRefusal(call: LimitedCall, reportPath: string): string | undefine
   return `In research, create writes the report and nothing else. Its path is ${reportPath}`;
 }
 
-/** Returns a text argument of a call without blanks around it; "" when there is none. */
+/** Returns a text argument of a call without surrounding whitespace; "" if there is none. */
 export function argumentOf(given: unknown, name: string): string {
   if (typeof given !== "object" || given === null || !Object.hasOwn(given, name)) return "";
   const value: unknown = Reflect.get(given, name);
   return typeof value === "string" ? value.trim() : "";
 }
 
-/** Names of agents are compared without case, and with one kind of space between words. */
+/** Normalizes an agent name for comparison: case, spaces and underscores do not matter. */
 export function plainName(name: string): string {
   return name.toLowerCase().replace(/[\s_]+/g, "-");
 }

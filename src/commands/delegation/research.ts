@@ -27,7 +27,7 @@ export const research = defineCommand({
 
 const MAX_SLUG_CHARACTERS = 48;
 
-/** Readable, and not the same twice: `research-how-leases-expire-20260101T000000.md`. */
+/** Returns a readable, unique name such as `research-how-leases-expire-20260101T000000.md`. */
 function reportName(topic: string, now: number): string {
   const words = topic
     .normalize("NFKD")

@@ -1,3 +1,6 @@
+/**
+ * The command `/tasks`. This folder holds the commands that let agents work: modes, fleets, research, review and tasks.
+ */
 import { nearest } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { defineCommand } from "../command.ts";
@@ -52,7 +55,7 @@ function line(entry: TaskEntry): string {
 
 const MAX_DEPTH_SHOWN = 8;
 
-/** How many of those above it are in the list; a ring, which there should not be, ends at the limit. */
+/** Returns the number of ancestors in the list. The limit also ends a cycle. */
 function depthOf(entry: TaskEntry, entries: readonly TaskEntry[]): number {
   let depth = 0;
   for (let above = entry.parentId; above !== undefined && depth < MAX_DEPTH_SHOWN; ) {

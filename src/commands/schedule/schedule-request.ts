@@ -2,21 +2,21 @@ import { clip } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { ScheduleRequest } from "../ports.ts";
 
-/** The limits of the wire: ten seconds to a day. */
+/** Limits of the wire: ten seconds to a day. */
 export const MIN_INTERVAL_MS = 10_000;
 export const MAX_INTERVAL_MS = 86_400_000;
 export const MAX_SCHEDULED_CHARACTERS = 100_000;
 
 const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Reads `<interval> <prompt>`, as `/every` and `/after` take it. */
+/** Parses `<interval> <prompt>`, the arguments of `/every` and `/after`. */
 export function scheduleRequest(argumentText: string, command: "every" | "after"): ScheduleRequest {
   const [, interval = "", prompt = ""] = /^(\S+)(?:\s+([\s\S]*))?$/.exec(argumentText.trim()) ?? [];
   const intervalMs = intervalOf(interval, command);
   const text = prompt.trim();
   const usage = `Write /${command} 5m and the prompt.`;
   if (text === "") throw new TroupeError("usage", "The prompt to schedule is missing.", { hint: usage });
-  // Nobody is there to see what a command would do when its time comes.
+  // No user may be present to see the effect of a command at that time.
   if (text.startsWith("/")) {
     throw new TroupeError("usage", "Commands cannot be scheduled.", { hint: "Say in words what is to be done." });
   }
@@ -27,7 +27,7 @@ export function scheduleRequest(argumentText: string, command: "every" | "after"
   return { prompt: text, displayPrompt: clip(text, 200), intervalMs, recurring: command === "every" };
 }
 
-/** `30s`, `5m`, `2h`, `1d`. */
+/** Parses `30s`, `5m`, `2h`, `1d`. */
 function intervalOf(text: string, command: string): number {
   const [, digits = "", unit = ""] = /^(\d{1,9})([smhd])$/i.exec(text) ?? [];
   const milliseconds = Number(digits) * (UNITS[unit.toLowerCase()] ?? Number.NaN);

@@ -1,3 +1,4 @@
+/** The command `/schedules`. This folder holds the commands for scheduled prompts. */
 import { TroupeError } from "../../protocol/errors.ts";
 import { defineCommand } from "../command.ts";
 import { duration, listed, shown } from "../lines.ts";
