@@ -1,7 +1,7 @@
 /**
- * Extensions at work: a program of its own for each, which speaks to us over its stdin and stdout as any client of a session
- * does. Here it is started and ended; who may run is found out in `catalog/extensions.ts`, what it may ask for is the
- * server's affair. Nothing of it is left when it ends, and it does not outlive us.
+ * Runs extensions. Each is a separate process that talks over stdin and stdout like any client of a session. This
+ * folder starts and stops them. `catalog/extensions.ts` decides which may run; the server decides what they may
+ * request. An extension never outlives this process, and its child processes are killed when it ends.
  */
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { dirname } from "node:path";
@@ -12,7 +12,7 @@ import { clip, sanitise } from "../lib/text.ts";
 import { isGiven } from "./given.ts";
 import { packagesAround, resolverModule, sdkFolder } from "./sdk-resolver.ts";
 
-/** How a client that knows better starts it. */
+/** Launch command supplied by a client, in place of the default. */
 export interface LaunchProfile {
   readonly executable: string;
   readonly args: readonly string[];
@@ -20,18 +20,18 @@ export interface LaunchProfile {
 }
 
 export interface ExtensionLaunch {
-  /** Its module. */
+  /** Path of the extension's module. */
   readonly path: string;
   readonly scope: "user" | "project";
   readonly cwd: string;
   readonly sessionId: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Names that are secret beside those that look like it. */
+  /** Names of secret variables, in addition to names that look secret. */
   readonly secretNames: readonly string[];
-  /** Where the SDK is, in place of one that is installed. */
+  /** Folder of the SDK, in place of an installed one. */
   readonly sdkPath?: string | undefined;
   readonly profile?: LaunchProfile | undefined;
-  /** Hosts that a project's extension may reach and variables it gets, as approved. */
+  /** Approved hosts and variables of a project's extension. */
   readonly hosts: readonly string[];
   readonly variableNames: readonly string[];
   readonly prepare: PrepareProgram;
@@ -39,18 +39,18 @@ export interface ExtensionLaunch {
 
 export interface ExtensionProcess {
   readonly pid: number;
-  /** What it says. */
+  /** Messages from the extension. */
   readonly input: Readable;
   readonly output: Writable;
-  /** Resolves once, with how it ended. */
+  /** Resolves once, with a description of how the process ended. */
   readonly ended: Promise<string>;
-  /** The end of what it wrote to stderr. */
+  /** Returns the last part of its stderr output. */
   lastWords(): string;
-  /** Asks it to end, and ends it; resolves when nothing of it is left. */
+  /** Asks the process to end, and kills it after `STOP_MS`. Resolves when its process group is gone. */
   stop(): Promise<void>;
 }
 
-/** Between being asked to end and being ended. */
+/** Grace period between SIGTERM and SIGKILL. */
 const STOP_MS = 2_000;
 const MAX_STDERR_BYTES = 8 * 1024;
 const MAX_VALUE_CHARACTERS = 100_000;
@@ -74,7 +74,7 @@ export async function startExtension(launch: ExtensionLaunch): Promise<Extension
     child.once("exit", (code, signal) => resolve(`it ended with ${signal ?? `exit code ${code}`}`));
   });
   const cleared = ended.then(async () => {
-    // What it has started may have outlived it.
+    // Its child processes may have outlived it.
     signalGroup(child, "SIGKILL");
     await prepared.release();
   });
@@ -105,8 +105,8 @@ function commandOf({ path, profile }: ExtensionLaunch, sdk: string | undefined) 
 }
 
 /**
- * A project's extension gets the variables that every program gets and those its manifest names; a person's own gets all
- * but secrets. Either may ask for more by name once it has joined.
+ * Returns the environment. A project's extension gets the standard variables and those approved from its manifest. The
+ * user's own extension gets everything except secrets. Either can request more by name once connected.
  */
 function environmentOf(launch: ExtensionLaunch, sdk: string | undefined): Record<string, string> {
   const { environment, sessionId, profile } = launch;
@@ -151,6 +151,6 @@ function signalGroup({ pid }: ChildProcessWithoutNullStreams, name: NodeJS.Signa
   try {
     process.kill(process.platform === "win32" ? pid : -pid, name);
   } catch {
-    // Nothing of it is left.
+    // The process group is already gone.
   }
 }

@@ -1,4 +1,4 @@
-/** How the module of an extension finds the SDK by its name, though nobody has installed it there. */
+/** Lets an extension's module import the SDK by name when it is not installed there. */
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, sep } from "node:path";
@@ -6,19 +6,19 @@ import { pathToFileURL } from "node:url";
 
 const PACKAGE = "@github/copilot-sdk";
 
-/** The folder with the modules of the SDK: the one that was named, else what is installed beside the extension or beside us. */
+/** Returns the SDK's folder: the named one, or one installed beside the extension or beside troupe. */
 export function sdkFolder(named: string | undefined, extension: string): string | undefined {
   if (named !== undefined && isSdk(named)) return named;
   return installedNear(join(extension, "any.js")) ?? installedNear(import.meta.url);
 }
 
-/** For `node --import`: from then on both names of the SDK lead to this folder. */
+/** Returns a module for `node --import` that resolves both names of the SDK to this folder. */
 export function resolverModule(folder: string): string {
   const modules = {
     [PACKAGE]: pathToFileURL(join(folder, "index.js")).href,
     [`${PACKAGE}/extension`]: pathToFileURL(join(folder, "extension.js")).href,
   };
-  // Where hooks run in a thread of their own they are a module of their own.
+  // Node versions without `registerHooks` run hooks in their own thread, as a separate module.
   const threaded = `export ${resolveIn.toString()}\nexport const resolve = resolveIn(${JSON.stringify(modules)});`;
   const text = [
     'import * as module from "node:module";',
@@ -30,7 +30,7 @@ export function resolverModule(folder: string): string {
   return asAddress(text);
 }
 
-/** Returns the outermost `node_modules` folder around the SDK, which has its dependencies, or else the SDK's own folder. */
+/** Returns the outermost `node_modules` folder around the SDK, which has its dependencies, or else the SDK's folder. */
 export function packagesAround(sdk: string): string {
   const marker = `${sep}node_modules${sep}`;
   const at = sdk.indexOf(marker);
@@ -39,7 +39,7 @@ export function packagesAround(sdk: string): string {
 
 type Resolve = (specifier: string, context: unknown, next: (specifier: string, context: unknown) => unknown) => unknown;
 
-/** Runs in the process of the extension; knows nothing but its argument. */
+/** Runs in the extension's process, so it must not refer to anything but its argument. */
 function resolveIn(modules: Readonly<Record<string, string>>): Resolve {
   return (specifier, context, next) => {
     const url = modules[specifier];
@@ -55,7 +55,7 @@ const isSdk = (folder: string): boolean =>
 function installedNear(module: string): string | undefined {
   try {
     const entry = createRequire(module).resolve(`${PACKAGE}/extension`);
-    // Asked like this it names the older form of its modules, which lies below the other.
+    // `require` resolves to the CommonJS build, which is in a folder below the ES modules.
     return [dirname(dirname(entry)), dirname(entry)].find(isSdk);
   } catch {
     return undefined;
