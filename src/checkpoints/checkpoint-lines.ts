@@ -1,4 +1,4 @@
-/** The list of changes: `checkpoints/changes.jsonl`, one line for each, in order, only ever appended to. */
+/** The change log `checkpoints/changes.jsonl`: one line per change, in order, append-only. */
 import { open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseJson } from "../lib/json.ts";
@@ -6,7 +6,7 @@ import type { Disk } from "../lib/node/disk.ts";
 import { type Line, lineSchema } from "./checkpoint-schema.ts";
 import { absent } from "./checkpoint-tree.ts";
 
-/** Whoever appends does so one after the other. */
+/** Reads and appends lines. Callers must serialize calls to `append`. */
 export class CheckpointLines {
   readonly #folder: string;
   readonly #index: string;
@@ -19,13 +19,13 @@ export class CheckpointLines {
     this.#disk = disk;
   }
 
-  /** Only one process writes a session, so the index is read once. */
+  /** Returns the next free number. Reads the log once, because only one process writes a session. */
   async nextSeq(): Promise<number> {
     this.#seq ??= (await this.read()).reduce((most, line) => Math.max(most, "seq" in line ? line.seq : 0), 0);
     return this.#seq + 1;
   }
 
-  /** Lines that a crash has torn are passed over; none of them was promised to anybody. */
+  /** Returns the valid lines. Skips lines torn by a crash: their append never completed. */
   async read(): Promise<Line[]> {
     const text = await readFile(this.#index, "utf8").catch(absent);
     return (text ?? "").split("\n").flatMap((line) => {

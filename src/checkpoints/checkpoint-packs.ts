@@ -1,9 +1,9 @@
 /**
- * Contents of many files at once. Syncing each of them would keep a command waiting for seconds, so they lie behind
- * each other in one file that is synced once:
+ * Packs store the contents of many files in one file that is synced once. Syncing each file would delay a command by
+ * seconds.
  *
- *   <checkpoints>/packs/<n>.pack   contents, one after the other, each sealed where there is a seal
- *                       <n>.json   which content lies where; written last, so a pack without it does not count
+ *   <checkpoints>/packs/<n>.pack   contents, one after the other, each sealed if there is a seal
+ *                       <n>.json   offset and length of each content; written last, a pack without it is ignored
  */
 import { open, readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ interface Place {
   readonly length: number;
 }
 
-/** Of all packs of a session. */
+/** Limit for all packs of a session together. */
 const MAX_BYTES = 1024 * 1024 * 1024;
 
 export class CheckpointPacks {
@@ -41,7 +41,7 @@ export class CheckpointPacks {
     return (await this.#places()).has(hash);
   }
 
-  /** Keeps what `contents` gives; resolves when it is on disk. On a failure nothing of it is kept. */
+  /** Stores the contents and resolves when they are on disk. Stores nothing if it throws. */
   async keep(contents: AsyncIterable<Buffer>): Promise<void> {
     const places = await this.#places();
     if (this.#bytes > MAX_BYTES) {
@@ -78,7 +78,7 @@ export class CheckpointPacks {
     for (const [hash, place] of fresh) places.set(hash, place);
   }
 
-  /** Undefined when it is not here; the caller checks that the bytes are right. */
+  /** Returns undefined if the content is not in a pack. The caller must verify the hash of the bytes. */
   async read(hash: string): Promise<Buffer | undefined> {
     const place = (await this.#places()).get(hash);
     const handle = place && (await open(`${place.pack}.pack`, "r").catch(() => undefined));

@@ -1,4 +1,4 @@
-/** What stands in the files of checkpoints: see `checkpoints.ts`. */
+/** Schemas of the checkpoint files; `checkpoints.ts` describes the layout. */
 import * as z from "zod";
 
 export const entrySchema = z.discriminatedUnion("kind", [
@@ -7,7 +7,7 @@ export const entrySchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("link"), target: z.string() }),
   z.object({ kind: z.literal("folder"), mode: z.number() }),
 ]);
-/** What has a name in a folder. Of a file that is yet to be written only the content is known: mode -1. */
+/** The state of a path. Mode -1: a file that is not written yet, of which only the content is known. */
 export type Entry = z.infer<typeof entrySchema>;
 
 export const lineSchema = z.discriminatedUnion("kind", [
@@ -20,10 +20,10 @@ export const lineSchema = z.discriminatedUnion("kind", [
     path: z.string(),
     before: entrySchema,
     after: entrySchema,
-    /** Folders made for the file, the outermost first. */
+    /** Folders created for the file, outermost first. */
     folders: z.array(z.string()),
   }),
-  /** Everything below some paths, before a command that may do anything to it. */
+  /** The state of everything below some paths, recorded before a command that may change any of it. */
   z.object({
     kind: z.literal("tree"),
     seq: z.number(),
@@ -32,7 +32,7 @@ export const lineSchema = z.discriminatedUnion("kind", [
     toolCallId: z.string(),
     entries: z.string(),
   }),
-  /** What that command left behind, and the names of what it made. */
+  /** The entries changed by that command, and the paths it created. */
   z.object({
     kind: z.literal("settled"),
     seq: z.number(),
@@ -40,14 +40,14 @@ export const lineSchema = z.discriminatedUnion("kind", [
     created: z.array(z.string()).default([]),
   }),
   z.object({ kind: z.literal("undone"), time: z.string(), seqs: z.array(z.number()) }),
-  /** All changes of this turn were made: those of a rewind, which may be cut off between two of them. */
+  /** All changes planned under this turn name were made. Without this line a rewind was interrupted between changes. */
   z.object({ kind: z.literal("made"), turn: z.string() }),
 ]);
 export type Line = z.infer<typeof lineSchema>;
 
-/** Without an entry: someone has changed it, and nobody knows who. */
+/** Changed paths. No entry: the path changed, but not necessarily because of the command. */
 export const entriesSchema = z.array(z.object({ path: z.string(), entry: entrySchema.optional() }));
 export type Entries = z.infer<typeof entriesSchema>;
 
-/** Of a pack: hash, offset and length of each content. */
+/** Index of a pack: hash, offset and length of each content. */
 export const indexSchema = z.array(z.tuple([z.string(), z.int().min(0), z.int().min(0)]));

@@ -1,4 +1,4 @@
-/** Walks what is to be kept before a command, within bounds, and tells afterwards what has become of it. */
+/** Walks the paths to back up before a command, within limits, and reads their state. */
 import { createHash } from "node:crypto";
 import { type BigIntStats, constants, lstatSync, readdirSync } from "node:fs";
 import { type FileHandle, lstat, open, readlink, realpath } from "node:fs/promises";
@@ -11,7 +11,7 @@ export interface TreeOptions {
   readonly entries?: number;
   readonly bytes?: number;
   readonly milliseconds?: number;
-  /** What is neither kept nor looked into. */
+  /** Paths to skip, together with everything below them. */
   leavesOut?(path: string): boolean;
 }
 
@@ -24,11 +24,13 @@ export interface Surveyed {
   readonly kind: "file" | "link" | "folder";
   readonly mode: number;
   readonly size: number;
-  /** The same as long as nobody has changed it: the time of the last change of any kind cannot be set by hand. */
+  /** Stays the same while the file is unchanged. It includes ctime, which programs cannot set. */
   readonly version: string;
 }
 
-/** Folders before what is in them. Refuses early: nothing is copied before all of it is known to fit. */
+/**
+ * Returns all entries below the paths, folders before their contents. Throws a limit error before anything is copied.
+ */
 export async function survey(paths: readonly string[], options: TreeOptions = {}): Promise<Surveyed[]> {
   const { entries = MAX_TREE_ENTRIES, bytes: most = MAX_TREE_BYTES, milliseconds = Number.POSITIVE_INFINITY } = options;
   const end = performance.now() + milliseconds;
@@ -57,7 +59,7 @@ function look(path: string): Surveyed | undefined {
   return { path, kind, mode: Number(stat.mode) & 0o7777, size: Number(stat.size), version };
 }
 
-/** Undefined also for what lies behind a closed door. */
+/** Returns undefined also when access is denied. */
 function statOf(path: string): BigIntStats | undefined {
   try {
     return lstatSync(path, { bigint: true });
@@ -72,7 +74,7 @@ function kindOf(stat: BigIntStats): Surveyed["kind"] | undefined {
   return stat.isFile() ? "file" : undefined;
 }
 
-/** A folder that cannot be read cannot be emptied by the same user either. */
+/** Returns no names for an unreadable folder: the same user cannot empty it either. */
 function names(folder: string): string[] {
   try {
     return readdirSync(folder)
@@ -84,8 +86,9 @@ function names(folder: string): string[] {
 }
 
 /**
- * The content of a regular file; undefined when it cannot be read, or is something else by now. `isReal`: undefined
- * also when a folder on the way is a link, so that a command that swaps folders cannot have other files copied.
+ * Returns the content of a regular file, or undefined if it cannot be read or is no longer a regular file. With
+ * `isReal`, also returns undefined if a folder on the path is a symbolic link. Otherwise a command that swaps folders
+ * could have other files copied.
  */
 export async function contentOf(path: string, { isReal = false } = {}): Promise<Buffer | undefined> {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -100,13 +103,13 @@ export async function contentOf(path: string, { isReal = false } = {}): Promise<
   }
 }
 
-/** The real path of the open file: from the kernel, or by name where the kernel does not tell. */
+/** Returns the real path of the open file, from the kernel on Linux and by name elsewhere. */
 async function openedAt(handle: FileHandle, path: string): Promise<string | undefined> {
   if (process.platform === "linux") return readlink(`/proc/self/fd/${handle.fd}`).catch(() => undefined);
   return realpath(path).catch(() => undefined);
 }
 
-/** What is at the path now; a link is itself, not what it points to. */
+/** Returns the current state of the path, without following links. */
 export async function entryAt(path: string): Promise<Entry> {
   const stat = await lstat(path).catch(absent);
   if (!stat) return { kind: "missing" };
@@ -118,7 +121,7 @@ export async function entryAt(path: string): Promise<Entry> {
   return { kind: "file", hash: content === undefined ? "" : sha256(content), mode };
 }
 
-/** The same thing with the same content; the mode counts where it is known. */
+/** Compares kind and content, and the mode if both modes are known. */
 export function sameEntry(one: Entry, other: Entry): boolean {
   if (one.kind === "file" && other.kind === "file" && (one.mode === -1 || other.mode === -1)) {
     return one.hash === other.hash;

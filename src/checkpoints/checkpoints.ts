@@ -1,13 +1,14 @@
 /**
- * What tools overwrote or deleted, so that a person can have it back:
+ * Checkpoints: the former contents of files that tools and commands overwrote or deleted, and how to restore them. This
+ * folder records changes, plans and applies undo steps, and computes a session's code changes.
  *
  *   <session>/checkpoints/objects/<hash>   former contents, each once, by their SHA-256
- *                         packs/           former contents that were kept together, see `checkpoint-packs.ts`
- *                         saved/           what an undo has replaced, for a person to open
- *                         changes.jsonl    one line for each change, in order; never rewritten
+ *                         packs/           former contents stored together, see `checkpoint-packs.ts`
+ *                         saved/           contents that a forced undo replaced, for the user to open
+ *                         changes.jsonl    one line per change, in order; never rewritten
  *
- * A line is on disk before its change is made. So a change that is listed may not have happened, but none that
- * happened is missing, and taking one back twice does no harm.
+ * A line is on disk before its change is made. A listed change may not have happened, but no change that happened is
+ * missing. Undoing a change twice is harmless.
  */
 import { lstat, readFile, readlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -25,16 +26,16 @@ import { contentOf, entryAt, type Surveyed, sameEntry, sha256, survey, type Tree
 type KeptEntries = { readonly path: string; readonly entry: Entry }[];
 
 export interface KeptTree {
-  /** Files that could not be read, and so not be kept. */
+  /** Files that could not be read and therefore have no checkpoint. */
   readonly unreadable: readonly string[];
   /**
-   * Notes what the command has left, so that later changes by others can be told from its own. When others may have
-   * worked in the same time, only what is gone counts as its work.
+   * Records the state after the command, to distinguish its changes from later ones. With "anyone", other processes may
+   * have changed files too: then only deletions are attributed to the command.
    */
   settle(changedBy?: "command" | "anyone"): Promise<void>;
 }
 
-/** One thing that was changed. `after` is undefined when the command that changed it did not come to its end. */
+/** One changed path. `after` is undefined if the command did not finish or the change cannot be attributed to it. */
 export interface KeptChange {
   readonly seq: number;
   readonly time: string;
@@ -51,16 +52,16 @@ export interface CheckpointOptions {
   readonly directory: string;
   readonly disk: Disk;
   readonly stamp: Stamp;
-  /** Contents may hold secrets; with a seal they lie there closed. */
+  /** Encrypts contents on disk, because they may hold secrets. */
   readonly seal?: () => Promise<Seal>;
-  /** Names the turn that is going on, so that a whole one can be taken back. */
+  /** Returns the name of the current turn, so that a whole turn can be undone. */
   readonly turn?: () => string;
 }
 
-/** Of what a command has made, so many names are kept. */
+/** Limit for the recorded paths created by one command. */
 const MAX_CREATED = 200;
 const MAX_SEEN = 100_000;
-/** So many of the last changes can have left something behind when we were killed. */
+/** Number of recent changes whose temporary files are cleaned up after a crash. */
 const LAST_CHANGES = 50;
 
 export class Checkpoints {
@@ -68,10 +69,10 @@ export class Checkpoints {
   readonly #objects: string;
   readonly #lines: CheckpointLines;
   readonly #packs: CheckpointPacks;
-  /** Files that were kept before, by path: what has not changed since is not read again. */
+  /** Version and hash of files stored before, by path. Unchanged files are not read again. */
   readonly #seen = new Map<string, { version: string; hash: string }>();
   readonly #options: CheckpointOptions;
-  /** The one after the other: two calls side by side must not share a number or a line. */
+  /** Tail of the queue that serializes writes: parallel calls must not share a number or a line. */
   #last: Promise<unknown> = Promise.resolve();
   #sealing: Promise<Seal> | undefined;
 
@@ -83,7 +84,7 @@ export class Checkpoints {
     this.#packs = new CheckpointPacks(join(this.#folder, "packs"), options.disk, () => this.#seal());
   }
 
-  /** For `rememberedFiles`: resolves when all of it is on disk. */
+  /** Stores the former contents and logs the changes; for `rememberedFiles`. Resolves when all of it is on disk. */
   keep(changes: readonly FileChange[]): Promise<void> {
     return this.#inTurn(async () => {
       const first = await this.#lines.nextSeq();
@@ -102,8 +103,8 @@ export class Checkpoints {
   }
 
   /**
-   * Keeps all files, links and folders below the paths, ignored ones too, before a command that may destroy them.
-   * Fails with a limit error, and keeps nothing, when there is too much.
+   * Stores all files, links and folders below the paths, including ignored ones, before a command that may destroy
+   * them. Throws a limit error and logs no checkpoint if there is too much.
    */
   async keepTree(paths: readonly string[], toolCallId: string, options: TreeOptions = {}): Promise<KeptTree> {
     const end = performance.now() + (options.milliseconds ?? Number.POSITIVE_INFINITY);
@@ -134,7 +135,7 @@ export class Checkpoints {
     return { unreadable, settle };
   }
 
-  /** What has not been taken back, the oldest first. */
+  /** Returns the changes that are not undone, oldest first. */
   async changes(): Promise<readonly KeptChange[]> {
     const lines = await this.#lines.read();
     const undone = new Set(lines.flatMap((line) => (line.kind === "undone" ? line.seqs : [])));
@@ -147,7 +148,7 @@ export class Checkpoints {
     return changes;
   }
 
-  /** What commands have made, of those whose changes have these numbers. */
+  /** Returns the paths created by the commands with these change numbers. */
   async createdBy(seqs: readonly number[]): Promise<readonly string[]> {
     const wanted = new Set(seqs);
     return (await this.#lines.read()).flatMap((line) =>
@@ -155,14 +156,17 @@ export class Checkpoints {
     );
   }
 
-  /** What commands have made of which something was kept, and nobody has undone. */
+  /** Returns the paths created by commands that have a checkpoint and are not undone. */
   async created(): Promise<readonly string[]> {
     const lines = await this.#lines.read();
     const undone = new Set(lines.flatMap((line) => (line.kind === "undone" ? line.seqs : [])));
     return lines.flatMap((line) => (line.kind === "settled" && !undone.has(line.seq) ? line.created : []));
   }
 
-  /** Takes away what writes that were killed have left: beside the files they were about, and here. For a session's start. */
+  /**
+   * Removes temporary files of interrupted writes, here and beside the files last changed. Call it when a session
+   * starts.
+   */
   async sweep(): Promise<void> {
     await sweepReplacements(this.#folder, this.#options.disk);
     const last = (await this.#lines.read()).filter((line) => line.kind === "change").slice(-LAST_CHANGES);
@@ -176,7 +180,7 @@ export class Checkpoints {
     await this.#inTurn(() => this.#lines.append([{ kind: "undone", time, seqs: [...new Set(seqs)] }]));
   }
 
-  /** Notes changes that are about to be made in one go, under a name of their own; the contents are kept already. */
+  /** Logs changes that are about to be made together under one turn name. Their contents must be stored already. */
   async keepPlanned(
     turn: string,
     changes: readonly (Pick<KeptChange, "path" | "before" | "folders"> & { readonly after: Entry })[],
@@ -191,7 +195,7 @@ export class Checkpoints {
     });
   }
 
-  /** What was planned under this name was made, all of it. */
+  /** Records that all changes planned under this name were made. */
   async noteMade(turn: string): Promise<void> {
     await this.#inTurn(() => this.#lines.append([{ kind: "made", turn }]));
   }
@@ -200,7 +204,7 @@ export class Checkpoints {
     return (await this.#lines.read()).some((line) => line.kind === "made" && line.turn === turn);
   }
 
-  /** Keeps the bytes, the same ones once, and returns their hash. */
+  /** Stores the bytes, once per content, and returns their hash. */
   async keepObject(content: Uint8Array): Promise<string> {
     const hash = sha256(content);
     const path = this.#objectPath(hash);
@@ -210,7 +214,7 @@ export class Checkpoints {
     return hash;
   }
 
-  /** A copy that a person can open; returns its path. */
+  /** Writes an unencrypted copy that the user can open; returns its path. */
   async saveCopy(content: Uint8Array): Promise<string> {
     const path = join(this.#folder, "saved", sha256(content));
     await this.#write(path, content);
@@ -233,7 +237,7 @@ export class Checkpoints {
     return join(this.#objects, hash);
   }
 
-  /** Fails when the bytes are gone, or are not what was kept. */
+  /** Returns stored bytes. Throws if they are missing or do not match the hash. */
   async object(hash: string): Promise<Buffer> {
     const content = /^[0-9a-f]{64}$/.test(hash)
       ? ((await this.#readObject(hash)) ?? (await this.#packs.read(hash)))
@@ -250,7 +254,7 @@ export class Checkpoints {
     return bytes && seal ? seal.open(bytes) : bytes;
   }
 
-  /** One after the other into one pack; what is kept already is not read again. */
+  /** Stores the files in one pack. Files that are unchanged since the last time are not read again. */
   async #keepFound(found: readonly Surveyed[], end: number): Promise<{ kept: KeptEntries; unreadable: string[] }> {
     if (this.#seen.size > MAX_SEEN) this.#seen.clear();
     const unreadable: string[] = [];
@@ -315,7 +319,7 @@ export class Checkpoints {
   }
 }
 
-/** "created a.ts", for lists. */
+/** Returns a description for lists, such as "created a.ts". */
 export function describeChange({ path, before, after }: KeptChange): string {
   if (before.kind === "missing") return `created ${path}`;
   if (after?.kind === "missing") return `deleted ${path}`;

@@ -1,4 +1,4 @@
-/** What a session has done to files, all of it together: what was there before its first change, and what is there now. */
+/** Net changes of a session to a file: its state before the session's first change, and its current state. */
 import type { EventData, SessionEvent } from "../protocol/event.ts";
 import type { Entry } from "./checkpoint-schema.ts";
 import { entryAt } from "./checkpoint-tree.ts";
@@ -12,12 +12,12 @@ export interface ChangedFile {
   readonly now: Entry;
 }
 
-/** More than a person would look at. */
+/** Limit for the number of listed files. */
 const MAX_FILES = 2_000;
 
 /**
- * Files and links that are not as the session found them, in order of their paths. What commands made counts where a
- * command could destroy something: of others nothing is kept.
+ * Returns files and links that differ from their state before the session, sorted by path. Files created by commands
+ * are included only for commands that have a checkpoint.
  */
 export async function changedFiles({ checkpoints }: Pick<FileHistory, "checkpoints">): Promise<readonly ChangedFile[]> {
   const changes = await checkpoints.changes();
@@ -38,7 +38,7 @@ export async function changedFiles({ checkpoints }: Pick<FileHistory, "checkpoin
 const MISSING: Entry = { kind: "missing" };
 const isFile = ({ kind }: Entry): boolean => kind !== "folder";
 
-/** The sums of it. Never rejects: a count that cannot be made is none. */
+/** Sums up the changed files and lines. Never rejects: returns zero counts when they cannot be computed. */
 export async function codeChanges(
   files: Pick<FileHistory, "checkpoints"> | undefined,
   events: readonly SessionEvent[],

@@ -1,7 +1,7 @@
 /**
- * Keeps what a shell command may delete or overwrite before it runs, so that `troupe undo` can bring it back. A plain
- * `rm build` costs a copy of `build`; a command that may do anything costs one of the workspace, of which only what has
- * changed since the last time is read. What is too much is said, and the command runs all the same.
+ * Stores files that a shell command may delete or overwrite, before it runs, so that `troupe undo` can restore them. A
+ * plain `rm build` copies `build`. A command that may do anything copies the workspace, of which only files changed
+ * since the last time are read. If that exceeds the limits, the command still runs and a notice says so.
  */
 import { lstatSync, readdirSync, realpathSync, type Stats } from "node:fs";
 import { basename, dirname, join, resolve, sep } from "node:path";
@@ -16,7 +16,7 @@ import type { Checkpoints, KeptTree } from "./checkpoints.ts";
 
 interface CommandCheckpointOptions {
   readonly checkpoints: Checkpoints;
-  /** Real paths that are never kept: our own state. */
+  /** Real paths that are never stored: troupe's own state. */
   readonly except: readonly string[];
   readonly home?: string;
   readonly limits?: Pick<TreeOptions, "entries" | "bytes" | "milliseconds">;
@@ -25,7 +25,7 @@ interface CommandCheckpointOptions {
 const LIMITS = { entries: 5000, bytes: 64 * 1024 * 1024, milliseconds: 1000 };
 const MAX_NAMED = 200;
 
-/** For `ShellsOptions.beforeRun`. Never fails for lack of room or time. */
+/** Returns the callback for `ShellsOptions.beforeRun`. It does not throw for lack of space or time. */
 export function commandCheckpoints(
   options: CommandCheckpointOptions,
 ): (command: ComingCommand) => Promise<KeptFiles | undefined> {
@@ -56,7 +56,7 @@ export function commandCheckpoints(
   };
 }
 
-/** What is made again by a tool, or never deleted by one: packages, and the objects of git. */
+/** Returns whether tools can recreate the folder or never delete from it: packages, and git objects. */
 function isMadeAnew(path: string): boolean {
   const name = basename(path);
   return name === "node_modules" || ((name === "objects" || name === "lfs") && isGitFolder(dirname(path)));
@@ -84,7 +84,7 @@ function isPlaceholder(path: string): boolean {
   }
 }
 
-/** The real paths of those that exist. Of a link, what it points to is in danger too. */
+/** Returns the real paths of existing files. For a link it returns the link and its target. */
 function existing(paths: readonly EndangeredPath[], place: { cwd: string; home: string }): string[] {
   const found = new Set<string>();
   for (const { path, whole } of paths.slice(0, MAX_NAMED)) {
@@ -97,7 +97,7 @@ function existing(paths: readonly EndangeredPath[], place: { cwd: string; home: 
   return [...found];
 }
 
-/** The name itself in its real folder. */
+/** Returns the path with its folder resolved, but not a link at its end. */
 function realName(path: string): string | undefined {
   const folder = realOf(dirname(path));
   return folder === undefined ? undefined : join(folder, basename(path));
@@ -123,7 +123,7 @@ function isInside(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder + sep);
 }
 
-/** Why nothing was kept, for reasons outside ourselves. */
+/** Returns why there is no checkpoint. Rethrows errors that are bugs. */
 function unkept(error: unknown): string {
   if (error instanceof TroupeError) return error.kind === "limit" ? "it is too much" : error.message;
   if (error instanceof Error && "code" in error) return error.message;

@@ -1,8 +1,7 @@
-/** The history of a file within a session. */
 import type { Disk } from "../lib/node/disk.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 
-/** Where the files of a session are kept before they are changed. */
+/** The checkpoints of a session's files, and the disk they are written with. */
 export interface FileHistory {
   readonly checkpoints: Checkpoints;
   readonly disk: Disk;

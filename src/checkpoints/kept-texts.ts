@@ -8,10 +8,10 @@ export interface LineChanges {
 }
 
 const MAX_BYTES = 1024 * 1024;
-/** Of all contents that are compared for one list. */
+/** Limit for all contents compared for one list. */
 const MAX_BYTES_IN_ALL = 32 * 1024 * 1024;
 
-/** What files held before and after changes, as far as it is text and not too much. */
+/** Reads the text of files before and after changes, within size limits. */
 export class KeptTexts {
   readonly #checkpoints: Checkpoints;
   #left = MAX_BYTES_IN_ALL;
@@ -20,7 +20,10 @@ export class KeptTexts {
     this.#checkpoints = checkpoints;
   }
 
-  /** What a change left is not kept, but what the next one found is; the last is what is there now. */
+  /**
+   * Returns the text of an entry, or undefined if it is unavailable, too large or binary. Contents after a change are
+   * not stored themselves: they come from the next change's checkpoint, or from disk if it was the last change.
+   */
   async of(entry: Entry, path: string): Promise<string | undefined> {
     if (entry.kind === "missing") return "";
     if (entry.kind !== "file" || this.#left <= 0) return undefined;

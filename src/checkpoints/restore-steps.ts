@@ -1,4 +1,4 @@
-/** How paths are brought back to what they were: what each needs, and doing it in an order that always works. */
+/** Plans and applies the steps that restore paths to an earlier state. */
 import { dirname } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
 import { PathError } from "../lib/node/paths.ts";
@@ -14,24 +14,24 @@ export interface PathStep {
   readonly goal: Entry;
   readonly now: Entry;
   readonly isDone: boolean;
-  /** What is there now was left by one of the changes, so nobody loses anything. */
+  /** The current content was left by one of the changes, so restoring loses no other work. */
   readonly isOurs: boolean;
 }
 
-/** What it takes to have everything as it was before the first of these changes. */
+/** Returns the steps that restore the state before the first of these changes. */
 export async function planSteps(changes: readonly KeptChange[]): Promise<PathStep[]> {
   const steps: PathStep[] = [];
   for (const [path, own] of byPath(changes)) steps.push(await planPath(path, own));
   return steps;
 }
 
-/** Doing it again after it was cut off ends the same. */
+/** Applies the steps. Idempotent: it can be repeated after an interruption. */
 export async function takeSteps(
   steps: readonly PathStep[],
   { checkpoints, disk, folders }: { checkpoints: Checkpoints; disk: Disk; folders: readonly (readonly string[])[] },
 ): Promise<void> {
   const goals = new Map(steps.map((step) => [step.path, step]));
-  // What comes back, outermost first; what goes, innermost first.
+  // Remove innermost paths first; restore outermost paths first.
   const paths = [...goals.keys()].sort();
   for (const path of [...paths].reverse()) await apply(goals.get(path), { phase: "remove", checkpoints, disk });
   for (const path of paths) await apply(goals.get(path), { phase: "bring back", checkpoints, disk });
@@ -60,7 +60,7 @@ async function planPath(path: string, changes: readonly KeptChange[]): Promise<P
 
 const ignoringMode = (entry: Entry): Entry => (entry.kind === "file" ? { ...entry, mode: -1 } : entry);
 
-/** The content of the file at the path; undefined where there is none. */
+/** Returns the content of the file, or undefined if there is none. */
 export async function contentAt(path: string): Promise<Buffer | undefined> {
   const place = await placeAt(path);
   try {
@@ -94,7 +94,9 @@ async function apply(
   }
 }
 
-/** Paths were kept without links in them; one that leads elsewhere now would change a stranger's file. */
+/**
+ * Opens the path. Throws if it now leads through a link: stored paths have none, and writing would change another file.
+ */
 async function placeAt(path: string, disk?: Disk): Promise<Place> {
   const place = await openAsIs(path, { cwd: "/", roots: [], ...(disk && { disk }) }).catch(cannotRestore);
   if (place.realPath === path) return place;

@@ -4,23 +4,23 @@ import { entryAt } from "./checkpoint-tree.ts";
 import type { Checkpoints, KeptChange } from "./checkpoints.ts";
 import { contentAt, planSteps, takeSteps } from "./restore-steps.ts";
 
-/** The last call that changed something, all calls of its turn, or everything from a call on. */
+/** Changes to undo: those of the last call, those of its turn, or everything since a call. */
 export type UndoTarget = { kind: "last" } | { kind: "turn" } | { kind: "back-to"; toolCallId: string };
 
 export interface UndoReport {
-  /** Paths that are as they were before. */
+  /** Paths restored to their earlier state. */
   readonly restored: readonly string[];
-  /** Paths that others have changed since. Unless forced, nothing at all was restored then. */
+  /** Paths that others have changed since. If there are any, nothing is restored without `force`. */
   readonly conflicts: readonly string[];
-  /** With force: where the content is kept that had to give way. */
+  /** With `force`: the saved copy of each replaced content, by path. */
   readonly savedAs: Readonly<Record<string, string>>;
-  /** What commands have made since and is still there; it is left alone. */
+  /** Existing paths that commands created since. Undo does not remove them. */
   readonly left: readonly string[];
 }
 
 /**
- * Brings files back to what they were, byte for byte, mode included, and deletes what was created. Doing it again
- * after it was cut off ends the same. What somebody else has changed since is not touched without `force`.
+ * Restores files byte for byte, including their mode, and deletes created files. Idempotent: it can be repeated after
+ * an interruption. Without `force`, it restores nothing if others have changed one of the files since.
  */
 export async function undo(
   target: UndoTarget,
