@@ -1,21 +1,21 @@
-/** What a command in a worktree may touch of the repository it belongs to, so that `git commit` works and no more. */
+/** The parts of the repository that a command in a worktree may access: enough for `git commit`, no more. */
 import { readdirSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Disk, writeNewFile } from "../lib/node/disk.ts";
 import { knownRecord } from "./worktree-records.ts";
 
 export interface GitAccess {
-  /** The whole of git's folder; to be mounted read-only, before the others. */
+  /** The whole git folder. Mount it read-only, before the others. */
   readonly repository: string;
   /** Folders in it that may be written. */
   readonly writable: readonly string[];
-  /** Files and folders in those that may not, to be mounted last. All of them exist. */
+  /** Files and folders in those that stay read-only; mount them last. All of them exist. */
   readonly readOnly: readonly string[];
 }
 
 /**
- * Asked before each command: the person's git may have packed branches since, and then folders are missing. Loose
- * objects can be written, packs cannot; of the branches only those of this session, and of them only the task's own.
+ * Call it before each command, because the user's git may have packed refs and removed folders since. Loose objects can
+ * be written, packs cannot. Of the session's branches, only the task's own can be written.
  */
 export async function worktreeAccess(request: { folder: string; taskId: string; disk: Disk }): Promise<GitAccess> {
   const { common, gitDir, branch, taskId } = await knownRecord(request.folder, request.taskId);
@@ -29,7 +29,7 @@ export async function worktreeAccess(request: { folder: string; taskId: string; 
       .filter((name) => name !== taskId && name !== `${taskId}.lock`)
       .map((name) => join(folder, name)),
   );
-  // A missing one could be created, and then names programs to run.
+  // Create it, so that the command cannot: the file can name programs for git to run.
   await writeNewFile(request.disk, join(gitDir, "config.worktree"), []).catch(() => undefined);
   const own = ["commondir", "gitdir", "config.worktree"].map((name) => join(gitDir, name));
   return {
@@ -39,7 +39,7 @@ export async function worktreeAccess(request: { folder: string; taskId: string; 
   };
 }
 
-/** The same as arguments of bubblewrap, to stand after every other mount. */
+/** Returns the same as bubblewrap arguments. They must follow all other mounts. */
 export function gitAccessMounts({ repository, writable, readOnly }: GitAccess): string[] {
   return [
     ...["--ro-bind", repository, repository],

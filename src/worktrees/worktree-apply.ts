@@ -1,8 +1,7 @@
 /**
- * Brings a merged tree into the files of the person, all of it or nothing. File systems cannot change many files at
- * once, so what is to be done is written down first, with both versions of every file beside it. A kill in the middle
- * is finished by whoever comes next; where that is impossible, because someone changed a file meanwhile, what was done
- * is taken back.
+ * Applies a merged tree to the user's files, completely or not at all. A journal with both versions of every file is
+ * written first, because file systems cannot change many files at once. After a crash, the next merge or session
+ * finishes the work. If that is impossible because a file changed meanwhile, the merge is rolled back.
  */
 import { dirname, join } from "node:path";
 import * as z from "zod";
@@ -21,11 +20,11 @@ import { readSmallJson, stateFolder, type WorktreeRecord } from "./worktree-reco
 const versionSchema = z.object({ mode: z.string(), id: z.string() });
 const journalSchema = z.object({
   version: z.literal(1),
-  /** `back`: it could not be finished, and what was done is being taken back. */
+  /** `back`: the merge could not be finished and is being rolled back. */
   direction: z.enum(["forward", "back"]),
   workTree: z.string(),
   gitDir: z.string(),
-  /** The commit of the worktree that the main tree has got when this is done. */
+  /** The worktree's commit that the main tree contains once this is done. */
   merged: z.string(),
   files: z.array(
     z.object({
@@ -35,7 +34,7 @@ const journalSchema = z.object({
       index: z.object({ before: versionSchema, after: versionSchema }),
     }),
   ),
-  /** A branch that moves along, and the index with it. */
+  /** The branch that moves to the merge commit; the index is updated too. */
   commit: z.object({ branch: z.string(), from: z.string(), to: z.string() }).exactOptional(),
 });
 export type Journal = z.infer<typeof journalSchema>;
@@ -48,7 +47,7 @@ export interface ApplyPorts {
   readonly disk: Disk;
 }
 
-/** Both versions of every file, kept aside. `inTheWay`: something stands there that git does not know. */
+/** Copies both versions of every file aside. `inTheWay`: paths occupied by something that git does not track. */
 export async function stage(
   record: WorktreeRecord,
   { changes, ports }: { changes: readonly TreeChange[]; ports: ApplyPorts },
@@ -77,7 +76,7 @@ export async function stage(
   return { files, inTheWay };
 }
 
-/** Git writes them itself, so that line ends are as the person's own checkout would have them. */
+/** Lets git write the files, so that line endings match the user's own checkout. */
 export async function extract(
   place: GitPlace,
   what: { changes: readonly Pick<TreeChange, "path" | "after">[]; folder: string; indexFile: string },
@@ -97,7 +96,7 @@ function refuseHuge(path: string, entries: readonly Entry[]): void {
   });
 }
 
-/** A folder gives way to a file when all that is in it goes. */
+/** Returns whether all files in the folder are removed, so that a file can replace it. */
 async function becomesEmpty(path: string, { top, removed }: { top: string; removed: ReadonlySet<string> }) {
   const inside = await survey([path]);
   return inside.every((one) => one.kind === "folder" || removed.has(one.path.slice(top.length + 1)));
@@ -111,20 +110,20 @@ async function keep(disk: Disk, path: string, to: string): Promise<void> {
 
 export type Applied = { readonly kind: "applied" } | { readonly kind: "taken-back"; readonly because: string };
 
-/** From here on the merge happens, even if we are killed. */
+/** Writes the journal and applies it. From then on the merge is finished even after a crash. */
 export async function apply(record: WorktreeRecord, journal: Journal, ports: ApplyPorts): Promise<Applied> {
   await writeJournal(record, journal, ports);
   return finish(record, journal, ports);
 }
 
-/** Finishes what a kill has interrupted; undefined when there is nothing to finish. */
+/** Finishes an interrupted merge. Returns undefined if there is none. */
 export async function recoverMerge(
   record: WorktreeRecord,
   ports: ApplyPorts,
 ): Promise<(Applied & { readonly journal: Journal }) | undefined> {
   const path = journalPath(record, ports);
   const journal = journalSchema.safeParse(await readSmallJson(path, MAX_JOURNAL_BYTES));
-  // Journals appear whole or not at all; without one no file was touched.
+  // Journals are written atomically; without one no file was touched.
   if (!journal.success || (await entryAt(journal.data.workTree)).kind !== "folder") return undefined;
   const applied = await finish(record, journal.data, ports);
   const folders = new Set(journal.data.files.map(({ path }) => dirname(join(journal.data.workTree, path))));
@@ -132,7 +131,7 @@ export async function recoverMerge(
   return { ...applied, journal: journal.data };
 }
 
-/** To be called when the record says what has become of the merge. */
+/** Removes the journal and its copies. Call it after the record holds the outcome. */
 export async function forgetMerge(record: WorktreeRecord, { folder, disk }: ApplyPorts): Promise<void> {
   await disk.remove(journalPath(record, { folder }));
   await disk.remove(join(stateFolder(folder, record.taskId), "merge"));
@@ -157,7 +156,7 @@ async function finish(record: WorktreeRecord, journal: Journal, ports: ApplyPort
   return { kind: "taken-back", because };
 }
 
-/** What goes, innermost first; then what comes, outermost first. Doing it again ends the same. */
+/** Removes innermost paths first, then writes outermost paths first. Idempotent. */
 async function settle(record: WorktreeRecord, journal: Journal, { folder, disk }: ApplyPorts): Promise<void> {
   const kept = join(stateFolder(folder, record.taskId), "merge");
   const isBack = journal.direction === "back";
@@ -186,7 +185,7 @@ interface Step {
 
 type Scope = Parameters<typeof openAsIs>[1];
 
-/** On the way back, what someone else has changed stays as it is; on the way forward it ends the merge. */
+/** Applies one step. A file that others changed fails the merge on the way forward and is skipped on the way back. */
 async function change(step: Step, { scope, isBack }: { scope: Scope; isBack: boolean }): Promise<void> {
   const { path, goal } = step;
   try {
@@ -206,11 +205,11 @@ async function change(step: Step, { scope, isBack }: { scope: Scope; isBack: boo
   }
 }
 
-/** What is there now, if it is one of the two versions or the step between them. */
+/** Returns the current entry, or "done". Throws if it is neither version nor missing, the state between them. */
 async function compared({ path, goal, other }: Step): Promise<Entry | "done"> {
   const now = await entryAt(path);
   if (sameEntry(now, goal) || (goal.kind === "folder" && now.kind === "missing")) return "done";
-  if (now.kind === "folder" && goal.kind === "missing") return "done"; // it came with files that are gone by now
+  if (now.kind === "folder" && goal.kind === "missing") return "done"; // it came with files that are already removed
   if (now.kind === "missing" || sameEntry(now, other)) return now;
   throw new PathError("invalid", path, `${path} was changed by someone else during the merge.`);
 }
@@ -231,7 +230,7 @@ function foldersAbove(path: string, top: string): string[] {
   return folders;
 }
 
-/** The index first, the branch last: only when it has moved is the merge part of the history. */
+/** Updates the index first and the branch last: the merge enters the history only when the branch moves. */
 async function moveBranch(journal: Journal, { branch, from, to }: NonNullable<Journal["commit"]>): Promise<void> {
   const place = { gitDir: journal.gitDir, workTree: journal.workTree };
   const now = (await git(place, ["rev-parse", "--verify", branch], { to: "find the branch" })).trim();
@@ -244,7 +243,7 @@ async function writeIndex(journal: Journal): Promise<void> {
   const place = { gitDir: journal.gitDir, workTree: journal.workTree };
   const side = journal.direction === "back" ? "before" : "after";
   const versions = journal.files.map(({ path, index }) => ({ path, ...index[side] }));
-  // What goes comes first: a name cannot be a file and a folder at once.
+  // Removals come first: a name cannot be a file and a folder at once.
   const sorted = versions.sort((one, two) => Number(one.mode !== MISSING) - Number(two.mode !== MISSING));
   const input = sorted.map(({ path, mode, id }) => `${mode.replace(/^0+$/, "0")} ${id}\t${path}\0`).join("");
   await git(place, ["update-index", "-z", "--index-info"], { to: "write the index", input });

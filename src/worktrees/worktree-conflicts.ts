@@ -1,4 +1,4 @@
-/** Both versions of every file that could not be merged, as files a person can open side by side. */
+/** Writes both versions of every file that could not be merged, so that the user can open them side by side. */
 import { basename, join } from "node:path";
 import { entryAt } from "../checkpoints/checkpoint-tree.ts";
 import type { Disk } from "../lib/node/disk.ts";
@@ -9,18 +9,18 @@ import { stateFolder, type WorktreeRecord } from "./worktree-records.ts";
 
 export interface Conflict {
   readonly path: string;
-  /** Where the version of the main tree lies; undefined when it was deleted there, or is too large to show. */
+  /** Path of the main tree's version; undefined if it was deleted there or is too large. */
   readonly main: string | undefined;
-  /** Where the version of the task lies. */
+  /** Path of the task's version. */
   readonly task: string | undefined;
-  /** Where the version lies that both started from. */
+  /** Path of the version that both started from. */
   readonly start: string | undefined;
 }
 
 const MAX_CONFLICTS = 50;
 const MAX_VERSION_BYTES = 1024 * 1024;
 
-/** All conflicts; the first of them with their versions. */
+/** Returns all conflicts; only the first `MAX_CONFLICTS` have version files. */
 export async function writeConflicts(
   record: WorktreeRecord,
   { stages, folder, disk }: { stages: readonly ConflictStage[]; folder: string; disk: Disk },

@@ -1,4 +1,4 @@
-/** The repository around a folder, the person who works in it, and git's complaints in words a person can act on. */
+/** Finds the repository of a folder and the user's git identity, and explains git failures. */
 import { lstatSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -15,11 +15,11 @@ import { sanitiseLine } from "../lib/text.ts";
 import { TroupeError } from "../protocol/errors.ts";
 
 export interface Repository {
-  /** The work tree that the person sees; a linked one when that is where the folder lies. */
+  /** The user's work tree; a linked one if the folder is in it. */
   readonly main: GitPlace;
-  /** Objects, branches and the list of worktrees. */
+  /** The common git folder: objects, branches and the list of worktrees. */
   readonly common: string;
-  /** From the top of the work tree to the folder; empty or ending with a slash. */
+  /** Path from the top of the work tree to the folder; empty or ending with a slash. */
   readonly prefix: string;
   readonly head: string;
 }
@@ -64,11 +64,11 @@ function noRepository(folder: string, { stderr, stopped }: GitReply): TroupeErro
 }
 
 export interface GitWork extends GitWriteOptions {
-  /** Ends what the sentence "Could not …" begins. */
+  /** Completes the sentence "Could not …". */
   readonly to: string;
 }
 
-/** As `gitAt`, with failures for people. */
+/** Runs `gitAt` and throws failures as `TroupeError`. */
 export async function git(place: GitPlace, args: readonly string[], work: GitWork): Promise<string> {
   return (await gitCode(place, args, work)).stdout;
 }
@@ -116,11 +116,11 @@ const brief = (text: string): string => sanitiseLine(text.trim()).slice(0, 300);
 
 export interface Person {
   readonly identity?: Identity;
-  /** Names the files that the person never wants to see. */
+  /** File with ignore patterns of the user. */
   readonly excludesFile?: string;
 }
 
-/** As the person's own git would say. */
+/** Reads the user's identity and excludes file from git's configuration. */
 export async function personOf(place: GitPlace): Promise<Person> {
   const found = new Map<string, string>();
   const files = [".config/git/config", ".gitconfig"].map((name) => join(homedir(), name));
@@ -143,12 +143,11 @@ export async function personOf(place: GitPlace): Promise<Person> {
 
 const WANTED = "^(user\\.(name|email)|core\\.excludesfile)$";
 
-/** Commits that only carry a tree for a merge: the same trees give the same commits. */
+/** Author of commits that only carry a tree for a merge. The fixed date makes equal trees give equal commits. */
 export const NOBODY: Identity = { name: "troupe", email: "troupe@localhost", date: "2000-01-01T00:00:00Z" };
 
 /**
- * What an agent can write must not lead our own git out of the repository: where it follows a link, the agent would
- * write with our rights.
+ * Throws if a path is a link. Agents can write these paths, and our own git would follow the link with our permissions.
  */
 export function refuseLinks(paths: readonly string[]): void {
   for (const path of paths) {
@@ -160,7 +159,7 @@ export function refuseLinks(paths: readonly string[]): void {
   }
 }
 
-/** What git writes when a branch moves, with the folders that the agents of a session can write. */
+/** Returns the files and folders that git writes when a branch moves, as far as the session's agents can write them. */
 export function refFiles(common: string, branch: string): string[] {
   const parts = ["refs", "heads", ...branch.split("/")];
   const ways = parts.slice(2).map((_, index) => parts.slice(0, index + 3));

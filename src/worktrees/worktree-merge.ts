@@ -1,6 +1,6 @@
 /**
- * Brings the work of an agent from its worktree to the person. An explicit step that can fail: then nothing of the
- * main tree has changed, and the answer says which files stand against it.
+ * Merges an agent's work from its worktree into the user's work tree. Unless the result is "merged", the main tree is
+ * unchanged and the result says why.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -33,16 +33,16 @@ import {
 import { filteredPaths } from "./worktree-snapshot.ts";
 import { type Tip, tipOf } from "./worktree-state.ts";
 
-/** `files`: uncommitted changes, for the person to look at. `squash`: one commit. `merge`: the branch with its commits. */
+/** `files`: uncommitted changes for review. `squash`: one commit. `merge`: the branch with its commits. */
 export type MergeKind = "files" | "squash" | "merge";
 
 export interface MergeRequest {
   readonly folder: string;
   readonly taskId: string;
   readonly as?: MergeKind;
-  /** For the message of commits; the first line counts. */
+  /** Commit message; only the first line is used. */
   readonly description?: string;
-  /** The folder with the state of troupe, which no merge may write. */
+  /** Folder with troupe's state, which no merge may write. */
   readonly stateRoot: string;
   /** Asks the user about protected changes. Without it they are refused. */
   permit?(changes: readonly ProtectedChange[]): Promise<boolean>;
@@ -55,11 +55,11 @@ export type MergeResult =
   | { readonly kind: "nothing" }
   /** Both sides changed these. */
   | { readonly kind: "conflict"; readonly conflicts: readonly Conflict[] }
-  /** The main tree has changes there that would be lost. */
+  /** The main tree has uncommitted changes in these files that would be lost. */
   | { readonly kind: "dirty"; readonly files: readonly string[] }
-  /** These can run code later or change rules, and the user did not agree to them. */
+  /** These can run code later or change rules, and the user did not agree. */
   | { readonly kind: "protected"; readonly changes: readonly ProtectedChange[] }
-  /** Something went wrong on the way; all files are as before, but those that others have changed. */
+  /** Applying failed and was rolled back, except for files that others changed meanwhile. */
   | { readonly kind: "taken-back"; readonly because: string };
 
 export async function mergeWorktree(request: MergeRequest): Promise<MergeResult> {
@@ -74,7 +74,9 @@ export async function mergeWorktree(request: MergeRequest): Promise<MergeResult>
   });
 }
 
-/** Finishes merges that a kill has interrupted: once when a session opens, before anyone looks at the files. */
+/**
+ * Finishes merges interrupted by a crash; returns their task ids. Call it when a session opens, before files are read.
+ */
 export async function recoverMerges({ folder, disk }: { folder: string; disk: Disk }): Promise<string[]> {
   const finished: string[] = [];
   const path = join(folder, ".state", "merge");
@@ -104,8 +106,8 @@ function refuseUnlessSound({ gitDir, common, branch }: WorktreeRecord): void {
 }
 
 /**
- * Everything the agent has left in its worktree is committed on its branch. Whatever the agent has made of its HEAD and
- * its index: only this branch moves, and the index is written anew.
+ * Commits everything in the worktree on its branch. Moves only this branch and rewrites the index, whatever the agent
+ * did to HEAD and the index.
  */
 async function commitAll(record: OpenRecord, request: MergeRequest): Promise<Tip> {
   const place = record.own;

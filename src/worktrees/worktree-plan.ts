@@ -1,6 +1,6 @@
 /**
- * How the work of a worktree and the main tree go together, found out without changing either: git merges three trees
- * (where the worktree started, what the main tree is now, what the worktree is now) into a fourth.
+ * Plans a merge without changing either tree. Git merges three trees into a fourth: the worktree's start, the main tree
+ * and the worktree as they are now.
  */
 import { join } from "node:path";
 import type { GitPlace } from "../lib/node/git-write.ts";
@@ -11,14 +11,14 @@ import { type OpenRecord, stateFolder, type WorktreeRecord } from "./worktree-re
 import { changesIn, snapshotTree } from "./worktree-snapshot.ts";
 import type { Tip, WorktreeQuestion } from "./worktree-state.ts";
 
-/** One path in two trees. A mode of 000000 means that it is missing there. */
+/** One path in two trees. Mode 000000 means that it is missing there. */
 export interface TreeChange {
   readonly path: string;
   readonly before: { readonly mode: string; readonly id: string };
   readonly after: { readonly mode: string; readonly id: string };
 }
 
-/** A version of a path that could not be merged. */
+/** One version of a path that could not be merged. */
 export interface ConflictStage {
   readonly path: string;
   readonly side: "start" | "main" | "task";
@@ -31,9 +31,9 @@ export interface MergePlan {
   /** HEAD of the main tree. */
   readonly head: string;
   readonly merged: string;
-  /** From the main tree to the merged one. */
+  /** Changes from the main tree to the merged one. */
   readonly changes: readonly TreeChange[];
-  /** What the worktree changed. */
+  /** Paths that the worktree changed. */
   readonly brought: readonly string[];
   readonly conflicts: readonly ConflictStage[];
   readonly dirty: readonly string[];
@@ -44,7 +44,7 @@ export const MISSING = "000000";
 
 export interface PlanRequest extends WorktreeQuestion {
   readonly tip: Tip;
-  /** What is merged with: the files as they are, or the last commit. */
+  /** Merges with the current files, or with the last commit. */
   readonly onto: "files" | "commit";
 }
 
@@ -69,7 +69,7 @@ export async function planMerge(record: OpenRecord, request: PlanRequest): Promi
   };
 }
 
-/** What was taken over from the main tree by merging it into the worktree is not the worktree's own work. */
+/** Returns the merge base. Changes that the worktree merged from the main tree are not its own work. */
 async function baseOf(
   { main, merged, base }: WorktreeRecord,
   { head, tip }: { head: string; tip: Tip },
@@ -95,7 +95,7 @@ async function filesTree(
   }
 }
 
-/** Trees have no history; three commits that nobody ever sees give them one. */
+/** Merges trees through three temporary commits, because git merges commits, not trees. */
 async function mergeTrees(
   place: GitPlace,
   trees: { base: string; ours: string; theirs: string; signal: AbortSignal | undefined },

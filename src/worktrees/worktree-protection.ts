@@ -1,4 +1,4 @@
-/** Changes of a merge that the user must agree to: protected names, and links that lead to them. */
+/** Finds changes of a merge that the user must agree to: protected names, and links that lead to them. */
 import { dirname, join, resolve } from "node:path";
 import { fold } from "../permissions/fold.ts";
 import { linkedPlaces } from "../permissions/linked-places.ts";
@@ -16,7 +16,7 @@ import { MISSING, type TreeChange } from "./worktree-plan.ts";
 
 export interface ProtectedChange {
   readonly path: string;
-  /** `deny`: tools may never write it. `ask`: they may when the user agrees. */
+  /** `deny`: tools may never write it. `ask`: they may if the user agrees. */
   readonly protection: NonNullable<Protection>;
 }
 
@@ -25,11 +25,11 @@ const LINK = "120000";
 
 interface Tree {
   readonly workTree: string;
-  /** The folder with the state of troupe. */
+  /** The folder with troupe's state. */
   readonly stateRoot: string;
 }
 
-/** By their names. Deleting a protected file or changing its mode counts like writing it. */
+/** Returns changes of protected paths. Deletions and mode changes count as writes. */
 export function protectedNames(
   changes: readonly (Pick<TreeChange, "path"> & Partial<TreeChange>)[],
   tree: Tree,
@@ -46,7 +46,7 @@ export function protectedNames(
   });
 }
 
-/** Links by their targets: whoever writes below the link later writes there. */
+/** Returns links to protected targets, because later writes through the link reach the target. */
 export function protectedTargets(links: readonly { path: string; target: string }[], tree: Tree): ProtectedChange[] {
   const places = placesOf(tree);
   return links.flatMap(({ path, target }) => {
@@ -54,7 +54,7 @@ export function protectedTargets(links: readonly { path: string; target: string 
     const protection = strictest([
       protectionOf(written, places),
       protectionOf(realPathOf(written, "/"), places),
-      // Steps through other links count as they are written: `a/../.git` may be another folder than `.git`.
+      // Check the target as written too: through other links, `a/../.git` may be another folder than `.git`.
       protectionOf(`/${target}`, places),
     ]);
     return protection === undefined ? [] : [{ path, protection }];
@@ -66,7 +66,7 @@ const placesOf = ({ workTree, stateRoot }: Tree): ProtectedPlaces => ({
   ...linkedPlaces([workTree]),
 });
 
-/** Trees can be made by hand so that paths leave the work tree, or lead through a file or link of the same tree. */
+/** Throws for hand-made trees whose paths leave the work tree, or lead through a file or link of the same tree. */
 export function refuseMalformed(changes: readonly TreeChange[]): void {
   const files = new Set(changes.filter(({ after }) => after.mode !== MISSING).map(({ path }) => fold(path)));
   const isMalformed = ({ path, after }: TreeChange): boolean => {

@@ -1,9 +1,9 @@
 /**
- * What is remembered of each worktree, beside it:
+ * Records of worktrees, stored beside them:
  *
  *   <folder>/<task>                        the worktree
- *   <folder>/.state/<task>/worktree.json   where it came from; written before anything is made
- *   <folder>/.state/<task>/merge.json      a merge that is not finished
+ *   <folder>/.state/<task>/worktree.json   its origin; written before anything is created
+ *   <folder>/.state/<task>/merge.json      the journal of an unfinished merge
  *   <folder>/.state/<task>/conflicts/      both versions of files that could not be merged
  */
 import { readdir, readFile, stat } from "node:fs/promises";
@@ -23,14 +23,14 @@ const recordSchema = z.object({
   common: z.string(),
   root: z.string(),
   cwd: z.string(),
-  /** Empty until git has made it. */
+  /** Empty until git has created it. */
   gitDir: z.string(),
   branch: z.string(),
   /** The commit it started from. */
   base: z.string(),
-  /** The start holds what was not committed in the main tree. */
+  /** The base commit contains uncommitted changes of the main tree. */
   includesUncommitted: z.boolean(),
-  /** The commit of the worktree that the main tree has got last. */
+  /** The worktree's commit that was last merged into the main tree. */
   merged: z.string().exactOptional(),
   notices: z.array(z.string()),
 });
@@ -50,7 +50,7 @@ export function stateFolder(folder: string, taskId: string): string {
   return join(folder, ".state", checkTaskId(taskId));
 }
 
-/** A record with everything that several commands of git in a row need to know. Never longer than one operation. */
+/** A record with the git places and the user's settings for a series of git commands. Use it for one operation only. */
 export interface OpenRecord extends WorktreeRecord {
   readonly main: GitPlace & WorktreeRecord["main"];
   readonly own: GitPlace;
@@ -70,7 +70,7 @@ export async function writeRecord(disk: Disk, folder: string, record: WorktreeRe
   await replaceFile(disk, join(own, "worktree.json"), `${JSON.stringify(kept, null, 2)}\n`);
 }
 
-/** Undefined when there is none, or none that can be read. */
+/** Returns undefined if the record is missing or invalid. */
 export async function readRecord(folder: string, taskId: string): Promise<WorktreeRecord | undefined> {
   const value = await readSmallJson(join(stateFolder(folder, taskId), "worktree.json"), MAX_RECORD_BYTES);
   const record = recordSchema.safeParse(value);

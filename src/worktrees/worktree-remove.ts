@@ -1,4 +1,4 @@
-/** Takes worktrees away, and finds those that a crash left behind. */
+/** Removes worktrees, and finds those left behind by a crash. */
 import { statSync } from "node:fs";
 import type { Disk } from "../lib/node/disk.ts";
 import type { GitPlace } from "../lib/node/git-write.ts";
@@ -10,7 +10,7 @@ import { noWork, type UnmergedWork, unmergedWork } from "./worktree-state.ts";
 
 export type Discarded = { readonly kind: "discarded" } | { readonly kind: "refused"; readonly work: UnmergedWork };
 
-/** Removes the worktree and its branch. Work that the main tree has not got is only thrown away by force. */
+/** Removes the worktree and its branch. Refuses if there is unmerged work, unless `force` is set. */
 export async function discardWorktree(request: {
   readonly folder: string;
   readonly taskId: string;
@@ -19,7 +19,7 @@ export async function discardWorktree(request: {
   readonly signal?: AbortSignal;
 }): Promise<Discarded> {
   const { folder, taskId, disk, force = false, signal } = request;
-  await recoverMerges({ folder, disk }); // what it takes to finish one lies beside the worktree
+  await recoverMerges({ folder, disk }); // the journal of an unfinished merge is beside the worktree
   const record = await readRecord(folder, taskId);
   if (!record) throw new TroupeError("usage", `Task ${taskId} has no worktree.`, { hint: "See `troupe tasks list`." });
   if (!force && record.state === "ready" && isFolder(record.common)) {
@@ -30,7 +30,7 @@ export async function discardWorktree(request: {
   return { kind: "discarded" };
 }
 
-/** Every step can be cut off and done again; the record goes last. */
+/** Removes the worktree, its branch and finally its record. Can be repeated after an interruption at any step. */
 export async function removeWorktree(
   record: WorktreeRecord,
   { folder, disk }: { folder: string; disk: Disk },
@@ -58,11 +58,14 @@ export interface ListedWorktree {
   readonly taskId: string | undefined;
   readonly root: string;
   readonly branch: string | undefined;
-  /** `unfinished`: never came to be. `gone`: its folder was removed. `stray`: git knows it, we do not. */
+  /**
+   * `unfinished`: creation was interrupted. `gone`: its folder was removed. `stray`: only git knows it, there is no
+   * record.
+   */
   readonly state: "ready" | "unfinished" | "gone" | "stray";
 }
 
-/** Of one session: what was recorded, and what git has in the same folder beyond that. */
+/** Returns a session's recorded worktrees, and others that git has in the same folder. */
 export async function listWorktrees({ folder }: { folder: string }): Promise<ListedWorktree[]> {
   const records = await allRecords(folder);
   const listed: ListedWorktree[] = records.map((record) => ({
@@ -82,11 +85,14 @@ export async function listWorktrees({ folder }: { folder: string }): Promise<Lis
   return listed;
 }
 
-/** What was never finished, and what is gone without having left anything. Returns what it took away. */
+/**
+ * Removes unfinished worktrees, and those whose folder is gone and that have no unmerged commits. Returns their task
+ * ids.
+ */
 export async function pruneWorktrees({ folder, disk }: { folder: string; disk: Disk }): Promise<string[]> {
   const pruned: string[] = [];
   for (const record of await allRecords(folder)) {
-    // Without its repository nobody can tell whether there is work in it.
+    // Without its repository, unmerged work cannot be detected.
     if (!isFolder(record.common)) continue;
     const isUnfinished = record.state === "making";
     if (!isUnfinished && isFolder(record.root)) continue;

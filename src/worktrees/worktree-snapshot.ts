@@ -1,14 +1,14 @@
-/** The files of a work tree as a tree of git, without touching the work tree or its index. */
+/** Turns the files of a work tree into a git tree, without touching the work tree or its index. */
 import type { GitPlace } from "../lib/node/git-write.ts";
 import { TroupeError } from "../protocol/errors.ts";
 import { git } from "./worktree-git.ts";
 
 export interface Changes {
-  /** Differ from HEAD, in the index or in the files, or are new and not ignored. */
+  /** Paths that differ from HEAD in the index or on disk, or are new and not ignored. */
   readonly paths: readonly string[];
-  /** In the middle of a merge. */
+  /** Paths with unresolved merge conflicts. */
   readonly unmerged: readonly string[];
-  /** Repositories inside; never taken along. */
+  /** Nested repositories; never included. */
   readonly nested: readonly string[];
 }
 
@@ -36,7 +36,7 @@ export async function changesIn(
   };
 }
 
-/** Fields before the path, by the kind of line. */
+/** Number of fields before the path, by line type. */
 const FIELDS: Readonly<Record<string, number>> = { "1": 8, u: 10, "?": 1 };
 
 function parseEntry(entry: string): { kind: "changed" | "unmerged" | "nested" | "other"; path: string } {
@@ -47,13 +47,13 @@ function parseEntry(entry: string): { kind: "changed" | "unmerged" | "nested" | 
   return { kind: entry[0] === "u" ? "unmerged" : "changed", path };
 }
 
-/** Bytes that are no text came to us as replacement characters; the file would silently be missed. */
+/** Throws for names that are not UTF-8: they were decoded with replacement characters, so the file would be missed. */
 function refuseUnreadable(path: string): string {
   if (!path.includes("\ufffd")) return path;
   throw new TroupeError("failed", `The name of ${path} is not valid UTF-8; such files cannot be taken along.`);
 }
 
-/** `commit` with the paths as they are now on disk. `indexFile` is made for it; the caller removes it. */
+/** Returns the tree of `commit` with the paths as they are on disk. The caller must remove `indexFile`. */
 export async function snapshotTree(
   place: GitPlace,
   options: { commit: string; paths: readonly string[]; indexFile: string; signal?: AbortSignal | undefined },
@@ -68,7 +68,7 @@ export async function snapshotTree(
   return (await git(place, ["write-tree"], work)).trim();
 }
 
-/** Those that the repository runs through a program of its own, such as large files kept elsewhere. */
+/** Returns the paths that git runs through a filter program, such as Git LFS. */
 export async function filteredPaths(
   place: GitPlace,
   paths: readonly string[],

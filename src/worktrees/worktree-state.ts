@@ -1,4 +1,4 @@
-/** What an agent has done in its worktree, and how that would go together with the main tree. */
+/** Reports an agent's work in its worktree, and how it would merge into the main tree. */
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { Disk } from "../lib/node/disk.ts";
@@ -24,15 +24,15 @@ export interface WorktreeState {
   readonly ahead: number;
   /** Paths that are not committed in the worktree. */
   readonly uncommitted: readonly string[];
-  /** Paths that a merge would bring. */
+  /** Paths that a merge would change. */
   readonly files: readonly string[];
-  /** Paths that both sides changed so that they do not go together. */
+  /** Paths with merge conflicts. */
   readonly conflicts: readonly string[];
-  /** Paths with changes in the main tree that a merge would have to overwrite. */
+  /** Paths with uncommitted changes in the main tree that a merge would overwrite. */
   readonly dirty: readonly string[];
-  /** Changes that a merge brings only when the user agrees. */
+  /** Changes that a merge applies only if the user agrees. */
   readonly guarded: readonly ProtectedChange[];
-  /** For people, safe for a terminal. */
+  /** Diff for display; safe for a terminal. */
   readonly diff: string;
   readonly isDiffCut: boolean;
 }
@@ -67,11 +67,11 @@ export async function worktreeState(
   };
 }
 
-/** The newest state of the worktree. */
+/** The current state of the worktree. */
 export interface Tip {
-  /** What its HEAD points to. */
+  /** The commit of its HEAD. */
   readonly head: string;
-  /** Its files as they are, committed or not. */
+  /** The tree of its files on disk, committed or not. */
   readonly tree: string;
   readonly uncommitted: readonly string[];
 }
@@ -94,7 +94,7 @@ export async function tipOf(record: OpenRecord, { folder, disk, signal }: Worktr
   }
 }
 
-/** The commit from which on the main tree has nothing of the worktree. */
+/** Returns the last merged commit, or else the base: later commits are not in the main tree. */
 const startOf = ({ merged, base }: WorktreeRecord): string => merged ?? base;
 
 export interface UnmergedWork {
@@ -113,12 +113,12 @@ export async function unmergedWork(record: WorktreeRecord, question: WorktreeQue
   const tip = await tipOf(opened, question);
   const args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", start, tip.tree];
   const files = (await git(opened.own, args, { to: "compare" })).split("\0").filter((path) => path !== "");
-  // Commits whose content the main tree has got already are no loss; those that HEAD has left behind are.
+  // Commits whose content is already merged are no loss; commits on the branch that HEAD left behind are.
   const left = await countCommits(record, [record.branch, `^${tip.head}`, `^${start}`]);
   return { ahead: files.length > 0 ? await countCommits(record, [tip.head, `^${start}`]) : left, files };
 }
 
-/** 0 when the branch is gone. */
+/** Returns 0 if the branch is gone. */
 async function countCommits({ common }: WorktreeRecord, revisions: readonly string[]): Promise<number> {
   const place: GitPlace = { gitDir: common, workTree: common };
   try {

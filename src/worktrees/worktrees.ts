@@ -1,7 +1,7 @@
 /**
- * A work tree of its own for an agent that writes, so that ten of them can work at once and the person's files stay as
- * they are until someone merges. Everything lies in the folder of the session; in the repository appear a branch and
- * git's own note of the worktree, nothing else. What a kill leaves behind is found again by its record.
+ * Gives each writing agent a git worktree, so that agents can work in parallel and the user's files change only on a
+ * merge. This folder creates, inspects, merges and removes worktrees. All files are in the session's folder; the
+ * repository gets only a branch and git's worktree entry. Records make worktrees recoverable after a crash.
  */
 import { statSync } from "node:fs";
 import { realpath } from "node:fs/promises";
@@ -16,15 +16,15 @@ import { removeWorktree } from "./worktree-remove.ts";
 import { changesIn, filteredPaths, snapshotTree } from "./worktree-snapshot.ts";
 
 export interface WorktreeRequest {
-  /** Any folder of the work tree that the person sees. */
+  /** Any folder of the user's work tree. */
   readonly repository: string;
-  /** Where worktrees of this session lie: `<session folder>/worktrees`. */
+  /** Folder of this session's worktrees: `<session folder>/worktrees`. */
   readonly folder: string;
   readonly sessionId: string;
   readonly taskId: string;
-  /** A commit; HEAD unless told. */
+  /** A commit; default HEAD. */
   readonly base?: string;
-  /** Start from HEAD and what has changed since: tracked files, and new ones that are not ignored. */
+  /** Starts from HEAD plus uncommitted changes: tracked files, and new ones that are not ignored. */
   readonly includeUncommitted?: boolean;
   readonly disk: Disk;
   readonly signal?: AbortSignal;
@@ -32,19 +32,19 @@ export interface WorktreeRequest {
 
 export interface Worktree {
   readonly taskId: string;
-  /** Real path; the only root of the agent. */
+  /** Real path; the agent's only root. */
   readonly root: string;
-  /** The same folder in it as the one that was given. */
+  /** The folder in the worktree that corresponds to `repository`. */
   readonly cwd: string;
   readonly branch: string;
   /** The commit it started from. */
   readonly base: string;
   readonly gitDir: string;
-  /** What the agent and the person should know. */
+  /** Notices for the agent and the user. */
   readonly notices: readonly string[];
 }
 
-/** Made once for a task; asking again gives the same one as it is now. */
+/** Creates the task's worktree. Returns the existing one if the task already has one. */
 export async function createWorktree(request: WorktreeRequest): Promise<Worktree> {
   const { disk, folder, taskId, signal } = request;
   const known = await readRecord(folder, checkTaskId(taskId));
@@ -85,7 +85,9 @@ function describe({ taskId, root, cwd, branch, base, gitDir, notices }: Worktree
   return { taskId, root, cwd: isFolder(cwd) ? cwd : root, branch, base, gitDir, notices };
 }
 
-/** Only what was never finished goes by itself; a finished one whose folder is gone may still have commits. */
+/**
+ * Removes only unfinished worktrees. Throws if a finished one's folder is gone, because its branch may have commits.
+ */
 async function removeLeftover(known: WorktreeRecord, { folder, disk }: WorktreeRequest): Promise<void> {
   if (known.state === "making") return removeWorktree(known, { folder, disk });
   throw new TroupeError("failed", `The worktree of task ${known.taskId} at ${known.root} is gone.`, {
@@ -168,7 +170,7 @@ async function withUncommitted(
 
 const MAX_ADD_WAIT_MS = 120_000;
 
-/** In two steps: only in the new worktree can be known which programs its configuration names. */
+/** Checks out in two steps: the programs that its configuration names are known only in the new worktree. */
 async function checkOut(
   making: WorktreeRecord,
   { repository, request }: { repository: Repository; request: WorktreeRequest },
@@ -177,7 +179,7 @@ async function checkOut(
   const { signal, disk, folder } = request;
   const to = "make a worktree";
   const add = ["worktree", "add", "--quiet", "--no-checkout", "--no-track", "-b", branch, root, base];
-  // One at a time: git reads the notes of all worktrees, and fails over one that is being written.
+  // One at a time: git reads the entries of all worktrees, and fails if one is being written.
   const path = join(folder, ".state", "add");
   const lock = { path, disk, Failure: TroupeError, maxWaitMs: MAX_ADD_WAIT_MS };
   await withFileLock(lock, () => git(repository.main, add, { to, signal }));
