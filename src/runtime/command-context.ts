@@ -1,4 +1,4 @@
-/** Gives commands what they may know and do in a session. */
+/** Connects slash commands to a session. */
 import type { CommandContext } from "../commands/command.ts";
 import type { TaskEntry } from "../commands/ports.ts";
 import { plural } from "../lib/text.ts";
@@ -8,7 +8,7 @@ import type { ScheduleRegistry } from "../session/modes/schedules.ts";
 import type { Session } from "../session/session.ts";
 import { historyPort } from "./sessions/history-port.ts";
 
-/** The ports of a session, as far as it has them. */
+/** Returns the command ports that the session supports. */
 export function contextOf(session: Session): CommandContext {
   const { tasks, budget, settings } = session;
   const { surroundings } = settings;
@@ -67,7 +67,7 @@ export function contextOf(session: Session): CommandContext {
   };
 }
 
-/** Commands in the background, beside the agents. */
+/** Returns the background shell commands as entries of the task list. */
 function commandsAtWork({ settings }: Session): readonly TaskEntry[] {
   const shells = settings.ports.shells?.list() ?? [];
   return shells.map(({ shellId, command, state, exitCode, mode }) => ({

@@ -7,8 +7,8 @@ import { TroupeError } from "../protocol/errors.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Where troupe keeps its state: `TROUPE_HOME`, else `COPILOT_HOME`, else `~/.troupe`. A relative one of the first two is
- * meant from the working folder; a home folder that is empty or relative is none.
+ * Returns the state folder: `TROUPE_HOME`, else `COPILOT_HOME`, else `~/.troupe`. The first two may be relative to the
+ * working directory. An empty or relative home folder is ignored.
  */
 export function stateRoot(environment: Environment): string {
   const chosen = environment.TROUPE_HOME || environment.COPILOT_HOME;
@@ -18,8 +18,8 @@ export function stateRoot(environment: Environment): string {
 }
 
 /**
- * Makes the folder with the state private, if it is not. Returns a sentence for the user when it was open to others.
- * A home folder is left alone, and a shared one, such as `/tmp`, is only reported: others need them as they are.
+ * Makes the state folder private. Returns a message for the user if it was open to others. A home folder is left alone,
+ * and a shared folder such as `/tmp` is only reported, because others need them.
  */
 export function protectStateRoot(root: string, environment: Environment): string | undefined {
   const stat = statSync(root, { throwIfNoEntry: false });
@@ -40,13 +40,13 @@ function isHome({ ino, dev }: Stats, { HOME: home = "" }: Environment): boolean 
   });
 }
 
-/** As the system has it, whatever `HOME` says. */
+/** Returns the home folder from the system's user database, ignoring `HOME`. */
 function registeredHome(): string {
   try {
     const { homedir: home } = userInfo();
     if (isAbsolute(home)) return home;
   } catch {
-    // This user is not known to the system.
+    // The system does not know this user.
   }
   throw new TroupeError("configuration", "There is no home folder to keep state in.", {
     hint: "Set TROUPE_HOME to a folder.",

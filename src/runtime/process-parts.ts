@@ -15,17 +15,17 @@ import type { SandboxWishes } from "./permissions/sandbox-settings.ts";
 import { type SandboxSource, sandboxSource } from "./permissions/shells.ts";
 import { version } from "./version.ts";
 
-/** What all sessions of a process share; each part is made when the first session needs it. */
+/** Resources shared by all sessions of a process. Each is created when the first session needs it. */
 export interface ProcessParts {
   readonly sandboxes: SandboxSource;
-  /** How hooks and MCP servers of a workspace are started. */
+  /** Returns how to start hooks and MCP servers of a workspace. */
   programs(workspace: readonly string[], how: ProgramsOf): PrepareProgram;
   connections(): Promise<McpConnections>;
   pins(onNotice: (message: string) => void): Promise<McpPins>;
   redactor(extraNames: readonly string[]): Redactor;
-  /** Where keys of providers go when they are known. */
+  /** Adds a secret, such as a provider's key, to all redactors. */
   addSecret(value: string, name: string): void;
-  /** What memory services have said. */
+  /** Cached prompts of memory services. */
   readonly memoryPrompts: ServicePrompts;
   searchFor(
     settings: Settings["toolSearch"],
@@ -39,7 +39,10 @@ interface ProgramsOf {
   onWarning(message: string): void;
 }
 
-/** What a person signed in to before; a server that wants more is told of with the command to run. */
+/**
+ * Returns the OAuth client with the user's stored sign-in. If that is not enough, connecting fails with advice for the
+ * user.
+ */
 async function signIn(config: McpServerConfig, { disk, home }: { disk: Disk; home: string }) {
   if (config.transport.type === "stdio") return undefined;
   const { sessionSignIn } = await import("../tools/mcp/oauth/oauth.ts");
@@ -56,7 +59,7 @@ export function processParts(options: {
 }): ProcessParts {
   const { environment, home, disk } = options;
   const sandboxes = sandboxSource({ environment, stateRoot: home, disk });
-  // A session that is gone takes its redactor with it: the process only has to reach those that live.
+  // Weak references: a closed session's redactor can be collected; only live ones need new secrets.
   const redactors = new Set<WeakRef<Redactor>>();
   const gone = new FinalizationRegistry<WeakRef<Redactor>>((reference) => redactors.delete(reference));
   const secrets: { value: string; name: string }[] = [];
@@ -125,7 +128,7 @@ const searchFor: ProcessParts["searchFor"] = async (settings, memory) => {
     });
 };
 
-/** How the programs of all sessions are started: hooks by the session's own settings, servers by those of their folder. */
+/** Prepares programs for all sessions: hooks with the session's settings, MCP servers with those of their folder. */
 function sharedPrograms(shared: { sandboxes: SandboxSource; stateRoot: string; disk: Disk }) {
   const wishesOf = new Map<string, SandboxWishes>();
   const { guard, stopGuard } = programGuard(shared.stateRoot);
@@ -140,7 +143,7 @@ function sharedPrograms(shared: { sandboxes: SandboxSource; stateRoot: string; d
     for (const folder of workspace) wishesOf.set(folder, how.wishes);
     return preparer(workspace, how);
   };
-  /** Sessions share servers, so it is the folder of a server that says whose settings hold. */
+  /** Sessions share servers, so the server's folder decides whose settings apply. */
   const serverPrograms: PrepareProgram = (request) => {
     const folder = [...wishesOf.keys()]
       .filter((root) => isInside(request.cwd, [root]))

@@ -1,6 +1,8 @@
 /**
- * The only place that puts parts together: stores, providers, tools and prompts become sessions here. Every surface
- * starts with `createRuntime`.
+ * The composition root: the only folder that combines stores, providers, tools and prompts into sessions. Every surface
+ * starts with `createRuntime`. Subfolders: `setup/` turns a request into session options; `agents/`, `mcp/`, `models/`,
+ * `permissions/` and `workspace/` prepare those parts; `knowledge/` holds memory and board; `sessions/` finds, forks
+ * and hands over sessions.
  */
 
 import { join, resolve } from "node:path";
@@ -31,15 +33,15 @@ import { version } from "./version.ts";
 
 export interface RuntimeOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** The state root; found from the environment when not given. */
+  /** The state root; default: from the environment. */
   readonly home?: string;
   readonly disk?: Disk;
   readonly stamp?: Stamp;
-  /** How to load a provider package of the user's; plain `import()` unless told. */
+  /** Loads the user's provider packages; default `import()`. */
   readonly importModule?: (specifier: string) => Promise<unknown>;
-  /** Tools instead of the built-in ones. */
+  /** Tools in place of the built-in ones. */
   readonly tools?: readonly Tool[];
-  /** Set by a program that wants GitHub identities and models; nobody is asked without it. */
+  /** Set by programs that use GitHub identities and models. Without it GitHub is never contacted for them. */
   readonly github?: GithubWish;
 }
 
@@ -47,33 +49,33 @@ export interface Runtime {
   readonly home: string;
   readonly store: Store;
   readonly models: Models;
-  /** The tools that are built in, or were given in their place. */
+  /** The built-in tools, or their replacement. */
   readonly tools: readonly Tool[];
-  /** Identities and models of GitHub, where a program wants them. */
+  /** GitHub identities and models, if a program wants them. */
   readonly github: GithubDesk;
   createSession(request: SessionRequest & { readonly sessionId?: string }): Promise<Session>;
   resumeSession(sessionId: string, request: SessionRequest): Promise<Session>;
-  /** For a process that holds sessions it does nothing with. */
+  /** Lets a process answer requests of other processes for its idle sessions. */
   readonly handOver: HandOver;
-  /** A new session with the conversation of another, up to a place; the other may be at work. */
+  /** Creates a session with the conversation of another, up to a point. The other session may be working. */
   forkSession(request: ForkRequest): Promise<Forked>;
-  /** From now on sessions are kept by a client; none may be open. What was kept here before stays, out of sight. */
+  /** Stores sessions with a client from now on. No session may be open. Locally stored sessions stay but are hidden. */
   keepSessionsWith(provider: FileProvider): Promise<void>;
-  /** From now on this text is taken out of everything that sessions write or show. */
+  /** Redacts this text from now on in everything that sessions write or show. */
   addSecret(value: string): void;
-  /** Sessions were closed, and the process may be ended any moment: what is told of them elsewhere is told now. */
+  /** Exports pending telemetry. Call it after sessions close, when the process may end at any moment. */
   flush(): Promise<void>;
-  /** Undoes what the sandbox had to put into folders. Sessions are closed before. */
+  /** Removes what the sandbox added to folders. Close all sessions first. */
   close(): Promise<void>;
-  /** What all sessions said and did, for search. */
+  /** Index of all sessions, for search. */
   readonly past: PastSessions;
-  /** Why this machine can run no command in a sandbox; resolves to undefined when it can. */
+  /** Resolves to the reason why commands run without a sandbox; undefined if they run in one, or not at all. */
   sandboxAbsence(): Promise<string | undefined>;
 }
 
 export function createRuntime(options: RuntimeOptions): Runtime {
   const { environment, disk = nodeDisk, stamp = systemStamp, tools = builtinTools } = options;
-  // As it really lies: what protects it, and what lets tools reach a session's own files, compares real paths.
+  // Real path: state protection and access to a session's own files compare real paths.
   const home = realPathOf(resolve(options.home ?? stateRoot(environment)), "/");
   const local = jsonlStore({ root: home, disk, stamp, snapshots: snapshotRules });
   const { store, moveTo } = movableStore(local);
@@ -141,7 +143,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   };
 }
 
-/** A log whose session could not be made is let go of. */
+/** Closes the log if the session cannot be created. */
 async function withLog(log: SessionLog, make: () => Promise<Session>): Promise<Session> {
   try {
     return await make();

@@ -28,121 +28,121 @@ export interface SessionRequest {
   readonly streaming?: boolean;
   readonly reasoningEffort?: SessionOptions["reasoningEffort"];
   readonly reasoningSummary?: SessionOptions["reasoningSummary"];
-  /** How replies travel where nobody watches the words arrive; streamed unless told. */
+  /** Transport of replies when no client watches them arrive (default: streamed). */
   readonly replies?: "streamed" | "whole";
-  /** What it may cost, in AI credits of a cent each: told to the agent, and held where the model's price is known. */
+  /** Budget in AI credits of one cent. The agent is told, and it is enforced if the model's price is known. */
   readonly credits?: number;
-  /** Say with each prompt when it was taken up. */
+  /** Adds the time of acceptance to each prompt. */
   readonly datesPrompts?: boolean;
-  /** Ask for the places in documents that answers rest on. */
+  /** Requests citations of the documents that answers rely on. */
   readonly citations?: boolean;
-  /** Providers and models that the program brings, in the place of what is configured or beside it. */
+  /** Providers and models of the program, replacing or extending configured ones. */
   readonly providers?: GivenProviders;
-  /** What is said of the session's model outranks what its provider says. */
+  /** Overrides the provider's statements about the session's model. */
   readonly modelCapabilities?: ModelCapabilities;
-  /** The program that speaks to the session; named to providers. */
+  /** The client program; reported to providers. */
   readonly clientName?: string;
-  /** Reaches the network in its place, for everything that concerns this session's models. */
+  /** Replaces network access for this session's models. */
   readonly modelFetch?: ModelFetch;
-  /** And opens WebSockets there. */
+  /** Opens WebSockets in the same way. */
   readonly modelSocket?: OpenSocket;
-  /** False: models of GitHub are not spoken to over WebSockets. */
+  /** False: GitHub models are not used over WebSockets. */
   readonly githubSockets?: boolean;
-  /** The session's own identity on GitHub; refused when it is not good. */
+  /** The session's GitHub token. An invalid one is refused. */
   readonly githubToken?: string;
-  /** The MCP server of GitHub is used, where the session is somebody there. */
+  /** Uses GitHub's MCP server if the session has a GitHub identity. */
   readonly githubTools?: GithubToolsWish;
-  /** Folders beside `cwd` that tools may reach, or "all". */
+  /** Folders beside `cwd` that tools may access, or "all". */
   readonly paths?: readonly string[] | "all";
   readonly toolChoice?: ToolChoice;
-  /** The agent that leads the session from its first message on; `default` is nobody. */
+  /** The session's main agent from the first message on; `default` selects none. */
   readonly agent?: string;
-  /** False: what agents have to tell waits until the main agent is spoken to. */
+  /** False: notifications of agents wait for the next message to the main agent. */
   readonly wakes?: boolean;
   readonly permissions?: PermissionRequest;
-  /** What the folder brings, and what is used beside it. */
+  /** How to load the workspace, and what to use in addition. */
   readonly workspace?: WorkspaceRequest;
-  /** How far the agent goes by itself, at the start. */
+  /** The mode at the start: how independently the agent works. */
   readonly mode?: SessionMode;
   /** False: the main agent works alone. */
   readonly delegation?: boolean;
-  /** How long a session that is done waits for agents in the background. */
+  /** How long a finished session waits for background agents. */
   readonly waitForAgentsMs?: number;
-  /** Waits for new MCP servers until each is connected or has failed: there is no later message for their tools. */
+  /** Waits until each new MCP server is connected or has failed, because no later message could use its tools. */
   readonly waitForServers?: boolean;
   /** False: the model may not ask questions. */
   readonly askUser?: boolean;
   /** How the model asks questions: one with choices, or a form with fields. */
   readonly askUserVariant?: "legacy" | "elicitation";
-  /** Only these of the skills that come with troupe. */
+  /** The only built-in skills to use. */
   readonly builtinSkills?: readonly string[];
   readonly systemMessage?: SystemMessageConfig;
-  /** Whether facts are remembered between sessions; left out, the person's settings decide. */
+  /** Whether facts are remembered between sessions (default: the user's settings). */
   readonly memory?: MemoryRequest;
-  /** Tool output beyond this many bytes goes to a file. */
+  /** Tool output beyond this many bytes is written to a file. */
   readonly largeOutputBytes?: number;
-  /** Into this folder, absolute; left out, into the session's own. */
+  /** Absolute folder for these files (default: the session's own). */
   readonly largeOutputFolder?: string;
-  /** When the conversation is summarised; what is left out is as usual. */
+  /** When to summarise the conversation; unset values have defaults. */
   readonly compaction?: Partial<CompactionOptions>;
   readonly toolSearch?: { readonly enabled?: boolean; readonly threshold?: number };
-  /** What holds for everybody in the organisation of the person; part of the system prompt. */
+  /** Instructions of the user's organisation; part of the system prompt. */
   readonly organizationInstructions?: string;
-  /** False: what git knows of the folder is not looked at. */
+  /** False: git information about the folder is not read. */
   readonly git?: boolean;
-  /** False: instructions that lie deeper in the folder are not told when the agent gets there. */
+  /** False: nested instruction files are not loaded when the agent reaches their folder. */
   readonly nestedInstructions?: boolean;
   /** False: the agent cannot query past sessions. */
   readonly sessionStore?: boolean;
-  /** The program shows apps of MCP servers, and they are told so. */
+  /** The program shows apps of MCP servers, and servers are told so. */
   readonly mcpApps?: boolean;
   readonly program?: SessionProgram;
-  /** A client asks for extensions; `sdkPath` is where theirs is. */
+  /** A client requests extensions; `sdkPath` is the folder of its SDK. */
   readonly extensions?: { readonly sdkPath?: string };
-  /** For a session that is taken up again: what its log is told of that. */
+  /** For a resumed session: data of the resume event in its log. */
   readonly resumed?: SessionOptions["resumed"];
-  /** Calls that waited for someone outside when the session was left are gone on with, by `Session.goOn`. */
+  /** `Session.goOn` resumes calls that were waiting for a client when the session closed. */
   readonly continuesPending?: boolean;
-  /** How long a process that holds the session and does nothing with it may take to let go of it. */
+  /** How long to wait for an idle process to release the session. */
   readonly patienceMs?: number;
-  /** The session whose learnings this one puts on the context board; only then may `rem-agent` lead. */
+  /** The session whose learnings this one adds to the context board. Only then may `rem-agent` be the main agent. */
   readonly detachedFrom?: string;
 }
 
 export interface HookListener {
-  /** For people, where it fails. */
+  /** Name for error messages. */
   readonly name: string;
-  /** Whose it is: what an extension says counts for as much as hooks of whoever brought it; a client's by itself. */
+  /** Trust level: an extension's listener counts like hooks of its owner. Unset for a client's listener. */
   readonly owner?: "user" | "project";
-  /** What it resolves with is what a hook of that kind may say; nothing is no opinion. */
+  /** Resolves with a result that a hook of this type may return; undefined means no opinion. */
   invoke(hookType: HookPoint, input: Readonly<Record<string, Json>>, signal: AbortSignal): Promise<unknown>;
 }
 
-/** What client programs do for a session. All of it may change while the session is open. */
+/** Services of client programs for a session. All of them may change while the session is open. */
 export interface SessionProgram {
-  /** Tools they run. */
+  /** Tools that clients run. */
   readonly tools?: ExternalTools;
-  /** Those who are told of every moment that hooks are told of. */
+  /** Listeners that are called for every hook event. */
   hooks?(): readonly HookListener[];
-  /** Asked for sections of the system prompt that are to be transformed, whenever it is made anew. */
+  /** Transforms sections of the system prompt each time it is built. */
   readonly transform?: SectionTransform;
-  /** Workflows they bring. */
+  /** Workflows of clients. */
   readonly factories?: FactorySource;
-  /** Texts they hold open. */
+  /** Open text buffers of clients. */
   readonly buffers?: TextBuffers;
-  /** Until those who are about to join have joined, or nobody waits for them any longer. */
+  /** Resolves when expected clients have joined, or when waiting for them ends. */
   ready?(signal: AbortSignal): Promise<void>;
 }
 
-/** What a session asks for of the memory. */
+/** Memory options of a session. */
 export interface MemoryRequest {
-  /** Unless a person's settings or environment say no; left out, they decide. */
+  /** The user's settings or environment can still disable it (default: they decide). */
   readonly enabled?: boolean;
-  /** Facts that the embedding program keeps itself. */
+  /** A fact store of the embedding program. */
   readonly store?: MemoryStore;
 }
 
-/** What of it a program wants, in the words of the wire. */
+/** Selected GitHub tools, in the terms of the wire. */
 export interface GithubToolsWish {
   readonly enableAllTools?: boolean | undefined;
   readonly additionalToolsets?: readonly string[] | undefined;

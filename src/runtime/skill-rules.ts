@@ -5,8 +5,8 @@ import type { LiveRules } from "./permissions/live-rules.ts";
 import type { LiveSkills } from "./setup/live-skills.ts";
 
 /**
- * Returns a listener that adds the `allowed-tools` of a skill to the rules, once the main agent or the user has used it.
- * They hold until the session is closed. A skill of the workspace adds none, and deny rules still win.
+ * Returns a listener that adds the `allowed-tools` of a skill to the rules once the main agent or the user has used it.
+ * They apply until the session closes. A skill of the workspace adds none, and deny rules still win.
  */
 export function skillRules(parts: {
   readonly skills: LiveSkills;

@@ -1,6 +1,6 @@
 /**
- * What a person types at any surface: a prompt, a command, or a skill by its name. Commands make prompts, switch modes
- * or answer from what the session knows; in autopilot the agent is sent on until the work is done.
+ * Handles user input at any surface: a prompt, a command or a skill name. Commands make prompts, switch modes or answer
+ * from session state. In autopilot the agent continues until the work is done.
  */
 import { existsSync } from "node:fs";
 import type { Command, CommandResult, Gate, PromptResult, SessionMode } from "../commands/command.ts";
@@ -22,19 +22,19 @@ import type { KeptRules, TurnRules } from "../session/turn/pending-messages.ts";
 import { contextOf } from "./command-context.ts";
 
 export type Submitted =
-  /** A command has answered by itself. */
+  /** A command answered without the agent. */
   | { readonly kind: "said"; readonly text: string }
-  /** `verdict` in autopilot: what became of the task as a whole. */
+  /** `verdict` is the result of the whole task in autopilot, or of `check`. */
   | { readonly kind: "answered"; readonly outcome: Outcome; readonly verdict?: Verdict };
 
 export interface SubmitOptions extends AutopilotOptions {
-  /** Data that goes with the prompt and is never read as a command. */
+  /** Adds data to the prompt. The data is never parsed as a command. */
   readonly withData?: (prompt: string) => string;
-  /** False: it was not typed by a person, and is never read as a command. */
+  /** False: the text was not typed by a user and is never parsed as a command. */
   readonly isTyped?: boolean;
 }
 
-/** Throws a `TroupeError` for a command that does not exist. */
+/** Submits text and waits for the answer. Throws a `TroupeError` for an unknown command. */
 export async function submit(session: Session, text: string, options: SubmitOptions = {}): Promise<Submitted> {
   const { withData = (prompt) => prompt, isTyped = true } = options;
   const read = isTyped ? await readTyped(session, text) : undefined;
@@ -44,23 +44,24 @@ export async function submit(session: Session, text: string, options: SubmitOpti
 
 /** The meaning of text that a user typed. */
 export type Typed =
-  /** A command has answered by itself, or switched the mode. */
+  /** A command answered without the agent, or switched the mode. */
   | { readonly kind: "said"; readonly text: string }
   | {
       readonly kind: "prompt";
       readonly prompt: string;
       readonly displayPrompt: string;
-      /** True when the answer has limits, agents or a gate of the command. */
+      /** True if the command limits tools, allows agents or has a gate. */
       readonly isLimited: boolean;
-      /** To be switched to before the message is sent. */
+      /** Mode to switch to before the message is sent. */
       readonly mode?: SessionMode;
-      /** Makes the message, with the limits, agents and gate of the command. Each message gets a gate of its own. */
+      /** Builds the message with the command's limits, agents and gate. Each message gets its own gate. */
       message(withData?: (prompt: string) => string): Promise<SendOptions>;
     };
 
 /**
- * Runs the slash command or the skill that the text calls. The only way to a command, for every surface. Returns undefined
- * for an ordinary prompt. Throws a `TroupeError` for a command that does not exist, cannot run, or may not run for a program.
+ * Runs the slash command or skill that the text calls. All surfaces run commands through this function. Returns
+ * undefined for an ordinary prompt. Throws a `TroupeError` if the command is unknown, cannot run, or may not be run by
+ * a program.
  */
 export async function readTyped(
   session: Session,
@@ -97,15 +98,15 @@ export async function readTyped(
 
 const asIs = (prompt: string): string => prompt;
 
-/** The result of text that a user typed at a surface that waits for events itself. */
+/** The result of typed text at a surface that waits for events itself. */
 export type Sent =
   | { readonly kind: "said"; readonly text: string }
   | { readonly kind: "sent"; readonly messageId: string };
 
 /**
- * Runs a slash command or a skill, and sends the message it makes with its own limits and gate. Any other text is sent as a
- * prompt. `data` is appended to the prompt and is never read as a command. Resolves once the message is accepted.
- * Throws a `TroupeError` for a command that does not exist.
+ * Runs a slash command or a skill, and sends its message with its limits and gate. Other text is sent as a prompt.
+ * `data` is appended to the prompt and never parsed as a command. Resolves once the message is accepted. Throws a
+ * `TroupeError` for an unknown command.
  */
 export async function sendTyped(
   session: Session,
@@ -119,7 +120,7 @@ export async function sendTyped(
   return { kind: "sent", messageId: await sendOn(session, { ...send, ...(attachments && { attachments }) }) };
 }
 
-/** Makes the message of a command, in the mode that the command wants. */
+/** Switches to the command's mode and builds its message. */
 export async function sendingOf(
   session: Session,
   read: Extract<Typed, { kind: "prompt" }>,
@@ -129,13 +130,13 @@ export async function sendingOf(
   return read.message(withData);
 }
 
-/** The built-in commands, as far as they need no session. */
+/** Returns the built-in commands, without regard to a session. */
 export async function builtinCommandList(): Promise<readonly Command[]> {
   const { builtinCommands } = await import("../commands/list.ts");
   return builtinCommands;
 }
 
-/** The commands that a person could type now. */
+/** Returns the commands that are available in the session now. */
 export async function offeredCommands(session: Session): Promise<readonly Command[]> {
   const [{ builtinCommands }, { isOffered }] = await Promise.all([
     import("../commands/list.ts"),
@@ -147,9 +148,9 @@ export async function offeredCommands(session: Session): Promise<readonly Comman
 
 const inFlight = new WeakSet<Session>();
 
-/** Resolves with the id of the message once it is accepted. In autopilot the agent is then sent on until the verdict. */
+/** Resolves with the message id once it is accepted. In autopilot the agent then continues until the verdict. */
 export async function sendOn(session: Session, send: SendOptions): Promise<string> {
-  // What is said to an agent on its way is steering or waits; one flight at a time decides when to go on.
+  // While a message is being answered, further ones steer it or wait. Only the first decides when autopilot continues.
   if (inFlight.has(session)) return session.send(send);
   inFlight.add(session);
   const accepted = deferred<string>();
@@ -162,7 +163,7 @@ export async function sendOn(session: Session, send: SendOptions): Promise<strin
   return accepted.promise;
 }
 
-/** A message that has a fleet do the work; it counts as done when its todos are. */
+/** Returns a message that lets a fleet do the work. It is done when its todos are. */
 export async function fleetMessage(session: Session, wish: string): Promise<SendOptions> {
   const { fleetPrompt } = await import("../commands/delegation/fleet.ts");
   return promptOf(session, fleetPrompt(wish), asIs);
@@ -187,7 +188,7 @@ async function promptOf(
   };
 }
 
-/** Makes the rules of a command from what the log stores of them: also for a message of an earlier process. */
+/** Rebuilds a command's rules from their form in the log, also for messages of an earlier process. */
 export async function rulesFrom(session: Session, kept: KeptRules): Promise<TurnRules> {
   const { tools: available, agents, gate } = kept;
   const isResearch = gate?.kind === "research";
@@ -231,7 +232,7 @@ async function skillPrompt(
   return { prompt, displayPrompt: `/${name}${request === "" ? "" : ` ${request}`}` };
 }
 
-/** Sends it, and in autopilot goes on until the verdict. */
+/** Sends the message, and in autopilot continues until the verdict. */
 async function answer(
   session: Session,
   send: SendOptions,
@@ -279,7 +280,7 @@ async function answer(
   } finally {
     stopListening();
     session.modes.flights--;
-    // Rests on the way named autopilot; this one ends the work.
+    // Earlier idle events were marked as autopilot's; this one ends the work.
     if (hasFlown && !session.isWorking && !session.end.signal.aborted) void session.say("session.idle", {});
   }
 }

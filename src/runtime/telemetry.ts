@@ -1,4 +1,4 @@
-/** Whether this process tells of its sessions by OpenTelemetry; where nobody asked for it, nothing of it is loaded. */
+/** Exports sessions through OpenTelemetry if configured. Otherwise none of its code is loaded. */
 import type { Disk } from "../lib/node/disk.ts";
 import type { Stamp } from "../lib/stamp.ts";
 import type { Tracing } from "../session/run-settings.ts";
@@ -14,7 +14,7 @@ interface DeskParts {
   addSecret(value: string, name: string): void;
 }
 
-/** How one session is traced. */
+/** Traces one session. */
 export interface SessionTracing {
   readonly port: Tracing;
   started(session: Session): void;
@@ -22,16 +22,16 @@ export interface SessionTracing {
 }
 
 export interface TelemetryDesk {
-  /** Undefined where nobody asked, and where what was asked for cannot be done; the first session says so. */
+  /** Returns undefined if telemetry is off. If its configuration is invalid, the first session gets a warning. */
   of(sessionId: string): Promise<SessionTracing | undefined>;
-  /** What is known of sessions that have ended is told, or its time is up. */
+  /** Exports pending data of ended sessions, or gives up after a timeout. */
   flush(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Headers carry keys; what is shorter is no key, and would be found everywhere. */
+/** Header values may be keys and are redacted. Shorter values are no keys and would match everywhere. */
 const SHORTEST_KEY = 8;
-/** At the end receivers get this long, once. */
+/** Time limit for the final export. After a timeout, `close` waits only `AFTER_THAT_MS`. */
 const LAST_MS = 2_000;
 const AFTER_THAT_MS = 100;
 
@@ -39,7 +39,7 @@ export function telemetryDesk(parts: DeskParts): TelemetryDesk {
   const { environment, stamp } = parts;
   const isWanted = isTelemetryWanted(environment);
   const open = new Set<Session>();
-  /** What nobody has heard yet. */
+  /** Messages waiting for a session that can show them. */
   const troubles: string[] = [];
   let telemetry: Promise<Telemetry | undefined> | undefined;
   let lastMs = LAST_MS;

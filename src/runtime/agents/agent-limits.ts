@@ -8,18 +8,20 @@ export interface AgentLimitParts {
   readonly settings: Workspace["settings"]["effective"];
   /** Limits that a client of the session sets while it is open. They only lower the others. */
   given?(): GivenSubagents;
-  /** The plan of the session's GitHub account. Undefined for a session without one. */
+  /** The plan of the session's GitHub account; undefined without one. */
   readonly accountPlan?: (() => Promise<string | undefined>) | undefined;
   warn(message: string): void;
 }
 
 export interface AgentLimits {
   readonly limits: AgentPoolOptions["limits"];
-  /** Resolves when the default of the account's plan is known. Must be awaited before an agent starts. Never rejects. */
+  /**
+   * Resolves when the default of the account's plan is known. Must be awaited before an agent starts. Never rejects.
+   */
   ready(): Promise<void>;
 }
 
-/** Agents that one message may start in all. */
+/** Agents that one message may start in total. */
 const MAX_TOTAL = 256;
 const MAX_DEPTH = 6;
 /** For sessions without an account, and for plans that are not in the table. */

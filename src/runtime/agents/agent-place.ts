@@ -1,4 +1,4 @@
-/** Where an agent works: in the folder of the session, or in a work tree of its own, with hands that end with it. */
+/** Gives each agent its own files and shells, in the session's folder or in a git worktree. */
 import { basename, join, relative } from "node:path";
 import type { Checkpoints } from "../../checkpoints/checkpoints.ts";
 import type { Disk } from "../../lib/node/disk.ts";
@@ -23,18 +23,18 @@ export interface PlaceParts {
   readonly sessionFolder: string;
   readonly disk: Disk;
   readonly checkpoints: Checkpoints;
-  /** What all agents of the session share. */
+  /** Ports shared by all agents of the session. */
   readonly shared: ToolPorts;
   newShells(options?: { gitMounts?: () => Promise<readonly string[]>; containment?: ShellContainment }): Shells;
-  /** Holds denials for the commands of those who work under this policy. */
+  /** Enforces the policy's denials for shell commands. */
   contain(policy: Policy, cwd: string): ShellContainment;
 }
 
 export interface AgentPlaces {
-  /** The files of one agent in the folder of the session; nobody = the main agent. */
+  /** Returns file access for one agent in the session's folder; undefined: the main agent. */
   filesOf(agentId?: string): Files;
   placeFor(task: Actor): Promise<AgentPlace>;
-  /** Where work trees of agents lie. */
+  /** Folder of the agents' worktrees. */
   readonly worktrees: string;
 }
 
@@ -61,7 +61,7 @@ export function agentPlaces(parts: PlaceParts): AgentPlaces {
   };
 }
 
-/** A denial of a file of the repository holds for its copy in the tree too. */
+/** Extends denials of repository files to their copies in the worktree. */
 function inTree(policy: Policy, { from, to }: { from: string; to: string }): Policy {
   const copied = ({ target, effect, ...rule }: Rule): Rule[] => {
     if (effect === "allow" || (target.kind !== "read" && target.kind !== "write") || target.path === undefined)
@@ -95,7 +95,7 @@ async function inWorktree(
     import("../../worktrees/worktree-access.ts"),
   ]);
   const { disk } = parts;
-  // One that was started by an agent in a tree works in that tree.
+  // An agent started by an agent in a worktree works in the same worktree.
   const taskId = task.spec.worktree === worktrees ? task.id : basename(task.spec.worktree ?? "");
   const tree = await createWorktree({
     repository: parts.cwd,
@@ -106,7 +106,7 @@ async function inWorktree(
   });
   const { places } = parts.policy;
   const roots = [tree.root, ...parts.roots.filter((root) => root.startsWith(`${parts.sessionFolder}/`))];
-  // Everything the agent may touch is bound to its tree: what it could write in the session's folder it cannot here.
+  // The agent is bound to its tree: it gets no write access to the session's working directory.
   const linked = linkedPlaces([tree.root]);
   const own = policyWith(inTree(parts.policy, { from: parts.gitRoot, to: tree.root }), {
     roots,

@@ -1,4 +1,7 @@
-/** What agents of a session are given: a part of what the session has, on a model of their own where they ask for one. */
+/**
+ * Equips the agents of a session: tools, model, prompt and working directory. This folder sets up agents, sidekicks and
+ * factories, and reads their state from the log.
+ */
 import type { AgentDefinition } from "../../agents/agent.ts";
 import { effectiveEffort } from "../../agents/effective-model.ts";
 import { effectiveTools } from "../../agents/effective-tools.ts";
@@ -25,11 +28,11 @@ import { type SidekickCondition, sidekickOptions } from "./sidekicks.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 type Settings = Workspace["settings"]["effective"];
 
-/** Where an agent works, with hands of its own that end with it. */
+/** An agent's working directory with its own ports, which are released with it. */
 export interface AgentPlace extends Pick<AgentSetup, "cwd" | "roots" | "policy" | "ports" | "settle"> {
-  /** What belongs to its system prompt here. */
+  /** Addition to the agent's system prompt. */
   readonly system?: string;
-  /** What the agent must know of the place. */
+  /** Notes for the agent about the place. */
   readonly notes?: readonly string[];
   release(): Promise<void>;
 }
@@ -38,29 +41,29 @@ export interface CompanyParts {
   readonly environment: Environment;
   readonly workspace: Workspace;
   readonly models: Pick<Models, "resolve" | "list">;
-  /** The session's own, as of now. */
+  /** The session's current model. */
   mainModel(): SessionModel;
   mainEffort?(): string | undefined;
   readonly prompt: Omit<PromptRequest, "tools" | "instructions">;
-  /** What is remembered of the place: agents that are told where they are may read it, and none may add to it. */
+  /** Memories for agents whose prompt includes the environment. They can read but not add any. */
   memories?(): string;
   agents(): readonly AgentDefinition[];
-  /** What a client says of them in this session, as of now. */
+  /** A client's current settings for agents of this session. */
   given?(): GivenSubagents;
-  /** Everything the session has; the main agent may have less. */
+  /** All tools of the session; the main agent may have fewer. */
   sessionTools(): readonly Tool[];
   /** The part of `sessionTools` that an agent without a tool list has (default: all). */
   inheritedTools?(): readonly Tool[];
-  /** The model that a person wants a task to go on with, in the place of the recorded one. */
+  /** The model with which the user wants to resume a task, in place of the recorded one. */
   modelOverride?(task: Actor): SessionModel | undefined;
   placeFor(task: Actor): Promise<AgentPlace>;
-  /** The MCP servers that an agent brings itself, started for it; the names are taken. */
+  /** Starts the MCP servers that an agent's definition brings. `reservedNames` are already used by other tools. */
   serversFor?(definition: AgentDefinition, reservedNames: readonly string[]): Promise<AgentServers | undefined>;
-  /** The folder of work trees, where there is a repository to make them from. */
+  /** The folder of worktrees; undefined outside of a repository. */
   readonly worktrees?: string | undefined;
-  /** When those that are built in and start by themselves have something to look at. */
+  /** Conditions under which built-in sidekicks start. */
   readonly conditions?: ReadonlyMap<string, SidekickCondition>;
-  /** The plan of the session's GitHub account. Undefined for a session without one. */
+  /** The plan of the session's GitHub account; undefined without one. */
   readonly accountPlan?: AgentLimitParts["accountPlan"];
   warn(message: string): void;
 }
@@ -75,7 +78,7 @@ export function agentPoolOptions(parts: CompanyParts, known?: AgentLimits): Agen
     return name === modelReference(main) ? main : parts.models.resolve(name);
   };
   const nested = new Map<string, ReturnType<Workspace["instructions"]["nestedFor"]>>();
-  /** What an agent comes upon is told to it once, however many turns it has. */
+  /** Loads nested instructions once per agent, not once per turn. */
   const discover = ({ id, spec }: Actor, { cwd }: Pick<AgentPlace, "cwd">, path: string) => {
     const own = nested.get(id) ?? workspace.instructions.nestedFor(spec.worktree === undefined ? undefined : cwd);
     nested.set(id, own);
@@ -121,7 +124,10 @@ export function agentPoolOptions(parts: CompanyParts, known?: AgentLimits): Agen
   };
 }
 
-/** Workers need a provider that calls tools over one of the wires. The understudy follows rules of its own. */
+/**
+ * Returns why workers are refused, if they are. They need a provider that calls tools over one of the wires; the
+ * understudy works by its own rules.
+ */
 function workersRefused({ providerId, absent }: SessionModel): string | undefined {
   if (providerId !== UNDERSTUDY && !absent) return undefined;
   const name = absent ? `a model that is not available (${absent.why})` : `the provider ${UNDERSTUDY}`;
@@ -138,7 +144,7 @@ async function cast(
   const effective = effectiveTools(definition, parentTools, {
     isReadOnly: (name) => parts.sessionTools().some((tool) => tool.name === name && tool.readOnly),
   });
-  // Left out of what it may use, so that those it starts have no more either.
+  // Removed here, so that agents started by this one do not get it either.
   const tools = effective.tools.filter((name) => name !== SKILL || definition.tools?.includes(SKILL) === true);
   const { unknown } = effective;
   const warnings: string[] = [];
@@ -162,12 +168,12 @@ async function cast(
   return { tools, model, warnings, ...(worktree !== undefined && { worktree }) };
 }
 
-/** The tools an agent of the main agent can have. Tools hidden from the default agent are among them. */
+/** Returns the tools that an agent of the main agent can have, including those hidden from the default agent. */
 function toolsFor({ tools }: AgentDefinition, parts: CompanyParts): readonly Tool[] {
   return tools === null ? (parts.inheritedTools?.() ?? parts.sessionTools()) : parts.sessionTools();
 }
 
-/** At the limit of nesting an agent starts no others, so it is not offered to. */
+/** Returns the tools of a task. At the nesting limit, tools that start agents are removed. */
 function toolsOf(task: Actor, sessionTools: readonly Tool[], maxDepth: number): readonly Tool[] {
   const isDeepest = task.spec.depth >= maxDepth;
   return sessionTools.filter(
@@ -179,7 +185,7 @@ function toolsOf(task: Actor, sessionTools: readonly Tool[], maxDepth: number): 
   );
 }
 
-/** Only who speaks with the user says that the whole task is done and what is to be remembered, and reads its inbox. */
+/** Tools reserved for the main agent: it completes the task, stores memories and reads its inbox. */
 const MAIN_ONLY = new Set(["task_complete", "store_memory", "vote_memory", "read_inbox"]);
 
 const NESTING = new Set([
@@ -192,10 +198,10 @@ const NESTING = new Set([
   "subagents_read",
 ]);
 
-/** Skills are not inherited: an agent is told those it lists, and looks for others only where it lists this tool. */
+/** Skills are not inherited: an agent gets the skills it lists. It can look for others only if it lists this tool. */
 const SKILL = "skill";
 
-/** What the session's client says of an agent, then a person's settings, and where they say nothing, what the flags do. */
+/** Settings for an agent, in order of precedence: the session's client, the user's settings, feature flags. */
 function wishesFor(definition: AgentDefinition, how: { parts: CompanyParts; settings: Settings }): AgentSettings {
   const { parts, settings } = how;
   const own = {
@@ -243,7 +249,7 @@ function effortOf(
 
 const efforts = ["low", "medium", "high", "xhigh", "max"] as const;
 
-/** Its own prompt, and those parts of ours that it wants. */
+/** Returns the agent's own prompt, followed by the sections of ours that it includes. */
 export function agentSystem(
   what: Pick<CompanyParts, "workspace" | "prompt" | "memories"> & {
     readonly definition: AgentDefinition;
@@ -260,7 +266,7 @@ export function agentSystem(
     tools: sections.tool_instructions,
     parallel: sections.tool_efficiency,
   };
-  // A prompt of a file or a program is that agent's own; it can open and close none of our tags.
+  // Custom prompts are quoted, so that they cannot open or close our tags.
   const own =
     definition.source === "builtin" ? definition.prompt : wrapped("agent_instructions", {}, quoted(definition.prompt));
   return joined(

@@ -4,7 +4,7 @@ import { type Disk, nodeDisk } from "../../lib/node/disk.ts";
 import { stateRoot } from "../home.ts";
 import { openWorkspace } from "../workspace/workspace.ts";
 
-/** What `troupe agents` works on: the agents a session in this folder would have. */
+/** Opens the data of `troupe agents`: the agents that a session in this folder would have. */
 export async function openAgentsAdministration(options: {
   cwd: string;
   environment: Readonly<Record<string, string | undefined>>;

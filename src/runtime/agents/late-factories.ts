@@ -3,7 +3,7 @@ import type { SessionEvent } from "../../protocol/event.ts";
 import type { SessionSetup } from "../setup/session-setup.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 
-/** The factories of a session, opened when somebody first asks for them: most sessions have none. */
+/** The factories of a session, opened on first use because most sessions have none. */
 export class LateFactories {
   readonly #open: () => Promise<Factories>;
   #opening: Promise<Factories> | undefined;
@@ -34,7 +34,7 @@ export class LateFactories {
   }
 }
 
-/** Undefined where no program brings any, or where they are switched off. */
+/** Returns undefined if no program brings factories, or if they are disabled. */
 export function lateFactories({ request, listener }: SessionSetup, { flags }: Workspace): LateFactories | undefined {
   const source = request.program?.factories;
   if (!source || !flags.has("AGENT_FACTORIES")) return undefined;

@@ -15,12 +15,12 @@ import type { Workspace } from "../workspace/workspace.ts";
 
 const QUIET_START_MS = 250;
 
-/** The agents of a session and the tools that name them, also when files come, change or go while it runs. */
+/** The agents of a session and the tools that name them, updated while files change. */
 export class LiveAgents {
   readonly #workspace: Workspace;
   readonly #listener: LateSession;
   readonly #workers: CoordinationSettings;
-  /** Those there are; a client may have switched some off. */
+  /** All agents found, including those that a client disabled. */
   #found: readonly AgentDefinition[];
   #agents: readonly AgentDefinition[];
   #given: GivenSubagents = {};
@@ -30,7 +30,7 @@ export class LiveAgents {
   readonly #hasInbox: boolean;
   #isClosed = false;
 
-  /** `events`: of the session, if it is taken up again. */
+  /** `events`: the session's log, if it is resumed. */
   constructor(workspace: Workspace, listener: LateSession, events: readonly SessionEvent[]) {
     this.#workspace = workspace;
     this.#hasInbox = events.some(({ type }) => type === "troupe.inbox_entry");
@@ -56,32 +56,32 @@ export class LiveAgents {
     return this.#agents;
   }
 
-  /** What a client of the session says of agents, on top of the person's settings. */
+  /** A client's settings for agents, in addition to the user's. */
   get given(): GivenSubagents {
     return this.#given;
   }
 
-  /** Holds for agents that start from now on. */
+  /** Applies to agents that start from now on. */
   give(given: GivenSubagents): void {
     this.#given = given;
     this.#show();
   }
 
-  /** Those by which agents are directed. */
+  /** The tools that direct agents. */
   get tools(): readonly Tool[] {
     return this.#tools;
   }
 
-  /** To be called with every message. A session that is over soon pays nothing for it. */
+  /** Starts or refreshes the watch; call it with every message. The start is delayed, so short sessions pay nothing. */
   watch(): void {
     if (this.#isClosed || this.#timer) return void this.#watch?.then((watch) => watch.refresh()).catch(() => undefined);
     this.#timer = setTimeout(() => {
       this.#watch = this.#begin();
-      this.#watch.catch(() => undefined); // then the agents stay as they are
+      this.#watch.catch(() => undefined); // then the agents stay unchanged
     }, QUIET_START_MS).unref();
   }
 
-  /** Reads all agents again; the server is asked again too. */
+  /** Reads all agents again, including those of the server. */
   async reload(): Promise<void> {
     if (this.#isClosed) return;
     const { loadAgents } = await import("../../catalog/agents/agents.ts");

@@ -1,4 +1,4 @@
-/** When the sidekicks that are built in have something to look at, and what they know before they look. */
+/** Conditions under which built-in sidekicks start, and their initial notes. */
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import type { SessionBoard } from "../knowledge/session-board.ts";
 import type { SessionMemory } from "../knowledge/session-memory.ts";
@@ -39,7 +39,7 @@ const COMMITS = 30;
 const MAX_BYTES = 6_000;
 const TIMEOUT_MS = 2_000;
 
-/** None where git does not answer in time. */
+/** Returns nothing if git does not answer in time. */
 async function latestCommits(cwd: string): Promise<readonly string[]> {
   const { runGit } = await import("../../lib/node/git.ts");
   const args = ["log", `--max-count=${COMMITS}`, "--date=short", "--format=%h %ad %an: %s"];

@@ -1,4 +1,4 @@
-/** What sidekicks of a session did, as its log has it, without a model and without changing anything. */
+/** Reads the runs of a session's sidekicks from its log, without a model and without changes. */
 import type { EventData, SessionEvent } from "../../protocol/event.ts";
 import { InboxEntries, type KeptEntry } from "../../session/agents/inbox-entries.ts";
 import { isSidekickId } from "../../session/agents/sidekick-id.ts";
@@ -15,7 +15,7 @@ export interface KeptRun {
   /** Model calls. */
   readonly turns: number;
   readonly tokens: number;
-  /** Null when a price is not known. */
+  /** Null if a price is unknown. */
   readonly costUsd: number | null;
 }
 
@@ -28,7 +28,7 @@ export async function readSidekicks(store: Store, sessionId: string): Promise<Ke
   const log = await store.open(sessionId);
   try {
     const runs = runsIn(log.events).map((run) =>
-      // Who was at work in a process that is no more was cut off, whether or not that stands in the log yet.
+      // A run of a process that is gone was interrupted, even if the log does not say so yet.
       run.state === "running" && !log.heldBy ? { ...run, state: "interrupted" as const } : run,
     );
     return { runs, entries: new InboxEntries(log.events).all };
@@ -37,7 +37,7 @@ export async function readSidekicks(store: Store, sessionId: string): Promise<Ke
   }
 }
 
-/** In the order they began. A persistent one that goes on later is one more run, under the same id. */
+/** Returns runs in start order. A persistent sidekick that resumes later adds a run with the same id. */
 function runsIn(events: readonly SessionEvent[]): readonly KeptRun[] {
   const runs: KeptRun[] = [];
   const last = new Map<string, number>();

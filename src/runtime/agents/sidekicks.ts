@@ -1,4 +1,4 @@
-/** What sidekicks of a session are given: less than any agent, and only where there is something to look at. */
+/** Equips the sidekicks of a session: fewer tools than any agent, and only if there is something to look at. */
 import type { AgentPoolOptions } from "../../session/agents/agent-pool-options.ts";
 import type { SidekickDefinition, SidekickOptions } from "../../session/agents/sidekicks.ts";
 import { sqlStoreTool } from "../../tools/database/sql.ts";
@@ -6,7 +6,7 @@ import { contextBoardReader } from "../../tools/memory/context-board.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { CompanyParts } from "./agent-pool-setup.ts";
 
-/** Says whether a sidekick of ours has anything to look at, and what it should know before it does. */
+/** Returns notes for a built-in sidekick, or undefined if it has nothing to look at. */
 export type SidekickCondition = () => Promise<{ readonly notes: readonly string[] } | undefined>;
 
 type Parts = Pick<
@@ -21,7 +21,7 @@ export function sidekickOptions(
   const { workspace, mainModel, conditions } = parts;
   const isOff = (): boolean => !workspace.flags.has("SIDEKICK_AGENTS") || mainModel().providerId === UNDERSTUDY;
   const told = new Set<string>();
-  // They start again and again; what is wrong with one is said once.
+  // Sidekicks start repeatedly, so each warning is shown once.
   const warn = (message: string): void => {
     if (!told.has(message)) parts.warn(message);
     told.add(message);
@@ -42,7 +42,7 @@ export function sidekickOptions(
       if (all.length > MAX_SIDEKICKS) warn(`Only ${MAX_SIDEKICKS} of ${all.length} sidekicks start.`);
       return all.slice(0, MAX_SIDEKICKS);
     },
-    // Ours start where they have something to look at; those of others say themselves when to stop.
+    // Built-in sidekicks have conditions; others always start and stop by themselves.
     consider: async ({ name, source }) => (source === "builtin" ? conditions?.get(name)?.() : { notes: [] }),
     async cast(definition) {
       const { tools, model } = await lent().cast({ definition, parentTools: null, toolCallId: "" });
@@ -53,18 +53,18 @@ export function sidekickOptions(
   };
 }
 
-/** So many of them at most, whoever brings them: each costs a run for each message. */
+/** Limit for sidekicks from all sources, because each costs a run per message. */
 const MAX_SIDEKICKS = 8;
 
-/** The stand-in understands no such work. */
+/** The understudy cannot do such work. */
 const UNDERSTUDY = "understudy";
 
 const isSidekick = (agent: ReturnType<CompanyParts["agents"]>[number]): agent is SidekickDefinition =>
   agent.sidekick !== undefined;
 
 /**
- * Only what changes nothing, starts nobody and asks nobody; of what can do both, the half that reads. Tools of servers
- * pass here; a run keeps those that a rule of the user names.
+ * Returns the tools that only read: they change nothing, start no agents and ask no questions. Tools that also write
+ * are replaced by their reading form. MCP tools pass here; a run keeps only those that the user's rules name.
  */
 function reading(tools: readonly Tool[]): readonly Tool[] {
   return tools

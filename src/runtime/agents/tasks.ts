@@ -1,6 +1,6 @@
 /**
- * The agents of a session that nobody has open, or somebody else has: what its log says of them, and how they are ended
- * without a model. To go on with one takes the whole session: `resumeSession`.
+ * Reads and stops the agents of a session that is not open here, from its log and without a model. To resume an agent,
+ * resume the whole session: `resumeSession`.
  */
 import { type Stamp, systemStamp } from "../../lib/stamp.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -14,7 +14,7 @@ import { viewOf, wholeTurn } from "../../tasks/task-view.ts";
 import type { TaskReason, TaskStatus, TaskView } from "../../tools/agents/tasks.ts";
 
 export interface KeptTask extends TaskView {
-  /** How deep below the main agent: 1 was started by it. */
+  /** Depth below the main agent: 1 was started by it. */
   readonly depth: number;
   readonly createdAt: number;
   readonly prompt: string;
@@ -24,9 +24,9 @@ export interface KeptTasks {
   readonly sessionId: string;
   /** The session's own folder. */
   readonly directory: string;
-  /** Who works with the session at the moment. */
+  /** The process that currently holds the session. */
   readonly heldBy: SessionLog["heldBy"];
-  /** Parents before their children, else in the order they were made. */
+  /** Parents before their children, otherwise in order of creation. */
   readonly tasks: readonly KeptTask[];
 }
 
@@ -36,7 +36,7 @@ export interface KeptReport {
   readonly error?: string;
 }
 
-/** As the log has it, without a model and without changing anything. */
+/** Reads tasks from the log, without a model and without changes. */
 export async function readTasks(store: Store, sessionId: string, stamp: Stamp = systemStamp): Promise<KeptTasks> {
   const log = await store.open(sessionId);
   try {
@@ -46,7 +46,7 @@ export async function readTasks(store: Store, sessionId: string, stamp: Stamp = 
   }
 }
 
-/** Everything one agent answered; undefined when the session has no such agent. */
+/** Returns all answers of one agent; undefined if the session has no such agent. */
 export async function readTask(store: Store, sessionId: string, taskId: string): Promise<KeptReport | undefined> {
   const log = await store.open(sessionId);
   try {
@@ -65,7 +65,7 @@ export async function readTask(store: Store, sessionId: string, taskId: string):
   }
 }
 
-/** Ends these agents and all below them, for good. Returns the ids of those that were ended. */
+/** Ends these agents and all below them permanently. Returns the ids of those that were ended. */
 export async function stopTasks(
   store: Store,
   sessionId: string,
@@ -87,7 +87,7 @@ export async function stopTasks(
   }
 }
 
-/** Whoever has a session open is the one to tell. */
+/** Throws if another process holds the session, because only that process can stop its agents. */
 export function requireFree({ sessionId, heldBy }: Pick<KeptTasks, "sessionId" | "heldBy">): void {
   if (!heldBy) return;
   const where = heldBy.host === undefined ? "" : ` on ${heldBy.host}`;
@@ -109,7 +109,7 @@ function tasksOf(log: SessionLog, stamp: Stamp): KeptTask[] {
   });
 }
 
-/** Who was at work in a process that is no more was cut off, whether or not that stands in the log yet. */
+/** A task of a process that is gone was interrupted, even if the log does not say so yet. */
 function stateNow({ status, reason }: TaskView, log: SessionLog): { status: TaskStatus; reason?: TaskReason } {
   if (!isAtRest(status) && !log.heldBy) return { status: "idle", reason: "interrupted" };
   return { status, ...(reason !== undefined && { reason }) };
@@ -147,7 +147,7 @@ async function registryOf(log: SessionLog): Promise<Registry> {
     runner: nobody,
     keepLarge: (content) => log.writeFile("agent-answer.txt", content),
     readLarge: async () => "",
-    // The main agent hears of it when its session is taken up.
+    // The main agent is notified when its session is resumed.
     onNotice: () => undefined,
     onChange: () => undefined,
   });

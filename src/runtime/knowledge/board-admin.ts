@@ -10,11 +10,11 @@ import { secretValuesOf } from "../../lib/redact/redact-values.ts";
 import { systemStamp } from "../../lib/stamp.ts";
 import { stateRoot } from "../home.ts";
 
-/** What `troupe board` works on: the board a session in this folder would have, or another one by its name. */
+/** The data of `troupe board`: the board that a session in this folder would have, or another one by name. */
 export interface BoardAdministration {
   readonly board: Board;
   boards(): ReturnType<typeof listBoards>;
-  /** The board this folder had before it was trusted, where something still stands on it. */
+  /** Returns the board that this folder had before it was trusted, if it still has entries. */
   former(): Promise<BoardKey | undefined>;
   close(): Promise<void>;
 }
@@ -47,7 +47,7 @@ export function openBoardAdministration(options: {
   };
 }
 
-/** As a session would find it. */
+/** Returns whether a session would trust the folder. */
 function isTrusted(cwd: string, home: string, forRun: boolean): boolean {
   const { cwd: folder, gitRoot } = workingDirectory(cwd);
   const root = gitRoot ?? folder;

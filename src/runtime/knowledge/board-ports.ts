@@ -1,10 +1,10 @@
-/** The board of a session in the hands of one agent: read, written at once, or kept as a draft. */
+/** Board access for one agent: read-only or direct writes. `consolidation.ts` adds drafts. */
 import type { Board, BoardRow, ChangeBy } from "../../context/board/board.ts";
 import { boardItem, boardTable } from "../../context/board/table.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { BoardPort } from "../../tools/memory/board-port.ts";
 
-/** For agents that look things up for others. */
+/** Returns read-only access, for agents that look things up. */
 export function readingBoard(board: Pick<Board, "list" | "read">): BoardPort {
   const refuse = (): never => {
     throw new TroupeError("usage", "You can read the board, not change it.");
@@ -12,7 +12,7 @@ export function readingBoard(board: Pick<Board, "list" | "read">): BoardPort {
   return { ...reading(board), writes: "never", add: async () => refuse(), prune: async () => refuse() };
 }
 
-/** Each write is a change of its own, which a person can take back. */
+/** Returns write access. Each write is a separate change that the user can undo. */
 export function directBoard(board: Board, by: Omit<ChangeBy, "action">): BoardPort {
   return {
     ...reading(board),

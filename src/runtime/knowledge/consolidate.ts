@@ -1,4 +1,4 @@
-/** A consolidation in a session of its own: on demand, or in the process that an ending session leaves behind. */
+/** Runs a consolidation in a separate session: on demand, or in the process started by an ending session. */
 import { MEMORY_AGENT } from "../../agents/agent.ts";
 import { UNDERSTUDY } from "../../model/catalog.ts";
 import { TroupeError } from "../../protocol/errors.ts";
@@ -8,20 +8,20 @@ import type { SessionRequest } from "../session-request.ts";
 import request from "./consolidate.md";
 import type { ConsolidationReport } from "./consolidation.ts";
 
-/** Names the session whose learnings a detached process consolidates. */
+/** Variable with the session whose learnings a detached process consolidates. */
 export const PARENT_SESSION = "TROUPE_DETACHED_PARENT_SESSION_ID";
-/** What belongs together for those who look at it later. */
+/** Variable that groups related sessions for later analysis. */
 export const ENGAGEMENT = "TROUPE_ENGAGEMENT_ID";
 
-/** What the agent is asked; everything it needs stands in its system prompt. */
+/** The prompt; everything else the agent needs is in its system prompt. */
 export const CONSOLIDATION_REQUEST = request.trim();
 
-/** A draft that is not finished by then is not worth waiting for. */
+/** Turn limit of a consolidation. */
 const MAX_TURNS = 30;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a process that was started to consolidate adds to the request for its session; elsewhere nothing. */
+/** Extends the request in a process started to consolidate; otherwise returns it unchanged. */
 export function detachedRequest(environment: Environment, asked: SessionRequest): SessionRequest {
   const detachedFrom = environment[PARENT_SESSION];
   if (!detachedFrom || asked.agent !== MEMORY_AGENT) return asked;
@@ -29,20 +29,20 @@ export function detachedRequest(environment: Environment, asked: SessionRequest)
 }
 
 export interface ConsolidateOptions extends Pick<SessionRequest, "cwd" | "model" | "workspace"> {
-  /** Whose learnings. */
+  /** The session whose learnings are consolidated. */
   readonly sessionId: string;
   readonly signal?: AbortSignal;
 }
 
 export interface Consolidated {
-  /** The session that did it. */
+  /** The id of the consolidating session. */
   readonly by: string;
   readonly outcome: Outcome;
-  /** Undefined when it did not come to an end. */
+  /** Undefined if the consolidation did not finish. */
   readonly report: ConsolidationReport | undefined;
 }
 
-/** Runs one and waits for it. */
+/** Runs a consolidation and waits for it. */
 export async function consolidate(runtime: Runtime, options: ConsolidateOptions): Promise<Consolidated> {
   const { sessionId, signal, ...asked } = options;
   if (!(await runtime.store.ids()).includes(sessionId)) {
@@ -69,7 +69,7 @@ function noModel(): TroupeError {
   });
 }
 
-/** Nobody looks on: it works alone, with the one tool of its agent, and nothing of the folder is told or started. */
+/** Settings for an unattended session: only its agent's tool, no questions, no custom instructions, no other agents. */
 function consolidating(detachedFrom: string, asked: Pick<SessionRequest, "workspace">): Partial<SessionRequest> {
   return {
     detachedFrom,

@@ -1,6 +1,6 @@
 /**
- * One consolidation of the board: what the agent is told, the draft it works on, and the one transaction in which its work
- * takes effect when it is done. However else it ends, the board stays as it was.
+ * One consolidation of the board: the agent's prompt, its draft, and the transaction that applies the draft at the end.
+ * If it ends in any other way, the board stays unchanged.
  */
 import type { Board, BoardChange, ChangeBy } from "../../context/board/board.ts";
 import { consolidationPrompt } from "../../context/board/consolidation.ts";
@@ -19,9 +19,9 @@ export type ConsolidationReport = EventData<"troupe.consolidation">;
 
 export interface Consolidation {
   readonly port: BoardPort;
-  /** For the system prompt. */
+  /** Addition to the system prompt. */
   readonly prompt: string;
-  /** The agent is done, or why it is not. Never rejects; told as an event too. */
+  /** Applies the draft if the agent is done, otherwise drops it. Never rejects; also emits the report as an event. */
   settle(end: "done" | { readonly reason: string }): Promise<ConsolidationReport>;
 }
 
@@ -34,7 +34,7 @@ interface ConsolidationParts {
   readonly say: Emit;
 }
 
-/** So many writes are a loop, not a consolidation. */
+/** More writes are a loop, not a consolidation. */
 const MAX_WRITES = 200;
 
 export async function beginConsolidation(parts: ConsolidationParts): Promise<Consolidation> {
@@ -61,14 +61,14 @@ export async function beginConsolidation(parts: ConsolidationParts): Promise<Con
               (error: unknown) => ({ ...nothing, outcome: "refused", reason: reasonOf(error) }) as const,
             )
           : { ...nothing, outcome: "dropped", reason: end.reason };
-      // What happened stands in the board, whether or not it can be told.
+      // The board is changed even if the event cannot be written.
       await say("troupe.consolidation", report).catch(() => undefined);
       return report;
     },
   };
 }
 
-/** Reads the draft, and counts no reading: what a consolidation looks at says nothing about what is useful. */
+/** Reads the draft without counting uses: a consolidation's reads say nothing about usefulness. */
 function draftPort(draft: BoardDraft, { redactor, stamp }: Pick<ConsolidationParts, "redactor" | "stamp">): BoardPort {
   let writes = 0;
   const count = (): void => {
@@ -114,7 +114,7 @@ function reportOf(
 
 const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** In one or two sentences, for a person or an agent. */
+/** Returns one or two sentences for a user or an agent. */
 export function reportText(report: ConsolidationReport): string {
   const { outcome, change, reason = "", prunedByRule } = report;
   if (outcome === "unchanged") return "The board was left as it was.";

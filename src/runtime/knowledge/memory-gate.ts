@@ -8,13 +8,13 @@ import type { SessionMemory } from "./session-memory.ts";
 
 interface MemoryGate {
   readonly request: MemoryRequest | undefined;
-  /** `memory` of the settings, as it stands there. */
+  /** `memory` of the settings, unvalidated. */
   readonly settings: Json | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly flags: Flags;
 }
 
-/** The memory of a session, where it is on. What it needs is loaded only then. */
+/** Returns the memory of a session, or undefined if it is off. Its code is loaded only if it is on. */
 export async function memoryOf(
   draft: SessionSetup,
   { leading, redactor }: { leading: MainAgent; redactor: Redactor },
@@ -43,10 +43,10 @@ export async function memoryOf(
   });
 }
 
-/** Whether a session that asks for nothing has a memory. */
+/** Returns whether a session without a memory request has a memory. */
 export const isMemoryOn = (gate: Omit<MemoryGate, "request">): boolean => hasMemory({ ...gate, request: undefined });
 
-/** A no of the person's beats every yes. */
+/** "off" in the user's settings or environment overrides everything else. */
 function hasMemory({ request, settings, environment, flags }: MemoryGate): boolean {
   if (!flags.has("AGENTIC_MEMORY")) return false;
   const said = [saidBySettings(settings), saidByEnvironment(environment.TROUPE_MEMORY)];

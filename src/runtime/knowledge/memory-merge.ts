@@ -8,12 +8,12 @@ import { reportUsage } from "../../session/budget/report-usage.ts";
 import type { SessionModel } from "../../session/session-model.ts";
 import system from "./memory-merge.md";
 
-/** A session that ends waits for its last model call no longer than this. */
+/** Limit for the last model call, because an ending session waits for it. */
 const MAX_MS = 10_000;
 const MAX_OUTPUT_TOKENS = 16_384;
 const MAX_CHARACTERS = 256 * 1024;
 
-/** Lets the session's model merge facts that say the same. Throws when it does not come to it; the cost is reported. */
+/** Merges duplicate facts with the session's model and reports the cost. Throws if the model does not finish. */
 export function modelMerge(modelNow: () => SessionModel, emit: Emit): Optimise {
   return async (facts) => {
     if (facts.length < 2) return facts;
@@ -56,7 +56,7 @@ function listen(model: SessionModel, request: ModelRequest): Promise<Heard> {
   return untilAborted(listening(), signal, () => ({ ...heard, end: { type: "end", stop: "aborted" } }));
 }
 
-/** A line that is no fact makes the whole answer worthless: something would be lost with it. */
+/** Throws if a line is not a fact, because the merge would lose information. */
 function factsIn(text: string): readonly FactContent[] {
   const lines = text.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("```"));
   const { records } = parseLines(lines.join("\n"), "the answer");

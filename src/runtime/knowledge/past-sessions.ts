@@ -4,17 +4,17 @@ import type { Disk } from "../../lib/node/disk.ts";
 import type { Found, Refreshed, SearchQuery, SessionIndex, SessionUpdate } from "../../store/index/index-sqlite.ts";
 import type { Store } from "../../store/store.ts";
 
-/** All sessions of the past, as the session store has them. Loaded when something is first asked of it. */
+/** The index of past sessions, loaded on first use. */
 export interface PastSessions {
-  /** The file, which agents read with the tool `sql`. */
+  /** The database file, which agents read with the tool `sql`. */
   readonly path: string;
-  /** Brings the index up to date, or makes it anew, then searches it. */
+  /** Updates or rebuilds the index, then searches it. */
   search(query: SearchQuery): Promise<readonly Found[]>;
-  /** Up to date, as far as it can be in this time. */
+  /** Updates the index, as far as possible in this time. */
   refresh(options?: { readonly forMs?: number }): Promise<Refreshed>;
   reindex(): Promise<Refreshed>;
   update(update: SessionUpdate): Promise<void>;
-  /** Forgets a session that is gone. */
+  /** Removes a deleted session. */
   remove(sessionId: string): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** The context board of a session: whose it is, who has which hold on it, and that the session had it before its eyes. */
+/** The context board of a session: which board it uses, which access each agent has, and counting its use. */
 import { MEMORY_AGENT } from "../../agents/agent.ts";
 import type { Board } from "../../context/board/board.ts";
 import { EvidenceFold, type SessionEvidence } from "../../context/board/evidence.ts";
@@ -23,15 +23,15 @@ import { beginConsolidation, type Consolidation, type ConsolidationReport, repor
 export interface SessionBoard {
   readonly board: Board;
   readonly tools: readonly Tool[];
-  /** The main agent looks after the work at hand; the board is for agents that list its tool. */
+  /** Hides the board's tools from the main agent, so that only agents that list them have them. */
   hidden(choice: ToolChoice): ToolChoice;
-  /** For whoever leads. */
+  /** Board access of the main agent. */
   readonly mainPort: BoardPort;
-  /** Set when the session is there to consolidate another one. */
+  /** Set if the session consolidates another one. */
   readonly consolidating?: { readonly system: string; readonly settle: NonNullable<SessionOptions["settle"]> };
-  /** The place of an agent that works for the main one, with its hold on the board. */
+  /** Adds board access to the place of a subagent. */
   equip(place: AgentPlace, agentName: string): Promise<AgentPlace>;
-  /** For those who only look. */
+  /** Read-only access. */
   readonly readingPort: BoardPort;
   close(): Promise<void>;
 }
@@ -53,7 +53,7 @@ export async function sessionBoard(draft: SessionSetup, how: BoardSession): Prom
   const begin = (evidence: SessionEvidence): Promise<Consolidation> =>
     beginConsolidation({ board, evidence, redactor, stamp, by: { actor: MEMORY_AGENT }, say: listener.say });
   const { detachedFrom } = request;
-  // Looking at a board to tidy it is no use of it, and a session that is taken up again was counted already.
+  // Consolidating does not count as use, and a resumed session was counted before.
   if (log.events.length === 0 && detachedFrom === undefined) {
     await board.expose().catch((error: Error) => listener.warn("board", error.message));
   }
@@ -98,7 +98,7 @@ async function evidenceIn(events: EventSource, sessionId: string): Promise<Sessi
   return fold.evidence(sessionId);
 }
 
-/** The agent has its own prompt and the record, as it has when someone starts it; nothing else is its business. */
+/** Returns the agent's own prompt and the consolidation prompt, as when it runs as a subagent. */
 function systemOf(draft: SessionSetup, { lead, workspace }: MainAgent, { prompt }: Consolidation): string {
   if (!lead.definition) return prompt;
   const { cwd } = draft.context;
@@ -108,7 +108,7 @@ function systemOf(draft: SessionSetup, { lead, workspace }: MainAgent, { prompt 
 
 const isApplied = ({ outcome }: ConsolidationReport): boolean => outcome === "applied" || outcome === "unchanged";
 
-/** What the agent says beside its calls is not the result: what became of the board is. */
+/** Returns the change of the board as the outcome, in place of the agent's text. */
 async function settleLead({ settle }: Consolidation, outcome: Outcome): Promise<Outcome> {
   const report = await settle(outcome.kind === "done" ? "done" : { reason: reasonOf(outcome) });
   if (outcome.kind !== "done") return outcome;
@@ -122,7 +122,7 @@ function endOf(report: ConsolidationReport, end: TurnEnd): TurnEnd {
   return isApplied(report) ? { kind: "answered", response } : { kind: "failed", error: response, response };
 }
 
-/** An agent that ends without a word has done what it was asked for: calls are all its output. */
+/** An empty answer counts as done, because the calls are the agent's output. */
 function endWord(end: TurnEnd): "done" | { reason: string } {
   switch (end.kind) {
     case "answered":

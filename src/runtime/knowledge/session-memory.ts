@@ -1,6 +1,7 @@
 /**
- * The memory of one session: what its agents are told, the tools with which the main one keeps more, and what is
- * written at the end. Whatever goes wrong here costs the memory and a notice, never the session.
+ * The memory of one session: its prompt section, the main agent's tools that add facts, and the writes at the end.
+ * Failures disable the memory with a notice; they never fail the session. This folder also holds the context board, its
+ * consolidation, and the index of past sessions.
  */
 import { agentMemory, personApprovals } from "../../context/memory/agent-memory.ts";
 import { messageOf } from "../../context/memory/failure.ts";
@@ -22,44 +23,44 @@ export interface SessionMemoryOptions {
   readonly sessionId: string;
   readonly stateRoot: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Whether a person trusts the folder: then what it says of its origin counts. */
+  /** Whether the user trusts the folder. Only then is its git origin used. */
   readonly isTrusted: boolean;
-  /** `memory` of the person's settings. */
+  /** `memory` of the user's settings. */
   readonly settings: Json | undefined;
   readonly flags: Flags;
   readonly ports: MemoryPorts;
-  /** Instead of what the settings say. */
+  /** Replaces the store of the settings. */
   readonly store?: MemoryStore;
   readonly prompts?: ServicePrompts;
-  /** Where the settings ask for it. */
+  /** Used if the settings enable merging. */
   readonly merge?: Optimise;
   notice(message: string): void;
-  /** Called with what the session has learnt of its memory. */
+  /** Called after each recall. */
   onRecall(recalled: { readonly store: MemoryStore["kind"]; readonly count: number }): void;
-  /** For the person who watches. */
+  /** Shows a message to the user. */
   inform(message: string): void;
-  /** What the agents are told, or the tools, are not what they were. */
+  /** Called when the prompt section or the tools change. */
   onChange(): void;
 }
 
 export interface SessionMemory {
-  /** The section of the system prompt; empty until `ready`, and when there is nothing to tell. */
+  /** The section of the system prompt; empty before `ready`, and if there are no facts. */
   readonly section: string;
-  /** For the main agent alone. */
+  /** Tools for the main agent only. */
   readonly tools: readonly Tool[];
-  /** How many facts there are, told or not. */
+  /** Number of facts, whether in the section or not. */
   readonly count: number;
-  /** False when `ready` may keep whoever waits for it waiting. */
+  /** False if `ready` may take noticeable time. */
   readonly isQuick: boolean;
-  /** Learns what there is to tell, once for each repository. Resolves within 3 s, whoever keeps the facts. */
+  /** Recalls facts, once per repository. Resolves within 3 s with any store. */
   ready(signal: AbortSignal): Promise<void>;
-  /** Every event of the session, as it happens. */
+  /** Receives every event of the session. */
   hear(event: SessionEvent): void;
-  /** Writes what was held back. */
+  /** Writes pending changes. */
   close(): Promise<void>;
 }
 
-/** Undefined when it cannot be had; why is told. */
+/** Returns undefined if the memory cannot be opened, and sends a notice. */
 export function sessionMemory(options: SessionMemoryOptions): SessionMemory | undefined {
   try {
     return new LiveMemory(options);
@@ -74,7 +75,7 @@ class LiveMemory implements SessionMemory {
   readonly #settings: MemorySettings;
   readonly #approvals = personApprovals();
   readonly #agent: ReturnType<typeof agentMemory>;
-  /** Uses that are being counted. */
+  /** Pending updates of use counts. */
   readonly #counting: Promise<void>[] = [];
   #place: string;
   #store: MemoryStore;
@@ -97,7 +98,7 @@ class LiveMemory implements SessionMemory {
         options.inform(`proposed to remember: ${fact} To accept it: troupe memory accept ${id}`),
     });
     this.#tools = this.#makeTools();
-    // Whoever has to be asked over the network is asked while the session starts.
+    // Start requests to a service early, while the session starts.
     if (this.#store.kind === "service") void this.#store.recall();
   }
 
@@ -123,7 +124,7 @@ class LiveMemory implements SessionMemory {
     if (place !== this.#place) await this.#move(place);
     if (this.#recall && !this.#store.isOutdated) return;
     const recall = await untilAborted<Recall | undefined>(this.#store.recall(), signal, () => undefined);
-    // Another repository by now: what was asked for the former one is not for this session.
+    // The repository changed meanwhile, so this recall is not for this session.
     if (recall === undefined || place !== this.#place) return;
     this.#recall = recall;
     this.#tools = this.#makeTools();
@@ -142,7 +143,7 @@ class LiveMemory implements SessionMemory {
     await this.#closeStore();
   }
 
-  /** What was learnt of the former repository stays there. */
+  /** Closes the former repository's store and opens the new one. */
   async #move(place: string): Promise<void> {
     await this.#closeStore();
     this.#place = place;
@@ -168,14 +169,16 @@ class LiveMemory implements SessionMemory {
       ...rest,
       isTrusted,
       settings: this.#settings,
-      // A folder can claim to be any repository.
+      // An untrusted folder can claim to be any repository.
       ...(isTrusted && repository !== undefined && { repository }),
       ...(gitRoot !== undefined && { gitRoot }),
       ...(this.#settings.merge && merge && { optimise: merge }),
     });
   }
 
-  /** A service that did not answer, or said nothing of storing, is not offered to the model. */
+  /**
+   * Returns the tools. A service that did not answer gets none; one that does not support storing gets no store tool.
+   */
   #makeTools(): readonly Tool[] {
     const definitions = this.#recall?.definitions;
     const isAsked = this.#store.kind === "service" && this.#recall !== undefined;
@@ -187,7 +190,7 @@ class LiveMemory implements SessionMemory {
     ];
   }
 
-  /** The same text as long as the folder belongs to the same repository. */
+  /** Returns a key that stays the same while the folder belongs to the same repository. */
   #currentPlace(): string {
     const { cwd, isTrusted } = this.#options;
     try {
@@ -199,7 +202,7 @@ class LiveMemory implements SessionMemory {
   }
 }
 
-/** What settings say nothing of, flags decide. */
+/** Merges settings over feature flags. */
 function settingsOf({ settings, flags }: SessionMemoryOptions): MemorySettings {
   return {
     ...(flags.has("MEMORY_IN_REPO_STORE") && { store: "repository-file" as const }),

@@ -1,6 +1,6 @@
 /**
- * Starts a consolidation when a session ends: a process of its own, which nobody waits for. Called by the server for every
- * session that it closes, so also for editors, and by programs that embed the runtime.
+ * Starts a consolidation when a session ends, in a detached process. The server calls it for every session that it
+ * closes, also for editors. Programs that embed the runtime call it too.
  */
 import { spawn } from "node:child_process";
 import { MEMORY_AGENT } from "../../agents/agent.ts";
@@ -13,26 +13,26 @@ import { CONSOLIDATION_REQUEST, ENGAGEMENT, PARENT_SESSION } from "./consolidate
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface ShutdownConsolidation {
-  /** Not closed yet: what came of it is noted in its log. */
+  /** Must not be closed yet: the outcome is written to its log. */
   readonly session: Pick<Session, "id" | "events" | "say" | "settings">;
   readonly environment: Environment;
-  /** How troupe is started: the program and what comes before its own arguments. */
+  /** Command that starts troupe: the program and its leading arguments. */
   readonly program: readonly [string, ...string[]];
-  /** As the person named it; without it the child finds one as every start does. */
+  /** The model as the user named it (default: the child resolves one as usual). */
   readonly model?: string;
-  /** The model is one that a client brought; another process cannot use it. */
+  /** True if the model belongs to a client, so another process cannot use it. */
   readonly modelOfClient?: boolean;
 }
 
 export type ShutdownOutcome = "off" | "spawned" | "below_min_turns" | "detached_child" | "failed";
 
 const MIN_USER_MESSAGES = 3;
-/** A process that cannot be started says so at once. */
+/** Time limit for starting the process. */
 const START_MS = 2000;
-/** The child reads the log; the store is for everyone else, and nobody waits for it any longer. */
+/** Time limit for updating the session store; the child itself only reads the log. */
 const FLUSH_MS = 1000;
 
-/** Gates in this order: the flag, not from such a process itself, and enough was said. Never rejects. */
+/** Checks in this order: board enabled, not itself a consolidation, enough user messages. Never rejects. */
 export async function consolidateAtShutdown(options: ShutdownConsolidation): Promise<ShutdownOutcome> {
   const { session, environment } = options;
   const { board } = session.settings.surroundings ?? {};
@@ -47,7 +47,7 @@ export async function consolidateAtShutdown(options: ShutdownConsolidation): Pro
   if (session.settings.model.providerId === UNDERSTUDY)
     return told("failed", { reason: "the understudy does not reason" });
   try {
-    // Events are kept in their order: once this one is on disk, so is everything the child has to read.
+    // Events are written in order: once this one is on disk, so is everything the child reads.
     await session.say("session.info", { infoType: "consolidation", message: "Consolidating in the background." });
     await within(FLUSH_MS, board.flush());
     return await told("spawned", { pid: await start(options) });
@@ -56,7 +56,7 @@ export async function consolidateAtShutdown(options: ShutdownConsolidation): Pro
   }
 }
 
-/** The events after the last consolidation: a session that is resumed and closed again has nothing new to learn. */
+/** Returns the events after the last consolidation, so that closing a resumed session does not repeat it. */
 function sinceLast(events: readonly SessionEvent[]): readonly SessionEvent[] {
   const isSpawn = ({ type, data }: SessionEvent): boolean =>
     type === "troupe.shutdown_consolidation" && data.outcome === "spawned";
@@ -67,12 +67,12 @@ function childArguments({ model, session }: ShutdownConsolidation): string[] {
   return [
     ...["--agent", MEMORY_AGENT, "-p", CONSOLIDATION_REQUEST, "--yolo", "--silent"],
     ...(model === undefined ? [] : ["--model", model]),
-    // Whose board it is depends on trust, and the child cannot know of a word given for this run.
+    // The board depends on trust, and the child does not know of trust given for this run.
     ...(session.settings.surroundings?.board?.isTrustedForRun ? ["--trust-folder"] : []),
   ];
 }
 
-/** Resolves when it runs. It has neither our terminal nor our ends of pipes, and leads a group of its own. */
+/** Resolves when the process runs. It is detached: without our terminal and pipes, in its own process group. */
 function start(options: ShutdownConsolidation): Promise<number> {
   const { session, environment, program } = options;
   const [command, ...before] = program;
@@ -102,7 +102,7 @@ function start(options: ShutdownConsolidation): Promise<number> {
   });
 }
 
-/** Whatever becomes of it, no longer than this. */
+/** Waits for the work, at most this long, and ignores its failure. */
 async function within(milliseconds: number, work: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {

@@ -1,4 +1,4 @@
-/** MCP servers that one agent brings: they run while it is there, and nobody else sees their tools. */
+/** MCP servers of one agent. They run as long as the agent, and only it sees their tools. */
 import type { AgentDefinition } from "../../agents/agent.ts";
 import { effectiveTools } from "../../agents/effective-tools.ts";
 import type { Tool } from "../../tools/tool.ts";
@@ -11,7 +11,7 @@ export interface AgentServers {
   close(): Promise<void>;
 }
 
-/** Longer than any server may take to connect. An agent gets the tools that are there when it starts, and no later ones. */
+/** Longer than any server may take to connect. An agent gets the tools present at its start, and no later ones. */
 const PATIENCE_MS = 240_000;
 
 export function agentServers(what: {

@@ -1,13 +1,13 @@
 /**
- * The MCP server that GitHub has beside its models: for a session that is somebody there and looks for what it may use.
- * It only reads unless the program wants more of it. Whoever configures a server of this name has theirs.
+ * GitHub's own MCP server, for sessions with a GitHub identity that request it. It is read-only unless the program
+ * wants more. A configured server of the same name replaces it.
  */
 import type { GithubToolsWish } from "../session-request.ts";
 import type { SessionSetup } from "../setup/session-setup.ts";
 
 const GITHUB_SERVER = "github-mcp-server";
 
-/** As an entry of a configuration; none where nobody is signed in or their organisation allows no servers. */
+/** Returns a configuration entry; empty without an identity, or if the organisation allows no servers. */
 export async function githubServer({ request, identity, listener }: SessionSetup): Promise<Record<string, object>> {
   const { githubTools: wish } = request;
   if (!wish || !identity) return {};

@@ -8,7 +8,7 @@ import { stateRoot } from "../home.ts";
 import { processParts } from "../process-parts.ts";
 import { openWorkspace } from "../workspace/workspace.ts";
 
-/** What `troupe mcp` works on: the servers of this folder and of the person. `close` ends what it had to start. */
+/** Opens the data of `troupe mcp`: the servers of this folder and of the user. `close` stops what it started. */
 export async function openMcpAdministration(options: {
   cwd: string;
   environment: Readonly<Record<string, string | undefined>>;

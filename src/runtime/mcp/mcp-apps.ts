@@ -1,4 +1,4 @@
-/** Apps of MCP servers: what a client that shows them does for them, within the rules of the session. */
+/** Apps of MCP servers: the operations of a client that shows them, under the session's rules. */
 import { TroupeError } from "../../protocol/errors.ts";
 import type { EventData } from "../../protocol/event.ts";
 import type { AppCall, ServerPort } from "../../session/server-port.ts";
@@ -76,7 +76,7 @@ async function toolFor(server: McpServer, toolName: string, signal: AbortSignal)
   throw new TroupeError("usage", `${JSON.stringify(toolName)} of the MCP server '${server.config.name}' ${why}.`);
 }
 
-/** What hooks know it by: its name for the model, also where it is for apps alone. */
+/** Returns the tool's name for hooks: its name for the model, even if the tool is for apps only. */
 function nameFor({ tools }: SessionMcp, definition: McpToolDefinition): string {
   const isIt = ({ from }: Tool): boolean =>
     from?.kind === "mcp" && from.serverName === definition.server && from.toolName === definition.name;
@@ -115,7 +115,7 @@ function changed({ serverName, toolName }: AppCall): TroupeError {
   });
 }
 
-/** As a server lists it, as far as it was understood. */
+/** Returns the definition in the form of the server's list, as far as it was parsed. */
 function asListed({ server: _, ui, taskSupport: __, ...definition }: McpToolDefinition): object {
   return { ...definition, ...(ui && { _meta: { ui } }) };
 }

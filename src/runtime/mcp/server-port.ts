@@ -7,7 +7,7 @@ import type { McpScope, McpServerConfig } from "../../tools/mcp/server.ts";
 import { ToolError } from "../../tools/tool-error.ts";
 import type { SessionMcp } from "./session-mcp.ts";
 
-/** The MCP servers of a session for surfaces: what goes wrong is said to people, not to a model. */
+/** Returns the session's MCP servers for surfaces. Errors are worded for users, not for a model. */
 export function serverPort(mcp: SessionMcp, apps: ServerPort["apps"]): ServerPort {
   return {
     apps,
@@ -23,7 +23,7 @@ export function serverPort(mcp: SessionMcp, apps: ServerPort["apps"]): ServerPor
 
 export type ServerSummary = EventData<"session.mcp_servers_loaded">["servers"][number];
 
-/** Where it comes from is said of what was found; a program knows its own. */
+/** Sources of discovered servers. Servers of a program have none. */
 const SOURCES: Readonly<Partial<Record<McpScope, ServerSummary["source"]>>> = {
   plugin: "plugin",
   project: "workspace",
@@ -61,7 +61,7 @@ function seatOf(server: McpServer): ServerPort["servers"][number] {
   };
 }
 
-/** For what a server does when somebody other than a model asks. */
+/** Turns tool errors into `TroupeError`, for calls that a model did not make. */
 export async function worded<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

@@ -1,7 +1,7 @@
 /**
- * The MCP servers of one session. What a server listed before is remembered, so a session offers its tools without
- * starting it; a server nobody has met yet is connected with the first message, for a bounded time. A server that is
- * not there costs its own tools and a notice.
+ * The MCP servers of one session. This folder opens servers for sessions, agents and apps. Tool lists are remembered,
+ * so a session offers a server's tools without starting it. An unknown server is connected with the first message,
+ * within a time limit. A server that fails costs only its own tools and a notice.
  */
 import { isDeepStrictEqual } from "node:util";
 import { wrapped } from "../../lib/quoting.ts";
@@ -14,15 +14,15 @@ import type { Tool } from "../../tools/tool.ts";
 import notOurs from "./server-instructions.md";
 import type { SessionTokens } from "./session-token-port.ts";
 
-/** A session that waits for its servers waits no longer than this; what comes later is there with the next message. */
+/** Limit for waiting for servers. Tools of slower ones are available with the next message. */
 const PATIENCE_MS = 15_000;
 
 export interface SessionMcpOptions {
   readonly configs: readonly McpServerConfig[];
   readonly owner: string;
-  /** Folders that servers are told about; read when a connection is prepared. */
+  /** Folders reported to servers; read when a connection is prepared. */
   roots(): readonly string[];
-  /** The questions of a server that can be answered now; announced to the server when it is connected. */
+  /** The server's requests that can be answered now; announced when it connects. */
   answerers(serverName: string): McpAnswerers;
   readonly stamp: Stamp;
   readonly reservedNames: Iterable<string>;
@@ -31,38 +31,41 @@ export interface SessionMcpOptions {
   readonly tokens: SessionTokens;
   /** Waits for new servers as long as they may take to connect, not only for `PATIENCE_MS`. */
   readonly waitsForAll: boolean;
-  /** The program of the session shows apps of servers. */
+  /** The session's program shows apps of servers. */
   readonly apps: boolean;
   onStatus(serverName: string, status: McpStatus, error?: string): void;
   onNotice(message: string): void;
-  /** The tools are not what they were. */
+  /** Called when the tools change. */
   onChange(): void;
-  /** What one server lists is not what it was. */
+  /** Called when a list of one server changes. */
   onListChanged(serverName: string, what: "tools" | "resources" | "prompts"): void;
-  /** Once: it is known which servers there are, and how far each has come in the time they were waited for. */
+  /** Called once, when the servers are known and waiting for them has ended. */
   onLoaded?(): void;
 }
 
 export interface SessionMcp {
   readonly tools: readonly Tool[];
   readonly servers: readonly McpServer[];
-  /** The tools that the server listed last, in this session or an earlier one; undefined when it was never connected. */
+  /**
+   * Returns the tools that the server listed last, in this session or an earlier one; undefined if it was never
+   * connected.
+   */
   definitions(serverName: string): readonly McpToolDefinition[] | undefined;
-  /** What connected servers say about their use. */
+  /** Usage instructions of connected servers. */
   readonly instructions: string;
-  /** Nothing is connected by this; resolves when `servers` has them all. */
+  /** Resolves when `servers` is complete. Connects to none of them. */
   opened(): Promise<void>;
-  /** Whoever was asked for a token of the server and brought none may be asked again. All servers unless named. */
+  /** Allows asking the host again for a token that it did not provide before (default: for all servers). */
   askAgain(serverName?: string): void;
-  /** Connects what must be connected to know its tools; resolves when all are there or their time is up. */
+  /** Connects servers whose tools are unknown. Resolves when all are connected or the time limit is reached. */
   ready(signal: AbortSignal): Promise<void>;
-  /** Takes a server out of the session, or back in. False when the session has none of this name. */
+  /** Disables or enables a server in the session. Returns false if there is no server of this name. */
   setEnabled(name: string, enabled: boolean): Promise<boolean>;
   close(): Promise<void>;
 }
 
 interface Known {
-  /** Another one each time it is taken back in. */
+  /** Replaced each time the server is enabled again. */
   server: McpServer;
   /** The capabilities that `server` was prepared with. */
   announced: string;
@@ -127,7 +130,7 @@ export function sessionMcp(options: SessionMcpOptions): SessionMcp {
     return { server, announced: JSON.stringify([Object.keys(answerers), roots]) };
   };
 
-  /** A server that is not connected yet is told the capabilities of now: a client may have joined or left since. */
+  /** Prepares unconnected servers again if capabilities changed, because a client may have joined or left. */
   const renew = async (): Promise<void> => {
     const connections = await options.connections();
     let isRenewed = false;
@@ -225,7 +228,7 @@ function configOf(configs: readonly McpServerConfig[], definition: McpToolDefini
   return configs.find(({ name }) => name === definition.server);
 }
 
-/** A call is judged before it gets here: what was permitted once is agreed to, as it was then. */
+/** Approves a new definition as it is. Calls are permitted before they get here. */
 async function checked(
   pins: McpPins,
   config: McpServerConfig | undefined,
@@ -239,7 +242,7 @@ async function checked(
 
 const MAX_INSTRUCTIONS_CHARACTERS = 16_000;
 
-/** One frame per server. The texts were quoted and bounded by the connection; together they have a limit too. */
+/** Returns one frame per server. The connection quotes and limits each text; this limits their sum. */
 function instructionsOf(servers: readonly McpServer[]): string {
   const frames: string[] = [];
   let room = MAX_INSTRUCTIONS_CHARACTERS;

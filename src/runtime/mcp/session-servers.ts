@@ -6,7 +6,7 @@ import type { Workspace } from "../workspace/workspace.ts";
 import { type ServerSummary, summaryOf } from "./server-port.ts";
 import { type SessionMcp, type SessionMcpOptions, sessionMcp } from "./session-mcp.ts";
 
-/** The MCP servers of a session, and how agents of it open some of their own. None is started here. */
+/** The MCP servers of a session, and how its agents open their own. None is started here. */
 export interface SessionServers {
   readonly mcp: SessionMcp | undefined;
   open(
@@ -33,14 +33,14 @@ export function sessionServers(
   return { open, mcp };
 }
 
-/** All servers that are configured, also those that are not used. */
+/** Returns all configured servers, including disabled ones. */
 export function summaries(mcp: SessionMcp | undefined, { servers, plugins }: Workspace): ServerSummary[] {
   const used = (mcp?.servers ?? []).map((server) => summaryOf(server.config, server.state(), plugins));
   const unused = servers.disabled.map(({ config }) => summaryOf(config, { status: "disabled" }, plugins));
   return [...used, ...unused];
 }
 
-/** Whether its program shows apps of servers, and may. */
+/** Returns whether the session's program shows apps of servers, and the feature is enabled. */
 export const showsApps = ({ request }: SessionSetup, { flags }: Workspace): boolean =>
   request.mcpApps === true && flags.has("MCP_APPS");
 
@@ -76,9 +76,9 @@ function opener(
     });
 }
 
-/** The working folder, then what was added to it. The session's own folders are no part of the workspace. */
+/** Returns the working directory and added folders, without the session's own folders. */
 function rootsToTell({ context, files, records }: SessionSetup, allowed: readonly string[]): readonly string[] {
-  // Without a limit (--allow-all-paths) the list is empty; the working folder still names the workspace.
+  // Without a limit (--allow-all-paths) the list is empty; the working directory is still the workspace.
   if (allowed.length === 0) return [context.cwd];
   return allowed.filter((folder) => folder !== files && folder !== records);
 }

@@ -3,8 +3,8 @@ import type { TokenSource } from "../../tools/mcp/oauth/oauth-host.ts";
 import type { McpServerConfig } from "../../tools/mcp/server.ts";
 
 export interface SessionTokens extends TokenSource {
-  /** Whether the host was asked for this server's token and brought none. */
+  /** Returns whether the host was asked for this server's token and provided none. */
   hasDeclined(config: McpServerConfig): boolean;
-  /** From now on it is asked again: for all servers, or one. */
+  /** Allows asking the host again, for all servers or one. */
   askAgain(serverName?: string): void;
 }

@@ -1,4 +1,6 @@
-/** On which model an agent runs: what was asked for, as far as it is there and not much dearer than the session's. */
+/**
+ * Chooses the model of an agent: the requested one, if it is available and not much more expensive than the session's.
+ */
 import type { AgentDefinition } from "../../agents/agent.ts";
 import { effectiveModel } from "../../agents/effective-model.ts";
 import type { ModelRow } from "../../model/list-models.ts";
@@ -9,25 +11,25 @@ import type { Models } from "./models.ts";
 
 interface ModelWish {
   readonly definition: AgentDefinition;
-  /** What whoever starts it runs on. */
+  /** The model of the parent. */
   readonly parent: string;
   readonly call?: string | undefined;
-  /** Of a person's settings for this agent: a model, `small` or `complementary`. */
+  /** The user's setting for this agent: a model, `small` or `complementary`. */
   readonly settings?: string | undefined;
 }
 
 interface ModelParts {
   readonly models: Pick<Models, "list">;
-  /** The session's own. */
+  /** The session's model. */
   readonly main: SessionModel;
   readonly maxCostRatio?: number | undefined;
   modelFor(name: string): Promise<SessionModel>;
 }
 
-/** A call gets no model that costs more than this many times the session's, unless settings say so. */
+/** Limit for a model that a call requests, as a multiple of the session's cost. Settings can change it. */
 const MAX_COST_RATIO = 5;
 
-/** Throws a `TroupeError` where the agent may not start; what gives way to something else is a warning. */
+/** Throws a `TroupeError` if the agent may not start. A replaced model is reported as a warning. */
 export async function chooseModel(
   wish: ModelWish,
   parts: ModelParts,
@@ -64,7 +66,7 @@ const isWord = (wanted: string | undefined): wanted is Word => wanted === "small
 
 async function usableRows(models: Pick<Models, "list">): Promise<readonly ModelRow[]> {
   const rows = await models.list();
-  // A provider that tells nobody its models is taken at the word of who names one.
+  // If a provider does not list its models, any name is accepted.
   return rows.some(({ reason }) => reason === "name a model") ? [] : rows.filter(({ usable }) => usable);
 }
 
@@ -72,7 +74,7 @@ function listed(rows: readonly ModelRow[], parent: string): { available?: readon
   return rows.length === 0 ? {} : { available: [...new Set([parent, ...rows.map(({ ref }) => ref)])] };
 }
 
-/** The cheapest model of the same provider, or the first of another family; undefined when there is none. */
+/** Returns the cheapest model of the same provider, or the first of another family; undefined if there is none. */
 function byWord(word: Word, parent: string, rows: readonly ModelRow[]): string | undefined {
   const provider = parent.slice(0, parent.indexOf("/"));
   if (word === "complementary") {
@@ -85,7 +87,7 @@ function byWord(word: Word, parent: string, rows: readonly ModelRow[]): string |
   return priced.sort((a, b) => a.price - b.price)[0]?.ref;
 }
 
-/** Words in names of models that tell their family, such as `claude` in `openrouter/anthropic/claude-opus-5-5`. */
+/** Patterns that identify a model's family, such as `claude` in `openrouter/anthropic/claude-opus-5-5`. */
 const FAMILIES: readonly (readonly [family: string, pattern: RegExp])[] = [
   ["claude", /claude/],
   ["gemini", /gemini|gemma/],
@@ -99,7 +101,7 @@ const FAMILIES: readonly (readonly [family: string, pattern: RegExp])[] = [
   ["kimi", /kimi|moonshot/],
 ];
 
-/** The family of `provider/model`; a name that tells none counts as a family of its provider. */
+/** Returns the family of `provider/model`. Unknown names form one family per provider. */
 function familyOf(ref: string): string {
   const slash = ref.indexOf("/");
   const name = ref.slice(slash + 1).toLowerCase();
@@ -108,7 +110,7 @@ function familyOf(ref: string): string {
 
 const SAMPLE = { ...noUsage, inputTokens: 1_000_000, outputTokens: 100_000 };
 
-/** Where a price is not known nobody can tell. */
+/** Returns false if a price is unknown. */
 function isTooDear(model: SessionModel, { main, maxCostRatio = MAX_COST_RATIO }: ModelParts): boolean {
   const [wanted, usual] = [model.costOf(SAMPLE), main.costOf(SAMPLE)];
   return wanted !== null && usual !== null && wanted > usual * maxCostRatio;

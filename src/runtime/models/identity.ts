@@ -1,31 +1,34 @@
-/** Who a session is on GitHub, for programs that want to know; without their wish there is nobody to ask. */
+/** GitHub identities of sessions, for programs that request them. Without such a request GitHub is never contacted. */
 import type { Stamp } from "../../lib/stamp.ts";
 import type { Carrying, Github, GithubStatus, SignIn } from "../../model/github/github.ts";
 import type { Settings } from "../../model/settings/settings.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { version } from "../version.ts";
 
-/** A program wants GitHub identities and models, where the environment says how to reach them. */
+/** A program's request for GitHub identities and models, if the environment says how to reach them. */
 export interface GithubWish {
   /** The environment variable that holds the program's token. */
   readonly tokenVariable?: string | undefined;
-  /** False: a token that merely lies in the environment is not used. */
+  /** False: tokens in well-known environment variables are not used. */
   readonly ambient?: boolean | undefined;
 }
 
 export interface SessionIdentity {
   status(): Promise<GithubStatus>;
   endpoint(): ReturnType<Github["endpoint"]>;
-  /** Where their MCP server is; undefined where they may have none. */
+  /** Address of GitHub's MCP server; undefined if the identity may not use it. */
   serverPlace(): ReturnType<Github["serverPlace"]>;
-  /** What is configured, with the models that GitHub has for this identity. */
+  /** Returns the configured settings with GitHub's models for this identity added. */
   settingsWith(known: Settings, carrying: Carrying): Promise<Settings>;
 }
 
 export interface GithubDesk {
-  /** Undefined where nobody wants it. */
+  /** Returns undefined if no program requests it. */
   open(): Promise<Github | undefined>;
-  /** Of a session: by its own token, which must be good, or the process's. Undefined where there is nobody to ask. */
+  /**
+   * Returns a session's identity, from its own token or the process's. Throws if its own token is invalid. Returns
+   * undefined without a token, or if no GitHub address is configured.
+   */
   identityOf(token: string | undefined): Promise<SessionIdentity | undefined>;
 }
 
@@ -63,7 +66,7 @@ export function githubDesk(what: {
   };
 }
 
-/** A token that a session was given is looked at before there is a session. */
+/** Validates a session's token before the session is created. */
 async function admitted(github: Github, token: string): Promise<void> {
   try {
     await github.user(token);

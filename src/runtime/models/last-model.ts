@@ -1,19 +1,21 @@
-/** What a session that is taken up again spoke to, and how, as its log has it. */
+/** The model of a resumed session and its settings, from the log. */
 import type { ReasoningEffort, ReasoningSummary } from "../../model/provider.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { SessionRequest } from "../session-request.ts";
 
 export interface LastModel {
-  /** As far as it is there. */
+  /** Undefined if it is no longer available. */
   readonly reference?: string | undefined;
-  /** Someone has chosen it for this session: it comes before what is named for the process. */
+  /** The model was chosen for this session, so it wins over the model named for the process. */
   readonly isChosen: boolean;
   readonly effort?: ReasoningEffort | undefined;
   readonly summary?: ReasoningSummary | undefined;
 }
 
-/** What a request says otherwise is not taken from the log, and how another model was used says nothing of this one. */
+/**
+ * Returns the last model. Values in the request win over the log, and settings used with another model do not apply.
+ */
 export async function lastModelOf(
   events: readonly SessionEvent[],
   request: SessionRequest,
@@ -27,7 +29,7 @@ export async function lastModelOf(
 }
 
 interface LastUse extends LastModel {
-  /** What the session called it. */
+  /** The model's name in the session. */
   readonly name: string | undefined;
   readonly names: readonly string[];
 }
@@ -35,7 +37,7 @@ interface LastUse extends LastModel {
 function lastUse(events: readonly SessionEvent[]): LastUse {
   let name: string | undefined;
   let reference: string | undefined;
-  /** What the session called the one that was chosen for it, as long as it has that one. */
+  /** The name of the chosen model, as long as the session uses it. */
   let chosen: string | undefined;
   let how: { reasoningEffort?: string; reasoningSummary?: ReasoningSummary } = {};
   for (const event of events) {
@@ -62,7 +64,7 @@ function lastUse(events: readonly SessionEvent[]): LastUse {
     }
   }
   const known = [name, reference].filter((one) => one !== undefined);
-  // What the log has was checked when it was said.
+  // Values in the log were validated when they were written.
   const effort = how.reasoningEffort as ReasoningEffort | undefined;
   return { name, names: known, reference, isChosen: chosen !== undefined, effort, summary: how.reasoningSummary };
 }
@@ -71,7 +73,7 @@ const FAUX = "faux";
 
 function usedIn({ provider, model }: { readonly provider: string; readonly model: string }): string | undefined {
   if (provider === FAUX) return FAUX;
-  // The stand-in: a session that had to do with it goes on with whatever there is now.
+  // The understudy is a stand-in: a session that used it resumes with whatever model is available.
   return provider === "understudy" ? undefined : `${provider}/${model}`;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The model of a session. It can be another one from one message to the next, can be told to have other abilities, and
- * providers can join while the session is open; everybody in the session asks here.
+ * The session's current model. It can change between messages, its capabilities can be overridden, and providers can be
+ * added while the session is open. All parts of a session get the model here.
  */
 import { overridden } from "../../model/capabilities.ts";
 import type { GivenProviders, ModelCapabilities } from "../../model/given-providers.ts";
@@ -16,7 +16,7 @@ import type { LastModel } from "./last-model.ts";
 import type { Models, NamedModel, OwnModels } from "./models.ts";
 
 interface Parts {
-  /** Of the process. */
+  /** The models of the process. */
   readonly models: Models;
   readonly own: OwnModels;
   readonly capabilities?: ModelCapabilities | undefined;
@@ -25,12 +25,12 @@ interface Parts {
 
 const GITHUB = "github";
 const AUTO = "auto";
-/** The agent that leads brings it along, and will again. */
+/** Cause of a change by the main agent. It is not stored, because the agent sets it again. */
 export const BY_AGENT = "agent";
-/** Limits that another model has not; one for the whole account is none of them. */
+/** Rate limits that do not apply to other models; a limit for the whole account is not among them. */
 const ELIGIBLE = /^(?:user_weekly|user_model|integration)_rate_limited$|^rate_limited$/;
 
-/** What of a request concerns the way to its models. */
+/** Returns the parts of a request that concern access to models. */
 export function ownModels(
   request: SessionRequest,
   { lastModel, identity }: { lastModel: LastModel | undefined; identity: OwnModels["identity"] },
@@ -57,7 +57,7 @@ export class ModelChoice implements ModelSelection {
     this.#capabilities = parts.capabilities;
   }
 
-  /** What the session begins with; nobody is told. */
+  /** Sets the initial model, without an event. */
   begin(
     model: SessionModel,
     { effort, summary }: { effort?: ReasoningEffort | undefined; summary?: ReasoningSummary | undefined },
@@ -82,7 +82,7 @@ export class ModelChoice implements ModelSelection {
     return this.#summary;
   }
 
-  /** The same model for the same name, as long as the providers are the same. */
+  /** Returns the same model for the same name until the providers change. */
   resolve(wanted?: string): Promise<NamedModel> {
     const key = wanted ?? "";
     const known = this.#resolved.get(key) ?? this.#models.resolve(wanted);
@@ -129,7 +129,9 @@ export class ModelChoice implements ModelSelection {
     if (cause !== BY_AGENT) await this.#keep();
   }
 
-  /** Only where the provider has a model that chooses for itself, and the person's own account is what is used up. */
+  /**
+   * Returns GitHub's automatic model after a rate limit that does not apply to the whole account; otherwise undefined.
+   */
   insteadOf({ code = "" }: ModelError): string | undefined {
     const { providerId } = this.current;
     const isEligible = providerId === GITHUB && modelName(this.current) !== AUTO && ELIGIBLE.test(code);
@@ -150,7 +152,7 @@ export class ModelChoice implements ModelSelection {
     await this.#keep();
   }
 
-  /** So that it is the same when the session is taken up again: others may be meant by the name alone. */
+  /** Stores the full reference, so that a resumed session gets the same model: a name alone can be ambiguous. */
   async #keep(): Promise<void> {
     await this.#parts.emit("troupe.model_chosen", {
       reference: modelReference(this.current),
@@ -180,7 +182,7 @@ export class ModelChoice implements ModelSelection {
     await this.#use({ ...this.#own, ...own });
   }
 
-  /** Refused as a whole when anything in it is wrong. */
+  /** Replaces the providers. Throws and changes nothing if any of them is invalid. */
   async #use(own: OwnModels): Promise<void> {
     const models = this.#parts.models.forSession(own);
     await models.hasProvider("");
@@ -197,7 +199,7 @@ export class ModelChoice implements ModelSelection {
   }
 }
 
-/** What someone says of a model outranks what its provider says. */
+/** Applies overrides of the provider's statements about a model. */
 function withAbilities(model: SessionModel, capabilities: ModelCapabilities | undefined): SessionModel {
   return capabilities ? { ...model, ...overridden(capabilities) } : model;
 }

@@ -1,3 +1,7 @@
+/**
+ * Resolves and lists models, for the process and for each session. This folder chooses the models of sessions and
+ * agents, and holds their GitHub identity.
+ */
 import { readFile } from "node:fs/promises";
 import { isAbsolute, join, resolve } from "node:path";
 import type { Stamp } from "../../lib/stamp.ts";
@@ -17,36 +21,36 @@ import type { SessionModel } from "../../session/session-model.ts";
 import type { SessionIdentity } from "./identity.ts";
 
 export interface Models {
-  /** The model a person means, ready to be spoken to; without a name, whatever is configured. */
+  /** Returns the named model, ready to use; without a name, the configured one. */
   resolve(wanted?: string): Promise<NamedModel>;
   list(): Promise<readonly ModelRow[]>;
-  /** Whether there is such a provider; where not, its models are out of reach. */
+  /** Returns whether the provider exists. Without it, its models are unavailable. */
   hasProvider(id: string): Promise<boolean>;
-  /** The same for one session, which may bring providers, a name and a network of its own. Asks nobody. */
+  /** Returns the models of one session, which may have its own providers, name and network. Makes no requests. */
   forSession(own: OwnModels): Models;
 }
 
 export type NamedModel = SessionModel & { readonly label: string };
 
-/** What a session has of its own on the way to its models. */
+/** A session's own providers, network and identity. */
 export interface OwnModels extends GivenProviders {
-  /** The model it was asked to begin with. */
+  /** The model requested at the start. */
   readonly model?: string | undefined;
-  /** The program that speaks to the session; told to providers with ours. */
+  /** The client program; reported to providers in addition to troupe. */
   readonly clientName?: string | undefined;
-  /** What reaches the network in its place, for everything that concerns this session's models. */
+  /** Replaces network access for this session's models. */
   readonly fetch?: ModelFetch | undefined;
-  /** And what opens WebSockets. */
+  /** Opens WebSockets in the same way. */
   readonly openSocket?: OpenSocket | undefined;
-  /** False: models of GitHub are not spoken to over WebSockets. */
+  /** False: GitHub models are not used over WebSockets. */
   readonly githubSockets?: boolean | undefined;
-  /** Who it is on GitHub, if anybody: their models are among its own. */
+  /** The GitHub identity, if any. Its models are added to the session's. */
   readonly identity?: Pick<SessionIdentity, "settingsWith"> | undefined;
 }
 
 const FAUX = "faux:";
 
-/** Reads the user's configuration when first asked, and keeps one limiter per provider and model for all who call. */
+/** Reads the user's configuration on first use, and keeps one limiter per provider and model for all callers. */
 export function models(options: {
   environment: Readonly<Record<string, string | undefined>>;
   home: string;
@@ -89,11 +93,11 @@ export function models(options: {
   return modelsOf({ settings: known, dependencies, guarded: ofProcess });
 }
 
-/** Where models come from, and how they are reached. */
+/** A source of models, and how to reach them. */
 interface Place {
   settings(): Promise<Settings>;
   readonly dependencies: CatalogDependencies;
-  /** There is a provider, and nobody has said which of its models is meant. */
+  /** There is a provider, but no model is named. */
   readonly isNameless?: boolean;
   guarded(model: ResolvedModel): NamedModel;
 }
@@ -120,28 +124,28 @@ function ownPlace(own: OwnModels, place: Place, stamp: Stamp): Place {
       ...(openSocket && { openSocket }),
     },
     isNameless: own.provider !== undefined && model === undefined && own.provider.modelId === undefined,
-    // Its keys and its network are its own, so are limits and failures met with them.
+    // Rate limits and failures are tracked per session, because it has its own keys or network.
     guarded: brings || fetch ? guard(stamp) : place.guarded,
   };
 }
 
 async function settingsOf(own: OwnModels, place: Place, model: string | undefined): Promise<Settings> {
   const configured = await place.settings();
-  // One provider for everything leaves nothing to ask GitHub for.
+  // With one provider for everything, GitHub's models are not needed.
   const carrying = { fetch: own.fetch, sockets: own.githubSockets };
   const known = own.provider ? configured : ((await own.identity?.settingsWith(configured, carrying)) ?? configured);
   const { settingsWith } = await import("../../model/given-providers.ts");
   return settingsWith(known, own, model);
 }
 
-/** What may stand in a header, bounded. */
+/** Removes characters that are invalid in a header, and limits the length. */
 const headerText = (text: string): string =>
   text
     .replace(/[^\x20-\x7e]+/g, "")
     .trim()
     .slice(0, 200);
 
-/** Retries, and one limiter for each model. */
+/** Adds retries, and one limiter per model. */
 function guard(stamp: Stamp): (model: ResolvedModel) => NamedModel {
   const limiters = new Map<string, Limiter>();
   return ({ provider, providerId, price, maxConcurrency, ...rest }) => {
@@ -158,7 +162,7 @@ function guard(stamp: Stamp): (model: ResolvedModel) => NamedModel {
   };
 }
 
-/** What passes is no reason to open no session: who has the models is asked again with the next message. */
+/** Returns temporary provider errors, so that the session can open. The next message tries again. */
 async function settingsOrWhy(place: Place): Promise<Settings | TroupeError> {
   try {
     return await place.settings();
@@ -174,13 +178,13 @@ async function absent(why: TroupeError, wanted: string | undefined): Promise<Nam
   return { ...absentModel(why, wanted), label, absent: { why: why.message, wanted }, costOf: () => null };
 }
 
-/** A session may be opened before anyone knows its model; to speak needs one. */
+/** Returns a placeholder: a session may open before its model is known, but needs one to answer. */
 async function nameless(): Promise<NamedModel> {
   const { namelessModel } = await import("../../model/given-providers.ts");
   return { ...namelessModel(), label: "no model", costOf: () => null };
 }
 
-/** A scripted model: plays its steps as they are, failures included. */
+/** A scripted model, which plays its steps including failures. */
 async function faux(script: string): Promise<NamedModel> {
   if (script === "") throw new TroupeError("usage", "--model faux: needs the path of a script: faux:script.json.");
   const { readFauxModel } = await import("../../model/faux/faux-script.ts");

@@ -1,4 +1,4 @@
-/** Who has a say in a call of an app: the same hooks that have one in a model's call, and whatever denies the tool. */
+/** Checks a call of an MCP app with the same hooks as a model's call, and with the rules that deny the tool. */
 import type { CallToolResult } from "@modelcontextprotocol/client";
 import { isObject, type Json } from "../../lib/json.ts";
 import type { BeforeCall, CallEnd } from "../../loop/run.ts";
@@ -23,7 +23,7 @@ export interface GuardedCall {
   readonly session: Session;
   readonly config: McpServerConfig;
   readonly definition: McpToolDefinition;
-  /** As a model calls it. */
+  /** The tool's name for models. */
   readonly toolName: string;
   readonly arguments: Arguments;
   readonly policy: Policy;
@@ -32,16 +32,19 @@ export interface GuardedCall {
 
 interface Admitted {
   readonly toolCallId: string;
-  /** What it is called with. */
+  /** The arguments to call it with. */
   readonly arguments: Arguments;
-  /** A hook has answered in the tool's place. */
+  /** A hook's answer, in place of the tool's. */
   readonly answer?: CallToolResult;
-  /** What hooks make of its end; what they would tell a model is told to nobody. */
+  /**
+   * Runs the hooks after the call and returns the result, which they may replace. Their messages for a model are
+   * dropped.
+   */
   ended(result: CallToolResult): Promise<CallToolResult>;
   failed(error: unknown): Promise<void>;
 }
 
-/** Throws where anyone denies it; then nothing has been called. */
+/** Throws if a rule, a hook or the user denies the call. Then nothing has been called. */
 export async function admitAppCall(guarded: GuardedCall): Promise<Admitted> {
   const { session, toolName: name, signal } = guarded;
   const around = hookedCalls(session.hooks, "mcp_app");
@@ -86,7 +89,7 @@ async function requireAgreement(
   throw new TroupeError("usage", `A hook wants a person to agree, and nobody did: ${hookMessage}`);
 }
 
-/** Whoever uses an app has asked for the call; what a rule or a hook denies is denied all the same. */
+/** Throws if a rule or a hook denies the call. It is not asked about, because the app's user requested it. */
 async function requireAllowed(guarded: GuardedCall, given: Arguments): Promise<void> {
   const { session, definition, toolName, policy, signal } = guarded;
   const access: Access = {
@@ -104,7 +107,7 @@ async function requireAllowed(guarded: GuardedCall, given: Arguments): Promise<v
   const verdict = await judgeUnasked(opinions, {
     question,
     decision: ruled.decision === "deny" ? ruled : asked,
-    // The wire's request in the broker's words: both come from the same table.
+    // The wire's request as the broker's type: both come from the same table.
     request: permissionRequest(question) as PermissionRequest,
   });
   if (!verdict?.allowed) {
@@ -114,7 +117,7 @@ async function requireAllowed(guarded: GuardedCall, given: Arguments): Promise<v
 
 const inWords = (text: string): CallToolResult => ({ content: [{ type: "text", text }] });
 
-/** As a model would be told of it. */
+/** Converts the result as for a model. */
 function endOf(result: CallToolResult, { config, definition }: GuardedCall): CallEnd {
   try {
     return { ok: true, content: toToolResult(result, { config, toolName: definition.name }).content };

@@ -1,7 +1,7 @@
 /**
- * Holds denials for shell commands, whatever their text says: files that read rules deny are hidden in the sandbox, and
- * a sandbox without network reaches no address. Where there is no sandbox, or not every denied file can be found, the
- * permission layer is told so and asks instead.
+ * Enforces denials for shell commands independently of their text. The sandbox hides files that read rules deny, and
+ * without network it reaches no address. If there is no sandbox, or not every denied file can be found, the permission
+ * layer is informed and asks instead.
  */
 import { existsSync } from "node:fs";
 import { DeniedFileFinder, type DeniedFiles, readDenials } from "../../permissions/denied-files.ts";
@@ -14,10 +14,10 @@ import type { Prepared, Sandbox } from "../../tools/shell/sandbox/sandbox.ts";
 import { ToolError } from "../../tools/tool-error.ts";
 
 interface ContainmentOptions {
-  /** With a containment of its own where it was made from the policy of another folder: that one's files are hidden too. */
+  /** If it has a containment of its own, from the policy of another folder, that one's files are hidden too. */
   readonly policy: Policy;
   readonly cwd: string;
-  /** How commands run: in a sandbox where there is one, only there, or never. */
+  /** "auto": in a sandbox if available. "required": only in a sandbox. "off": never in a sandbox. */
   readonly mode: "auto" | "required" | "off";
   /** Whether sandboxed commands reach any address. */
   readonly network: boolean;
@@ -30,25 +30,25 @@ const WEAKER =
   "text of a command shows, the network is open, and Unix sockets of this machine can be reached. See docs/guides/sandbox.md.";
 const PLACES = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
 
-/** Why commands will run without a sandbox, as far as a look at names tells; undefined when they probably will not. */
+/** Returns why commands will run without a sandbox, judging by file names only; undefined if they probably will not. */
 export function missingSandbox(mode: ContainmentOptions["mode"]): string | undefined {
   if (mode !== "auto") return undefined;
   const isMissing = process.platform !== "linux" || !PLACES.some((path) => existsSync(path));
   return isMissing ? `Commands run without a sandbox: bubblewrap is not installed. ${WEAKER}` : undefined;
 }
 
-/** One for each place where an agent works. */
+/** The containment of one working directory. */
 export class ShellContainment implements Containment {
   readonly #options: ContainmentOptions;
   readonly #files: DeniedFileFinder;
   /** Paths that every shell started so far hides; undefined before the first. */
   #hiddenByAll: ReadonlySet<string> | undefined;
   #repositories: readonly string[] = [];
-  /** True when the last answer was that denied files are hidden. */
+  /** True if the last answer was that denied files are hidden. */
   #promised = false;
-  /** True when a command could not be put into the sandbox. */
+  /** True if a command could not be put into the sandbox. */
   #failed = false;
-  /** Calls that must run where nothing can be changed. */
+  /** Calls that must run without write access. */
   readonly #readOnly = new Set<string>();
 
   constructor(options: ContainmentOptions) {
@@ -72,7 +72,7 @@ export class ShellContainment implements Containment {
   }
 
   async confines(command: { readonly shellId?: string; readonly unsandboxed?: boolean }): Promise<boolean> {
-    // A shell that was used before may have other programs under the same names by now.
+    // A shell that was used before may run other programs under the same names by now.
     if (command.unsandboxed || command.shellId !== undefined || this.#options.network) return false;
     return (await this.#works()) && (await this.#hides(command));
   }
@@ -106,7 +106,7 @@ export class ShellContainment implements Containment {
     return isStoredByGit(target.path, [...new Set([...this.#options.policy.places.gitFolders, ...gitFolders])]);
   }
 
-  /** The sandbox, in which denied files are hidden. */
+  /** Returns the sandbox, in which denied files are hidden. */
   async sandbox(): Promise<Sandbox> {
     const inner = await this.#options.sandbox();
     return {
@@ -131,7 +131,7 @@ export class ShellContainment implements Containment {
     this.#failed = true;
     if (promised && readDenials(this.#options.policy).length > 0)
       throw notHidden("there is no sandbox to hide them in");
-    // The start notice already said what a look at the file names can tell.
+    // The notice at the start already reported what file names show.
     if (prepared.warning === undefined || this.warning !== undefined) return prepared;
     return { ...prepared, warning: `${prepared.warning} ${WEAKER}` };
   }
@@ -142,8 +142,8 @@ export class ShellContainment implements Containment {
   }
 
   /**
-   * The sandbox hides the state root as a whole and opens work trees in it again; it does not hide single files in them.
-   * So these count as not found.
+   * Returns the denied files that can be hidden. The sandbox hides the state root as a whole and reopens worktrees in
+   * it. It cannot hide single files there, so these count as not found.
    */
   async #hidable(): Promise<DeniedFiles> {
     const found = await this.files();
@@ -151,7 +151,7 @@ export class ShellContainment implements Containment {
     return { ...found, complete: found.complete && !found.paths.some((path) => isBelow(path, [stateRoot])) };
   }
 
-  /** A shell that is running hides what was denied when it started, so it must have been hidden by then. */
+  /** Returns whether denied files are hidden. A running shell hides only files that were denied when it started. */
   async #hides({ shellId }: { readonly shellId?: string }): Promise<boolean> {
     const { paths, complete, repositories } = await this.#hidable();
     this.#repositories = repositories;
@@ -162,7 +162,7 @@ export class ShellContainment implements Containment {
 
 const MAX_READ_ONLY = 1000;
 
-/** Agents of one folder share a containment, and models may give two calls the same id. */
+/** Includes the command, because agents of one folder share a containment and call ids may repeat. */
 const keyOf = ({ toolCallId, command }: ConfinedCall): string => `${toolCallId}\n${command}`;
 
 function notHidden(why: string): ToolError {

@@ -8,8 +8,8 @@ import type { SessionSetup } from "../setup/session-setup.ts";
 const PRIVATE_FILE = 0o600;
 
 /**
- * Puts large outputs where a client wants them, as long as that is a folder that the agent may read and write; elsewhere
- * it could not look them up. What cannot be written there is kept with the session.
+ * Writes large outputs to the client's folder, if the agent may read and write it. Otherwise the agent could not read
+ * them. Outputs that cannot be written there are stored with the session.
  */
 export function outputKeeper(draft: SessionSetup, roots: readonly string[]): RunSettings["keepOutput"] {
   const { request, context, disk, log, listener, home } = draft;

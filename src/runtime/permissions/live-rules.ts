@@ -5,20 +5,20 @@ import type { Rule } from "../../permissions/rules.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import { allowRule, clientRule } from "./policy.ts";
 
-/** A rule as client programs write it. */
+/** A rule in the form of client programs. */
 export interface WireRule {
   readonly kind: string;
   readonly argument: string | null;
 }
 
 /**
- * The rules of an open session, which its client may change: they hold from the next question on, for agents at work too. A
- * denial beats every allowance, whoever wrote it, and what a person ruled out in their settings cannot be switched on.
+ * The rules of an open session, which its client may change. Changes apply from the next decision on, also for working
+ * agents. A denial wins over every allow rule. A client cannot enable what the user's settings rule out.
  */
 export class LiveRules {
-  /** Always as it is now. */
+  /** Always reflects the current rules. */
   readonly policy: Policy;
-  /** Folders the tools may touch, the working folder first; empty = no limit. */
+  /** Folders the tools may access, the working directory first; empty means no limit. */
   readonly roots: string[];
   readonly #mode: { -readonly [K in keyof Mode]: Mode[K] };
   readonly #mayAllowAll: boolean;
@@ -51,7 +51,7 @@ export class LiveRules {
     return this.#mode.allTools;
   }
 
-  /** False where a person's settings rule it out. */
+  /** Returns false if the user's settings rule it out. */
   setAllowAll(enabled: boolean): boolean {
     if (enabled && !this.#mayAllowAll) return false;
     this.#mode.allTools = enabled;
@@ -63,14 +63,14 @@ export class LiveRules {
     this.#mode.allReads = how === "allowed";
   }
 
-  /** False where a person's settings rule it out. */
+  /** Returns false if the user's settings rule it out. */
   setAllUrls(enabled: boolean): boolean {
     if (enabled && !this.#mayAllowAll) return false;
     this.#mode.allUrls = enabled;
     return true;
   }
 
-  /** In place of what clients said before. */
+  /** Replaces all earlier rules of clients. */
   replaceRules(rules: { readonly approved: readonly WireRule[]; readonly denied: readonly WireRule[] }): void {
     this.#added = [
       ...rules.denied.map((rule) => clientRule(rule, "deny", this.#servers)),
@@ -82,7 +82,7 @@ export class LiveRules {
     this.#added = [...this.#added, ...rules.map((rule) => clientRule(rule, "allow", this.#servers))];
   }
 
-  /** Returns why the text is no rule; undefined when it is one. */
+  /** Returns why the text is not a rule; undefined if it is one. */
   problemOf(text: string): string | undefined {
     try {
       allowRule(text, "a skill", this.#servers);
@@ -93,7 +93,7 @@ export class LiveRules {
     }
   }
 
-  /** Adds allow rules as people write them; each must be a rule. */
+  /** Adds allow rules as users write them. Throws if a text is not a rule. */
   allow(texts: readonly string[], source: string): void {
     this.#added = [...this.#added, ...texts.map((text) => allowRule(text, source, this.#servers))];
   }
@@ -104,14 +104,14 @@ export class LiveRules {
     this.#added = this.#added.filter(({ text, effect }) => effect !== "allow" || (gone && !gone.has(text)));
   }
 
-  /** Real paths only: a link cannot be turned round later. */
+  /** Adds the real path, so that changing a link later has no effect. */
   addFolder(path: string): void {
     const real = realPathOf(resolve(this.#primary, path), "/");
     if (this.roots.length === 0) return; // no limit already
     if (!this.roots.includes(real)) this.roots.push(real);
   }
 
-  /** The folder that counts as the workspace in answers about paths; tools go on working where the session works. */
+  /** Sets the folder that counts as the workspace in path checks. Tools keep the session's working directory. */
   setPrimary(path: string): void {
     this.addFolder(path);
     this.#primary = realPathOf(resolve(this.#primary, path), "/");

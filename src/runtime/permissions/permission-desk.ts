@@ -9,18 +9,18 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { SessionSetup } from "../setup/session-setup.ts";
 import type { LiveRules, WireRule } from "./live-rules.ts";
 
-/** What a client may see and change of a session's permissions. Everything that is stored needs the client's own word. */
+/** A client's access to a session's permissions. Changes are stored only on the client's explicit request. */
 export interface PermissionDesk {
   readonly rules: LiveRules;
   resetApprovals(): void;
-  /** The place approvals belong to. */
+  /** Returns the location that approvals belong to. */
   locate(folder: string): { locationKey: string; locationType: "repo" | "dir" };
-  /** What was approved in a place holds for this session too; the rules that came of it. */
+  /** Applies a location's stored approvals to this session; returns the resulting rules. */
   applyLocation(folder: string): readonly WireRule[];
   approveInLocation(key: string, approval: unknown): Promise<void>;
   /**
-   * Allows addresses like one that was asked about, from now on and, `forGood`, in later sessions too: then it is one of
-   * the person's own settings. Throws when what is to be allowed does not cover the address; what it returns does it.
+   * Prepares an allow rule for addresses like the one in a request; calling the result applies it. `forGood` also adds
+   * it to the user's settings for later sessions. Throws if `domain` does not cover the address.
    */
   allowUrl(wish: { url: string; domain?: string | undefined; forGood: boolean }): () => Promise<void>;
   isTrusted(folder: string): boolean;
@@ -70,7 +70,7 @@ export function permissionDesk(
   };
 }
 
-/** No more than what was asked about: a host alone stands for the protocol and the port of the address. */
+/** Returns the narrowest pattern that covers the address: a host alone implies its protocol and port. */
 function patternFor(url: string, domain: string | undefined): string {
   const origin = originOf(url);
   if (origin === undefined) throw new TroupeError("usage", `${url} is no address.`);

@@ -1,3 +1,7 @@
+/**
+ * Builds the permission policy of a run from flags, settings and client rules. This folder applies permissions to a
+ * session: rules, approvals, sandbox settings and the containment of commands and programs.
+ */
 import type { SettingsRule } from "../../catalog/settings/settings.ts";
 import { readDenials } from "../../permissions/denied-files.ts";
 import { linkedPlaces } from "../../permissions/linked-places.ts";
@@ -7,7 +11,7 @@ import { exists, isUnsettled, realPathOf } from "../../permissions/resolve-path.
 import { parseRule, parseRules, parseUrlRule, type Rule, RuleError, type RuleNames } from "../../permissions/rules.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 
-/** What a person allows and denies for one run, as the flags say it. */
+/** The user's permissions for one run, as given by flags. */
 export interface PermissionRequest {
   readonly allowTools?: readonly string[];
   readonly denyTools?: readonly string[];
@@ -16,13 +20,13 @@ export interface PermissionRequest {
   readonly allTools?: boolean;
   readonly allPaths?: boolean;
   readonly allUrls?: boolean;
-  /** Paths that need a person's consent, and have it; see `Policy.consented`. */
+  /** Paths that need the user's consent and have it; see `Policy.consented`. */
   readonly consentPaths?: readonly string[];
   /** True: reading is asked about too. */
   readonly askReads?: boolean;
 }
 
-/** What each built-in tool touches; a rule may name the tool instead of the kind. */
+/** The access kind of each built-in tool; a rule may name the tool instead of the kind. */
 const builtinNames: RuleNames = {
   tools: {
     view: "read",
@@ -41,7 +45,7 @@ const builtinNames: RuleNames = {
   customTools: [],
 };
 
-/** Rules that stand in settings files; those of a project that cannot be held are told, not refused. */
+/** Rules from settings files. An invalid rule of a project causes a notice, not an error. */
 export interface WrittenRules {
   readonly rules: readonly SettingsRule[];
   notice(message: string): void;
@@ -52,11 +56,11 @@ interface PolicyPlace {
   readonly stateRoot: string;
   readonly writable: readonly string[];
   readonly servers?: readonly string[];
-  /** The folders whose protected names are followed; left out, the roots. */
+  /** The folders whose protected names are followed (default: the roots). */
   readonly workspace?: readonly string[];
 }
 
-/** Throws a usage error that names the flag, for a rule that could not be held. */
+/** Returns the policy. Throws a usage error that names the flag of an invalid rule. */
 export function policyOf(request: PermissionRequest, place: PolicyPlace, written?: WrittenRules): Policy {
   const names: RuleNames = { ...builtinNames, servers: place.servers ?? [] };
   const { allowTools = [], denyTools = [], allowUrls = [], denyUrls = [] } = request;
@@ -95,8 +99,8 @@ export function policyOf(request: PermissionRequest, place: PolicyPlace, written
 }
 
 /**
- * Whether a path may be read, by the denials of a run and of settings alone: for what is read before a session has its
- * policy. Rules that cannot be used are told elsewhere.
+ * Returns a check of read denials from flags and settings, for files read before a session has its policy. Invalid
+ * rules are skipped here and reported elsewhere.
  */
 export function mayReadBy(
   denyTools: readonly string[],
@@ -123,7 +127,7 @@ export function mayReadBy(
     });
 }
 
-/** A rule of a client program: `{kind, argument}` is what people write as `kind(argument)`. */
+/** Parses a rule of a client program: `{kind, argument}` means `kind(argument)`. */
 export function clientRule(
   rule: { readonly kind: string; readonly argument: string | null },
   effect: "allow" | "deny",
@@ -138,7 +142,7 @@ export function clientRule(
   return parsed;
 }
 
-/** An allow rule as people write it, by this source. Throws a `TroupeError` for one that means nothing. */
+/** Parses an allow rule as users write it. Throws a `TroupeError` if it is invalid. */
 export function allowRule(text: string, source: string, servers: readonly string[]): Rule {
   const [rule] = usable(() => [
     parseRule(text, { effect: "allow", source: { name: source } }, { ...builtinNames, servers }),

@@ -1,7 +1,7 @@
 /**
- * How hooks and MCP servers are started. What a person has configured runs as that person, with limits; what a project
- * asks for runs in the sandbox of shell commands: the workspace can be written, protected names cannot, credentials and
- * our own state cannot be seen, Unix sockets cannot be reached.
+ * Starts hooks and MCP servers. Programs that the user configured run as the user, with limits. A project's programs
+ * run in the sandbox of shell commands: they can write the workspace except protected names. They cannot see
+ * credentials or troupe's state, or reach Unix sockets.
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -20,17 +20,17 @@ export interface ProgramPreparerOptions {
   readonly sandboxes: Pick<SandboxSource, "get">;
   /** Real paths that a project's programs may change. */
   readonly workspace: readonly string[];
-  /** Where the caches of a project's programs are kept, each project apart. */
+  /** Folder for caches of a project's programs, separate for each project. */
   readonly stateRoot: string;
   readonly disk: Disk;
   /**
-   * Real paths that they may change too. No cache that the person uses: what a project puts there would run as the
-   * person the next time.
+   * Further real paths they may change. Must not include caches of the user: files placed there would later run as the
+   * user.
    */
   readonly writable?: readonly string[];
   readonly limits?: Partial<CommandLimits>;
   readonly settings?: SandboxSettings;
-  /** Ends what runs without a sandbox when we are killed; `mark` names what of it left its group. */
+  /** Ends programs without a sandbox when this process is killed. `mark` identifies processes that left their group. */
   readonly guard?: ProgramGuard;
   onWarning?(message: string): void;
 }
@@ -40,13 +40,13 @@ interface ProgramGuard {
   watchdog(): Promise<Watchdog>;
 }
 
-/** One for a process; its watchdog runs from the first program on. */
+/** Returns the guard of a process. Its watchdog starts with the first program. */
 export function programGuard(stateRoot: string): { readonly guard: ProgramGuard; stopGuard(): Promise<void> } {
   const mark = `program-${crypto.randomUUID()}`;
   let watchdog: Promise<Watchdog> | undefined;
   const start = async (): Promise<Watchdog> => {
     const { startWatchdog } = await import("../../tools/shell/process/watchdog.ts");
-    // No program holds a file of ours; the mark and the group are all there is to go by.
+    // Programs hold no files of ours, so only the mark and the group identify them.
     return startWatchdog({ mark, folder: `/dev/null/${mark}`, records: join(stateRoot, "sandbox") });
   };
   return {
@@ -108,14 +108,17 @@ export function programPreparer(options: ProgramPreparerOptions): PrepareProgram
   };
 }
 
-/** A person's own hook may leave something behind on purpose, in a session of its own; a project's may not. */
+/**
+ * Starts a program without a sandbox. The user's own hook may leave a process behind in its own session; a project's
+ * may not.
+ */
 async function plain(
   request: ProgramRequest,
   start: Pick<PreparedProgram, "program" | "arguments">,
   { guard }: ProgramPreparerOptions,
 ): Promise<PreparedProgram> {
   const { environment, scope } = request;
-  // Whoever has marked it watches over it.
+  // A marked program is already watched by the code that marked it.
   if (guard === undefined || environment[MARK_NAME] !== undefined)
     return { ...start, environment, release: async () => undefined };
   const watchdog = await guard.watchdog();
@@ -134,7 +137,7 @@ async function plain(
 }
 
 async function enter(request: ProgramRequest, options: ProgramPreparerOptions, cache: string): Promise<Prepared> {
-  // Only what was approved with its definition: the hosts of the user's settings are meant for commands.
+  // Only hosts approved with the definition: the hosts in the user's settings are for commands.
   const settings = { ...options.settings, allowedHosts: request.hosts };
   const sandbox = await options.sandboxes.get(false, settings);
   const { writable = [] } = options;
@@ -153,11 +156,11 @@ async function enter(request: ProgramRequest, options: ProgramPreparerOptions, c
   });
 }
 
-/** Programs that are shared by sessions have no workspace of their own; then their folder is it. */
+/** Programs shared by sessions have no workspace; then their working directory is used. */
 const rootsOf = ({ cwd }: ProgramRequest, { workspace }: ProgramPreparerOptions): readonly string[] =>
   workspace.length > 0 ? workspace : [cwd];
 
-/** So that `npx` and its like work, and one project cannot prepare what another, or the person, will run. */
+/** Returns a cache folder per project, so that `npx` works but no project can plant what others or the user run. */
 async function cacheFolder({ stateRoot, disk }: ProgramPreparerOptions, roots: readonly string[]): Promise<string> {
   const name = createHash("sha256").update(roots.join("\0")).digest("hex").slice(0, 16);
   const folder = join(stateRoot, "program-caches", name);

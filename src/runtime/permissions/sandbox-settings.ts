@@ -1,4 +1,4 @@
-/** What settings say of the sandbox, in the words of the sandbox. A project's part in them is stricter than the person's. */
+/** Translates settings to sandbox options. A project's settings can only make them stricter. */
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve, sep } from "node:path";
 import type { Settings } from "../../catalog/settings/settings-schema.ts";
@@ -9,9 +9,9 @@ import type { SandboxMode, SandboxOptions } from "../../tools/shell/sandbox/sand
 
 export interface SandboxSettings extends Pick<SandboxOptions, "denied" | "writable" | "environmentFiles" | "profile"> {
   readonly mode?: SandboxMode;
-  /** Where there is no network otherwise; see `network-rules.ts`. */
+  /** Reachable hosts when the network is otherwise closed; see `network-rules.ts`. */
   readonly allowedHosts?: readonly string[];
-  /** Whether allowed hosts may lie in a private network, or be this machine. */
+  /** Whether allowed hosts may be in a private network or on this machine. */
   readonly localNetwork?: boolean;
 }
 
@@ -22,7 +22,7 @@ export interface SandboxWishes {
 
 const LIMITS = ["processes", "fileBytes", "openFiles", "addressSpaceBytes"] as const satisfies (keyof CommandLimits)[];
 
-/** Throws a configuration error for what could not be held. `root` is the folder that relative denials are meant in. */
+/** Throws a configuration error for settings that cannot be enforced. `root` is the base of relative denied paths. */
 export function sandboxWishes(
   settings: Settings["sandbox"] = {},
   place: { readonly root: string; readonly stateRoot: string },
@@ -43,7 +43,7 @@ export function sandboxWishes(
   };
 }
 
-/** A relative one would mean whatever the folder of the moment has put there. */
+/** Throws for a relative path, because its meaning would depend on the working directory. */
 function writableFolder(path: string, stateRoot: string): string {
   const folder = inHome(path);
   if (!isAbsolute(folder))

@@ -10,10 +10,10 @@ import type { SandboxSettings } from "./sandbox-settings.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** One for all sessions of a process that want the same; made, and looked for, with the first command. */
+/** Sandboxes shared by sessions with the same settings. They are created, and probed, with the first command. */
 export interface SandboxSource {
   get(network: boolean, settings?: SandboxSettings): Promise<Sandbox>;
-  /** Why commands run without one; undefined when they run in one, or not at all. */
+  /** Returns why commands run without a sandbox; undefined if they run in one, or not at all. */
   absence(network: boolean, settings?: SandboxSettings): Promise<string | undefined>;
   close(): Promise<void>;
 }
@@ -32,7 +32,7 @@ export function sandboxSource(options: { environment: Environment; stateRoot: st
         import("../../tools/shell/sandbox/sandbox.ts"),
         import("../../tools/shell/sandbox/mount-points.ts"),
       ]).then(([{ createSandbox }, { MountPoints: Points }]) => {
-        // One book for all: what one sandbox takes away, another may still be standing on.
+        // Shared by all sandboxes: one must not remove a mount point that another still uses.
         mountPoints ??= new Points(join(stateRoot, "sandbox"), disk);
         return createSandbox({
           ...settings,
@@ -59,13 +59,13 @@ export function sandboxSource(options: { environment: Environment; stateRoot: st
   return source;
 }
 
-/** The shells of one session, loaded with its first command: most sessions of a prompt run none. */
+/** The shells of one session, loaded with its first command because most prompt sessions run none. */
 export function lazyShells(
   options: Omit<ShellsOptions, "sandbox"> & {
     readonly sandbox: () => Promise<Sandbox>;
-    /** Asked before each command: while the session plans, its agents change nothing. */
+    /** Called before each command: in plan mode commands must not change anything. */
     isPlanning?(): boolean;
-    /** True for a call that was permitted on condition that the sandbox lets it change nothing. */
+    /** Returns true for a call that was permitted only without write access. */
     isReadOnly?(call: ConfinedCall): boolean;
   },
 ): Shells {
@@ -112,7 +112,7 @@ export function lazyShells(
   };
 }
 
-/** The user's own environment goes before settings. */
+/** Returns the mode from the user's environment, which wins over settings. */
 export function sandboxMode(environment: Environment): SandboxMode | undefined {
   const wanted = environment.TROUPE_SANDBOX || undefined;
   if (wanted === undefined || wanted === "auto" || wanted === "required" || wanted === "off") return wanted;

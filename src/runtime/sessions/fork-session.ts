@@ -11,10 +11,10 @@ import { requireFreeName } from "./select-session.ts";
 
 export interface ForkRequest {
   readonly sessionId: string;
-  /** The first event that the fork does not have; all are copied without it. */
+  /** The first event that is not copied (default: copies all). */
   readonly toEventId?: string;
   readonly name?: string;
-  /** Where it is open in this process: it may be at work. */
+  /** The session, if it is open in this process. It may be working. */
   readonly session?: Session;
 }
 
@@ -23,7 +23,10 @@ export interface Forked {
   readonly name?: string;
 }
 
-/** A new session with the conversation of another, up to a place. Both say so; the other one goes on untouched. */
+/**
+ * Creates a session with the conversation of another, up to an event. Both logs mention it; the other session is
+ * otherwise unchanged.
+ */
 export async function forkSession(
   request: ForkRequest,
   { home, store, stamp }: { home: string; store: Store; stamp: Stamp },
@@ -54,12 +57,12 @@ export async function forkSession(
   return { sessionId: forkId, ...(name !== undefined && { name }) };
 }
 
-/** The name of the forked session: it may have been given after the place where the fork ends. */
+/** Returns the head events of the whole source, because its name may be set after the event where the fork ends. */
 async function wholeHeads({ sessionId, toEventId }: ForkRequest, store: Store, facts: ForkFacts) {
   return toEventId === undefined ? facts.heads : (await forkFacts((what) => store.scan(sessionId, what))).heads;
 }
 
-/** Whoever else has it open is not disturbed: then only the fork says where it is from. */
+/** Notes the fork in the source's log, unless another process holds it. */
 async function tellSource(
   message: string,
   { request, store, stamp }: { request: ForkRequest; store: Store; stamp: Stamp },

@@ -1,6 +1,6 @@
 /**
- * How a session goes from one process to another. One process writes a session at a time; one that holds a session and does
- * nothing with it, because it serves clients, lets go of it when another process asks.
+ * Hands a session over between processes. One process at a time writes a session. A process that holds an idle session
+ * for its clients releases it when another process requests it.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,11 +13,11 @@ const REFUSED = "no";
 const LOOK_MS = 50;
 
 export interface HandOver {
-  /** Whether another process wants this session. Cheap. */
+  /** Returns whether another process requests this session. Cheap. */
   isAskedFor(log: Pick<SessionLog, "directory">): boolean;
-  /** Says no: it is at work. */
+  /** Refuses the request because the session is working. */
   refuse(log: Pick<SessionLog, "directory">): Promise<void>;
-  /** It was let go of. */
+  /** Clears the request after the session was released. */
   answered(log: Pick<SessionLog, "directory">): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export function handOver(disk: Disk): HandOver {
   };
 }
 
-/** Opens the log for writing. While another process holds it, that one is asked for it, for so long. */
+/** Opens the log for writing. If another process holds it, requests it and waits for at most `patienceMs`. */
 export async function openInTurn(
   sessionId: string,
   patienceMs: number,
@@ -56,6 +56,6 @@ function isRefused(path: string): boolean {
   try {
     return readFileSync(path, "utf8") === REFUSED;
   } catch {
-    return false; // it was let go of, and our note with it
+    return false; // the holder released the session and removed the request
   }
 }

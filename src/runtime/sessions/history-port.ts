@@ -4,7 +4,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { RewindPoint, Rewound } from "../../session/rewind/rewinds.ts";
 import type { Session } from "../../session/session.ts";
 
-/** What a person may do with what was said: go back, forth again, or on twice. */
+/** Returns the ports for rewinding, restoring, forking and undoing. */
 export function historyPort(session: Session): Partial<Pick<CommandPorts, "history" | "undo">> {
   const { rewinds, settings } = session;
   const { fileHistory, surroundings } = settings;

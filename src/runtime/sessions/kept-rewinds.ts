@@ -11,7 +11,10 @@ import type { SessionLog, Store } from "../../store/store.ts";
 import { summarise } from "../../store/summary.ts";
 import { undoSeal } from "../undo-seal.ts";
 
-/** The rewinds of a session that nobody has open, without a model. Who looks only may do so while another writes it. */
+/**
+ * Opens the rewinds of a session that is not open, without a model. Reading works while another process writes it;
+ * rewinding throws then.
+ */
 export async function keptRewinds(
   sessionId: string,
   { home, store, disk, stamp }: { home: string; store: Store; disk: Disk; stamp: Stamp },

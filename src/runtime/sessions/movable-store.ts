@@ -1,6 +1,6 @@
 import type { Store } from "../../store/store.ts";
 
-/** A store whose sessions may from some moment on be kept somewhere else. Whoever was given it need not know. */
+/** Returns a store that can switch to another store while callers keep using it. */
 export function movableStore(first: Store): { readonly store: Store; moveTo(other: Store): void } {
   let current = first;
   return {

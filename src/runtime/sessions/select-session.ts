@@ -1,3 +1,7 @@
+/**
+ * Finds the session that a user means. This folder works on sessions as a whole: select, fork, rewind, hand over, and
+ * synchronize with a client.
+ */
 import { nearest } from "../../lib/text.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 import type { WorkingDirectory } from "../../protocol/event.ts";
@@ -6,7 +10,7 @@ import type { SessionSummary, Store } from "../../store/store.ts";
 const SHORTEST_PREFIX = 7;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** The id of the session a person means by an id, a name, or the beginning of an id. */
+/** Finds a session by id, name, or the beginning of an id. Throws if there is none or more than one. */
 export async function findSession(store: Store, wanted: string): Promise<string> {
   const ids = await store.ids();
   if (ids.includes(wanted)) return wanted;
@@ -29,7 +33,10 @@ export async function findSession(store: Store, wanted: string): Promise<string>
   throw new TroupeError("usage", `There is no session "${wanted}".`, { hint: hints.filter(Boolean).join(" ") });
 }
 
-/** The session most likely meant by "continue": same repository and branch first, then wider, newest first. Never one of another project. */
+/**
+ * Returns the session to continue: same repository and branch first, then wider, newest first. Never returns one of
+ * another project.
+ */
 export async function lastSession(store: Store, here: WorkingDirectory): Promise<string> {
   const summaries = await store.list();
   const score = (summary: SessionSummary): number => {
@@ -49,13 +56,13 @@ export async function lastSession(store: Store, here: WorkingDirectory): Promise
   return best.summary.sessionId;
 }
 
-/** True when the session belongs to the repository of this folder, or worked in the folder itself. */
+/** Returns true if the session belongs to the folder's repository, or worked in the folder itself. */
 export function isOfPlace(summary: SessionSummary, here: WorkingDirectory): boolean {
   if (here.repository !== undefined && summary.repository === here.repository) return true;
   return summary.cwd === here.cwd || (here.gitRoot !== undefined && summary.gitRoot === here.gitRoot);
 }
 
-/** The last session of this folder or repository; never one of another place. */
+/** Returns the last session of this folder or repository. Throws if there is none. */
 export async function sessionHere(store: Store, here: WorkingDirectory): Promise<string> {
   const own = (await store.list())
     .filter(isOfPerson)
@@ -67,14 +74,14 @@ export async function sessionHere(store: Store, here: WorkingDirectory): Promise
   });
 }
 
-/** Times are ISO 8601, which sort as plain text; comparing by locale takes seconds for ten thousand. */
+/** ISO 8601 times sort as plain text; comparing by locale takes seconds for ten thousand. */
 const laterFirst = (a: SessionSummary, b: SessionSummary): number =>
   a.updatedAt === b.updatedAt ? 0 : a.updatedAt < b.updatedAt ? 1 : -1;
 
-/** What troupe started by itself is found by its id alone. */
+/** Sessions that troupe started itself can be found only by id. */
 const isOfPerson = ({ detachedFrom }: SessionSummary): boolean => detachedFrom === undefined;
 
-/** A name that stands for two sessions stands for none. */
+/** Throws if a session already has this name. */
 export async function requireFreeName(store: Store, name: string): Promise<void> {
   const taken = (await store.list()).find((summary) => summary.name?.toLowerCase() === name.toLowerCase());
   if (!taken) return;

@@ -1,6 +1,6 @@
 /**
- * For a session that a client keeps: the plan and the files that agents work on lie in its folder on this machine, where tools
- * reach them, and at the client, where they last. Brought here when the session is opened, taken there when it rests.
+ * Synchronizes the files of a session stored by a client. Tools use them in a local folder; the client persists them.
+ * They are copied here when the session opens, and to the client when it becomes idle.
  */
 import { join, sep } from "node:path";
 import type { Disk } from "../../lib/node/disk.ts";
@@ -11,16 +11,16 @@ import type { Elsewhere, SessionLog } from "../../store/store.ts";
 
 export interface FileCarrier {
   listen(session: Session): void;
-  /** What has changed here is there when this resolves; what cannot be taken there is said. */
+  /** Resolves when local changes are at the client. Files that cannot be stored there cause a warning. */
   carry(): Promise<void>;
 }
 
 const MAX_FILES = 1_000;
 const MAX_BYTES = 4 * 1024 * 1024;
-/** Copies that older versions made here of files that the client has. */
+/** Copies made by older versions of files that the client has. */
 const COPIES = `temp${sep}`;
 
-/** Undefined for a session that is kept here. */
+/** Returns undefined for a session that is stored locally. */
 export async function fileCarrier(log: SessionLog, disk: Disk): Promise<FileCarrier | undefined> {
   const { elsewhere } = log;
   if (!elsewhere) return undefined;
@@ -77,12 +77,12 @@ export async function fileCarrier(log: SessionLog, disk: Disk): Promise<FileCarr
   };
 }
 
-/** The contract has the plan beside the log. */
+/** Returns the path at the client, where the plan is beside the log. */
 const nameThere = (path: string): string => (path === "plan.md" ? path : `files/${path.split(sep).join("/")}`);
 
 /**
- * Writes the files that the client has and this machine has not; a file that is here was written here last.
- * A command may have left links here, so nothing is written through them. Returns what could not be written.
+ * Writes files that the client has and this machine lacks; a local file is always newer. Never writes through links,
+ * which a command may have left. Returns messages about files that could not be written.
  */
 async function bring(elsewhere: Elsewhere, folder: string, disk: Disk): Promise<string[]> {
   const plan = (await elsewhere.read("plan.md")) === undefined ? [] : ["plan.md"];

@@ -1,4 +1,4 @@
-/** Skills that come with troupe: how a tool is used, told when someone asks instead of in every prompt. */
+/** Built-in skills: they explain a tool on demand instead of in every prompt. */
 
 import type { SkillShelf } from "../../context/skills/load-skill.ts";
 import { commandName } from "../../context/skills/skill.ts";
@@ -10,13 +10,16 @@ interface CoreSkill {
   readonly name: string;
   readonly description: string;
   readonly body: string;
-  /** The tool it is about; without it, nobody needs the skill. */
+  /** The tool it explains. Without the tool, the skill is not offered. */
   readonly tool: string;
 }
 
 const coreSkills: readonly CoreSkill[] = [{ ...frontMatter(subagentsSkill), tool: "subagents_run" }];
 
-/** The shelf with ours, or the `chosen` ones of them, at its end. Whoever brings a skill of the same name takes its place. */
+/**
+ * Returns the shelf with the built-in skills (or only the `chosen` ones) at its end. Other skills of the same name
+ * replace them.
+ */
 export function withCoreSkills(
   shelf: SkillShelf,
   tools: readonly Pick<Tool, "name">[],
@@ -41,7 +44,7 @@ export function withCoreSkills(
   };
 }
 
-/** Ours are well-formed: a name, a description, and what follows. */
+/** Parses a built-in skill, which is known to be well-formed. */
 function frontMatter(text: string): Pick<CoreSkill, "name" | "description" | "body"> {
   const [, head = "", body = ""] = /^---\n([\s\S]*?)\n---\n([\s\S]*)$/.exec(text) ?? [];
   const field = (key: string): string => new RegExp(`^${key}: (.*)$`, "m").exec(head)?.[1] ?? "";

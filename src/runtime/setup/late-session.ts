@@ -6,20 +6,20 @@ import type { Workspace } from "../workspace/workspace.ts";
 import type { LivePromptAndTools } from "./prompt-and-tools.ts";
 
 /**
- * What parts of a session have to say to it. They are made before it is, so what they say until then is kept and told
- * when it is there.
+ * A channel from the parts of a session to the session. Parts are created first, so messages before that are queued and
+ * delivered when the session opens.
  */
 export class LateSession {
   readonly #early: ((session: Session) => void)[] = [];
   #session: Session | undefined;
   offer: LivePromptAndTools | undefined;
 
-  /** Once it is there. */
+  /** Undefined until the session is open. */
   get session(): Session | undefined {
     return this.#session;
   }
 
-  /** Resolves with the session once it is there. */
+  /** Resolves with the session once it is open. */
   get opened(): Promise<Session> {
     return this.#session ? Promise.resolve(this.#session) : new Promise((resolve) => this.#early.push(resolve));
   }
@@ -29,25 +29,25 @@ export class LateSession {
     for (const tell of this.#early.splice(0)) tell(session);
   }
 
-  /** Something a person should read. */
+  /** Shows a message to the user. */
   readonly notice = (message: string): void => this.warn("configuration", message);
 
   warn(warningType: string, message: string): void {
     this.#tell((session) => session.warn(warningType, message));
   }
 
-  /** Resolves when it is kept; what is said too early is kept with the session. */
+  /** Resolves when the event is stored. An event before the session is open is only queued. */
   readonly say: Emit = async (type, data) => {
     if (this.#session) return this.#session.say(type, data);
     this.#early.push((session) => void session.say(type, data));
   };
 
-  /** The servers have other tools: from the next model call on the agent has them too. */
+  /** Updates the agent's tools from the next model call on. */
   readonly toolsChanged = (): void => {
     this.offer?.refresh();
   };
 
-  /** What there is to know where a tool goes; the agent reads it before its next model call. */
+  /** Notifies the agent of nested instructions for the accessed path, before its next model call. */
   async fileAccess(workspace: Workspace, path: string, toolName: string): Promise<void> {
     for (const found of await workspace.instructions.nested.onFileAccess(path)) {
       this.#session?.notify(

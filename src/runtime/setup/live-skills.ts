@@ -1,12 +1,12 @@
 import { findSkill, type Skill } from "../../context/skills/skill.ts";
 import { TroupeError } from "../../protocol/errors.ts";
 
-/** The skills of one session: switched on and off while it is open, and looked for anew when someone asks. */
+/** The skills of one session. They can be enabled, disabled and reloaded while it is open. */
 export class LiveSkills {
   #found: readonly Skill[];
   readonly #find: () => Promise<readonly Skill[]>;
   readonly #onChange: () => void;
-  /** What somebody said of a skill by its name; the rest is as it was found. */
+  /** Skills enabled or disabled by name; the others are as found. */
   readonly #switched = new Map<string, boolean>();
 
   constructor(found: readonly Skill[], options: { find(): Promise<readonly Skill[]>; onChange(): void }) {
@@ -20,7 +20,7 @@ export class LiveSkills {
     return this.#found.map((skill) => ({ ...skill, enabled: this.#switched.get(skill.name) ?? skill.enabled }));
   }
 
-  /** Throws a `TroupeError` when there is none of this name. */
+  /** Throws a `TroupeError` if there is no skill of this name. */
   setEnabled(name: string, enabled: boolean): void {
     const skill = findSkill(name, this.#found);
     if (!skill) throw new TroupeError("usage", `There is no skill ${name}.`);

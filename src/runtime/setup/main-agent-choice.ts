@@ -1,7 +1,7 @@
 /**
- * Who leads a session, chosen while it is open: prompt, tools, skills, model, effort and servers of the agent from the
- * next message on, and when it is let go of, what the session had before. Its limits hold only where it was chosen
- * before the session began.
+ * Switches the main agent of an open session. From the next message on, the session uses the agent's prompt, tools,
+ * skills, model, effort and servers. Deselecting it restores the session's own. The agent's limits apply only if it was
+ * chosen before the session began.
  */
 import type { AgentDefinition } from "../../agents/agent.ts";
 import { modelReference } from "../../session/model-selection.ts";
@@ -25,7 +25,7 @@ export interface MainAgentParts {
 type Choice = NonNullable<NonNullable<SessionOptions["surroundings"]>["agents"]>;
 
 export interface MainAgentChoice extends Choice {
-  /** Ends the servers of who leads. */
+  /** Stops the main agent's servers. */
   close(): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export function mainAgentChoice(draft: SessionSetup, parts: MainAgentParts): Mai
   const exchange = async (name: string | undefined): Promise<void> => {
     const catalog = { ...parts.workspace.agents, agents: agents() };
     const lead = name === undefined ? undefined : leadingAgent(name, catalog);
-    // What may be refused comes first: until then nothing has changed.
+    // Steps that may throw come first, so that nothing has changed by then.
     await seat.take(lead);
     const skills = lead ? await preload(lead, parts.workspace, (message) => listener.warn("agent", message)) : "";
     const before = servers;
@@ -65,7 +65,7 @@ export function mainAgentChoice(draft: SessionSetup, parts: MainAgentParts): Mai
   };
 }
 
-/** The one that began the session brought its servers with it. */
+/** Opens the agent's servers, except for the initial main agent, whose servers belong to the session. */
 async function ownServers(
   lead: AgentDefinition,
   { draft, parts }: { draft: SessionSetup; parts: MainAgentParts },
@@ -79,11 +79,11 @@ async function ownServers(
   );
 }
 
-/** The model under who leads: its own where it has one and the person has named none. */
+/** Sets the model of the main agent: its own if it has one and the user named none. */
 class Seat {
   readonly #draft: SessionSetup;
   readonly #workspace: Workspace;
-  /** What the session had when the first came. */
+  /** The session's model and effort before the first agent was selected. */
   #before: { readonly model: string; readonly effort: SessionSetup["models"]["reasoningEffort"] } | undefined;
 
   constructor(draft: SessionSetup, workspace: Workspace) {

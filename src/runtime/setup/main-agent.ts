@@ -10,12 +10,12 @@ import { openWorkspace, type Workspace } from "../workspace/workspace.ts";
 import { chooseLead, type Lead, limitsOfLead } from "./preselect.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
-/** Who leads a session, and within which limits. On which model is in the draft's `models` from then on. */
+/** The main agent of a session and its limits. Its model is set in the setup's `models`. */
 export interface MainAgent {
   readonly lead: Lead;
-  /** What the folder brings, with the servers of who leads. */
+  /** The workspace, including the main agent's servers. */
   readonly workspace: Workspace;
-  /** As of now: credits may become more. */
+  /** Returns current limits, because credits may be added. */
   limits(): Limits;
   readonly credits: Credits;
 }
@@ -46,7 +46,7 @@ export async function mainAgent(draft: SessionSetup): Promise<MainAgent> {
   });
   const { effective } = opened.settings;
   const isChosen = request.model !== undefined || isOfEnvironment;
-  // A model that settings name is one of what is configured, and the session may have another provider for everything.
+  // Settings name a configured model, but the session may have its own provider for everything.
   const usual = isOfEnvironment || request.providers?.provider ? undefined : effective.model;
   const model =
     (isChosen ? undefined : await lead.model((name) => models.resolve(name))) ?? named ?? (await models.resolve(usual));
@@ -62,7 +62,7 @@ export async function mainAgent(draft: SessionSetup): Promise<MainAgent> {
   return { lead, workspace: lead.workspace, limits: () => credits.within(limits ?? {}), credits };
 }
 
-/** Where nobody knows what a model costs the agent is told of its credits, and more cannot be done. */
+/** Without a known price, the agent is told of its credits but they cannot be enforced. */
 function creditsOf({ request: { credits }, listener }: SessionSetup, model: SessionModel): Credits {
   const isHeld = model.costOf(noUsage) !== null;
   if (credits !== undefined && !isHeld) {
@@ -72,12 +72,12 @@ function creditsOf({ request: { credits }, listener }: SessionSetup, model: Sess
   return new Credits(credits, { isHeld });
 }
 
-/** Who names a model for this process means it: before what a resumed session happened to have, and what settings say. */
+/** A model in the environment wins over a resumed session's last model and over settings. */
 function environmentNames(environment: SessionSetup["environment"]): boolean {
   return Boolean(environment.TROUPE_MODEL || environment.COPILOT_MODEL);
 }
 
-/** A limit that cannot be held is refused, not forgotten. */
+/** A limit that cannot be enforced is refused, not ignored. */
 function priceUnknown(model: string): TroupeError {
   return new TroupeError("configuration", `A cost limit cannot be kept: the price of ${model} is not known.`, {
     hint: "Give its price in providers.json, or limit tokens instead (--max-tokens).",

@@ -8,9 +8,9 @@ import type { SessionOptions } from "../../session/session.ts";
 import type { Shells } from "../../tools/shell/shells.ts";
 import type { LateSession } from "./late-session.ts";
 
-/** What the mode of a session decides: what is refused, what the agent is told, what becomes of a plan. */
+/** The effects of the session's mode: refused calls, a prompt section, and the handling of plans. */
 export interface ModeParts extends Pick<SessionOptions, "policy" | "refuses" | "plan" | "onMode"> {
-  /** What the agent is told of the mode. */
+  /** Returns the prompt section of the mode. */
   section(): string | undefined;
   current(): SessionMode;
 }
@@ -47,7 +47,7 @@ export function modeParts(what: { files: string; policy: Policy; listener: LateS
 const PLAN = "plan.md";
 const MAX_PLAN_BYTES = 1024 * 1024;
 
-/** Returns the plan, "" if there is none. Commands can write the file, so one that is not a plain file is not read. */
+/** Returns the plan, "" if there is none. Only a plain file is read, because commands can replace it. */
 export async function readPlan(files: string): Promise<string> {
   try {
     return (await readShared(files, PLAN, MAX_PLAN_BYTES))?.toString("utf8") ?? "";
@@ -59,12 +59,12 @@ export async function readPlan(files: string): Promise<string> {
 const CHECK_MS = 10 * 60_000;
 const MAX_OUTPUT_CHARACTERS = 20_000;
 
-/** Runs a command of the person's in a shell of its own, contained like the agent's own commands. */
+/** Runs a command of the user in a separate shell, contained like the agent's commands. */
 export function checkRunner(place: {
   cwd: string;
   roots: readonly string[];
   newShells(): Shells;
-  /** Aborts with the session: nobody waits for a check of one that is over. */
+  /** Aborts with the session, so that a check does not outlive it. */
   end(): AbortSignal | undefined;
 }) {
   return async (command: string): Promise<CheckResult> => {

@@ -1,3 +1,7 @@
+/**
+ * Builds the options of a session. This folder turns a request and a folder into a session; each step of
+ * `prepareSession` is a file here.
+ */
 import { checkpointWriter, checkpointWriterTo } from "../../context/compact-checkpoint.ts";
 import { sweepTemporaries } from "../../lib/node/temporaries.ts";
 import { Compactions } from "../../session/compaction/compaction.ts";
@@ -36,16 +40,17 @@ import { sessionSurroundings } from "./session-surroundings.ts";
 import { type SessionTracker, trackSession } from "./session-tracker.ts";
 import { sessionPlaces, type ToolBackends, toolBackends } from "./tool-backends.ts";
 
-/** A session to be. */
+/** The options of a session that is not created yet. */
 export interface Prepared {
   readonly options: SessionOptions;
-  /** To be called once with the session. */
+  /** Must be called once with the created session. */
   started(session: Session): void;
 }
 
 /**
- * Everything a session is given: the only place that turns a request and a folder into it. Who leads, by which rules,
- * with which hands, agents, tools and servers; what the model is offered; who is told; what ends with the session.
+ * Turns a request and a folder into session options; the only function that does. It resolves the main agent, its
+ * permission rules, tool backends, agents, tools and MCP servers. It also builds the prompt, connects listeners and
+ * defines what closes with the session.
  */
 export async function prepareSession(request: SessionRequest, log: SessionLog, parts: PrepareParts): Promise<Prepared> {
   const draft = beginSetup(request, log, parts);
@@ -62,7 +67,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
   const tools = sessionTools(draft, { agents, board, memory, search });
   const servers = sessionServers(draft, {
     workspace,
-    // Whoever only tidies the board needs no programs.
+    // A session that only consolidates the board needs no servers.
     configs: request.detachedFrom === undefined ? workspace.servers.servers : [],
     roots: rules.roots,
     reservedNames: tools().map(({ name }) => name),
@@ -141,7 +146,7 @@ export async function prepareSession(request: SessionRequest, log: SessionLog, p
       session.subscribe((event) => search.hear(event));
       session.subscribe(skillRules({ skills, rules: rules.live, notice: draft.listener.notice }));
       late.schedules = sessionSchedules(session);
-      // Sessions of clients are not in the index of those that are kept here.
+      // Sessions stored by clients are not in the local index.
       if (!log.elsewhere) late.tracker = trackSession(session, draft);
       carrier?.listen(session);
       hands.shells.onFinished(() => draft.listener.commandsEnded(hands.shells));
@@ -155,14 +160,14 @@ async function sweepLeftovers({ context, log, disk }: SessionSetup, { checkpoint
   if (log.events.length > 0 && !log.heldBy) await checkpoints.sweep();
 }
 
-/** Whether commands may run without anybody being asked. */
+/** Returns whether commands may run without approval. */
 function mayRunCommands({ live: { policy } }: SessionRules): boolean {
   return (
     policy.mode.allTools || policy.rules.some(({ effect, target }) => effect === "allow" && target.kind === "shell")
   );
 }
 
-/** Where it is switched on; elsewhere nothing of it is loaded. */
+/** Returns undefined if the board is off; then its code is not loaded. */
 async function boardOf(draft: SessionSetup, leading: MainAgent, { redactor }: ToolBackends) {
   if (!leading.workspace.flags.has("COPILOT_SUBCONSCIOUS")) return undefined;
   return (await import("../knowledge/session-board.ts")).sessionBoard(draft, { leading, redactor });
@@ -197,7 +202,7 @@ function ruled({ context, listener }: SessionSetup, { rules, hands }: { rules: S
   };
 }
 
-/** How what is said becomes history: without secrets, bounded, and shortened when it grows too long. */
+/** Returns how history is stored: redacted, limited, and compacted when it grows too long. */
 function kept(draft: SessionSetup, { redactor, database }: ToolBackends) {
   const { request, log, disk, environment, listener } = draft;
   const readTodos = () => database.readTodos();
@@ -221,7 +226,7 @@ function largeOutputBytes(environment: SessionSetup["environment"]): number {
   return Number.isInteger(given) && given >= 1_024 ? given : 20_480;
 }
 
-/** What ends with a session: each of them, whatever becomes of the others. */
+/** Closes all parts of a session, even if some of them fail. */
 async function end(what: {
   schedules?: ScheduleRegistry;
   tracker?: SessionTracker;

@@ -1,6 +1,6 @@
 /**
- * An agent chosen to lead a session: the main agent works with its prompt, skills, model and servers, and with no tool
- * it does not list. Whoever it starts has no more. The choice stands in the log, so that a resumed session keeps it.
+ * Selects the main agent of a session. The session uses its prompt, skills, model and servers, and only the tools it
+ * lists. Agents that it starts have no more tools. The choice is in the log, so that a resumed session keeps it.
  */
 import type { AgentDefinition } from "../../agents/agent.ts";
 import { effectiveTools } from "../../agents/effective-tools.ts";
@@ -18,28 +18,28 @@ import type { Tool } from "../../tools/tool.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 
 export interface Lead {
-  /** Nobody: the main agent is itself. */
+  /** Undefined: the default main agent. */
   readonly definition: AgentDefinition | undefined;
-  /** With the servers of the agent. */
+  /** Includes the agent's servers. */
   readonly workspace: Workspace;
-  /** The agent's skills in full, for its prompt. */
+  /** The full text of the agent's skills, for its prompt. */
   readonly skills: string;
   readonly reasoningEffort?: NonNullable<SessionOptions["reasoningEffort"]>;
-  /** The agent's model, if it can be had; throws where the agent insists. */
+  /** Returns the agent's model if it is available. Throws if the agent requires it and it is not. */
   model(resolve: (name: string) => Promise<SessionModel>): Promise<SessionModel | undefined>;
-  /** What a reader of the log must know of a choice that is new. */
+  /** Writes a new choice to the log. */
   announce(session: Session): void;
 }
 
-/** Who asks for this means nobody, unless there is an agent of that name. */
+/** Selects the default main agent, unless an agent has this name. */
 const NO_LEAD = "default";
 
 export async function chooseLead(what: {
-  /** The agent asked for now; otherwise it is the one the log knows of. */
+  /** The requested agent (default: the one in the log). */
   wanted: string | undefined;
   events: readonly SessionEvent[];
   workspace: Workspace;
-  /** Set when troupe itself chooses: then also one that people cannot choose may lead. */
+  /** True if troupe itself chooses: then agents that users cannot choose are allowed. */
   isOurs?: boolean;
   warn(message: string): void;
 }): Promise<Lead> {
@@ -66,7 +66,7 @@ export async function chooseLead(what: {
     workspace: withServersOf(definition, workspace),
     skills,
     ...(effort !== undefined && { reasoningEffort: effort }),
-    // A session that goes on with the same agent goes on with the model it had.
+    // A session resumed with the same agent keeps its model.
     model: async (resolve) =>
       isNew || wanted !== undefined ? modelOf(definition, { workspace, resolve, warn }) : undefined,
     announce(session) {
@@ -77,7 +77,7 @@ export async function chooseLead(what: {
   };
 }
 
-/** What is left of a session's tools. */
+/** Returns the session's tools that the main agent may use. */
 export function toolsOfLead(definition: AgentDefinition, tools: readonly Tool[]): readonly Tool[] {
   const names = effectiveTools(
     definition,
@@ -87,7 +87,7 @@ export function toolsOfLead(definition: AgentDefinition, tools: readonly Tool[])
   return tools.filter(({ name }) => names.includes(name));
 }
 
-/** The narrower of both, one by one. */
+/** Returns the lower of both limits, one by one. */
 export function limitsOfLead(
   definition: Pick<AgentDefinition, "limits"> | undefined,
   given: Limits | undefined,
@@ -110,13 +110,13 @@ function selectedIn(events: readonly SessionEvent[]): string | undefined {
   return last?.type === "subagent.selected" ? last.data.agentName : undefined;
 }
 
-/** `.github/agents/poet.agent.md` is called poet. */
+/** Returns the agent's name: `.github/agents/poet.agent.md` is called poet. */
 const fileName = (path: string): string =>
   (path.split("/").at(-1) ?? "").toLowerCase().replace(/(?:\.agent)?\.md$/, "");
 
 type Known = Pick<Workspace["agents"], "agents" | "disabled" | "notices">;
 
-/** The agent that is meant. Throws where there is none, or it may not lead. */
+/** Returns the named agent. Throws if there is none, or it may not be the main agent. */
 export function leadingAgent(wanted: string, known: Known): AgentDefinition | undefined {
   return leading(wanted, known, { isAsked: true, isOurs: false });
 }
@@ -155,7 +155,7 @@ function leading(
   });
 }
 
-/** The skills of an agent in full; those that are missing are told. */
+/** Returns the full text of an agent's skills, and warns about missing ones. */
 export async function preload(
   definition: AgentDefinition,
   workspace: Workspace,
@@ -167,7 +167,7 @@ export async function preload(
   return text;
 }
 
-/** What is meant for an agent that someone starts, and not for one that leads. */
+/** Warns about fields that apply only to subagents. */
 function tellUnused({ name, isolation, outputSchema, limits }: AgentDefinition, warn: (message: string) => void): void {
   const unused = [
     isolation && "isolation",
@@ -177,7 +177,7 @@ function tellUnused({ name, isolation, outputSchema, limits }: AgentDefinition, 
   if (unused.length > 0) warn(`The agent ${name} leads the session, so this has no effect: ${unused.join(", ")}.`);
 }
 
-/** What an agent would run on, by its file and a person's settings. */
+/** Returns the models and effort from the agent's file and the user's settings. */
 export function leadWishes(definition: AgentDefinition, { settings }: Workspace) {
   const own = agentSettings(definition, settings.effective.subagents?.agents ?? {});
   const effort = own.reasoningEffort ?? definition.reasoningEffort;
@@ -187,7 +187,7 @@ export function leadWishes(definition: AgentDefinition, { settings }: Workspace)
   };
 }
 
-/** The first that can be used. A wish gives way, and that is said; who insists is heard. */
+/** Returns the first available model. Warns if none is available, or throws if the agent requires one. */
 export async function modelOf(
   definition: AgentDefinition,
   how: { workspace: Workspace; resolve(name: string): Promise<SessionModel>; warn(message: string): void },
@@ -213,7 +213,7 @@ export async function modelOf(
   return undefined;
 }
 
-/** Whether they may run was decided when the agent was loaded; they are found as if its owner had configured them. */
+/** Adds the agent's servers as if its owner had configured them. They were approved when the agent was loaded. */
 export function withServersOf(definition: AgentDefinition, workspace: Workspace): Workspace {
   const { mcpServers: servers } = definition;
   if (servers === undefined || Object.keys(servers).length === 0) return workspace;

@@ -19,43 +19,43 @@ import { toolsOfLead } from "./preselect.ts";
 import { chooseTools, inheritedTools, mainTools, type ToolChoice } from "./tool-choice.ts";
 
 export interface PromptAndToolsParts {
-  /** Only these of the skills that come with troupe; all of them by default. */
+  /** The only built-in skills to offer (default: all). */
   readonly builtinSkills?: readonly string[] | undefined;
   readonly prompt: Omit<PromptRequest, "tools" | "instructions">;
-  /** Instead of everything else the main agent would be told. */
+  /** Replaces the whole system prompt. */
   readonly system?: string;
-  /** Built in, and what the embedding program brings. */
+  /** Built-in tools and those of the embedding program. */
   readonly tools: readonly Tool[];
   readonly choice: ToolChoice;
-  /** The agent that leads the session: nobody in it has tools beyond its. */
+  /** The main agent. Nothing in the session has tools beyond its own. */
   readonly lead?: AgentDefinition | undefined;
-  /** Its skills in full. */
+  /** The full text of its skills. */
   readonly leadSkills?: string;
   readonly mode: Pick<ModeParts, "current" | "section">;
   readonly skills: LiveSkills;
-  /** False: not even those that come with tools. */
+  /** False: no skills, not even built-in ones. */
   readonly hasSkills?: boolean;
   readonly instructions: Instructions;
   readonly mcp: SessionMcp | undefined;
   readonly memory: SessionMemory | undefined;
-  /** Hides tools of servers and programs behind a search when there are very many. */
+  /** Hides tools of servers and programs behind a search if there are very many. */
   readonly search: ((tools: readonly Tool[]) => ToolSearch) | undefined;
-  /** Who is asked for the text of sections that are to be transformed. */
+  /** Writes the sections of the prompt that are to be transformed. */
   readonly transform?: SectionTransform | undefined;
 }
 
-/** What the main agent of a session is told and given. It changes only when servers come, go or change their tools. */
+/** The system prompt and tools of the main agent. They change only with servers, skills, agents or the mode. */
 export class LivePromptAndTools implements PromptAndTools {
   readonly #parts: PromptAndToolsParts;
   readonly #makeShelf: () => readonly Tool[];
   #shelf: readonly Tool[] = [];
   #lead: AgentDefinition | undefined;
-  /** Of who leads: its skills in full, and the tools it came with since the session is open. */
+  /** Skills and tools that the main agent brought while the session is open. */
   #brought: { readonly skills: string; readonly tools: readonly Tool[] };
   #search: ToolSearch | undefined;
   #seen: readonly Tool[] | undefined;
   #system = "";
-  /** What the system prompt is made of, while someone must still be asked about it. */
+  /** The prompt request, while its sections still have to be transformed. */
   #unasked: PromptRequest | undefined;
 
   constructor(parts: PromptAndToolsParts) {
@@ -68,7 +68,7 @@ export class LivePromptAndTools implements PromptAndTools {
       chooseTools(parts.tools, parts.choice),
       parts.builtinSkills,
     );
-    // Made anew when something changes: their description names the skills.
+    // Rebuilt on changes, because the tool's description names the skills.
     const isEmpty = (): boolean => parts.hasSkills === false || shelf.list().length === 0;
     this.#makeShelf = () => (isEmpty() ? [] : skillTools.map((make) => make(shelf)));
     this.refresh();
@@ -94,19 +94,19 @@ export class LivePromptAndTools implements PromptAndTools {
     return this.#lead;
   }
 
-  /** Who led when the session began; the servers it brought are among the session's. */
+  /** The main agent at the start. Its servers belong to the session. */
   get firstLead(): AgentDefinition | undefined {
     return this.#parts.lead;
   }
 
-  /** Another agent leads from the next message on: its prompt, what it brings, and no tool it does not list. */
+  /** Switches the main agent from the next message on: its prompt, its additions, and only the tools it lists. */
   setLead(lead: AgentDefinition | undefined, brought = { skills: "", tools: [] as readonly Tool[] }): void {
     this.#lead = lead;
     this.#brought = brought;
     this.refresh();
   }
 
-  /** Before anyone chooses among them. */
+  /** All tools, before any choice. */
   get allTools(): readonly Tool[] {
     const { tools, mcp, lead } = this.#parts;
     const itsServers = lead === undefined || lead.name === this.#lead?.name ? {} : (lead.mcpServers ?? {});
@@ -116,7 +116,7 @@ export class LivePromptAndTools implements PromptAndTools {
     return [...tools, ...this.#shelf, ...ofServers, ...this.#brought.tools];
   }
 
-  /** Everything the session has, for agents that are given some of it. */
+  /** All tools of the session, from which agents get theirs. */
   get sessionTools(): readonly Tool[] {
     const { choice } = this.#parts;
     const lead = this.#lead;
@@ -124,7 +124,7 @@ export class LivePromptAndTools implements PromptAndTools {
     return lead ? toolsOfLead(lead, chosen) : chosen;
   }
 
-  /** The servers have other tools now, or the mode is another one. */
+  /** Rebuilds prompt and tools after tools or the mode have changed. */
   refresh(): void {
     this.#shelf = this.#makeShelf();
     const { choice, search, prompt, instructions, mcp, memory, mode } = this.#parts;
@@ -148,16 +148,16 @@ export class LivePromptAndTools implements PromptAndTools {
     };
     const isAsked = this.#parts.transform && this.#parts.system === undefined && transforms(prompt.config);
     if (isAsked) this.#unasked = request;
-    // What was asked for stays until the answer to the next question is there.
+    // The transformed prompt stays until the next transformation is done.
     if (!isAsked || this.#system === "") this.#system = this.#parts.system ?? systemPrompt(request);
   }
 
-  /** Whether there is ever something to wait for. */
+  /** True while a transformation is pending. */
   get isAsked(): boolean {
     return this.#unasked !== undefined;
   }
 
-  /** Sections that a program writes are asked for before the prompt is used; who fails leaves them as they are. */
+  /** Transforms sections before the prompt is used. If a program fails, its sections stay unchanged. */
   async settle(): Promise<void> {
     const request = this.#unasked;
     const { transform } = this.#parts;
@@ -169,7 +169,7 @@ export class LivePromptAndTools implements PromptAndTools {
   }
 }
 
-/** Where servers, a memory or programs have a say there may be something to wait for; without, nobody pays for the question. */
+/** Adds waiting for servers, memory and programs. Without any of them, returns the offer unchanged. */
 export function offerThatWaits(
   offer: LivePromptAndTools,
   {
@@ -203,7 +203,10 @@ export function offerThatWaits(
 const transforms = (config: SystemMessageConfig | undefined): boolean =>
   config?.mode === "customize" && Object.values(config.sections ?? {}).some(({ action }) => action === "transform");
 
-/** The default agent has less than a custom one that leads; of those, only one with a tool list sees listed-only tools. */
+/**
+ * Returns the visible tools. The default agent sees fewer than a custom one; only an agent with a tool list sees
+ * listed-only tools.
+ */
 function visibleTools(
   lead: AgentDefinition | undefined,
   tools: readonly Tool[],

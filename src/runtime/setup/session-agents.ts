@@ -17,7 +17,7 @@ import { promptOf } from "./session-prompt.ts";
 import type { SessionSetup } from "./session-setup.ts";
 import { inheritedTools, type ToolChoice } from "./tool-choice.ts";
 
-/** The agents that may work for the main one, and what each of them is given. */
+/** Returns the agents that may work for the main agent, and how each is equipped. */
 export function sessionAgents(
   draft: SessionSetup,
   how: {
@@ -52,7 +52,7 @@ export function sessionAgents(
     async placeFor(task) {
       const found = await places.placeFor(task);
       const place = { ...found, ports: { ...found.ports, knowledge } };
-      // Who starts by itself only looks.
+      // Sidekicks only read the board.
       if (board && isSidekickId(task.id)) return { ...place, ports: { ...place.ports, board: board.readingPort } };
       return board?.equip(place, task.spec.agentName) ?? place;
     },
@@ -64,7 +64,7 @@ export function sessionAgents(
   });
 }
 
-/** Whether an agent is older than this process: those it starts now choose their models by themselves. */
+/** Returns whether the task is older than this process. Newer ones choose their own models. */
 function hasTask({ events }: SessionLog, taskId: string): boolean {
   return events.some((event) => event.type === "troupe.task_created" && event.data.taskId === taskId);
 }

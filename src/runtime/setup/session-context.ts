@@ -2,12 +2,12 @@ import { workingDirectory } from "../../context/working-directory.ts";
 import type { SessionEvent, WorkingDirectory } from "../../protocol/event.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
-/** Tells when a session finds itself elsewhere than before: on another branch, in another repository. */
+/** Emits an event when the session's branch or repository changes. */
 export function contextWatch({ context, log, listener }: Pick<SessionSetup, "context" | "log" | "listener">): {
   look(): void;
 } {
   let last = lastPlace(log.events) ?? context;
-  // A new session has just looked.
+  // A new session has just read its context.
   let isFresh = log.events.length === 0;
   return {
     look() {
@@ -31,7 +31,7 @@ function lastPlace(events: readonly SessionEvent[]): WorkingDirectory | undefine
   return undefined;
 }
 
-/** A folder that is gone is no other place. */
+/** A deleted folder does not count as a change. */
 function placeNow(context: WorkingDirectory): WorkingDirectory {
   try {
     return workingDirectory(context.cwd);
@@ -40,6 +40,6 @@ function placeNow(context: WorkingDirectory): WorkingDirectory {
   }
 }
 
-/** A new commit is no other place either. */
+/** A new commit does not count as a change. */
 const isSame = (a: WorkingDirectory, b: WorkingDirectory): boolean =>
   a.cwd === b.cwd && a.gitRoot === b.gitRoot && a.repository === b.repository && a.branch === b.branch;

@@ -5,20 +5,20 @@ import type { SandboxWishes } from "../permissions/sandbox-settings.ts";
 import { openWorkspace, type Workspace } from "../workspace/workspace.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
-/** The extensions of a session, for whoever connects them to it. */
+/** The extensions of a session, for the server that connects them. */
 export interface SessionExtensions {
-  /** Changes when they must be started anew. */
+  /** A key that changes when they must be restarted. */
   readonly place: string;
-  /** Those that may run: as they were when the session was made, or as they are now. */
+  /** Returns the extensions that may run: as found at the session's start, or searched again. */
   find(how?: { readonly again: true }): Promise<readonly FoundExtension[]>;
-  /** The person does not want this one. */
+  /** Returns whether the user disabled it. */
   isDisabled(id: string): boolean;
   start(extension: FoundExtension, profile: LaunchProfile | undefined): Promise<ExtensionProcess>;
-  /** Of these variables those that are set and that the extension is not given by itself. */
+  /** Returns those of the variables that are set and that the extension does not get by default. */
   withheld(id: string, names: readonly string[]): Record<string, string>;
 }
 
-/** Undefined where no client asks for them. */
+/** Returns undefined if no client requests extensions. */
 export function sessionExtensions(
   draft: SessionSetup,
   { workspace, wishes }: { workspace: Workspace; wishes: SandboxWishes },

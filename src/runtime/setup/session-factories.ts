@@ -13,12 +13,12 @@ import type { Session } from "../../session/session.ts";
 import type { Registry } from "../../tasks/registry.ts";
 import { isAtRest } from "../../tasks/task-state.ts";
 
-/** Who works for a factory that names nobody. */
+/** The default agent of a factory. */
 const USUAL_AGENT = "general-purpose";
-/** An agent has limits of its own; nobody waits for one longer than this. */
+/** Limit for one wait; agents have their own limits. */
 const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
 
-/** The factories of a session, with the runs its log holds. What they ask of agents is tasks of the session. */
+/** Opens the factories of a session with the runs in its log. Their agents are tasks of the session. */
 export async function openFactories(session: Session, source: FactorySource): Promise<Factories> {
   const { stamp } = session.settings;
   const factories = new Factories(
@@ -33,7 +33,7 @@ export async function openFactories(session: Session, source: FactorySource): Pr
   session.subscribe((event) => {
     if (!event.ephemeral) factories.observe(event);
   });
-  // Before its agents are cut off: a body that finds them gone would take that for their answer.
+  // Close factories before their agents are aborted: a body would take the abort for their answer.
   session.end.signal.addEventListener("abort", () => void factories.close(), { once: true });
   await factories.restore();
   return factories;
@@ -91,7 +91,7 @@ async function endOf(tasks: Registry, id: string): Promise<AgentEnd> {
   }
 }
 
-/** Which of an agent's limits it was, by what is said of it: see `session/reservations.ts`. */
+/** Returns which limit an agent reached, judged by its message: see `session/budget/reservations.ts`. */
 function costOf(message: string): "cost" | "price" | undefined {
   if (message.includes("price of a call is not known")) return "price";
   return /\$\d|cost/.test(message) ? "cost" : undefined;

@@ -7,7 +7,9 @@ import type { HookListener } from "../session-request.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
-/** Makes the hooks of a session when it has any; a session without pays nothing. */
+/**
+ * Returns a factory for the session's hooks, or undefined if it has none. The code of hooks is loaded only if needed.
+ */
 export async function sessionHooks(
   { stamp, environment, shared, listener, request }: SessionSetup,
   { workspace, wishes }: { workspace: Workspace; wishes: SandboxWishes },
@@ -22,7 +24,7 @@ export async function sessionHooks(
   return (emit) => createHooks({ ...all, stamp, environment, projectRoot, prepare, warn, emit });
 }
 
-/** Whoever listens has a hook at every point. */
+/** Gives each listener a hook at every point. */
 async function listening(listeners: () => readonly HookListener[]): Promise<() => readonly HookDefinition[]> {
   const [{ programHook }, { hookPoints }] = await Promise.all([
     import("../../hooks/load.ts"),

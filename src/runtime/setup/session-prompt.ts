@@ -16,7 +16,7 @@ import type { SessionSearch } from "./session-search.ts";
 import type { SessionSetup } from "./session-setup.ts";
 import { requireKnown, type ToolChoice } from "./tool-choice.ts";
 
-/** Every tool that does not come from a server, as of now: those that name agents change with them. */
+/** Returns the current tools that do not come from servers. Those that name agents change with them. */
 export function sessionTools(
   { request, tools }: SessionSetup,
   what: {
@@ -40,12 +40,12 @@ export function sessionTools(
   return external ? () => external.among(builtin()) : builtin;
 }
 
-/** What the agents of a session are told of the place they work in. */
+/** Returns the environment part of the agents' prompts. */
 export function promptOf({ context }: SessionSetup): Pick<PromptRequest, "context" | "platform"> {
   return { context, platform: process.platform };
 }
 
-/** Which tools a session has: what was asked for, and what settings say. */
+/** Returns the choice of tools from the request and settings. */
 export function choiceOf(
   { request }: SessionSetup,
   { workspace }: MainAgent,
@@ -61,7 +61,7 @@ export function choiceOf(
   return board?.hidden(choice) ?? choice;
 }
 
-/** Words of the program's; it answers for them, and they are bounded like all others. */
+/** Returns the organisation's instructions, which the program vouches for, with limited length. */
 function organisation({ request }: SessionSetup): Pick<PromptRequest, "extra"> {
   const { organizationInstructions: text = "" } = request;
   if (text.trim() === "") return {};
@@ -70,7 +70,7 @@ function organisation({ request }: SessionSetup): Pick<PromptRequest, "extra"> {
 
 const MAX_ORGANISATION_CHARACTERS = 32 * 1024;
 
-/** What the main agent is told and given. */
+/** Builds the system prompt and tools of the main agent. */
 export async function sessionPrompt(
   draft: SessionSetup,
   how: {
@@ -114,12 +114,12 @@ export async function sessionPrompt(
   listener.offer = offer;
   const { program } = request;
   if (program?.tools) program.tools.onChange = listener.toolsChanged;
-  // Where servers or clients bring tools, not all names are known yet; then a name that fits nothing is not refused.
+  // Servers and clients may bring tools later, so unknown names are refused only without them.
   if (!mcp && !program) requireKnown(offer.allTools, request.toolChoice);
   return offer;
 }
 
-/** Tools that a search finds stay offered when the session is resumed. */
+/** Keeps tools found by a search available when the session is resumed. */
 function searchMemory({ log, listener }: SessionSetup): Pick<ToolSearchOptions, "found" | "onFound"> {
   return {
     found: log.events.flatMap((event) => (event.type === "tool_search.activated" ? event.data.toolNames : [])),

@@ -11,16 +11,16 @@ import type { LateSession } from "./late-session.ts";
 import { type ModeParts, modeParts } from "./modes.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
-/** What a session may touch: without asking, after asking, and never. */
+/** The permissions of a session: allowed, allowed after approval, and denied. */
 export interface SessionRules {
-  /** What was asked for, as far as settings let it. */
+  /** The requested permissions, as far as settings allow them. */
   readonly permissions: PermissionRequest;
-  /** Folders the tools may touch; empty = no limit. */
+  /** Folders the tools may access; empty means no limit. */
   readonly roots: readonly string[];
-  /** Changed by clients while the session is open. */
+  /** Can be changed by clients while the session is open. */
   readonly live: LiveRules;
   readonly grants: Grants;
-  /** With the policy: it is narrower in some modes. */
+  /** The mode with its policy, which is narrower in some modes. */
   readonly mode: Required<ModeParts>;
 }
 
@@ -47,7 +47,7 @@ export function sessionRules(draft: SessionSetup, workspace: Workspace): Session
   return { permissions, roots: live.roots, live, grants, mode: modeParts({ files, policy: live.policy, listener }) };
 }
 
-/** A person may have ruled out for themselves that everything is allowed at once. */
+/** Removes allow-all permissions if the user's settings rule them out. */
 function withoutBypass(
   permissions: PermissionRequest,
   { effective }: LoadedSettings,
@@ -61,7 +61,7 @@ function withoutBypass(
   return rest;
 }
 
-/** All servers a rule may name: also those that only an agent brings. */
+/** Returns all servers that a rule may name, including those of agents. */
 function serverNames(workspace: Workspace): string[] {
   const own = workspace.servers.servers.map(({ name }) => name);
   return [...own, ...workspace.agents.agents.flatMap(({ mcpServers }) => Object.keys(mcpServers ?? {}))];

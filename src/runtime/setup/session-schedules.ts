@@ -1,11 +1,11 @@
 import { ScheduleRegistry } from "../../session/modes/schedules.ts";
 import type { Session } from "../../session/session.ts";
 
-/** The scheduled prompts of a session: those its log holds, and those to come. They run while the session is open. */
+/** The scheduled prompts of a session, restored from its log. They run while the session is open. */
 export function sessionSchedules(session: Session): ScheduleRegistry {
   return ScheduleRegistry.restored(session.events, {
     stamp: session.settings.stamp,
-    // Both events come from the same table; the registry knows which data belongs to which.
+    // Both events come from the same table; the registry passes matching data.
     record: (type: "session.schedule_created" | "session.schedule_cancelled", data: { id: number }) =>
       session.say(type as "session.schedule_cancelled", data),
     enqueue: async (prompt, displayPrompt) => {

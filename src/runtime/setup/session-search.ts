@@ -1,4 +1,4 @@
-/** How a session searches the web: by its model's provider, by a service that the user configured, or not at all. */
+/** Web search of a session: by its model's provider, by a service that the user configured, or none. */
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { SessionModel } from "../../session/session-model.ts";
 import { searchTools } from "../../tools/builtin.ts";
@@ -11,13 +11,13 @@ import type { Workspace } from "../workspace/workspace.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
 export interface SessionSearch {
-  /** The search tool while something searches, otherwise none. */
+  /** The search tool if a search is available, otherwise none. */
   tools(): readonly Tool[];
-  /** The search service, where one is configured. A model that searches comes before it. */
+  /** The configured search service, if any. A model that searches is preferred. */
   readonly port: WebSearch | undefined;
-  /** The session's current model, if it searches and is to be used for that. */
+  /** The session's current model, if it can and may search. */
   model(): SessionModel | undefined;
-  /** Offers the tool, or takes it back, when the session changes its model. */
+  /** Adds or removes the tool when the session's model changes. */
   hear(event: SessionEvent): void;
 }
 
@@ -45,7 +45,7 @@ export function sessionSearch(draft: SessionSetup, { settings }: Workspace): Ses
   };
 }
 
-/** The environment comes before settings. */
+/** Returns the choice from the environment, which wins over settings. */
 function choiceOf(environment: Environment, { engine = "auto" }: Wish, notice: (message: string) => void): Choice {
   const given = firstSet(environment, ["TROUPE_WEB_SEARCH"])?.toLowerCase();
   if (given === undefined) return engine;
@@ -59,7 +59,7 @@ function choiceOf(environment: Environment, { engine = "auto" }: Wish, notice: (
 function portOf(choice: Choice, wish: Wish, { environment, shared, listener }: SessionSetup): WebSearch | undefined {
   const named = engineNames.find((name) => name === choice);
   if (named !== undefined) {
-    // Address and key in the settings belong to the service that the settings name.
+    // The settings' address and key belong to the service that the settings name.
     const found = placeOf(named, environment, wish.engine === undefined || wish.engine === named ? wish : {});
     if ("missing" in found) listener.notice(`The web is not searched: ${found.missing}`);
     return "missing" in found ? undefined : opened(found, shared);
@@ -79,7 +79,7 @@ interface Place {
   readonly keySource: string;
 }
 
-/** Where the service is and how to sign in, or what the user must do first. */
+/** Returns the service's address and key, or what the user must set first. */
 function placeOf(name: EngineName, environment: Environment, wish: Wish): Place | { readonly missing: string } {
   const engine = searchEngines[name];
   const { urlVariable } = engine;

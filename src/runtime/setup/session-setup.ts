@@ -23,20 +23,20 @@ export interface PrepareParts {
   readonly stamp: Stamp;
   readonly models: Models;
   readonly tools: readonly Tool[];
-  /** What all sessions of the process share. */
+  /** Resources shared by all sessions of the process. */
   readonly shared: ProcessParts;
   readonly store: Store;
   readonly past: PastSessions;
-  /** What a session that is taken up again spoke to last. */
+  /** The last model of a resumed session. */
   readonly lastModel: LastModel | undefined;
-  /** Who it is on GitHub, if anybody. */
+  /** The GitHub identity, if any. */
   readonly identity: SessionIdentity | undefined;
   readonly tracing?: SessionTracing | undefined;
 }
 
-/** A session in the making: what was asked for, where, and from what. Each step of `prepare.ts` is given it. */
+/** The state of session setup: the request, its place and its parts. Each step of `prepare.ts` receives it. */
 export interface SessionSetup extends Omit<PrepareParts, "models"> {
-  /** With what it brings itself. */
+  /** Includes the session's own models. */
   readonly models: ModelChoice;
   readonly request: SessionRequest;
   readonly log: SessionLog;
@@ -45,7 +45,7 @@ export interface SessionSetup extends Omit<PrepareParts, "models"> {
   readonly files: string;
   /** For records of the runtime: tools may read them, neither tools nor commands may write them. */
   readonly records: string;
-  /** Whatever must be told before the session is there. */
+  /** Queues messages for the session until it is open. */
   readonly listener: LateSession;
 }
 

@@ -2,7 +2,7 @@ import { openWorkspace, type Workspace } from "../workspace/workspace.ts";
 import { LiveSkills } from "./live-skills.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
-/** The skills of the session's folder, of the person and of the program. */
+/** Returns the skills of the workspace, the user and the program. */
 export function sessionSkills(draft: SessionSetup, workspace: Workspace): LiveSkills {
   const { request, context, home: stateRoot, environment, listener } = draft;
   return new LiveSkills(workspace.skills, {

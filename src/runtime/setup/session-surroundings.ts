@@ -18,7 +18,7 @@ import type { SessionRules } from "./session-rules.ts";
 import type { SessionSetup } from "./session-setup.ts";
 import type { SessionTracker } from "./session-tracker.ts";
 
-/** What surfaces may know of a session beyond its conversation, and change in it. */
+/** Returns the state beside the conversation that surfaces can read and change. */
 export function sessionSurroundings(
   draft: SessionSetup,
   how: {

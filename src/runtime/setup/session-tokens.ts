@@ -1,6 +1,6 @@
 /**
- * Tokens for remote MCP servers, brought by the program that hosts a session: it signs people in itself. A host that
- * brought none is not asked again for the same server before somebody wants it to be.
+ * Tokens for remote MCP servers from the program that hosts the session, which signs users in itself. If the host
+ * provides none, it is asked again for the same server only after `askAgain`.
  */
 
 import type { TokenRequest } from "../../tools/mcp/oauth/oauth-host.ts";
@@ -23,7 +23,7 @@ export function sessionTokens({
       if (!session || isDeclined(serverName, serverUrl)) return { kind: "cancelled" };
       const answer = await session.requests.request("mcp_oauth", asTold(wanted), { signal });
       if (typeof answer === "object" && answer.kind === "token") {
-        // Whatever a server makes of it, nobody reads it in a log or an answer.
+        // Redact the token from logs and answers, whatever a server does with it.
         shared.addSecret(answer.accessToken, `token of ${serverName}`);
         return answer;
       }

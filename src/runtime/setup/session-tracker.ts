@@ -1,7 +1,6 @@
 /**
- * Keeps the session store up with a session that is open, when it has nothing better to do: a moment after it has
- * become idle, and when it is closed. Whatever is missed, by a kill or because a session was over in no time, is read
- * from its log by whoever next asks for the past.
+ * Updates the session store for an open session: shortly after it becomes idle, and when it closes. Updates missed by a
+ * crash or a very short session are read from the log with the next query of the store.
  */
 import type { SessionEvent } from "../../protocol/event.ts";
 import type { Session } from "../../session/session.ts";
@@ -11,9 +10,9 @@ import { summarise } from "../../store/summary.ts";
 import type { PastSessions } from "../knowledge/past-sessions.ts";
 
 export interface SessionTracker {
-  /** All that was said so far is in the session store when this resolves. */
+  /** Resolves when all events so far are in the session store. */
   flush(): Promise<void>;
-  /** The last update, unless the session was too short to be worth the wait. */
+  /** Makes the last update, unless the session was too short. */
   close(): Promise<void>;
 }
 
@@ -25,7 +24,7 @@ interface TrackerParts {
 }
 
 const IDLE_MS = 500;
-/** Loading and opening the store takes up to a fiftieth of this; nobody who asked a quick question waits for it. */
+/** Shorter sessions skip the last update. Loading and opening the store takes up to a fiftieth of this. */
 const WORTH_MS = 1_500;
 
 export function trackSession(session: Session, parts: TrackerParts): SessionTracker {
@@ -33,19 +32,19 @@ export function trackSession(session: Session, parts: TrackerParts): SessionTrac
   const began = performance.now();
   let rows: SessionRows | undefined;
   let turns = 0;
-  /** Stored events since the last update; undefined when the next one starts from the first event. */
+  /** Stored events since the last update; undefined if the next one starts from the first event. */
   let added: SessionEvent[] | undefined;
   let timer: NodeJS.Timeout | undefined;
   let working: Promise<void> = Promise.resolve();
 
   async function update(): Promise<void> {
     if (!session.events.some(({ type }) => type === "user.message")) return;
-    // Before the events: the rows must have at least what the log had at this revision.
+    // Read before the events: the rows must have at least what the log had at this revision.
     const revision = await store.revision(session.id);
     if (revision === undefined) return;
     const { SessionRows: Rows } = await import("../../store/index/session-rows.ts");
     const isAnew = added === undefined;
-    // The history of a long session is in its log: whoever next asks for the past reads it there.
+    // The full history of a long session is only in its log; the next query reads it there.
     if (isAnew && !session.past.isComplete) return;
     const events = added ?? session.events.slice(0, session.past.toldCount);
     if (events.length === 0) return;
@@ -65,7 +64,7 @@ export function trackSession(session: Session, parts: TrackerParts): SessionTrac
     }
   }
 
-  /** One after the other. A store that cannot be written is made good by the next who reads it. */
+  /** Updates one after the other. After a failed write, the next query repairs the store. */
   function soon(): Promise<void> {
     clearTimeout(timer);
     working = working.then(update).catch(() => undefined);
@@ -73,7 +72,7 @@ export function trackSession(session: Session, parts: TrackerParts): SessionTrac
   }
 
   const stop = session.subscribe((event) => {
-    // After a rewind the rows of what is out of view must go.
+    // After a rewind, rows of removed events must be deleted.
     if (event.type === "troupe.rewound") added = undefined;
     else if (!event.ephemeral) added?.push(event);
     if (event.type !== "session.idle") return;

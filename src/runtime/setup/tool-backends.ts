@@ -30,22 +30,22 @@ import type { SessionRules } from "./session-rules.ts";
 import type { SessionSearch } from "./session-search.ts";
 import type { SessionSetup } from "./session-setup.ts";
 
-/** What the tools of a session work with. */
+/** The backends of a session's tools. */
 export interface ToolBackends {
   readonly redactor: Redactor;
   readonly checkpoints: Checkpoints;
   readonly database: SessionDatabase;
-  /** Those of the main agent. */
+  /** The main agent's shells. */
   readonly shells: Shells;
   readonly newShells: PlaceParts["newShells"];
-  /** Holds denials for the commands of those who work under this policy. */
+  /** Enforces the policy's denials for shell commands. */
   contain(policy: Policy, cwd: string): ShellContainment;
-  /** The policy of the main agent, and of those that work in the same folder. */
+  /** The policy of the main agent, and of agents in the same folder. */
   readonly policy: Policy;
   readonly wishes: SandboxWishes;
-  /** Why commands run without a sandbox here; resolves to undefined when they run in one. */
+  /** Resolves to the reason why commands run without a sandbox; undefined if they run in one, or not at all. */
   withoutSandbox(): Promise<string | undefined>;
-  /** All changes that follow from one message can be undone together. */
+  /** Groups the changes that follow from one message, so that they can be undone together. */
   onMessage(messageId: string): void;
 }
 
@@ -80,7 +80,7 @@ export function toolBackends(draft: SessionSetup, how: { workspace: Workspace; r
   };
 }
 
-/** Agents see past sessions of their own repository, unless the user's settings allow all. */
+/** Limits agents to past sessions of their own repository, unless the user's settings allow all. */
 function storeScope({ context }: SessionSetup, { settings }: Workspace): { scope?: StoreScope } {
   if (settings.effective.sessionStore === "all") return {};
   const { cwd, gitRoot } = context;
@@ -95,7 +95,7 @@ function databaseOf(
   return elsewhere?.sqlite ? providedDatabase({ ...options, sessionId, sqlite: elsewhere.sqlite, local }) : local;
 }
 
-/** Where the main agent and those that work for it have their hands; web, servers and database are the same for all. */
+/** Returns the tool ports of the main agent and its subagents. They share web, servers and database. */
 export function sessionPlaces(
   draft: SessionSetup,
   how: {
@@ -135,12 +135,12 @@ export function sessionPlaces(
 function redactorOf({ shared }: SessionSetup, { settings, commandEnvironment }: Workspace): Redactor {
   const secretNames = settings.effective.secretEnvironmentVariables ?? [];
   const redactor = shared.redactor(secretNames);
-  // What commands are given from the folder is known too, so that it is found in what they print.
+  // Secrets from the folder's environment files are redacted in command output too.
   for (const { value, name } of secretValuesOf(commandEnvironment, secretNames)) redactor.add(value, name);
   return redactor;
 }
 
-/** Of the state root: logs and records of sessions, tokens of servers, what the sandbox itself needs. */
+/** Folders of the state root: session logs and records, server tokens, sandbox state. */
 const STATE_FOLDERS = ["session-state", "server", "sandbox"];
 
 function container(

@@ -5,21 +5,20 @@ import { optionalToolNames } from "../../tools/builtin.ts";
 import type { Tool } from "../../tools/tool.ts";
 
 /**
- * Which tools a session is offered; hiding a tool and allowing what it does are two different things. An entry is the
- * name of a tool, or a source and a name or `*`: `builtin:view`, `mcp:*`, `custom:lookup`. What is excluded stays out,
- * whatever else names it.
+ * The tools offered to a session. Hiding a tool is not the same as denying its access. An entry is a tool name, or a
+ * source with a name or `*`: `builtin:view`, `mcp:*`, `custom:lookup`. Exclusions win over everything else.
  */
 export interface ToolChoice {
-  /** Only these; all when absent. */
+  /** Only these tools (default: all). */
   readonly available?: readonly string[];
   readonly excluded?: readonly string[];
-  /** Hidden from the default agent only: every custom agent can have these, whether it lists tools or not. */
+  /** Hidden from the default agent only. Every custom agent can have these, whether it lists tools or not. */
   readonly hiddenFromMain?: readonly string[];
   /** Offered only to agents whose own tool list names them. */
   readonly onlyListed?: readonly string[];
 }
 
-/** For the session as a whole, its agents included. */
+/** Returns the tools of the whole session, including its agents. */
 export function chooseTools(tools: readonly Tool[], choice: ToolChoice = {}): readonly Tool[] {
   const { available, excluded = [] } = choice;
   return tools.filter(
@@ -29,12 +28,12 @@ export function chooseTools(tools: readonly Tool[], choice: ToolChoice = {}): re
   );
 }
 
-/** The session's tools that the default agent has. */
+/** Returns the session's tools that the default agent has. */
 export function mainTools(tools: readonly Tool[], choice: ToolChoice = {}): readonly Tool[] {
   return without(choice.hiddenFromMain, inheritedTools(tools, choice));
 }
 
-/** The session's tools that an agent without a tool list has. */
+/** Returns the session's tools that an agent without a tool list has. */
 export function inheritedTools(tools: readonly Tool[], choice: ToolChoice = {}): readonly Tool[] {
   return without(choice.onlyListed, tools);
 }
@@ -43,13 +42,13 @@ function without(entries: readonly string[] = [], tools: readonly Tool[]): reado
   return entries.length === 0 ? tools : tools.filter((tool) => !entries.some((entry) => names(entry, tool)));
 }
 
-/** Entries that name nothing there is. */
+/** Returns the entries that match no tool. */
 export function unknownEntries(tools: readonly Tool[], choice: ToolChoice = {}): readonly string[] {
   const entries = [...(choice.available ?? []), ...(choice.excluded ?? []), ...(choice.hiddenFromMain ?? [])];
   return [...new Set(entries)].filter((entry) => !entry.endsWith(":*") && !tools.some((tool) => names(entry, tool)));
 }
 
-/** For those who can still mend a slip of the finger. */
+/** Throws for an unknown entry, which is probably a typo. */
 export function requireKnown(tools: readonly Tool[], choice: ToolChoice = {}): void {
   const isBuiltin = (entry: string): boolean => optionalToolNames.includes(entry.replace(/^builtin:/, ""));
   const unknown = unknownEntries(tools, choice).find((entry) => !isBuiltin(entry));
@@ -61,7 +60,7 @@ export function requireKnown(tools: readonly Tool[], choice: ToolChoice = {}): v
   });
 }
 
-/** Whether the tool is useless without the one that the entry excludes, as `read_bash` is without `bash`. */
+/** Returns whether the tool is useless without the excluded one, as `read_bash` is without `bash`. */
 function leads(entry: string, tool: Tool): boolean {
   if ((tool.from?.kind ?? "builtin") !== "builtin") return false;
   return companions.get(entry.replace(/^builtin:/, ""))?.includes(tool.name) ?? false;

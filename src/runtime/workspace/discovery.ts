@@ -1,4 +1,4 @@
-/** What is there to be used, for programs that ask without a session: skills, agents, instructions, servers, settings. */
+/** Lists available skills, agents, instructions, servers and settings for programs without a session. */
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { agentLocations } from "../../catalog/agents/agents-places.ts";
@@ -20,7 +20,7 @@ export interface DiscoveryPlace {
   readonly environment: Environment;
 }
 
-/** What a session in this folder would find. Nothing of it is run. */
+/** Returns what a session in this folder would find. Runs nothing. */
 export async function discoverIn(
   folder: string,
   place: DiscoveryPlace,
@@ -30,7 +30,7 @@ export async function discoverIn(
   return openWorkspace(more, { context, stateRoot: place.runtime.home, environment: place.environment });
 }
 
-/** The person's own extensions and those of plugins; what a project brings belongs to sessions. */
+/** Returns the extensions of the user and of plugins. A project's extensions belong to sessions. */
 export async function ownExtensions(place: DiscoveryPlace, folder: string) {
   const context = workingDirectory(folder);
   const where = { context, stateRoot: place.runtime.home, environment: place.environment };
@@ -48,7 +48,7 @@ interface Place {
   readonly projectPath?: string;
 }
 
-/** Where skills and agents of a folder are looked for, the places to put a new one first. */
+/** Returns the folders searched for skills or agents. `preferredForCreation` marks the folder for new ones. */
 export function placesOf(kind: "skills" | "agents", folder: string, place: DiscoveryPlace): Place[] {
   const { cwd, gitRoot } = workingDirectory(folder);
   const where = { cwd, ...(gitRoot !== undefined && { gitRoot }), stateRoot: place.runtime.home, home: homedir() };
@@ -68,10 +68,10 @@ export function placesOf(kind: "skills" | "agents", folder: string, place: Disco
   });
 }
 
-/** The person's own servers, as written. */
+/** Returns the user's own servers, as written. */
 export const ownServers = ({ runtime }: DiscoveryPlace) => userServers({ disk: nodeDisk, stateRoot: runtime.home });
 
-/** What a person has set, and what holds where they have not. */
+/** Returns the user's settings and the defaults of those not set. */
 export function readOwnSettings(
   place: DiscoveryPlace,
 ): Record<string, { value: Json; default: Json; isDefault: boolean }> {
@@ -91,7 +91,7 @@ export function readOwnSettings(
   );
 }
 
-/** Switches that have a value where nobody has set one. */
+/** Defaults of settings that are not set. */
 const defaults: Readonly<Record<string, Json>> = {
   stream: false,
   askUser: true,
@@ -100,7 +100,7 @@ const defaults: Readonly<Record<string, Json>> = {
   logLevel: "warning",
 };
 
-/** Null clears. Throws a `TroupeError` for what no settings file may hold, and changes nothing then. */
+/** Changes the user's settings; null deletes one. Throws a `TroupeError` and changes nothing if a value is invalid. */
 export async function changeOwnSettings(place: DiscoveryPlace, changes: Readonly<Record<string, Json>>): Promise<void> {
   await changeSettings(join(place.runtime.home, "settings.json"), (current): SettingsObject => {
     const next: Record<string, Json> = { ...current };

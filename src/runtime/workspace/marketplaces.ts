@@ -1,4 +1,4 @@
-/** Marketplaces: folders of this machine with a `marketplace.json` that says which plugins lie in them. */
+/** Marketplaces: local folders with a `marketplace.json` that lists the plugins in them. */
 import { join } from "node:path";
 import * as z from "zod";
 import { isPluginName } from "../../catalog/plugins/plugin-manifest.ts";
@@ -29,7 +29,7 @@ const schema = () =>
 export type Marketplace = z.infer<ReturnType<typeof schema>> & { readonly root: string };
 type Offered = Marketplace["plugins"][number];
 
-/** Throws a `TroupeError` that says what is wrong with it. */
+/** Throws a `TroupeError` that describes the problem. */
 export function readMarketplace(folder: string): Marketplace {
   const root = realPath(folder);
   if (root === undefined) throw new TroupeError("usage", `There is no folder ${folder}.`);
@@ -49,14 +49,14 @@ export function readMarketplace(folder: string): Marketplace {
   throw new TroupeError("usage", `${folder} has no marketplace.json.`);
 }
 
-/** The person's own, below the state root: whatever folders they put there. */
+/** Returns the user's own marketplace: all plugin folders below the state root's `marketplace` folder. */
 export function ownMarketplace(root: string, name: string): Marketplace {
   const entries = readFolder(root, MAX_PLUGINS)?.entries ?? [];
   const folders = entries.filter((entry) => entry.kind === "folder" && isPluginName(entry.name));
   return { name, root, plugins: folders.map((entry) => ({ name: entry.name, source: `./${entry.name}` })) };
 }
 
-/** Where a plugin that a marketplace offers lies. */
+/** Returns the folder of a plugin. Throws if it is outside of the marketplace. */
 export function placeOf({ root, name }: Marketplace, plugin: Offered): string {
   const { source } = plugin;
   const place = typeof source === "string" && !source.includes("\0") ? realPath(join(root, source)) : undefined;

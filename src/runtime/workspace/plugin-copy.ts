@@ -1,4 +1,4 @@
-/** Plugins on their way into the state root: whole or not at all, and nothing that lies outside of their folder. */
+/** Copies plugins into the state root, completely or not at all, and nothing from outside of their folder. */
 import { readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type Disk, writeNewFile } from "../../lib/node/disk.ts";
@@ -7,10 +7,10 @@ import { TroupeError } from "../../protocol/errors.ts";
 
 const MAX_FILES = 5_000;
 const MAX_BYTES = 50 * 1024 * 1024;
-/** What the tools of its authors keep there is no part of a plugin. */
+/** Folders of development tools, which are not part of a plugin. */
 const LEFT_OUT = new Set([".git"]);
 
-/** Replaces what was there. Links are refused: what they lead to may be different tomorrow. */
+/** Replaces an existing copy. Throws for links, because their targets may change. */
 export async function copyPlugin(from: string, to: string, place: { disk: Disk; stateRoot: string }): Promise<void> {
   const { disk, stateRoot } = place;
   const staging = join(stateRoot, "plugin-staging", crypto.randomUUID());
@@ -53,7 +53,7 @@ async function copyFolder(from: string, to: string, copying: Copying): Promise<v
   }
 }
 
-/** How many skills a session finds in the folder of a plugin. */
+/** Counts the skills that a session finds in these folders. */
 export async function countSkills(folders: readonly string[]): Promise<number> {
   const isThere = (path: string): Promise<boolean> =>
     stat(path).then(

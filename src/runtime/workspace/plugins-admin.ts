@@ -1,6 +1,6 @@
 /**
- * Plugins that a person installs: copied into the state root from a folder of this machine or from a marketplace that is
- * one, listed in `plugins.json`, switched on and off there. Nothing is fetched, and installing runs nothing.
+ * Manages installed plugins: copies them into the state root from a local folder or marketplace, lists them in
+ * `plugins.json`, and enables or disables them. Fetches nothing; installing runs nothing.
  */
 import { createHash } from "node:crypto";
 import { homedir } from "node:os";
@@ -23,13 +23,13 @@ const registrySchema = () =>
       .array(
         z.object({
           name: z.string(),
-          /** Empty for one that was installed from a folder. */
+          /** Empty for a plugin installed from a folder. */
           marketplace: z.string(),
           directSourceId: z.string().exactOptional(),
           version: z.string().exactOptional(),
           enabled: z.boolean(),
           source: z.string(),
-          /** Below the folder of installed plugins. */
+          /** Relative to the folder of installed plugins. */
           folder: z.string(),
           installedAt: z.string(),
         }),
@@ -39,7 +39,7 @@ const registrySchema = () =>
 type Registry = z.infer<ReturnType<typeof registrySchema>>;
 export type InstalledPlugin = Registry["plugins"][number];
 
-/** Always there: plugins that a person keeps below the state root. */
+/** The built-in marketplace of the user's own plugins below the state root. */
 const OWN = "own";
 
 export class PluginsAdmin {
@@ -83,7 +83,7 @@ export class PluginsAdmin {
     return name;
   }
 
-  /** With plugins of it installed only by force, and then they go with it. */
+  /** Removes a marketplace. If its plugins are installed, requires `force` and removes them too. */
   async removeMarketplace(name: string, force: boolean): Promise<{ removed: boolean; dependentPlugins?: string[] }> {
     const { marketplaces, plugins } = this.#read();
     if (!Object.hasOwn(marketplaces, name)) {
@@ -100,7 +100,7 @@ export class PluginsAdmin {
     return { removed: true, ...(dependent.length > 0 && { dependentPlugins }) };
   }
 
-  /** `name@marketplace`, or the path of a folder. */
+  /** Installs from `name@marketplace` or a folder path. */
   async install(source: string, cwd: string): Promise<{ plugin: InstalledPlugin; skills: number }> {
     const [, name = "", marketplace = ""] = /^([^@/\\]+)@([^@/\\]+)$/.exec(source) ?? [];
     if (name === "") return this.#installFolder(this.#localFolder(source, cwd));
@@ -115,7 +115,7 @@ export class PluginsAdmin {
     await this.#remove(this.#find(name, directSourceId));
   }
 
-  /** Taken once more from where it came from. */
+  /** Installs the plugin again from its source. */
   async update(
     wanted: string,
     directSourceId?: string,

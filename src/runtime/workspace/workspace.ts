@@ -1,7 +1,7 @@
 /**
- * What a folder brings to a session beside its files: settings, hooks, skills, plugins, MCP servers, instructions and
- * values for commands. Everything that can run something is used only where a person trusts the folder, and as it was
- * when they approved it; what is left out is said in a notice.
+ * Loads everything that a folder adds to a session beside its files: settings, hooks, skills, plugins, MCP servers,
+ * instructions and values for commands. Executable parts are used only in a trusted folder and as approved. Parts that
+ * are left out cause a notice.
  */
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
@@ -30,13 +30,13 @@ export interface WorkspaceRequest {
   /** Trusts the folder for this run, as it is. */
   readonly trustFolder?: boolean;
   /**
-   * "given": agents, skills, MCP servers, plugins and the project's hooks are those this request names; nothing is looked for
-   * in the folder or the person's own. Settings, instructions, and hooks of the person hold in any case.
+   * "given": agents, skills, MCP servers, plugins and project hooks come only from this request; nothing is searched in
+   * the folder or the user's own folders. Settings, instructions and the user's hooks apply in any case.
    */
   readonly discovery?: "all" | "given";
-  /** With "given": the project's hooks all the same. */
+  /** With "given": uses the project's hooks nevertheless. */
   readonly fileHooks?: boolean;
-  /** False: no skill, whoever names it. */
+  /** False: no skills, not even named ones. */
   readonly skills?: boolean;
   readonly pluginDirectories?: readonly string[];
   readonly skillDirectories?: readonly string[];
@@ -45,9 +45,9 @@ export interface WorkspaceRequest {
   readonly customInstructions?: boolean;
   /** Values of `--additional-mcp-config`. */
   readonly mcpConfig?: readonly string[];
-  /** Servers that the embedding program gives. */
+  /** Servers of the embedding program. */
   readonly mcpServers?: Readonly<Record<string, unknown>>;
-  /** Servers that come with who the session is; anybody's of the same name is used instead. */
+  /** Servers that come with the session's identity. Any other server of the same name replaces them. */
   readonly builtinServers?: Readonly<Record<string, unknown>>;
   readonly disabledMcpServers?: readonly string[];
   /** Agents of the embedding program. */
@@ -56,7 +56,7 @@ export interface WorkspaceRequest {
   readonly flags?: NonNullable<FlagSources["program"]>;
   /** Hooks of the embedding program. */
   readonly hooks?: readonly HookDefinition[];
-  /** Looks for extensions too, wherever they may lie. */
+  /** Also searches for extensions. */
   readonly extensions?: boolean;
 }
 
@@ -65,7 +65,7 @@ export interface Workspace {
   readonly root: string;
   readonly trust: Trust;
   readonly settings: LoadedSettings;
-  /** What of the optional is on. */
+  /** Enabled feature flags. */
   readonly flags: Flags;
   readonly plugins: readonly Plugin[];
   readonly hooks: readonly HookDefinition[];
@@ -75,9 +75,9 @@ export interface Workspace {
   readonly agentSources: AgentSources;
   readonly servers: ResolvedServers;
   readonly serverSources: ServerSources;
-  /** What may run now; nothing unless they were asked for. */
+  /** Extensions that may run; empty unless requested. */
   readonly extensions: ExtensionsFound;
-  /** For the commands the agent runs there, and for nothing else. */
+  /** Only for the commands that the agent runs in the folder. */
   readonly commandEnvironment: Readonly<Record<string, string>>;
   readonly notices: readonly string[];
 }
@@ -86,11 +86,11 @@ interface Place {
   readonly context: WorkingDirectory;
   readonly stateRoot: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Instead of what the person's book of trust says of the folder. */
+  /** Replaces the user's stored trust in the folder. */
   readonly trust?: Trust;
-  /** Rules of the run that deny, as `--deny-tool` takes them: what they deny to read is not shown to a model. */
+  /** The run's `--deny-tool` rules: files they deny to read are not shown to a model. */
   readonly denyTools?: readonly string[];
-  /** Told what is found out after the start. */
+  /** Receives notices after the start. */
   readonly onNotice?: (notice: string) => void;
 }
 
@@ -225,7 +225,7 @@ async function hooksOf(parts: Parts, plugins: readonly Plugin[]) {
 const HOOK_POLICIES = ["/etc/troupe/policy.d", "/etc/github-copilot/policy.d"];
 const HOOK_PLACES = [".troupe/hooks", ".github/hooks", ".claude/settings.json", ".claude/settings.local.json"];
 
-/** Most people have no hooks; then what reads them is not even loaded. */
+/** Most users have no hooks; then their loader is not even imported. */
 function mayHaveHooks({ request, place, root, settings }: Parts, plugins: readonly Plugin[]): boolean {
   if ((request.hooks?.length ?? 0) > 0 || settings.hooks.length > 0 || plugins.length > 0) return true;
   const folders = new Set([root, place.context.cwd]);
@@ -264,7 +264,7 @@ function agentSources(parts: Parts, plugins: readonly Plugin[]): AgentSources {
   };
 }
 
-/** A person's own variables: a folder decides neither who is asked nor with which token. */
+/** Uses only the user's environment variables: a folder decides neither the server nor the token. */
 function remoteSource({ context, environment }: Place): Pick<AgentSources, "remote" | "forgetRemote"> {
   const { TROUPE_AGENTS_URL: baseUrl, TROUPE_AGENTS_TOKEN: token } = environment;
   const { repository } = context;
@@ -342,7 +342,7 @@ function serverSources({ request, place, root, trust, settings }: Parts, plugins
   };
 }
 
-/** Who starts the program with the flag by its name, and has a client ask for extensions, answers for what the folder brings. */
+/** Finds extensions. Setting the flag by name for the program vouches for the folder's extensions. */
 async function extensionsOf(parts: Parts, plugins: readonly Plugin[]): Promise<ExtensionsFound> {
   const { request, place, root, trust, flags } = parts;
   if (!request.extensions || !flags.has("EXTENSIONS")) return { extensions: [], notices: [] };
@@ -354,7 +354,7 @@ async function extensionsOf(parts: Parts, plugins: readonly Plugin[]): Promise<E
   });
 }
 
-/** Everything in a folder that could run or decide something, for a person to look at. */
+/** Returns everything in a folder that could run or decide something, for review. */
 export async function executableItems(
   folder: string,
   place: Pick<Place, "stateRoot" | "environment">,
@@ -364,7 +364,7 @@ export async function executableItems(
     items.set(`${item.kind}\n${item.id}`, item);
     return "approved";
   };
-  // Whoever asks about an item gives all of it.
+  // Callers of `check` pass complete items.
   const trust = { state: "trusted", check: check as Trust["check"] } as const;
   await openWorkspace({ extensions: true }, { ...place, context: workingDirectory(folder), trust });
   return [...items.values()];
@@ -380,7 +380,7 @@ const EXECUTABLE = [
   ".troupe/mcp.json",
 ];
 
-/** One line, so that nobody wonders why a hook is silent; what settings and skills bring is told by those. */
+/** Returns one notice that explains unused hooks and servers. Settings and skills report their own. */
 function untrustedParts(trust: Trust, root: string): string[] {
   if (trust.state !== "none") return [];
   const found = EXECUTABLE.filter((name) => existsSync(join(root, name)));
