@@ -5,8 +5,8 @@ export const featureDefects: readonly Defect[] = [
   {
     id: "idle-children-stay",
     file: "src/tasks/activations.ts",
-    find: 'status === "idle" && reason !== "interrupted"',
-    replace: "status === undefined",
+    find: 'if (task.status !== "idle" || task.reason === "interrupted") return;',
+    replace: "if (task.id) return;",
     test: "test/features/nested-agents.test.ts",
     title: "ORC-32 idle agents end as completed",
     why: "Agents whose parent has ended would stay idle for ever.",
