@@ -1,23 +1,25 @@
 /**
- * Agents: who can be given work. A definition says what an agent is for, what it is told, and what it may use; running
- * one is not done here. A definition narrows: whatever it says, its agent never has more than whoever started it.
+ * Agent definitions. A definition describes an agent's purpose, prompt, tools and limits. Other folders run agents.
+ * An agent never has more tools or permissions than the agent that starts it, whatever its definition asks for.
  *
- * - `parse-agent.ts`: from a Markdown file, or from an object of a program, to a definition.
- * - `names.ts`: how agents are called and found.
- * - `effective-tools.ts`, `effective-model.ts`, `effective-skills.ts`: what an agent gets when it starts.
- * - `model-choices.ts`: the agents a model may choose from.
- * - `sidekick.ts`: what starts an agent that nobody asks for.
- * - `builtin/`: the agents that are always there, one Markdown file each.
+ * - `parse-agent.ts`: parses a Markdown file, or an object sent by a program, into a definition.
+ * - `names.ts`: validates, normalises and looks up agent names.
+ * - `effective-tools.ts`, `effective-model.ts`, `effective-skills.ts`: resolve the tools, model and skills at start.
+ * - `model-choices.ts`: lists the agents that a model may choose.
+ * - `sidekick.ts`: parses the triggers of agents that start automatically.
+ * - `builtin/`: the built-in agents, one Markdown file each.
  */
 import type { Sidekick } from "./sidekick.ts";
 
-/** The built-in agent that keeps the context board in order. */
+/** The built-in agent that maintains the context board. */
 export const MEMORY_AGENT = "rem-agent";
 
-/** Who brought it. `inherited` is of the project too, from a folder above the working folder. */
+/** The origin of a definition. `inherited`: a project file in a folder above the working directory. */
 export type AgentSource = "program" | "user" | "project" | "inherited" | "plugin" | "remote" | "builtin";
 
-/** What an agent is told besides its own prompt. Instructions of the repository are apart: `includeCustomInstructions`. */
+/**
+ * Optional sections of an agent's system prompt. Repository instructions are controlled by `includeCustomInstructions`.
+ */
 export type PromptPart = (typeof promptParts)[number];
 export const promptParts = ["environment", "safety", "tools", "parallel"] as const;
 
@@ -29,41 +31,41 @@ export interface AgentLimits {
 }
 
 export interface AgentDefinition {
-  /** Name of the file without its ending; where there is no file, the name. */
+  /** The file name without its extension; without a file, the name. */
   readonly id: string;
-  /** What people and models call it by. */
+  /** The name that users and models refer to the agent by. */
   readonly name: string;
   readonly displayName: string;
-  /** By this a model chooses; may be empty when a program brought it. */
+  /** Models choose an agent by this text. Definitions sent by a program may leave it empty. */
   readonly description: string;
   readonly prompt: string;
-  /** In our names for tools, with `*` at the end of some; null: all that whoever starts it has. */
+  /** Tool names as used in this project; an entry may end in `*`. Null: every tool of the parent agent. */
   readonly tools: readonly string[] | null;
-  /** Never these, whatever `tools` says. */
+  /** Excluded tools. Takes precedence over `tools`. */
   readonly disallowedTools: readonly string[];
-  /** Only tools that change nothing. */
+  /** Allows only read-only tools. */
   readonly readOnly: boolean;
-  /** As written; whether they may run was decided by whoever loaded the definition. */
+  /** Server configurations as written. The loader has already decided whether these servers may run. */
   readonly mcpServers?: Readonly<Record<string, unknown>>;
-  /** In order of preference; empty: the model of whoever starts it. */
+  /** Model names in order of preference. Empty: use the parent agent's model. */
   readonly models: readonly string[];
   readonly modelPolicy: "preferred" | "required";
   readonly reasoningEffort?: string;
   readonly skills: readonly string[];
-  /** False: people cannot choose it, only models and programs. */
+  /** False: only models and programs can select this agent, not users. */
   readonly userInvocable: boolean;
   /** Whether a model may choose it. */
   readonly infer: boolean;
-  /** Whether it is told the instructions of the repository. */
+  /** Whether the repository's instructions are part of the prompt. */
   readonly includeCustomInstructions: boolean;
   readonly promptParts: readonly PromptPart[];
   readonly limits?: AgentLimits;
   readonly isolation?: "worktree";
-  /** JSON schema of its answer. */
+  /** JSON schema of the agent's answer. */
   readonly outputSchema?: Readonly<Record<string, unknown>>;
-  /** As written; validated by whoever uses it. */
+  /** Stored as written. The code that uses it validates it. */
   readonly github?: unknown;
-  /** Set when it starts by itself, beside the main agent, and nobody chooses it. */
+  /** Set for an agent that starts automatically beside the main agent and cannot be selected. */
   readonly sidekick?: Sidekick;
   readonly source: AgentSource;
   readonly path?: string;

@@ -1,16 +1,16 @@
-/** Which model an agent runs on, and how hard it thinks. Nothing is replaced without a word. */
+/** Resolves an agent's model and reasoning effort. Falling back to another model always produces a warning. */
 import { clip, nearest } from "../lib/text.ts";
 import type { AgentDefinition } from "./agent.ts";
 
 export interface ModelQuestion {
-  /** What the call itself asked for. */
+  /** The model requested by the call. */
   readonly call?: string;
-  /** What a person's settings say of this agent. */
+  /** The model configured for this agent in the user's settings. */
   readonly settings?: string;
   readonly definition: Pick<AgentDefinition, "name" | "models" | "modelPolicy">;
-  /** What whoever starts it runs on, resolved. */
+  /** The parent agent's model, resolved. */
   readonly parent: string;
-  /** Left out where nobody knows the list; then names go to the provider as they are. */
+  /** The known models. If undefined, names are passed to the provider unchanged. */
   readonly available?: readonly string[];
 }
 
@@ -18,10 +18,10 @@ export type ModelAnswer =
   | {
       readonly model: string;
       readonly source: "call" | "settings" | "definition" | "parent";
-      /** Which wish could not be met. */
+      /** Names the requested models that are unavailable. */
       readonly warning?: string;
     }
-  /** Worded for whoever asked. */
+  /** An error message for the caller. */
   | { readonly refused: string };
 
 const MAX_LISTED = 30;
@@ -50,9 +50,9 @@ export function effectiveModel(question: ModelQuestion): ModelAnswer {
   return { model: parent, source: "parent", ...warned(unmet, definition.name, parent) };
 }
 
-/** Efforts of one model say nothing about another: the parent's counts only on the same model. */
+/** Returns the reasoning effort. The parent's effort applies only if both agents use the same model. */
 export function effectiveEffort(question: {
-  /** Asked for with the work itself. */
+  /** The effort requested by the call. */
   readonly call?: string;
   readonly settings?: string;
   readonly definition: Pick<AgentDefinition, "reasoningEffort">;
@@ -63,7 +63,10 @@ export function effectiveEffort(question: {
   return call ?? settings ?? definition.reasoningEffort ?? (parent.model === model ? parent.effort : undefined);
 }
 
-/** As it is called in the list; definitions also write `GPT-5 mini`, `gpt-5-mini (vendor)` or leave the provider out. */
+/**
+ * Returns the listed name that matches `wanted`, or undefined. Accepts `GPT-5 mini`, `gpt-5-mini (vendor)` and names
+ * without a provider prefix.
+ */
 function usableModel(wanted: string, available: readonly string[] | undefined): string | undefined {
   const asked = wanted.trim();
   if (available === undefined) return asked;

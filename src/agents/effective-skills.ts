@@ -1,6 +1,9 @@
 import type { AgentDefinition } from "./agent.ts";
 
-/** The skills an agent is told in full: only those it lists. `find` knows the skills of the session by name. */
+/**
+ * Returns the skills that are included in full in the agent's prompt: only those that its definition lists. `find`
+ * looks up a skill of the session by name.
+ */
 export function effectiveSkills<T>(
   definition: Pick<AgentDefinition, "skills">,
   find: (name: string) => T | undefined,

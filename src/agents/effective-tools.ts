@@ -1,22 +1,22 @@
-/** Which tools an agent has when it starts: never one that whoever starts it does not have. */
+/** Resolves an agent's tools when it starts. Apart from `mandatory`, the result is a subset of the parent's tools. */
 import type { AgentDefinition } from "./agent.ts";
 import { companions } from "./tool-names.ts";
 
 export interface EffectiveTools {
-  /** In the order of the parent's, then the support tools. */
+  /** In the parent's order, followed by the mandatory tools. */
   readonly tools: readonly string[];
-  /** What the definition names and its parent does not have. */
+  /** Tools that the definition names and the parent does not have. */
   readonly unknown: readonly string[];
 }
 
 export interface Support {
-  /** Given by the runtime to every agent of this kind, whatever its definition says. */
+  /** Tools that the runtime adds for every agent of this kind, whatever the definition says. */
   readonly mandatory?: readonly string[];
-  /** Whether a tool that is not ours changes nothing. */
+  /** Reports whether a tool that is not built in is read-only. */
   readonly isReadOnly?: (tool: string) => boolean;
 }
 
-/** Tools of ours that change nothing; what `task` starts has no more than these either. */
+/** Built-in read-only tools. `task` qualifies because a subagent never has more tools than its parent. */
 const READING: ReadonlySet<string> = new Set([
   "view",
   "grep",
@@ -49,7 +49,7 @@ export function effectiveTools(
     (wanted === undefined || wanted.some((entry) => matches(entry, tool))) &&
     !refused.some((entry) => matches(entry, tool)) &&
     (!definition.readOnly || READING.has(tool) || isReadOnly(tool));
-  // Our own agents name what they could use; that some of it is not there is no mistake.
+  // Built-in agents list optional tools, so a missing one is not a problem.
   const named = definition.source === "builtin" ? [] : (definition.tools ?? []);
   return {
     tools: [...new Set([...parentTools.filter(has), ...mandatory])],
@@ -61,7 +61,7 @@ function withCompanions(entries: readonly string[]): readonly string[] {
   return entries.flatMap((entry) => [entry, ...(companions.get(entry) ?? [])]);
 }
 
-/** `github-*` means every tool that begins so. */
+/** `github-*` matches every tool with that prefix. */
 function matches(entry: string, tool: string): boolean {
   return entry.endsWith("*") ? tool.startsWith(entry.slice(0, -1)) : entry === tool;
 }

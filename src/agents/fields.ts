@@ -1,6 +1,6 @@
 /**
- * The fields of a definition, as files and programs write them. Read by hand: hundreds of files are read when a session
- * starts, and a schema would cost more than the files.
+ * Parses the fields of a definition. Uses hand-written checks instead of a schema: a session start reads hundreds of
+ * files, and validating a schema would take longer than reading them.
  */
 import { isObject } from "../lib/json.ts";
 import { type AgentLimits, type PromptPart, promptParts } from "./agent.ts";
@@ -11,7 +11,7 @@ const MAX_DEPTH = 32;
 const MAX_VALUES = 10_000;
 const REFUSED_KEYS = new Set(["__proto__", "constructor", "prototype"]);
 
-/** Undefined when the value does not fit. */
+/** Parses one field; `read` returns undefined for an invalid value. */
 interface Field<T> {
   readonly expects: string;
   read(value: unknown): T | undefined;
@@ -70,7 +70,7 @@ export type AgentFields = {
   readonly [N in Exclude<FieldName, "tools">]?: NonNullable<ReturnType<(typeof fields)[N]["read"]>>;
 } & { readonly tools?: readonly string[] | string | null };
 
-/** Fields of other programs that change nothing here. */
+/** Fields of other products that have no effect here. */
 const ignored = new Set(["color", "argumentHint", "handoffs", "metadata", "target"]);
 
 export type CheckedFields =
@@ -78,13 +78,13 @@ export type CheckedFields =
       readonly ok: true;
       readonly fields: AgentFields;
       readonly unknown: readonly string[];
-      /** Without a value, which is as if they were not there; `tools` is told apart by null. */
+      /** Keys without a value, treated as absent. `tools` is not listed here: its missing value is reported as null. */
       readonly empty: readonly string[];
     }
-  /** `key` as it was written. */
+  /** `key` is spelled as in the input. */
   | { readonly ok: false; readonly key: string; readonly message: string };
 
-/** Names may be written in kebab-case, snake_case or camelCase. */
+/** Validates all fields. Accepts names in kebab-case, snake_case and camelCase. */
 export function checkFields(data: Readonly<Record<string, unknown>>): CheckedFields {
   const known = new Map<string, unknown>();
   const unknown: string[] = [];
@@ -144,7 +144,7 @@ function isTexts(value: unknown): value is string[] {
   return Array.isArray(value) && value.length <= MAX_ITEMS && value.every((item) => typeof item === "string");
 }
 
-/** Bounded, and without keys that reach prototypes. */
+/** Reports whether the value is bounded in depth and size and has no keys that reach a prototype. */
 function isPlain(value: unknown): boolean {
   let left = MAX_VALUES;
   const visit = (part: unknown, depth: number): boolean => {

@@ -1,4 +1,4 @@
-/** The agents a model may choose from, in few words: they stand in every request. */
+/** The agents that a model may choose. Descriptions are short because every request contains the list. */
 import { clip } from "../lib/text.ts";
 import type { AgentDefinition } from "./agent.ts";
 
@@ -11,7 +11,9 @@ const MAX_DESCRIPTION_CHARACTERS = 300;
 const MAX_CHARACTERS_IN_ALL = 4096;
 const MIN_DESCRIPTION_CHARACTERS = 20;
 
-/** All names are there, whatever becomes of the descriptions: when together they are too long, the longest are cut first. */
+/**
+ * Returns every agent that a model may choose. If the descriptions are too long in total, the longest are cut first.
+ */
 export function modelChoices(agents: readonly AgentDefinition[]): ModelChoice[] {
   const chosen = agents.filter(({ infer }) => infer);
   const cap = fittingCap(chosen.map(({ description }) => description.length));
@@ -21,7 +23,7 @@ export function modelChoices(agents: readonly AgentDefinition[]): ModelChoice[] 
   }));
 }
 
-/** The largest length at which all of them, each cut there, fit together. */
+/** Returns the largest length to which the descriptions can be cut so that all of them fit. */
 function fittingCap(lengths: readonly number[]): number {
   const sizeAt = (cap: number): number => lengths.reduce((sum, length) => sum + Math.min(length, cap), 0);
   let cap = MAX_DESCRIPTION_CHARACTERS;

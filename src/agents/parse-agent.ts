@@ -1,4 +1,4 @@
-/** From a Markdown file, or from an object, to a definition, or to what is wrong and where. */
+/** Parses a Markdown file or an object into a definition, or reports the problem and its line. */
 import { type Frontmatter, parseFrontmatter } from "../lib/frontmatter.ts";
 import { isObject } from "../lib/json.ts";
 import { clip, sanitise } from "../lib/text.ts";
@@ -7,11 +7,11 @@ import { type AgentFields, checkFields, splitList } from "./fields.ts";
 import { nameProblem } from "./names.ts";
 import { readToolList } from "./tool-names.ts";
 
-/** Where a definition comes from. */
+/** The origin of a definition. */
 export interface AgentPlace extends Pick<AgentDefinition, "source" | "path" | "pluginName"> {
-  /** Name of the file without its ending. */
+  /** The file name without its extension. */
   readonly id: string;
-  /** A quicker way to read the head of the file, if there is one. */
+  /** A faster frontmatter parser, if the caller has one. */
   readonly read?: (text: string) => Promise<Frontmatter>;
 }
 
@@ -20,12 +20,12 @@ export type ParsedAgent =
   | ({ readonly ok: false } & AgentProblem);
 
 interface AgentProblem {
-  /** Of the file, from 1. */
+  /** Line in the file, from 1. */
   readonly line: number;
   readonly message: string;
 }
 
-/** Never throws, whatever the text is. */
+/** Never throws: an invalid text is returned as a problem. */
 export async function parseAgent(markdown: string, place: AgentPlace): Promise<ParsedAgent> {
   if (markdown.length > MAX_AGENT_BYTES) {
     return { ok: false, line: 1, message: `it is larger than ${MAX_AGENT_BYTES / 1024} KiB` };
@@ -57,7 +57,7 @@ export async function parseAgent(markdown: string, place: AgentPlace): Promise<P
   return { ok: true, agent: made.agent, warnings };
 }
 
-/** From what a program or a server sent; `tools: null` means all. Never throws. */
+/** Parses an object that a program or server sent; `tools: null` means all tools. Never throws. */
 export function agentFromObject(value: unknown, place: Omit<AgentPlace, "read" | "id">): ParsedAgent {
   const refused = (message: string): ParsedAgent => ({ ok: false, line: 1, message });
   if (!isObject(value)) return refused("it is not an object with name and prompt");
@@ -112,7 +112,7 @@ function definitionOf(fields: AgentFields, place: AgentPlace, note: Note): Made 
       modelPolicy: fields.modelPolicy ?? "preferred",
       ...(fields.reasoningEffort !== undefined && { reasoningEffort: fields.reasoningEffort.toLowerCase() }),
       skills: splitList(fields.skills ?? []),
-      // One that starts by itself is chosen by nobody.
+      // A sidekick starts automatically and cannot be selected.
       userInvocable: (fields.userInvocable ?? true) && !fields.sidekick,
       infer: (fields.infer ?? true) && !fields.disableModelInvocation && !fields.sidekick,
       includeCustomInstructions: fields.includeCustomInstructions ?? false,
@@ -149,7 +149,7 @@ function powersOf(
   };
 }
 
-/** `inherit` is how other programs say that there is no model of its own. */
+/** `inherit` is another product's value for "no model of its own". */
 function modelsOf({ models, model }: AgentFields): readonly string[] {
   const listed = splitList(models ?? []);
   const single = model?.trim() ?? "";
@@ -161,7 +161,7 @@ function oneLine(text: string): string {
   return sanitise(text).replace(/\s+/g, " ").trim();
 }
 
-/** The line of a key in the head of the file; the first when it cannot be told. */
+/** Returns the line of a frontmatter key, or 1 if the key is not found. */
 function lineOfKey(markdown: string, key: string | undefined): number {
   if (!key) return 1;
   const keys = markdown.split(/\r?\n/).map((line) => /^["']?([A-Za-z][\w-]*)["']?[ \t]*:/.exec(line)?.[1]);

@@ -1,4 +1,4 @@
-/** The `sidekick` of a definition: what starts it by itself, and how often it may speak. */
+/** The `sidekick` field of a definition: the events that start the agent, and how often it may send. */
 import { isObject } from "../lib/json.ts";
 
 const sidekickEvents = ["user.message", "session.context_changed"] as const;
@@ -6,15 +6,18 @@ export type SidekickEvent = (typeof sidekickEvents)[number];
 
 interface SidekickTrigger {
   readonly event: SidekickEvent;
-  /** So often in one session, and no more. */
+  /** The maximum number of starts in one session. */
   readonly limit?: number;
 }
 
 export interface Sidekick {
   readonly triggers: readonly SidekickTrigger[];
-  /** `restart`: a newer event ends what it was at, and it begins afresh. `persistent`: it is told of it and goes on. */
+  /**
+   * `restart`: a newer event cancels the current work and starts again. `persistent`: the event is delivered to the
+   * running agent.
+   */
   readonly behavior: "restart" | "persistent";
-  /** What it may send for one event. */
+  /** The maximum number of messages per event. */
   readonly maxSendsPerTurn: number;
 }
 
@@ -24,7 +27,7 @@ const MAX_SENDS = 10;
 const MAX_LIMIT = 1_000_000;
 const KEYS: ReadonlySet<string> = new Set(["triggers", "behavior", "maxSendsPerTurn"]);
 
-/** Undefined when it is not of that shape. */
+/** Returns undefined if the value is invalid. */
 export function readSidekick(value: unknown): Sidekick | undefined {
   if (typeof value === "string") return readSidekick({ triggers: [value.trim()] });
   if (!isObject(value)) return undefined;

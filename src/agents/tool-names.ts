@@ -1,10 +1,10 @@
-/** The `tools` of a definition: in the words of several programs, made ours. */
+/** Parses the `tools` field of a definition. Translates tool names of other products into built-in names. */
 import { clip } from "../lib/text.ts";
 
 const MAX_TOOLS = 200;
 const MAX_TOOL_CHARACTERS = 128;
 
-/** Groups and names that definitions written for other programs use, in lower case. */
+/** Tool groups and tool names of other products, in lower case. */
 const otherNames: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries({
     read: ["view"],
@@ -35,7 +35,7 @@ const otherNames: ReadonlyMap<string, readonly string[]> = new Map(
   }),
 );
 
-/** What takes part in the same work and gives no power of its own: it comes with the first. */
+/** Companion tools that are granted along with a tool. They only act on work that the tool itself has started. */
 export const companions: ReadonlyMap<string, readonly string[]> = new Map([
   ["bash", ["read_bash", "write_bash", "stop_bash", "list_bash"]],
   ["task", ["read_agent", "write_agent", "list_agents", "stop_agent"]],
@@ -43,14 +43,14 @@ export const companions: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 export interface ToolList {
-  /** Null: all. */
+  /** Null: all tools. */
   readonly tools: readonly string[] | null;
   readonly problems: readonly string[];
 }
 
 /**
- * A list, or text with commas between. In a file `edit` means changing files, new ones included, as it does for the
- * programs such files are written for; a program that names `edit` means that tool.
+ * Parses a list or a comma-separated text. In a file, `edit` grants every tool that changes files, as in the products
+ * such files are written for. In an object sent by a program, `edit` is only the tool of that name.
  */
 export function readToolList(value: readonly string[] | string, writtenIn: "file" | "program"): ToolList {
   const entries = (typeof value === "string" ? splitText(value) : value).map((entry) => entry.trim()).filter(Boolean);
@@ -68,7 +68,10 @@ export function readToolList(value: readonly string[] | string, writtenIn: "file
   return { tools: [...new Set(tools)], problems };
 }
 
-/** Tools of a server are `<server>-<tool>` for the model; people write `server/tool` and `mcp__server__tool` too. */
+/**
+ * Returns the built-in names for an entry. A tool of an MCP server is `<server>-<tool>`; `server/tool` and
+ * `mcp__server__tool` are also accepted.
+ */
 function ourNames(entry: string, writtenIn: "file" | "program"): readonly string[] {
   const known = otherNames.get(entry.toLowerCase());
   if (known) return known;
@@ -81,5 +84,5 @@ function ourNames(entry: string, writtenIn: "file" | "program"): readonly string
 
 const spelled = (part: string): string => part.replace(/[^A-Za-z0-9_*-]/g, "_");
 
-/** What is in parentheses belongs together. */
+/** Splits at commas outside parentheses. */
 const splitText = (text: string): string[] => text.match(/(?:\([^)]*\)|[^,(])+/g) ?? [];

@@ -1,4 +1,4 @@
-/** The texts of the built-in agents, by name, in their usual order. A new one is a Markdown file and a line here. */
+/** The built-in definitions by name, in display order. To add one, add a Markdown file and an entry here. */
 import codeReview from "./code-review.md";
 import explore from "./explore.md";
 import generalPurpose from "./general-purpose.md";
