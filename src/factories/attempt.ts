@@ -1,6 +1,8 @@
 /**
- * One execution of a run: its body at work in the program that brought it, the agents it asks for, and what it may use. It ends
- * once, by the body, by a limit, by whoever cancels it, or with the session; what comes after that is of nobody's concern.
+ * One execution of a run. It tracks the factory's body, which runs in the extension, the agents that the body requests,
+ * and the limits.
+ * An attempt ends exactly once: through the body, a limit, a cancellation or the closing of the session. Later results
+ * are ignored.
  */
 import { createHash } from "node:crypto";
 import type { Json } from "../lib/json.ts";
@@ -16,9 +18,9 @@ import { creditsOf, nanoOf, USD_PER_CREDIT } from "./usage.ts";
 
 const MAX_LABEL_CHARACTERS = 200;
 const MAX_ERROR_CHARACTERS = 4_000;
-/** What is lost for good when more than this is asked for at once, however few limits there are. */
+/** Upper bound on concurrent agents of one run, whatever its limits say. */
 const MAX_AT_ONCE = 256;
-/** Agents of one run, where neither the factory nor whoever runs it says how many. */
+/** The maximum number of agents in one run if neither the factory nor the caller sets a limit. */
 export const DEFAULT_TOTAL_AGENTS = 256;
 
 export class Attempt {
@@ -66,7 +68,7 @@ export class Attempt {
     return this.#working.size;
   }
 
-  /** Sets the body going. */
+  /** Starts the body. */
   start(): void {
     const { timeoutSeconds } = this.run.limits;
     if (timeoutSeconds !== undefined) {
@@ -80,7 +82,7 @@ export class Attempt {
     );
   }
 
-  /** A limit ends the attempt; the run can be taken up with a higher one. */
+  /** Ends the attempt because of a limit. The run can be resumed with a higher limit. */
   reach(kind: "maxTotalSubagents" | "timeoutSeconds" | "maxAiCredits", value: number): FactoryError {
     const { runId } = this.run.spec;
     const message = `The run has reached its limit: ${kind} is ${value}. It can be resumed with a higher one.`;
@@ -88,7 +90,7 @@ export class Attempt {
     return new FactoryError("factory_limit_reached", message, runId);
   }
 
-  /** Once; the body is told to stop where it is not what ended. */
+  /** Ends the attempt; later calls do nothing. Asks the body to stop unless it has completed. */
   end(end: RunEnd): void {
     if (this.#end) return;
     this.#end = end;
@@ -100,7 +102,10 @@ export class Attempt {
     this.#onEnd(this, end);
   }
 
-  /** The same call is made once, now and in attempts to come. Undefined where the agent has nothing to give. */
+  /**
+   * Runs an agent and returns its answer, or undefined if it has none. Equal calls share one agent, and later attempts
+   * reuse a logged answer.
+   */
   agent(prompt: string, options: AgentOptions): Promise<Json | undefined> {
     const key = keyOf(prompt, options);
     const known = this.run.answers.get(key);
@@ -160,7 +165,10 @@ export class Attempt {
     }
   }
 
-  /** What may still be spent, in dollars. Where a price is not known a budget cannot be kept, and the run ends. */
+  /**
+   * Returns the remaining budget in dollars; undefined without a credit limit. Ends the run and throws if the limit is
+   * reached or if a price is unknown, because the limit could then not be enforced.
+   */
   #requireCredits(stoppedBy?: "cost" | "price"): number | undefined {
     const { maxAiCredits } = this.run.limits;
     if (maxAiCredits === undefined) return undefined;
@@ -193,7 +201,7 @@ export class Attempt {
 
 const labelOf = ({ label, agent }: AgentOptions): string => clip(label ?? agent ?? "agent", MAX_LABEL_CHARACTERS);
 
-/** The same for calls that mean the same, in whatever order their members stand. */
+/** Returns the same key for equal calls, whatever the order of their members. */
 function keyOf(prompt: string, options: AgentOptions): string {
   return createHash("sha256")
     .update(canonical([prompt, options as Json]))

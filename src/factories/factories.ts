@@ -1,7 +1,9 @@
 /**
- * Factories: workflows that extensions bring, run by name. What a run was asked for, what its steps and agents came to and how
- * it ended is in the session's log (`run-fold`), so that it can be taken up by its id after a failure, a limit or a kill
- * without doing anything twice that is known already. `attempt` is one execution, `run-view` what is told of a run.
+ * Factories: workflows that extensions provide and that are run by name.
+ *
+ * The session's log stores the request, the results of steps and agents, and the end of each run (`run-fold.ts`). A run
+ * can therefore be resumed by its id after a failure, a limit or a crash; completed steps are not repeated.
+ * `attempt.ts` is one execution of a run. `run-view.ts` builds the descriptions that clients receive.
  */
 import type { Json } from "../lib/json.ts";
 import { clip } from "../lib/text.ts";
@@ -20,7 +22,10 @@ const MAX_ENTRIES = 10_000;
 const MAX_TEXT_CHARACTERS = 4_000;
 const CLOSE_MS = 2_000;
 
-/** Who speaks for an execution: the program that has the factory, with the word it was given for this one. */
+/**
+ * Identifies the caller of an execution: the program that owns the factory, and the token it received for this
+ * execution.
+ */
 interface Speaker {
   readonly runId: string;
   readonly executionToken: string;
@@ -31,7 +36,7 @@ export class Factories {
   readonly #ports: FactoriesPorts;
   #fold: RunFold;
   readonly #active = new Map<string, Attempt>();
-  /** About to be: their beginning is not in the log yet. */
+  /** Runs that are starting: their attempt is not in the log yet. */
   readonly #beginning = new Set<string>();
   readonly #settling = new Set<Promise<void>>();
   #isClosed = false;
@@ -41,7 +46,7 @@ export class Factories {
     this.#fold = new RunFold(events);
   }
 
-  /** Must hear every event of the session that is kept, once. */
+  /** Updates the runs. The caller must pass every logged event of the session exactly once. */
   observe(event: SessionEvent): void {
     const run = this.#fold.apply(event);
     if (!run) return;
@@ -50,7 +55,7 @@ export class Factories {
     void this.#ports.emit("workflow.run_updated", data);
   }
 
-  /** What an earlier process left at work is at rest. */
+  /** Marks runs that an earlier process left running as halted. */
   async restore(): Promise<void> {
     const reason = "The process that ran it has ended.";
     for (const run of this.#fold.all()) {
@@ -60,7 +65,7 @@ export class Factories {
     }
   }
 
-  /** The log reads otherwise now. */
+  /** Rebuilds the runs after a rewind and cancels all active attempts. */
   rewound(events: Iterable<SessionEvent>): void {
     this.#fold = new RunFold(events);
     for (const [runId, attempt] of [...this.#active]) {
@@ -92,7 +97,7 @@ export class Factories {
     });
   }
 
-  /** Goes on with a run that came to rest before its end: what it knows already is not done again. */
+  /** Resumes a run that ended before it was completed. Logged step results and answers are reused. */
   async resume(
     runId: string,
     limits: GivenLimits = {},
@@ -110,7 +115,7 @@ export class Factories {
     return { factoryName, run: await begun };
   }
 
-  /** The factory and the limits that a new run, or the next attempt of a run, would have. */
+  /** Returns the factory and the limits that a new run, or the next attempt of a run, would have. */
   planned(what: { readonly name: string } | { readonly runId: string }, limits: GivenLimits) {
     if ("name" in what) {
       return { factoryName: what.name, limits: mergedLimits(this.#available(what.name).meta.limits, limits) };
@@ -119,7 +124,7 @@ export class Factories {
     return { factoryName: spec.factoryName, limits: mergedLimits(earlier, limits) };
   }
 
-  /** Its end, at once; whatever its body still does counts for nothing. */
+  /** Cancels the run immediately. Later results of its body are ignored. */
   async cancel(runId: string, reason = "cancelled"): Promise<RunEnvelope> {
     const run = this.#required(runId);
     this.#active.get(runId)?.end({ status: "cancelled", reason });
@@ -151,7 +156,7 @@ export class Factories {
     return progressPage(this.#required(runId), paging);
   }
 
-  // What the body of a factory asks for, through the program that has it.
+  // The following methods serve the body of a factory, through the program that owns it.
 
   async log(from: Speaker, lines: readonly { readonly kind: "log" | "phase"; readonly text: string }[]): Promise<void> {
     const { run, options } = this.#speaking(from);
@@ -196,7 +201,7 @@ export class Factories {
     await this.#ports.emit("troupe.factory_step", { runId: from.runId, stepId: key, result });
   }
 
-  /** With the session: what is at work comes to rest, and can be taken up with the session. */
+  /** Halts all active runs because the session closes. They can be resumed when the session is. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const attempt of this.#active.values()) attempt.end({ status: "halted", reason: "The session was closed." });
@@ -206,7 +211,7 @@ export class Factories {
     done.abort();
   }
 
-  /** Nobody else begins it meanwhile, and it counts from now on. */
+  /** Reserves the run while it starts: it counts as active and cannot be started twice. */
   async #reserved<T>(runId: string, begin: () => Promise<T>): Promise<T> {
     this.#beginning.add(runId);
     try {
@@ -242,7 +247,7 @@ export class Factories {
     const result = bounded(end);
     const told = this.#ports
       .emit("troupe.factory_end", { runId, ...result, activeMs })
-      .catch(() => undefined) // the log is out of order, which is told elsewhere; a restart finds the run cut off
+      .catch(() => undefined) // log failure, reported elsewhere; a restart marks the run as halted
       .then(() => {
         this.#active.delete(runId);
         this.#settling.delete(told);

@@ -1,6 +1,6 @@
 import { type Deferred, deferred } from "../lib/deferred.ts";
 
-/** So many at once; who waits longest is next. */
+/** Limits concurrency. Waiters enter in first-in, first-out order. */
 export class Lanes {
   readonly #waiting: Deferred<void>[] = [];
   #free: number;
@@ -9,7 +9,7 @@ export class Lanes {
     this.#free = count;
   }
 
-  /** Rejects when the signal aborts before it is one's turn. */
+  /** Waits for a free slot. Rejects if the signal aborts first. */
   async enter(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (this.#free > 0) {

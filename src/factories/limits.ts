@@ -1,14 +1,14 @@
 import type { RunLimits } from "./run-fold.ts";
 
-/** Limits of one invocation; null removes a limit that was set before. */
+/** Limits of one invocation. Null removes a limit that was set before. */
 export type GivenLimits = { readonly [K in keyof RunLimits]?: RunLimits[K] | null | undefined };
 
-/** Timers count no further. */
+/** The maximum delay of a timer. */
 const MAX_TIMEOUT_SECONDS = 2_147_483.647;
 const whole = ["maxConcurrentSubagents", "maxTotalSubagents"] as const;
 const positive = ["timeoutSeconds", "maxAiCredits"] as const;
 
-/** What is wrong with these limits; undefined when nothing is. */
+/** Returns the problem with these limits, or undefined if they are valid. */
 export function limitsProblem(limits: RunLimits): string | undefined {
   for (const name of whole) {
     const value = limits[name];
@@ -24,7 +24,7 @@ export function limitsProblem(limits: RunLimits): string | undefined {
   return undefined;
 }
 
-/** Later ones win, and null removes a limit; without any a run has no limit. */
+/** Merges limits; later ones take precedence and null removes a limit. */
 export function mergedLimits(
   ...all: readonly (Readonly<Record<string, unknown>> | RunLimits | undefined)[]
 ): RunLimits {

@@ -1,6 +1,6 @@
 interface Phase {
   readonly id: string;
-  /** Its place among those that were declared. */
+  /** Index among the declared phases; null for an undeclared phase. */
   readonly ordinal: number | null;
   readonly title: string;
   readonly detail?: string;
@@ -18,19 +18,19 @@ export interface PhaseView extends Omit<Phase, "startedAt" | "completedAt"> {
   readonly currentActiveMs: number;
 }
 
-/** The phases of one run: those it declared, and those it entered all the same. One is entered at a time. */
+/** The phases of one run: the declared ones and any others that it entered. At most one phase is active at a time. */
 export class Phases {
   readonly #phases: Phase[];
   #current: { readonly phase: Phase; readonly since: number } | undefined;
   #last: string | null = null;
-  /** When the run came to its end. */
+  /** The time at which the run ended. */
   #endedAt: number | undefined;
 
   constructor(declared: readonly { readonly title: string; readonly detail?: string }[]) {
     this.#phases = declared.map((phase, ordinal) => newPhase(`phase-${ordinal + 1}`, { ...phase, ordinal }));
   }
 
-  /** The one it is in, or was in when it ended; null before the first. */
+  /** The id of the active phase, or of the last one after the end; null before the first. */
   get current(): string | null {
     return this.#last;
   }
@@ -52,7 +52,7 @@ export class Phases {
     this.#last = phase.id;
   }
 
-  /** The run is over. */
+  /** Ends the active phase because the run has ended. */
   leave(at: number): void {
     this.#close(at);
     this.#endedAt = at;

@@ -3,7 +3,7 @@ import type { Stamp } from "../lib/stamp.ts";
 import type { Emit } from "../protocol/event.ts";
 import type { RunEnd, RunLimits } from "./run-fold.ts";
 
-/** What a factory says of itself. */
+/** A factory's description of itself. */
 export interface FactoryMeta {
   readonly name: string;
   readonly description: string;
@@ -12,16 +12,16 @@ export interface FactoryMeta {
   readonly limits?: Readonly<Record<string, unknown>> | RunLimits | undefined;
 }
 
-/** A factory, where the program that has it is there. */
+/** A factory whose program is connected. */
 export interface Factory {
   readonly meta: FactoryMeta;
-  /** Who may speak for its runs. */
+  /** The program that may act for its runs. */
   readonly owner: unknown;
-  /** Runs its body; rejects with what that throws, or when the program is gone. */
+  /** Runs the body. Rejects with the body's error, or if the program disconnects. */
   execute(execution: Execution, signal: AbortSignal): Promise<{ readonly result?: Json }>;
-  /** Asks the body of this execution to stop; it need not. */
+  /** Asks the body of this execution to stop. The body may ignore it. */
   abort(execution: { readonly runId: string; readonly executionToken: string }): void;
-  /** False when its program has ended. */
+  /** Returns false once its program has ended. */
   isThere(): boolean;
 }
 
@@ -51,21 +51,21 @@ export interface AgentWish extends AgentOptions {
   readonly costUsd?: number;
 }
 
-/** An agent that works for a run: a task like all others. */
+/** An agent that works for a run. It is an ordinary task. */
 export interface WorkingAgent {
   readonly id: string;
   readonly toolCallId: string;
-  /** Resolves when it rests, with its words; undefined when it has none to give, and then why. */
+  /** Resolves when the agent is idle or has ended, with its answer or the reason why there is none. */
   readonly ended: Promise<AgentEnd>;
   stop(): Promise<void>;
 }
 
 export type AgentEnd =
   | { readonly response: string }
-  /** `stoppedBy`: what it might cost was used up, or could not be told. */
+  /** `stoppedBy`: the cost limit was reached, or a price was unknown. */
   | { readonly why: string; readonly stoppedBy?: "cost" | "price" };
 
-/** What is known of such an agent now. */
+/** The current state of an agent of a run. */
 export interface AgentState {
   readonly status: string;
   readonly agentType: string;
@@ -75,11 +75,11 @@ export interface AgentState {
   readonly completedAt?: number;
   readonly activeMs: number;
   readonly activity?: string;
-  /** With all below it; null when a price is not known. */
+  /** Includes all its subagents; null if a price is unknown. */
   readonly costUsd: number | null;
 }
 
-/** Requests of the client that starts an attempt. */
+/** Options that a client passes when it starts an attempt. */
 export interface AttemptOptions {
   /** Notify the session's agent when the attempt settles. */
   readonly notifyOnComplete?: boolean | undefined;
@@ -87,7 +87,7 @@ export interface AttemptOptions {
   readonly logPhaseNames?: boolean | undefined;
 }
 
-/** A settled attempt, as the session's agent is told of it. */
+/** A settled attempt, as reported to the session's agent. */
 export interface SettledAttempt {
   readonly runId: string;
   readonly factoryName: string;
@@ -100,9 +100,9 @@ export interface FactoriesPorts {
   readonly stamp: Stamp;
   readonly emit: Emit;
   readonly source: FactorySource;
-  /** Throws a `TroupeError` where it may not be started. */
+  /** Throws a `TroupeError` if the agent must not be started. */
   startAgent(wish: AgentWish): Promise<WorkingAgent>;
   agentState(agentId: string): AgentState | undefined;
-  /** Notifies the session's agent of an attempt whose starter asked for it. */
+  /** Notifies the session's agent of an attempt that was started with `notifyOnComplete`. */
   onSettled?(settled: SettledAttempt): void;
 }

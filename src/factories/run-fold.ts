@@ -1,4 +1,4 @@
-/** What the log says of runs of factories. There is no other truth: reading a log back gives the same runs. */
+/** The state of factory runs, derived only from the log. Reading a log again gives the same runs. */
 import type { Json } from "../lib/json.ts";
 import type { EventData, SessionEvent } from "../protocol/event.ts";
 import { Phases } from "./phases.ts";
@@ -24,13 +24,13 @@ interface RunAgent {
   readonly requestedModel?: string;
 }
 
-/** Everything the log knows of a run. Only the fold changes one. */
+/** The state of one run. Only the fold changes it. */
 export interface RunRecord {
   readonly spec: Readonly<EventData<"troupe.factory_run">>;
-  /** Its place among all runs of the session, from 1 on. */
+  /** Number of the run within the session, from 1. */
   readonly seq: number;
   status: RunStatus;
-  /** Grows with every event about it. */
+  /** Increases with every event of the run. */
   revision: number;
   attempt: number;
   limits: RunLimits;
@@ -38,9 +38,9 @@ export interface RunRecord {
   startedAt: number | null;
   updatedAt: number;
   completedAt: number | null;
-  /** When the present attempt began, by the clock of the log. */
+  /** The start of the current attempt, by the log's timestamps. */
   attemptAt: number;
-  /** Of attempts that have ended. */
+  /** Total of all ended attempts. */
   activeMs: number;
   readonly steps: Map<string, Json>;
   readonly answers: Map<string, Json>;
@@ -63,12 +63,12 @@ export class RunFold {
     return this.#runs.get(runId);
   }
 
-  /** In the order they were made. */
+  /** Returns all runs in order of creation. */
   all(): readonly RunRecord[] {
     return [...this.#runs.values()];
   }
 
-  /** The run it is about, where it is about one. */
+  /** Applies an event. Returns the run that it belongs to, or undefined. */
   apply(event: SessionEvent): RunRecord | undefined {
     const at = Date.parse(event.timestamp);
     if (event.type === "troupe.factory_run") this.#create(event.data, at);

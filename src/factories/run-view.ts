@@ -1,4 +1,4 @@
-/** What is told of runs, in the words of the wire. Prompts are in none of it. */
+/** Builds the descriptions of runs in the wire format. They contain no prompts. */
 import type { Json } from "../lib/json.ts";
 import { clip } from "../lib/text.ts";
 import type { Attempt } from "./attempt.ts";
@@ -14,7 +14,7 @@ export interface RunEnvelope {
   readonly error?: string;
   readonly failure?: object;
   readonly reason?: string;
-  /** What is known of one that did not come to its end. */
+  /** The progress of a run that ended without being completed. */
   readonly snapshot?: { readonly journal: readonly object[]; readonly progress: readonly ProgressRecord[] };
 }
 
@@ -28,7 +28,7 @@ interface Watching {
   readonly ports: Pick<FactoriesPorts, "agentState">;
   readonly now: number;
   attempt(runId: string): Attempt | undefined;
-  /** Whether the program that brings this factory is there. */
+  /** Whether the program that provides this factory is connected. */
   isAvailable(factoryName: string): boolean;
 }
 
@@ -48,7 +48,7 @@ export function envelopeOf(run: RunRecord): RunEnvelope {
   return { ...named, ...said, snapshot: { journal, progress } };
 }
 
-/** Those that are at work, and of the others a page; in the order they were made. */
+/** Returns all active runs and one page of the settled ones, in order of creation. */
 export function summariesOf(runs: readonly RunRecord[], how: Watching & { readonly paging: Paging }) {
   const settled = runs.filter(({ end }) => end !== undefined);
   const { page, older, newer } = pageOf(settled, how.paging);
@@ -134,7 +134,7 @@ function agentView({ spec: { runId } }: RunRecord, agent: RunRecord["agents"][nu
   };
 }
 
-/** Forward from a place, backward from one, or the end. */
+/** Returns the page after `afterSeq`, the page before `beforeSeq`, or the last page. */
 function pageOf<T extends { readonly seq: number }>(all: readonly T[], { afterSeq, beforeSeq, limit }: Paging) {
   const size = Math.max(1, Math.min(limit ?? USUAL_PAGE, MAX_PAGE));
   const inside = all.filter(({ seq }) => seq > (afterSeq ?? 0) && seq < (beforeSeq ?? Number.POSITIVE_INFINITY));

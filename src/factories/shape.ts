@@ -1,6 +1,6 @@
 /**
- * The shapes in which factories declare arguments and answers: a small part of JSON Schema. What is not of it is left out, so
- * that a half-understood word neither refuses what fits nor stops a run.
+ * The subset of JSON Schema in which factories declare arguments and answers. Unsupported keywords are dropped, so that
+ * they neither reject a valid value nor stop a run.
  */
 import { isObject, type Json } from "../lib/json.ts";
 
@@ -9,12 +9,15 @@ type Shape = Record<string, Json>;
 const MAX_DEPTH = 32;
 const KINDS = new Set(["null", "boolean", "integer", "number", "string", "array", "object"]);
 
-/** As an object with one member: answers of agents are objects, and this shape may be of anything. */
+/**
+ * Wraps the schema in an object with one member: an agent's answer must be an object, but a factory may ask for any
+ * type.
+ */
 export function answerSchema(given: Json): Shape {
   return { type: "object", properties: { value: shapeOf(given, 0) }, required: ["value"] };
 }
 
-/** What stands in such an answer. */
+/** Extracts the value from an answer to `answerSchema`. */
 export function answerValue(response: string): Json {
   const value: unknown = JSON.parse(response);
   return isObject(value) && "value" in value ? (value.value as Json) : null;
@@ -38,7 +41,7 @@ function shapeOf(given: Json, depth: number): Shape {
   return shape;
 }
 
-/** What belongs to objects and lists alone. */
+/** Returns the keywords that apply only to objects and arrays. */
 function partsOf(
   given: Readonly<Record<string, unknown>>,
   inner: (value: unknown) => Shape,

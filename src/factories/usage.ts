@@ -1,11 +1,11 @@
 import type { FactoriesPorts } from "./ports.ts";
 import type { RunRecord } from "./run-fold.ts";
 
-/** A credit of the wire. */
+/** The value of one AI credit. */
 export const USD_PER_CREDIT = 0.01;
 const NANO = 1_000_000_000;
 
-/** What the agents of a run, and all below them, have used so far; null when a price is not known. */
+/** Returns the credits used by a run's agents and their subagents, or null if a price is unknown. */
 export function creditsOf({ agents }: RunRecord, { agentState }: Pick<FactoriesPorts, "agentState">): number | null {
   let dollars = 0;
   for (const { agentId } of agents) {
@@ -16,7 +16,7 @@ export function creditsOf({ agents }: RunRecord, { agentState }: Pick<FactoriesP
   return dollars / USD_PER_CREDIT;
 }
 
-/** The same in the unit of the wire, with what is not known left out. */
+/** Returns the same amount in nano credits, the wire's unit. Unknown costs count as zero. */
 export function nanoOf({ agents }: RunRecord, { agentState }: Pick<FactoriesPorts, "agentState">): number {
   const dollars = agents.reduce((sum, { agentId }) => sum + (agentState(agentId)?.costUsd ?? 0), 0);
   return Math.round((dollars / USD_PER_CREDIT) * NANO);
