@@ -16,11 +16,11 @@ export interface Reply {
   readonly content: string;
   readonly calls: readonly ToolCall[];
   readonly stop: Stop;
-  /** Present exactly when `stop` is "error". */
+  /** Present exactly if `stop` is "error". */
   readonly error?: ModelError;
 }
 
-/** One model call, from request to a stored assistant message. A retry inside it adds no turn. */
+/** Makes one model call and stores its assistant message. Retries belong to the same turn. */
 export async function askModel(run: Run, turnId: string): Promise<Reply> {
   const begun = run.emit("assistant.turn_start", { turnId, model: run.model });
   const sent = { requests: 1 };
@@ -33,7 +33,7 @@ export async function askModel(run: Run, turnId: string): Promise<Reply> {
     sent,
   };
   void run.emit("session.usage_info", run.usageInfo());
-  await begun; // no request leaves that the log does not know
+  await begun; // the log must record the turn before the request is sent
   const started = run.stamp.monotonic();
   const heard = await listen(run, turnId, request);
   const { messageId, content, end } = heard;
@@ -63,7 +63,7 @@ export async function askModel(run: Run, turnId: string): Promise<Reply> {
     }
     return { turnId, content, calls: [], stop: "error", ...(end.error && { error: end.error }) };
   }
-  // Calls of an aborted reply may be half there: only its words are kept.
+  // An aborted reply may contain incomplete calls: only its text is stored.
   const calls = end.stop === "aborted" ? [] : withUniqueIds(heard.calls, request);
   if (calls.length === 0) warnIfUnfinished(run, end.stop, content);
   if (content !== "" || calls.length > 0 || end.stop !== "aborted") {
@@ -72,12 +72,12 @@ export async function askModel(run: Run, turnId: string): Promise<Reply> {
       void run.emit("assistant.reasoning", { reasoningId: messageId, content: heard.reasoning });
     }
     const written = run.emit("assistant.message", message);
-    if (calls.length === 0) await written; // otherwise what follows it is awaited, and comes after it
+    if (calls.length === 0) await written; // otherwise the events of the calls follow in order, and are awaited
   }
   return { turnId, content, calls, stop: end.stop };
 }
 
-/** The end of a call as `model.call_finished` says it. */
+/** The outcome that `model.call_finished` reports for each stop reason. */
 const outcomes = {
   done: "success",
   tools: "success",
@@ -99,7 +99,7 @@ interface Heard {
   end: ModelEnd;
 }
 
-/** Larger than any answer: what a model that has lost its way would fill the disk with. */
+/** Limit on the text of one reply. It exceeds any real answer and keeps a runaway model from filling the disk. */
 const MAX_REPLY_CHARACTERS = 16 * 1024 * 1024;
 
 async function listen(run: Run, turnId: string, request: ModelRequest): Promise<Heard> {
@@ -156,7 +156,7 @@ async function listen(run: Run, turnId: string, request: ModelRequest): Promise<
   return heard;
 }
 
-/** A provider that takes no notice of an abort is left behind after this long. */
+/** Time after which a provider that ignores an abort is abandoned. */
 const ABORT_GRACE_MS = 2_000;
 
 async function* untilAborted(events: AsyncIterable<ModelEvent>, signal: AbortSignal): AsyncGenerator<ModelEvent> {
@@ -191,7 +191,7 @@ function tooLong(provider: string): ModelError {
   return new ModelError(message, { kind: "protocol", provider, retryable: false });
 }
 
-/** Every call is answered by its id, so within a conversation no two may share one, and none may lack one. */
+/** Results refer to calls by id, so every id must be present and unique within the conversation. */
 function withUniqueIds(calls: readonly ToolCall[], request: ModelRequest): readonly ToolCall[] {
   const isClean = new Set(calls.map(({ toolCallId }) => toolCallId)).size === calls.length;
   if (isClean && calls.every(({ toolCallId }) => toolCallId !== "")) return calls;
@@ -205,7 +205,7 @@ function withUniqueIds(calls: readonly ToolCall[], request: ModelRequest): reado
   });
 }
 
-/** Someone must hear of it when the last words are not all there. */
+/** Warns if the final reply is cut off or empty. */
 function warnIfUnfinished(run: Run, stop: Stop, content: string): void {
   if (stop !== "length" && (stop !== "done" || content !== "")) return;
   const message =
@@ -278,12 +278,12 @@ function assistantMessage(parts: {
   };
 }
 
-/** Some servers report zeros where they do not count. */
+/** Returns undefined if the server reports only zeros: some servers do not count tokens. */
 function countedUsage({ usage }: ModelEnd): Usage | undefined {
   return usage && usage.inputTokens + usage.outputTokens > 0 ? usage : undefined;
 }
 
-/** About four characters a token; marked as an estimate wherever it is shown. */
+/** Estimates four characters per token. Marked as an estimate wherever it is displayed. */
 function estimateUsage(run: Run, heard: Heard): Usage {
   if (heard.content === "" && heard.calls.length === 0) return noUsage;
   const received = heard.calls.reduce((sum, call) => sum + JSON.stringify(call.arguments).length, heard.content.length);

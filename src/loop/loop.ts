@@ -1,7 +1,10 @@
 /**
- * The loop: one model call is one turn; its tools run, their results go back, until the model has nothing left to
- * ask for. The main agent and every subagent run this same function. Later features attach at three places only –
- * `run.beforeModelCall`, the provider stream itself, and `run.beforeStopping` – so it does not grow with them.
+ * The agent loop. One model call is one turn: its tool calls run and their results are sent back, until the model makes
+ * no more calls. The main agent and every subagent run this same function.
+ * Features attach in three ways only: `run.beforeModelCall`, the provider stream, and `run.beforeStopping`. The loop
+ * does not grow with them.
+ *
+ * This folder holds the loop, the model call, the tool calls and `Run`, the interface to everything else.
  */
 import type { ModelError } from "../model/model-error.ts";
 import { askModel } from "./ask-model.ts";
@@ -10,12 +13,12 @@ import { continueCalls, runCalls } from "./run-calls.ts";
 
 export type Outcome =
   | { readonly kind: "done"; readonly answer: string }
-  /** `left`: calls of it wait on, and can be gone on with when the session is taken up again. */
+  /** `left`: some calls are still pending and can be resumed with the session. */
   | { readonly kind: "aborted"; readonly left?: true }
   | { readonly kind: "error"; readonly error: ModelError }
   | { readonly kind: "limit"; readonly reached: LimitReached };
 
-/** Ask the model, run the tools it asked for, repeat until it stops. */
+/** Asks the model and runs its tool calls until it stops. */
 export async function runLoop(run: Run): Promise<Outcome> {
   let lastEnd: Promise<void> | undefined;
   for (;;) {
@@ -29,7 +32,7 @@ export async function runLoop(run: Run): Promise<Outcome> {
     const reply = await askModel(run, turnId);
     const next = await runCalls(reply, run);
     if (next === "left") return { kind: "aborted", left: true };
-    await lastEnd; // a turn reaches the disk while the model thinks about the next, but never falls further behind
+    await lastEnd; // a turn is written while the model works on the next one, and at most one turn is pending
     lastEnd = run.emit("assistant.turn_end", { turnId, model: run.model });
     if (next === "ask again" && !run.signal.aborted) continue;
 
@@ -40,7 +43,7 @@ export async function runLoop(run: Run): Promise<Outcome> {
   }
 }
 
-/** As `runLoop`, from the calls on that an earlier life of the session was left with. */
+/** Resumes the pending calls of an earlier process, then continues as `runLoop`. */
 export async function continueLoop(turn: PendingTurn, run: Run): Promise<Outcome> {
   const next = await continueCalls(turn, run);
   if (next === "left") return { kind: "aborted", left: true };

@@ -1,25 +1,28 @@
 /**
- * Stops a model that makes no headway: it repeats a call that fails, alone or in turn with others, or every call of many
- * turns fails. A call that succeeds, and a message from outside, start the count again.
+ * Stops a model that makes no progress: it repeats failing calls, or every call of many turns fails. A successful call
+ * or a message from outside resets the counters.
  */
 import type { ToolCall } from "../protocol/message.ts";
 import type { LimitReached } from "./run.ts";
 
-/** Turns in which one and the same call has failed: when the model is warned, and when the run ends. */
+/** Turns in which the same call failed: at the first limit the model is warned, at the second the run ends. */
 const WARN_EQUAL = 5;
 const MAX_EQUAL = 10;
-/** Turns in which every call has failed. */
+/** Consecutive turns in which every call failed. */
 const WARN_TURNS = 40;
 const MAX_TURNS = 50;
 
 export class RepeatedFailures {
-  /** Turns in which each call has failed, by its name and arguments. */
+  /** The number of turns in which each call failed, by name and arguments. */
   readonly #equal = new Map<string, { readonly name: string; turns: number }>();
-  /** Calls that have failed in this turn. A model that makes one of them twice at once has not seen it fail. */
+  /**
+   * Calls that failed in this turn. Equal calls in one turn count once, because the model has not seen the first
+   * failure yet.
+   */
   readonly #inTurn = new Set<string>();
   #turns = 0;
 
-  /** Counts a failed call. Returns a warning to the model where one is due. */
+  /** Counts a failed call. Returns a warning for the model if one is due. */
   failed(call: ToolCall): string | undefined {
     const key = `${call.name} ${JSON.stringify(call.arguments)}`;
     const known = this.#equal.get(key) ?? { name: call.name, turns: 0 };
@@ -40,7 +43,7 @@ export class RepeatedFailures {
     this.#turns = 0;
   }
 
-  /** Before each model call: returns the reason to stop, if there is one. */
+  /** Called before each model call. Returns the reason to stop, or undefined. */
   nextTurn(): LimitReached | undefined {
     this.#inTurn.clear();
     for (const { name, turns } of this.#equal.values()) {

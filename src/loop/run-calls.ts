@@ -7,12 +7,12 @@ import { ToolError, type ToolErrorCode, type ToolResult } from "../tools/tool-er
 import type { Reply } from "./ask-model.ts";
 import type { BeforeCall, CallEnd, PendingTurn, Run } from "./run.ts";
 
-/** What the model reads for a call that was cut off, now or in an earlier life of the session. */
+/** The result that the model reads for a call that was interrupted, in this process or an earlier one. */
 export const INTERRUPTED = "The execution of this tool, or a previous tool was interrupted.";
 
 /**
- * Runs the calls of one reply: side by side, unless one of them asks to be alone. All starts are said before the
- * first end, and are on disk before anything with effects runs.
+ * Runs the calls of one reply, concurrently unless one of them is exclusive. All start events are emitted before the
+ * first end event, and are on disk before a call with side effects runs.
  */
 export async function runCalls(reply: Reply, run: Run): Promise<Next> {
   const { turnId } = reply;
@@ -32,7 +32,7 @@ export async function runCalls(reply: Reply, run: Run): Promise<Next> {
   return settleAll(jobs, turnId, run);
 }
 
-/** Goes on with calls that were begun before: who had a say before them has had it, and is not asked again. */
+/** Resumes calls that an earlier process started. Their hooks have already run and do not run again. */
 export function continueCalls({ turnId, calls }: PendingTurn, run: Run): Promise<Next> {
   const jobs = calls.map(({ call, tool: permitted, otherwise, ask }): Job => {
     const isBack = toolNamed(call.name, run)?.from?.kind === "custom";
@@ -45,8 +45,8 @@ export function continueCalls({ turnId, calls }: PendingTurn, run: Run): Promise
 }
 
 /**
- * Runs one call for a client, outside any turn. It is judged, passed to hooks and bounded like a call of the model, and the
- * log marks it as requested by a user. No model reads its result.
+ * Runs one call for a client, outside any turn. Permissions, hooks and output limits apply as for a model's call. The
+ * log marks it as requested by a user, and no model reads its result.
  */
 export async function runRequestedCall(call: ToolCall, run: Run): Promise<RequestedEnd> {
   const bound = attempt(() => bind(call, { stop: "tools" }, run));
@@ -67,13 +67,13 @@ export interface RequestedEnd {
   readonly value?: ToolResult;
 }
 
-/** "left": some of the calls wait for someone outside, and go on doing so when this process is gone. */
+/** "left": some calls are waiting for a client and stay pending after this process ends. */
 type Next = "ask again" | "stop" | "left";
 
 interface Job {
   readonly call: ToolCall;
   readonly bound: Attempt<Bound>;
-  /** What came of those who have a say before it, where they have been asked. */
+  /** The result of the hooks before the call, if they have already run. */
   readonly before?: Before;
 }
 
@@ -84,7 +84,7 @@ async function settleAll(jobs: readonly Job[], turnId: string, run: Run): Promis
   if (alone) for (const job of jobs) ends.push(await settleOne(job));
   else ends.push(...(await allOf(jobs.map(settleOne))));
 
-  // Wires want all results of a reply before anything else is said.
+  // Wires require all results of a reply before any other message.
   for (const { messages } of ends) for (const message of messages) await run.emit("user.message", { ...message });
   if (ends.some(({ isLeft }) => isLeft)) return "left";
   return jobs.length === 0 || ends.some(({ endsTurn }) => endsTurn) ? "stop" : "ask again";
@@ -98,7 +98,7 @@ interface Settled {
 
 function toolNamed(name: string, run: Run): Tool | undefined {
   const find = (wanted: string): Tool | undefined => run.tools.find((tool) => tool.name === wanted);
-  // Wires forbid dots in names; a model that was told of one with a dot means the same tool.
+  // Wires forbid dots in names, so a dot in a requested name stands for an underscore.
   return find(name) ?? run.findTool?.(name) ?? (name.includes(".") ? find(name.replaceAll(".", "_")) : undefined);
 }
 
@@ -127,7 +127,7 @@ function bind(call: ToolCall, reply: Pick<Reply, "stop">, run: Run): Bound {
   return { tool, call: tool.bind(call.arguments) };
 }
 
-/** As `Promise.all`, but a failure is told only when nothing runs any more. */
+/** Like `Promise.all`, but rejects only after all work has settled. */
 async function allOf<T>(work: readonly Promise<T>[]): Promise<T[]> {
   const settled = await Promise.allSettled(work);
   return settled.map((result) => {
@@ -136,7 +136,10 @@ async function allOf<T>(work: readonly Promise<T>[]): Promise<T[]> {
   });
 }
 
-/** Every start gets its end, now or when the session is taken up again: a provider rejects an unanswered call. */
+/**
+ * Runs one call and emits its end. Every started call gets an end, now or when the session is resumed, because
+ * providers reject an unanswered call.
+ */
 async function settle(job: Job & { turnId: string; run: Run }): Promise<Settled> {
   const { call, turnId, run } = job;
   const outcome = await attemptAsync(() => guarded(job));
@@ -154,12 +157,12 @@ async function settle(job: Job & { turnId: string; run: Run }): Promise<Settled>
   if (toolReferences) run.showTools?.(toolReferences);
   if (skillInvoked) void run.emit("skill.invoked", skillInvoked);
   if (taskComplete) await run.emit("session.task_complete", { ...taskComplete, success: true });
-  // The end of the turn is a barrier right behind this one; waiting there shares the sync.
+  // The end of the turn is awaited right after this event; awaiting only that saves a sync to disk.
   if (!tool?.readOnly) await ended;
   return { endsTurn: tool?.terminal ?? false, messages };
 }
 
-/** The event data that describe how a call ended. */
+/** Returns the event data that describe how a call ended. */
 function endOf(outcome: Attempt<Ended>, call: ToolCall, run: Run): Omit<CompleteData, "toolCallId"> {
   if (outcome.ok) {
     const { result, value } = outcome.value;
@@ -178,11 +181,11 @@ function endOf(outcome: Attempt<Ended>, call: ToolCall, run: Run): Omit<Complete
 interface Ended {
   readonly value: ToolResult;
   readonly result: NonNullable<CompleteData["result"]>;
-  /** Absent when someone answered in the tool's place. */
+  /** Absent if a hook answered instead of the tool. */
   readonly tool?: Tool;
 }
 
-/** The call with everybody who has a say around it. Without them, just the call. */
+/** Runs the call with its hooks. Without hooks, runs only the call. */
 async function guarded(job: Job & { run: Run }): Promise<Ended> {
   const { run, bound } = job;
   const { around } = run;
@@ -204,7 +207,7 @@ async function guarded(job: Job & { run: Run }): Promise<Ended> {
   return concluded({ call, outcome, before, around, run });
 }
 
-/** What those around the call make of its end. */
+/** Applies the hooks that run after the call. */
 async function concluded(what: {
   call: ToolCall;
   outcome: Attempt<Ended>;
@@ -233,13 +236,13 @@ function required<T>(attempted: Attempt<T>): T {
   return attempted.value;
 }
 
-/** Changed arguments are checked like the model's own. */
+/** Validates changed arguments like the model's own. */
 function rebind(call: ToolCall, run: Run): Bound {
   const { argumentsError: _, ...changed } = call;
   return bind(changed, { stop: "tools" }, run);
 }
 
-/** What cannot be kept (too large, no room) is a failure of the call, which the model hears of, not of the run. */
+/** Runs the call and stores its result. A result that cannot be stored fails the call, not the run. */
 async function executeAndKeep(call: ToolCall, bound: Bound, run: Run, before?: Before): Promise<Ended> {
   const value = await execute({ call, bound, run, ...(before && { before }) });
   return { value, result: await keep(value, call.name, run), tool: bound.tool };
@@ -281,7 +284,7 @@ async function execute(what: { call: ToolCall; bound: Bound; run: Run; before?: 
     }
     timer = setTimeout(() => stop.abort(timedOut(tool)), tool.timeoutMs + Math.min(tool.timeoutMs, GRACE_MS));
     const work = bound.run(tool.readOnly ? withReads(context, reads) : context);
-    work.catch(() => undefined); // it may end after we stopped listening
+    work.catch(() => undefined); // it may settle after the race is over
     return await Promise.race([work, whenAborted(stop.signal)]);
   } finally {
     clearTimeout(timer);
@@ -289,7 +292,7 @@ async function execute(what: { call: ToolCall; bound: Bound; run: Run; before?: 
   }
 }
 
-/** The context of a call that may also read what a person has approved. */
+/** Returns the context of a call that may also read paths approved by a user. */
 function withReads(context: ToolContext, reads: readonly string[]): ToolContext {
   return reads.length === 0 || context.roots.length === 0
     ? context
@@ -299,7 +302,7 @@ function withReads(context: ToolContext, reads: readonly string[]): ToolContext 
 const timedOut = (tool: Tool): ToolError =>
   new ToolError(`${tool.name} did not finish within ${tool.timeoutMs / 1000} s and was stopped.`, { code: "timeout" });
 
-/** A tool that watches its own time-out gets this long to say what it had. */
+/** Extra time for a tool that enforces its own timeout to return partial output. */
 const GRACE_MS = 2_000;
 
 function whenAborted(signal: AbortSignal): Promise<never> {
@@ -321,7 +324,10 @@ async function keep(result: ToolResult, toolName: string, run: Run): Promise<Non
   };
 }
 
-/** The model reads expected failures as they are; a bug is reported to people and only named to the model. */
+/**
+ * Returns the error that the model reads. Expected errors are passed on; a defect is reported as a warning and only
+ * named to the model.
+ */
 function explain(error: unknown, toolName: string, run: Run): { message: string; code: ToolErrorCode } {
   if (run.signal.aborted) return { message: INTERRUPTED, code: "interrupted" };
   if (error instanceof ToolError) return { message: error.message, code: error.code };

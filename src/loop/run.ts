@@ -8,96 +8,104 @@ import type { ToolErrorCode } from "../tools/tool-error.ts";
 import type { RepeatedFailures } from "./repeated-failures.ts";
 
 /**
- * Everything one agent needs for one run. The main agent and every subagent get the same shape; what the loop must
- * know of history, permissions, budgets and the disk comes in as functions, so it imports none of them.
+ * Everything one agent needs for one run. The main agent and every subagent use the same interface. History,
+ * permissions, budgets and storage are passed as functions, so the loop does not import them.
  */
 export interface Run {
   readonly provider: Provider;
   readonly model: string;
   readonly system: string;
   readonly tools: readonly Tool[];
-  /** Tools that are not shown to the model and can be called all the same. */
+  /** Finds a tool that is callable but not listed in the model's requests. */
   findTool?(name: string): Tool | undefined;
-  /** Shows the model tools that it was not shown so far. */
+  /** Adds tools to the list that the model sees. */
   showTools?(names: readonly string[]): void;
   readonly cwd: string;
   readonly roots: readonly string[];
   readonly signal: AbortSignal;
   readonly stamp: Stamp;
-  /** Whether anyone watches the words arrive. */
+  /** Whether deltas are emitted while a reply arrives. */
   readonly streaming: boolean;
-  /** What all its requests have in common. */
+  /** The parts that all requests of the run share. */
   readonly request: Omit<ModelRequest, "model" | "system" | "messages" | "tools">;
   readonly source: "top_level" | "subagent";
   readonly emit: Emit;
   readonly inbox: Inbox;
-  /** Ids of turns count up within one answer to one message. */
+  /** Returns the next turn id. Ids count up within the answer to one message. */
   nextTurnId(): string;
-  /** Id of the message that started the run; absent where none did. */
+  /** The id of the message that started the run, if one did. */
   readonly originatingMessageId?: string;
-  /** The conversation so far. It grows as events are emitted, so a turn costs what it adds. */
+  /** Returns the conversation so far. It is extended as events are emitted, so a turn costs only what it adds. */
   history(): Promise<readonly Message[]>;
   permit(access: Access, call: JudgedCall): Promise<Permission>;
-  /** Who has a say before a call is judged and after it has ended; absent where nobody does. */
+  /** Hooks before a call is judged and after it has ended; absent if there are none. */
   readonly around?: AroundCalls;
-  /** Counts calls that fail again and again; `beforeModelCall` ends the run for them. */
+  /** Counts repeated failures of calls. `beforeModelCall` ends the run because of them. */
   readonly failures: Pick<RepeatedFailures, "failed" | "reset">;
-  /** What tools reach beyond the call itself: files, and whatever later parts bring. */
+  /** Services for tools beyond the call itself, such as files. */
   readonly ports: ToolPorts;
-  /** Calls that wait for someone outside; absent where none can outlive its process. */
+  /** Calls that wait for a client; absent if no call can outlive its process. */
   readonly outside?: {
-    /** It stays open when the session closes: whoever takes that up may go on with it. */
+    /** Whether the call stays pending after the session closes, so that it can be resumed. */
     isLeft(toolCallId: string): boolean;
-    /** It has ended: what an earlier process asked for it is over. */
+    /** Discards the pending requests of a call that has ended. */
     forget(toolCallId: string): void;
   };
-  /** How full the context is, for those who watch. */
+  /** The current size of the context, for clients that display it. */
   usageInfo(): EventData<"session.usage_info">;
-  /** First place to attach: before each model call. Says why not, when a limit is used up. */
+  /** First extension point: runs before each model call. Returns the limit that is reached, or undefined. */
   beforeModelCall(): Promise<LimitReached | undefined>;
-  /** Third place to attach: before the run ends by itself. "continue" asks the model again. (The second is `provider`.) */
+  /**
+   * Third extension point: runs before the run ends by itself. "continue" asks the model again. (The second is
+   * `provider`.)
+   */
   beforeStopping(): Promise<"stop" | "continue">;
-  /** After each model call, whatever came of it. */
+  /** Called after each model call, whatever its outcome. */
   spent(call: ModelCall): Promise<void>;
-  /** Too large for the model: keeps the whole and returns what the model gets instead. */
+  /**
+   * Stores content that is too large for the model and returns a replacement. Smaller content is returned unchanged.
+   */
   bound(content: string, toolName: string): Promise<string>;
   keepBinaries(what: { images: readonly Image[]; resources: readonly Image[] }): Promise<BinaryReference[]>;
 }
 
-/** A turn that an earlier life of the session left while calls of it waited for someone outside. */
+/** A turn of an earlier process whose calls were waiting for a client when it ended. */
 export interface PendingTurn {
   readonly turnId: string;
-  /** What the model said with these calls. */
+  /** The model's text that accompanied these calls. */
   readonly content: string;
   readonly calls: readonly LeftCall[];
-  /** The process ended while the model was asked, or its calls ran: the model is asked again. */
+  /** The process ended during a model call or its tool calls, so the model is asked again. */
   readonly isCutOff?: true;
 }
 
-/** Its start is in the log, and nothing of it has run here. */
+/** A call whose start is in the log and of which nothing has run in this process. */
 export interface LeftCall {
   readonly call: ToolCall;
-  /** What it is gone on with, whatever is offered now: it was permitted. */
+  /** Tool to resume a permitted call with, regardless of the tools that are offered now. */
   readonly tool?: Tool;
-  /** A client's: used where no client has brought it back. */
+  /** Fallback for a client's tool that no client has registered again. */
   readonly otherwise?: Tool;
-  /** A hook wanted a person to look at it; what they are told. */
+  /** A hook requires the user's approval; the text of the question. */
   readonly ask?: string;
 }
 
 interface Inbox {
-  /** Says to the agent what came in while it worked, before its next model call. */
+  /** Emits the messages that arrived while the agent worked, before its next model call. */
   deliver(emit: Emit): Promise<void>;
 }
 
 export interface JudgedCall {
   readonly toolName: string;
   readonly toolCallId: string;
-  /** Someone who may have an opinion approves: enough where no rule speaks, never against one. */
+  /** The hook that approves the call. Sufficient if no rule applies; never overrides a rule. */
   readonly approvedBy?: string;
 }
 
-/** Nothing here widens what is allowed: it can refuse, change, answer instead, or add to what the model reads. */
+/**
+ * Hooks around calls. They can deny, change or answer a call, or add to what the model reads. They never widen
+ * permissions.
+ */
 export interface AroundCalls {
   before(call: ToolCall, signal: AbortSignal): Promise<BeforeCall>;
   after(call: ToolCall, end: CallEnd, signal: AbortSignal): Promise<AfterCall>;
@@ -106,12 +114,12 @@ export interface AroundCalls {
 export type BeforeCall =
   | {
       readonly kind: "go";
-      /** Instead of the model's; checked and judged like those. */
+      /** Replaces the model's arguments. Validated and judged in the same way. */
       readonly arguments?: ToolCall["arguments"];
       readonly approvedBy?: string;
-      /** A person must look at it; what they are told. */
+      /** The user must approve the call; the text of the question. */
       readonly ask?: string;
-      /** Added to what the model reads of the call. */
+      /** Appended to the result that the model reads. */
       readonly context?: string;
     }
   | { readonly kind: "deny"; readonly message: string }
@@ -123,15 +131,15 @@ export type CallEnd =
 
 interface AfterCall {
   readonly content?: string;
-  /** The result is to be taken for a failure with this text. */
+  /** Turns the result into a failure with this text. */
   readonly failure?: string;
   readonly context?: string;
 }
 
 type Permission =
-  /** `reads`: real paths outside the roots that a person lets this call read. */
+  /** `reads`: real paths outside the roots that the user allows this call to read. */
   | { readonly allowed: true; readonly reads?: readonly string[] }
-  /** Rejected by a person, a call ends the turn. */
+  /** `rejected`: the user rejected the call, which ends the turn. */
   | { readonly allowed: false; readonly message: string; readonly rejected?: boolean };
 
 export interface LimitReached {
@@ -144,13 +152,13 @@ export interface LimitReached {
 export interface ModelCall {
   readonly turnId: string;
   readonly usage: Usage;
-  /** True when the provider reported no usage and the figures are ours. */
+  /** True if the provider reported no usage and the figures are estimates. */
   readonly estimated: boolean;
   readonly durationMs: number;
   readonly timeToFirstTokenMs: number | undefined;
-  /** Requests that were sent for it. */
+  /** The number of requests sent for this call. */
   readonly attempts: number;
   readonly finishReason: string;
-  /** The request as far as it matters for whoever counts; absent for calls outside the loop. */
+  /** The request's common parts, for accounting; absent for calls outside the loop. */
   readonly request?: Run["request"];
 }
