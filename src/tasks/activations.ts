@@ -1,4 +1,4 @@
-/** An agent at work: from the wait for a place, through one turn of its runner, to its rest. */
+/** Runs activations of tasks: wait for a slot, run one turn of the agent, become idle or end. */
 import type { EventData } from "../protocol/event.ts";
 import type { Journal } from "./journal.ts";
 import type { RegistryOptions, TurnEnd } from "./ports.ts";
@@ -8,9 +8,9 @@ import { type TaskFold, untold } from "./task-fold.ts";
 import type { TaskMessage, TaskRecord } from "./task-record.ts";
 import { isFinal, next, type TaskSignal } from "./task-state.ts";
 
-/** Longer answers are kept in a file of their own. */
+/** Longer answers are stored in a separate file. */
 const LARGE_CHARACTERS = 16_384;
-/** How long a runner may take to stop or let go before it is left behind. */
+/** Time that a runner may take to stop or release resources before it is abandoned. */
 export const GRACE_MS = 2_000;
 
 type Answer = Partial<Pick<EventData<"troupe.task_state">, "turn" | "response" | "responseFile" | "error">>;
@@ -30,7 +30,7 @@ export class Activations {
     this.#parts = parts;
   }
 
-  /** The place has been asked for already, so that who came first is served first. */
+  /** Starts an activation. The caller has already requested the slot, so that slots are granted in order. */
   start(task: TaskRecord, place: Promise<void>): void {
     const live = this.#parts.lives.of(task.id);
     live.run = this.#activate(task, live, place).catch((error: unknown) => {
@@ -38,20 +38,22 @@ export class Activations {
     });
   }
 
-  /** An idle task goes on with what it was told. Called when it is the task's turn to be decided about. */
+  /** Resumes an idle task with its unread messages. Call only inside `lives.inTurn` of the task. */
   async wake(task: TaskRecord): Promise<void> {
     const { lives, slots } = this.#parts;
     const live = lives.of(task.id);
     if (!live.isStopping && task.status === "idle") {
       const place = slots.take(task.id, live.stop.signal);
-      place.catch(() => undefined); // stopped while it waited
+      place.catch(() => undefined); // stopped while waiting
       await this.change(task, { kind: "woken" });
       this.start(task, place);
     }
     live.isWaking = false;
   }
 
-  /** Brings the task to the state that follows and resolves when that is in the log; false if none follows. */
+  /**
+   * Moves the task to its next state and resolves when that is in the log. Returns false if the signal does not apply.
+   */
   async change(task: TaskRecord, signal: TaskSignal, answer: Answer = {}): Promise<boolean> {
     const from = task.status;
     const to = next({ status: from, ...(task.reason && { reason: task.reason }) }, signal);
@@ -61,7 +63,7 @@ export class Activations {
     return true;
   }
 
-  /** What the agent has not been given yet; from now on it has. */
+  /** Returns the messages not yet passed to the agent, and marks them as passed. */
   hand(task: TaskRecord): readonly TaskMessage[] {
     const { handed } = this.#parts.lives.of(task.id);
     const messages = untold(task).filter(({ id }) => !handed.has(id));
@@ -69,7 +71,7 @@ export class Activations {
     return messages;
   }
 
-  /** Its runner lets go of what it holds, or is left behind. */
+  /** Asks the runner to release the task's resources. Abandons it after the grace period. */
   async release(task: TaskRecord): Promise<void> {
     const { lives, options } = this.#parts;
     const live = lives.get(task.id);
@@ -78,7 +80,7 @@ export class Activations {
     await this.within(GRACE_MS, async () => options.runner.release?.(task));
   }
 
-  /** Waits for `work`, but no longer than this; a failure is a defect. */
+  /** Waits for `work` for at most this long. Reports a rejection as a defect. */
   async within(milliseconds: number, work: () => Promise<unknown>): Promise<void> {
     const { options } = this.#parts;
     const timer = new AbortController();
@@ -93,7 +95,7 @@ export class Activations {
     try {
       await place;
     } catch {
-      return; // stopped while it waited; who stopped it says so
+      return; // stopped while waiting; the code that stopped it logs that
     }
     const runs = await lives.inTurn(
       task.id,
@@ -140,7 +142,7 @@ export class Activations {
     return { ...spoken, ...(words !== "" && (await this.#kept(words))), ...(error !== undefined && { error }) };
   }
 
-  /** What cannot be kept in a file stands in the log itself: no answer is cut. */
+  /** Stores a large answer in a file. If that fails, the answer goes into the log: answers are never truncated. */
   async #kept(response: string): Promise<Answer> {
     if (response.length <= LARGE_CHARACTERS) return { response };
     try {
@@ -173,7 +175,7 @@ export class Activations {
   async #end(task: TaskRecord, signal: TaskSignal, answer: Answer): Promise<void> {
     await this.#dismissChildren(task);
     await this.change(task, signal, answer);
-    await this.#dismissChildren(task); // a child may have come to rest meanwhile
+    await this.#dismissChildren(task); // a child may have become idle meanwhile
     await this.#dismissParent(task);
   }
 
@@ -181,7 +183,7 @@ export class Activations {
     await Promise.all(this.#parts.fold.childrenOf(id).map((child) => this.#dismiss(child)));
   }
 
-  /** A parent that stayed idle only because this task was at work. */
+  /** Ends a parent that stayed idle only because this task was running. */
   async #dismissParent({ parentId }: TaskRecord): Promise<void> {
     const parent = parentId === undefined ? undefined : this.#parts.fold.get(parentId);
     if (parent === undefined || !this.#isOrphan(parent)) return;
@@ -190,8 +192,8 @@ export class Activations {
   }
 
   /**
-   * Ends an idle task after everything below it. It stays idle while a descendant is at work, and when it was interrupted:
-   * a user can resume it.
+   * Ends an idle task after all its descendants. It stays idle while a descendant is running. An interrupted task also
+   * stays idle, because a user can resume it.
    */
   async #dismiss(task: TaskRecord): Promise<void> {
     const { fold, lives } = this.#parts;
@@ -201,13 +203,13 @@ export class Activations {
     await lives.inTurn(task.id, () => this.change(task, { kind: "dismissed" }));
   }
 
-  /** Whether the agent that started it, or one above that, has ended. */
+  /** Whether the agent that started it, or any ancestor, has ended. */
   #isOrphan({ parentId }: TaskRecord): boolean {
     const parent = parentId === undefined ? undefined : this.#parts.fold.get(parentId);
     return parent !== undefined && (isFinal(parent.status) || this.#isOrphan(parent));
   }
 
-  /** An agent that answered has heard what it was given, however its runner said it. */
+  /** Marks the passed messages as delivered: an agent that has answered has received them. */
   async #confirmHanded(task: TaskRecord, live: RunningTask): Promise<void> {
     const messageIds = task.messages.flatMap(({ id }) => (live.handed.has(id) ? [id] : []));
     if (messageIds.length === 0) return;

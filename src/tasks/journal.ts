@@ -6,14 +6,14 @@ import type { Emit, EventData, EventType, SessionEvent } from "../protocol/event
 export interface JournalPorts {
   readonly emit: Emit;
   /**
-   * After a failed `emit`: makes the log whole. Resolves once everything said before is either in the log and told to
-   * listeners, or never will be. Without it, a failed `emit` means that the event is nowhere.
+   * Repairs the log after a failed `emit`. Resolves once every earlier event is either logged and observed, or
+   * discarded for good. Without it, a failed `emit` means that the event is lost.
    */
   readonly repair?: () => Promise<void>;
-  /** Takes back what could not be written. */
+  /** Withdraws an event that could not be written. */
   readonly unsay?: (isMeant: (event: SessionEvent) => boolean) => boolean;
   readonly stamp: Stamp;
-  /** The log cannot be written at the moment; said with each try. */
+  /** Called with each failed attempt to write the log. */
   readonly onTrouble: (error: unknown) => void;
 }
 
@@ -21,8 +21,8 @@ const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5_000;
 
 /**
- * Says what the registry decided. Nothing is taken for true before it stands in the log: what cannot be written is tried
- * again until it can or the session closes, and the task stays where it was.
+ * Writes the registry's decisions to the log. A decision takes effect only when it is logged. Failed writes are retried
+ * until they succeed or the session closes; until then the task keeps its state.
  */
 export class Journal {
   readonly #ports: JournalPorts;
@@ -35,12 +35,12 @@ export class Journal {
     setMaxListeners(0, this.#closed.signal); // every task may wait for the log at the same time
   }
 
-  /** Why nothing can be written at the moment. */
+  /** The reason why the log cannot currently be written, or undefined. */
   get trouble(): string | undefined {
     return this.#trouble;
   }
 
-  /** Resolves when the event stands in the log, as `stands` tells. Rejects only when closed. */
+  /** Resolves when the event is logged and `stands` confirms it. Retries failed writes. Rejects only when closed. */
   async keep<T extends EventType>(type: T, data: EventData<T>, stands: () => boolean): Promise<void> {
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       this.#closed.signal.throwIfAborted();
@@ -59,7 +59,7 @@ export class Journal {
     }
   }
 
-  /** As `keep`, but what cannot be written at once is taken back and the failure thrown. */
+  /** Like `keep`, but does not retry: withdraws the event and throws if it cannot be written. */
   async offer<T extends EventType>(
     type: T,
     data: EventData<T>,
@@ -79,7 +79,7 @@ export class Journal {
     }
   }
 
-  /** Resolves when the log can be written and holds everything said before. Rejects only when closed. */
+  /** Resolves when the log is writable and contains all earlier events. Rejects only when closed. */
   async writable(): Promise<void> {
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       this.#closed.signal.throwIfAborted();
@@ -88,7 +88,7 @@ export class Journal {
     }
   }
 
-  /** Ends every wait for the log. */
+  /** Ends all waits for the log. */
   close(): void {
     this.#closed.abort(new TroupeError("interrupted", "The session was closed."));
   }
@@ -97,7 +97,7 @@ export class Journal {
     return this.#closed.signal.aborted;
   }
 
-  /** One repair at a time, whoever asks. */
+  /** Repairs the log. Concurrent callers share one repair. */
   async #repaired(): Promise<boolean> {
     this.#repairing ??= (this.#ports.repair?.() ?? Promise.resolve()).finally(() => {
       this.#repairing = undefined;

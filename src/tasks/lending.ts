@@ -1,7 +1,10 @@
 import type { RunningTasks } from "./running-tasks.ts";
 import type { Slots } from "./slots.ts";
 
-/** An agent that waits for another lends it its place, and shows whom it waits for. Returns how to end that. */
+/**
+ * Lends the slot of a waiting agent to the agent it waits for, and displays the wait. Returns a function that undoes
+ * both.
+ */
 export function lendPlace(
   waiter: string | undefined,
   awaited: string,

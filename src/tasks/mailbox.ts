@@ -7,7 +7,7 @@ import { isFinal } from "./task-state.ts";
 const MAX_MESSAGE_CHARACTERS = 1_000_000;
 const MAX_UNREAD_MESSAGES = 100;
 
-/** Takes messages to agents: what is accepted is in the log, and an idle agent wakes for it. */
+/** Accepts messages to agents. An accepted message is in the log, and an idle agent wakes up for it. */
 export class Mailbox {
   readonly #parts: ActivationParts;
   readonly #activations: Activations;
@@ -20,7 +20,7 @@ export class Mailbox {
   async accept(task: TaskRecord, content: string, from: string | undefined): Promise<MessageReceipt> {
     const { journal, lives } = this.#parts;
     const { id } = task;
-    // Decisions about the task may wait for the log; who writes to it need not.
+    // Fail at once instead of waiting for the log together with other decisions.
     if (journal.trouble !== undefined) return refused(id, `The session's log cannot be written: ${journal.trouble}`);
     return lives.inTurn(id, async () => {
       const reason = this.#refusal(task, content) ?? (await this.#store(task, content, from));
@@ -29,7 +29,7 @@ export class Mailbox {
     });
   }
 
-  /** Why this message cannot be accepted, if it cannot. */
+  /** Returns the reason why this message cannot be accepted, or undefined. */
   #refusal({ id, status, messages }: TaskRecord, content: string): string | undefined {
     const { lives, options, slots } = this.#parts;
     const { whenFull, maxConcurrency } = options.limits;
@@ -43,7 +43,7 @@ export class Mailbox {
     return `The maximum number of concurrent agents (${maxConcurrency}) is reached, and agent "${id}" stays idle. Try again when one has ended.`;
   }
 
-  /** Why it could not be stored, if it could not. */
+  /** Stores the message. Returns the reason if that fails. */
   async #store({ id: taskId }: TaskRecord, content: string, from: string | undefined): Promise<string | undefined> {
     const { journal, options } = this.#parts;
     const messageId = options.stamp.id("message");

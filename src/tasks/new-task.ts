@@ -14,12 +14,15 @@ export interface StartConditions {
   readonly fold: TaskFold;
   readonly limits: TaskLimits;
   readonly isFull: boolean;
-  /** Starts that are not in the fold yet. */
+  /** The number of starts that are not in the fold yet. */
   readonly starting: number;
   readonly isParentStopping: boolean;
 }
 
-/** What will be written of a new task: never more than its parent may, uses or has. Throws where it may not start. */
+/**
+ * Returns the event data of a new task, limited to its parent's tools and limits. Throws a `TroupeError` if it must not
+ * start.
+ */
 export function checkStart(
   task: NewTask,
   conditions: StartConditions,
@@ -54,13 +57,13 @@ export function checkStart(
   return { ...rest, depth, tools: allowed && [...allowed], ...(shares && { limits: shares }) };
 }
 
-/** Throws where there have been enough: in the session, or for this message. */
+/** Throws if the session, or the current message, has started its maximum number of agents. */
 function requireRoom({ kind, parentId, factoryRunId }: NewTask, { fold, limits, starting }: StartConditions): void {
   if (fold.all().length + starting >= MAX_TASKS) {
     throw new TroupeError("limit", `This session has had ${MAX_TASKS} agents.`, { hint: "Go on in a new session." });
   }
   const { maxTotal = Number.POSITIVE_INFINITY } = limits;
-  // Factories have a total of their own.
+  // Agents of factories have their own limit.
   const isCounted = kind === "agent" && factoryRunId === undefined && !fold.isOfFactory(parentId);
   if (!isCounted || fold.agentsOfMessage + starting < maxTotal) return;
   throw new TroupeError("limit", `One message may start ${maxTotal} agents in all, and they have been started.`, {
@@ -75,7 +78,7 @@ function parentOf({ parentId }: NewTask, fold: TaskFold): TaskRecord | undefined
   return parent;
 }
 
-/** Of each limit the smaller one. */
+/** Returns the smaller value of each limit. */
 function smaller(own: Shares | undefined, parents: Shares | undefined): Shares | undefined {
   if (!own || !parents) return own ?? parents;
   const shares: Shares = { ...parents, ...own };

@@ -1,4 +1,7 @@
-/** What a parent is told when a task comes to rest. Only ids and names of ours stand in it, and escaped words of others. */
+/**
+ * The notice that a parent receives when a task becomes idle or ends. It contains only ids, fixed texts and escaped
+ * text of others.
+ */
 import { quotedLine, wrapped } from "../lib/quoting.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { TaskReason } from "../tools/agents/tasks.ts";
@@ -6,14 +9,14 @@ import type { TaskRecord } from "./task-record.ts";
 
 export interface Notice {
   readonly taskId: string;
-  /** For the model, in its tags. */
+  /** The text for the model, in its tags. */
   readonly content: string;
   readonly kind: EventData<"system.notification">["kind"];
-  /** False: an idle parent reads it with whatever it reads next. */
+  /** False: the notice does not wake an idle parent, which reads it with its next input. */
   readonly wakes: boolean;
   /**
-   * Asked right before it is said as a `system.notification` of the parent. True at most once; false when it was read
-   * or overtaken by what the task did next: then nothing is to be said.
+   * Called right before the notice is emitted as the parent's `system.notification`. Returns true at most once. Returns
+   * false if the notice was already read or is out of date; the caller must then emit nothing.
    */
   take(): boolean;
 }

@@ -1,6 +1,8 @@
 /**
- * That each parent hears of each rest of its agents exactly once: by a notice in a request, or by reading it before.
- * What was said is confirmed in the log when the parent's model has answered, since only then was it surely sent.
+ * Notifies each parent exactly once each time one of its tasks becomes idle or ends: by a notice, or by a call that
+ * reads the task first.
+ * A notice is confirmed in the log when the parent's model has answered, because only then is it certain that it was
+ * sent.
  */
 import type { SessionEvent } from "../protocol/event.ts";
 import type { Journal } from "./journal.ts";
@@ -20,17 +22,17 @@ export interface NotificationParts {
 
 export class Notifications {
   readonly #parts: NotificationParts;
-  /** Handed to the session, by the rest they are about. */
+  /** Notices passed to the session. */
   readonly #offered = new WeakSet<NoticeDue>();
-  /** Being said at this moment: they are no longer due, whatever happens until they stand in the log. */
+  /** Notices that are being emitted. They are no longer due, even before they are in the log. */
   readonly #taken = new WeakSet<NoticeDue>();
-  /** How many calls of the parent wait to read a task. */
+  /** The number of the parent's calls that wait to read each task. */
   readonly #readers = new Map<string, number>();
-  /** Tasks with a notice that was said and not yet confirmed. */
+  /** Tasks with a notice that is emitted but not yet confirmed. */
   readonly #said = new Set<string>();
-  /** Messages that stand in an agent's conversation and are not yet confirmed. */
+  /** Messages that are in an agent's conversation but not yet confirmed, by agent. */
   readonly #toldMessages = new Map<string, string[]>();
-  /** Tasks whose next notice wakes nobody. */
+  /** Tasks whose next notice does not wake an idle parent. */
   readonly #quiet = new Set<string>();
   #isOpen = false;
 
@@ -39,7 +41,7 @@ export class Notifications {
     this.reset();
   }
 
-  /** As the log has it now: what was owed before may be owed again, or never have been. */
+  /** Rebuilds the state from the log, for example after a rewind. */
   reset(): void {
     this.#said.clear();
     this.#toldMessages.clear();
@@ -47,7 +49,7 @@ export class Notifications {
     for (const task of this.#parts.fold.all()) if (task.notice?.state === "said") this.#said.add(task.id);
   }
 
-  /** From now on notices are handed out; first those that an earlier process owed, which set nothing in motion. */
+  /** Starts passing on notices. Those left over from an earlier process come first and wake no agent. */
   open(): void {
     this.#isOpen = true;
     for (const task of this.#parts.fold.all()) {
@@ -56,7 +58,7 @@ export class Notifications {
     }
   }
 
-  /** Who stopped this does not want to hear of it at once: its end is told with whatever its parent reads next. */
+  /** Keeps the task's next notice from waking an idle parent, which then reads it with its next input. */
   hush(task: TaskRecord): void {
     this.#quiet.add(task.id);
   }
@@ -65,7 +67,7 @@ export class Notifications {
     this.#isOpen = false;
   }
 
-  /** What this agent (nobody = the main agent) has to hear now, the oldest first. */
+  /** Returns the due notices for this agent (undefined: the main agent), oldest first. */
   due(parentId: string | undefined): readonly Notice[] {
     return this.#parts.fold.childrenOf(parentId).flatMap((task) => (this.#isDue(task) ? this.#notice(task) : []));
   }
@@ -77,7 +79,7 @@ export class Notifications {
     this.#quiet.delete(task.id);
   }
 
-  /** A call of the parent waits to read the task: no notice meanwhile. Undone by what is returned. */
+  /** Suppresses notices while a call of the parent waits to read the task. Returns a function that ends this. */
   reading(task: TaskRecord, reader: Reader | undefined): () => void {
     if (!reader || reader.agentId !== task.parentId) return () => undefined;
     this.#readers.set(task.id, (this.#readers.get(task.id) ?? 0) + 1);
@@ -89,13 +91,15 @@ export class Notifications {
     };
   }
 
-  /** What the parent reads by this call needs no notice, unless the call is cut off in the end. */
+  /**
+   * Marks the task's result as read by this call of its parent. If the call is cut off, the notice becomes due again.
+   */
   async read(task: TaskRecord, reader: Reader): Promise<void> {
     if (reader.agentId !== task.parentId || task.notice?.state !== "due" || this.#taken.has(task.notice)) return;
     await this.#confirm(task, { by: "read", toolCallId: reader.toolCallId });
   }
 
-  /** The notice stands in a request that was sent. */
+  /** Confirms that the notice was in a request that was sent. */
   async delivered(task: TaskRecord): Promise<void> {
     this.#said.delete(task.id);
     const { notice } = task;
@@ -104,7 +108,7 @@ export class Notifications {
     await this.#confirm(task, { by, ...(readBy !== undefined && { toolCallId: readBy }) });
   }
 
-  /** Reacts to what the fold has taken in. */
+  /** Handles an event after the fold has applied it. */
   observe(event: SessionEvent, touched: readonly TaskRecord[]): void {
     for (const task of touched) {
       if (task.notice?.state === "said") this.#said.add(task.id);
@@ -120,7 +124,7 @@ export class Notifications {
     this.#toldMessages.set(task.id, [...(this.#toldMessages.get(task.id) ?? []), messageId]);
   }
 
-  /** The model of this agent has answered: whatever stood in its conversation was sent. */
+  /** Confirms everything in this agent's conversation: its model has answered, so it was sent. */
   #answered(agentId: string | undefined): void {
     for (const id of this.#said) {
       const task = this.#parts.fold.get(id);
@@ -137,7 +141,7 @@ export class Notifications {
     const { journal, lives } = this.#parts;
     const { notice } = task;
     await lives.inTurn(task.id, async () => {
-      // Another call may have read it meanwhile, or it has gone on.
+      // Another call may have read it meanwhile, or the task has resumed.
       if (!notice || task.notice !== notice) return;
       const { to, turn } = notice;
       const stands = (): boolean => task.notice !== notice;

@@ -15,57 +15,64 @@ export type TurnEnd =
   | { readonly kind: "invalid_output"; readonly error: string; readonly response: string }
   | { readonly kind: "aborted" };
 
-/** What makes an agent work. */
+/** Runs agents on behalf of the registry. */
 export interface TaskRunner {
   /**
-   * Runs one turn of the agent: the messages are what it is told now, each said as a `user.message` of the agent with
-   * the message's id as `interactionId`. Resolves however it ends; rejects only for defects.
+   * Runs one turn of the agent. The runner must emit each message as a `user.message` of the agent, with the message's
+   * id as `interactionId`. Resolves for every outcome; rejects only for defects.
    */
   turn(task: TaskRecord, messages: readonly TaskMessage[], io: TurnPorts): Promise<TurnEnd>;
-  /** Lets go of everything the task holds (processes, MCP, locks): once after each turn, before its rest is told. */
+  /**
+   * Releases everything the task holds (processes, MCP, locks). Called once after each turn, before its end is logged.
+   */
   release?(task: TaskRecord): Promise<void>;
 }
 
 export interface TurnPorts {
   readonly signal: AbortSignal;
-  /** What it does at the moment, for who watches. */
+  /** Reports the current activity, for display. */
   activity(text: string): void;
-  /** What is known now of a call that an MCP server works on. */
+  /** Reports the state of a call that an MCP server is working on. */
   mcpTask(known: Omit<McpTaskProgress, "updatedAt">): void;
 }
 
 export interface TaskLimits extends SlotLimits {
   readonly maxDepth: number;
-  /** Agents that one message may start in all, at any depth. Unlimited when absent. */
+  /** The maximum number of agents that one message may start, at any depth. Unlimited if absent. */
   readonly maxTotal?: number;
 }
 
 export interface RegistryOptions extends Omit<JournalPorts, "onTrouble"> {
-  /** What the log held when the session was opened. Later events come by `observe`. */
+  /** The log's events when the session was opened. Later events are passed to `observe`. */
   readonly events: Iterable<SessionEvent>;
   readonly stamp: Stamp;
   readonly runner: TaskRunner;
   readonly limits: TaskLimits;
-  /** Keeps a text beside the log; returns the name by which `readLarge` finds it. */
+  /** Stores a text beside the log and returns its name for `readLarge`. */
   keepLarge(content: string): Promise<string>;
   readLarge(file: string): Promise<string>;
-  /** Something for an agent, or for the main agent, to hear before its next model request. Wakes it if it is idle. */
+  /**
+   * Called with a notice for an agent, or for the main agent (undefined), to read before its next model request. The
+   * receiver must wake an idle agent if `notice.wakes`.
+   */
   onNotice(parentId: string | undefined, notice: Notice): void;
-  /** A state of a task is in the log. */
+  /** Called when a new state of a task is in the log. */
   onState?(task: TaskRecord, state: TaskState): void;
   onChange(): void;
-  /** The log cannot be written; the registry keeps trying. */
+  /** Called when the log cannot be written. The registry keeps trying. */
   onTrouble?(error: unknown): void;
-  /** Something here or in the runner is broken; the task ended as failed or went on. */
+  /** Called for a bug here or in the runner. The task has failed or continues. */
   onDefect?(error: unknown): void;
 }
 
-/** A task as asked for; its id is made from the name. */
+/** A request for a new task. Its id is derived from the name. */
 export interface NewTask extends Omit<TaskSpec, "taskId" | "depth"> {
   readonly name: string;
 }
 
-/** By which call an agent (nobody = the main agent) reads. What its parent reads needs no notice. */
+/**
+ * The call with which an agent (undefined: the main agent) reads a task. A parent that reads a task needs no notice.
+ */
 export interface Reader {
   readonly agentId?: string | undefined;
   readonly toolCallId: string;
@@ -73,12 +80,12 @@ export interface Reader {
 
 export interface WaitOptions {
   readonly timeoutMs: number;
-  /** Only a later turn counts. */
+  /** Wait for a turn after this one. */
   readonly sinceTurn?: number;
-  /** Ends the wait and nothing else. */
+  /** Ends only the wait. */
   readonly signal?: AbortSignal;
   readonly reader?: Reader;
 }
 
-/** `turn`: it has answered and works on already. `promoted`: it goes on in the background. */
+/** `turn`: it has answered and is already working again. `promoted`: it continues in the background. */
 export type WaitEnd = "ended" | "idle" | "turn" | "promoted" | "timeout";

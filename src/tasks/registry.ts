@@ -1,9 +1,14 @@
 /**
- * Agents that work for others: who they are, what they were told, what became of them, and who has heard of it. There
- * is one truth, the session's log; the registry is a fold over it (`task-fold`) and what cannot be stored (`lives`: who
- * runs here, `slots`: places, `waiters`). `task-state` says what may follow what, `starting` brings a task into the log,
- * `activations` runs turns, `hearing` sees to it that every parent hears of every rest once, `stopping` ends subtrees,
- * `journal` writes before anyone is told.
+ * Tasks: agents that work for other agents. This folder holds their state, messages, results and notices.
+ *
+ * The session's log is the only source of truth. The registry is a fold over it (`task-fold.ts`) plus state that lives
+ * in one process: `running-tasks.ts`, `slots.ts` and `waiters.ts`.
+ * - `task-state.ts`: the state machine.
+ * - `starting.ts`: checks, names and logs a new task.
+ * - `activations.ts`: runs turns.
+ * - `notifications.ts`: notifies each parent once per idle or ended task.
+ * - `stopping.ts`: ends subtrees.
+ * - `journal.ts`: writes decisions to the log before they take effect.
  */
 import { TroupeError } from "../protocol/errors.ts";
 import type { SessionEvent } from "../protocol/event.ts";
@@ -26,9 +31,9 @@ import { isAtRest, isFinal } from "./task-state.ts";
 import { isInScope, type Relation, relationOf, usageOf, viewOf, wholeTurn } from "./task-view.ts";
 import { Waiters } from "./waiters.ts";
 
-/** Whom those wait for who wait for everyone. */
+/** Key used by waiters that wait for any task. */
 const ANYONE = "";
-/** How long closing waits for the log. */
+/** Maximum time that closing waits for the log. */
 const CLOSE_MS = 5_000;
 
 export class Registry {
@@ -63,8 +68,8 @@ export class Registry {
   }
 
   /**
-   * Must hear every event of the session that is kept, once, when it is as durable as its kind demands and before the
-   * promise of its `emit` resolves. This is the only way anything here comes to be true.
+   * Updates the registry. The caller must pass every logged event of the session exactly once: after it is as durable
+   * as its type requires, and before the promise of its `emit` resolves. State changes in no other way.
    */
   observe(event: SessionEvent): void {
     const touched = this.#fold.apply(event);
@@ -80,14 +85,15 @@ export class Registry {
   }
 
   /**
-   * Takes up what an earlier process left, before anything else is asked of the registry: who was at work then is idle
-   * now, nothing runs by itself, and what nobody has heard of is handed out. Can be cut short and done again.
+   * Restores the tasks of an earlier process. Call it before anything else. Tasks that were running become idle,
+   * nothing starts, and undelivered notices are passed on. It can be interrupted and repeated.
    */
   async restore(): Promise<void> {
     const cutOff = this.#fold.all().filter(({ status, isCalled }) => !isAtRest(status) || isCalled);
     await Promise.all(
       cutOff.map(async (task) => {
-        // Written to and not awake yet: whoever wrote believes it at work, and must hear that it is not.
+        // It received a message but was not awake yet. The sender expects it to run, so it must be notified of the
+        // interruption.
         if (task.status === "idle") await this.#activations.change(task, { kind: "woken" });
         await this.#activations.change(task, { kind: "process_gone" });
       }),
@@ -95,7 +101,9 @@ export class Registry {
     this.#hearing.open();
   }
 
-  /** The log reads otherwise now. Nobody is at work when that happens; those who were at work then are idle. */
+  /**
+   * Rebuilds the tasks after a rewind. No task may be running. Tasks that are running in the rewound log become idle.
+   */
   async rewound(events: Iterable<SessionEvent>): Promise<void> {
     this.#hearing.close();
     this.#fold.refill(events);
@@ -104,15 +112,19 @@ export class Registry {
     this.#options.onChange();
   }
 
-  /** Resolves when the task is in the log; it runs as soon as a place is free. Throws a `TroupeError` where it may not. */
+  /**
+   * Creates a task and resolves when it is in the log. It runs as soon as a slot is free. Throws a `TroupeError` if it
+   * must not start.
+   */
   async create(task: NewTask): Promise<{ readonly id: string; readonly queued: boolean }> {
     if (this.#isClosed) throw new TroupeError("interrupted", "The session is being closed.");
     return this.#starting.start(task);
   }
 
   /**
-   * Until the task rests, answers, goes to the background, or the time is up. To stop waiting stops nothing else. What
-   * the parent finds at rest by this counts as heard. An agent that waits lends its place to whom it waits for.
+   * Waits until the task is idle, ends, answers, moves to the background, or the timeout expires. Aborting the wait
+   * does not affect the task.
+   * A result that the parent reads this way needs no notice. A waiting agent lends its slot to the task it waits for.
    */
   async wait(id: string, options: WaitOptions): Promise<WaitEnd> {
     const task = this.#known(id);
@@ -131,7 +143,10 @@ export class Registry {
     }
   }
 
-  /** A running agent gets it at its next tool boundary, an idle one at once, one that ended never: that comes back. */
+  /**
+   * Sends a message. A running agent receives it at its next tool boundary, an idle one at once. For an ended agent the
+   * receipt is "refused".
+   */
   async send(id: string, content: string, from?: string): Promise<MessageReceipt> {
     const task = this.#fold.get(id);
     if (!task || this.#isClosed)
@@ -139,13 +154,16 @@ export class Registry {
     return this.#mailbox.accept(task, content, from);
   }
 
-  /** For the runner, between the calls of a turn: what came in for the agent since it was last asked. */
+  /** Returns the messages that arrived since the last call. The runner calls it between the tool calls of a turn. */
   takeMessages(id: string): readonly TaskMessage[] {
     const task = this.#fold.get(id);
     return task?.status === "running" ? this.#activations.hand(task) : [];
   }
 
-  /** A call that waits for the task returns; the task goes on. Only for agents of the main agent. */
+  /**
+   * Moves a task to the background: the call that waits for it returns and the task continues. Only for tasks of the
+   * main agent.
+   */
   async promote(id: string): Promise<boolean> {
     const task = this.#fold.get(id);
     const canBe = (): boolean => task?.mode === "sync" && task.parentId === undefined && !isAtRest(task.status);
@@ -158,8 +176,8 @@ export class Registry {
   }
 
   /**
-   * Ends the task and all below it. False when there is nothing to end. `notice: "waits"`: an idle parent is not woken
-   * by it, but reads of it with whatever it reads next.
+   * Ends the task and its descendants. Returns false if there is nothing to end. `notice: "waits"`: the notice does not
+   * wake an idle parent, which reads it with its next input.
    */
   async cancel(id: string, options: { readonly reader?: Reader; readonly notice?: "waits" } = {}): Promise<boolean> {
     const task = this.#fold.get(id);
@@ -175,14 +193,14 @@ export class Registry {
     }
   }
 
-  /** Ends what calls of this agent (nobody = the main agent) wait for; what works in the background lives on. */
+  /** Cancels the tasks that calls of this agent (undefined: the main agent) wait for. Background tasks continue. */
   async cancelSync(parentId: string | undefined): Promise<void> {
     const waitedFor = this.#fold.childrenOf(parentId).filter((task) => task.mode === "sync" && !isAtRest(task.status));
     for (const task of waitedFor) this.#hearing.hush(task);
     await this.#stop(waitedFor, "stopped");
   }
 
-  /** Stops everything, and sets nothing in motion: who hears of it hears with whatever comes next. */
+  /** Cancels all tasks. Their notices wake no agent and are read with the next input. */
   async cancelAll(): Promise<void> {
     await Promise.allSettled(this.#starting.underWay.get(undefined) ?? []);
     const all = this.#fold.childrenOf(undefined).filter(({ status }) => !isFinal(status));
@@ -190,7 +208,7 @@ export class Registry {
     await this.#stop(all, "stopped");
   }
 
-  /** Takes an ended task off the lists. Its id stays taken and its answers readable. */
+  /** Hides an ended task from lists. Its id stays reserved and its answers stay readable. */
   async remove(id: string): Promise<boolean> {
     const task = this.#fold.get(id);
     if (!task || !isFinal(task.status) || task.isRemoved) return false;
@@ -202,7 +220,7 @@ export class Registry {
     return this.#fold.get(id);
   }
 
-  /** Whether anyone works, waits for a place, or is about to. */
+  /** Whether any task is running, queued or waking up. */
   get isBusy(): boolean {
     return this.#fold.all().some((task) => this.#isBusy(task));
   }
@@ -211,7 +229,7 @@ export class Registry {
     return this.#fold.get(id) !== undefined;
   }
 
-  /** In the order they were made, as `viewer` (nobody = the main agent, a person, a program) sees them. */
+  /** Lists tasks in order of creation, as `viewer` sees them (undefined: the main agent, a user or a program). */
   list(
     options: { readonly viewer?: string | undefined; readonly scope?: TaskScope; readonly includeEnded?: boolean } = {},
   ): readonly TaskView[] {
@@ -228,13 +246,16 @@ export class Registry {
     return task && this.#view(task, viewer);
   }
 
-  /** The whole record, for programs. Answers that are kept in files are named by them: `report` has the words. */
+  /**
+   * Returns the complete record, for programs. An answer that is stored in a file appears as the file name; `report`
+   * has its text.
+   */
   snapshot(id: string): TaskSnapshot | undefined {
     const task = this.#fold.get(id);
     return task && snapshotOf(task, { live: this.#lives.get(id), abort: () => this.cancel(id) });
   }
 
-  /** Everything the task answered, whole, without asking any model. */
+  /** Returns all answers of the task in full. No model is asked. */
   async report(
     id: string,
     options: { readonly viewer?: string | undefined; readonly sinceTurn?: number } = {},
@@ -248,7 +269,7 @@ export class Registry {
     };
   }
 
-  /** What the task used; with everything below it, where asked. */
+  /** Returns the usage of the task, by default including its descendants. */
   usage(id: string, extent: "own" | "subtree" = "subtree"): TaskUsage {
     const task = this.#known(id);
     return extent === "own" ? task.usage : usageOf(this.#fold, task);
@@ -258,43 +279,48 @@ export class Registry {
     return relationOf(this.#fold, viewer, id);
   }
 
-  /** What this agent (nobody = the main agent) has to hear before its next request. */
+  /** Returns the notices that this agent (undefined: the main agent) must read before its next request. */
   notices(parentId: string | undefined): readonly Notice[] {
     return this.#hearing.due(parentId);
   }
 
-  /** The notice of this task stands in a request that was sent. Also found out by itself when the parent's model answers. */
+  /**
+   * Confirms that the task's notice was sent in a request. Also happens automatically when the parent's model answers.
+   */
   async noticeDelivered(id: string): Promise<void> {
     await this.#hearing.delivered(this.#known(id));
   }
 
-  /** Shown to who watches: what a running task waits for. */
+  /** Sets the text that shows what a running task waits for. */
   waitingFor(id: string, what: string | undefined): void {
     const live = this.#lives.get(id);
     if (live) live.waitingFor = what;
     this.#options.onChange();
   }
 
-  /** Until nobody works or waits for a place. Those who still do, when the time is up. */
+  /** Waits until no task is busy. Returns the ids of tasks that are still busy when the timeout expires. */
   async waitForAll(timeoutMs: number, signal?: AbortSignal): Promise<readonly string[]> {
     const busy = (): string[] => this.#fold.all().flatMap((task) => (this.#isBusy(task) ? [task.id] : []));
     const look = (): readonly string[] | undefined => (busy().length === 0 ? [] : undefined);
     return (await this.#waiters.until(ANYONE, look, { timeoutMs, signal })) ?? busy();
   }
 
-  /** Resolves when the log can be written and holds everything said before. Rejects when the registry is closed. */
+  /** Resolves when the log is writable and contains all earlier events. Rejects when the registry is closed. */
   async writable(): Promise<void> {
     await this.#journal.writable();
   }
 
-  /** Cuts off who is at work, as the end of the process would, but cleanly. Nothing starts any more. */
+  /**
+   * Interrupts running tasks in an orderly way, with the same result as the end of the process. Nothing starts
+   * afterwards.
+   */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#hearing.close();
     await Promise.allSettled([...this.#starting.underWay.values()].flatMap((starts) => [...starts]));
     const written = this.#stop(this.#fold.childrenOf(undefined), "process_gone");
-    // A log that cannot be written keeps nobody: the next process finds the same.
+    // An unwritable log does not delay closing for longer: the next process restores the same states.
     await this.#activations.within(CLOSE_MS, () => written.catch(() => undefined));
     this.#journal.close();
   }
@@ -305,7 +331,7 @@ export class Registry {
     throw new TroupeError("usage", `There is no agent "${id}".`, { hint: "list_agents names those there are." });
   }
 
-  /** A start was refused because it could not be written, and then was written after all: it ends before it begins. */
+  /** Cancels a start that was reported as failed because of the log, but was written later. */
   #stopUnwanted(id: string): void {
     if (this.#starting.isUnwanted(id)) this.#background(this.cancel(id));
   }

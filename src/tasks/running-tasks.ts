@@ -2,18 +2,18 @@ import { setMaxListeners } from "node:events";
 import type { McpTaskProgress } from "../tools/agents/tasks.ts";
 import type { Activity } from "./task-record.ts";
 
-/** What of a task cannot be stored: it lives in one process. */
+/** State of a task that lives only in this process. */
 export interface RunningTask {
   readonly stop: AbortController;
-  /** Its present turn, from the wait for a place to its rest. */
+  /** The current activation, from waiting for a slot to becoming idle. */
   run: Promise<void> | undefined;
-  /** Messages given to the runner in this turn. */
+  /** Messages passed to the runner in this turn. */
   readonly handed: Set<string>;
-  /** It is being ended: whatever its runner still says counts for nothing. */
+  /** The task is being stopped: later results of its runner are ignored. */
   isStopping: boolean;
-  /** It rests only to go on at once with what it was told meanwhile. */
+  /** The task is idle only briefly and resumes at once with new messages. */
   isWaking: boolean;
-  /** Its runner may hold something. */
+  /** The runner may hold resources. */
   isHolding: boolean;
   activity: Activity | undefined;
   mcpTask: McpTaskProgress | undefined;
@@ -32,7 +32,7 @@ export class RunningTasks {
     const found = this.#lives.get(id);
     if (found) return found;
     const stop = new AbortController();
-    setMaxListeners(0, stop.signal); // as many calls as the agent has under way
+    setMaxListeners(0, stop.signal); // one listener for each concurrent call of the agent
     const made: RunningTask = {
       stop,
       run: undefined,
@@ -48,7 +48,7 @@ export class RunningTasks {
     return made;
   }
 
-  /** Its end is in the log. */
+  /** Drops the state of a task whose end is in the log. */
   forget(id: string): void {
     this.#lives.delete(id);
   }
@@ -57,7 +57,7 @@ export class RunningTasks {
     return [...this.#lives];
   }
 
-  /** Decisions about one task are made one at a time, in the order asked for. */
+  /** Runs decisions about one task one at a time, in the order requested. */
   inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
     const before = this.#queues.get(id);
     const result = before ? before.then(work) : work();

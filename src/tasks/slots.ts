@@ -1,12 +1,12 @@
 /**
- * Places for agents at work. Who waits longest is next. An agent that waits for another lends it its place, so that
- * a tree of any depth gets through any number of places; a lent place is no second one.
+ * Slots for running agents, granted in first-in, first-out order. An agent that waits for another lends it its slot, so
+ * a tree of any depth can finish with any number of slots. A lent slot is not counted twice.
  */
 import { deferred } from "../lib/deferred.ts";
 
 export interface SlotLimits {
   readonly maxConcurrency: number;
-  /** What becomes of a start when no place is free. */
+  /** `queue`: a start waits for a free slot. `reject`: it fails. */
   readonly whenFull: "queue" | "reject";
 }
 
@@ -19,16 +19,16 @@ export class Slots {
   readonly #limits: SlotLimits;
   readonly #waiting: Waiter[] = [];
   readonly #holders = new Set<string>();
-  /** Who lent its place → who has it. */
+  /** Lender of a slot → borrower. */
   readonly #loans = new Map<string, string>();
-  /** Who is waited for → by whom. */
+  /** Awaited agent → waiting agent. */
   readonly #awaited = new Map<string, string>();
 
   constructor(limits: SlotLimits) {
     this.#limits = limits;
   }
 
-  /** Whether a start now would have to wait, or be refused. */
+  /** Whether a start would now have to wait or be rejected. */
   get isFull(): boolean {
     return this.#waiting.length > 0 || this.#used >= this.#limits.maxConcurrency;
   }
@@ -41,7 +41,7 @@ export class Slots {
     return this.#holders.has(id);
   }
 
-  /** In the queue from this call on. Resolves when `id` has a place; rejects, out of the queue again, when aborted. */
+  /** Enters the queue immediately. Resolves when `id` has a slot. On abort, leaves the queue and rejects. */
   take(id: string, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return Promise.reject(signal.reason);
     const { promise, resolve, reject } = deferred<void>();
@@ -63,19 +63,20 @@ export class Slots {
     return promise;
   }
 
-  /** May be called for one that holds none. */
+  /** Releases the slot of `id`, if it has one. */
   release(id: string): void {
     if (!this.#holders.delete(id)) return;
     const borrower = this.#loans.get(id);
     const [lender] = [...this.#loans].find(([, borrowed]) => borrowed === id) ?? [];
     this.#loans.delete(id);
-    // Who has the place it had lent keeps it, and owes it to whom it owed it; without one it goes back.
+    // A borrower keeps the slot and now owes it to the original lender. Without a borrower, the slot returns to the
+    // lender.
     if (lender !== undefined && borrower !== undefined) this.#loans.set(lender, borrower);
     else if (lender !== undefined) this.#loans.delete(lender);
     this.#pump();
   }
 
-  /** `waiter` does nothing until `awaited` rests. Undone by what is returned. */
+  /** Lends the slot of `waiter` while it waits for `awaited`. Returns a function that undoes this. */
   lend(waiter: string, awaited: string): () => void {
     this.#awaited.set(awaited, waiter);
     this.#pump();

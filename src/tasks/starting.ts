@@ -1,4 +1,4 @@
-/** How a task comes into the log and begins: checked, named, given a place, written, set going. */
+/** Starts tasks: checks, names, requests a slot, writes to the log, then activates. */
 import { TroupeError } from "../protocol/errors.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { Activations } from "./activations.ts";
@@ -21,9 +21,9 @@ interface StartingParts {
 export class Starting {
   readonly #parts: StartingParts;
   readonly #activations: Activations;
-  /** Ids given away whose task is not in the log yet, or could not be written. */
+  /** Reserved ids whose task is not in the log yet or could not be written. */
   readonly #reserved = new Set<string>();
-  /** Starts that were refused because they could not be written. */
+  /** Starts that failed because they could not be written. */
   readonly #refused = new Set<string>();
   readonly #underWay = new Map<string | undefined, Set<Promise<unknown>>>();
 
@@ -32,12 +32,15 @@ export class Starting {
     this.#activations = activations;
   }
 
-  /** Starts whose task is not in the log yet, by parent. */
+  /** Pending starts whose task is not in the log yet, by parent. */
   get underWay(): ReadonlyMap<string | undefined, ReadonlySet<Promise<unknown>>> {
     return this.#underWay;
   }
 
-  /** Resolves when the task is in the log; it runs as soon as a place is free. Throws a `TroupeError` where it may not. */
+  /**
+   * Starts a task and resolves when it is in the log. It runs as soon as a slot is free. Throws a `TroupeError` if it
+   * must not start.
+   */
   async start(task: NewTask): Promise<{ readonly id: string; readonly queued: boolean }> {
     const { parentId } = task;
     const { fold, slots, lives, options } = this.#parts;
@@ -72,7 +75,7 @@ export class Starting {
     return { id, queued };
   }
 
-  /** Whether the start was refused because it could not be written, and then was written after all. Asked once. */
+  /** Whether this start was reported as failed but was written later. Returns true at most once. */
   isUnwanted(id: string): boolean {
     return this.#refused.delete(id);
   }

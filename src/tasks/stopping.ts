@@ -1,4 +1,4 @@
-/** Ends tasks with everything below them, the lowest first, so that nobody lives on without a parent. */
+/** Stops tasks and their descendants, deepest first, so that no task outlives its parent. */
 import { type Activations, GRACE_MS } from "./activations.ts";
 import type { RunningTasks } from "./running-tasks.ts";
 import type { TaskFold } from "./task-fold.ts";
@@ -10,16 +10,16 @@ export interface StoppingParts {
   readonly fold: TaskFold;
   readonly lives: RunningTasks;
   readonly activations: Activations;
-  /** Starts under way whose task is not in the log yet, by parent. */
+  /** Pending starts whose task is not in the log yet, by parent. */
   readonly starting: ReadonlyMap<string | undefined, ReadonlySet<Promise<unknown>>>;
 }
 
-/** How it is written: ended for good, or cut off by the end of this process. */
+/** `stopped`: ends the tasks for good. `process_gone`: interrupts them as the end of the process would. */
 type Verdict = Extract<TaskSignal["kind"], "stopped" | "process_gone">;
 
 /**
- * Resolves when the last of them is at its end in the log. A runner that does not stop within the grace is left
- * behind, and whatever it says later counts for nothing.
+ * Resolves when all ends are in the log. A runner that does not stop within the grace period is abandoned and its later
+ * results are ignored.
  */
 export async function stopTasks(roots: readonly TaskRecord[], verdict: Verdict, parts: StoppingParts): Promise<void> {
   const stopped = await abortAll(roots, verdict, parts);
@@ -27,7 +27,7 @@ export async function stopTasks(roots: readonly TaskRecord[], verdict: Verdict, 
   await activations.within(GRACE_MS, async () => {
     await Promise.all(stopped.map((task) => finish(task, parts)));
   });
-  for (const task of stopped) void activations.release(task); // who was left behind is told, too, and not waited for
+  for (const task of stopped) void activations.release(task); // abandoned runners are asked too, but not awaited
   const depths = [...new Set(stopped.map(({ spec }) => spec.depth))].sort((a, b) => b - a);
   for (const depth of depths) {
     const level = stopped.filter(({ spec }) => spec.depth === depth);
@@ -40,7 +40,7 @@ async function finish(task: TaskRecord, { lives, activations }: StoppingParts): 
   await activations.release(task);
 }
 
-/** Tells all of them to stop, those included that are just being started. */
+/** Aborts all tasks of the subtrees, including those that are just starting. */
 async function abortAll(
   roots: readonly TaskRecord[],
   verdict: Verdict,

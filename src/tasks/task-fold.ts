@@ -1,7 +1,7 @@
 /**
- * The registry's memory: a fold over the session's log and nothing else, so that reading a log back gives the same
- * records. What stands in a conversation is believed before what was noted about it: a message or a notice whose
- * confirmation was cut off by a kill is not said again.
+ * The state of all tasks, derived only from the session's log. Reading a log again gives the same records.
+ * Conversations take precedence over confirmations: a message or notice is not repeated if a crash prevented its
+ * confirmation.
  */
 import { clip } from "../lib/text.ts";
 import type { EventData, EventOf, EventType, SessionEvent } from "../protocol/event.ts";
@@ -11,7 +11,7 @@ import { isAtRest, isFinal } from "./task-state.ts";
 const MAX_ACTIVITIES = 5;
 const MAX_ACTIVITY_CHARACTERS = 200;
 
-/** Codes of calls whose answer says nothing about the task. */
+/** Error codes of calls whose result says nothing about the task. */
 const CUT_OFF: ReadonlySet<string> = new Set(["interrupted", "rejected", "denied", "timeout"]);
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -21,7 +21,7 @@ type Handlers = { readonly [T in EventType]?: (event: EventOf<T>) => readonly Ta
 export class TaskFold {
   readonly #records = new Map<string, Growing>();
   readonly #children = new Map<string | undefined, string[]>();
-  /** Who may have to do with the end of a call: the call of an agent → tasks. */
+  /** Tasks to check when a call ends, by the calling agent and call id. */
   readonly #byCall = new Map<string, Set<string>>();
   #agentsOfMessage = 0;
 
@@ -29,7 +29,7 @@ export class TaskFold {
     for (const event of events) this.apply(event);
   }
 
-  /** The log reads otherwise now. */
+  /** Rebuilds the records after a rewind. */
   refill(events: Iterable<SessionEvent>): void {
     this.#records.clear();
     this.#children.clear();
@@ -38,22 +38,22 @@ export class TaskFold {
     for (const event of events) this.apply(event);
   }
 
-  /** Removed ones are still known: an id is never used twice, and what became of it can always be read. */
+  /** Also returns removed tasks: an id is never reused and its results stay readable. */
   get(id: string): TaskRecord | undefined {
     return this.#records.get(id);
   }
 
-  /** In the order they were made. */
+  /** Returns all tasks in order of creation. */
   all(): readonly TaskRecord[] {
     return [...this.#records.values()];
   }
 
-  /** Agents at any depth that were started since the last message to the main agent, without those of factories. */
+  /** The number of agents started at any depth since the last message to the main agent, without those of factories. */
   get agentsOfMessage(): number {
     return this.#agentsOfMessage;
   }
 
-  /** True for agents of a factory's run and for all below them. */
+  /** True for agents of a factory run and their descendants. */
   isOfFactory(id: string | undefined): boolean {
     for (let one = this.get(id ?? ""); one; one = this.get(one.parentId ?? "")) {
       if (one.spec.factoryRunId !== undefined) return true;
@@ -65,9 +65,9 @@ export class TaskFold {
     return (this.#children.get(id) ?? []).flatMap((child) => this.#records.get(child) ?? []);
   }
 
-  /** The tasks for which more than a counter changed. */
+  /** Applies an event. Returns the tasks for which more than a counter changed. */
   apply(event: SessionEvent): readonly TaskRecord[] {
-    // The table ties the handler to the type; the compiler cannot follow that through an index.
+    // The table ties each handler to its event type, which the compiler cannot infer through an index.
     const handler = this.#handlers[event.type] as ((event: SessionEvent) => readonly TaskRecord[]) | undefined;
     return handler?.(event) ?? [];
   }
@@ -128,7 +128,7 @@ export class TaskFold {
       const { content, toolRequests = [] } = event.data;
       if (content.trim() !== "") this.#act(event, content);
       this.#with(event.agentId, (record) => {
-        // Who says something and then acts says what for.
+        // Text that accompanies tool calls describes their purpose.
         if (content.trim() !== "" && toolRequests.length > 0) record.latestIntent = intentIn(content);
         if (event.data.model !== undefined) record.model = event.data.model;
       });
@@ -229,7 +229,7 @@ export class TaskFold {
     });
   }
 
-  /** A call of a parent ended that started a task, or by which it read one. */
+  /** Handles the end of a parent's call that started a task or read one. */
   #callEnded({ agentId, data }: EventOf<"tool.execution_complete">): readonly TaskRecord[] {
     const key = callKey(agentId, data.toolCallId);
     const touched = [...(this.#byCall.get(key) ?? [])].flatMap((id) => this.#records.get(id) ?? []);
@@ -241,7 +241,7 @@ export class TaskFold {
       } else if (record.mode === "sync" && record.notice?.state === "due" && !wasCutOff) {
         record.notice = { ...record.notice, state: "said", by: "read", readBy: data.toolCallId };
       }
-      // Nobody waits for it any more: from now on its parent hears of it by notices.
+      // No call waits for the task any more: its parent is notified from now on.
       if (record.spec.toolCallId === data.toolCallId) record.mode = "background";
     }
     return touched;
@@ -265,17 +265,17 @@ export class TaskFold {
   }
 }
 
-/** What the agent is to be told at its next turn: its first words, if it never heard them, and what came since. */
+/** Returns the messages for the agent's next turn: its prompt, if that was not delivered, and later messages. */
 export function untold({ id, spec, isBriefed, messages }: TaskRecord): readonly TaskMessage[] {
   return isBriefed ? messages : [{ id, content: spec.prompt }, ...messages];
 }
 
-/** Whether a parent has to be told of this by a notice. */
+/** Whether the parent must be notified. */
 export function owesNotice({ mode, notice, spec }: TaskRecord): boolean {
   return mode === "background" && spec.factoryRunId === undefined && notice?.state === "due";
 }
 
-/** A child has nothing its parent has not. */
+/** Restricts tools to those of the parent. Null: no restriction. */
 export function within(tools: readonly string[] | null, allowed: readonly string[] | null): readonly string[] | null {
   if (tools === null || allowed === null) return tools ?? allowed;
   return tools.filter((tool) => allowed.includes(tool));

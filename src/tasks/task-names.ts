@@ -1,6 +1,6 @@
 const MAX_CHARACTERS = 64;
 
-/** The id of a task: its name in small letters, digits and dashes, numbered when it was used before. */
+/** Returns a task id: the name in lower-case letters, digits and dashes, numbered if it is already in use. */
 export function nameTask(name: string, isTaken: (id: string) => boolean): string {
   const plain = normalised(name, MAX_CHARACTERS);
   if (!isTaken(plain)) return plain;
@@ -24,5 +24,5 @@ function normalised(name: string, maxCharacters: number): string {
   return words === "" || RESERVED.has(words) ? "agent" : words;
 }
 
-/** Words that mean something else where an id is expected, or are members of every object. */
+/** Words with another meaning where an id is expected, or names of members that every object has. */
 const RESERVED = new Set(["main", "all", "siblings", "children", "self", "constructor", "prototype"]);

@@ -1,42 +1,42 @@
 import type { EventData } from "../protocol/event.ts";
 import type { TaskReason, TaskStatus } from "../tools/agents/tasks.ts";
 
-/** What was asked for when the task was made. */
+/** The request that created the task. */
 export type TaskSpec = Readonly<EventData<"troupe.task_created">>;
 
-/** Everything the log knows of a task. Only the fold changes one. */
+/** The state of one task. Only the fold changes it. */
 export interface TaskRecord {
   readonly id: string;
   readonly parentId: string | undefined;
   readonly spec: TaskSpec;
-  /** What it may use after its ancestors' limits; null = no limit. */
+  /** The tools it may use, restricted by its ancestors; null: no restriction. */
   readonly tools: readonly string[] | null;
   readonly status: TaskStatus;
   readonly reason: TaskReason | undefined;
-  /** `sync` as long as a call waits for its answer. */
+  /** `sync` while a call waits for its answer. */
   readonly mode: "sync" | "background";
   readonly error: string | undefined;
   readonly turns: readonly KeptTurn[];
-  /** Told to it since its last answer. */
+  /** Messages delivered since its last answer. */
   readonly inbound: readonly string[];
-  /** Whether its first words stand in its own conversation. */
+  /** Whether its prompt is in its own conversation. */
   readonly isBriefed: boolean;
-  /** Accepted, and not yet in its conversation; the oldest first. */
+  /** Accepted messages that are not yet in its conversation, oldest first. */
   readonly messages: readonly TaskMessage[];
-  /** Written to while idle, and not awake yet. */
+  /** Received a message while idle and is not awake yet. */
   readonly isCalled: boolean;
   readonly notice: NoticeDue | undefined;
   readonly usage: TaskUsage;
   readonly model: string | undefined;
   readonly latestIntent: string | undefined;
-  /** The last few things it did, the newest last. */
+  /** Its last few activities, newest last. */
   readonly recentActivity: readonly Activity[];
-  /** Times are those of the log. */
+  /** All times come from the log. */
   readonly createdAt: number;
   readonly changedAt: number;
   readonly startedAt: number | undefined;
   readonly endedAt: number | undefined;
-  /** Before its present turn. */
+  /** Active time before the current turn. */
   readonly activeMs: number;
   readonly isRemoved: boolean;
 }
@@ -45,7 +45,7 @@ export interface KeptTurn {
   readonly number: number;
   readonly message: string;
   readonly reason: TaskReason;
-  /** One of the two: the words, or the file that has them. */
+  /** The answer is in either `response` or the file. */
   readonly response: string;
   readonly responseFile?: string;
 }
@@ -53,7 +53,7 @@ export interface KeptTurn {
 export interface TaskMessage {
   readonly id: string;
   readonly content: string;
-  /** The agent that wrote it; nobody = a person, a program or the main agent. */
+  /** The agent that sent it; absent for a user, a program or the main agent. */
   readonly from?: string;
 }
 
@@ -62,18 +62,18 @@ export interface Activity {
   readonly timestamp: number;
 }
 
-/** A rest of the task that its parent has to hear of, once. */
+/** A transition to idle or ended of which the parent must be notified once. */
 export interface NoticeDue {
   readonly to: TaskStatus;
   readonly turn: number;
-  /** `due`: nobody was told. `said`: it stands in the parent's conversation. `confirmed`: that is in the log, too. */
+  /** `due`: not emitted yet. `said`: in the parent's conversation. `confirmed`: its delivery is logged too. */
   readonly state: "due" | "said" | "confirmed";
   readonly by: "notice" | "read";
-  /** The call by which the parent read it. Its failure makes the notice due again. */
+  /** The call with which the parent read the result. If the call is cut off, the notice becomes due again. */
   readonly readBy?: string;
 }
 
-/** What the agent itself used, without those it started. */
+/** Usage of the agent itself, without its subagents. */
 export interface TaskUsage {
   readonly calls: number;
   readonly inputTokens: number;
@@ -81,7 +81,7 @@ export interface TaskUsage {
   readonly cacheReadTokens: number;
   readonly cacheWriteTokens: number;
   readonly reasoningTokens: number;
-  /** Null when the price of any call is unknown. */
+  /** Null if the price of any call is unknown. */
   readonly costUsd: number | null;
   readonly toolCalls: number;
 }
@@ -110,5 +110,5 @@ export function addUsage(a: TaskUsage, b: TaskUsage): TaskUsage {
   };
 }
 
-/** Sums stay what a person would get with a pencil, whatever the order of adding. */
+/** Rounds away floating-point errors, so that sums do not depend on the order of addition. */
 const addCosts = (a: number, b: number): number => Math.round((a + b) * 1e12) / 1e12;

@@ -1,4 +1,4 @@
-/** One task as programs see it: everything its record has, in the words of the wire. */
+/** One task as programs see it: its complete record in the wire's format. */
 import type { McpTaskProgress, TaskReason, TaskStatus } from "../tools/agents/tasks.ts";
 import type { RunningTask } from "./running-tasks.ts";
 import type { Activity, KeptTurn, TaskMessage, TaskRecord } from "./task-record.ts";
@@ -7,7 +7,7 @@ import { isAtRest, isFinal } from "./task-state.ts";
 export interface TaskSnapshot {
   readonly id: string;
   readonly type: "agent";
-  /** Who directs it: the agent that started it, or `main`. */
+  /** The agent that started it, or `main`. */
   readonly ownerId: string;
   readonly parentId?: string;
   /** The call that started it. */
@@ -15,7 +15,7 @@ export interface TaskSnapshot {
   readonly agentType: string;
   readonly displayName: string;
   readonly description: string;
-  /** What it was last told. */
+  /** The last message that it received. */
   readonly prompt: string;
   readonly modelOverride?: string;
   readonly resolvedModel?: string;
@@ -23,7 +23,7 @@ export interface TaskSnapshot {
   readonly canPromoteToBackground: boolean;
   readonly status: TaskStatus;
   readonly reason?: TaskReason;
-  /** Accepted, and not yet told to it. */
+  /** Accepted messages that are not delivered yet. */
   readonly messageQueue: readonly TaskMessage[];
   readonly turnHistory: readonly KeptTurn[];
   readonly latestResponse?: string;
@@ -33,10 +33,10 @@ export interface TaskSnapshot {
   readonly startedAt: number;
   readonly completedAt?: number;
   readonly idleSince?: number;
-  /** Before its present turn, and when that began. */
+  /** Active time before the current turn, and the start of that turn. */
   readonly activeTimeMs: number;
   readonly activeStartedAt?: number;
-  /** Ends it and everything it started; false when there is nothing to end. */
+  /** Ends the task and its descendants. Returns false if there is nothing to end. */
   abort(): Promise<boolean>;
 }
 
@@ -46,9 +46,9 @@ interface TaskProgress {
   readonly toolCalls: number;
   readonly tokens: number;
   readonly costUsd: number | null;
-  /** What it last said it was about to do. */
+  /** Its most recently stated intention. */
   readonly latestIntent?: string;
-  /** The last few things it did, the newest last. */
+  /** Its last few activities, newest last. */
   readonly recentActivity: readonly Activity[];
   readonly mcpTask?: McpTaskProgress;
 }

@@ -1,37 +1,37 @@
 /**
- * What can become of a task, as a table: `next` is the only place that decides. A task is born `queued`; the last three
- * states are final. A place is held exactly while it is `running`.
+ * The state machine of a task; only `next` decides on transitions. A task starts as `queued`. `completed`, `failed` and
+ * `cancelled` are final. A task occupies a slot while it is `running`.
  */
 import type { TaskReason, TaskStatus } from "../tools/agents/tasks.ts";
 
 export interface TaskState {
   readonly status: TaskStatus;
-  /** Always there at rest, never while it waits or works. */
+  /** Always set for idle and final states, never for `queued` or `running`. */
   readonly reason?: TaskReason;
 }
 
 export type TaskSignal =
-  /** A place became free for it. */
+  /** The task has a slot. */
   | { readonly kind: "place_taken" }
   /**
-   * It is done with what it was told. `continues`: it can be told more, or has been already; then it rests instead of
-   * ending. `answered` only with words.
+   * The turn is over. `continues`: it can receive more messages, or already has; it then becomes idle instead of
+   * ending. `answered` requires a non-empty answer.
    */
   | { readonly kind: "turn_ended"; readonly outcome: TurnOutcome; readonly continues: boolean }
-  /** The part that runs it broke. */
+  /** The runner threw an error. */
   | { readonly kind: "broke" }
   | { readonly kind: "woken" }
-  /** No more messages can come: the agent that started it has ended. */
+  /** No more messages can arrive because the agent that started it has ended. */
   | { readonly kind: "dismissed" }
   | { readonly kind: "stopped" }
-  /** It was at work, or waited for a place, in a process that is no more. */
+  /** It was running or queued in a process that has ended. */
   | { readonly kind: "process_gone" };
 
 type TurnOutcome = "answered" | "empty" | "limit" | "failed" | "invalid_output" | "aborted";
 
 export const queued: TaskState = { status: "queued" };
 
-/** The state that follows, or undefined where the signal means nothing. */
+/** Returns the next state, or undefined if the signal does not apply. */
 export function next(state: TaskState, signal: TaskSignal): TaskState | undefined {
   switch (state.status) {
     case "queued":
@@ -57,7 +57,7 @@ export function next(state: TaskState, signal: TaskSignal): TaskState | undefine
 export const isFinal = (status: TaskStatus): boolean =>
   status === "completed" || status === "failed" || status === "cancelled";
 
-/** Neither working nor waiting for a place: idle, or at its end. */
+/** Whether the task is idle or ended. */
 export const isAtRest = (status: TaskStatus): boolean => status !== "queued" && status !== "running";
 
 const stopped: TaskState = { status: "cancelled", reason: "stopped" };
@@ -76,7 +76,7 @@ function afterTurn(outcome: TurnOutcome, continues: boolean): TaskState {
   return continues ? { status: "idle", reason } : ended(reason);
 }
 
-/** An idle agent ends as completed, or as cancelled where its last turn gave no answer. */
+/** An idle agent ends as completed, or as cancelled if its last turn gave no answer. */
 function dismissed(reason: TaskReason): TaskState {
   return { status: reason === "finished" ? "completed" : "cancelled", reason };
 }

@@ -1,4 +1,4 @@
-/** What others see of tasks; everything is read from the one fold. */
+/** Views of tasks for agents and users, derived from the fold. */
 import type { TaskScope, TaskTurn, TaskView } from "../tools/agents/tasks.ts";
 import type { RunningTask } from "./running-tasks.ts";
 import type { TaskFold } from "./task-fold.ts";
@@ -7,7 +7,7 @@ import { isFinal } from "./task-state.ts";
 
 export type Relation = TaskView["relation"];
 
-/** What `task` is to `viewer`; nobody = the main agent. */
+/** Returns the relation of `task` to `viewer` (undefined: the main agent). */
 export function relationOf(fold: TaskFold, viewer: string | undefined, task: string): Relation {
   if (viewer === task) return "self";
   const parentId = fold.get(task)?.parentId;
@@ -16,7 +16,7 @@ export function relationOf(fold: TaskFold, viewer: string | undefined, task: str
   return viewer !== undefined && fold.get(viewer)?.parentId === parentId ? "sibling" : "other";
 }
 
-/** The nearest first; the main agent, undefined, is the last. */
+/** Returns the ancestors, nearest first. The main agent (undefined) is last. */
 function ancestorsOf(fold: TaskFold, task: string): readonly (string | undefined)[] {
   const ancestors: (string | undefined)[] = [];
   for (let record = fold.get(task); record; ) {
@@ -26,7 +26,7 @@ function ancestorsOf(fold: TaskFold, task: string): readonly (string | undefined
   return ancestors;
 }
 
-/** Itself and all below, each after its own children. */
+/** Returns the task and its descendants; children come before their parent. */
 export function subtree(fold: TaskFold, task: TaskRecord): readonly TaskRecord[] {
   return [...fold.childrenOf(task.id).flatMap((child) => subtree(fold, child)), task];
 }
@@ -35,7 +35,7 @@ export function usageOf(fold: TaskFold, task: TaskRecord): TaskUsage {
   return subtree(fold, task).reduce((sum, { usage }) => addUsage(sum, usage), noUsage);
 }
 
-/** Without a scope: for the main agent everyone, for others those near. */
+/** Without a scope, the main agent sees every task; other agents see themselves, siblings and descendants. */
 export function isInScope(relation: Relation, scope: TaskScope | undefined, viewer: string | undefined): boolean {
   if (scope === "all") return true;
   if (scope === "children") return relation === "child";
@@ -84,12 +84,14 @@ export function viewOf(task: TaskRecord, { fold, live, viewer, now, waitingFor }
   };
 }
 
-/** What is recorded is its own tree, or the folder in which each agent has one under its id. */
+/**
+ * Returns the agent's worktree. The record has either that path, or the folder that holds one worktree per agent id.
+ */
 function ownTree(worktree: string, taskId: string): string {
   return /[\\/]worktrees$/.test(worktree) ? `${worktree}/${taskId}` : worktree;
 }
 
-/** The turn with all its words, wherever they are kept. */
+/** Returns the turn with its complete answer, read from a file if necessary. */
 export async function wholeTurn(turn: KeptTurn, readLarge: (file: string) => Promise<string>): Promise<TaskTurn> {
   const { number, message, response, responseFile } = turn;
   if (responseFile === undefined) return { number, message, response };
@@ -101,5 +103,5 @@ export async function wholeTurn(turn: KeptTurn, readLarge: (file: string) => Pro
   }
 }
 
-/** Clocks may jump; a duration is never negative. */
+/** Returns a duration. Never negative, even if the clock jumps. */
 const since = (now: number, then: number): number => Math.max(0, now - then);

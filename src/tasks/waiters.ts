@@ -1,6 +1,6 @@
 import type { Stamp } from "../lib/stamp.ts";
 
-/** Those who wait until something is so. Each looks again whenever the task it waits for has changed. */
+/** Waiters for conditions. Each condition is checked again when its task changes. */
 export class Waiters {
   readonly #stamp: Stamp;
   readonly #looks = new Map<string, Set<() => void>>();
@@ -13,7 +13,10 @@ export class Waiters {
     for (const look of [...(this.#looks.get(id) ?? [])]) look();
   }
 
-  /** The first answer of `look`, or undefined after `timeoutMs`. Rejects when aborted; that touches nobody else. */
+  /**
+   * Resolves with the first defined result of `look`, or undefined after `timeoutMs`. Rejects when aborted, which does
+   * not affect other waiters.
+   */
   until<T>(
     id: string,
     look: () => T | undefined,
@@ -61,5 +64,5 @@ export class Waiters {
   }
 }
 
-/** Timers take no more. */
+/** The maximum delay of a timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
