@@ -1,4 +1,7 @@
-/** What a user attached to a message: kept beside the log, and told to the model in words where it is no picture. */
+/**
+ * Attachments of user messages. They are stored beside the log; those that are not images or documents are described to
+ * the model as text.
+ */
 import { readdir, stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { readRegular } from "../lib/node/shared-folder.ts";
@@ -14,7 +17,10 @@ const MAX_BLOB_BYTES = 32 * 1024 * 1024;
 const MAX_COUNTED_BYTES = 16 * 1024 * 1024;
 const MAX_TEXT_CHARACTERS = 64 * 1024;
 
-/** As they stand in the log: each has a name, and bytes are in a file of their own. */
+/**
+ * Returns the attachments as the log stores them: each has a name, and data is stored in a separate file. Throws a
+ * `TroupeError` for unusable data.
+ */
 export async function keepAttachments(
   given: readonly GivenAttachment[],
   log: Pick<SessionLog, "writeAsset">,
@@ -53,12 +59,12 @@ function withName(attachment: GivenAttachment): Attachment {
 }
 
 export const PDF = "application/pdf";
-/** Models take these. A provider refuses others, and with them every later request of the session. */
+/** Types that models accept. A provider would reject any other type, and with it every later request of the session. */
 const SHOWN: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", PDF]);
-/** Pictures and documents are shown to the model as they are. */
+/** Whether an attachment is passed to the model unchanged (images and documents). */
 export const isShown = (mimeType: string): boolean => SHOWN.has(mimeType.toLowerCase());
 
-/** The prompt as the model reads it, with what is said of the attachments around it. */
+/** Returns the prompt as the model reads it, with descriptions of the attachments around it. */
 export async function withAttachments(
   prompt: string,
   attachments: readonly Attachment[],
@@ -81,10 +87,10 @@ export async function withAttachments(
   return [...before, prompt, ...after].join(APART);
 }
 
-/** Far enough from the prompt not to be taken for a part of it. */
+/** Separates attachments from the prompt, so that they are not read as part of it. */
 const APART = "\n\n\n\n";
 
-/** Names and addresses come from anywhere: one line each, without tags of ours. */
+/** Makes untrusted names and URLs safe: one line, without tags of ours. */
 const named = (text: string): string => quoted(text).replace(/[\n\t]+/g, " ");
 
 type Of<T extends Attachment["type"]> = Extract<Attachment, { type: T }>;
@@ -108,7 +114,7 @@ async function fileFacts({ path, lineRange }: Of<"file">): Promise<string> {
   return `${start === end ? `line ${start}` : `lines ${start}-${end}`} of ${lines} lines`;
 }
 
-/** Or why they cannot be counted. */
+/** Returns the number of lines, or the reason why they cannot be counted. */
 async function countLines(path: string): Promise<number | string> {
   try {
     const { size } = await stat(path);
@@ -131,14 +137,14 @@ async function folderFacts(path: string): Promise<string> {
   }
 }
 
-/** The fence is longer than any inside. */
+/** Fences a text. The fence is longer than any inside it. */
 function fenced(text: string): string {
   const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), ([run]) => run.length));
   const fence = "`".repeat(longest + 1);
   return `${fence}\n${quoted(text)}\n${fence}`;
 }
 
-/** Text is quoted; of anything else the model hears that it is there. */
+/** Quotes text; for other data, returns only a note that it is attached. */
 async function blobText(attachment: Of<"blob">, log: Pick<SessionLog, "readAsset">): Promise<string> {
   const { mimeType, displayName = "attachment", assetId, byteLength } = attachment;
   const isText = /^text\/|[/+](?:json|xml|yaml)$/.test(mimeType);

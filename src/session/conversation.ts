@@ -4,19 +4,22 @@ import type { Attachment, EventData, SessionEvent } from "../protocol/event.ts";
 import type { AssistantMessage, Message, Reasoning, ToolCall, ToolMessage } from "../protocol/message.ts";
 import { isShown } from "./attachments.ts";
 
-/** A message as the log has it: pictures are still references, read only when a request is built. */
+/** A message as stored in the log. Images are still references, which are read when a request is built. */
 export interface Entry {
   readonly message: Message;
   readonly assets: readonly Asset[];
-  /** The words of whoever the agent works for; absent for what hooks, skills and notices say in the user's role. */
+  /**
+   * The text of the user or agent that it works for; absent for messages of hooks, skills and notices in the user's
+   * role.
+   */
   readonly said?: string;
 }
 
-/** Bytes in a file of their own. */
+/** Binary data in a separate file. */
 export interface Asset {
   readonly assetId: string;
   readonly mimeType: string;
-  /** What is said of it. */
+  /** A description of the data. */
   readonly description?: string;
 }
 
@@ -24,11 +27,14 @@ export interface Asset {
 export interface OpenCall {
   readonly call: ToolCall;
   started: boolean;
-  /** It was made before the conversation was cleared: it gets its end, and nobody reads that. */
+  /** It was made before the conversation was cleared: it gets an end event, but no message. */
   isGone: boolean;
 }
 
-/** Everything a conversation knows, as plain data: restored, it goes on as if it had read the events itself. */
+/**
+ * The complete state of a conversation as plain data. A restored conversation continues as if it had read the events
+ * itself.
+ */
 export interface ConversationState {
   readonly entries: readonly Entry[];
   readonly open: readonly OpenCall[];
@@ -39,42 +45,42 @@ export interface ConversationState {
 }
 
 /**
- * One agent's view of a log, kept up to date event by event, so that a turn costs what it adds and nothing for what
- * came before. Reading the same log back gives the same messages.
+ * One agent's view of a log, updated event by event, so that a turn costs only what it adds. Reading the same log again
+ * gives the same messages.
  */
 export class Conversation {
   #entries: Entry[] = [];
   readonly #open = new Map<string, OpenCall>();
-  /** Messages of users that compactions removed. */
+  /** Users' messages that compactions removed. */
   #said: Sayings = noSayings;
   #version = 0;
   #epoch = 0;
   #openTurn: string | undefined;
-  /** The conversation was cleared in the middle of this turn: the rest of it belongs to what is gone. */
+  /** The conversation was cleared during this turn: the rest of the turn is not added. */
   #isTurnGone = false;
   #system: string | undefined;
 
-  /** Calls that no result has answered yet, in the order they were made. */
+  /** Calls without a result, in the order they were made. */
   get openCalls(): readonly OpenCall[] {
     return [...this.#open.values()];
   }
 
-  /** A turn that was begun and not ended. */
+  /** The id of a turn that has started and not ended. */
   get openTurn(): string | undefined {
     return this.#openTurn;
   }
 
-  /** The system prompt the model was last shown. */
+  /** The system prompt that the model was last shown. */
   get system(): string | undefined {
     return this.#system;
   }
 
-  /** Changes when entries that were there before did: whoever keeps a copy starts afresh. */
+  /** Changes when existing entries change. Holders of a copy must rebuild it. */
   get version(): number {
     return this.#version;
   }
 
-  /** Changes when the beginning of the conversation did: what was planned for it before is void. */
+  /** Changes when the start of the conversation changes. Plans made for the earlier start are void. */
   get epoch(): number {
     return this.#epoch;
   }
@@ -94,7 +100,10 @@ export class Conversation {
     };
   }
 
-  /** The message that a compaction puts in the place of the first ones, and how many those are. */
+  /**
+   * Returns the message that replaces the first messages after a compaction, and their number. Returns undefined if
+   * nothing can be removed.
+   */
   compacted(data: Compacted): { readonly cut: number; readonly message: Message } | undefined {
     const { messagesRemoved, summaryContent: summary = "", tokenLimit } = data;
     const wanted = messagesRemoved === undefined ? this.#entries.length : messagesRemoved + 1;
@@ -118,7 +127,7 @@ export class Conversation {
         const { content, transformedContent, attachments = [], source } = event.data;
         const assets = attachments.flatMap((attachment) => (attachment.type === "blob" ? assetOf(attachment) : []));
         const shown = transformedContent ?? content;
-        // What a person typed; what others wrote says from whom it is only in the form the model saw.
+        // A user's text as typed. Text of other senders names its sender only in the form that the model saw.
         const said = source === undefined ? content || shown : shown;
         const message: Message = { role: "user", content: shown };
         this.#entries.push({ message, assets, ...(!NOBODY_SAID.test(source ?? "") && { said }) });
@@ -146,7 +155,7 @@ export class Conversation {
         const isGone = this.#isTurnGone;
         for (const call of message.calls) this.#open.set(call.toolCallId, { call, started: false, isGone });
         if (isGone) break;
-        // A reply with neither words nor calls would be refused by most wires.
+        // Most wires reject a reply with neither text nor calls.
         if (message.content !== "" || message.calls.length > 0) this.#push(message);
         break;
       }
@@ -160,10 +169,10 @@ export class Conversation {
       }
       case "tool.execution_complete": {
         const { toolCallId, success, result, error, isUserRequested } = event.data;
-        if (isUserRequested) break; // no answer to the model, whatever its id
+        if (isUserRequested) break; // not an answer to the model, whatever its id
         const open = this.#open.get(toolCallId);
         this.#open.delete(toolCallId);
-        if (!open || open.isGone) break; // answered already: the first answer stands
+        if (!open || open.isGone) break; // already answered (the first answer counts), or cleared
         const content = result?.content ?? error?.message ?? "";
         const assets = result?.binaryResultsForLlm?.filter(({ type }) => type === "image") ?? [];
         this.#answer({ role: "tool", toolCallId, content, isError: !success }, assets);
@@ -173,7 +182,7 @@ export class Conversation {
     }
   }
 
-  /** Forgets everything, to be told it anew. */
+  /** Clears all state before the log is folded again. */
   reset(): void {
     this.#clear();
     this.#open.clear();
@@ -182,7 +191,7 @@ export class Conversation {
     this.#system = undefined;
   }
 
-  /** An agent that has ended has no state: nothing will be asked of it again. */
+  /** Restores the state. An agent that has ended has none, because it is not asked again. */
   #restore(state: ConversationState | undefined): void {
     this.reset();
     if (!state) return;
@@ -194,7 +203,7 @@ export class Conversation {
     this.#system = state.system;
   }
 
-  /** Nothing that was said so far counts, nor what the turn under way has still to say. */
+  /** Clears the conversation, including the rest of the current turn. */
   #clear(): void {
     this.#entries = [];
     this.#said = noSayings;
@@ -204,7 +213,7 @@ export class Conversation {
     this.#epoch++;
   }
 
-  /** A new list, so that whoever is reading the old one reads it to its end. */
+  /** Applies a compaction. Creates a new list, so that current readers of the old one can finish. */
   #compact(data: Compacted): void {
     const made = this.compacted(data);
     if (!made) return;
@@ -215,8 +224,8 @@ export class Conversation {
   }
 
   /**
-   * Inserts a result behind the reply that asked for it, in the order of its calls: the order in which calls end differs
-   * from run to run, and a request that differs misses the provider's cache.
+   * Inserts a result after its reply, in the order of the calls. The order in which calls end varies, and a different
+   * request would miss the provider's cache.
    */
   #answer(message: ToolMessage, assets: Entry["assets"]): void {
     const orderOf = (toolCallId: string, entry = this.#entries[asked]): number =>
@@ -234,7 +243,7 @@ export class Conversation {
     this.#entries.splice(place, 0, { message, assets });
   }
 
-  /** The call as it was run: its answer is an answer to that. */
+  /** Replaces the arguments of a call by those it ran with, so that the result matches them. */
   #changeCall({ toolCallId, arguments: given }: EventData<"troupe.call_changed">): void {
     const asks = ({ message }: Entry): boolean =>
       message.role === "assistant" && message.calls.some((call) => call.toolCallId === toolCallId);
@@ -258,7 +267,7 @@ function assetOf({ assetId, mimeType, displayName }: Extract<Attachment, { type:
   return [{ assetId, mimeType, ...(displayName !== undefined && { description: displayName }) }];
 }
 
-/** Sources of messages that parts of troupe say in the user's role. */
+/** Sources of messages that troupe itself sends in the user's role. */
 const NOBODY_SAID = /^(?:hook-|gate-|skill-|agent-skills$|output-schema$|autopilot$|session-limits$|system$)/;
 
 type Compacted = Pick<EventData<"session.compaction_complete">, "messagesRemoved" | "summaryContent" | "tokenLimit">;

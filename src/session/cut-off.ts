@@ -1,18 +1,18 @@
 import type { Emit, SessionEvent } from "../protocol/event.ts";
 
-/** A message of the main agent's user that was taken up and has no outcome, because its process ended first. */
+/** A message to the main agent that was accepted but has no outcome, because its process ended first. */
 interface CutOff {
-  /** The last turn of its answer, where one had begun. */
+  /** The last turn of its answer, if one had started. */
   readonly turnId: string | undefined;
 }
 
 /**
- * Finds the message that the end of a process cut off. A message has its outcome when the model answered without
- * calls, a call ended the turn, or the log says that the answer failed, was aborted or reached a limit.
+ * Finds the message whose answer was cut off by the end of a process. A message has an outcome if the model answered
+ * without calls, a call ended the turn, or the log records a failure, an abort or a limit.
  */
 export const cutOff = (events: readonly SessionEvent[]): CutOff | undefined => lastOutcome(events).cut;
 
-/** The same, and the indexes of the events that decide it: with those alone the answer is the same. */
+/** Returns the same, and the indexes of the deciding events. Those events alone give the same result. */
 export function lastOutcome(events: readonly SessionEvent[]): {
   cut: CutOff | undefined;
   decidedBy: readonly number[];
@@ -54,7 +54,7 @@ export function lastOutcome(events: readonly SessionEvent[]): {
   return { cut: undefined, decidedBy };
 }
 
-/** Gives a message that was cut off its outcome. */
+/** Records an outcome for a message that was cut off. */
 export async function sayCutOff(emit: Emit): Promise<void> {
   const message =
     "The process ended before the last message was answered. Send it again, or resume the session with continuePendingWork.";

@@ -8,22 +8,22 @@ import { condense, isCompaction } from "./compaction/condense.ts";
 
 export type Listener = (event: SessionEvent) => void;
 
-/** The events of a session as its log has them, by their position (0 = the first). */
+/** The events of a session's log by position (0 = the first). */
 export interface EventPast {
   readonly count: number;
-  /** How many of them clients could have heard of; all of these can be read. */
+  /** The number of events that listeners have received. All of these can be read. */
   readonly toldCount: number;
-  /** How many were there before this process opened the session. */
+  /** The number of events from before this process opened the session. */
   readonly inherited: number;
-  /** Whether `events` has all of them. */
+  /** Whether `events` contains all of them. */
   readonly isComplete: boolean;
-  /** Events from position `from` up to, not including, `to`. */
+  /** Returns the events from position `from` up to, but not including, `to`. */
   read(from: number, to: number): Promise<readonly SessionEvent[]>;
 }
 
 const PAGE_EVENTS = 500;
 
-/** All events of a session that listeners were told of, oldest first, page by page where they are not in memory. */
+/** Yields all events that listeners have received, oldest first. Reads those that are not in memory page by page. */
 export async function* eventsOf({
   events,
   past,
@@ -42,8 +42,8 @@ export async function* eventsOf({
 }
 
 /**
- * Where every event of a session passes: stamped, chained, folded, stored, then told. Listeners hear events in the
- * order they were emitted, and a stored one only when it is as durable as its kind demands.
+ * The path of every event of a session: stamped, chained, folded, stored, then passed to listeners. Listeners receive
+ * events in the order of emission. They receive a stored event only once it is as durable as its type requires.
  */
 export class EventLog {
   readonly #store: SessionLog;
@@ -52,27 +52,27 @@ export class EventLog {
   readonly #onListenerDefect: (error: unknown) => void;
   readonly #redactor: EventRedactor | undefined;
   readonly #listeners = new Set<Listener>();
-  /** Those that still matter: a long session does not hold its history. */
+  /** The events that still matter: a long session does not hold its whole history in memory. */
   #events: SessionEvent[];
-  /** Number of events in the log's view that are not in `#events` any more. */
+  /** Number of events in the log's view that are no longer in `#events`. */
   #condensed: number;
-  /** How long `#events` must be before it is condensed. */
+  /** Length of `#events` from which it is condensed. */
   #condenseAt: number;
   readonly #minCondensed: number;
   #isComplete: boolean;
   #isCompacted: boolean;
-  /** What is out of view since then is not known here: the next opening makes the snapshot. */
+  /** True after a rewind: the hidden events are unknown here, so the next opening makes the snapshot. */
   #isRewound = false;
-  /** Lists that take in every kept event while somebody wants them. */
+  /** Lists that collect every stored event while a caller needs them. */
   readonly #collecting = new Set<SessionEvent[]>();
-  /** Emitted but not yet told; `ready` when durable or ephemeral, `lost` when the write failed. */
+  /** Emitted events that are not passed on yet. `ready`: durable or ephemeral. `lost`: the write failed. */
   readonly #waiting: { event: SessionEvent; state: "pending" | "ready" | "lost" }[] = [];
-  /** Being told: the first to some listeners already, the rest to none. */
+  /** Events that are being passed on: the first to some listeners already, the rest to none. */
   readonly #untold: SessionEvent[] = [];
-  /** Remembered, but not in the log. */
+  /** In memory, but not in the log. */
   #lost: SessionEvent[] = [];
   #broken = false;
-  /** One at a time, whoever asks: who comes second waits for the same. */
+  /** The running repair. Concurrent callers share it. */
   #repairing: Promise<void> | undefined;
   #lastId: string | null;
 
@@ -80,9 +80,9 @@ export class EventLog {
     store: SessionLog;
     stamp: Stamp;
     fold: (event: SessionEvent) => void;
-    /** A listener threw: its own defect, which harms neither the session nor other listeners. */
+    /** Called when a listener throws. The session and other listeners are not affected. */
     onListenerDefect: (error: unknown) => void;
-    /** Takes secrets out of what is said, here and nowhere else: before log, index, listeners and whoever they tell. */
+    /** Removes secrets from events. This is the only place: before the log, the index and the listeners. */
     redactor?: Redactor;
     /** Fewer events than this are never condensed. */
     minCondensed?: number;
@@ -101,12 +101,12 @@ export class EventLog {
     this.#lastId = this.#events.at(-1)?.id ?? null;
   }
 
-  /** Events that still matter: all of them in a short session, what `condense` leaves of them in a long one. */
+  /** Events that still matter: all of them in a short session, the result of `condense` in a long one. */
   get events(): readonly SessionEvent[] {
     return this.#events;
   }
 
-  /** All events of the log, as it reads now, by their position. */
+  /** All events of the log's current view, by position. */
   get past(): EventPast {
     return {
       count: this.#count,
@@ -122,14 +122,14 @@ export class EventLog {
     return this.#condensed + this.#events.length;
   }
 
-  /** Collects every event that is kept from now on, until stopped. */
+  /** Collects every event that is stored from now on, until stopped. */
   collect(): { readonly events: readonly SessionEvent[]; stop(): void } {
     const events: SessionEvent[] = [];
     this.#collecting.add(events);
     return { events, stop: () => this.#collecting.delete(events) };
   }
 
-  /** Everything that was emitted is in the log. */
+  /** Whether every emitted event is in the log. */
   get #isSettled(): boolean {
     return this.#waiting.length === 0 && this.#lost.length === 0 && !this.#broken;
   }
@@ -156,8 +156,8 @@ export class EventLog {
   }
 
   /**
-   * As `subscribe`, but first hears every event in `events` that others have heard already, from the one at index `from`
-   * on: no gap, nothing twice.
+   * Like `subscribe`, but first passes on the events in `events` that other listeners have received, starting at index
+   * `from`. No event is missed or repeated.
    */
   follow(listener: Listener, from = 0): () => void {
     const untold = this.#untoldEvents();
@@ -167,7 +167,7 @@ export class EventLog {
     return this.subscribe(listener);
   }
 
-  /** Kept events that listeners have not heard of. */
+  /** Returns stored events that listeners have not received. */
   #untoldEvents(): ReadonlySet<SessionEvent> {
     const all = [...this.#waiting.map(({ event }) => event), ...this.#lost, ...this.#untold];
     return new Set(all.filter(({ ephemeral }) => ephemeral !== true));
@@ -177,7 +177,7 @@ export class EventLog {
     if (!this.#redactor) return this.#say(agentId, type, data);
     let said = told;
     for (const event of this.#redactor.pass(agentId, type, data)) {
-      // It gives back what it was given: events of the table.
+      // The redactor returns events of the same table.
       said = this.#say(agentId, event.type as EventType, event.data as EventData<EventType>);
     }
     return said;
@@ -189,7 +189,7 @@ export class EventLog {
     return ephemeral ? this.#tell(event) : this.#keep(event);
   }
 
-  /** Tells without keeping what is otherwise kept: the only way to say that keeping failed. */
+  /** Passes an event to listeners without storing it. This is how a failure to store is reported. */
   announce<T extends EventType>(type: T, data: EventData<T>): void {
     for (const event of this.#redactor?.pass(undefined, type, data) ?? [{ type, data }]) {
       void this.#tell(
@@ -200,7 +200,7 @@ export class EventLog {
 
   #stamped(what: { agentId: string | undefined; type: EventType; data: unknown; ephemeral: boolean }): SessionEvent {
     const { agentId, type, data, ephemeral } = what;
-    // The table ties data to type; the compiler cannot follow that through a generic.
+    // The table ties data to type, which the compiler cannot infer through a generic.
     return {
       id: this.#stamp.id("event"),
       timestamp: new Date(this.#stamp.now()).toISOString(),
@@ -219,8 +219,8 @@ export class EventLog {
   }
 
   /**
-   * After a failed write: the log goes back to what was acknowledged, and what was not is written again, so that the
-   * log and what we remember are one. Fails as long as the cause lasts. Costs nothing when all is well.
+   * Repairs the log after a failed write: resets it to the acknowledged events and writes the others again. Rejects
+   * while the cause persists. Does nothing if no write failed.
    */
   repair(): Promise<void> {
     this.#repairing ??= this.#repair().finally(() => {
@@ -238,7 +238,7 @@ export class EventLog {
     await Promise.all(lost.map((event) => this.#write(event)));
   }
 
-  /** Takes back what could not be written, as if it had never been said. True when there was such an event. */
+  /** Withdraws an event that could not be written, as if it had not been emitted. Returns true if there was one. */
   unsay(isMeant: (event: SessionEvent) => boolean): boolean {
     const meant = this.#lost.find(isMeant);
     if (!meant) return false;
@@ -253,8 +253,8 @@ export class EventLog {
   }
 
   /**
-   * From now on the log reads as `view`, and then says so. Whoever reads it in the same moment reads one or the other;
-   * when it cannot be written, everything is as before. What is folded is up to whoever asked.
+   * Replaces the log's view and emits `troupe.rewound`. Readers see either the old or the new view. If writing fails,
+   * restores the old view and throws. The caller must rebuild its folds.
    */
   async rewind(view: readonly SessionEvent[], data: EventData<"troupe.rewound">): Promise<void> {
     const before = this.#events;
@@ -304,7 +304,7 @@ export class EventLog {
         throw error;
       },
     );
-    written.catch(() => undefined); // whoever awaits a later event hears of it
+    written.catch(() => undefined); // the rejection also reaches callers that await a later event
     return written;
   }
 
@@ -316,7 +316,7 @@ export class EventLog {
     }
   }
 
-  /** What a listener says in turn is told when all have heard this. */
+  /** Passes an event to all listeners. Events that listeners emit meanwhile follow afterwards. */
   #notify(event: SessionEvent): void {
     this.#untold.push(event);
     if (this.#untold.length > 1) return;

@@ -1,4 +1,4 @@
-/** The executor of an agent that runs by a definition and, with `SESSION_BASED_SUBAGENTS` off, ends with its process. */
+/** Runs an agent by its definition. With `SESSION_BASED_SUBAGENTS` off, the agent ends with its process. */
 import type { AgentDefinition } from "../agents/agent.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Actor, AgentSetup } from "./agents/agent-run.ts";
@@ -8,7 +8,7 @@ interface ExecutorOptions {
   outfit(task: Actor, definition: AgentDefinition): Promise<AgentSetup>;
 }
 
-/** Runs the agent by the definition as it was at the start, whatever becomes of its file. */
+/** Runs the agent by the definition as it was at the start, even if its file changes. */
 export function executorOf(definition: AgentDefinition, options: ExecutorOptions): CallbackTask {
   return {
     definition,
@@ -20,7 +20,7 @@ export function executorOf(definition: AgentDefinition, options: ExecutorOptions
   };
 }
 
-/** Removes every tool that the agent may not use. Tools of servers that the agent brings itself stay. */
+/** Removes every tool that the agent may not use. Tools of the agent's own MCP servers stay. */
 export function within({ tools }: Pick<Actor, "tools">, outfit: AgentSetup): AgentSetup {
   if (tools === null) return outfit;
   const { system, tools: given } = outfit.offer;

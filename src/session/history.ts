@@ -5,8 +5,8 @@ import { PDF } from "./attachments.ts";
 import type { Asset, Conversation, Entry } from "./conversation.ts";
 
 /**
- * The messages of a conversation as a model is shown them, with pictures read from their files. Messages keep their
- * identity from call to call, so a wire can remember how it encoded each.
+ * A conversation's messages as a model receives them, with images read from their files. Messages keep their identity
+ * between calls, so a wire can cache how it encoded each.
  */
 export class History {
   readonly conversation: Conversation;
@@ -22,17 +22,17 @@ export class History {
     this.#assets = assets;
   }
 
-  /** How long the text of all messages is, for estimates. */
+  /** The total length of all messages, for estimates. */
   get characters(): number {
     return this.#characters;
   }
 
-  /** An estimate of what all messages take of a model's window. */
+  /** Estimated tokens of all messages. */
   get tokens(): number {
     return this.#tokens;
   }
 
-  /** The same, message by message. */
+  /** Estimated tokens of each message. */
   get sizes(): readonly number[] {
     return this.#sizes;
   }
@@ -51,7 +51,7 @@ export class History {
       else {
         const length = this.#messages.length;
         const message = { ...entry.message, ...(await this.#load(entry.assets)) };
-        // Meanwhile somebody else may have read on, or the conversation may have a new beginning.
+        // Meanwhile another caller may have read on, or the conversation may have been replaced.
         const isNext = this.#messages.length === length && this.conversation.version === version;
         if (isNext && this.#version === version) this.#add(message);
       }

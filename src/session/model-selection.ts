@@ -6,41 +6,47 @@ import type { ModelChangeSource } from "../protocol/event.ts";
 import type { RunSettings } from "./run-settings.ts";
 import type { SessionModel } from "./session-model.ts";
 
-/** Who sits where a session's answers come from: for surfaces that show it, or put another model there. */
+/** The session's current model, and how to change it. */
 export interface ModelSelection {
   readonly current: SessionModel;
   readonly reasoningEffort: ReasoningEffort | undefined;
   readonly reasoningSummary: ReasoningSummary | undefined;
-  /** Before a message is taken up: a model that could not be found when the session began is looked for. Never rejects. */
+  /**
+   * Called before a message is accepted: looks again for a model that was unavailable when the session started. Never
+   * rejects.
+   */
   ready(): Promise<void>;
-  /** All there is to choose from. */
+  /** Returns all available models. */
   list(): Promise<readonly ModelRow[]>;
-  /** From the next message on; said as `session.model_change`. Rejects, and changes nothing, when there is no such model. */
+  /**
+   * Switches the model from the next message on and emits `session.model_change`. Rejects, and changes nothing, if the
+   * model does not exist.
+   */
   select(name: string, change?: ModelChange): Promise<void>;
-  /** The model to offer where this one cannot go on; undefined where there is none, or nothing is gained by it. */
+  /** Returns the model to offer after this error; undefined if there is none or it would not help. */
   insteadOf(error: ModelError): string | undefined;
-  /** The same model, used otherwise. */
+  /** Changes the settings of the current model. */
   change(change: ModelChange): Promise<void>;
-  /** Providers and models join; returns the models. Rejects, and changes nothing, when they do not fit together. */
+  /** Adds providers and models, and returns the models. Rejects, and changes nothing, if they are inconsistent. */
   add(given: GivenProviders): Promise<readonly ModelRow[]>;
 }
 
 export interface ModelChange {
-  /** Null: as the model has it. */
+  /** Null: the model's default. */
   readonly reasoningEffort?: ReasoningEffort | null;
   readonly reasoningSummary?: ReasoningSummary;
-  /** What is said of the model outranks what its provider says. */
+  /** Overrides the provider's description of the model. */
   readonly capabilities?: ModelCapabilities;
-  /** Why it was changed, when nobody asked for it. */
+  /** The reason for an automatic change. */
   readonly cause?: string;
-  /** What changed it, as the event says it. */
+  /** The source of the change, as reported in the event. */
   readonly source?: ModelChangeSource;
 }
 
-/** What a session calls its model. */
+/** The session's name for its model. */
 export const modelName = ({ id, model }: Pick<SessionModel, "id" | "model">): string => id ?? model;
 
-/** What a session says of its model and its limits when it begins. */
+/** Returns the model and limits that a session reports when it starts. */
 export function selection(settings: Pick<RunSettings, "model" | "reasoningEffort" | "reasoningSummary" | "credits">): {
   selectedModel?: string;
   reasoningEffort?: string;
@@ -57,7 +63,7 @@ export function selection(settings: Pick<RunSettings, "model" | "reasoningEffort
   };
 }
 
-/** The model by the name under which it can be found again. */
+/** Returns a name under which the model can be found again. */
 export function modelReference({ providerId, id, model }: Pick<SessionModel, "providerId" | "id" | "model">): string {
   const name = id ?? model;
   return name.startsWith(`${providerId}/`) ? name : `${providerId}/${name}`;

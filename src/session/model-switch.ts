@@ -2,12 +2,12 @@ import type { ModelError } from "../model/model-error.ts";
 import type { ModelSelection } from "./model-selection.ts";
 import type { Broker } from "./requests/broker.ts";
 
-/** Why the model is another one from here on, as `session.model_change` says it. */
+/** The cause that `session.model_change` reports. */
 const CAUSE = "rate_limit_auto_switch";
 
 /**
- * A person whose account is used up for this model may go on with one that its provider chooses: asked, unless they said
- * before that they always want that. True when there is another model now.
+ * Offers another model if the user's account has reached a limit for the current one. Asks the user, unless they chose
+ * "always" before. `offer` returns true if the model was switched.
  */
 export class ModelSwitch {
   #isAlways = false;

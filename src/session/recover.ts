@@ -11,7 +11,7 @@ import type { EventLog } from "./event-log.ts";
 import type { Broker } from "./requests/broker.ts";
 import { pendingWork } from "./requests/pending-work.ts";
 
-/** Another process may have it. */
+/** Throws if another process has the session open. */
 export function requireFree({ sessionId, heldBy }: Pick<SessionLog, "sessionId" | "heldBy">): void {
   if (!heldBy) return;
   const where = heldBy.host === undefined ? "" : ` on ${heldBy.host}`;
@@ -21,14 +21,17 @@ export function requireFree({ sessionId, heldBy }: Pick<SessionLog, "sessionId" 
 }
 
 /**
- * Brings a log that another process left behind into a state the next turn can build on: damage is named once, every
- * call without an answer gets one, an open turn is closed, a message that was under way gets an outcome. Nothing is run
- * again. Killed half-way and done again, the result is the same. With `pending`, calls that wait for someone outside stay
- * open, and a message that was under way is answered: returns the turn to go on with.
+ * Recovers a log that another process left behind, so that the next turn can build on it.
+ * - Reports damage once.
+ * - Answers every open call, closes an open turn, and gives a message in progress an outcome.
+ * - Runs nothing again. Can be interrupted and repeated with the same result.
+ *
+ * With `pending`, calls that wait for a client stay open and a message in progress is answered: returns the turn to
+ * resume.
  */
 export async function recover(what: {
   conversation: Conversation;
-  /** All that was ever said, and as the log reads now. */
+  /** `said`: all events ever emitted. `view`: the current view of the log. */
   events: { readonly said: readonly SessionEvent[]; readonly view: readonly SessionEvent[] };
   damage: readonly Damage[];
   log: Pick<EventLog, "emit">;
@@ -53,7 +56,7 @@ export async function recover(what: {
   return left.turn;
 }
 
-/** Ends the permission requests that nobody can answer any more: clients would show them as open. */
+/** Ends permission requests that can no longer be answered, because clients would show them as open. */
 async function cancelPermissions(
   events: readonly SessionEvent[],
   log: Pick<EventLog, "emit">,
@@ -70,7 +73,7 @@ async function cancelPermissions(
   }
 }
 
-/** Makes the log whole before the session ends. A disk that is full for a moment gets a second to have room again. */
+/** Repairs the log before the session ends. Retries for about a second in case a full disk gets room again. */
 export async function repairAtEnd(log: { repair(): Promise<void> }, stamp: Stamp): Promise<void> {
   for (const pauseMs of [50, 150, 300, 500]) {
     const isRepaired = await log.repair().then(
@@ -83,14 +86,17 @@ export async function repairAtEnd(log: { repair(): Promise<void> }, stamp: Stamp
   await log.repair();
 }
 
-/** Every call has an answer and every turn an end. */
+/** Gives every open call a result and ends an open turn. */
 export async function closeOpen(conversation: Conversation, emit: Emit): Promise<void> {
   await closeOpenCalls(conversation, emit);
   const { openTurn: turnId } = conversation;
   if (turnId !== undefined) await emit("assistant.turn_end", { turnId });
 }
 
-/** A provider rejects a history with an unanswered call, so this also runs before each message is taken up. */
+/**
+ * Gives open calls an error result. Also runs before each message is accepted, because providers reject a history with
+ * an unanswered call.
+ */
 export async function closeOpenCalls(
   conversation: Conversation,
   emit: Emit,
@@ -99,7 +105,7 @@ export async function closeOpenCalls(
   for (const { call, started } of conversation.openCalls) {
     const { toolCallId, name: toolName } = call;
     if (!isMeant(toolCallId)) continue;
-    // Every end has its start, also where the process died between the reply and the first tool.
+    // Every end needs a start, even if the process ended between the reply and the first tool.
     if (!started) void emit("tool.execution_start", { toolCallId, toolName, arguments: call.arguments });
     await emit("tool.execution_complete", {
       toolCallId,

@@ -1,4 +1,4 @@
-/** The settings that every run of a session shares. */
+/** The settings that all runs of a session share. */
 
 import type { Redactor } from "../lib/redact/redact.ts";
 import type { Stamp } from "../lib/stamp.ts";
@@ -15,58 +15,58 @@ import type { ModelSelection } from "./model-selection.ts";
 import type { PlanPort } from "./requests/broker-user.ts";
 import type { PromptAndTools, SessionModel } from "./session-model.ts";
 
-/** Whoever traces what happens: contexts come in with messages and go out with calls. */
+/** Tracing: contexts arrive with messages and are passed on with calls. */
 export interface Tracing {
-  /** The answer to this message belongs to a trace of its sender's. */
+  /** Assigns the answer to this message to its sender's trace. */
   expect(messageId: string, context: TraceContext): void;
-  /** What whoever runs the call elsewhere is told, so that what it does there belongs to the call. */
+  /** Returns the context for the program that runs the call, so that its spans belong to the call. */
   ofCall(toolCallId: string, agentId: string | undefined): TraceContext | undefined;
 }
 
-/** What a session is given once and every run of it uses. */
+/** Settings that a session receives once and every run uses. */
 export interface RunSettings {
   readonly log: SessionLog;
   readonly stamp: Stamp;
   readonly model: SessionModel;
   readonly offer: PromptAndTools;
   readonly cwd: string;
-  /** Folders the tools may touch; empty = no limit. */
+  /** Folders that tools may access; empty: no limit. */
   readonly roots: readonly string[];
-  /** What may be touched without asking, and what never. */
+  /** Permission rules and modes. */
   readonly policy: Policy;
-  /** What a person approved before, and will approve. */
+  /** The user's approvals, present and future. */
   readonly grants: Grants;
-  /** What its tools reach beyond their calls. */
+  /** Services for tools beyond their calls. */
   readonly ports: ToolPorts;
-  /** Takes secrets out of everything that is said, before it is kept or told. */
+  /** Removes secrets from every event before it is stored or passed on. */
   readonly redactor?: Redactor;
-  /** Told when a tool may touch a file, before it does; what there is to know there reaches the agent in time. */
+  /** Called before a tool accesses a file, so that instructions for it reach the agent in time. */
   readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
-  /** Refuses what no rule, approval or mode can allow; why. For every agent of the session. */
+  /** Returns the reason to deny an access that no rule, approval or mode can allow. Applies to every agent. */
   readonly refuses?: (question: PermissionQuestion) => string | undefined;
-  /** Why commands run without a sandbox here; resolves to undefined when they run in one. */
+  /** Returns the reason why commands run without a sandbox, or undefined if they run in one. */
   readonly withoutSandbox?: () => Promise<string | undefined>;
-  /** The plan of plan mode, for whoever reviews it. */
+  /** The plan of plan mode, for review. */
   readonly plan?: PlanPort;
-  /** The model it has and could have. */
+  /** The current model, and how to change it. */
   readonly modelSelection?: ModelSelection;
   readonly limits?: Limits;
-  /** What the session may cost, as its agent is told. Held by `limits`. */
+  /** The credit limit, as reported to the agent. `limits` enforces it. */
   readonly credits?: Credits;
-  /** Keeps conversations within their models' windows; without it they grow until a provider refuses. */
+  /** Keeps conversations within their models' windows. Without it they grow until a provider rejects a request. */
   readonly compactions?: Compactions;
-  /** Say the words as they arrive. */
+  /** Emit deltas while a reply arrives. */
   readonly streaming?: boolean;
-  /** The model that searches the web for `web_search`; undefined where no model or a search service does. */
+  /** The model that searches the web for `web_search`; undefined if a search service does, or none. */
   readonly searchModel?: () => SessionModel | undefined;
-  /** Say with each prompt when it was taken up. */
+  /** Add the time of acceptance to each prompt. */
   readonly datesPrompts?: boolean;
-  /** Ask for the places in documents that an answer rests on. */
+  /** Ask the model for citations of documents. */
   readonly citations?: boolean;
-  /** How replies travel where nobody watches the words arrive; streamed unless told. */
+  /** How replies are requested if no one watches them arrive; streamed by default. */
   readonly replies?: "streamed" | "whole";
   readonly largeOutputBytes?: number;
-  /** Keeps one elsewhere than with the session; where it is. */
+  /** Stores large output outside the session and returns its path. */
   readonly keepOutput?: ((name: string, content: string) => Promise<string>) | undefined;
   readonly reasoningEffort?: ReasoningEffort | undefined;
   readonly reasoningSummary?: ReasoningSummary | undefined;

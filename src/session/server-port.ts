@@ -1,25 +1,25 @@
 import type { Json } from "../lib/json.ts";
 
-/** The MCP servers of a session, as far as surfaces look at them. */
+/** The MCP servers of a session, as surfaces see them. */
 export interface ServerPort {
   readonly servers: readonly ServerSeat[];
-  /** Nothing is connected by this; resolves when `servers` has them all. */
+  /** Resolves when `servers` is complete. Connects nothing. */
   opened(): Promise<void>;
-  /** Connects those whose tools nobody knows; resolves when they are there or their time is up. */
+  /** Connects servers whose tools are unknown. Resolves when they are connected or their time is up. */
   ready(signal: AbortSignal): Promise<void>;
   setEnabled(name: string, enabled: boolean): Promise<boolean>;
-  /** Who was asked for a token of the server and brought none may be asked again. All servers unless named. */
+  /** Allows asking again for a token that a client did not provide. Applies to all servers unless one is named. */
   askAgain(serverName?: string): void;
   readonly apps: AppsPort;
 }
 
-/** For clients that show apps of servers. What goes wrong is a `TroupeError`. */
+/** For clients that show apps of servers. Errors are `TroupeError`s. */
 interface AppsPort {
-  /** The tools of a server that its apps may call. */
+  /** Returns the tools that a server's apps may call. */
   tools(serverName: string, signal: AbortSignal): Promise<readonly object[]>;
-  /** Calls one for an app, as a person does who clicks in it; a rule or a hook that denies the tool holds. */
+  /** Calls a tool for an app, as if the user had clicked in it. Rules and hooks that deny the tool apply. */
   call(call: AppCall, signal: AbortSignal): Promise<object>;
-  /** What a server gives to be shown, such as the page of an app. */
+  /** Returns displayable content of a server, such as an app's page. */
   read(serverName: string, uri: string, signal: AbortSignal): Promise<readonly object[]>;
 }
 
@@ -56,26 +56,26 @@ interface ServerSeat {
     readonly transport: { readonly type: string };
   };
   state(): { readonly status: string; readonly error?: string };
-  /** Connects where it must. All pages of the server, up to a limit. */
+  /** Connects if necessary. Returns all pages of the server, up to a limit. */
   listResources(signal: AbortSignal): Promise<readonly ServerResource[]>;
-  /** Connects where it must. All pages of the server, up to a limit. */
+  /** Connects if necessary. Returns all pages of the server, up to a limit. */
   listTemplates(signal: AbortSignal): Promise<readonly (Omit<ServerResource, "server" | "uri"> & ServerTemplate)[]>;
-  /** Asks a remote server once whether it wants a sign-in. Connects nothing, and asks nobody for a token. */
+  /** Asks a remote server once whether it requires a sign-in. Opens no connection and requests no token. */
   probe(signal: AbortSignal): Promise<ServerProbe>;
-  /** The text of a resource; `leftOut` names parts that are no text or too large. */
+  /** Returns the text of a resource. `leftOut` names parts that are not text or too large. */
   readResource(
     uri: string,
     signal: AbortSignal,
   ): Promise<{ readonly text: string; readonly leftOut: readonly string[] }>;
-  /** Connects where it must. */
+  /** Connects if necessary. */
   definitions(signal: AbortSignal): Promise<readonly ListedTool[]>;
-  /** Ends the connection and forgets its failures and its token; the next use connects anew. */
+  /** Closes the connection and forgets its failures and its token. The next use connects again. */
   reconnect(): Promise<void>;
 }
 
 interface ListedTool {
   readonly name: string;
   readonly description: string;
-  /** What can be shown of it, and for whom it is. */
+  /** Its displayable resource, and who may use the tool. */
   readonly ui?: { readonly resourceUri?: string; readonly visibility?: readonly ("model" | "app")[] };
 }

@@ -1,43 +1,43 @@
-/** The model of a session, and the prompt and tools it is given. */
+/** The model of a session, and the prompt and tools it receives. */
 
 import type { ModelRoute } from "../model/catalog.ts";
 import type { Provider, Usage } from "../model/provider.ts";
 import type { EventData } from "../protocol/event.ts";
 import type { Tool } from "../tools/tool.ts";
 
-/** The model a session speaks to, with retries and limits already around it. */
+/** The session's model, including retries and limits. */
 export interface SessionModel {
   readonly provider: Provider;
   readonly providerId: string;
-  /** What the provider calls it. */
+  /** The provider's name for it. */
   readonly model: string;
-  /** What the session calls it, when that differs. */
+  /** The session's name for it, if that differs. */
   readonly id?: string;
   readonly contextWindow?: number;
   readonly maxOutputTokens?: number;
-  /** False: it takes no pictures. */
+  /** False: it accepts no images. */
   readonly vision?: boolean;
-  /** Set when the provider searches the web itself: the address that such a request goes to. */
+  /** Set if the provider itself searches the web: the URL of such requests. */
   readonly searchAddress?: string;
-  /** It only stands for a model, whose place does not say now what it has. */
+  /** Set for a placeholder: the provider cannot currently list its models. */
   readonly absent?: { readonly why: string; readonly wanted: string | undefined };
-  /** How its requests travel; absent for models that answer inside this process. */
+  /** The route of its requests; absent for models inside this process. */
   readonly route?: ModelRoute;
-  /** Null when the price is not known. */
+  /** Returns null if the price is unknown. */
   costOf(usage: Usage): number | null;
 }
 
-/** What the agent is told and given, as of now: both may change from one model call to the next. */
+/** The current system prompt and tools. Both may change between model calls. */
 export interface PromptAndTools {
   readonly system: string;
   readonly tools: readonly Tool[];
-  /** One that is not shown and can be called all the same. */
+  /** Finds a tool that is callable but not listed. */
   find?(name: string): Tool | undefined;
-  /** Told once, before the first message. */
+  /** Emitted once, before the first message. */
   readonly skills?: EventData<"session.skills_loaded">["skills"];
-  /** Resolves when everything worth waiting for is there, or its time is up. */
+  /** Resolves when everything worth waiting for is loaded, or its time is up. */
   ready?(signal: AbortSignal): Promise<void>;
-  /** True when `ready` keeps nobody waiting. */
+  /** True if `ready` returns without waiting. */
   readonly isQuick?: boolean;
 }
 

@@ -17,7 +17,10 @@ import type { Outcome } from "./turn/turn-runner.ts";
 
 type ClientRule = { readonly kind: string; readonly argument: string | null };
 
-/** The rules of the session, for its clients. A denial always wins, and what settings rule out stays out. */
+/**
+ * The session's permission rules, for its clients. A denial always wins, and clients cannot override denials in
+ * settings.
+ */
 interface PermissionPort {
   readonly rules: {
     readonly roots: readonly string[];
@@ -50,7 +53,7 @@ interface Extension {
   readonly scope: "user" | "project";
 }
 
-/** The programs that may join the session as clients, for who connects them. */
+/** The programs that may join the session as clients. */
 export interface ExtensionPort {
   readonly place: string;
   find(how?: { readonly again: true }): Promise<readonly Extension[]>;
@@ -74,122 +77,122 @@ interface ExtensionProgram {
   stop(): Promise<void>;
 }
 
-/** What a client says of the agents of a session: limits can only be lowered by it. */
+/** A client's settings for a session's agents. Limits can only be lowered. */
 export interface GivenSubagents {
-  /** By name. */
+  /** By agent name. */
   readonly agents?: Readonly<Record<string, { readonly model?: string; readonly effortLevel?: string }>>;
   readonly disabledSubagents?: readonly string[];
   readonly maxConcurrency?: number;
   readonly maxDepth?: number;
 }
 
-/** What surfaces may know of a session beyond its conversation. */
+/** The session's environment, for surfaces. */
 interface Surroundings {
-  /** The session's own folder for files, absolute. */
+  /** The absolute path of the session's own folder for files. */
   readonly filesFolder: string;
   readonly skills: readonly Skill[];
-  /** Throws a `TroupeError` when there is none of this name. */
+  /** Throws a `TroupeError` if the skill does not exist. */
   setSkillEnabled(name: string, enabled: boolean): void;
   reloadSkills(): Promise<void>;
-  /** Files whose words stand in the system prompt. */
+  /** Returns the files that are included in the system prompt. */
   instructions(): readonly { readonly path: string; readonly scope: string; readonly content: string }[];
   plugins(): readonly { readonly name: string; readonly version?: string }[];
-  /** The session's MCP servers, where it has any. */
+  /** The session's MCP servers, if any. */
   readonly mcp?: ServerPort;
-  /** Whether apps of MCP servers may be shown, and whether its program shows them. */
+  /** Whether apps of MCP servers may be shown, and whether the client shows them. */
   readonly mayShowApps: boolean;
   readonly showsApps: boolean;
-  /** What a client may see and change of what is permitted. */
+  /** The permissions that a client may see and change. */
   readonly permissions: PermissionPort;
-  /** All MCP servers that are configured; those that are not used have the status `disabled`. */
+  /** Returns all configured MCP servers. Unused ones have the status `disabled`. */
   serverSummaries(): EventData<"session.mcp_servers_loaded">["servers"];
   readonly servers: CommandPorts["servers"];
-  /** Who may lead the session, who does, and how to choose. */
+  /** The available main agents, the current one, and how to choose. */
   readonly agents?: NonNullable<CommandPorts["agents"]>;
-  /** Set where a client has asked for extensions. */
+  /** Set if a client has asked for extensions. */
   readonly extensions?: ExtensionPort;
-  /** Workflows of extensions, where they are not switched off; with the runs of the past. */
+  /** Workflows of extensions, including past runs; absent if they are switched off. */
   readonly factories?: { open(): Promise<Factories>; readonly isBusy: boolean };
-  /** Looks for agents anew, where they come from files. */
+  /** Searches for agent definitions again, if they come from files. */
   reloadAgents?(): Promise<void>;
-  /** In the place of what a client said before; for agents that start from now on. */
+  /** Replaces the client's earlier settings. Applies to agents that start from now on. */
   giveSubagents?(given: GivenSubagents): void;
   readonly schedules?: () => ScheduleRegistry | undefined;
-  /** How many facts are remembered of this place; 0 where there is no memory. */
+  /** Returns the number of stored memories for this location; 0 without a memory. */
   memories?(): number;
-  /** Where there is a context board that can be consolidated. */
+  /** Set if there is a context board that can be consolidated. */
   readonly board?: {
-    /** Its folder is trusted for this run only. */
+    /** Whether its folder is trusted only for this run. */
     readonly isTrustedForRun: boolean;
-    /** How many entries it has. */
+    /** Returns its number of entries. */
     count(): Promise<number>;
-    /** All that was said so far is in the session store when this resolves. */
+    /** Resolves when all events so far are in the session store. */
     flush(): Promise<void>;
   };
-  /** A new session from this one, up to an event or whole. */
+  /** Creates a new session from this one, up to an event or complete. */
   fork?(toEventId: string | undefined): Promise<{ readonly sessionId: string; readonly name?: string }>;
   readTodos(): Promise<readonly { readonly id: string; readonly status: string }[]>;
   readDependencies(): Promise<readonly { readonly todoId: string; readonly dependsOn: string }[]>;
 }
 
-/** Why a session is closed: by an error, and what is told of requests that nobody has answered. */
+/** The reason for closing a session: an error, and the text for unanswered requests. */
 export interface CloseReason {
   readonly error?: string;
   readonly pending?: string;
-  /** Calls that wait for someone outside can be gone on with when the session is taken up again. */
+  /** Calls that wait for a client stay pending and can be resumed with the session. */
   readonly leavesPending?: boolean;
   /** The session is deleted afterwards. */
   readonly isDeleted?: boolean;
 }
 
-/** Everything a session is made of. */
+/** Everything a session consists of. */
 export interface SessionOptions extends RunSettings {
   readonly version: string;
-  /** With fewer events than this, the session holds all of them in memory; 5,000 unless given. */
+  /** A session with fewer events holds all of them in memory; 5,000 by default. */
   readonly minCondensed?: number;
   readonly context: WorkingDirectory;
   readonly name?: string;
-  /** What is told of a session that is taken up again beside that it is; "silent": nothing is. */
+  /** Additional facts for `session.resume`; "silent": no event is emitted. */
   readonly resumed?: Pick<EventData<"session.resume">, "continuePendingWork" | "sessionWasActive"> | "silent";
-  /** Calls that wait for someone outside are gone on with by `Session.goOn`; otherwise they have been interrupted. */
+  /** Calls that wait for a client are resumed by `Session.goOn`. Otherwise they are interrupted. */
   readonly continuesPending?: boolean;
-  /** Makes the rules of a command anew for a message of an earlier process. */
+  /** Rebuilds a command's rules for a message of an earlier process. */
   commandRules?(kept: KeptRules): Promise<TurnRules>;
-  /** The agents that may work for the main one. */
+  /** The agents that may work for the main agent. */
   readonly company?: AgentPoolOptions;
-  /** How long an agent that is done waits for those in the background before the session counts as idle. */
+  /** How long a finished agent waits for background agents before the session counts as idle. */
   readonly waitForAgentsMs?: number;
-  /** False: what agents have to tell waits until the main agent is spoken to. */
+  /** False: notices do not wake the main agent, which reads them with its next message. */
   readonly wakes?: boolean;
-  /** Those who are told what happens and may have a say. */
+  /** Creates the hooks of the session. */
   readonly hooks?: (emit: Emit) => Hooks;
   readonly surroundings?: Surroundings;
-  /** Who it is on GitHub, where a program wants to know. */
+  /** The session's GitHub identity, for programs that ask. */
   readonly identity?: {
     status(): Promise<GithubStatus>;
-    /** Where its models are, with the token: not for everyone. */
+    /** Returns the endpoint of its models, with the token. Must not be exposed to every client. */
     endpoint(): ReturnType<Github["endpoint"]>;
   };
-  /** What to begin with, unless the log says otherwise. */
+  /** The initial mode, unless the log has another. */
   readonly mode?: SessionMode;
-  /** Told the mode at the start and whenever it changes. */
+  /** Called with the mode at the start and on every change. */
   readonly onMode?: (mode: SessionMode) => void;
-  /** Runs a command of the person's to check the work. Bounded; never rejects. */
+  /** Runs the user's command that checks the work. Bounded; never rejects. */
   readonly runCheck?: (command: string) => Promise<CheckResult>;
-  /** The session that this one was started to work on the learnings of, in a process of its own. */
+  /** The session whose learnings this one consolidates, in its own process. */
   readonly detachedFrom?: string;
-  /** Has the last word on how a message ended. */
+  /** May replace the outcome of a message. */
   readonly settle?: (outcome: Outcome) => Promise<Outcome>;
-  /** Where files are kept before they are changed, so that a rewind can bring them back. */
+  /** Stores files before they are changed, so that a rewind can restore them. */
   readonly fileHistory?: FileHistory;
-  /** Told that the log reads otherwise now. */
+  /** Called after a rewind. */
   readonly onRewound?: (events: readonly SessionEvent[]) => void;
-  /** Told before each message is answered, for what belongs to one message as a whole. */
+  /** Called before each message is answered. */
   readonly onMessage?: (messageId: string) => void;
-  /** Told when nothing more is answered; what it says and what it costs still reaches the log. */
+  /** Called when no more messages are answered. Its events and usage still reach the log. */
   readonly onEnd?: () => Promise<void>;
-  /** Ends what its tools have open, before the log is let go of. */
+  /** Closes the resources of its tools, before the log is released. */
   readonly onClose?: () => Promise<void>;
-  /** A listener threw; reported as a warning of the process unless told. */
+  /** Called when a listener throws. By default this is a process warning. */
   readonly onDefect?: (error: unknown) => void;
 }

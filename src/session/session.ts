@@ -1,8 +1,8 @@
 /**
- * A session: one conversation with one main agent, kept in one log. It accepts messages, runs the loop over them one
- * at a time, and says everything that happens as events. What it holds lives in files of its own: `event-log` (emit,
- * store, tell), `conversation` (the fold), `inbox` (steering and queue), `working` (message after message), `budget`,
- * `start-run` (one Run for the loop).
+ * A session: one conversation with one main agent, stored in one log. It accepts messages, runs the loop for one
+ * message at a time, and emits everything that happens as events.
+ * Main parts: `event-log.ts` (store and emit), `conversation.ts` (the fold), `turn/` (queue, turns, runs), `requests/`,
+ * `agents/`, `budget/`, `compaction/`, `modes/`, `rewind/`. Files that all of these share belong in this folder.
  */
 
 import { codeChanges } from "../checkpoints/code-changes.ts";
@@ -39,7 +39,7 @@ export type { CloseReason, Outcome, SendOptions, SessionOptions };
 export class Session {
   readonly id: string;
   readonly modes: ModeState;
-  /** What happened in it since this process opened it. */
+  /** Totals since this process opened the session. */
   readonly run = new RunTotals();
   readonly #options: SessionOptions;
   readonly #conversation = new Conversation();
@@ -59,7 +59,7 @@ export class Session {
   #name: string | undefined;
   #closing: Promise<void> | undefined;
 
-  /** A new session. Its log begins with `session.start`. */
+  /** Creates a session. Its log begins with `session.start`. */
   static async create(options: SessionOptions): Promise<Session> {
     const session = new Session(options);
     void session.#emit("session.start", startData(options, session.#startedAt));
@@ -71,7 +71,7 @@ export class Session {
     return session;
   }
 
-  /** Takes up a session that was left, by whatever means it ended. */
+  /** Resumes a session, however it ended. */
   static async resume(options: SessionOptions): Promise<Session> {
     requireFree(options.log);
     const session = new Session(options);
@@ -95,7 +95,7 @@ export class Session {
     this.settings = options;
     this.id = options.log.sessionId;
     for (const event of options.log.events) this.#fold(event);
-    this.#budget = new Budget([...options.log.removed, ...options.log.events]); // what was spent is spent
+    this.#budget = new Budget([...options.log.removed, ...options.log.events]); // usage of rewound events counts too
     this.#inbox = PendingMessages.restored(options.log.events);
     this.#startedAt = Date.parse(options.log.events[0]?.timestamp ?? "") || options.stamp.now();
     this.#log = new EventLog({
@@ -143,7 +143,7 @@ export class Session {
       onTaken: (messageId) => {
         options.onMessage?.(messageId);
         this.#introduction.after(this.#emit);
-        this.#writeSummary().catch(() => undefined); // the log is the truth; lists fall back to it
+        this.#writeSummary().catch(() => undefined); // optional: lists fall back to the log
       },
     });
     this.#working = new MessageQueue({
@@ -158,20 +158,20 @@ export class Session {
     });
   }
 
-  /** Events that still matter: all of them in a short session, in a long one what `condense` leaves of them. */
+  /** Events that still matter: all of them in a short session, the result of `condense` in a long one. */
   get events(): readonly SessionEvent[] {
     return this.#log.events;
   }
 
-  /** All events of the session, also those that are not in memory any more. */
+  /** All events of the session, including those no longer in memory. */
   get past(): EventPast {
     return this.#log.past;
   }
 
-  /** Back to before a message, and forth again. */
+  /** Rewinds the session, and undoes rewinds. */
   readonly rewinds: SessionRewinds;
 
-  /** Another client has come back to the session while it was open. */
+  /** Emits `session.resume` for a client that returns to the open session. */
   rejoined(how: Exclude<SessionOptions["resumed"], "silent">): Promise<void> {
     return this.#resumed(this.past.count, how);
   }
@@ -183,7 +183,7 @@ export class Session {
     });
   }
 
-  /** How many of `events` were there before this process. Holds until the first of them is condensed or rewound. */
+  /** The number of `events` from before this process. Valid until the first of them is condensed or rewound. */
   get inherited(): number {
     return Math.min(this.#options.log.events.length, this.#log.events.length);
   }
@@ -201,96 +201,96 @@ export class Session {
     return this.#introduction.title;
   }
 
-  /** What a person or a program called it; `title` is only what it began with. */
+  /** The name given by a user or a program. `title` is derived from the first message. */
   get name(): string | undefined {
     return this.#name;
   }
 
-  /** Names it; whoever watches sees the new title. */
+  /** Sets the name and emits it as the new title. */
   async rename(name: string): Promise<void> {
     void this.#emit("session.title_changed", { title: name });
     await this.#emit("troupe.session_named", { name });
     await this.#writeSummary().catch(() => undefined); // lists fall back to the log
   }
 
-  /** Gives it a title where nobody has named it. */
+  /** Sets an automatic title, for a session without a name. */
   async entitle(title: string): Promise<void> {
     void this.#emit("session.title_changed", { title });
     await this.#emit("troupe.session_named", { name: title, auto: true });
     await this.#writeSummary().catch(() => undefined);
   }
 
-  /** Starts an agent in the background on behalf of a person or a program; its end is told to the main agent. */
+  /** Starts a background agent for a user or a program. The main agent is notified when it ends. */
   async startAgent(request: Omit<TaskRequest, "mode" | "toolCallId">): Promise<string> {
     const tasks = this.#company?.portsOf(undefined, () => this.#options.offer.tools).tasks;
     return startAgent(tasks, { ...request, toolCallId: this.#options.stamp.id("call") }, this.end.signal);
   }
 
-  /** What it was made of, for surfaces. */
+  /** The session's options, for surfaces. */
   readonly settings: SessionOptions;
-  /** Those who have a say in its calls, whoever makes one. */
+  /** The hooks that run around its calls. */
   readonly hooks: SessionHooks | undefined;
   get context(): AgentContext | undefined {
     return this.#answering.context;
   }
 
-  /** True from the moment a message is taken up until the session is idle. */
+  /** True from the acceptance of a message until the session is idle. */
   get isWorking(): boolean {
     return this.#working.isWorking;
   }
 
-  /** True while messages or agents will set the main agent going again by themselves. */
+  /** True while waiting messages or running agents will wake the main agent. */
   get isPending(): boolean {
     return this.#inbox.size > 0 || (this.#company?.isBusy ?? false);
   }
 
-  /** The agents that work for the main one, for surfaces that show or steer them. */
+  /** The agents that work for the main agent, for surfaces that show or control them. */
   get tasks(): Registry | undefined {
     return this.#company?.registry;
   }
 
-  /** Hears every event from now on, ephemeral ones included, in order. */
+  /** Passes every event from now on to the listener, in order, including ephemeral ones. */
   subscribe(listener: Listener): () => void {
     return this.#log.subscribe(listener);
   }
 
-  /** What waits for someone outside, for those who answer it or ask more. */
+  /** Open requests to clients, for those who answer them or make more. */
   get requests(): OpenRequests {
     return this.#broker;
   }
 
-  /** Answers questions of this session (permissions, the model's own) until detached; the first answer wins. */
+  /** Attaches a client that answers requests (such as permissions) until detached. The first answer wins. */
   attach(answerer: Answerer): () => void {
     return this.#broker.attach(answerer);
   }
 
-  /** Tells whoever watches, and the log, of something that is not as it should be. */
+  /** Emits a warning. */
   warn(warningType: string, message: string): void {
     void this.#emit("session.warning", { warningType, message });
   }
 
-  /** Says something on behalf of a part of the session. */
+  /** Emits an event on behalf of a part of the session. */
   readonly say: Emit = (type, data) => this.#emit(type, data);
 
-  /** As `subscribe`, but first hears all of `events`, or those since this process opened the session. */
+  /** Like `subscribe`, but first passes on all of `events`, or those since this process opened the session. */
   follow(listener: Listener, which: "all" | "own" = "all"): () => void {
     return this.#log.follow(listener, which === "own" ? this.inherited : 0);
   }
 
   /**
-   * Accepts a message: when this resolves it is on disk and gets an outcome. A working agent is steered
-   * (`immediate`) or answers after what it has (`enqueue`). Returns the id of the message.
+   * Accepts a message and returns its id. When this resolves, the message is on disk and will get an outcome. A working
+   * agent reads it before its next model call (`immediate`) or answers it afterwards (`enqueue`).
    */
   async send(options: SendOptions): Promise<string> {
     return (await this.#working.accept(options)).messageId;
   }
 
-  /** Messages that wait, to be shown or taken back. */
+  /** Waiting messages, to be shown, edited or withdrawn. */
   get queue(): Pick<MessageQueue, "waiting" | "withdraw" | "editor"> {
     return this.#working;
   }
 
-  /** As `send`, then waits until the session is idle and tells what became of this message. */
+  /** Like `send`, then waits until the session is idle and returns the message's outcome. */
   async sendAndWait(options: SendOptions, accepted?: (messageId: string) => void): Promise<Outcome> {
     const settled = deferred<Outcome>();
     const { messageId } = await this.#working.accept(options, settled.resolve);
@@ -300,31 +300,31 @@ export class Session {
     return outcome;
   }
 
-  /** Tells the agent something nobody typed: before its next model call, or by waking it when it is idle. */
+  /** Sends the agent a notice that no user typed: before its next model call, or by waking an idle agent. */
   notify(notice: Notice, options: { wakes?: boolean; take?: () => boolean } = {}): void {
     this.#working.notify(notice, options);
   }
 
-  /** Stops the turn that is under way; messages that wait are answered next. */
+  /** Aborts the current turn. Waiting messages are answered next. */
   abort(): void {
     this.#working.abort();
   }
 
-  /** Goes on with what an earlier process left, where that was asked for. */
+  /** Resumes the pending work of an earlier process, if `continuesPending` is set. */
   goOn(): void {
     this.#working.goOn();
   }
 
   readonly callTool: TurnRunner["callTool"] = (call, signal) => this.#answering.callTool(call, signal);
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when the session is idle. */
   async whenIdle(): Promise<void> {
     await this.#working.whenIdle();
   }
 
   /**
-   * Ends what is under way, writes the totals and lets go of the log. Messages that wait stay in the log and are
-   * answered when the session is taken up again.
+   * Aborts the current work, writes the totals and releases the log. Waiting messages stay in the log and are answered
+   * when the session is resumed.
    */
   close(reason?: CloseReason): Promise<void> {
     this.#closing ??= this.#close(reason);
@@ -339,7 +339,7 @@ export class Session {
     await this.#broker.close(reason?.pending);
     this.#working.stir();
     await this.whenIdle();
-    // Each step is taken, whatever became of those before; the log is let go of last.
+    // Each step runs even if earlier ones fail; the log is released last.
     await inTurn([
       () => this.#company?.close(),
       () => this.#options.compactions?.close(),
@@ -358,7 +358,7 @@ export class Session {
     if (!reason?.leavesPending) await closeOpen(this.#conversation, this.#emit);
     const changes = await codeChanges(this.#options.fileHistory, this.#log.events);
     const data = shutdownData({ ...this.#facts(), error: reason?.error, codeChanges: changes });
-    // A disk that failed for a moment gets a second chance for the last words.
+    // Retry once: the disk may have failed only for a moment.
     await this.#emit("session.shutdown", data).catch(() => this.#log.repair());
     if (isSpokenTo) await this.#writeSummary().catch(() => undefined); // lists fall back to the log
   }

@@ -4,7 +4,7 @@ import type { Budget } from "./budget/budget.ts";
 import { selection } from "./model-selection.ts";
 import type { SessionOptions } from "./session-options.ts";
 
-/** What a session knows about itself when someone asks for a line about it. */
+/** The facts from which a session's summary is made. */
 export interface SessionFacts {
   readonly sessionId: string;
   readonly context: WorkingDirectory;
@@ -56,7 +56,7 @@ export function shutdownData(facts: LastFacts): EventData<"session.shutdown"> {
   };
 }
 
-/** How the log of a new session begins. */
+/** Returns the data of the first event of a new session. */
 export function startData(options: SessionOptions, startedAt: number): EventData<"session.start"> {
   const { log, version, context, detachedFrom } = options;
   return {
@@ -71,7 +71,7 @@ export function startData(options: SessionOptions, startedAt: number): EventData
   };
 }
 
-/** How a log goes on when the session is resumed. */
+/** Returns the data of `session.resume`. */
 export function resumeData(options: SessionOptions, eventCount: number): EventData<"session.resume"> {
   const { stamp, context } = options;
   return { resumeTime: new Date(stamp.now()).toISOString(), eventCount, ...selection(options), context };

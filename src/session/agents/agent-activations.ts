@@ -1,8 +1,10 @@
 /**
- * The lives of agents as clients of the wire see them. Each agent has one `subagent.started` and one end event, however
- * many messages it answers; an agent that was chosen by its definition has `subagent.selected` and `subagent.deselected`
- * around both. A life ends when the agent ends, when its work fails, and with the session. An agent that continues
- * after that begins a new life.
+ * Lifecycle events of agents for clients of the wire.
+ *
+ * An agent has one `subagent.started` and one end event, however many messages it answers. An agent selected by its
+ * definition also has `subagent.selected` before them and `subagent.deselected` after them.
+ * An activation ends when the agent ends, when its work fails, or when the session closes. An agent that continues
+ * afterwards starts a new activation.
  */
 import type { Emit, EventOf, SessionEvent } from "../../protocol/event.ts";
 import type { TaskRecord, TaskUsage } from "../../tasks/task-record.ts";
@@ -13,7 +15,7 @@ interface Life {
   began: EventOf<"subagent.started"> | undefined;
   /** The time of the agent's latest event. */
   last: string;
-  /** Totals of the agent before this life. */
+  /** The agent's totals before this activation. */
   before: Totals;
 }
 
@@ -25,18 +27,18 @@ interface Totals {
 
 const nothing: Totals = { tokens: 0, toolCalls: 0, activeMs: 0 };
 
-/** The agent behind a task. */
+/** The definition's facts about the agent of a task. */
 export interface AgentFacts {
   readonly description: string;
-  /** The tools of the definition; null means all. Absent for tasks that no definition of an agent describes. */
+  /** The definition's tools; null means all. Absent for tasks without an agent definition. */
   readonly tools?: readonly string[] | null;
 }
 
 export interface AgentActivationsParts {
-  /** Emits as the agent. Survives a log that cannot be written for a while. */
+  /** Returns an emit function for the agent. It waits while the log cannot be written. */
   emitOf(agentId: string): Emit;
   factsOf(task: TaskRecord): AgentFacts;
-  /** The usage of the agent and of everything below it. */
+  /** Returns the usage of the agent and its descendants. */
   usageOf(task: TaskRecord): TaskUsage;
 }
 
@@ -49,7 +51,7 @@ export class AgentActivations {
     this.#parts = parts;
   }
 
-  /** Folds an event of the agent, from the log or new. */
+  /** Applies an event of the agent, from the log or new. */
   apply(agentId: string, event: SessionEvent): void {
     const { type, timestamp } = event;
     if (type === "subagent.selected") this.#of(agentId, timestamp).isSelected = true;
@@ -62,12 +64,12 @@ export class AgentActivations {
     if (!life.began && !life.isSelected) this.#open.delete(agentId);
   }
 
-  /** Forgets everything, before the log is folded anew. */
+  /** Clears all state before the log is folded again. */
   clear(): void {
     this.#open.clear();
   }
 
-  /** Begins the agent's life, unless it goes on from an earlier message. */
+  /** Starts an activation, unless one is still open from an earlier message. */
   async begin(task: TaskRecord): Promise<void> {
     const { id, spec, mode, parentId } = task;
     if (this.#open.get(id)?.began) return;
@@ -90,12 +92,12 @@ export class AgentActivations {
     await started;
   }
 
-  /** Ends the agent's life where its new state says so. The end stands in the log before anything that waits for it. */
+  /** Ends the activation if the new state requires it. The end is logged before any event that waits for it. */
   onState(task: TaskRecord): void {
     if (isFinal(task.status) || (task.status === "idle" && task.reason !== "finished")) this.#end(task.id, task);
   }
 
-  /** Ends every open life, and resolves when all ends are in the log. */
+  /** Ends every open activation. Resolves when all ends are in the log. */
   async endAll(taskOf: (id: string) => TaskRecord | undefined): Promise<void> {
     for (const id of [...this.#open.keys()]) this.#end(id, taskOf(id));
     await Promise.allSettled(this.#pending);
@@ -121,7 +123,7 @@ export class AgentActivations {
     const { tokens, toolCalls, activeMs } = this.#totalsOf(task);
     const active = activeMs - before.activeMs;
     const known = Date.parse(last) - Date.parse(began?.timestamp ?? last);
-    // After a kill the log says when the agent was last heard of, and not when its process died.
+    // After a crash the log has the time of the agent's last event, but not the time at which its process ended.
     const durationMs = task.reason === "interrupted" ? Math.min(active, known) : active;
     return {
       durationMs: Math.max(0, Math.round(durationMs)) || 0,
@@ -150,7 +152,7 @@ export class AgentActivations {
   }
 }
 
-/** The error of an agent that ended without a finished answer; undefined where it answered or was stopped. */
+/** Returns the error of an agent that ended without a finished answer; undefined otherwise. */
 function failureOf({ status, reason, error }: TaskRecord): string | undefined {
   const isOver = status === "failed" || status === "idle";
   if (!isOver || reason === undefined || reason === "finished" || reason === "interrupted") return undefined;

@@ -4,23 +4,23 @@ import type { TaskLimits } from "../../tasks/ports.ts";
 import type { Actor, AgentSetup } from "./agent-run.ts";
 import type { SidekickOptions } from "./sidekicks.ts";
 
-/** What the runtime knows about agents. */
+/** The runtime's side of a session's agents. */
 export interface AgentPoolOptions {
   readonly limits: TaskLimits;
-  /** Whether an agent in the background can be written to after it has answered. */
+  /** Whether a background agent accepts messages after it has answered. */
   readonly multiTurn: boolean;
-  /** False: an executor of this process runs each agent; after the process has ended, the agent cannot continue. */
+  /** False: an executor in this process runs each agent, which cannot continue after the process has ended. */
   readonly sessionBased?: boolean;
-  /** False: whoever calls what a server takes only as a task waits for it. */
+  /** False: a call that an MCP server runs only as a task is awaited instead of moved to the background. */
   readonly mcpTasks?: boolean;
   agents(): readonly AgentDefinition[];
-  /** Which of the tools someone has an agent would get, and on which model it would run. Throws when it may not start. */
+  /** Resolves the tools and the model of an agent that is about to start. Throws if it must not start. */
   cast(request: CastRequest): Promise<Cast>;
-  /** Everything a task works with, made when it runs. */
+  /** Builds everything a task works with. Called when it runs. */
   outfit(task: Actor, definition: AgentDefinition): Promise<AgentSetup>;
-  /** The reason why the session's model cannot run coordinated workers; undefined when it can. */
+  /** Returns the reason why the session's model cannot run coordinated workers, or undefined if it can. */
   workersRefused?(): string | undefined;
-  /** Those that start by themselves. */
+  /** Agents that start automatically. */
   readonly sidekicks?: SidekickOptions;
 }
 
@@ -28,7 +28,7 @@ export interface CastRequest {
   readonly definition: AgentDefinition;
   readonly model?: string;
   readonly reasoningEffort?: string;
-  /** What whoever starts it may use; null = everything the session has. */
+  /** The parent's tools; null: all tools of the session. */
   readonly parentTools: readonly string[] | null;
   readonly parentModel?: string;
   readonly isolation?: "worktree";

@@ -1,7 +1,9 @@
 /**
- * The agents of a session beside the main one. The registry (`src/tasks`) knows who they are and what became of them;
- * here they get what they work with and are run. An agent is a run of the same loop in the same log; whatever it may do
- * is a part of what whoever started it may do.
+ * The agents of a session beside the main agent.
+ *
+ * This folder sets up and runs subagents, coordinated workers, sidekicks and typed output. The registry (`src/tasks`)
+ * stores who they are and how they ended. An agent is a run of the same loop in the same log. Its permissions are a
+ * subset of its parent's.
  */
 
 import { findAgent } from "../../agents/names.ts";
@@ -44,14 +46,14 @@ interface AgentPoolParts {
   readonly budget: Budget;
   readonly broker: Broker;
   readonly hooks: Hooks | undefined;
-  /** For the main agent to hear. */
+  /** Called with a notice for the main agent. */
   onNotice(notice: Notice, how: { take(): boolean; wakes: boolean }): void;
-  /** Somebody began or ended. */
+  /** Called when a task changes. */
   onChange(): void;
   onDefect(error: unknown): void;
 }
 
-/** How tools reach those who work for their agent. */
+/** The ports through which an agent's tools reach other agents. */
 export type AgentPorts = Pick<ToolPorts, "tasks" | "coordination" | "mcpTasks" | "inbox">;
 
 export class AgentPool {
@@ -88,7 +90,7 @@ export class AgentPool {
       readLarge: async (file) => (await settings.log.readFile(file)) ?? "(the file with this answer is gone)",
       onNotice: (parentId, notice) => {
         const { content, kind, wakes } = notice;
-        // Those of an agent are read by itself, before its next model call.
+        // An agent reads its own notices before its next model call.
         if (parentId === undefined) parts.onNotice({ content, kind }, { take: () => notice.take(), wakes });
       },
       onState: (task) => {
@@ -112,7 +114,7 @@ export class AgentPool {
     });
   }
 
-  /** Takes in an event of an agent as part of its conversation. */
+  /** Adds an agent's event to its conversation. */
   fold(event: SessionEvent): void {
     if (event.agentId === undefined) return;
     if (isSidekickId(event.agentId)) {
@@ -124,7 +126,7 @@ export class AgentPool {
     this.#conversationOf(event.agentId).apply(event);
   }
 
-  /** Forgets all conversations, to be told them anew. */
+  /** Clears all conversations before the log is folded again. */
   reset(): void {
     this.#ledger.reset();
     this.#lives.clear();
@@ -132,7 +134,7 @@ export class AgentPool {
     this.#sidekicks?.reset();
   }
 
-  /** What an earlier process left open is closed; nothing runs by itself. */
+  /** Ends what an earlier process left open. Nothing starts. */
   async restore(): Promise<void> {
     await this.#closeOpenCalls();
     await this.registry.restore();
@@ -140,12 +142,12 @@ export class AgentPool {
     await this.#sidekicks?.restore();
   }
 
-  /** Nobody is at work when this resolves but those who are busy for someone. */
+  /** Stops the sidekicks and waits briefly for them. Tasks continue. */
   async rest(): Promise<void> {
     await this.#sidekicks?.rest();
   }
 
-  /** The log reads otherwise now, and was folded anew: everyone is as it says. */
+  /** Restores the agents after a rewind, once the log has been folded again. */
   async rewound(events: readonly SessionEvent[]): Promise<void> {
     await this.#closeOpenCalls();
     await this.registry.rewound(events);
@@ -154,7 +156,7 @@ export class AgentPool {
     await this.#sidekicks?.rewound(events);
   }
 
-  /** What an agent (nobody = the main agent) with these tools may do with others. */
+  /** Returns the ports of an agent (undefined: the main agent) that has these tools. */
   portsOf(agentId: string | undefined, tools: () => readonly Tool[], named: readonly string[] = []): AgentPorts {
     const { options, settings } = this.#parts;
     const errands = this.#errands;
@@ -164,12 +166,12 @@ export class AgentPool {
       tasks: agentTasks({ ...what, named }),
       coordination: coordinationOf({ ...what, tools, ledger: this.#ledger, emitOf, stamp: settings.stamp }),
       ...(options.mcpTasks !== false && { mcpTasks: mcpTasksOf(what) }),
-      // What sidekicks find is for the main agent alone.
+      // Only the main agent reads the sidekicks' findings.
       ...(agentId === undefined && this.#sidekicks && { inbox: this.#sidekicks.inbox }),
     };
   }
 
-  /** True while somebody works whose end will be told to the main agent. */
+  /** Whether any task is running, queued or waking up. */
   get isBusy(): boolean {
     return this.registry.isBusy;
   }
@@ -177,7 +179,7 @@ export class AgentPool {
   async close(): Promise<void> {
     await this.#sidekicks?.close();
     await this.registry.close();
-    await this.#parts.log.repair().catch(() => undefined); // the next process finds the same
+    await this.#parts.log.repair().catch(() => undefined); // the next process restores the same state
     for (const [id, conversation] of this.#conversations)
       await closeOpen(conversation, this.#emitOf(id)).catch(() => undefined);
     await this.#endLives();
@@ -188,7 +190,7 @@ export class AgentPool {
     for (const [id, conversation] of this.#conversations) await closeOpen(conversation, this.#emitOf(id));
   }
 
-  /** Ends the lives of agents that wait for messages: none can come until the session is opened again. */
+  /** Ends the activations of agents that wait for messages: none can arrive until the session is opened again. */
   async #endLives(): Promise<void> {
     await this.#lives.endAll((id) => this.registry.get(id));
   }
@@ -209,7 +211,7 @@ export class AgentPool {
       ? errand.run(task, io, (how) => this.#asAgent(task, { messages, io, errand: how }))
       : this.#asAgent(task, { messages, io });
     const end = await work.catch((error: unknown): TurnEnd => failed(error, io.signal));
-    // A turn that failed half-way may have left calls without a result.
+    // A turn that failed midway may have left calls without a result.
     await closeOpen(this.#conversationOf(task.id), this.#lastingEmitOf(task.id));
     this.#parts.budget.settle(task.id);
     return end;
@@ -287,7 +289,7 @@ export class AgentPool {
     return (type, data) => this.#parts.log.emit(agentId, type, data);
   }
 
-  /** As `#emitOf`, but waits for a log that cannot be written now: what began must get its end. */
+  /** Like `#emitOf`, but waits while the log cannot be written, because every start needs an end. */
   #lastingEmitOf(agentId: string): Emit {
     const emit = this.#emitOf(agentId);
     return (type, data) => {
@@ -295,7 +297,7 @@ export class AgentPool {
         if (!(error instanceof TroupeError && error.kind === "storage")) throw error;
         return this.registry.writable();
       });
-      said.catch(() => undefined); // some callers do not wait
+      said.catch(() => undefined); // some callers do not await it
       return said;
     };
   }
@@ -309,7 +311,7 @@ export class AgentPool {
   }
 }
 
-/** The agents of a session; what they have to say wakes its main agent, unless the session is not to be woken. */
+/** Creates the agents of a session. Their notices wake its main agent, unless `wakes` is false. */
 export function sessionAgents(
   options: AgentPoolOptions,
   session: Omit<AgentPoolParts, "options" | "settings" | "onNotice" | "onDefect"> & {
@@ -331,7 +333,7 @@ interface AgentWork {
   readonly errand?: AgentCallbackTask;
 }
 
-/** Loaded where a task declares what its answer must fit: most do not. */
+/** Loads the schema check only for tasks that declare an output schema, because most do not. */
 async function checkOf({ spec }: TaskRecord): Promise<OutputCheck | undefined> {
   if (!spec.outputSchema) return undefined;
   const { outputCheck } = await import("./output-check.ts");

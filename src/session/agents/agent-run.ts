@@ -1,4 +1,4 @@
-/** One turn of an agent that works for another: the same loop, in the same log, under its own id. */
+/** Runs one turn of a subagent: the same loop in the same log, under its own id. */
 import { quoted, wrapped } from "../../lib/quoting.ts";
 import { type Outcome, runLoop } from "../../loop/loop.ts";
 import type { LimitReached } from "../../loop/run.ts";
@@ -13,32 +13,32 @@ import type { RunSettings } from "../run-settings.ts";
 import type { SessionHooks } from "../turn/hooked-calls.ts";
 import { startRun } from "../turn/start-run.ts";
 
-/** Everything one agent is given; the rest it shares with the session. */
+/** Everything specific to one agent. It shares the rest with the session. */
 export interface AgentSetup extends Pick<RunSettings, "model" | "offer" | "cwd" | "roots" | "policy" | "ports"> {
   readonly reasoningEffort?: NonNullable<RunSettings["reasoningEffort"]>;
-  /** Said before its first message: skills it brings, facts about the place. */
+  /** Text before its first message: its skills and facts about its environment. */
   readonly prelude?: string;
-  /** Has the last word on how a turn ended. */
+  /** May replace the result of a turn. */
   settle?(end: TurnEnd): Promise<TurnEnd>;
-  /** Instructions that are new to it now that it touches this file; left out for one that is told none. */
+  /** Returns instructions that apply to this file and are new to the agent. Absent for agents without instructions. */
   discover?(path: string): Promise<readonly { readonly path: string; readonly text: string }[]>;
-  /** Lets go of what it holds: processes, servers. */
+  /** Releases its resources, such as processes and servers. */
   release(): Promise<void>;
 }
 
-/** What an agent's answer must fit. */
+/** Checks an agent's answer against its schema. */
 export interface OutputCheck {
-  /** Said with its first message. */
+  /** Sent with its first message. */
   readonly instruction: string;
-  /** What to tell it about an answer that does not fit; undefined when it does, or was told often enough. */
+  /** Returns the correction request for an invalid answer; undefined if it is valid or no attempts are left. */
   next(response: string): Promise<string | undefined>;
-  /** The answer as it is handed on, or why it cannot be. */
+  /** Returns the final answer, or the reason why it is invalid. */
   judge(
     response: string,
   ): Promise<{ readonly ok: true; readonly response: string } | { readonly ok: false; readonly problem: string }>;
 }
 
-/** Who works: a task, or whoever is run like one. */
+/** The agent at work: a task, or an agent that is run like one. */
 export type Actor = Pick<TaskRecord, "id" | "parentId" | "spec" | "tools" | "isBriefed" | "activeMs">;
 
 export interface AgentTurn {
@@ -55,20 +55,20 @@ export interface AgentTurn {
   readonly signal: AbortSignal;
   readonly transcriptPath: string;
   readonly check?: OutputCheck | undefined;
-  /** `low`: at the model everybody else comes first. */
+  /** `low`: all other agents' model requests come first. */
   readonly priority?: "low";
-  /** What was written to it while it works. */
+  /** Returns messages that arrived while it works. */
   takeMessages(): readonly TaskMessage[];
-  /** What it must hear of its own agents. */
+  /** Emits the due notices of its own agents. */
   takeNotices(emit: Emit): Promise<void>;
   limitReached(expected: Expected): LimitReached | undefined;
   settled(): void;
   activity(text: string): void;
 }
 
-/** A hook that will not let an agent go is heard this often, then no more. */
+/** The number of times `subagentStop` hooks may block an agent from stopping. */
 const MAX_BLOCKS = 8;
-/** The time hooks have at the end of an agent that is stopped. Less than what a stop waits for its agents. */
+/** Time limit for hooks at the end of a stopped agent. Shorter than the time that a stop waits for agents. */
 const STOPPED_HOOK_MS = 1_500;
 
 export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
@@ -78,7 +78,7 @@ export async function runAgentTurn(turn: AgentTurn): Promise<TurnEnd> {
   const { check } = turn;
   signal.throwIfAborted();
   const gate = stopping(turn, check);
-  // The loop rejects for defects only. Hooks hear of those ends too.
+  // The loop rejects only for defects. Hooks are notified of those as well.
   const outcome = await work(turn, { stop, gate }).catch(async (error: unknown) => {
     await gate.ended(signal.aborted ? "cancelled" : "error");
     throw error;
@@ -94,7 +94,8 @@ async function work(turn: AgentTurn, how: { stop: AbortSignal; gate: Gate }): Pr
   const { task, outfit, settings, emit, conversation, broker, hooks } = turn;
   const { spec } = task;
   await brief(turn, turn.check);
-  // What the main agent finds on its way is told to it alone; who was sent out finds for itself, or nothing.
+  // The session's file-access handler serves only the main agent; an agent discovers its own instructions, if it has
+  // any.
   const { onFileAccess: _, ...shared } = settings;
   const found = new Discoveries(outfit);
   const run = startRun({
@@ -124,7 +125,7 @@ async function work(turn: AgentTurn, how: { stop: AbortSignal; gate: Gate }): Pr
   return runLoop(run);
 }
 
-/** Instructions that an agent came upon, until its next model call. */
+/** Instructions that an agent discovered, held until its next model call. */
 class Discoveries {
   readonly #outfit: Pick<AgentSetup, "discover">;
   #waiting: EventData<"system.notification">[] = [];
@@ -145,7 +146,7 @@ class Discoveries {
   }
 }
 
-/** The first turn begins with what the agent must know; later ones with what it was written. */
+/** Emits the turn's messages. The first turn also has the hook's context, the prelude and the output schema. */
 async function brief(turn: AgentTurn, check: OutputCheck | undefined): Promise<void> {
   const { task, messages, emit, outfit, hooks, signal } = turn;
   const parts: string[] = [];
@@ -164,7 +165,7 @@ async function brief(turn: AgentTurn, check: OutputCheck | undefined): Promise<v
   }
 }
 
-/** What another agent wrote is data, and says from whom it is. */
+/** Wraps a message of another agent as quoted data with its sender. */
 function wordsOf({ content, from }: TaskMessage): string {
   return from === undefined ? content : wrapped("agent_message", { from }, quoted(content));
 }
@@ -187,15 +188,15 @@ function whoIs({ task, transcriptPath }: AgentTurn) {
 }
 
 interface Gate {
-  /** Asked before the agent hands in an answer. */
+  /** Called before the agent submits an answer. */
   beforeStopping(): Promise<"stop" | "continue">;
-  /** The answer as a hook changed it. */
+  /** The answer as changed by a hook. */
   rewritten(): string | undefined;
-  /** The run is over. Tells the `subagentStop` hooks, unless they have let this answer pass. */
+  /** Runs the `subagentStop` hooks at the end of the run, unless they have already accepted this answer. */
   ended(stopReason: string): Promise<void>;
 }
 
-/** Before an agent hands in its answer, hooks may want more, and a schema may not be met. Both are heard a few times. */
+/** Lets hooks and the output schema reject an agent's answer before it stops. Both can do so only a few times. */
 function stopping(turn: AgentTurn, check: OutputCheck | undefined): Gate {
   const { hooks, emit, signal } = turn;
   let blocks = 0;
@@ -225,9 +226,9 @@ function stopping(turn: AgentTurn, check: OutputCheck | undefined): Gate {
   };
   const ended = async (stopReason: string): Promise<void> => {
     if (isLetGo || !hooks?.has("subagentStop")) return;
-    // An agent that is being stopped has a moment only.
+    // A stopping agent has little time left.
     const until = signal.aborted ? AbortSignal.timeout(STOPPED_HOOK_MS) : signal;
-    await fire(stopReason, until).catch(() => undefined); // it decides nothing any more, and stands in the log
+    await fire(stopReason, until).catch(() => undefined); // it can no longer decide anything, and is in the log
   };
   return { beforeStopping, rewritten: () => rewritten, ended };
 }
@@ -265,10 +266,10 @@ function lastWords({ entries }: Conversation): string {
 }
 
 export const TIME_IS_UP = "its time is up";
-/** Timers count no further. */
+/** The maximum delay of a timer. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** Time is for all turns together; what it rests costs none. */
+/** Returns the time limit for this turn. The limit covers all turns together; idle time is not counted. */
 function deadlineOf(durationMs: number | undefined, activeMs: number): AbortSignal | undefined {
   if (durationMs === undefined) return undefined;
   return AbortSignal.timeout(Math.max(0, Math.min(durationMs - activeMs, LONGEST_MS)));

@@ -10,7 +10,7 @@ import { executorOf } from "../executor.ts";
 import type { CallbackTasks } from "../requests/callback-tasks.ts";
 import type { AgentPoolOptions } from "./agent-pool-options.ts";
 
-/** No call waits for an agent longer than this; the agent goes on. */
+/** The maximum time that a call waits for an agent. The agent continues afterwards. */
 const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
 
 interface AgentTasksParts {
@@ -18,11 +18,14 @@ interface AgentTasksParts {
   readonly registry: Registry;
   readonly errands: CallbackTasks;
   readonly options: AgentPoolOptions;
-  /** What a person has named may be started, though it is no choice of a model's. */
+  /** Agents named by the user. They may be started even if models cannot choose them. */
   readonly named?: readonly string[];
 }
 
-/** The registry as one agent (nobody = the main agent) may use it: its own agents, in its own rights. */
+/**
+ * Returns the registry as one agent (undefined: the main agent) may use it: with its own subagents and its own
+ * permissions.
+ */
 export function agentTasks(what: AgentTasksParts): Tasks {
   const { agentId, registry, errands, options } = what;
   const known = (id: string): string => {
@@ -70,7 +73,7 @@ export function agentTasks(what: AgentTasksParts): Tasks {
 async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortSignal): Promise<TaskStart> {
   const { agentId, registry, options } = what;
   const definition = findAgent(request.agentType, options.agents());
-  // What a factory names was named by whoever wrote it.
+  // The factory's author chose the agent, so it counts as named.
   const isNamed = what.named?.includes(definition?.name ?? "") === true || request.factoryRunId !== undefined;
   const mayStart = definition?.infer === true || isNamed;
   if (!definition || !mayStart) throw unknownAgent(request.agentType, options);
@@ -86,7 +89,7 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
     ...(isolation && { isolation }),
   });
   signal.throwIfAborted();
-  // Notices reach only the main agent, so an agent waits for those it starts.
+  // A notice may arrive after an agent's last model call, so an agent waits for its subagents.
   const mode = agentId === undefined ? request.mode : "sync";
   const { limits } = definition;
   const worktree = cast.worktree ?? (parent && treeOf(parent));
@@ -106,7 +109,7 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
     description: request.description,
     prompt: request.prompt,
     mode,
-    // An agent that was asked for in the background takes messages, also where its parent waits for the first answer.
+    // An agent requested in the background accepts messages, even if its parent waits for the first answer.
     multiTurn: options.multiTurn && request.mode === "background" && request.factoryRunId === undefined,
     model: cast.model,
     tools: cast.tools === null ? null : [...cast.tools],
@@ -120,7 +123,7 @@ async function start(what: AgentTasksParts, request: TaskRequest, signal: AbortS
   const { id, queued } = await created;
   if (mode === "background") return { kind: "background", id, queued };
   const reader = { agentId, toolCallId: request.toolCallId };
-  // Whoever stops the turn stops what the turn waits for, also what it was just about to wait for.
+  // Stopping the turn also stops the task it waits for, including one that was just created.
   const stop = (): void => void registry.cancel(id, { notice: "waits" }).catch(() => undefined);
   if (signal.aborted) stop();
   signal.addEventListener("abort", stop, { once: true });
@@ -141,7 +144,7 @@ function taskLimits(limits: { turns?: number; tokens?: number; costUsd?: number;
   return { ...rest, ...(seconds !== undefined && { durationMs: seconds * 1000 }) };
 }
 
-/** Whoever works in a tree of its own has no one work outside of it: `<folder>` is one's own, `<folder>/<id>` another's. */
+/** Returns the task's worktree, which its subagents share. `<folder>/worktrees` means the subfolder named by its id. */
 export function treeOf({ id, spec: { worktree } }: TaskRecord): string | undefined {
   return worktree !== undefined && basename(worktree) === "worktrees" ? join(worktree, id) : worktree;
 }
@@ -158,7 +161,7 @@ function unknownAgent(wanted: string, options: AgentPoolOptions): ToolError {
   );
 }
 
-/** What a registry refuses is for the model to read. */
+/** Turns a refusal of the registry into an error that the model reads. */
 export async function asToolError<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     if (!(error instanceof TroupeError)) throw error;

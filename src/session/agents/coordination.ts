@@ -1,6 +1,6 @@
 /**
- * Coordinated workers are tasks like all others: in the registry under an id of their own, in the log, in the loop, in
- * the rights of the agent that asks. They differ in that their tools and their prompt come with the call.
+ * Coordinated workers. They are ordinary tasks: in the registry, in the log, run by the loop, with the permissions of
+ * the requesting agent. Unlike other tasks, they get their tools and prompt from the call.
  */
 import type { AgentDefinition } from "../../agents/agent.ts";
 import type { Stamp } from "../../lib/stamp.ts";
@@ -28,23 +28,23 @@ import { TIME_IS_UP } from "./agent-run.ts";
 import { asToolError, treeOf } from "./agent-tasks.ts";
 
 export interface CoordinationParts {
-  /** Who asks; nobody = the main agent. */
+  /** The requesting agent; undefined: the main agent. */
   readonly agentId: string | undefined;
   readonly registry: Registry;
   readonly errands: CallbackTasks;
   readonly options: Pick<AgentPoolOptions, "outfit" | "workersRefused">;
   readonly ledger: Ledger;
   readonly stamp: Stamp;
-  /** What who asks has now. */
+  /** Returns the current tools of the requesting agent. */
   tools(): readonly Tool[];
   emitOf(taskId: string): Emit;
 }
 
-/** Nobody waits longer than this for a worker, which has limits of its own. */
+/** The maximum time to wait for a worker. Workers have their own limits. */
 const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
 
 export function coordinationOf(parts: CoordinationParts): Coordination {
-  /** What was said of workers: under which id in the log, or to be said once there is one. */
+  /** Task ids of workers, or their steps as long as there is no task id. */
   const known = new Map<string, { taskId: string } | WorkerStep[]>();
   const say = (taskId: string, step: WorkerStep): void => {
     void parts.emitOf(taskId)("troupe.subagent_step", { ...step });
@@ -73,7 +73,7 @@ export function coordinationOf(parts: CoordinationParts): Coordination {
 
 interface WorkerState {
   reached?: keyof WorkerLimits;
-  /** What it handed in. */
+  /** The result that it submitted. */
   submitted?: string;
   end?: TurnEnd;
 }
@@ -132,7 +132,10 @@ function newTask({ id, role, task, tools, limits, displayName }: WorkerSpec) {
   } as const satisfies Partial<Parameters<Registry["create"]>[0]>;
 }
 
-/** Until it rests; whoever stops the call stops it. That it was moved to the background changes nothing for the call. */
+/**
+ * Waits until the worker is idle or has ended. Aborting the signal cancels the worker. Moving it to the background does
+ * not end the wait.
+ */
 async function ended(
   id: string,
   { registry, agentId }: CoordinationParts,
@@ -172,7 +175,7 @@ function errandOf(parts: CoordinationParts, worker: WorkerSpec, state: WorkerSta
   };
 }
 
-/** Only what places and models depend on; prompt and tools are the worker's own. */
+/** Builds a definition for the setup. The prompt and tools are replaced by the worker's own. */
 function definitionOf({ role, displayName, systemPrompt, tools }: WorkerSpec): AgentDefinition {
   return {
     id: role,
@@ -194,7 +197,7 @@ function definitionOf({ role, displayName, systemPrompt, tools }: WorkerSpec): A
   };
 }
 
-/** What ends its work is its answer. */
+/** Records the arguments of a terminal tool as the worker's result. */
 function heeded(tool: Tool, state: WorkerState): Tool {
   if (!tool.terminal) return tool;
   return {
@@ -229,7 +232,7 @@ function limitOf(
   return undefined;
 }
 
-/** Words that were not handed in are no result. */
+/** Returns the submitted result. An answer that was not submitted counts as a failure. */
 function result(end: TurnEnd, { submitted }: WorkerState): TurnEnd {
   if (submitted !== undefined && end.kind !== "aborted") return { kind: "answered", response: submitted };
   if (end.kind !== "answered" && end.kind !== "empty") return end;
@@ -249,7 +252,7 @@ function outcomeOf(
       return { outcome: "done" };
     case "limit": {
       const limit = reached ?? (end.message === TIME_IS_UP ? "durationMs" : undefined);
-      // One that it shares with others is not its own.
+      // A limit shared with other agents is not the worker's own.
       return limit ? { outcome: "limit", limit } : { outcome: "error", error: end.message };
     }
     case "aborted":

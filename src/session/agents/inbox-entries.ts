@@ -1,4 +1,7 @@
-/** What sidekicks left for the main agent: a fold over the log, so that an entry is known and told once, whatever ends when. */
+/**
+ * Inbox entries that sidekicks sent to the main agent, derived from the log. Each entry is announced once, even across
+ * restarts.
+ */
 import { quotedLine, wrapped } from "../../lib/quoting.ts";
 import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
 import type { InboxReader } from "../../tools/memory/inbox.ts";
@@ -8,7 +11,7 @@ export interface KeptEntry extends Readonly<EventData<"troupe.inbox_entry">> {
   readonly sentAt: string;
   /** The run that sent it. */
   readonly agentId: string | undefined;
-  /** `due`: the main agent does not know of it. `told`: a notification of it stands in its conversation. */
+  /** `due`: not announced yet. `told`: a notification is in the main agent's conversation. */
   readonly state: "due" | "told" | "read";
 }
 
@@ -16,14 +19,14 @@ const READ_INBOX = "read_inbox";
 
 export class InboxEntries implements InboxReader {
   readonly #entries = new Map<string, KeptEntry>();
-  /** Calls of the main agent that read: which entry. */
+  /** The main agent's `read_inbox` calls → entry id. */
   readonly #reading = new Map<string, string>();
 
   constructor(events: Iterable<SessionEvent> = []) {
     this.refill(events);
   }
 
-  /** The log reads like this. */
+  /** Rebuilds the entries from these events. */
   refill(events: Iterable<SessionEvent>): void {
     this.#entries.clear();
     this.#reading.clear();
@@ -38,7 +41,7 @@ export class InboxEntries implements InboxReader {
     return [...this.#entries.keys()].reverse();
   }
 
-  /** The oldest first. */
+  /** All entries, oldest first. */
   get all(): readonly KeptEntry[] {
     return [...this.#entries.values()];
   }
@@ -76,7 +79,10 @@ export class InboxEntries implements InboxReader {
   }
 }
 
-/** For the model an id and one line, in which nothing of the sender's words can pass for ours. */
+/**
+ * Returns the notification of an entry: its id and one line. The sender's text is escaped so that it cannot pass for
+ * ours.
+ */
 export function entryNotice({ entryId, senderName, senderType, summary }: KeptEntry): Notice {
   const sentence =
     `Inbox entry "${entryId}" from the ${quotedLine(senderType)} "${quotedLine(senderName)}": "${quotedLine(summary)}" ` +

@@ -1,4 +1,4 @@
-/** Calls of MCP servers that go on by themselves, as records of the registry. */
+/** MCP calls that continue in the background, as tasks of the registry. */
 import { clip } from "../../lib/text.ts";
 import type { TurnEnd } from "../../tasks/ports.ts";
 import type { Registry } from "../../tasks/registry.ts";
@@ -18,7 +18,7 @@ interface McpTasksParts {
 
 const AGENT_NAME = "mcp-task";
 const MAX_WAIT_MS = 24 * 60 * 60 * 1000;
-/** A server that says nothing at all is announced after this long. */
+/** A call is reported as started after this long, even if the server has sent nothing. */
 const PATIENCE_MS = 10_000;
 
 export function mcpTasksOf(parts: McpTasksParts): McpTasks {
@@ -48,7 +48,7 @@ async function start(
     return work(io);
   };
   const forget = errands.add(key, errandOf(run, { onBegun, onEnd: () => forget() }));
-  // Notices of an agent's own tasks may come after its last words, so an agent waits for its calls.
+  // A notice may arrive after an agent's last model call, so an agent waits for its calls.
   const mode = agentId === undefined ? "background" : "sync";
   const { id, queued } = await registry
     .create({
@@ -72,11 +72,11 @@ async function start(
     void rested.then(() => isRun || underWay.dropped());
   }
   if (mode === "sync") return waitedFor(id, parts, { signal, toolCallId });
-  // Ends by abort, too: announced by the server, or stopped with the turn.
+  // Also ends by abort: the server has started the task, or the turn was stopped.
   const known = AbortSignal.any([signal, announced.signal]);
   if (!queued) await registry.wait(id, { timeoutMs: PATIENCE_MS, signal: known }).catch(() => undefined);
   signal.throwIfAborted();
-  // What a server refuses outright never was a task of its: the call has simply failed.
+  // A call that the server rejects at once never became a task: report it as failed.
   if (registry.get(id)?.status === "failed" && !hasBegun) return waitedFor(id, parts, { signal, toolCallId });
   return { content: announcement(id, call, queued) };
 }
@@ -151,7 +151,7 @@ function activityOf({ status, statusMessage, progress, total }: McpTaskStatus): 
   return `${statusMessage === undefined ? status : `${status}: ${statusMessage}`}${count}`;
 }
 
-/** The first two sentences are those of an agent in the background. */
+/** The text of a background call. Its first two sentences match those for a background agent. */
 function announcement(id: string, { serverName, toolName }: McpTaskCall, queued: boolean): string {
   const waits = queued ? " All places are taken: it is queued and starts by itself when one is free." : "";
   return (

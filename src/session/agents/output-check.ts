@@ -1,7 +1,7 @@
 import type { OutputCheck } from "./agent-run.ts";
 import { MAX_REPAIRS, outputContract, repairMessage } from "./typed-output.ts";
 
-/** What an agent's answer must fit: it is told so, corrected a few times, and then taken as it is. */
+/** Checks an agent's answer against a schema and asks for a few corrections. */
 export function outputCheck(schema: unknown): OutputCheck {
   const { instruction, check } = outputContract(schema);
   let repairs = 0;

@@ -1,4 +1,4 @@
 /** The ids of sidekicks. */
 
-/** Whether this is the id of a sidekick's run: no task has such a sign in its id. */
+/** Whether this is the id of a sidekick's run. Ids of tasks never contain `#`. */
 export const isSidekickId = (agentId: string | undefined): boolean => agentId?.includes("#") ?? false;

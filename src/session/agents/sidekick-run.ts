@@ -1,4 +1,4 @@
-/** A sidekick at work: the loop that every agent runs, with less of everything, and its one way to say something. */
+/** Runs a sidekick: the same loop as other agents, with smaller limits. Its only output is its inbox messages. */
 import { filledIn } from "../../commands/lines.ts";
 import { stoppable } from "../../lib/node/stoppable.ts";
 import { quoted } from "../../lib/quoting.ts";
@@ -26,9 +26,9 @@ import type { News, SidekickDefinition, SidekickParts } from "./sidekicks.ts";
 
 type EndReason = EventData<"troupe.sidekick_ended">["reason"];
 
-/** One sidekick as long as it is at work. */
+/** A sidekick that is starting or running. */
 export interface Life {
-  /** Something else has happened; it goes on with that in mind. False when it has ended already. */
+  /** Passes a new event to the running sidekick. Returns false if it has already ended. */
   tell(news: News): boolean;
   stop(reason: EndReason): void;
 }
@@ -41,14 +41,14 @@ interface SidekickRunParts extends SidekickParts {
   readonly conversation: Conversation;
   readonly emit: Emit;
   send(entry: Omit<EventData<"troupe.inbox_entry">, "entryId">): Promise<string>;
-  /** All sidekicks have a part of the session's limits together. */
+  /** Adds to the usage of all sidekicks, which share one part of the session's limits. */
   spend(amount: Amount): void;
   spent(): Amount;
 }
 
-/** What one that says nothing of its own may use for one event. */
+/** Limits per event for a definition without its own. */
 const USUAL_LIMITS = { turns: 12, seconds: 120 } as const;
-/** Of what the session may use, sidekicks use at most this part. */
+/** The part of the session's limits that all sidekicks may use together. */
 const SHARE = 0.25;
 const SHARED_PURSE = "#sidekicks";
 const MAX_MESSAGE_CHARACTERS = 8_000;
@@ -62,7 +62,7 @@ export class SidekickRun implements Life {
   #news: News[] = [];
   #current: News | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** Since it was last told something. */
+  /** Messages sent since the last event. */
   #sentNow = 0;
   #spentNow: Amount = nothing;
   #sent = 0;
@@ -70,7 +70,7 @@ export class SidekickRun implements Life {
 
   constructor(parts: SidekickRunParts) {
     this.#parts = parts;
-    // Nobody is attached to it: what a person would have to allow is denied, and they are not disturbed.
+    // No user is attached to a sidekick: calls that need approval are denied without asking.
     this.#broker = new Broker({ emit: parts.emit, stamp: parts.settings.stamp });
   }
 
@@ -84,7 +84,7 @@ export class SidekickRun implements Life {
     this.#stop.abort();
   }
 
-  /** Until it has nothing more to look at. Whatever happens, its end stands in the log. */
+  /** Runs until there are no more events. Its end is always logged. */
   async live(news: readonly News[]): Promise<void> {
     const { budget, agentId, definition } = this.#parts;
     this.#news.push(...news);
@@ -143,7 +143,7 @@ export class SidekickRun implements Life {
     }
   }
 
-  /** What it is told now; for each of it the time, the sends and the budget begin anew. */
+  /** Returns the new events as messages. Time, sends and budget start again with each event. */
   async #take(): Promise<readonly { readonly id: string; readonly content: string }[]> {
     const taken = this.#news;
     this.#news = [];
@@ -183,7 +183,7 @@ export class SidekickRun implements Life {
     const { options, definition, notes, cast } = this.#parts;
     const outfit = await options.outfit(actor, definition);
     const { system, tools } = outfit.offer;
-    // A server cannot vouch for its own tools: the user names those that nobody has to look at.
+    // An MCP server cannot vouch for its own tools: only those that the user allows by name are offered.
     const isGiven = ({ name, from }: Tool): boolean =>
       from?.kind === "mcp" ? allowsByName(outfit.policy.rules, from) : cast.tools.includes(name);
     const prelude = [outfit.prelude, ...notes].filter((text) => text !== undefined && text !== "").join("\n\n");
@@ -225,7 +225,9 @@ export class SidekickRun implements Life {
     };
   }
 
-  /** What a sidekick is denied stands in the log; nobody is told of it, since nobody asked for the call. */
+  /**
+   * Emits an event, except warnings: denials are in the log, but no user is warned about a call they did not request.
+   */
   #say<T extends EventType>(type: T, data: EventData<T>): Promise<void> {
     if (type === "session.warning") return Promise.resolve();
     if (type === "troupe.usage") {
@@ -257,7 +259,7 @@ function partOf({ turns, tokens, costUsd }: Limits): Limits {
   };
 }
 
-/** What others wrote is data, here too. */
+/** Returns the message for an event. Text written by others is quoted as data. */
 function wordsOf({ about }: News): string {
   if ("content" in about) {
     const message = about.content === "" ? (about.transformedContent ?? "") : about.content;

@@ -1,8 +1,10 @@
 /**
- * Sidekicks: agents that nobody starts. Something happens (a person writes, the session works somewhere else), and those
- * that wait for it look around beside the main agent and leave what they find in its inbox. They answer nobody, change
- * nothing and are waited for by nobody; what is newer ends what they were at. Each is a run of the same loop in the same
- * log (`sidekick-run`), under an id that no task can have; what they sent is a fold over the log (`inbox-entries`).
+ * Sidekicks: agents that start automatically on an event (a user message, or a change of the working directory). They
+ * look around beside the main agent and leave findings in its inbox.
+ *
+ * They change nothing, and no agent waits for them. A newer event may cancel their current work. Each is a run of the
+ * same loop in the same log (`sidekick-run.ts`), under an id that no task can have. Their messages are derived from the
+ * log (`inbox-entries.ts`).
  */
 
 import type { AgentDefinition } from "../../agents/agent.ts";
@@ -24,13 +26,13 @@ import type { Life } from "./sidekick-run.ts";
 
 export type SidekickDefinition = AgentDefinition & { readonly sidekick: Sidekick };
 
-/** What the runtime knows about sidekicks. */
+/** The runtime's side of sidekicks. */
 export interface SidekickOptions {
-  /** Those that may start at the moment. */
+  /** The sidekicks that may currently start. */
   agents(): readonly SidekickDefinition[];
-  /** Whether there is any reason to start it now, and what it should know then. */
+  /** Returns notes for a sidekick that should start now, or undefined if it should not. */
   consider(definition: SidekickDefinition): Promise<{ readonly notes: readonly string[] } | undefined>;
-  /** Which tools it would get, none of which changes anything, and on which model. */
+  /** Resolves its read-only tools and its model. */
   cast(definition: SidekickDefinition): Promise<{ readonly tools: readonly string[]; readonly model: string }>;
   outfit(actor: Actor, definition: SidekickDefinition): Promise<AgentSetup>;
   warn(message: string): void;
@@ -42,21 +44,21 @@ export interface SidekickParts {
   readonly log: EventLog;
   readonly budget: Budget;
   readonly hooks: Hooks | undefined;
-  /** For the main agent to read with whatever it reads next; never wakes it. */
+  /** Passes on a notice that the main agent reads with its next input. Never wakes it. */
   onNotice(notice: Notice, take: () => boolean): void;
 }
 
-/** What happened, for who looks into it. */
+/** The event that a sidekick looks into. */
 export interface News {
   readonly event: SidekickEvent;
-  /** Of the event. */
+  /** The event's id. */
   readonly id: string;
   readonly about: EventOf<"user.message">["data"] | EventData<"session.context_changed">;
 }
 
 type EndReason = EventData<"troupe.sidekick_ended">["reason"];
 
-/** How long closing waits for those at work, which were told to stop. */
+/** Maximum time that closing waits for stopping sidekicks. */
 const CLOSE_MS = 3_000;
 
 export class Sidekicks {
@@ -64,15 +66,15 @@ export class Sidekicks {
   readonly #parts: SidekickParts;
   readonly #lives = new Map<string, Life>();
   readonly #working = new Set<Promise<void>>();
-  /** Of the runs that have not ended, and of those that will go on where they were. */
+  /** Conversations of open runs and of persistent sidekicks. */
   readonly #conversations = new Map<string, Conversation>();
-  /** Runs that were begun and not ended. */
+  /** Runs that have started and not ended. */
   readonly #open = new Map<string, string>();
-  /** How often each was triggered, by what. */
+  /** How often each sidekick was triggered, by event. */
   readonly #fires = new Map<string, number>();
   readonly #runs = new Map<string, number>();
   readonly #warned = new Set<string>();
-  /** By all of them, since this process began. */
+  /** Usage of all sidekicks since this process started. */
   #spent: Amount = nothing;
   #entries: number;
   #isClosed = false;
@@ -86,7 +88,7 @@ export class Sidekicks {
     log.subscribe((event) => this.#observe(event));
   }
 
-  /** Takes in an event of a sidekick as part of its conversation. */
+  /** Adds a sidekick's event to its conversation. */
   fold(event: SessionEvent): void {
     const { agentId = "" } = event;
     if (event.type === "troupe.sidekick_triggered") {
@@ -96,14 +98,14 @@ export class Sidekicks {
     }
     if (event.type === "troupe.sidekick_ended") {
       this.#open.delete(agentId);
-      // One that begins afresh next time has no use for what was said.
+      // A sidekick that restarts with each event does not need its old conversation.
       if (!isLasting(agentId)) this.#conversations.delete(agentId);
       return;
     }
     this.#conversationOf(agentId).apply(event);
   }
 
-  /** Forgets all conversations, to be told them anew. */
+  /** Clears all state before the log is folded again. */
   reset(): void {
     for (const conversation of this.#conversations.values()) conversation.reset();
     this.#open.clear();
@@ -111,7 +113,7 @@ export class Sidekicks {
     this.#runs.clear();
   }
 
-  /** What an earlier process left open is closed, and what the main agent has not heard of is told. Starts nobody. */
+  /** Ends runs of an earlier process and announces unread entries. Starts no sidekick. */
   async restore(): Promise<void> {
     for (const [agentId, name] of [...this.#open]) {
       const emit = this.#emitOf(agentId);
@@ -122,19 +124,19 @@ export class Sidekicks {
     for (const { entryId, state } of this.inbox.all) if (state === "due") this.#offer(entryId);
   }
 
-  /** The log reads otherwise now. */
+  /** Restores the state after a rewind. */
   async rewound(events: Iterable<SessionEvent>): Promise<void> {
     this.inbox.refill(events);
     await this.restore();
   }
 
-  /** Ends those at work, without waiting long for them. */
+  /** Stops running sidekicks for good and waits briefly for them. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.rest();
   }
 
-  /** The same, until something triggers them again. */
+  /** Stops running sidekicks and waits briefly for them. Later events can start them again. */
   async rest(): Promise<void> {
     this.#stopAll("interrupted");
     const done = new AbortController();
@@ -147,7 +149,7 @@ export class Sidekicks {
     if (event.ephemeral) return;
     this.inbox.apply(event);
     if (event.agentId !== undefined || this.#isClosed) return;
-    // Who stops the work stops what goes on beside it.
+    // Aborting the turn also stops the sidekicks.
     if (event.type === "abort") this.#stopAll("stopped");
     const news = newsIn(event);
     if (!news) return;
@@ -203,7 +205,7 @@ export class Sidekicks {
     await run.live([news, ...starting.missed]);
   }
 
-  /** Resolves when the entry stands in the log; from there on the main agent will hear of it, once. */
+  /** Stores an entry and announces it once. Resolves when it is in the log. */
   async #send(agentId: string, entry: Omit<EventData<"troupe.inbox_entry">, "entryId">): Promise<string> {
     const { log } = this.#parts;
     const entryId = `inbox-${++this.#entries}`;
@@ -222,7 +224,7 @@ export class Sidekicks {
     if (!entry) return;
     let isTaken = false;
     this.#parts.onNotice(entryNotice(entry), () => {
-      // Read before it was told of: then there is nothing left to tell.
+      // Returns false if it was read before it was announced.
       if (isTaken || this.inbox.get(entryId)?.state !== "due") return false;
       isTaken = true;
       return true;
@@ -233,7 +235,7 @@ export class Sidekicks {
     for (const life of this.#lives.values()) life.stop(reason);
   }
 
-  /** Nobody waits for a sidekick, so its failure is a warning, and one is enough. */
+  /** Reports a failure as a warning, once per sidekick, because no agent waits for it. */
   #failed(name: string, error: unknown): void {
     if (this.#isClosed || this.#warned.has(name)) return;
     this.#warned.add(name);
@@ -258,7 +260,7 @@ export class Sidekicks {
   }
 }
 
-/** One that is about to begin: what happens until then is not lost on it. */
+/** A sidekick that is about to start. It collects events until its run exists. */
 class Starting implements Life {
   readonly missed: News[] = [];
   stopped = false;
@@ -280,7 +282,10 @@ class Starting implements Life {
   }
 }
 
-/** Only what a person wrote, or where the session works: what troupe says to itself starts nobody. */
+/**
+ * Returns the event if it can trigger sidekicks: a user's message or a change of context. Messages of the runtime
+ * itself do not count.
+ */
 function newsIn(event: SessionEvent): News | undefined {
   if (event.type === "session.context_changed") return { event: event.type, id: event.id, about: event.data };
   if (event.type !== "user.message" || event.data.source !== undefined) return undefined;

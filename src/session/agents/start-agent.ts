@@ -2,7 +2,7 @@ import { TroupeError } from "../../protocol/errors.ts";
 import type { TaskRequest, Tasks } from "../../tools/agents/tasks.ts";
 import { ToolError } from "../../tools/tool-error.ts";
 
-/** Starts an agent in the background for whoever is no agent; returns its id. What goes wrong is worded for them. */
+/** Starts a background agent on behalf of a client and returns its id. Throws a `TroupeError` worded for the user. */
 export async function startAgent(
   tasks: Tasks | undefined,
   request: Omit<TaskRequest, "mode">,

@@ -1,6 +1,6 @@
 /**
- * Schemas as people write them leave things unsaid that a checker then does not check: a list of required names without
- * a type, a name that is required but not described. Here they are said, and what cannot be checked is refused.
+ * Makes an output schema explicit so that a validator checks all of it. Adds implied types and describes required
+ * names. Throws for anything that cannot be checked.
  */
 import { forbiddenKey } from "../../hooks/bounded-json.ts";
 import { isObject, type Json } from "../../lib/json.ts";
@@ -35,7 +35,7 @@ const ANNOTATIONS = new Set(
     "contentMediaType nullable"
   ).split(" "),
 );
-/** What a keyword says about the kind of value it is meant for. */
+/** The type that each keyword applies to. */
 const KINDS: Readonly<Record<string, string>> = {
   ...kind(
     "object",
@@ -84,7 +84,7 @@ function typed(schema: Node): Node {
   return only === undefined ? schema : { ...schema, type: only };
 }
 
-/** A required name that nobody describes may have any value, but it has to be there. */
+/** A required name without a description may have any value, but must be present. */
 function described(schema: Node): Node {
   const required = schema.required;
   if (!Array.isArray(required)) return schema;
@@ -93,7 +93,7 @@ function described(schema: Node): Node {
   return { ...schema, properties: { ...known, ...Object.fromEntries(added.map((name) => [name, {}])) } };
 }
 
-/** A choice among values counts together with the type, not instead of it. */
+/** Keeps only the `enum` or `const` values that also match the type. */
 function choices(schema: Node): Node {
   const values = Array.isArray(schema.enum) ? schema.enum : "const" in schema ? [schema.const] : undefined;
   if (values === undefined) return schema;
@@ -113,7 +113,7 @@ function isOfType(value: unknown, type: unknown): boolean {
   return typeof value === type;
 }
 
-/** Beside a reference nothing else would be read. */
+/** Moves keywords beside `$ref` into `allOf`, because they would be ignored otherwise. */
 function withoutSiblings(schema: Node): Node {
   const { $ref, $defs, definitions, ...rest } = schema;
   const isPlain = Object.keys(rest).every((name) => ANNOTATIONS.has(name) || name.startsWith("x-"));

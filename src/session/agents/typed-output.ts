@@ -1,6 +1,6 @@
 /**
- * Results that a program can rely on: an agent whose task declares a JSON Schema is told so, its last message is
- * checked, and it gets a few chances to correct itself. What is never right ends as a failure that keeps the words.
+ * Typed results for programs. If a task declares a JSON Schema, the agent's last message is checked and the agent gets
+ * a few chances to correct it. A result that stays invalid becomes a failure that includes the text.
  */
 import * as z from "zod";
 import { readJson } from "../../hooks/bounded-json.ts";
@@ -20,10 +20,10 @@ export interface OutputContract {
 
 type TypedOutput =
   | { readonly ok: true; readonly value: Json }
-  /** `problem` is worded for the agent; `payload` is what it said. */
+  /** `problem` is worded for the agent; `payload` is the text that it sent. */
   | { readonly ok: false; readonly problem: string; readonly payload: string };
 
-/** Throws a `TroupeError` that says what cannot be checked: a schema that is half understood would accept too much. */
+/** Throws a `TroupeError` for a schema that cannot be checked completely, because it would accept too much. */
 export function outputContract(schema: unknown): OutputContract {
   const strict = strictSchema(schema);
   const parser = parserOf(strict);
@@ -57,8 +57,8 @@ export type TypedAnswer =
     };
 
 /**
- * The value of the agent's last words. `again` tells the agent something and resolves with its next last words, or with
- * nothing when it cannot go on: aborted, out of budget.
+ * Parses the agent's last message. `again` sends a correction request to the agent. It resolves with the next last
+ * message, or undefined if the agent cannot continue (aborted, out of budget).
  */
 export async function typedAnswer(
   contract: OutputContract,
@@ -99,7 +99,7 @@ async function check(text: string, parser: z.ZodType): Promise<TypedOutput> {
   const { value } = found;
   const result = await inTime(() => parser.safeParse(value));
   if (result === "too long") return failed("It takes too long to compare with the schema; make it smaller.");
-  // What comes back is what was sent, with the defaults of the schema.
+  // The parsed value, completed with the schema's defaults.
   return result.success ? { ok: true, value: result.data as Json } : failed(issuesText(result.error));
 }
 
@@ -117,7 +117,10 @@ function issuesText({ issues }: z.ZodError): string {
 
 const MAX_CHECK_MS = 1_000;
 
-/** Patterns and choices within choices can take for ever; a watchdog outside of the program ends that. */
+/**
+ * Runs a check with a timeout. Regular expressions and nested alternatives can take too long, so the virtual machine
+ * interrupts them.
+ */
 async function inTime<T>(work: () => T): Promise<T | "too long"> {
   const { runInNewContext } = await import("node:vm");
   try {
@@ -130,7 +133,7 @@ async function inTime<T>(work: () => T): Promise<T | "too long"> {
   }
 }
 
-/** The whole text, the last fenced block, or the last object that begins on a line of its own. */
+/** Reads the whole text, the last fenced block, or an object from the start of a line to the last brace. */
 function extractJson(text: string): ReturnType<typeof readJson> {
   const whole = text.trim();
   if (whole.startsWith("{")) {
@@ -160,7 +163,7 @@ function lastBlock(text: string): string | undefined {
       open = undefined;
     } else open.lines.push(line);
   }
-  // A block that nobody closed goes to the end of the message.
+  // An unclosed block extends to the end of the message.
   return open?.isJson ? open.lines.join("\n") : last?.text;
 }
 

@@ -3,7 +3,7 @@ import type { Registry } from "../../tasks/registry.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
 import { type Amount, addAmounts, nothing, type Purse } from "./reservations.ts";
 
-/** What each agent has used, as soon as it is said: the registry hears of it only once it is on disk. */
+/** The usage of each agent, updated as soon as it is emitted. The registry learns of it only once it is on disk. */
 export class Ledger {
   readonly #own = new Map<string, Amount>();
   readonly #output = new Map<string, number>();
@@ -14,7 +14,7 @@ export class Ledger {
     this.#output.set(agentId, (this.#output.get(agentId) ?? 0) + outputTokens);
   }
 
-  /** By the agent alone. */
+  /** Returns the usage of the agent itself. */
   own(agentId: string): Amount & { readonly outputTokens: number } {
     return { ...(this.#own.get(agentId) ?? nothing), outputTokens: this.#output.get(agentId) ?? 0 };
   }
@@ -24,12 +24,12 @@ export class Ledger {
     this.#output.clear();
   }
 
-  /** By the agent and everything below it. */
+  /** Returns the usage of the agent and its descendants. */
   spent(taskId: string, registry: Pick<Registry, "get">): Amount {
     return this.#sum((line) => line.some(({ id }) => id === taskId), registry);
   }
 
-  /** By the agents of a factory's run and everything below them. */
+  /** Returns the usage of a factory run's agents and their descendants. */
   spentByRun(runId: string, registry: Pick<Registry, "get">): Amount {
     return this.#sum((line) => runOf(line) === runId, registry);
   }
@@ -41,7 +41,7 @@ export class Ledger {
   }
 }
 
-/** The budgets around an agent, its own first. What its children use comes out of its own. */
+/** Returns the budgets that apply to an agent, its own first. Usage of its subagents counts against its own budget. */
 export function sharesOf(task: TaskRecord, what: { registry: Pick<Registry, "get">; ledger: Ledger }): Purse[] {
   const { registry, ledger } = what;
   const line = lineage(task.id, registry);
@@ -54,13 +54,13 @@ export function sharesOf(task: TaskRecord, what: { registry: Pick<Registry, "get
   return [...shares, { owner: runId, label: "The run of the factory", limits: FACTORY_LIMITS, spent }];
 }
 
-/** Model calls of all agents of one run of a factory. */
+/** The maximum number of model calls of all agents in one factory run. */
 const FACTORY_LIMITS = { turns: 5_000 };
 
-/** The run of a factory that these work for. */
+/** Returns the factory run that these agents work for. */
 const runOf = (line: readonly TaskRecord[]): string | undefined => line.at(-1)?.spec.factoryRunId;
 
-/** The agent and those above it, without the main agent. */
+/** Returns the agent and its ancestors, without the main agent. */
 function lineage(id: string, registry: Pick<Registry, "get">): TaskRecord[] {
   const line: TaskRecord[] = [];
   for (let one = registry.get(id); one; ) {

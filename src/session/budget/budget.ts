@@ -1,9 +1,10 @@
+/** This folder counts a session's usage, enforces its limits on turns, tokens and cost, and reports usage. */
 import type { LimitReached } from "../../loop/run.ts";
 import { addUsage, noUsage, type Usage } from "../../model/provider.ts";
 import type { EventData, SessionEvent } from "../../protocol/event.ts";
 import { type Expected, type Purse, Reservations, ROUNDING_USD, roundedUsd } from "./reservations.ts";
 
-/** What a user allows one run of the program to use. */
+/** The user's limits for one run of the program. */
 export interface Limits {
   readonly turns?: number;
   readonly tokens?: number;
@@ -14,16 +15,16 @@ export interface ModelTotals {
   readonly calls: number;
   readonly usage: Usage;
   readonly durationMs: number;
-  /** Null when the price of any call is unknown. */
+  /** Null if the price of any call is unknown. */
   readonly costUsd: number | null;
 }
 
-/** Counts what model calls used: for the whole session from its log, and since this process took it up. */
+/** Totals the usage of model calls: for the whole session, from its log, and since this process opened it. */
 export class Budget {
   readonly #perModel = new Map<string, ModelTotals>();
-  /** What calls under way have set aside, of all agents. */
+  /** Amounts reserved by running model calls of all agents. */
   readonly reservations = new Reservations();
-  /** Who gives up what it has set aside before anyone else goes without, and how it is told. */
+  /** Agents with low priority → callback that stops them when the budget is insufficient. */
   readonly #yielding = new Map<string, () => void>();
   #session: ModelTotals = nothing;
   #run: ModelTotals = nothing;
@@ -43,7 +44,7 @@ export class Budget {
     return this.#session;
   }
 
-  /** Since this process took the session up. */
+  /** Totals since this process opened the session. */
   get run(): ModelTotals {
     return this.#run;
   }
@@ -53,8 +54,8 @@ export class Budget {
   }
 
   /**
-   * Before a model call of `who` (nobody = the main agent): sets aside what it may use, of the session's limits and of
-   * all `shares`, until it is settled. Says why not where it does not fit; then nothing is set aside.
+   * Called before a model call of `who` (undefined: the main agent). Reserves its expected usage from the session's
+   * limits and from all `shares` until it is settled. If it does not fit, returns the limit and reserves nothing.
    */
   reserve(
     who: string | undefined,
@@ -75,18 +76,21 @@ export class Budget {
     return this.reached(limits) ?? take();
   }
 
-  /** From now on `who` stands back: where there is not enough for both, it is told to stop. Undone by what is returned. */
+  /**
+   * Gives `who` low priority: `giveUp` is called if the budget is insufficient for other agents. Returns a function
+   * that undoes this.
+   */
   standsBack(who: string, giveUp: () => void): () => void {
     this.#yielding.set(who, giveUp);
     return () => void this.#yielding.delete(who);
   }
 
-  /** The call has ended and is counted, or was never made. */
+  /** Releases a reservation: the call has been counted or was never made. */
   settle(who: string | undefined): void {
     this.reservations.settle(who);
   }
 
-  /** Why another model call would be too much, if it would. */
+  /** Returns the limit that rules out another model call, or undefined. */
   reached(limits: Limits): LimitReached | undefined {
     const { calls, usage, costUsd } = this.#run;
     if (limits.turns !== undefined && calls >= limits.turns) {
@@ -114,7 +118,7 @@ function add(totals: ModelTotals, call: EventData<"troupe.usage">): ModelTotals 
   };
 }
 
-/** What cannot be counted cannot be kept below a limit. */
+/** Without a price, a cost limit cannot be enforced. */
 function costUnknown(allowed: number): LimitReached {
   const message = "Stopped: the price of a call is not known, so the cost limit (--max-cost) could not be kept.";
   return { limit: "cost", allowed, used: 0, message };

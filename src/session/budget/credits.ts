@@ -1,4 +1,7 @@
-/** What a session may cost, in the unit of the wire: told to its agent, held where prices are known, and raised on demand. */
+/**
+ * A session's credit limit, in the wire's unit. It is reported to the agent, enforced if prices are known, and can be
+ * raised on request.
+ */
 import { wrapped } from "../../lib/quoting.ts";
 import type { LimitReached } from "../../loop/run.ts";
 import type { Emit, EventData, SessionEvent } from "../../protocol/event.ts";
@@ -14,7 +17,7 @@ export class Credits {
   #most: number | undefined;
   readonly #isHeld: boolean;
 
-  /** `isHeld`: what its model costs is known, so that more than telling of the limit can be done. */
+  /** `isHeld`: the model's price is known, so the limit can be enforced and not only reported. */
   constructor(most: number | undefined, { isHeld }: { readonly isHeld: boolean }) {
     this.#most = most;
     this.#isHeld = isHeld;
@@ -28,19 +31,21 @@ export class Credits {
     this.#most = most;
   }
 
-  /** Credits are money: of both limits the narrower one. */
+  /** Returns the limits with the smaller of the cost limit and the credit limit. */
   within(limits: Limits): Limits {
     if (this.#most === undefined || !this.#isHeld) return limits;
     return { ...limits, costUsd: Math.min(limits.costUsd ?? Number.POSITIVE_INFINITY, this.#most * USD_PER_CREDIT) };
   }
 
-  /** Whether it was these that ended the work, and not another limit in dollars. */
+  /** Whether the credit limit ended the work, and not another cost limit. */
   isReached({ limit, allowed }: LimitReached): boolean {
     return limit === "cost" && this.#isHeld && this.#most !== undefined && allowed >= this.#most * USD_PER_CREDIT;
   }
 }
 
-/** Told with each prompt where a session has such a limit, so that the agent can be sparing in time. */
+/**
+ * Returns the message that accompanies each prompt of a session with a credit limit, so that the agent can economise.
+ */
 export function creditsStatus(most: number, budget: Pick<Budget, "run">): EventData<"user.message"> {
   const left = Math.max(0, Math.round((most - creditsOf(budget.run.costUsd ?? 0)) * 10) / 10);
   const status = `Remaining session limits: ${left} AI credits. ${advice.trim()}`;
@@ -54,7 +59,7 @@ const CREDITS_SOURCE = "session-limits";
 
 const creditsOf = (costUsd: number): number => roundedUsd(costUsd / USD_PER_CREDIT);
 
-/** In billionths of a credit; undefined where the price of a call is not known. */
+/** Returns billionths of a credit; undefined if the price of a call is unknown. */
 export function nanoCredits(costUsd: number | null): number | undefined {
   return costUsd === null ? undefined : Math.round(creditsOf(costUsd) * NANO);
 }
@@ -67,7 +72,7 @@ interface OfferPlace {
   readonly signal: AbortSignal;
 }
 
-/** Asks whoever may decide for more, where credits have ended the work. True when it may go on. */
+/** Asks the client to raise the credit limit that ended the work. Returns true if the work may continue. */
 export async function offerMoreCredits(reached: LimitReached, place: OfferPlace): Promise<boolean> {
   const { credits, budget, broker, emit, signal } = place;
   const most = credits?.most;
@@ -87,7 +92,7 @@ export function limitsData(most: number | undefined): EventData<"session.session
   return { sessionLimits: most === undefined ? null : { maxAiCredits: most } };
 }
 
-/** A session that was made anew with other limits says so. */
+/** Emits the limits if they differ from the last logged ones. */
 export async function tellLimits(credits: Credits | undefined, events: readonly SessionEvent[], emit: Emit) {
   const most = credits?.most;
   if (lastKnown(events) !== most) await emit("session.session_limits_changed", limitsData(most));
@@ -105,7 +110,7 @@ function lastKnown(events: readonly SessionEvent[]): number | undefined {
   return undefined;
 }
 
-/** Says what the session has cost so far, whenever that is more than was last said. */
+/** Emits the session's total cost whenever it has increased. */
 export class UsageCheckpoints {
   readonly #budget: Pick<Budget, "session">;
   #last: number;

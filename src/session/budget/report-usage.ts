@@ -2,7 +2,7 @@ import type { ModelCall } from "../../loop/run.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import type { SessionModel } from "../session-model.ts";
 
-/** Reports the usage of a model call to listeners and, for the totals, to the log. */
+/** Reports the usage of a model call to listeners and to the log, which keeps the totals. */
 export async function reportUsage(call: ModelCall, model: SessionModel, emit: Emit): Promise<void> {
   const { turnId, usage, durationMs, attempts, estimated, timeToFirstTokenMs, finishReason } = call;
   const { webSearches: _, ...tokens } = usage;
@@ -28,7 +28,7 @@ export async function reportUsage(call: ModelCall, model: SessionModel, emit: Em
   });
 }
 
-/** Clients expect the reasons in the words of the chat completions wire. */
+/** Clients expect the finish reasons of the chat completions wire. */
 const finishReasons: ReadonlyMap<string, string> = new Map([
   ["done", "stop"],
   ["tools", "tool_calls"],

@@ -1,8 +1,11 @@
 /**
- * What model calls under way may still use. Agents work side by side, so a limit that is only compared with what was
- * used is broken by as many calls as run at once. Before each call its share is set aside from every budget around the
- * agent; when it has ended, what it really used is counted instead. At every moment used + set aside ≤ allowed; only a
- * call that uses more than was expected of it goes beyond, and that is counted too.
+ * Reservations of running model calls.
+ *
+ * Agents run concurrently. Comparing a limit only with past usage would let all running calls exceed it together. Each
+ * call therefore reserves its expected usage from every budget that applies to its agent. When it ends, its actual
+ * usage is counted instead.
+ * At all times, used + reserved ≤ allowed. Only a call that uses more than expected can exceed a limit, and that is
+ * counted too.
  */
 import type { LimitReached } from "../../loop/run.ts";
 import type { Limits } from "./budget.ts";
@@ -10,34 +13,34 @@ import type { Limits } from "./budget.ts";
 export interface Amount {
   readonly turns: number;
   readonly tokens: number;
-  /** Null when a price is not known. */
+  /** Null if a price is unknown. */
   readonly costUsd: number | null;
 }
 
-/** A budget: the session's, or that of an agent and everything below it. */
+/** A budget: the session's, or that of an agent and its descendants. */
 export interface Purse {
-  /** The agent; nobody = the session. */
+  /** The agent; absent for the session. */
   readonly owner?: string;
-  /** How people know the owner, where it is no agent. */
+  /** The owner's name in messages, if it is not an agent. */
   readonly label?: string;
   readonly limits: Limits;
   readonly spent: Amount;
 }
 
-/** What a call may use, worked out only where somebody counts it. */
+/** The expected usage of a call. Functions, because it is computed only if a limit needs it. */
 export interface Expected {
   tokens(): number;
   costUsd(): number | null;
 }
 
-/** By whom, or in whose budget; nobody = the main agent, or the session. */
+/** An agent or the owner of a budget; undefined: the main agent, or the session. */
 type Who = string | undefined;
 
 export class Reservations {
-  /** Each has at most one call under way. */
+  /** Each agent has at most one call at a time. */
   readonly #held = new Map<Who, ReadonlyMap<Who, Amount>>();
 
-  /** Sets aside in all of them, or in none. */
+  /** Reserves in all budgets, or returns the limit and reserves in none. */
   take(who: Who, purses: readonly Purse[], expected: Expected): LimitReached | undefined {
     this.settle(who);
     const held = new Map<Who, Amount>();
@@ -51,7 +54,7 @@ export class Reservations {
         const used = purse.spent[kind];
         if (wanted === null || used === null) return priceUnknown(purse, most);
         const left = most - used - (others[kind] ?? 0);
-        // With nobody else at work a call needs no more than that something is left.
+        // If no other call is running, it is enough that anything is left.
         const isAlone = others[kind] === 0;
         if (left <= slack(kind) || (!isAlone && wanted > left + slack(kind))) {
           return tooMuch({ purse, kind, most, used, others: others[kind] ?? 0, wanted });
@@ -68,12 +71,12 @@ export class Reservations {
     this.#held.delete(who);
   }
 
-  /** What `who` has set aside in this budget. */
+  /** Returns the amount that `who` has reserved in this budget. */
   held(who: Who, owner: Who): Amount | undefined {
     return this.#held.get(who)?.get(owner);
   }
 
-  /** What all have set aside in this budget. */
+  /** Returns the total amount reserved in this budget. */
   reserved(owner: Who): Amount {
     return [...this.#held.values()].reduce((sum, held) => addAmounts(sum, held.get(owner) ?? nothing), nothing);
   }
@@ -82,7 +85,7 @@ export class Reservations {
 const kinds = ["turns", "tokens", "costUsd"] as const;
 type Kind = (typeof kinds)[number];
 
-/** Sums of dollars drift by less than this; eight times ten cents reach eighty. */
+/** Tolerance for rounding errors in sums of dollars. */
 export const ROUNDING_USD = 1e-9;
 const slack = (kind: Kind): number => (kind === "costUsd" ? ROUNDING_USD : 0);
 
@@ -96,7 +99,7 @@ export function addAmounts(a: Amount, b: Amount): Amount {
   };
 }
 
-/** Sums stay what a person would get with a pencil, whatever the order of adding. */
+/** Rounds away floating-point errors, so that sums do not depend on the order of addition. */
 export const roundedUsd = (costUsd: number): number => Math.round(costUsd * 1e12) / 1e12;
 
 interface Shortage {
@@ -122,7 +125,7 @@ function tooMuch({ purse, kind, most, used, others, wanted }: Shortage): LimitRe
 
 const flags: Record<Kind, string> = { turns: "--max-turns", tokens: "--max-tokens", costUsd: "--max-cost" };
 
-/** What cannot be counted cannot be kept below a limit. */
+/** Without a price, a cost limit cannot be enforced. */
 function priceUnknown({ owner }: Purse, allowed: number): LimitReached {
   const whose = owner === undefined ? "(--max-cost)" : `of agent ${owner}`;
   const message = `Stopped: the price of a call is not known, so the cost limit ${whose} could not be kept.`;

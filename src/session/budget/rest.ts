@@ -2,10 +2,10 @@ import type { Stamp } from "../../lib/stamp.ts";
 import type { Emit } from "../../protocol/event.ts";
 import type { Outcome } from "../turn/turn-runner.ts";
 
-/** How long a queue rests after a provider said "too many" without saying for how long. */
+/** Pause of the queue after a rate limit without a retry time. */
 const RATE_LIMIT_PAUSE_MS = 120_000;
 
-/** Before the next message of a queue: after a rate limit that was given up, the queue rests, and that is said. */
+/** Pauses the queue before its next message if the last one failed with a rate limit. Emits the reason. */
 export async function restAfter(
   outcome: Outcome,
   what: { waiting: number; emit: Emit; stamp: Stamp; signal: AbortSignal },

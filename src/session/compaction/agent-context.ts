@@ -1,4 +1,4 @@
-/** The context of one agent: measured before each model call, and made smaller in time. */
+/** The context of one agent. It is measured before each model call and compacted in time. */
 import { chooseCut } from "../../context/compact-cut.ts";
 import { type Replacements, replacedMessages, replacementsToFit } from "../../context/compact-shorten.ts";
 import { messageTokens } from "../../context/compact-tokens.ts";
@@ -19,12 +19,12 @@ import type { ContextReport } from "./context-report.ts";
 import type { ContextUsage } from "./context-usage.ts";
 import { afterOverflow } from "./overflow.ts";
 
-/** What belongs to one agent; the parts of its run have all of it. */
+/** The parts of one agent's run that compaction needs. */
 export interface CompactionPlace {
   readonly log: { readonly directory: string };
   readonly stamp: Stamp;
   readonly model: SessionModel;
-  /** What the model is told and given. */
+  /** The system prompt and tools that the model receives. */
   readonly shown: Pick<PromptAndTools, "system" | "tools">;
   readonly emit: Emit;
   readonly history: History;
@@ -38,7 +38,7 @@ export interface CompactionPlace {
   settled(): void;
 }
 
-/** What is known of one conversation from run to run. */
+/** State of one conversation that lasts across runs. */
 export interface ContextState {
   running:
     | {
@@ -47,23 +47,23 @@ export interface ContextState {
         readonly end: Promise<CompactionEnd>;
       }
     | undefined;
-  /** What the one under way may use, as long as no call of the agent has set it aside. */
+  /** Expected usage of the running compaction, until a call of the agent reserves it. */
   pending: Expected | undefined;
   calls: number;
   failures: number;
-  /** No attempt before this call. */
+  /** No attempt before this call number. */
   restsUntil: number;
-  /** What a model turned out to take, smaller than its window was thought to be. */
+  /** A model's actual limit, if it turned out to be smaller than its window. */
   limit: { readonly model: string; readonly tokens: number } | undefined;
   replaced: Replacements;
 }
 
-/** Of the room a conversation has before a summary is begun: as much of the newest turns is not summarised. */
+/** The newest turns are not summarised, up to this share of the conversation's room below the threshold. */
 const TAIL_SHARE = 0.25;
 const LAST_TURN_SHARE = 0.5;
-/** What cannot win this much of the share at which a summary is begun is not worth a call. */
+/** A summary must free at least this share of the background threshold to be worth a model call. */
 const WORTH_SHARE = 0.1;
-/** By itself from the second message of the user on. */
+/** The minimum number of messages. Automatic compaction starts with the user's second message. */
 const MIN_MESSAGES = { auto: 3, manual: 2 };
 const FULL = 0.95;
 const SHORTENED_TO = 0.75;
@@ -79,10 +79,10 @@ interface AgentContextParts {
   readonly running: Set<NonNullable<ContextState["running"]>>;
 }
 
-/** The context of one agent, during one run of it. */
+/** The context of one agent during one run. */
 export class AgentContext {
   readonly #parts: AgentContextParts;
-  /** Asks once more, with less, when a request was too long. */
+  /** The model's provider, with one retry on a smaller context if a request is too long. */
   readonly provider: Provider;
   #measured = 0;
 
@@ -94,7 +94,7 @@ export class AgentContext {
     });
   }
 
-  /** Before each model call: begins a summary, or waits for one. */
+  /** Called before each model call. Starts a compaction or waits for one, depending on the thresholds. */
   async beforeModelCall(signal: AbortSignal): Promise<void> {
     const { state, options } = this.#parts;
     state.calls++;
@@ -108,12 +108,12 @@ export class AgentContext {
     if (fullness(await this.#measure("shown")) >= FULL) await this.#shorten(SHORTENED_TO);
   }
 
-  /** The conversation as it goes into a request. */
+  /** Returns the conversation as it is sent in a request. */
   async messages(): Promise<readonly Message[]> {
     return replacedMessages(await this.#parts.place.history.messages(), this.#parts.state.replaced);
   }
 
-  /** As of the last reading of the history. */
+  /** Returns the usage as of the last reading of the history. */
   usage(): ContextUsage {
     const { place, desk, state } = this.#parts;
     const { model, shown, history } = place;
@@ -122,7 +122,7 @@ export class AgentContext {
     return { ...usage, tokenLimit: Math.min(usage.tokenLimit, state.limit.tokens) };
   }
 
-  /** What fills the window, for people. */
+  /** Returns a breakdown of the context for users. */
   async report(): Promise<ContextReport> {
     const { place, desk, options } = this.#parts;
     const { contextReport } = await import("./context-report.ts");
@@ -131,18 +131,18 @@ export class AgentContext {
     return contextReport({ model, shown, messages, usage: this.usage(), meter: desk.meter, options });
   }
 
-  /** A request is on its way that was measured so. */
+  /** Records the measured size of a request that is being sent. */
   sent({ currentTokens }: Pick<ContextUsage, "currentTokens">): void {
     this.#measured = this.#parts.state.replaced.size > 0 ? 0 : currentTokens;
   }
 
-  /** What the provider counted of the request sent last. */
+  /** Calibrates the estimate with the provider's count for the last request. */
   counted(usage: Usage): void {
     const { desk, place } = this.#parts;
     if (this.#measured > 0) desk.meter.learn(place.model, { measured: this.#measured, reported: usage.inputTokens });
   }
 
-  /** The expected use of the next call, together with that of a summary under way. */
+  /** Returns the expected usage of the next call plus that of a running compaction. */
   withPending(expected: Expected): Expected {
     const { pending } = this.#parts.state;
     if (!pending) return expected;
@@ -152,7 +152,7 @@ export class AgentContext {
     };
   }
 
-  /** At a person's wish, now. One that is being written by itself is given up for it. */
+  /** Compacts now, on request. Cancels a background compaction. Refuses if a blocking one is running. */
   async compact(
     wish: { readonly focus?: string; readonly trigger?: CompactionTrigger; readonly signal?: AbortSignal } = {},
   ): Promise<CompactionEnd> {
@@ -167,7 +167,7 @@ export class AgentContext {
     return this.#compact({ trigger, kind: "blocking", focus, extent: "all", ...(signal && { signal }) });
   }
 
-  /** True when there was one. */
+  /** Cancels a background compaction. Returns true if there was one. */
   async cancelBackground(): Promise<boolean> {
     const { running } = this.#parts.state;
     if (running?.kind !== "background") return false;
@@ -176,7 +176,7 @@ export class AgentContext {
     return true;
   }
 
-  /** True when a person's wish, or one the agent waits for, was under way. */
+  /** Aborts a blocking compaction. Returns true if there was one. */
   abortBlocking(): boolean {
     const { running } = this.#parts.state;
     if (running?.kind !== "blocking") return false;
@@ -189,7 +189,7 @@ export class AgentContext {
     const expected = this.#expected();
     const reached = how.limits === "none" ? undefined : place.limitReached(expected);
     if (reached) return refused(reached.message);
-    // The agent's own calls go on beside it and set aside for both.
+    // The agent's own calls continue meanwhile and reserve for both.
     if (how.kind === "background") {
       place.settled();
       state.pending = expected;
@@ -222,7 +222,7 @@ export class AgentContext {
     return end;
   }
 
-  /** Whether a summary is worth a model call now. */
+  /** Whether a summary is currently worth a model call. */
   #isDue(): boolean {
     const { place, state, options } = this.#parts;
     const { history } = place;
@@ -251,7 +251,7 @@ export class AgentContext {
     );
   }
 
-  /** A provider said that the request is too long, so its window is smaller than we thought. */
+  /** Handles a provider's error that the request is too long: lowers the known limit and makes the context smaller. */
   async #shrink(signal: AbortSignal): Promise<void> {
     const { state, options, place } = this.#parts;
     const { currentTokens, tokenLimit } = await this.#measure();
@@ -263,7 +263,7 @@ export class AgentContext {
     if (fullness(await this.#measure("shown")) >= FULL) await this.#shorten(SHORTENED_TO);
   }
 
-  /** The last resort: the conversation stays whole, the request does not. */
+  /** Last resort: replaces old parts in requests. The conversation itself stays complete. */
   async #shorten(share: number): Promise<void> {
     const { place, state, desk } = this.#parts;
     const before = await this.#measure("shown");
@@ -286,7 +286,7 @@ export class AgentContext {
     });
   }
 
-  /** The whole conversation, or what of it is shown to the model. */
+  /** Measures the whole conversation, or only the part that the model is shown. */
   async #measure(what: "whole" | "shown" = "whole"): Promise<ContextUsage> {
     const { place, desk, state } = this.#parts;
     await place.history.messages();
@@ -314,7 +314,7 @@ interface Attempt {
   readonly kind: "background" | "blocking";
   readonly focus?: string | undefined;
   readonly extent?: "all" | "all but the newest";
-  /** "none": a call of the agent is under way and has set aside already. */
+  /** "none": a running call of the agent has already reserved the amount. */
   readonly limits?: "none";
   readonly signal?: AbortSignal;
 }
@@ -325,7 +325,7 @@ const fullness = ({ currentTokens, tokenLimit }: ContextUsage): number => curren
 
 const sumOf = (a: number | null, b: number | null): number | null => (a === null || b === null ? null : a + b);
 
-/** It has ended, or nobody waits for it any more. */
+/** Resolves when `end` settles or the signal aborts. */
 async function ended(end: Promise<unknown>, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   await new Promise<void>((resolve) => {
@@ -334,7 +334,7 @@ async function ended(end: Promise<unknown>, signal: AbortSignal): Promise<void> 
     end.then(stop, stop).finally(() => signal.removeEventListener("abort", stop));
   });
 }
-/** Of a conversation nobody has looked at yet. */
+/** Returns the state of a new conversation. */
 export function freshState(): ContextState {
   return {
     running: undefined,

@@ -1,4 +1,7 @@
-/** One compaction: the hook, the model call, the checkpoint, and the event that makes it so. Nothing changes before it. */
+/**
+ * One compaction: the hook, the model call, the checkpoint file and the event that applies it. Nothing changes before
+ * that event.
+ */
 import type { WriteCheckpoint } from "../../context/compact-checkpoint.ts";
 import { summaryCharacters } from "../../context/compact-message.ts";
 import { summaryRequest } from "../../context/compact-request.ts";
@@ -15,7 +18,7 @@ import type { ContextUsage, Meter } from "./context-usage.ts";
 export interface CompactionWish {
   readonly trigger: CompactionTrigger;
   readonly focus?: string | undefined;
-  /** How many messages, from the first, are to be summarised. */
+  /** The number of messages to summarise, from the first. */
   readonly cut: number;
   readonly usage: ContextUsage;
   readonly signal: AbortSignal;
@@ -29,11 +32,11 @@ export type CompactionEnd =
   | {
       readonly success: false;
       readonly error: string;
-      /** It was begun and said to have failed; otherwise nothing happened. */
+      /** True: it was started and its failure is logged. False: nothing happened. */
       readonly started: boolean;
     };
 
-/** What all compactions of a session share. */
+/** Services that all compactions of a session share. */
 export interface CompactionDesk {
   readonly meter: Meter;
   nextCheckpoint(): number;
@@ -41,7 +44,7 @@ export interface CompactionDesk {
   standing(cacheKey: string): Promise<Standing>;
 }
 
-/** Never rejects but where the log cannot be written. Whatever goes wrong, the conversation stays as it is. */
+/** Rejects only if the log cannot be written. After any failure the conversation is unchanged. */
 export async function compactOnce(
   place: CompactionPlace,
   desk: CompactionDesk,
@@ -64,7 +67,7 @@ export async function compactOnce(
   const summary = await summaryOf(place, desk, { wish, text: reply.text });
   if (!summary) return failed("The model wrote no summary.");
   const kept = await keep(place, desk, summary);
-  await history.messages(); // what was said meanwhile counts too
+  await history.messages(); // include messages that arrived meanwhile
   if (history.conversation.epoch !== epoch) return failed("The conversation was changed meanwhile.");
   const data = completeData({ place, desk, wish, reply, summary, kept });
   if (!data) return failed("There is nothing left to summarise.");
@@ -75,7 +78,10 @@ export async function compactOnce(
 const SHARE_OF_WINDOW = 0.9;
 const LEAST_TOKENS = 1_000;
 
-/** What the model is shown, the full size first; where that does not fit after all, half of it. */
+/**
+ * Returns the messages to summarise, sized for a share of the window. The caller retries with half the size if the
+ * request is too long.
+ */
 function requestOf(messages: readonly Message[], factor: number, { usage, focus }: CompactionWish) {
   const { tokenLimit, systemTokens, toolDefinitionsTokens } = usage;
   const room = tokenLimit * SHARE_OF_WINDOW - systemTokens - toolDefinitionsTokens - outputRoom(tokenLimit);
@@ -84,7 +90,7 @@ function requestOf(messages: readonly Message[], factor: number, { usage, focus 
   return { tokenLimit, messages: sized };
 }
 
-/** They are only told; what they do about it is theirs. */
+/** Hooks are only notified; their results are ignored. */
 async function tellHooks({ hooks, log, emit }: CompactionPlace, { trigger, focus, signal }: CompactionWish) {
   if (!hooks?.has("preCompact")) return;
   const input = {
@@ -108,7 +114,7 @@ async function summaryOf(
   return summary && { title: clean(summary.title), content: clean(summary.content) };
 }
 
-/** The file is a convenience: without it the summary is still in the log. */
+/** Writes the checkpoint file. The file is optional: the summary is in the log. */
 async function keep({ emit }: CompactionPlace, desk: CompactionDesk, summary: Summary) {
   const checkpointNumber = desk.nextCheckpoint();
   if (!desk.writeCheckpoint) return { checkpointNumber };

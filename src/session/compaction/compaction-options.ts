@@ -1,10 +1,10 @@
-/** When a conversation is summarised, as fractions of the model's window. */
+/** Thresholds for compaction, as fractions of the model's context window. */
 export interface CompactionOptions {
-  /** False: never by itself. */
+  /** False: no automatic compaction. */
   readonly enabled: boolean;
-  /** From here on a summary is written while the agent goes on. */
+  /** From this share on, a summary is written while the agent continues. */
   readonly backgroundThreshold: number;
-  /** From here on the agent waits for it. */
+  /** From this share on, the agent waits for the summary. */
   readonly bufferThreshold: number;
 }
 
@@ -14,7 +14,7 @@ export const DEFAULT_COMPACTION: CompactionOptions = {
   bufferThreshold: 0.95,
 };
 
-/** What the environment says; what makes no sense is not listened to. */
+/** Returns the options from the arguments and the environment. Invalid values are ignored. */
 export function compactionOptions(
   environment: Readonly<Record<string, string | undefined>>,
   wanted: Partial<CompactionOptions> = {},

@@ -1,4 +1,4 @@
-/** The model call that writes a summary. Its words are nobody's answer: they are collected, counted and handed back. */
+/** The model call that writes a summary. Its text is not an answer: it is collected, counted and returned. */
 import { messageTokens } from "../../context/compact-tokens.ts";
 import { estimateTokens } from "../../lib/tokens.ts";
 import { untilAborted } from "../../lib/until-aborted.ts";
@@ -19,7 +19,7 @@ export type SummaryReply = {
 
 interface SummaryRequest {
   readonly tokenLimit: number;
-  /** What is to be summarised, in a part of the room there is. */
+  /** Returns the messages to summarise, fitted into a share of the available room. */
   messages(share: number): readonly Message[];
 }
 
@@ -28,7 +28,7 @@ const OUTPUT_SHARE = 0.15;
 const MAX_MS = 10 * 60_000;
 const MAX_CHARACTERS = 1024 * 1024;
 
-/** How much of a window is left to the summary itself. */
+/** Returns the number of tokens reserved for the summary itself. */
 export function outputRoom(tokenLimit: number): number {
   return Math.min(MAX_OUTPUT_TOKENS, Math.floor(tokenLimit * OUTPUT_SHARE));
 }

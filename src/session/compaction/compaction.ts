@@ -1,7 +1,10 @@
 /**
- * Keeps every agent's conversation within its model's window. At 0.80 of it a summary is written while the agent goes
- * on; at 0.95 the agent waits for one; a provider that finds a request too long gets a shorter one. A summary that fails
- * costs nothing: it is tried again later, and until then requests leave out old results, saying so.
+ * Keeps every agent's conversation within its model's context window.
+ *
+ * By default a summary is written in the background at 0.80 of the window, and the agent waits for one at 0.95. If a
+ * provider rejects a request as too long, a shorter one is sent. A failed summary is retried later; until then requests
+ * leave out old results and say so.
+ * This folder also measures contexts and condenses the log for snapshots.
  */
 import type { WriteCheckpoint } from "../../context/compact-checkpoint.ts";
 import type { Standing } from "../../context/compact-summary.ts";
@@ -14,10 +17,10 @@ import { Meter } from "./context-usage.ts";
 
 interface CompactionsParts {
   readonly options?: CompactionOptions;
-  /** The log so far: checkpoints are numbered through. */
+  /** The log so far. Checkpoint numbers continue from it. */
   readonly events: readonly SessionEvent[];
   readonly writeCheckpoint?: WriteCheckpoint;
-  /** What stands beside the summary of the agent with this cache key: todos, agents, the plan. */
+  /** Returns the state that accompanies the summary of the agent with this cache key: todos, agents, the plan. */
   readonly standing?: (cacheKey: string) => Promise<Standing>;
 }
 
@@ -47,13 +50,13 @@ export class Compactions {
     return new AgentContext({ place, state, options: this.options, desk: this.#desk(), running: this.#running });
   }
 
-  /** What was known of the conversations does not hold any more; what is under way is given up. */
+  /** Cancels running compactions and clears the state of all conversations. */
   async reset(): Promise<void> {
     await this.close();
     this.#states = new WeakMap();
   }
 
-  /** Ends what is under way; nothing of it is kept. */
+  /** Cancels running compactions and discards their results. */
   async close(): Promise<void> {
     for (const { abort } of this.#running) abort.abort();
     await Promise.allSettled([...this.#running].map(({ end }) => end));

@@ -1,11 +1,13 @@
 /**
- * Condenses a list of events to those that still matter: every fold over the result gives what it gives over the whole
- * list, also when more events follow. The conversation of each agent becomes one `troupe.agent_state`; events that only
- * led to it are dropped. Snapshots store the result, and an open session holds it in memory. The log keeps everything.
+ * Condenses events to those that still matter. Every fold over the result gives the same state as over the whole list,
+ * also when more events follow.
+ * The conversation of each agent becomes one `troupe.agent_state`; events that only led to it are dropped. Snapshots
+ * store the result, and an open session holds it in memory. The log itself stays complete.
  *
- * Rules for whoever adds a fold:
- * - Types that are not named here are kept. A new fold over a type in `DEAD` or `SPECIAL` must be added to the rules.
- * - `CONDENSE_RULES` changes with the rules and with the shape of the state: older snapshots are then ignored.
+ * Rules for adding a fold:
+ * - Types that are not named here are kept. A new fold over a type in `DEAD` or in `remains` must be added to the
+ * rules.
+ * - Increase `CONDENSE_RULES` if the rules or the shape of the state change. Older snapshots are then ignored.
  */
 import { addUsage } from "../../model/provider.ts";
 import type { EventData, EventOf, SessionEvent } from "../../protocol/event.ts";
@@ -19,7 +21,7 @@ import { lastOutcome } from "../cut-off.ts";
 
 const CONDENSE_RULES = 1;
 
-/** For the store: it makes snapshots with these rules. */
+/** The rules by which the store makes snapshots. */
 export const snapshotRules: SnapshotRules = {
   version: CONDENSE_RULES,
   condense,
@@ -27,12 +29,12 @@ export const snapshotRules: SnapshotRules = {
   isMilestone: isCompaction,
 };
 
-/** A compaction: before it there is much to drop. */
+/** Whether the event is a successful compaction. Most events before it can be dropped. */
 export function isCompaction(event: SessionEvent): boolean {
   return event.type === "session.compaction_complete" && event.data.success;
 }
 
-/** Events of an agent that matter only as long as one of its calls is open. */
+/** Events of an agent that matter only while one of its calls is open. */
 const DEAD: ReadonlySet<string> = new Set([
   ...["assistant.message", "assistant.turn_end", "assistant.reasoning", "assistant.intent", "abort"],
   ...["troupe.call_changed", "troupe.partial_message", "troupe.permission", "troupe.question", "troupe.agent_state"],
@@ -41,11 +43,11 @@ const DEAD: ReadonlySet<string> = new Set([
   ...["hook.start", "hook.end", "session.compaction_start", "session.shutdown", "session.warning"],
 ]);
 
-/** Notices that the folds of tasks and of the inbox look for. */
+/** Notifications that the folds of tasks and of the inbox need. */
 const NOTICES: ReadonlySet<string> = new Set(["agent_completed", "agent_idle", "new_inbox_message"]);
 const READ_INBOX = "read_inbox";
 
-/** Returns the same list when there is nothing to drop. */
+/** Returns the same list if there is nothing to drop. */
 export function condense(events: readonly SessionEvent[]): readonly SessionEvent[] {
   if (events.length < 3) return events;
   const last = events.length - 1;
@@ -64,7 +66,7 @@ export function condense(events: readonly SessionEvent[]): readonly SessionEvent
   return condensed.length < events.length ? condensed : events;
 }
 
-/** Of events that a rewind took out of view, those that still count: what was spent, reported and numbered. */
+/** Returns the events hidden by a rewind that still count: usage, log damage and checkpoint numbers. */
 function condenseRemoved(events: readonly SessionEvent[]): readonly SessionEvent[] {
   const kept = events.filter(({ type }) => OUT_OF_VIEW.has(type)).map((event) => withoutSummary(event));
   return withUsageMerged(kept);
@@ -77,11 +79,11 @@ export interface Tally {
   readonly turns: number;
   /** Messages in the user's role to the main agent. */
   readonly userMessages: number;
-  /** Those that a person wrote. */
+  /** Messages that a user wrote. */
   readonly ofPerson: number;
 }
 
-/** Counts over all events that the list stands for. */
+/** Counts over all events that the list represents. */
 export function tallyOf(events: readonly SessionEvent[]): Tally {
   let [turns, userMessages, ofPerson] = [0, 0, 0];
   for (const event of events) {
@@ -99,16 +101,16 @@ export function tallyOf(events: readonly SessionEvent[]): Tally {
 }
 
 interface AgentFacts {
-  /** Events of the agent from this index on stay: one of its calls is open. */
+  /** Events of the agent from this index on are kept because one of its calls is open. */
   readonly horizon: number;
   readonly data: Omit<EventData<"troupe.agent_state">, "dropped">;
 }
 
 interface Facts {
   readonly agents: ReadonlyMap<string | undefined, AgentFacts>;
-  /** Calls whose end the folds of tasks and of the inbox look for: JSON of agent and call. */
+  /** Calls whose end the folds of tasks and of the inbox need: JSON of agent and call. */
   readonly watched: ReadonlySet<string>;
-  /** Indexes of events that stay though others of their type do not. */
+  /** Indexes of events that are kept although others of their type are dropped. */
   readonly chosen: ReadonlySet<number>;
   readonly answered: ReadonlySet<string>;
 }
@@ -174,7 +176,7 @@ function stateOf(agentId: string | undefined, conversation: Conversation, tasks:
   const { openCalls, openTurn } = conversation;
   const hasEnded = task !== undefined && isFinal(task.status) && openCalls.length === 0 && openTurn === undefined;
   return {
-    // Plain data by construction; the schema of the event knows it as JSON.
+    // Plain data by construction; the event's schema declares it as JSON.
     ...(!hasEnded && {
       conversation: conversation.state as unknown as NonNullable<AgentFacts["data"]["conversation"]>,
     }),
@@ -189,7 +191,9 @@ function stateOf(agentId: string | undefined, conversation: Conversation, tasks:
   };
 }
 
-/** The first and the last of their kind, where a fold needs just those, and the events that show the last outcome. */
+/**
+ * Returns the indexes of events that a fold needs: the first or last of a type, and those that decide the last outcome.
+ */
 function chosenOf(events: readonly SessionEvent[], end: number): ReadonlySet<number> {
   const first = new Map<string, number>();
   const last = new Map<string, number>();
@@ -209,7 +213,7 @@ function chosenOf(events: readonly SessionEvent[], end: number): ReadonlySet<num
   return new Set([...first.values(), ...last.values(), ...lastOutcome(events.slice(0, end)).decidedBy]);
 }
 
-/** The event, a shorter one in its place, or nothing. Conversations need none of them any more. */
+/** Returns the event, a shorter version, or nothing. Conversations no longer need it. */
 function remains(event: SessionEvent, index: number, facts: Facts): SessionEvent[] {
   const isChosen = facts.chosen.has(index);
   const stays = isChosen ? [event] : [];
@@ -244,7 +248,7 @@ function withoutSummary(event: SessionEvent): SessionEvent {
   return { ...event, data };
 }
 
-/** One event for all calls of an agent to a model but its last call, which stays as it is. */
+/** Merges the usage of an agent's calls per model. The agent's last call stays separate. */
 function withUsageMerged(events: readonly SessionEvent[]): readonly SessionEvent[] {
   const lastOf = new Map<string | undefined, SessionEvent>();
   for (const event of events) if (event.type === "troupe.usage") lastOf.set(event.agentId, event);
@@ -279,7 +283,10 @@ function addedUsage(one: EventOf<"troupe.usage">, other: EventOf<"troupe.usage">
   return { ...one, data };
 }
 
-/** The states go right before the last event, so that the first and the last event of a list are always real ones. */
+/**
+ * Returns the state events. They go right before the last event, so that the first and last events of a list are real
+ * ones.
+ */
 function states(facts: Facts, end: SessionEvent, tally: { before: Tally; left: Tally }): SessionEvent[] {
   const dropped = {
     turns: tally.before.turns - tally.left.turns,

@@ -1,4 +1,4 @@
-/** What fills an agent's window, for people: by kind, and the results that take most of it. */
+/** Breakdown of an agent's context for users: by kind, and the largest tool results. */
 import { messageTokens } from "../../context/compact-tokens.ts";
 import { clip, sanitiseLine } from "../../lib/text.ts";
 import { estimateTokens } from "../../lib/tokens.ts";
@@ -12,11 +12,11 @@ export interface ContextReport {
   readonly tokenLimit: number;
   readonly totalTokens: number;
   readonly freeTokens: number;
-  /** From here on the conversation is summarised; the rest up to the limit is a buffer. */
+  /** The number of tokens from which the conversation is summarised. */
   readonly compactionThreshold: number;
   readonly bufferTokens: number;
   readonly parts: readonly ContextPart[];
-  /** The ten results that take most, the largest first. */
+  /** The ten largest results, largest first. */
   readonly largest: readonly { readonly label: string; readonly tokens: number }[];
 }
 
@@ -55,7 +55,7 @@ export function contextReport(what: {
   };
 }
 
-/** The report as lines for a terminal. */
+/** Formats the report for a terminal. */
 export function contextText(report: ContextReport): string {
   const { modelName, tokenLimit, totalTokens, freeTokens, compactionThreshold } = report;
   const percent = (tokens: number): string => `${((100 * tokens) / tokenLimit).toFixed(1)} %`;
@@ -129,7 +129,7 @@ function largestResults(messages: readonly Message[]): { label: string; tokens: 
 
 const MAX_LABEL = 28;
 
-/** The first argument that is a text tells calls of one tool apart. */
+/** Returns the first text argument, which distinguishes calls of the same tool. */
 function firstText(given: unknown): string {
   if (typeof given !== "object" || given === null) return "";
   const text = Object.values(given).find((value) => typeof value === "string");

@@ -1,11 +1,11 @@
-/** How much of its model's window an agent uses: our estimate, put right by what the provider reported before. */
+/** Measures the context window that an agent uses: an estimate, corrected by the provider's earlier counts. */
 import { definitionTokens } from "../../context/compact-tokens.ts";
 import { Calibration, estimateTokens } from "../../lib/tokens.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { History } from "../history.ts";
 import type { PromptAndTools, SessionModel } from "../session-model.ts";
 
-/** Used where a provider does not say. */
+/** Used if a provider does not report its window. */
 const ASSUMED_CONTEXT_WINDOW = 128_000;
 
 export interface ContextUsage {
@@ -17,13 +17,13 @@ export interface ContextUsage {
   readonly messagesLength: number;
 }
 
-/** Counts for one agent after the other; what does not change is counted once. */
+/** Measures all agents of a session. Sizes that do not change are cached. */
 export class Meter {
   readonly #calibration = new Calibration();
   readonly #tools = new WeakMap<Tool, number>();
   #system = { text: "", tokens: 0 };
 
-  /** `history` must have been read before. */
+  /** Measures a context. The caller must have read `history` before. */
   measure(what: {
     readonly model: SessionModel;
     readonly offer: Pick<PromptAndTools, "system" | "tools">;
@@ -44,7 +44,7 @@ export class Meter {
     };
   }
 
-  /** The provider has counted a request that we had measured so. */
+  /** Calibrates with the provider's count for a request that was measured before. */
   learn(model: SessionModel, what: { readonly measured: number; readonly reported: number }): void {
     const estimate = what.measured / this.factor(model);
     this.#calibration.learn(model.model, { estimate, reported: what.reported });
@@ -54,12 +54,12 @@ export class Meter {
     return this.#calibration.corrected(model.model, estimate);
   }
 
-  /** By how much the model counts more than we do. */
+  /** Returns the ratio of the model's token count to our estimate. */
   factor(model: SessionModel): number {
     return this.#calibration.corrected(model.model, SCALE) / SCALE;
   }
 
-  /** Before it is put right. */
+  /** Returns the estimate for a tool, before correction. */
   toolTokens(tool: Tool): number {
     const known = this.#tools.get(tool);
     if (known !== undefined) return known;

@@ -3,12 +3,15 @@ import { countSent, type ModelRequest, type Provider } from "../../model/provide
 import type { Message } from "../../protocol/message.ts";
 
 export interface Shrinking {
-  /** Makes the conversation smaller, or what is shown of it. */
+  /** Makes the conversation, or the part of it that is sent, smaller. */
   shrink(signal: AbortSignal): Promise<void>;
   messages(): Promise<readonly Message[]>;
 }
 
-/** A provider that is asked once more, with less, when it finds a request too long. For those who watch, a retry. */
+/**
+ * Wraps a provider: if a request is too long, it is sent once more with a smaller context. Listeners see this as a
+ * retry.
+ */
 export function afterOverflow(provider: Provider, shrinking: Shrinking): Provider {
   return {
     id: provider.id,

@@ -1,4 +1,7 @@
-/** What stands beside a summary because it must not depend on a model's memory: who is at work, and what is to be done. */
+/**
+ * The state of work that accompanies a summary, so that it does not depend on a model's memory: plan, todos, agents,
+ * skills.
+ */
 import type { Standing } from "../../context/compact-summary.ts";
 import { clip, sanitiseLine } from "../../lib/text.ts";
 import type { EventData, SessionEvent } from "../../protocol/event.ts";
@@ -22,15 +25,18 @@ interface Records {
   readonly events?: readonly SessionEvent[];
 }
 
-/** For the agent with this cache key: the session's id, and for all but the main agent a slash and its own. */
+/**
+ * Returns the state for one agent. Its cache key is the session's id, followed by a slash and the agent's id for
+ * subagents.
+ */
 export async function workSnapshot(cacheKey: string, what: Records): Promise<Standing> {
   const viewer = cacheKey.split("/")[1];
-  // Todos and the plan are the main agent's.
+  // Only the main agent has todos and the plan.
   const rows = viewer === undefined ? ((await what.readTodos?.().catch(() => [])) ?? []) : [];
   const plan = viewer === undefined ? ((await what.readPlan?.().catch(() => "")) ?? "").trim() : "";
   const skills = skillsOf(what.events ?? [], viewer);
   const todos = lines(
-    // What is done may be forgotten first.
+    // Done items come last, so that they are cut first.
     [...rows].sort((a, b) => Number(a.status === "done") - Number(b.status === "done")),
     MAX_TODOS,
     ({ id, status, title = "" }) => `${id} [${status}] ${title}`,
@@ -51,7 +57,7 @@ export async function workSnapshot(cacheKey: string, what: Records): Promise<Sta
   };
 }
 
-/** Of the skills an agent was given: the last one as it is, the others by name and place, to be read again. */
+/** Returns the agent's skills: the last one in full, earlier ones by name and path. */
 function skillsOf(events: readonly SessionEvent[], agentId: string | undefined): string {
   const invoked = new Map<string, EventData<"skill.invoked">>();
   for (const event of events) {

@@ -1,7 +1,8 @@
 /**
- * Autopilot: what happens each time the agent stops. It goes on until the agent has called `task_complete` and the
- * check, if one was given, agrees; or until it is stopped, out of budget, or makes no progress. The policy is a pure
- * function over what was seen of the last run; `fly` carries it out through ports.
+ * Autopilot: decides what happens each time the agent stops.
+ * It continues until the agent has called `task_complete` and the check, if any, has passed. It ends early if it is
+ * stopped, out of budget, or makes no progress.
+ * The policy is a pure function of the last run's facts; `fly` executes it through ports.
  */
 import { filledIn } from "../../commands/lines.ts";
 import { quoted } from "../../lib/quoting.ts";
@@ -10,28 +11,28 @@ import checkFailedText from "./autopilot-check-failed.md";
 import reminderText from "./autopilot-reminder.md";
 
 const DEFAULT_MAX_CONTINUES = 5;
-/** So many continuations in a row without any progress are the end. */
+/** Autopilot ends after this many consecutive continuations without progress. */
 const MAX_STILL = 2;
 const MAX_CHECK_OUTPUT_CHARACTERS = 4000;
 const MAX_COMMAND_CHARACTERS = 1000;
 
 export interface AutopilotOptions {
-  /** How often the agent is sent on; `--max-autopilot-continues`. */
+  /** The maximum number of continuations; `--max-autopilot-continues`. */
   readonly maxContinues?: number;
-  /** Run by troupe itself once the agent says it is done; `--check`. */
+  /** Command that troupe runs when the agent reports that it is done; `--check`. */
   readonly check?: string;
-  /** Without a check that passed, the end is `unverified`. */
+  /** `required`: without a passed check, the result is `unverified`. */
   readonly verification?: "required" | "optional";
 }
 
-/** How one answer of the agent ended, with what is needed to judge it: see `runFacts`. */
+/** The end of one answer, with the facts needed to judge it: see `runFacts`. */
 export type Stop =
   | {
       readonly kind: "done";
       readonly facts: RunFacts;
-      /** Messages or agents at work that will set the agent going again without our help. */
+      /** Messages or running agents that will wake the agent anyway. */
       readonly pending: boolean;
-      /** Autopilot may have been switched off meanwhile. */
+      /** False if autopilot was switched off meanwhile. */
       readonly autopilot: boolean;
     }
   | { readonly kind: "aborted" }
@@ -39,17 +40,17 @@ export type Stop =
   | { readonly kind: "error"; readonly message: string };
 
 export interface RunFacts {
-  /** Set when the agent declared the task complete. */
+  /** Set if the agent declared the task complete. */
   readonly completed?: { readonly summary?: string };
   readonly answer: string;
-  /** What was called, as one comparable text; empty when nothing was. */
+  /** The calls as one comparable text; empty if there were none. */
   readonly calls: string;
-  /** Files or todos changed, by whichever agent. */
+  /** Whether any agent changed files or todos. */
   readonly changed: boolean;
 }
 
 export interface CheckResult {
-  /** Null when it was killed, ran out of time or could not be started. */
+  /** Null if it was killed, timed out or could not be started. */
   readonly exitCode: number | null;
   readonly output: string;
 }
@@ -60,14 +61,14 @@ export type Verdict =
   | { readonly kind: "blocked"; readonly reason: string }
   | { readonly kind: "failed"; readonly reason: string }
   | { readonly kind: "out_of_budget"; readonly reason: string }
-  /** Stopped by a person, or no longer in autopilot: there is nothing to judge. */
+  /** Stopped by the user, or autopilot was switched off: there is nothing to judge. */
   | { readonly kind: "aborted" }
   | { readonly kind: "left" };
 
 export type Step =
   | { readonly kind: "send"; readonly message: string }
   | { readonly kind: "check"; readonly command: string; readonly summary?: string }
-  /** The agent goes on by itself; judge its next stop. */
+  /** The agent continues without help; judge its next stop. */
   | { readonly kind: "wait" }
   | { readonly kind: "end"; readonly verdict: Verdict };
 
@@ -75,20 +76,20 @@ export interface Flight {
   readonly continues: number;
   readonly still: number;
   readonly last?: RunFacts;
-  /** How the last check ended, for people. */
+  /** The result of the last check, for users. */
   readonly lastCheck?: string;
 }
 
 export const departure: Flight = { continues: 0, still: 0 };
 
-/** After the agent has stopped. */
+/** Returns the next step after the agent has stopped. */
 export function afterStop(flight: Flight, stop: Stop, options: AutopilotOptions): [Flight, Step] {
   if (stop.kind !== "done") return [flight, { kind: "end", verdict: verdictOf(stop) }];
   const { facts } = stop;
   if (facts.completed) return afterCompletion(seen(flight, facts), facts.completed.summary, options);
   if (!stop.autopilot) return [flight, { kind: "end", verdict: { kind: "left" } }];
   const next = seen(flight, facts);
-  // What was done before the agent is woken again is remembered; a rest is no lack of progress.
+  // Remember this run until the agent is woken again. Waiting does not count as a lack of progress.
   if (stop.pending) return [{ ...next, still: 0 }, { kind: "wait" }];
   return goOn(next, reminderText.trim(), options, {
     kind: "out_of_budget",
@@ -96,7 +97,7 @@ export function afterStop(flight: Flight, stop: Stop, options: AutopilotOptions)
   });
 }
 
-/** After the check has run. */
+/** Returns the next step after the check has run. */
 function afterCheck(
   flight: Flight,
   check: { readonly result: CheckResult; readonly summary?: string },
@@ -120,28 +121,28 @@ function afterCheck(
   return goOn(next, checkMessage(command, result), options, { kind: "failed", reason });
 }
 
-/** What a shell says of a command that it could not start. */
+/** Exit codes of a shell for a command that it could not start. */
 const CANNOT_RUN = 126;
 const NOT_FOUND = 127;
 
-/** The verdict of a check alone, where nobody is sent on. */
+/** Returns the verdict of a check without continuing the agent. */
 export function checkVerdict(command: string, result: CheckResult): Verdict {
   const [, step] = afterCheck(departure, { result }, { check: command, maxContinues: 0 });
   return step.kind === "end" ? step.verdict : { kind: "failed", reason: checkText(command, result) };
 }
 
 export interface FlightPorts {
-  /** Tells the agent something that people are not shown, and resolves when it has stopped again. */
+  /** Sends the agent a message that users do not see. Resolves when it has stopped again. */
   send(message: string): Promise<Stop>;
-  /** Resolves when the agent, which was set going by something else, has stopped again. */
+  /** Resolves when the agent, woken by something else, has stopped again. */
   nextStop(): Promise<Stop>;
   /** Never rejects; bounded in time and output. */
   runCheck(command: string): Promise<CheckResult>;
-  /** Called for a failed check after which the agent is sent on. */
+  /** Called for a failed check after which the agent continues. */
   checkFailed?(text: string): void;
 }
 
-/** From the first stop of the agent to the verdict. */
+/** Runs autopilot from the first stop of the agent to the verdict. */
 export async function fly(first: Stop, options: AutopilotOptions, ports: FlightPorts): Promise<Verdict> {
   let [flight, step] = afterStop(departure, first, options);
   for (;;) {
@@ -164,7 +165,7 @@ export async function fly(first: Stop, options: AutopilotOptions, ports: FlightP
   }
 }
 
-/** One sentence for people. */
+/** Returns one sentence for users. */
 export function verdictText(verdict: Verdict): string {
   switch (verdict.kind) {
     case "complete":
@@ -196,7 +197,7 @@ function afterCompletion(flight: Flight, summary: string | undefined, options: A
   return [flight, { kind: "end", verdict }];
 }
 
-/** Sends the agent on, unless that has been no use, or has been done often enough. */
+/** Continues the agent, unless there was no progress or the maximum is reached. */
 function goOn(flight: Flight, message: string, options: AutopilotOptions, otherwise: Verdict): [Flight, Step] {
   if (flight.still >= MAX_STILL) {
     return [flight, blocked(`no progress in ${MAX_STILL} continuations: nothing changed and nothing new was tried`)];
@@ -208,7 +209,7 @@ function goOn(flight: Flight, message: string, options: AutopilotOptions, otherw
   ];
 }
 
-/** Counts a continuation that did nothing new: no file or todo changed, and no call, or the same calls or words again. */
+/** Counts a continuation without progress: no file or todo changed, and no calls, or the same calls or answer again. */
 function seen(flight: Flight, facts: RunFacts): Flight {
   const { last, continues, still, lastCheck } = flight;
   const isRepeated = facts.calls === "" || facts.calls === last?.calls || facts.answer === last?.answer;
@@ -247,7 +248,7 @@ function ending({ exitCode }: CheckResult): string {
   return exitCode === null ? "no exit code (it was killed or ran out of time)" : `exit code ${exitCode}`;
 }
 
-/** For people: what was run, how it ended, and its last words. */
+/** Returns the command, its result and its last output, for users. */
 function checkText(command: string, result: CheckResult): string {
   const lines = result.output.trimEnd().split("\n").slice(-SHOWN_LINES);
   const shown = lines.map((line) => `  ${clip(line.trimEnd(), MAX_SHOWN_LINE)}`).join("\n");
@@ -258,7 +259,7 @@ function checkText(command: string, result: CheckResult): string {
 const SHOWN_LINES = 20;
 const MAX_SHOWN_LINE = 200;
 
-/** The end of it matters most: there a failing command says why. */
+/** Returns the end of the text, which usually states why a command failed. */
 function lastCharacters(text: string, count: number): string {
   const trimmed = text.trimEnd();
   if (trimmed.length <= count) return trimmed;

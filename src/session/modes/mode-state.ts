@@ -2,7 +2,7 @@ import type { SessionMode } from "../../commands/command.ts";
 import type { Emit, SessionEvent } from "../../protocol/event.ts";
 import { modeChange, modeOf } from "./modes.ts";
 
-/** The mode of a session: what the log says last, else what it began with. */
+/** The mode of a session: the last one in the log, or its initial mode. */
 export class ModeState {
   readonly #emit: Emit;
   readonly #onMode: (mode: SessionMode) => void;
@@ -20,10 +20,13 @@ export class ModeState {
     this.#onMode(this.#current);
   }
 
-  /** Answers that autopilot continues by itself. While there is one, a rest in autopilot is not the end of the work. */
+  /**
+   * The number of answers that autopilot is currently continuing. While it is above zero, an idle session in autopilot
+   * is not done.
+   */
   flights = 0;
 
-  /** The mode that a rest of the session names: autopilot while it will go on by itself. */
+  /** The mode that an idle event names: autopilot if the session will continue automatically. */
   get resting(): { readonly mode?: "autopilot" } {
     return this.flights > 0 && this.#current === "autopilot" ? { mode: "autopilot" } : {};
   }
@@ -32,13 +35,13 @@ export class ModeState {
     return this.#current;
   }
 
-  /** The log reads otherwise now. */
+  /** Restores the mode after a rewind. */
   rewound(events: readonly SessionEvent[]): void {
     this.#current = modeOf(events) ?? "interactive";
     this.#onMode(this.#current);
   }
 
-  /** From the next model call on the agent works in this mode. */
+  /** Changes the mode from the next model call on. */
   async set(mode: SessionMode): Promise<void> {
     const change = modeChange(this.#current, mode);
     if (!change) return;

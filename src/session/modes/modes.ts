@@ -1,6 +1,8 @@
 /**
- * The modes of a session: with the person beside it, only planning, or by itself until done. A mode is what the agent
- * is told, which tools it is given, and, for plan mode, what is refused whatever anyone allowed. It is kept in the log.
+ * Session modes: interactive, plan and autopilot.
+ *
+ * A mode determines a section of the system prompt and the available tools. Plan mode also denies writes regardless of
+ * permission rules. The mode is stored in the log. This folder also holds scheduled prompts.
  */
 import { resolve } from "node:path";
 import type { SessionMode } from "../../commands/command.ts";
@@ -21,7 +23,7 @@ export interface ModeChange {
   readonly newMode: SessionMode;
 }
 
-/** What the flags ask for. Two that name different modes are refused: nobody could tell which was meant. */
+/** Returns the mode from the flags. Throws a `TroupeError` if they name different modes. */
 export function initialMode(flags: { mode?: string; autopilot?: boolean; plan?: boolean }): SessionMode {
   const named = sessionModes.find((mode) => mode === flags.mode);
   if (flags.mode !== undefined && named === undefined) {
@@ -41,7 +43,7 @@ export function initialMode(flags: { mode?: string; autopilot?: boolean; plan?: 
   return mode;
 }
 
-/** What the log says the mode is; undefined when it was never changed. Takes events of any session, known or not. */
+/** Returns the last mode in the log, or undefined if it was never changed. Accepts events of unknown types. */
 export function modeOf(events: Iterable<{ readonly type: string; readonly data: unknown }>): SessionMode | undefined {
   let found: SessionMode | undefined;
   for (const { type, data } of events) {
@@ -52,18 +54,18 @@ export function modeOf(events: Iterable<{ readonly type: string; readonly data: 
   return found;
 }
 
-/** Undefined when nothing changes: then nothing is said. */
+/** Returns undefined if the mode stays the same: nothing is emitted then. */
 export function modeChange(previousMode: SessionMode, newMode: SessionMode): ModeChange | undefined {
   return previousMode === newMode ? undefined : { previousMode, newMode };
 }
 
-/** What an approved plan leads to. */
+/** Returns the mode that follows an approved plan. */
 export function afterPlan(action: PlanAction): { readonly mode: SessionMode; readonly startsFleet: boolean } {
   const isAlone = action === "autopilot" || action === "autopilot_fleet";
   return { mode: isAlone ? "autopilot" : "interactive", startsFleet: action === "autopilot_fleet" };
 }
 
-/** What the agent is told of the mode, as a part of its system prompt. */
+/** Returns the mode's section of the system prompt. */
 export function modeSection(mode: SessionMode, { planFile }: { readonly planFile: string }): string | undefined {
   switch (mode) {
     case "interactive":
@@ -77,7 +79,7 @@ export function modeSection(mode: SessionMode, { planFile }: { readonly planFile
 
 /** Tools that belong to one mode. */
 const TOOL_OF_MODE: Readonly<Record<string, SessionMode>> = { task_complete: "autopilot", exit_plan_mode: "plan" };
-/** Could do nothing in plan mode but be refused; what writes the plan stays. */
+/** Tools that plan mode would always deny. Those that can write the plan stay. */
 const NOT_WHILE_PLANNING = new Set(["apply_patch", "write_bash"]);
 
 export function toolsInMode<T extends { readonly name: string }>(mode: SessionMode, tools: readonly T[]): readonly T[] {
@@ -89,16 +91,15 @@ export function toolsInMode<T extends { readonly name: string }>(mode: SessionMo
 }
 
 export interface PlanPolicy {
-  /** As before, but the plan may be written without a question. */
+  /** The given policy, plus permission to write the plan without asking. */
   readonly policy: Policy;
-  /** For the port of the permitter that comes before every rule, approval and mode, in each agent. Says why not. */
+  /** Returns the reason to deny, or undefined. Evaluated before every rule, approval and mode, for each agent. */
   refuses(question: PermissionQuestion): string | undefined;
 }
 
 /**
- * Plan mode for the main agent and every agent below it: nothing is written but the plan. A deny rule cannot say "all
- * but one file", so this is a refusal ahead of the rules, which no rule, approval or mode can beat. `planFile` is
- * absolute.
+ * Plan mode for the main agent and its subagents: only the plan may be written. A deny rule cannot express "all but one
+ * file", so this check comes before the rules and nothing overrides it. `planFile` is absolute.
  */
 export function planPolicy(policy: Policy, planFile: string): PlanPolicy {
   const plan: Rule = {
@@ -110,7 +111,7 @@ export function planPolicy(policy: Policy, planFile: string): PlanPolicy {
   return {
     policy: {
       ...policy,
-      // Clients may change the rules while the session is open.
+      // Read again each time: clients may change the rules while the session is open.
       get rules() {
         return [...policy.rules, plan];
       },
@@ -123,7 +124,7 @@ function refusedWhilePlanning(question: PermissionQuestion, policy: Policy, plan
   const { access, cwd } = question;
   switch (access.kind) {
     case "write": {
-      // File tools take `..` by the text of a path.
+      // File tools resolve `..` textually.
       const isPlan = policy.resolvePath(resolve(cwd, access.path), cwd) === placeOf(planFile, policy, cwd);
       return isPlan ? undefined : `plan mode is on, and ${access.path} is not the plan`;
     }
@@ -139,7 +140,7 @@ function refusedWhilePlanning(question: PermissionQuestion, policy: Policy, plan
   }
 }
 
-/** Only its folder is resolved: a plan that is a link to another file is not the plan. */
+/** Resolves only the plan's folder: a plan that is a link to another file is not the plan. */
 function placeOf(planFile: string, policy: Policy, cwd: string): string {
   const slash = planFile.lastIndexOf("/");
   return `${policy.resolvePath(planFile.slice(0, slash) || "/", cwd)}${planFile.slice(slash)}`;
@@ -147,17 +148,20 @@ function placeOf(planFile: string, policy: Policy, cwd: string): string {
 
 const DEVICES = new Set(["/dev/null", "/dev/stdout", "/dev/stderr"]);
 
-/** Plain, without a file behind a redirection, and every program in it known to only read. */
+/** Whether a command is plain, redirects into no file, and uses only programs known to be read-only. */
 function onlyReads({ analysis }: PermissionQuestion): boolean {
   if (!analysis?.plain) return false;
   const { commands, redirections, directories } = analysis;
-  // Another folder may be another repository, whose configuration names programs that nobody has switched off.
+  // Another directory may be another repository, whose configuration could make git run programs.
   if (directories.length > 0 && commands.some(({ words }) => baseName(words[0] ?? "") === "git")) return false;
   const writesNothing = redirections.every(({ write, target }) => !write || DEVICES.has(target));
   return writesNothing && commands.length > 0 && commands.every(({ readOnly, escapes }) => readOnly && !escapes);
 }
 
-/** `!command`: for the person's own shell, not for a model. Undefined when it is something else. */
+/**
+ * Returns the command of `!command`, which runs in the user's own shell and is not sent to a model; otherwise
+ * undefined.
+ */
 export function shellCommandOf(text: string): string | undefined {
   const command = /^!([^!\s][\s\S]*)$/.exec(text.trim())?.[1];
   return command?.trim();

@@ -5,7 +5,7 @@ import type { RunFacts, Stop } from "./autopilot.ts";
 const WRITING_TOOLS = new Set(["create", "edit", "apply_patch"]);
 const MAX_COMPARED_CHARACTERS = 200_000;
 
-/** The end of an answer, as autopilot judges it. `events`: as for `runFacts`. */
+/** Converts the end of an answer for autopilot. `events`: as for `runFacts`. */
 export function stopOf(
   outcome: Outcome,
   seen: { readonly events: readonly SessionEvent[]; readonly pending: boolean; readonly autopilot: boolean },
@@ -24,8 +24,8 @@ export function stopOf(
 }
 
 /**
- * What autopilot must know of one answer, from its events: those since the message that started it, ephemeral ones
- * included. Changes count whichever agent made them; the words and calls are those of the main agent.
+ * Extracts the facts of one answer for autopilot. `events` are those since the message that started it, including
+ * ephemeral ones. Changes by any agent count; answer and calls are the main agent's.
  */
 export function runFacts(events: readonly SessionEvent[]): RunFacts {
   const writing = new Set<string>();

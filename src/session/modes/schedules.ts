@@ -1,7 +1,7 @@
 /**
- * Scheduled prompts: sent again and again, or once later, as long as the session is open. What is scheduled is in the
- * log; a session that is taken up again arms it anew. A one-shot that was missed is sent once, missed rounds of a
- * recurring one are not made up for.
+ * Scheduled prompts, sent repeatedly or once later while the session is open. Schedules are stored in the log and armed
+ * again when the session is resumed. A missed one-shot prompt is sent once; missed rounds of a recurring one are
+ * skipped.
  */
 import type { ScheduleEntry, ScheduleRequest } from "../../commands/ports.ts";
 import {
@@ -19,23 +19,26 @@ export interface ScheduleCreated {
   intervalMs: number;
   recurring: boolean;
   displayPrompt: string;
-  /** When a one-shot is due: milliseconds since 1970. */
+  /** Due time of a one-shot prompt: milliseconds since 1970. */
   at?: number;
   origin: "user" | "model";
 }
 
 export interface ScheduleOptions {
   readonly stamp: Stamp;
-  /** Resolves when it is in the log. */
+  /** Resolves when the event is in the log. */
   record(type: "session.schedule_created", data: ScheduleCreated): Promise<void>;
   record(type: "session.schedule_cancelled", data: { id: number }): Promise<void>;
-  /** Sends the prompt as an ordinary message; resolves when it was answered or given up. Until then it is not sent again. */
+  /**
+   * Sends the prompt as an ordinary message. Resolves when it was answered or abandoned; until then it is not sent
+   * again.
+   */
   enqueue(prompt: string, displayPrompt: string): Promise<void>;
-  /** A prompt could not be sent, or its end not be written. */
+  /** Called when a prompt could not be sent or its end not be written. */
   onTrouble(error: unknown): void;
 }
 
-/** An event of a log; only those about schedules are looked at. */
+/** An event of a log. Only schedule events are used. */
 interface LoggedEvent {
   readonly type: string;
   readonly timestamp: string;
@@ -61,7 +64,7 @@ export class ScheduleRegistry {
     this.#options = options;
   }
 
-  /** Takes up what a log holds. */
+  /** Restores the schedules of a log. */
   static restored(events: Iterable<LoggedEvent>, options: ScheduleOptions): ScheduleRegistry {
     const registry = new ScheduleRegistry(options);
     const { left, lastId } = foldSchedules(events);
@@ -70,7 +73,7 @@ export class ScheduleRegistry {
     return registry;
   }
 
-  /** In the order they were made. */
+  /** Returns the schedules in order of creation. */
   list(): readonly ScheduleEntry[] {
     return [...this.#armed.values()].map(entryOf);
   }
@@ -106,7 +109,7 @@ export class ScheduleRegistry {
     return entryOf(armed);
   }
 
-  /** Undefined when there is none with this id. */
+  /** Stops a schedule. Returns undefined if the id is unknown. */
   async stop(id: number): Promise<ScheduleEntry | undefined> {
     const armed = this.#armed.get(id);
     if (!armed) return undefined;
@@ -119,7 +122,7 @@ export class ScheduleRegistry {
     for (const { id } of this.list()) await this.stop(id);
   }
 
-  /** The log reads otherwise now: what it does not hold is not sent any more, and what it holds again waits again. */
+  /** Restores the schedules after a rewind: disarms those not in the log and arms the others. */
   rewound(events: Iterable<LoggedEvent>): void {
     const { left, lastId } = foldSchedules(events);
     this.#lastId = Math.max(this.#lastId, lastId);
@@ -128,7 +131,7 @@ export class ScheduleRegistry {
     for (const { created, createdAt } of left) if (!this.#armed.has(created.id)) this.#arm(created, createdAt);
   }
 
-  /** With the session: nothing is sent any more. The log keeps what was scheduled. */
+  /** Disarms all schedules because the session closes. The log keeps them. */
   dispose(): void {
     this.#isDisposed = true;
     for (const id of [...this.#armed.keys()]) this.#disarm(id);
@@ -154,11 +157,11 @@ export class ScheduleRegistry {
     const { id, prompt, displayPrompt, recurring } = armed.created;
     const { signal } = armed.stop;
     do {
-      // A clock that was set back must not make it wait for longer than it was asked to.
+      // If the clock is set back, do not wait longer than the interval.
       const delay = Math.min(armed.nextRunAt - stamp.now(), armed.created.intervalMs);
       await stamp.sleep(Math.max(0, delay), signal);
       if (signal.aborted) return;
-      // Its end is in the log before it is sent: killed in between, it is not sent a second time.
+      // Log its end before sending: a crash in between must not send it twice.
       if (!recurring) await this.#end(id);
       await enqueue(prompt, displayPrompt).catch(onTrouble);
       armed.nextRunAt = nextRun(armed, stamp.now());
@@ -171,7 +174,7 @@ export class ScheduleRegistry {
   }
 }
 
-/** What is scheduled according to a log, and the highest id it ever used. What is malformed is passed over. */
+/** Returns the active schedules of a log and the highest id it used. Malformed events are skipped. */
 export function foldSchedules(events: Iterable<LoggedEvent>): {
   readonly left: readonly { readonly created: ScheduleCreated; readonly createdAt: number }[];
   readonly lastId: number;
@@ -199,7 +202,9 @@ function endedIn(data: unknown): readonly number[] {
   return Array.isArray(endedSchedules) ? endedSchedules : [];
 }
 
-/** The first time after now on the grid of its interval; for a one-shot its time, even when that is past. */
+/**
+ * Returns the next time after now on the interval's grid. For a one-shot, returns its time, even if that has passed.
+ */
 function nextRun({ created, createdAt }: Pick<Armed, "created" | "createdAt">, now: number): number {
   const { intervalMs, recurring, at = createdAt + intervalMs } = created;
   if (!recurring) return at;
@@ -207,7 +212,7 @@ function nextRun({ created, createdAt }: Pick<Armed, "created" | "createdAt">, n
   return createdAt + rounds * intervalMs;
 }
 
-/** Other programs write kinds we do not know (a calendar, a pace of its own): those are theirs. */
+/** Parses a schedule. Returns undefined for kinds of other programs, such as calendar schedules. */
 function createdFrom(data: unknown): ScheduleCreated | undefined {
   const { id, prompt, intervalMs, recurring = false, displayPrompt, at, origin } = data as Partial<ScheduleCreated>;
   if (id === undefined || typeof prompt !== "string" || typeof intervalMs !== "number") return undefined;

@@ -1,15 +1,15 @@
-/** The person, as tools reach one: through the broker. */
+/** The user's interface for tools, backed by the broker. */
 import type { Json } from "../../lib/json.ts";
 import type { PlanAction, User } from "../../tools/user/user.ts";
 import type { Broker } from "./broker.ts";
 
-/** The plan of plan mode: its text, and what an approval leads to. */
+/** The plan of plan mode: its text and the callback for an approval. */
 export interface PlanPort {
   content(): Promise<string>;
   approved?(action: PlanAction): Promise<void>;
 }
 
-/** The person, as the tools see one. */
+/** Returns the user as tools see it. */
 export function brokerUser(broker: Broker, plan: PlanPort): User {
   return {
     async ask({ question, choices, allowFreeform, toolCallId }, signal) {
@@ -18,7 +18,7 @@ export function brokerUser(broker: Broker, plan: PlanPort): User {
     },
     async askForm({ message, requestedSchema, toolCallId }, signal) {
       const { properties, required } = requestedSchema;
-      // The arguments of the call are JSON, and were checked.
+      // The call's arguments are JSON and already validated.
       const fields = properties as Record<string, Json>;
       const schema = { type: "object" as const, properties: fields, ...(required && { required: [...required] }) };
       const data = { message, mode: "form" as const, requestedSchema: schema, toolCallId };

@@ -1,8 +1,9 @@
 /**
- * One place for everything that waits for someone outside: a permission, an answer, a form, a tool that a client runs,
- * a plan to approve, a token. Whoever can answer attaches for the kinds it knows; a request is announced, the first answer wins,
- * and its end is announced too, whatever it is. With nobody there a request ends at once, and with everybody gone soon
- * after: nothing waits for ever, and nothing stays pending when the broker closes.
+ * The broker for everything that waits for a client: permissions, answers, forms, client tools, plan approvals, tokens.
+ *
+ * Clients attach for the kinds they can answer. A request is announced, the first answer wins, and its end is always
+ * announced. Without a client a request ends at once; after the last client leaves, it ends after a grace period.
+ * Nothing waits forever, and nothing is pending after `close`.
  */
 import type { SessionMode } from "../../commands/command.ts";
 import { type Deferred, deferred } from "../../lib/deferred.ts";
@@ -24,17 +25,17 @@ import {
   type RequestKind,
 } from "./requests.ts";
 
-/** What came of a request. "unavailable": nobody answered; "cancelled": the one who asked gave up, or the session ended. */
+/** The result of a request. "unavailable": no client answered. "cancelled": the caller gave up, or the session closed. */
 export type Outcome<K extends RequestKind> = Answers[K] | "unavailable" | "cancelled";
 
-/** What becomes of an answer: only the first to a request that is still open counts. */
+/** The result of answering: only the first answer to an open request counts. */
 export type Acceptance = "accepted" | "already answered" | "expired" | "unknown";
 
 export interface Answerer {
   readonly kinds: readonly RequestKind[];
   /**
-   * Asked for every request of these kinds; undefined means that it cannot tell. The signal aborts when the request has
-   * ended without it. One without this method watches the events and calls `answer`.
+   * Called for every request of these kinds; returns undefined to decline. The signal aborts when the request has ended
+   * otherwise. An answerer without this method watches the events and calls `answer`.
    */
   handle?(request: AnyRequest, signal: AbortSignal): Promise<AnyAnswer | undefined>;
 }
@@ -42,22 +43,22 @@ export interface Answerer {
 export interface BrokerOptions {
   readonly emit: Emit;
   readonly stamp: Stamp;
-  /** How long a request outlives the last one who could answer it. */
+  /** Time that a request stays open after the last client that could answer has left. */
   readonly graceMs?: number;
-  /** Tells clients of a request again that is in the log already. */
+  /** Announces a request again that is already in the log. */
   readonly remind?: (data: EventData<"permission.requested">) => void;
-  /** The mode of the session, told with each permission request. */
+  /** The session's mode, included in each permission request. */
   readonly agentMode?: () => SessionMode;
-  /** A request as the log would have it. */
+  /** Redacts a request as the log does. */
   readonly redact?: (data: object) => object;
 }
 
 export interface RequestOptions {
-  /** Whose request it is, when not the main agent's: it is told as that one's. */
+  /** Emits as the agent that asks, if it is not the main agent. */
   readonly emit?: Emit;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
-  /** The call that waits for it, where the request itself does not say. */
+  /** The call that waits for it, if the request does not name it. */
   readonly toolCallId?: string;
 }
 
@@ -68,16 +69,16 @@ const MAX_REMEMBERED = 1000;
 
 interface Entry {
   request: AnyRequest;
-  /** The call of the main agent that waits for it. */
+  /** The main agent's call that waits for it. */
   readonly toolCallId: string | undefined;
   readonly end: Deferred<AnyOutcome>;
   /** Set when it has ended. */
   outcome?: AnyOutcome;
-  /** Stops timers and handlers once the request has ended. */
+  /** Stops timers and handlers when the request has ended. */
   readonly ended: AbortController;
   readonly declined: Set<Answerer>;
   isAnnounced: boolean;
-  /** Set while nobody is there. */
+  /** Set while no client is attached. */
   grace: AbortController | undefined;
 }
 
@@ -86,9 +87,9 @@ export class Broker {
   readonly #answerers = new Set<Answerer>();
   readonly #pending = new Map<string, Entry>();
   readonly #running = new Set<Promise<unknown>>();
-  /** How the latest requests ended, for those who answer too late. */
+  /** Results of recent requests, for late answers. */
   readonly #past = new Map<string, Acceptance>();
-  /** Asked by an earlier life of the session, and not asked again so far. */
+  /** Requests of an earlier process that have not been made again yet. */
   readonly #adopted = new Map<Entry, LeftRequest>();
   readonly #left = new Set<string>();
   #isClosed = false;
@@ -100,7 +101,7 @@ export class Broker {
     this.#options = options;
   }
 
-  /** Resolves once the end is announced, as durably as its event demands. Rejects only when announcing fails. */
+  /** Makes a request. Resolves once its end is durably announced. Rejects only if announcing fails. */
   request<K extends RequestKind>(kind: K, data: RequestData<K>, options: RequestOptions = {}): Promise<Outcome<K>> {
     if (options.signal?.aborted) return Promise.resolve("cancelled");
     const isFutile = this.#isClosed || this.#pending.size >= MAX_PENDING || !this.canAnswer(kind);
@@ -109,22 +110,22 @@ export class Broker {
     const running = adopted ? this.#goOn(adopted, data, options) : this.#run(kind, data, options);
     const settled = running.catch(() => undefined).finally(() => this.#running.delete(settled));
     this.#running.add(settled);
-    // What was answered has been checked against the kind in `answer`.
+    // `answer` has checked the answer against the kind.
     return running as Promise<Outcome<K>>;
   }
 
-  /** For what is decided without asking, and told as if it had been asked. */
+  /** Returns an id for a decision that is made without asking but announced like a request. */
   newRequestId(): string {
     return this.#options.stamp.id("request");
   }
 
-  /** The current mode of the session, as permission requests name it. */
+  /** The session's current mode, as permission requests name it. */
   get mode(): { readonly agentMode?: SessionMode } {
     const { agentMode } = this.#options;
     return agentMode ? { agentMode: agentMode() } : {};
   }
 
-  /** Whether anyone is there who could answer. */
+  /** Whether any attached client could answer. */
   canAnswer(kind: RequestKind): boolean {
     return this.#presentFor(kind).length > 0;
   }
@@ -136,13 +137,13 @@ export class Broker {
     return this.#past.get(requestId) ?? "unknown";
   }
 
-  /** Open requests, the oldest first: for a client that comes later. */
+  /** Returns open requests, oldest first, for a client that attaches later. */
   pending(kind?: RequestKind): readonly AnyRequest[] {
     const all = [...this.#pending.values()].map(({ request }) => request);
     return kind === undefined ? all : all.filter((request) => request.kind === kind);
   }
 
-  /** From now on this one may answer, also what is pending already. Returns how to leave. */
+  /** Attaches a client, which may also answer pending requests. Returns a function that detaches it. */
   attach(answerer: Answerer): () => void {
     this.#answerers.add(answerer);
     for (const entry of this.#pending.values()) {
@@ -158,7 +159,7 @@ export class Broker {
     };
   }
 
-  /** What an earlier life of the session asked waits again under its old id, and can be answered from now on. */
+  /** Adopts requests of an earlier process. They are pending under their old ids and can be answered. */
   adopt(requests: readonly LeftRequest[]): void {
     for (const left of requests) {
       const request = { ...left.data, kind: left.kind, requestId: left.requestId } as AnyRequest;
@@ -170,8 +171,8 @@ export class Broker {
   }
 
   /**
-   * A no that was given to what an earlier life of the session asked for this call, if there was one: it holds, whatever is
-   * allowed by now. Where nobody is going to be asked again (`asks` is false), what was asked before is over.
+   * Returns a denial that was given to an adopted request of this call. It stays valid even if the call would be
+   * allowed now. If the call will not be asked about again (`asks` is false), ends its adopted requests.
    */
   refusedBefore(
     data: RequestData<"permission">,
@@ -193,17 +194,17 @@ export class Broker {
     return undefined;
   }
 
-  /** A call has ended: what was adopted for it and not asked again is over. */
+  /** Ends adopted requests of a call that has ended. */
   forget(toolCallId: string): void {
     for (const [entry, left] of this.#adopted) if (entry.toolCallId === toolCallId) this.#drop(entry, left);
   }
 
-  /** Tells clients of the permissions again that wait for them. */
+  /** Announces pending permission requests to clients again. */
   remind(): void {
     for (const { request, isAnnounced } of this.#pending.values()) if (isAnnounced) this.#remindOf(request);
   }
 
-  /** From here on the calls that wait for someone are left as they are, for a later life of the session. */
+  /** Marks the calls that wait for a client as pending for a later process. */
   leave(): void {
     for (const { request, toolCallId } of this.#pending.values())
       if (toolCallId !== undefined && waitsForLater(request.kind)) this.#left.add(toolCallId);
@@ -213,7 +214,7 @@ export class Broker {
     return this.#left.has(toolCallId);
   }
 
-  /** Cancels what is pending; resolves when every end has been announced. `reason` is told with it. */
+  /** Cancels all pending requests. Resolves when every end has been announced with `reason`. */
   async close(reason?: string): Promise<void> {
     this.#isClosed = true;
     this.#closedFor = reason;
@@ -234,7 +235,7 @@ export class Broker {
     });
   }
 
-  /** Asked once more: its answer may be there already. Tools of clients run where they ran; the rest is told again. */
+  /** Continues an adopted request, which may already be answered. Announces it again unless it is a client tool. */
   async #goOn({ entry, left }: Adopted, data: object, options: RequestOptions): Promise<AnyOutcome> {
     if (left.answer) return left.answer;
     const { kind, requestId } = left;
@@ -269,7 +270,7 @@ export class Broker {
     }
   }
 
-  /** What the same call asked before and asks again; whatever it asks otherwise now takes the place of that. */
+  /** Returns the adopted request that equals this one. A request that the call has changed replaces the adopted one. */
   #takeAdopted(kind: RequestKind, data: object, options: RequestOptions): Adopted | undefined {
     if (this.#adopted.size === 0 || (options.emit ?? this.#options.emit) !== this.#options.emit) return undefined;
     const toolCallId = toolCallOf(data, options);
@@ -302,12 +303,12 @@ export class Broker {
     this.#options.remind?.(data);
   }
 
-  /** Whether the request was told again, to clients that came after it was made. */
+  /** Whether the request was announced again. */
   wasReminded(requestId: string): boolean {
     return this.#reminded.has(requestId);
   }
 
-  /** False when it has ended before. */
+  /** Returns false if it has already ended. */
   #end(entry: Entry, outcome: AnyOutcome): boolean {
     const { requestId } = entry.request;
     if (!this.#pending.delete(requestId)) return false;
@@ -334,7 +335,7 @@ export class Broker {
       .then((answer) => (answer === undefined ? decline() : void this.#end(entry, answer)), decline);
   }
 
-  /** Ends at once when all who are there have declined, and after a while when nobody is there. */
+  /** Ends the request at once if all attached clients have declined, and after the grace period if none is attached. */
   #checkHope(entry: Entry): void {
     const present = this.#presentFor(entry.request.kind);
     if (present.some((answerer) => !entry.declined.has(answerer))) return;
@@ -359,7 +360,7 @@ export class Broker {
   }
 }
 
-/** The broker of a session; what it asks is kept and told by its log. */
+/** Creates a session's broker. Its log stores and announces the requests. */
 export function newBroker(
   log: EventLog,
   { stamp, redactor }: { readonly stamp: Stamp; readonly redactor?: Redactor },

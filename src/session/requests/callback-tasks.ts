@@ -1,6 +1,6 @@
 /**
- * Tasks that no definition of an agent says how to run: whoever starts one brings what runs it. It lives as long as the
- * process; after that such a task can be read and not continued.
+ * Tasks that are run by a callback instead of an agent definition. The callback lives as long as the process;
+ * afterwards the task can be read but not resumed.
  */
 import type { AgentDefinition } from "../../agents/agent.ts";
 import type { LimitReached } from "../../loop/run.ts";
@@ -10,27 +10,30 @@ import type { MessageReceipt } from "../../tools/agents/tasks.ts";
 import type { AgentSetup } from "../agents/agent-run.ts";
 
 export interface CallbackTask {
-  /** `asAgent` runs it in the loop, with all that agents have around them. */
+  /** Runs the task. `asAgent` runs it in the loop, like other agents. */
   run(task: TaskRecord, io: TurnPorts, asAgent: (how: AgentCallbackTask) => Promise<TurnEnd>): Promise<TurnEnd>;
-  /** Takes what is written to it; without this, messages come back. */
+  /** Accepts messages to the task. Without it, messages are refused. */
   readonly tell?: ((message: string) => Promise<void>) | undefined;
-  /** The definition that the errand runs; absent for work that no definition describes. */
+  /** The definition that the task runs; absent for work without one. */
   readonly definition?: AgentDefinition;
 }
 
 export interface AgentCallbackTask {
   outfit(): Promise<AgentSetup>;
-  /** Asked before the budgets around it are. */
+  /** Checked before the budgets. */
   limitReached(): LimitReached | undefined;
 }
 
-/** Whose it is and by which call; several of one call are told apart by the names they are shown with. */
+/** The parent and the call that started the task. Several tasks of one call differ in their display names. */
 type CallbackTaskKey = Pick<TaskRecord["spec"], "parentId" | "toolCallId" | "agentDisplayName">;
 
 export class CallbackTasks {
   readonly #errands = new Map<string, CallbackTask>();
 
-  /** Before the task is created, since it may run before its id is known. Undone by what is returned. */
+  /**
+   * Registers a callback. Call it before creating the task, which may run before its id is known. Returns a function
+   * that undoes this.
+   */
   add(of: CallbackTaskKey, errand: CallbackTask): () => void {
     const key = keyOf(of);
     this.#errands.set(key, errand);
@@ -43,12 +46,12 @@ export class CallbackTasks {
     return this.#errands.get(keyOf(spec));
   }
 
-  /** Forgets the executor of an agent that has ended. */
+  /** Removes the executor of an agent that has ended. */
   ended({ spec }: Pick<TaskRecord, "spec">): void {
     if (this.of({ spec })?.definition) this.#errands.delete(keyOf(spec));
   }
 
-  /** Undefined for a task that is told things in the usual way. */
+  /** Passes a message to an MCP task. Returns undefined for other tasks, which receive messages in the usual way. */
   async tell(task: TaskRecord, message: string): Promise<MessageReceipt | undefined> {
     if (task.spec.kind !== "mcp-task") return undefined;
     const { id, status } = task;

@@ -1,4 +1,4 @@
-/** How an agent uses the canvases that client programs have; offered while someone shows them. */
+/** Tools with which an agent uses the canvases of client programs. Offered while a client shows canvases. */
 import * as z from "zod";
 import type { Json } from "../../lib/json.ts";
 import { defineTool, type Tool } from "../../tools/tool.ts";
@@ -9,7 +9,7 @@ import invokeText from "./invoke-canvas-action.md";
 import listText from "./list-canvas-capabilities.md";
 import openText from "./open-canvas.md";
 
-/** What the tools reach: whoever speaks to the clients. What it throws is worded for whoever asked. */
+/** The connection to the clients that have canvases. Its errors are worded for the caller. */
 export interface CanvasPort {
   list(): { readonly canvases: readonly object[]; readonly open: readonly object[] };
   open(
@@ -25,7 +25,7 @@ export interface CanvasPort {
     wish: { readonly instanceId: string; readonly actionName: string; readonly input?: Json },
     signal: AbortSignal,
   ): Promise<Json>;
-  /** The extension that shows what is open under this name, where it is one: what it says is data. */
+  /** Returns the extension that shows this instance, if it is one. Output of extensions is treated as data. */
   extensionOf(instanceId: string): string | undefined;
 }
 
@@ -33,7 +33,7 @@ const ACTION_MS = 10 * 60_000;
 
 export function canvasTools(port: CanvasPort): readonly Tool[] {
   const name = z.string().min(1).max(200);
-  // Any value would be a schema that refers to itself, which not every model is able to read.
+  // A schema for any value would refer to itself, which not every model can read.
   const input = z.looseObject({}).optional().describe("What it is given, as its schema says");
   return [
     defineTool({
@@ -89,7 +89,7 @@ function said(answer: unknown, { name, extension }: { name: string; extension: s
   return extension === undefined ? result : asData(result, { name, extension });
 }
 
-/** Nothing that a client does wrong is a defect of ours. */
+/** Turns any error of a client into a tool error: it is not a defect of ours. */
 async function failing<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

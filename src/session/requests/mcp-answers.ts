@@ -1,6 +1,6 @@
 /**
- * Answers the questions of MCP servers during a tool call. Elicitation goes to the clients of the session as a request
- * of kind "elicitation". Sampling needs a permission and runs on the session's model, within its budget.
+ * Answers requests of MCP servers during a tool call. Elicitation is passed to the session's clients as a request of
+ * kind "elicitation". Sampling requires a permission and runs on the session's model, within its budget.
  */
 import { clip } from "../../lib/text.ts";
 import { decide } from "../../permissions/decide.ts";
@@ -18,7 +18,7 @@ import { callModelOnce } from "../turn/single-call.ts";
 import { permitAside } from "./permit-aside.ts";
 import type { RequestData } from "./requests.ts";
 
-/** The answers this session can give to this server now; a missing one is not announced to the server. */
+/** Returns the answers that this session can currently give. The server is not offered missing ones. */
 export function mcpAnswerers(session: Session, serverName: string): McpAnswerers {
   const canElicit = session.requests.canAnswer("elicitation");
   return {
@@ -29,7 +29,7 @@ export function mcpAnswerers(session: Session, serverName: string): McpAnswerers
   };
 }
 
-/** A rule or mode allows it, or a person is there who can be asked. */
+/** Whether a rule or mode allows sampling, or a user can be asked. */
 function maySample(session: Session, what: { serverName: string; canElicit: boolean }): boolean {
   const { policy, grants, cwd } = session.settings;
   const access: Access = { kind: "mcp-sampling", serverName: what.serverName };
@@ -59,7 +59,7 @@ async function elicit(
 
 type Field = string | number | boolean | string[];
 
-/** Drops values that the protocol has no place for. */
+/** Drops values that the protocol does not support. */
 function fieldsOf(content: Readonly<Record<string, unknown>>): Record<string, Field> {
   const isField = (value: unknown): value is Field =>
     ["string", "number", "boolean"].includes(typeof value) ||
@@ -101,7 +101,7 @@ async function sample(
   const call = { turnId: "mcp-sampling", system: systemPrompt, tools: [], maxOutputTokens: maxTokens };
   const { text, stop } = await callModelOnce(session, { ...call, messages: messages.map(asMessage) }, signal).catch(
     (error: unknown) => {
-      // The reason is for the user; a server learns only that there is no answer.
+      // The reason is for the user; the server learns only that there is no answer.
       const reason = error instanceof Error ? error.message : String(error);
       session.warn("mcp", `The sampling request of the MCP server ${serverName} failed: ${reason}`);
       throw new TroupeError("failed", "The model gave no answer.", { cause: error });

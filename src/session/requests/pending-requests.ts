@@ -1,19 +1,19 @@
-/** Requests that a session was left with: how they are found again when the call that made them goes on. */
+/** Pending requests of an earlier process, and how they are matched when their call resumes. */
 import type { EventData } from "../../protocol/event.ts";
 import type { AnyAnswer, RequestKind } from "./requests.ts";
 
-/** What a process can be gone on with that it never began by itself. */
+/** Kinds of requests that a later process can resume. */
 export type PendingKind = "permission" | "external_tool" | "user_input" | "exit_plan_mode";
 
 export interface LeftRequest {
   readonly kind: PendingKind;
   readonly requestId: string;
   readonly toolCallId: string;
-  /** As it stands in the log; empty where only its id does. */
+  /** The data from the log; empty if only the id is logged. */
   readonly data: object;
-  /** It was asked in another folder, where the same words meant something else. */
+  /** It was asked in another working directory, where the same text meant something else. */
   readonly isElsewhere?: boolean;
-  /** What was answered before: the same is not asked twice. */
+  /** An earlier answer, so that the same is not asked twice. */
   readonly answer?: AnyAnswer;
 }
 
@@ -21,7 +21,7 @@ const kinds: readonly RequestKind[] = ["permission", "external_tool", "user_inpu
 
 export const waitsForLater = (kind: RequestKind): kind is PendingKind => kinds.includes(kind);
 
-/** The call that a request is made for. */
+/** Returns the call that a request is made for. */
 export function toolCallOf(data: object, options: { readonly toolCallId?: string }): string | undefined {
   const { toolCallId, permissionRequest } = data as Partial<EventData<"user_input.requested">> &
     Partial<EventData<"permission.requested">>;
@@ -29,8 +29,8 @@ export function toolCallOf(data: object, options: { readonly toolCallId?: string
 }
 
 /**
- * Whether the same call asks the same again. A person approves what they are shown: where a permission would be about
- * something else by now, it is another one.
+ * Compares a call's new request with its pending one. A user approves exactly what is shown, so a permission for
+ * something else is a different request.
  */
 export function isSameRequest(left: LeftRequest, asked: object): "same" | "changed" | "other" {
   if (left.kind !== "permission") return "same";

@@ -1,6 +1,6 @@
 /**
- * What a process left when it ended: calls that waited for someone outside, and what they had asked. Only what certainly
- * never ran here is gone on with: a call whose permission nobody has given yet, a question, a tool that a client runs.
+ * Work that a process left when it ended: calls that waited for a client, and their requests.
+ * Only calls that certainly have not run here are resumed: a call without a permission yet, a question, a client tool.
  */
 import type { Json } from "../../lib/json.ts";
 import { REDACTED } from "../../lib/redact/redact.ts";
@@ -17,7 +17,7 @@ export interface PendingWork {
   readonly requests: readonly LeftRequest[];
 }
 
-/** Undefined when nothing waits for anyone. `cwd` is where the session works now. */
+/** Returns undefined if nothing is pending. `cwd` is the session's current working directory. */
 export function pendingWork(
   events: readonly SessionEvent[],
   conversation: Conversation,
@@ -40,7 +40,7 @@ export function pendingWork(
   };
 }
 
-/** Where the session worked last, as far as the log says it. */
+/** Returns the session's last working directory according to the log. */
 function folderOf(events: readonly SessionEvent[]): string | undefined {
   let folder: string | undefined;
   for (const event of events) {
@@ -60,12 +60,12 @@ function isReplyWith(event: SessionEvent, ids: ReadonlySet<string>): boolean {
 type Requested = EventData<"permission.requested">;
 type Result = EventData<"permission.completed">["result"];
 
-/** What the log says of one call beside that it was begun. */
+/** The log's facts about one call after its start. */
 interface Trace {
   readonly permissions: Map<string, { readonly request: Requested["permissionRequest"]; result?: Result }>;
   readonly questions: EventData<"troupe.question">[];
   external?: EventData<"external_tool.requested">;
-  /** It may run, and who runs it is a client. */
+  /** It is permitted and a client runs it. */
   isClientsOwn: boolean;
   arguments?: Json;
 }
@@ -131,7 +131,7 @@ function goingOn(made: ToolCall, trace: Trace | undefined): GoingOn | undefined 
     const { requestId, ...data } = trace.external;
     return { left: { call, tool: permitted }, requests: [{ kind: "external_tool", requestId, toolCallId, data }] };
   }
-  // With a secret taken out of it, it is not the call that the model made.
+  // With a redacted secret, it is no longer the call that the model made.
   if (REDACTED.test(JSON.stringify(call.arguments))) return undefined;
   if (trace.isClientsOwn) return { left: { call, tool: permitted }, requests: [] };
   const question = trace.questions.at(-1);
@@ -139,7 +139,10 @@ function goingOn(made: ToolCall, trace: Trace | undefined): GoingOn | undefined 
   return withPermissions(call, trace);
 }
 
-/** One that was cancelled while its call stayed open was cancelled by the end of the process: nobody has decided it. */
+/**
+ * Resumes a call whose last permission request is undecided. A request that was cancelled while its call stayed open
+ * was cancelled by the end of the process.
+ */
 function withPermissions(call: ToolCall, { permissions }: Trace): GoingOn | undefined {
   const { toolCallId, name } = call;
   const asked = [...permissions];

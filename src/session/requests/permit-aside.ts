@@ -6,19 +6,19 @@ import { hookOpinion } from "../turn/hooked-calls.ts";
 import { judgeUnasked } from "./permit.ts";
 import type { PermissionRequest } from "./requests.ts";
 
-/** How long someone who is asked beside any call may take. */
+/** Time that a user may take to answer a request outside any call. */
 const PATIENCE_MS = 10 * 60_000;
 
 /**
- * Judges what a program wants that is no call of an agent's: by the same rules, approvals and modes, then by hooks, then by
- * whoever can be asked. No answer is a no.
+ * Judges an access that is not an agent's call: by rules, approvals and modes, then by hooks, then by asking. No answer
+ * means denied.
  */
 export async function permitAside(session: Session, access: Access, signal: AbortSignal): Promise<boolean> {
   const { policy, grants, cwd } = session.settings;
   const question = { access, toolName: access.kind, cwd };
   const known = { ...policy, session: grants.session, location: grants.location };
   const decision = decide(known, question);
-  // The wire's request in the broker's words: both come from the same table.
+  // Both types come from the same table.
   const facts = { isRememberable: isRememberable(known, question) };
   const request = permissionRequest(question, undefined, facts) as PermissionRequest;
   const opinion = hookOpinion(session.hooks);

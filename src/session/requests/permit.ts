@@ -18,15 +18,15 @@ export interface Permitter {
   readonly cwd: string;
   readonly emit: Emit;
   readonly broker: Broker;
-  /** What a person approved, for this session and for this place; grows as they say so. */
+  /** The user's approvals for this session and this location. Grows with each answer. */
   readonly grants: Grants;
   readonly signal: AbortSignal;
-  /** Hooks that want a say where nothing is denied yet; they tighten, or stand in for the person. */
+  /** Hooks that run unless a rule denies. They can deny, or approve in place of the user. */
   readonly opinion?: (request: PermissionRequest, signal: AbortSignal) => Promise<Opinion>;
   readonly onFileAccess?: (path: string, toolName: string) => Promise<void>;
-  /** Refuses what would carry a secret out, whatever the rules say; why. */
+  /** Returns the reason to deny an access that no rule can allow, such as one that would leak a secret. */
   readonly refuses?: (question: PermissionQuestion) => string | undefined;
-  /** Why commands run without a sandbox here; resolves to undefined when they run in one. */
+  /** Returns the reason why commands run without a sandbox, or undefined if they run in one. */
   readonly withoutSandbox?: () => Promise<string | undefined>;
 }
 
@@ -40,16 +40,16 @@ interface Verdict {
   readonly by: string;
   readonly reason: string;
   readonly rule?: string;
-  /** Told to the model instead of the usual words. */
+  /** Replaces the usual message to the model. */
   readonly message?: string;
-  /** The person does not want the work to go on like this: the turn ends. */
+  /** The user rejected the call, which ends the turn. */
   readonly rejected?: boolean;
 }
 
 /**
- * Judges what a call would touch: by rules and modes, then by hooks, then by whoever can be asked. Every verdict but
- * "reads where it may read" is an event with its reason. Where nobody can be asked a question is a denial, and both the
- * model and the user are told what would allow it.
+ * Judges an access of a call: by rules and modes, then by hooks, then by asking a client.
+ * Every verdict except an allowed read is logged with its reason. If no client can be asked, the access is denied; the
+ * messages to the model and to the user name a flag that would allow it, if there is one.
  */
 export function permitter(options: Permitter): Run["permit"] {
   const { policy, cwd, emit, grants } = options;
@@ -57,7 +57,7 @@ export function permitter(options: Permitter): Run["permit"] {
     const question = await questionFor(access, { toolName: call.toolName, cwd, policy });
     const { session, location } = grants;
     const decision = refused(options, question) ?? decide({ ...policy, session, location }, question);
-    // Resolved before anyone is asked: a link that is changed meanwhile leads nowhere that was approved.
+    // Resolved before asking, so that a link changed meanwhile does not lead outside what was approved.
     const reads = access.kind === "read" ? outsidePaths(access.path, options) : [];
     const verdict = await judge(options, { question, decision, call });
     const { allowed, message, rejected, ...told } = verdict;
@@ -80,7 +80,7 @@ export function permitter(options: Permitter): Run["permit"] {
   };
 }
 
-/** The path with and without its last link, where it is outside the allowed folders. */
+/** Returns the path with its last link resolved and unresolved, if it is outside the allowed folders. */
 function outsidePaths(path: string, { policy, cwd }: Permitter): readonly string[] {
   if (isInRoots(policy, path, cwd)) return [];
   const named = resolve(cwd, path);
@@ -100,7 +100,7 @@ interface Case {
 }
 
 async function judge(options: Permitter, { question, decision, call }: Case): Promise<Verdict> {
-  // The wire's request in the broker's words: both come from the same table.
+  // Both types come from the same table.
   const facts = decision.decision === "ask" ? await factsOf(options, question) : {};
   const request = permissionRequest(question, call.toolCallId, facts) as PermissionRequest;
   const { approvedBy } = call;
@@ -121,12 +121,12 @@ async function factsOf(options: Permitter, question: PermissionQuestion): Promis
   };
 }
 
-/** Who is asked for an opinion, and who is told of it. */
+/** The parts needed to run hooks and to announce their decisions. */
 export type Opinions = Pick<Permitter, "opinion" | "emit" | "signal"> & {
   readonly broker: Pick<Broker, "newRequestId" | "mode">;
 };
 
-/** What rules and hooks make of it; undefined: a person must say. */
+/** Returns the verdict of rules and hooks, or undefined if a user must decide. */
 export async function judgeUnasked(
   options: Opinions,
   what: {
@@ -141,7 +141,7 @@ export async function judgeUnasked(
   const opinion = await opinionOn(options, question, request);
   if (opinion.kind === "deny") return deniedByHook(options, request, opinion);
   if (decision.decision === "allow") return ruled(decision);
-  // An opinion stands in for the person only where no rule and no policy asked for one.
+  // A hook's approval replaces the user's only if no rule and no policy requires asking.
   const standIn = opinion.kind === "allow" ? opinion.by : approvedBy;
   if (standIn === undefined || decision.by !== "default") return undefined;
   await announceHook(options, request, { kind: "approved" });
@@ -173,7 +173,7 @@ async function deniedByHook(
   return { allowed: false, by: "hook", reason: message ?? "denied by a hook", message: told };
 }
 
-/** A permission that a hook decided is asked and answered in the log like any other. */
+/** Logs a hook's decision as a request and its answer, like any other permission. */
 async function announceHook(
   { broker, emit }: Opinions,
   permissionRequest: PermissionRequest,
@@ -192,7 +192,7 @@ async function ask(options: Permitter, permission: PermissionRequest): Promise<V
   const { broker, grants, signal, emit } = options;
   const answer = await broker.request("permission", { permissionRequest: permission }, { signal, emit });
   signal.throwIfAborted();
-  // The session ends: nobody has denied anything, so nothing is recorded as if someone had.
+  // The session is closing: no one denied it, so no denial is recorded.
   if (answer === "cancelled") throw new ToolError(INTERRUPTED, { code: "interrupted" });
   if (typeof answer === "string") return { allowed: false, by: "nobody_to_ask", reason: "nobody could be asked" };
   return verdictOf(answer, grants);
@@ -211,7 +211,7 @@ async function verdictOf(answer: Answers["permission"], grants: Grants): Promise
     case "denied-interactively-by-user": {
       const declined = { allowed: false, by: "person", reason: "declined" };
       const message = "The user rejected this tool call.";
-      // With a reason the model can do better; without one the person wants to be asked first.
+      // With feedback the model can continue; without it the turn ends and the user decides.
       if (answer.feedback) return { ...declined, message: `${message} They said: ${answer.feedback}` };
       return { ...declined, message, rejected: true };
     }

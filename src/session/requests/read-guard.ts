@@ -6,7 +6,7 @@ import type { LeftOut, ReadGuard } from "../../tools/files/read-guard.ts";
 
 const MAX_EXCLUDED = 400;
 
-/** Searches leave out what rules deny to read, and what a person would have to be asked about by its own name. */
+/** Hides from searches the files that rules deny to read, or that would need a question of their own. */
 export function readGuard(policy: Policy, cwd: string): ReadGuard {
   const finder = new DeniedFileFinder(policy, cwd);
   return {
@@ -24,7 +24,7 @@ export function readGuard(policy: Policy, cwd: string): ReadGuard {
       const rules = policy.rules.flatMap(({ effect, tool, target }) => {
         const isMeant = effect !== "allow" && target.kind === "read" && (tool === undefined || tool === toolName);
         if (!isMeant || target.path === undefined) return [];
-        // An agent that may search here was asked about the paths of ask rules before.
+        // The ask rules for this folder were answered before the search.
         const isAsked = pathRuleMatches(policy, { rule: target.path, path: folder, cwd, refusing: true });
         return isAsked ? [] : [target.path];
       });
@@ -69,7 +69,7 @@ function leftOut(what: {
   };
 }
 
-/** The rules by name, and the files by path: hard links of denied files have other names. */
+/** Returns exclusions by rule and by path: hard links of denied files have other names. */
 function exclusions(rules: readonly string[], denied: readonly string[], folder: string): string[] {
   const names = rules.filter((rule) => !/^[/~]|(?:^|\/)\.\.(?:\/|$)/.test(rule));
   const patterns = names.map((rule) => `**/${escapedRule(rule.replace(/^(?:\.\/)+/, "").replace(/\/+$/, ""))}`);
@@ -77,7 +77,7 @@ function exclusions(rules: readonly string[], denied: readonly string[], folder:
   return [...new Set([...patterns, ...paths])].slice(0, MAX_EXCLUDED).flatMap((one) => [`!${one}`, `!${one}/**`]);
 }
 
-/** `*` and `?` are wildcards in a rule. */
+/** Keeps `*` and `?`, which are wildcards in a rule. */
 const escapedRule = (rule: string): string => rule.replace(/[\\[\]{}!]/g, "\\$&");
 
 function escaped(path: string): string {

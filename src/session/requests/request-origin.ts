@@ -1,6 +1,6 @@
 import type { RequestOrigin } from "../../model/provider.ts";
 
-/** Whose requests they are: those of an agent, or of the main one, which goes by the id of its session. */
+/** Returns the origin of an agent's model requests. The main agent is identified by the session's id. */
 export function originOf(
   sessionId: string,
   agent?: { readonly id: string; readonly parentId?: string | undefined },

@@ -1,22 +1,25 @@
-/** What the broker carries: the kinds of requests, their answers, and what is said of both. */
+/**
+ * The kinds of requests that the broker carries, their answers and their events. This folder holds permission and client
+ * requests, client tools, and the recovery of both after a restart.
+ */
 import type { Json } from "../../lib/json.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import type { PlanAction } from "../../tools/user/user.ts";
 
-/** What is told when it is asked, and when it has ended. */
+/** Returns the events for the start and the end of a request. */
 export function eventsOf(kind: RequestKind): [asked: keyof BrokerEvents, done: keyof BrokerEvents] {
   if (kind === "mcp_oauth") return ["mcp.oauth_required", "mcp.oauth_completed"];
   return [`${kind}.requested`, `${kind}.completed`];
 }
 
-/** The names of an event and of its data belong together because both come from the kind. */
+/** Emits an event of a request. Type and data match because both derive from the kind. */
 export function announce(emit: Emit, type: keyof BrokerEvents, data: object): Promise<void> {
   return emit(type, data as BrokerEvents[keyof BrokerEvents]);
 }
 
 export function completedData(kind: RequestKind, outcome: AnyOutcome, reason: string | undefined): object {
   if (kind === "sampling" || kind === "external_tool") return {};
-  // What was brought is for the one who asked: nobody is told a token.
+  // A token is passed only to the caller and never announced.
   if (kind === "mcp_oauth") return { outcome: typeof outcome === "object" && isToken(outcome) ? "token" : "cancelled" };
   if (kind === "session_limits_exhausted") {
     return { response: typeof outcome === "object" ? outcome : { action: "cancel" } };
@@ -61,16 +64,16 @@ export interface Answers {
     readonly autoApproveEdits?: boolean;
     readonly feedback?: string;
   };
-  /** Whether to go on with a model that the provider chooses, where a limit is reached. */
+  /** Whether to continue with a model that the provider chooses, after a limit was reached. */
   auto_mode_switch: { readonly response: "yes" | "yes_always" | "no" };
-  /** Whether the session may cost more than it was allowed to. */
+  /** Whether the session may exceed its cost limit. */
   session_limits_exhausted: EventData<"session_limits_exhausted.completed">["response"];
   mcp_oauth:
     | { readonly kind: "token"; readonly accessToken: string; readonly tokenType?: string; readonly expiresIn?: number }
     | { readonly kind: "cancelled" };
 }
 
-/** What is said of requests, in the shape of the wire. */
+/** The events of requests, in the wire's format. */
 type BrokerEvents = { [T in AskedAs<RequestKind> | EndedAs<RequestKind>]: EventData<T> };
 type AskedAs<K extends RequestKind> = K extends "mcp_oauth"
   ? "mcp.oauth_required"

@@ -1,4 +1,4 @@
-/** What a fork of a session has: the conversation up to a place, and the files that belong to it. */
+/** The content of a session's fork: the conversation up to an event, and the files that belong to it. */
 import { readdir, readFile } from "node:fs/promises";
 import { join, sep } from "node:path";
 import { parseJson } from "../../lib/json.ts";
@@ -14,20 +14,20 @@ interface ForkWish {
   readonly name: string | undefined;
   readonly now: string;
   newId(): string;
-  /** What the fork says of where it is from. */
+  /** The fork's note about its origin. */
   readonly message: string;
 }
 
-/** Facts about all events of a fork that must be known before the first is written. */
+/** Facts about all events of a fork that must be known before the first one is written. */
 export interface ForkFacts {
-  /** Events that are copied or left out; the session may have more by the time they are written. */
+  /** The number of events that are copied or left out. The session may have more by the time they are written. */
   readonly count: number;
-  /** The first messages and names, for the summary of the session that is forked. */
+  /** The first message and the names, for the forked session's summary. */
   readonly heads: readonly SessionEvent[];
   readonly turns: number;
   /** Messages that are in the conversation. */
   readonly answered: ReadonlySet<string>;
-  /** Those to the main agent: changes of files have their names. */
+  /** Messages to the main agent. File changes refer to them. */
   readonly turnIds: ReadonlySet<string>;
   readonly lastCheckpoint: number;
 }
@@ -40,7 +40,7 @@ const FACT_TYPES = new Set<string>([
   "user.message",
 ]);
 
-/** Throws where there is no such event, or nothing before it. */
+/** Collects the facts. Throws if the event does not exist or nothing precedes it. */
 export async function forkFacts(scan: (what: Scan) => Promise<Scanned>, toEventId?: string): Promise<ForkFacts> {
   let facts = newFacts();
   const begin = (): ((event: SessionEvent) => void) => {
@@ -76,8 +76,8 @@ function addFact(facts: ReturnType<typeof newFacts>, event: SessionEvent): void 
 }
 
 /**
- * The events of the fork. Messages and schedules that wait in the old session wait only there, or they would be done
- * twice. Events about the old log as such are left out too.
+ * Returns the events of the fork. Pending messages and schedules stay only in the old session, so that they are not
+ * executed twice. Events about the old log itself are left out too.
  */
 export function forkedEvents(
   { sessionId, name, now, newId, message }: ForkWish,
@@ -109,7 +109,7 @@ const CHANGED = new Set<string>([
   "troupe.session_named",
 ]);
 
-/** What of the session's folder the fork has too, as far as it belongs to these events. */
+/** Returns the files of the session's folder that belong to these events. */
 export async function forkedFiles(
   directory: string,
   { lastCheckpoint, turnIds }: Pick<ForkFacts, "lastCheckpoint" | "turnIds">,
@@ -132,13 +132,13 @@ export async function forkedFiles(
 }
 
 const COPIED = new Set(["files", "records", "research", "plan.md"]);
-/** Work trees and commands that run belong to the old session alone; a fork must not stop them. */
+/** Worktrees and running commands belong only to the old session; a fork must not stop them. */
 const NOT_COPIED =
   /^(?:worktrees|damaged|records\/shells-[^/]*)(?:\/|$)|^(?:files|records)\/shell-detached-[^/]*\.(?:pid|exit)$/;
 const MAX_FILES = 50_000;
 const MAX_BYTES = 1024 * 1024 * 1024;
 
-/** Commands write to some of these folders meanwhile, so links are not followed. */
+/** Lists the files. Commands may write to these folders meanwhile, so links are not followed. */
 async function filesBelow(directory: string): Promise<string[]> {
   const paths: string[] = [];
   let bytes = 0;
@@ -165,7 +165,7 @@ async function filesBelow(directory: string): Promise<string[]> {
   return files;
 }
 
-/** Only what was changed while these messages were answered, and what was noted of that. */
+/** Returns the lines for changes made while these messages were answered. */
 async function changesOf(path: string, turns: ReadonlySet<string>): Promise<string> {
   const seqs = new Set<unknown>();
   const lines = (await readFile(path, "utf8").catch(() => "")).split("\n").filter((line) => {
@@ -180,7 +180,7 @@ async function changesOf(path: string, turns: ReadonlySet<string>): Promise<stri
   return lines.map((line) => `${line}\n`).join("");
 }
 
-/** The rows of checkpoints up to this one; what is no row stays. */
+/** Returns the index with the rows up to this checkpoint. Other lines are kept. */
 async function indexUpTo(path: string, lastCheckpoint: number): Promise<string> {
   const lines = (await readFile(path, "utf8").catch(() => "")).split("\n");
   return lines.filter((line) => Number(/^\| (\d+) \|/.exec(line)?.[1] ?? 0) <= lastCheckpoint).join("\n");

@@ -1,7 +1,8 @@
 /**
- * The files of a rewind. What is there now is kept and the whole plan is on disk before the event that makes the rewind
- * so; then the files follow. Cut off in between, whoever opens the session next takes the steps that are missing. And
- * since a rewind is a change like any other, it can be taken back like any other.
+ * The files of a rewind.
+ * The current contents and the complete plan are on disk before the event that commits the rewind; the files change
+ * after it. If the process ends in between, the next opening of the session takes the missing steps. A rewind is
+ * recorded like other changes, so it can be undone.
  */
 
 import type { Entry } from "../../checkpoints/checkpoint-schema.ts";
@@ -13,20 +14,23 @@ import type { SessionEvent } from "../../protocol/event.ts";
 
 interface SkippedFile {
   readonly path: string;
-  /** Somebody has changed it since, or what it was is not known. */
+  /** It was changed by others since, or its earlier content is unknown. */
   readonly reason: "user-modified" | "skipped-capture";
 }
 
 export interface FilePlan {
   readonly steps: readonly PathStep[];
   readonly skipped: readonly SkippedFile[];
-  /** Made for the files, by path. */
+  /** Folders created for the files, by path. */
   readonly folders: ReadonlyMap<string, readonly string[]>;
 }
 
 const NAME = "rewind:";
 
-/** What it takes to have all files as they were before the first of these changes; those of others are left alone. */
+/**
+ * Plans the steps that restore all files to their state before the first of these changes. Files changed by others are
+ * skipped.
+ */
 export async function planFiles(changes: readonly KeptChange[]): Promise<FilePlan> {
   const all = (await planSteps(changes)).filter(({ isDone }) => !isDone);
   const skipped = all.filter(({ isOurs }) => !isOurs);
@@ -39,7 +43,7 @@ export async function planFiles(changes: readonly KeptChange[]): Promise<FilePla
   };
 }
 
-/** All of it is on disk when this resolves, and nothing has been changed. Returns the name it goes by. */
+/** Stores the plan and returns its name. When it resolves, everything is on disk and no file has changed. */
 export async function keepPlan(
   plan: FilePlan,
   { checkpoints }: FileHistory,
@@ -51,7 +55,7 @@ export async function keepPlan(
   for (const step of plan.steps) {
     const { path, goal } = step;
     const now = await kept(step, checkpoints);
-    // What cannot be kept cannot be given back either, so it stays.
+    // Content that cannot be stored could not be restored either, so the file is skipped.
     if (now === undefined || !(await isThere(goal, checkpoints))) skipped.push({ path, reason: "skipped-capture" });
     else steps.push({ ...step, now });
   }
@@ -67,7 +71,7 @@ export async function followPlan({ steps, folders }: FilePlan, { checkpoints, di
   await checkpoints.noteMade(name);
 }
 
-/** Takes the steps that are missing of rewinds that were cut off. Returns the files that somebody changed meanwhile. */
+/** Completes rewinds that were cut off. Returns the files that were changed by others meanwhile. */
 export async function finishRewinds(events: readonly SessionEvent[], files: FileHistory): Promise<readonly string[]> {
   const names = events.flatMap((event) =>
     event.type === "troupe.rewound" && event.data.files !== undefined ? [event.data.files] : [],
@@ -94,13 +98,16 @@ async function finish(name: string, files: FileHistory): Promise<readonly string
   return changed;
 }
 
-/** The changes since a message was sent: the first that was made while it or a later one was answered, and all after. */
+/**
+ * Returns the changes since a message was sent: the first one made while it or a later message was answered, and all
+ * after it.
+ */
 export function changesSince(changes: readonly KeptChange[], turns: ReadonlySet<string>): KeptChange[] {
   const first = changes.find(({ turn }) => turns.has(turn));
   return first ? changes.filter(({ seq }) => seq >= first.seq) : [];
 }
 
-/** Those that a rewind made. */
+/** Returns the changes that a rewind made. */
 export const changesOf = (changes: readonly KeptChange[], name: string): KeptChange[] =>
   changes.filter(({ turn }) => turn === name);
 

@@ -1,4 +1,4 @@
-/** To where a conversation can be taken back, and what that would mean for the files. */
+/** Points to which a conversation can be rewound, and the effects on files. */
 
 import type { Entry } from "../../checkpoints/checkpoint-schema.ts";
 import type { KeptChange } from "../../checkpoints/checkpoints.ts";
@@ -7,15 +7,15 @@ import { KeptTexts, type LineChanges } from "../../checkpoints/kept-texts.ts";
 import type { EventOf, SessionEvent } from "../../protocol/event.ts";
 import { changesSince, planFiles } from "./rewind-files.ts";
 
-/** A message of the user's: rewinding to it takes it back, and all that came after. */
+/** A message in the user's role. Rewinding to it removes it and everything after it. */
 export interface RewindPoint {
   readonly eventId: string;
   readonly userMessage: string;
   readonly timestamp: string;
   readonly canRestoreFiles: boolean;
-  /** How many files would be brought back. */
+  /** The number of files that would be restored. */
   readonly fileCount: number;
-  /** Whether the answer to this very message changed files, and by how much. */
+  /** Whether the answer to this message changed files, and by how many lines. */
   readonly turnChangedFiles: boolean;
   readonly linesAdded: number;
   readonly linesRemoved: number;
@@ -23,9 +23,9 @@ export interface RewindPoint {
 }
 
 export interface RewindPreview {
-  /** What was done to each since, and would be taken back. */
+  /** The changes to each file that would be undone. */
   readonly files: readonly RewindFile[];
-  /** Changed since by somebody else, and left alone. */
+  /** Files changed by others since, which are skipped. */
   readonly skipped: readonly string[];
   readonly eventsRemoved: number;
 }
@@ -37,14 +37,14 @@ interface RewindFile {
   readonly linesRemoved: number;
 }
 
-/** Those who speak as the user at the beginning of an answer: a person, a schedule, autopilot. */
+/** Sources of messages that start an answer: a user, a schedule, autopilot. */
 const ROOTS = new Set<string | undefined>([undefined, "schedule", "autopilot"]);
 
 export function isRoot(event: SessionEvent): event is EventOf<"user.message"> {
   return event.type === "user.message" && event.agentId === undefined && ROOTS.has(event.data.source);
 }
 
-/** Oldest first. */
+/** Returns the points, oldest first. */
 export async function rewindPoints(
   events: readonly SessionEvent[],
   files: FileHistory | undefined,
@@ -71,7 +71,7 @@ export async function rewindPoints(
   return points.reverse();
 }
 
-/** What a rewind to here would do. */
+/** Returns the effects of removing these events. */
 export async function previewOf(
   removed: readonly SessionEvent[],
   files: FileHistory | undefined,
@@ -88,7 +88,7 @@ export async function previewOf(
   return { files: previews, skipped: plan.skipped.map(({ path }) => path), eventsRemoved };
 }
 
-/** The messages whose answers are among these events, by the name that changes of files have for them. */
+/** Returns the ids of the messages among these events. File changes refer to them. */
 export function turnsIn(events: readonly SessionEvent[]): ReadonlySet<string> {
   return new Set(
     events.flatMap((event) =>
@@ -102,7 +102,7 @@ function changeType(before: Entry, now: Entry): RewindFile["changeType"] {
   return now.kind === "missing" ? "deleted" : "modified";
 }
 
-/** Of all changes of one turn. */
+/** Sums up the line changes of one turn. */
 async function linesOf(changes: readonly KeptChange[], texts: KeptTexts): Promise<LineChanges> {
   const sum = { linesAdded: 0, linesRemoved: 0 };
   const byPath = new Map<string, { before: Entry; after: Entry | undefined }>();

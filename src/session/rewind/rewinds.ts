@@ -1,7 +1,7 @@
 /**
- * Taking a conversation back to before a message, with or without the files, and taking that back again. The log says
- * so by one event (see `src/store/log/rewound.ts`); nothing of it is ever lost. Works on an open session and, for the
- * command line, on a log alone.
+ * Rewinding a session: moving a conversation back to before a message, with or without files, and undoing that. The log
+ * records it as one event (see `src/store/log/rewound.ts`); no event is ever lost.
+ * Works on an open session and, for the command line, on a closed log. This folder also holds forks.
  */
 
 import type { KeptChange } from "../../checkpoints/checkpoints.ts";
@@ -16,28 +16,31 @@ import { isRoot, previewOf, type RewindPoint, type RewindPreview, rewindPoints, 
 export type { RewindPoint, RewindPreview };
 
 export interface RewindPlace {
-  /** The log as it reads now, all of it. */
+  /** Returns the complete current view of the log. */
   view(): Promise<readonly SessionEvent[]>;
-  /** Changes whenever something is said. */
+  /** Changes with every event. */
   lastEventId(): string | undefined;
-  /** Also what is out of view. */
+  /** Returns all events, including those out of view. */
   everything(): Promise<readonly SessionEvent[]>;
-  /** Makes it so: from here on the log reads like this, then the event. Nothing has changed when it fails. */
+  /** Commits a new view of the log, followed by the event. If it fails, nothing has changed. */
   commit(view: readonly SessionEvent[], data: EventData<"troupe.rewound">): Promise<void>;
   newId(): string;
   readonly files: FileHistory | undefined;
-  /** Whatever may still write files or history is at work, or waits. */
+  /** Whether anything that may write files or history is running or queued. */
   isBusy(): boolean;
-  /** Does this while nothing else begins; undefined where something is under way. */
+  /** Runs `work` while nothing else starts. Returns undefined if something is already running. */
   alone<T>(work: () => Promise<T>): Promise<T | undefined>;
-  /** What goes on beside the work has stopped when this resolves. */
+  /** Resolves when background work has stopped. */
   rest(): Promise<void>;
 }
 
 export type Rewound =
   | { readonly outcome: "session-busy"; readonly restoredFiles: readonly []; readonly skippedFiles: readonly [] }
   | {
-      /** `rollback-incomplete`: the conversation is rewound, the files not all; opening the session again goes on with them. */
+      /**
+       * `rollback-incomplete`: the conversation is rewound, but not all files. Opening the session again completes
+       * them.
+       */
       readonly outcome: "success" | "rollback-incomplete";
       readonly eventsRemoved: number;
       readonly restoredFiles: readonly string[];
@@ -45,17 +48,17 @@ export type Rewound =
       readonly error?: string;
     };
 
-/** A rewind that can be taken back. */
+/** A rewind that can be undone. */
 export interface PastRewind {
   readonly rewindId: string;
   readonly timestamp: string;
   readonly eventsRemoved: number;
-  /** The first message that it took out of view. */
+  /** The first message that it removed from view. */
   readonly userMessage: string | undefined;
   readonly hadFiles: boolean;
 }
 
-/** How the log is to read, and which changes of files are taken back with it. */
+/** The new view of the log, and the file changes to undo with it. */
 interface Target {
   readonly view: readonly SessionEvent[];
   readonly changes: ((all: readonly KeptChange[]) => KeptChange[]) | undefined;
@@ -71,17 +74,20 @@ export class Rewinds {
     this.#place = place;
   }
 
-  /** One for each message that began an answer, oldest first. */
+  /** Returns one point for each message that started an answer, oldest first. */
   async points(): Promise<readonly RewindPoint[]> {
     return rewindPoints(await this.#place.view(), this.#place.files);
   }
 
-  /** Throws where there is no such event. */
+  /** Throws if the event does not exist. */
   async preview(eventId: string): Promise<RewindPreview> {
     return previewOf((await this.#removedBy(eventId)).removed, this.#place.files);
   }
 
-  /** Takes out of view this event and all that came after it. With files: those that nobody else has changed since. */
+  /**
+   * Removes this event and all later ones from view. With `files`, also restores files that no one else has changed
+   * since.
+   */
   async rewind(eventId: string, { files = false }: { readonly files?: boolean } = {}): Promise<Rewound> {
     await this.#removedBy(eventId);
     return this.#apply(async () => {
@@ -94,7 +100,7 @@ export class Rewinds {
     });
   }
 
-  /** The last one first. */
+  /** Returns the rewinds that can be undone, latest first. */
   async past(): Promise<readonly PastRewind[]> {
     const all = await this.#place.everything();
     const marks = all.filter((event): event is EventOf<"troupe.rewound"> => event.type === "troupe.rewound");
@@ -107,8 +113,8 @@ export class Rewinds {
   }
 
   /**
-   * Takes the last rewind back, or the one named: the conversation is what it was before it, and what was said since is
-   * out of view. With files: also those that the rewind had brought back.
+   * Undoes the last rewind, or the one named. The conversation is as before that rewind, and later events are removed
+   * from view. With `files`, also undoes the rewind's file changes.
    */
   async restore(wish: { readonly rewindId?: string; readonly files?: boolean } = {}): Promise<Rewound> {
     return this.#apply(async () => {
@@ -141,7 +147,7 @@ export class Rewinds {
       const last = place.lastEventId();
       const { view, changes, data } = await choose();
       const planned = await this.#plan(changes, place.newId());
-      // Somebody may have spoken meanwhile: what was accepted is answered, not taken out of view.
+      // A message may have been accepted meanwhile: it must be answered, not removed from view.
       const now = await place.view();
       if (place.isBusy() || place.lastEventId() !== last) return BUSY;
       const ended = endedSchedules(view, now);
@@ -190,7 +196,7 @@ export class Rewinds {
   }
 }
 
-/** Prompts that the view would have wait, and that were sent or cancelled since: they are not sent again. */
+/** Returns schedules that the view contains but that were sent or cancelled since: they are not sent again. */
 function endedSchedules(view: readonly SessionEvent[], now: readonly SessionEvent[]): number[] {
   const left = new Set(foldSchedules(now).left.map(({ created }) => created.id));
   const known = new Set(now.flatMap(({ type, data }) => (type === "session.schedule_created" ? [data.id] : [])));

@@ -19,12 +19,12 @@ interface SessionRewindsParts {
   readonly working: MessageQueue;
   readonly inbox: PendingMessages;
   readonly modes: ModeState;
-  /** Makes everything that is folded anew from the log. */
+  /** Rebuilds all folded state from the log. */
   refold(): void;
   writeSummary(): Promise<void>;
 }
 
-/** Back to before a message, and forth again, while the session is open. Loaded when it is first asked for. */
+/** Rewinds of an open session. The implementation is loaded on first use. */
 export class SessionRewinds {
   readonly #parts: SessionRewindsParts;
   #opening: Promise<Rewinds> | undefined;
@@ -33,32 +33,38 @@ export class SessionRewinds {
     this.#parts = parts;
   }
 
-  /** One for each message that began an answer, oldest first. */
+  /** Returns one point for each message that started an answer, oldest first. */
   async points(): Promise<readonly RewindPoint[]> {
     return (await this.#open()).points();
   }
 
-  /** Throws where there is no such event. */
+  /** Throws if the event does not exist. */
   async preview(eventId: string): Promise<RewindPreview> {
     return (await this.#open()).preview(eventId);
   }
 
-  /** Takes out of view this event and all that came after it. With files: those that nobody else has changed since. */
+  /**
+   * Removes this event and all later ones from view. With `files`, also restores files that no one else has changed
+   * since.
+   */
   async rewind(eventId: string, options: { readonly files?: boolean } = {}): Promise<Rewound> {
     return (await this.#open()).rewind(eventId, options);
   }
 
-  /** Rewinds that can be taken back, the last one first. */
+  /** Returns the rewinds that can be undone, latest first. */
   async past(): Promise<readonly PastRewind[]> {
     return (await this.#open()).past();
   }
 
-  /** Takes the last rewind back, or the one named. */
+  /** Undoes the last rewind, or the one named. */
   async restore(wish: { readonly rewindId?: string; readonly files?: boolean } = {}): Promise<Rewound> {
     return (await this.#open()).restore(wish);
   }
 
-  /** The model forgets everything and starts with this prompt; the log forgets nothing. How many messages were there. */
+  /**
+   * Clears the model's context and starts again with this prompt. The log keeps everything. Returns the number of
+   * messages before.
+   */
   async clear(prompt: string): Promise<number> {
     const { working, conversation } = this.#parts;
     const { length } = conversation.entries;
@@ -66,7 +72,7 @@ export class SessionRewinds {
     return length;
   }
 
-  /** Files of a rewind that was cut off follow it now. */
+  /** Completes the file changes of a rewind that was cut off. */
   async finish(): Promise<void> {
     const { options, emit } = this.#parts;
     const { fileHistory, log } = options;
@@ -83,7 +89,7 @@ export class SessionRewinds {
     this.#opening ??= import("./rewinds.ts").then(
       ({ Rewinds: Made }) =>
         new Made({
-          // Of a long session not everything is in memory.
+          // A long session does not hold all events in memory.
           view: async () => (log.past.isComplete ? log.events : viewOf(await options.log.everything()).events),
           lastEventId: () => log.events.at(-1)?.id,
           everything: () => options.log.everything(),
@@ -105,7 +111,7 @@ export class SessionRewinds {
     return this.#opening;
   }
 
-  /** Everything is as the log reads now. */
+  /** Rebuilds all state after a rewind. */
   async #rewound({ upToEventId, eventsRemoved }: EventData<"troupe.rewound">): Promise<void> {
     const { options, log, emit, conversation, company, inbox, modes, refold, writeSummary } = this.#parts;
     const { events } = log;

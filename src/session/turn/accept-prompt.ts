@@ -12,25 +12,25 @@ interface AcceptedPrompt {
   readonly offer: PromptAndTools;
   readonly introduction: SessionPreamble;
   readonly model: string;
-  /** Set for the first message this process takes up. */
+  /** Set for the first message that this process accepts. */
   readonly source: "new" | "resume" | undefined;
   readonly delivery: "idle" | "queued";
   readonly signal: AbortSignal;
   readonly form: PromptForm;
-  /** Emits the notices that wait: they belong before the words that may be about them. */
+  /** Emits waiting notices. They come before the message, which may refer to them. */
   deliverNotices(emit: Emit): Promise<void>;
-  /** Said behind the prompt: what is left to the session. */
+  /** Emitted after the prompt: the remaining session limits. */
   readonly status: EventData<"user.message"> | undefined;
 }
 
-/** Whether taking up a message may keep its sender waiting: then it is kept and accepted before. */
+/** Whether accepting a message may take long. If so, it is stored and acknowledged first. */
 export function takesTime({ offer, hooks, source }: Pick<AcceptedPrompt, "offer" | "hooks" | "source">): boolean {
   return (offer.ready !== undefined && !offer.isQuick) || promptIsHooked(hooks, source !== undefined);
 }
 
 /**
- * Puts a message into the log, with everything a reader must know around it and what hooks have to say about it.
- * Returns the answer when a hook has given one in the model's place.
+ * Puts a message into the log, with the session's preamble and the output of hooks. Returns the answer if a hook has
+ * given one instead of the model.
  */
 export async function acceptPrompt(message: Incoming, parts: AcceptedPrompt): Promise<string | undefined> {
   const { emit, offer, introduction, model, signal } = parts;
@@ -47,7 +47,7 @@ export async function acceptPrompt(message: Incoming, parts: AcceptedPrompt): Pr
   return said.answer;
 }
 
-/** Who gives up while hooks think has still said what they said. */
+/** Runs the hooks. If the user aborts meanwhile, the prompt is logged unchanged. */
 async function hooked(prompt: EventData<"user.message">, parts: AcceptedPrompt): Promise<HookedPrompt> {
   const { hooks, source, signal } = parts;
   const form = (words: string): Promise<string> => formed(words, prompt.attachments, parts.form);

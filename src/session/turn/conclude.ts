@@ -3,7 +3,7 @@ import type { ModelError } from "../../model/model-error.ts";
 import type { Emit, EventData } from "../../protocol/event.ts";
 import type { ModelSelection } from "../model-selection.ts";
 
-/** How a run that did not simply finish is told, right before the session is idle. */
+/** Emits the outcome of a run that did not simply finish, right before the session is idle. */
 export async function conclude(
   outcome: Outcome,
   { emit, seat }: { emit: Emit; seat: ModelSelection | undefined },
@@ -12,11 +12,11 @@ export async function conclude(
     case "done":
       return;
     case "aborted":
-      if (outcome.left) return; // nobody gave it up
+      if (outcome.left) return; // it is pending, not aborted
       return emit("abort", { reason: "user_initiated" });
     case "limit": {
       const { limit, ...reached } = outcome.reached;
-      // Nobody has set this one, so clients hear of it as of an error.
+      // No user has set this limit, so clients receive it as an error.
       if (limit === "failures") return emit("session.error", { errorType: "limit", message: reached.message });
       return emit("troupe.limit_reached", { ...reached, limit });
     }
@@ -34,7 +34,7 @@ export async function conclude(
   }
 }
 
-/** A new sign-in helps only with GitHub's own models: keys of other providers are in the settings. */
+/** Signing in again helps only with GitHub's own models: keys of other providers are in the settings. */
 function remediation({ kind, provider, statusCode }: ModelError): Pick<EventData<"session.error">, "remediation"> {
   if (kind !== "authentication" || provider !== "github") return {};
   return { remediation: statusCode === 403 ? "switch_account" : "sign_in" };

@@ -3,16 +3,16 @@ import type { Tool } from "../../tools/tool.ts";
 import type { Expected } from "../budget/reservations.ts";
 import type { SessionModel } from "../session-model.ts";
 
-/** Most replies are far shorter; one that is longer is counted as it was. */
+/** Most replies are far shorter. The actual length is counted afterwards. */
 const USUAL_OUTPUT_TOKENS = 4_096;
 const CHARACTERS_PER_TOKEN = 4;
 
-/** What the next call of an agent may use: everything it is shown, and a reply of the usual length. */
+/** Returns the expected usage of an agent's next call: its complete input and a reply of the usual length. */
 export function expectedCall(what: {
   readonly model: SessionModel;
   readonly system: string;
   readonly tools: readonly Tool[];
-  /** Of all messages. */
+  /** The length of all messages. */
   readonly characters: number;
 }): Expected {
   const { model, system, tools, characters } = what;

@@ -2,12 +2,15 @@ import type { StopGate } from "../../commands/gate.ts";
 import type { Run } from "../../loop/run.ts";
 import type { Emit, SessionEvent } from "../../protocol/event.ts";
 
-/** What a gate finds missing when the agent would stop becomes the next message; hooks are asked once it is content. */
+/**
+ * Returns a check for when the agent would stop. What the gate finds missing becomes the next message; hooks run once
+ * the gate is satisfied.
+ */
 export function gatedStop(what: {
   readonly gate: StopGate;
-  /** Of the command that asked for it: `research`, `fleet`. */
+  /** The command that set the gate: `research`, `fleet`. */
   readonly name: string;
-  /** Those since the message that is being answered. */
+  /** Returns the events since the message that is being answered. */
   events(): readonly SessionEvent[];
   readonly emit: Emit;
   readonly otherwise: Run["beforeStopping"];

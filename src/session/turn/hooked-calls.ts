@@ -8,28 +8,31 @@ import type { ToolPorts } from "../../tools/tool.ts";
 import type { Opinion } from "../requests/permit.ts";
 import type { PermissionRequest } from "../requests/requests.ts";
 
-/** The hooks of a session, already told which session and folder it is. */
+/** The hooks of a session, bound to its id and working directory. */
 export interface SessionHooks {
   has(point: HookPoint): boolean;
   fire<P extends HookPoint>(point: P, input: HookInputs[P], signal?: AbortSignal): Promise<HookOutput<P>>;
 }
 
-/** Points about an agent as a whole. They name the session that has it, so that programs find its log. */
+/** Hook points about an agent as a whole. Their input names the session, so that programs find its log. */
 const ABOUT_AGENTS: ReadonlySet<HookPoint> = new Set<HookPoint>(["subagentStart", "subagentStop"]);
 
 interface HookPlace {
   readonly sessionId: string;
   readonly cwd: string;
-  /** For another agent: its session. `sessionId` then names the agent in it, which tells its calls from the main agent's. */
+  /**
+   * For a subagent: its session. `sessionId` then identifies the agent, which distinguishes its calls from the main
+   * agent's.
+   */
   readonly session?: string;
 }
 
-/** With `emit`, for another agent of the session: what its hooks do is told as its own. */
+/** Binds hooks to a session. With `emit`, for a subagent: events of its hooks are emitted as the agent's own. */
 export function sessionHooks(hooks: Hooks, { session, ...place }: HookPlace, emit?: Emit): SessionHooks {
   const sessionId = (point: HookPoint): string => (ABOUT_AGENTS.has(point) ? session : undefined) ?? place.sessionId;
   return {
     has: (point) => hooks.has(point),
-    // An input is what all points have and what this one adds.
+    // An input combines the common fields with those of this point.
     fire: (point, input, signal) =>
       hooks.fire(point, { ...place, sessionId: sessionId(point), ...input } as HookInput<typeof point>, {
         ...(signal && { signal }),
@@ -38,7 +41,7 @@ export function sessionHooks(hooks: Hooks, { session, ...place }: HookPlace, emi
   };
 }
 
-/** What hooks send along with a call to an MCP server. */
+/** Returns the hook that adds metadata to calls of MCP servers. */
 export function hookedMcpCalls(hooks: SessionHooks | undefined): Pick<ToolPorts, "beforeMcpCall"> {
   if (!hooks?.has("preMcpToolCall")) return {};
   return {
@@ -47,8 +50,7 @@ export function hookedMcpCalls(hooks: SessionHooks | undefined): Pick<ToolPorts,
 }
 
 /**
- * Hooks around the calls of tools; undefined when there are none, so that calls cost nothing more. `source` is who calls,
- * when it is no agent.
+ * Returns the hooks around tool calls, or undefined if there are none. `source` is the caller, if it is not an agent.
  */
 export function hookedCalls(hooks: SessionHooks | undefined, source?: "mcp_app"): AroundCalls | undefined {
   if (!hooks) return undefined;
@@ -104,7 +106,7 @@ function beforeCall(said: HookOutput<"preToolUse">): BeforeCall {
   };
 }
 
-/** What hooks say of a permission request; undefined when none is asked. */
+/** Returns the hooks for permission requests, or undefined if there are none. */
 export function hookOpinion(hooks: SessionHooks | undefined) {
   if (!hooks?.has("permissionRequest")) return undefined;
   return async (request: PermissionRequest, signal: AbortSignal): Promise<Opinion> => {
@@ -117,7 +119,7 @@ export function hookOpinion(hooks: SessionHooks | undefined) {
   };
 }
 
-/** Hooks are asked in the words of tools, whatever kind of permission it is. */
+/** Describes a permission request to hooks as a tool call. */
 function asToolCall(request: PermissionRequest): { toolName: string; toolInput: Json } {
   switch (request.kind) {
     case "shell":

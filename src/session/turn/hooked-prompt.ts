@@ -4,16 +4,16 @@ import type { SessionHooks } from "./hooked-calls.ts";
 type UserMessage = EventData<"user.message">;
 
 export interface HookedPrompt {
-  /** Said before the prompt: what hooks know about the session. */
+  /** Context from hooks about the session, emitted before the prompt. */
   readonly before: readonly UserMessage[];
   readonly prompt: UserMessage;
-  /** Said after the prompt: what hooks know about it. */
+  /** Context from hooks about the prompt, emitted after it. */
   readonly after: readonly UserMessage[];
-  /** A hook has answered in the model's place. */
+  /** The answer of a hook instead of the model. */
   readonly answer?: string;
 }
 
-/** Whether hooks are to be heard before a prompt is taken up, so that its sender need not wait for them. */
+/** Whether hooks run before a prompt is accepted. If so, its sender need not wait for them. */
 export function promptIsHooked(hooks: SessionHooks | undefined, isFirst: boolean): hooks is SessionHooks {
   if (!hooks) return false;
   if (isFirst && hooks.has("sessionStart")) return true;
@@ -21,8 +21,8 @@ export function promptIsHooked(hooks: SessionHooks | undefined, isFirst: boolean
 }
 
 /**
- * Hears the hooks about a prompt of a person. What they change is what the model is shown; what the person typed stays
- * in the log as it was. `source` is set for the first prompt of a process.
+ * Runs the hooks for a user's prompt. Their changes affect only what the model reads; the log keeps the text as typed.
+ * `source` is set for the first prompt of a process.
  */
 export async function hookPrompt(
   hooks: SessionHooks,
@@ -62,7 +62,7 @@ export async function hookPrompt(
   };
 }
 
-/** Where a message that nobody typed comes from, as `source` of a user.message. */
+/** Prefix of the `source` of messages that hooks send. */
 export const HOOK_SOURCE = "hook-";
 
 function fromHook(point: string, content: string): UserMessage {

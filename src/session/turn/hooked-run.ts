@@ -4,10 +4,10 @@ import type { Emit } from "../../protocol/event.ts";
 import type { SessionHooks } from "./hooked-calls.ts";
 import { HOOK_SOURCE } from "./hooked-prompt.ts";
 
-/** A hook that will not let the agent go is heard this often for one message, then no more. */
+/** The number of times hooks may block the agent from stopping, per message. */
 const MAX_BLOCKS = 8;
 
-/** What hooks say when the agent would stop: the reason of a block becomes the next message. */
+/** Runs the hooks when the agent would stop. The reason of a block becomes the next message. */
 export function hookedStop(what: {
   hooks: SessionHooks | undefined;
   emit: Emit;
@@ -37,7 +37,7 @@ export function hookedStop(what: {
 
 const MAX_RETRIES = 5;
 
-/** Runs the loop; when a model call failed for good, hooks hear of it and may have it tried again. */
+/** Runs the loop. If a model call has finally failed, hooks are notified and may have it retried. */
 export async function hookedRun(
   run: () => ReturnType<typeof runLoop>,
   what: { hooks: SessionHooks | undefined; emit: Emit; signal: AbortSignal },
@@ -57,7 +57,7 @@ export async function hookedRun(
   }
 }
 
-/** The end of a session, told to hooks once, if its beginning was. */
+/** Returns the input of the `sessionEnd` hooks. */
 export function endReason(outcome: Outcome | { kind: "failed"; error: Error } | undefined): {
   reason: "complete" | "error" | "abort" | "user_exit";
   finalMessage?: string;

@@ -1,16 +1,16 @@
 import { type Deferred, deferred } from "../../lib/deferred.ts";
 import type { Stamp } from "../../lib/stamp.ts";
 
-/** How a session that has nothing left to say waits for agents in the background to say something. */
+/** Lets a session without messages wait for background agents. */
 export class IdleMonitor {
   #stirred: Deferred<void> | undefined;
 
-  /** Something may have changed: whoever waits looks again. */
+  /** Makes waiters check again, because something may have changed. */
   stir(): void {
     this.#stirred?.resolve();
   }
 
-  /** Until there is something to do, nobody is busy any more, or the time is up. */
+  /** Resolves when there is work, no agent is busy, or the time is up. */
   async settle(what: {
     hasWork(): boolean;
     isBusy(): boolean;

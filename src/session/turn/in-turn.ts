@@ -1,4 +1,4 @@
-/** Takes every step, one after another, also when some fail; then throws the first failure. */
+/** Runs all steps in order, even if some fail, then throws the first failure. */
 export async function inTurn(steps: readonly (() => Promise<unknown> | undefined)[]): Promise<void> {
   const failures: unknown[] = [];
   for (const step of steps) {

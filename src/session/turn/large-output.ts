@@ -4,13 +4,13 @@ import type { SessionLog } from "../../store/store.ts";
 export const LARGE_OUTPUT_BYTES = 20_480;
 const PREVIEW_CHARACTERS = 500;
 
-/** Keeps what is too large for a model in the session's folder and returns what the model reads instead. */
+/** Stores output that is too large for a model and returns its replacement. Smaller output is returned unchanged. */
 export async function boundOutput(what: {
   content: string;
   toolName: string;
   maxBytes: number;
   log: Pick<SessionLog, "writeFile" | "elsewhere">;
-  /** Names of the tools that the model has; those that read files are advised. */
+  /** Names of the model's tools. The text recommends those that read files. */
   readers: readonly string[];
   /** Called with each path under which the agent may look for the file. */
   onFile?(path: string): void;
@@ -31,7 +31,7 @@ export async function boundOutput(what: {
   ].join("\n");
 }
 
-/** Advises only tools that the model has. */
+/** Recommends only tools that the model has. */
 function adviceOf(readers: readonly string[], copy: string | undefined, content: string): string[] {
   const ways = [
     ...(readers.includes("view")
@@ -52,7 +52,9 @@ function countLines(content: string): number {
 
 const MAX_NAME_CHARACTERS = 40;
 
-/** The store puts a number before it. Clients know these files by the form of their names. */
+/**
+ * Returns the file name; the store puts a number before it. Clients recognise these files by the form of their names.
+ */
 function fileName(toolName: string): string {
   const letters = toolName.toLowerCase().replace(/[^a-z0-9]/g, "");
   return `copilot-tool-output-${letters.slice(0, MAX_NAME_CHARACTERS) || "tool"}.txt`;

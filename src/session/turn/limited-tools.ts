@@ -5,8 +5,8 @@ import type { Tool } from "../../tools/tool.ts";
 import { ToolError } from "../../tools/tool-error.ts";
 
 /**
- * The tools of the main agent while it answers a message whose command limits them. One object per message, so that files
- * with long results are remembered when the answer continues with another model.
+ * The main agent's tools while it answers a message whose command limits them. There is one object per message, so that
+ * files with long results are remembered if the answer continues with another model.
  */
 export class LimitedTools {
   readonly #limits: ToolLimits;
@@ -20,7 +20,7 @@ export class LimitedTools {
     this.#cwd = cwd;
   }
 
-  /** Returns those of the tools that the answer may use. Their calls are judged before anything else happens. */
+  /** Returns the tools that the answer may use. Their calls are checked before anything else happens. */
   of(tools: readonly Tool[]): readonly Tool[] {
     const { available, refuses } = this.#limits;
     const allowed = tools.filter(({ name }) => available.includes(name));
@@ -33,7 +33,7 @@ export class LimitedTools {
     this.#outputs.set(toolName, paths.add(resolve(this.#cwd, path)));
   }
 
-  /** Returns an `Emit` whose notices about agents do not advise a tool that the answer does not have. */
+  /** Returns an `Emit` whose notices about agents do not recommend a tool that the answer does not have. */
   withoutAdvice(emit: Emit): Emit {
     if (this.#limits.available.includes("read_agent")) return emit;
     return (type, data) => {
@@ -68,6 +68,6 @@ export class LimitedTools {
   }
 }
 
-/** How a notice about an agent goes on after what became of it. */
+/** The part of a notice that recommends `read_agent`. */
 const ADVICE = /Use read_agent with agent_id [^\n<]*/;
 const UNREADABLE = "Its results cannot be read while this message is answered.";

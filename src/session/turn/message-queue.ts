@@ -21,11 +21,11 @@ interface MessageQueueParts {
   readonly answering: TurnRunner;
   readonly emit: Emit;
   readonly modes: Pick<ModeState, "current" | "resting">;
-  /** Whether agents in the background may still have something to say. */
+  /** Whether background agents may still send notices. */
   areAgentsBusy(): boolean;
 }
 
-/** How a session comes to work and to rest: messages are taken in, and answered one at a time until none waits. */
+/** Accepts messages and answers them one at a time until none is left. */
 export class MessageQueue {
   readonly #parts: MessageQueueParts;
   readonly #stirring = new IdleMonitor();
@@ -33,7 +33,7 @@ export class MessageQueue {
   #working: Promise<void> | undefined;
   #abort = stoppable();
   #isClosing = false;
-  /** What an earlier process left, to be gone on with. */
+  /** The turn of an earlier process that is to be resumed. */
   left: PendingTurn | undefined;
 
   constructor(parts: MessageQueueParts) {
@@ -55,14 +55,14 @@ export class MessageQueue {
     return this.#working !== undefined;
   }
 
-  /** Changes to messages that wait. */
+  /** Changes to waiting messages. */
   readonly editor: QueueEditor;
 
   get waiting(): PendingMessages["waiting"] {
     return this.#parts.inbox.waiting;
   }
 
-  /** Takes back a message that waits for its turn; whoever waits for its answer hears that there is none. */
+  /** Withdraws a waiting message. Its outcome is `aborted`. Returns false if it is not waiting. */
   async withdraw(messageId: string): Promise<boolean> {
     const { inbox, emit } = this.#parts;
     if (!inbox.withdraw(messageId)) return false;
@@ -72,27 +72,27 @@ export class MessageQueue {
     return true;
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when nothing is running. */
   async whenIdle(): Promise<void> {
     await this.#working;
   }
 
-  /** Something may have changed that a resting session waits for. */
+  /** Makes an idle session check for work. */
   stir(): void {
     this.#stirring.stir();
   }
 
-  /** Stops the turn that is under way; messages that wait are answered next. */
+  /** Aborts the current turn. Waiting messages are answered next. */
   abort(): void {
     this.#abort.abort();
   }
 
-  /** From now on nothing is taken in, and nothing new begun. */
+  /** Stops accepting messages and starting work. */
   refuse(): void {
     this.#isClosing = true;
   }
 
-  /** When this resolves the message is on disk and will be answered; `settle` is told how. */
+  /** Accepts a message. When this resolves, it is on disk and will be answered. `settle` receives the outcome. */
   async accept(options: SendOptions, settle?: (outcome: Outcome) => void): Promise<Incoming> {
     if (this.#isClosing) throw this.#closed();
     const { inbox, answering, emit } = this.#parts;
@@ -101,14 +101,14 @@ export class MessageQueue {
     const meant = current === "interactive" ? options : { agentMode: current, ...options };
     const message = incoming(this.#parts.options.stamp.id("message"), meant, kept);
     void emit("pending_messages.modified", {});
-    // Behind others it is kept and accepted at once: whoever sent it does not wait for their answers.
+    // Behind others it is stored and acknowledged at once: its sender does not wait for their answers.
     if (this.#working || this.left || inbox.size > 0 || inbox.isPaused) {
       await answering.keepQueued(message);
       this.#settling.wait(message.messageId, settle);
       if (message.mode === "immediate") inbox.steer(message);
       else inbox.enqueue(message);
       this.#stirring.stir();
-      // It may have become idle while the message was written; a closed session answers when it is taken up again.
+      // The session may have become idle during the write. A closed session answers it after being resumed.
       if (!this.#isClosing) this.#working ??= inbox.size > 0 ? this.#work() : undefined;
       else settle?.({ kind: "aborted" });
       return message;
@@ -122,15 +122,15 @@ export class MessageQueue {
   }
 
   /**
-   * The model starts afresh with this prompt, before its next call or, when nothing is under way, at once. When this
-   * resolves the conversation is cleared, and the prompt will be answered.
+   * Clears the conversation and continues with this prompt: before the next model call, or at once if nothing is
+   * running. When this resolves, the conversation is cleared and the prompt will be answered.
    */
   async startAfresh(prompt: string, messagesCleared: number): Promise<void> {
     if (this.#isClosing) throw this.#closed();
     const { inbox, answering, emit, options } = this.#parts;
     const message = incoming(options.stamp.id("message"), { prompt, mode: "immediate" }, []);
     void emit("pending_messages.modified", {});
-    // One write: neither is there without the other.
+    // One write: both events are stored, or neither.
     const cleared = emit("session.context_cleared", { messagesCleared, initialMessage: prompt });
     await answering.keepQueued(message);
     await cleared;
@@ -139,14 +139,14 @@ export class MessageQueue {
     if (!this.#isClosing) this.#working ??= this.#work();
   }
 
-  /** Bytes are safe before the message that names them. */
+  /** Stores attachments before the message that refers to them. */
   async #keep(given: readonly GivenAttachment[]): Promise<readonly Attachment[]> {
     const attachments = await keepAttachments(given, this.#parts.options.log);
     if (this.#isClosing) throw this.#closed();
     return attachments;
   }
 
-  /** Does this while nothing is answered; what comes in meanwhile waits. Undefined when something is under way. */
+  /** Runs `work` while nothing is answered; new messages wait. Returns undefined if something is already running. */
   async alone<T>(work: () => Promise<T>): Promise<T | undefined> {
     const { inbox } = this.#parts;
     if (this.#working || this.left || this.#isClosing || inbox.size > 0) return undefined;
@@ -167,16 +167,16 @@ export class MessageQueue {
     this.#stirring.stir();
   }
 
-  /** Goes on with what was left, if anything was, before any message is answered. */
+  /** Resumes pending work, if there is any, before any message is answered. */
   goOn(): void {
     if (this.left && !this.#isClosing) this.#working ??= this.#work();
   }
 
-  /** Answers message after message until none waits. Never rejects: what goes wrong is an outcome and an event. */
+  /** Answers messages until none is left. Never rejects: a failure is an outcome and an event. */
   async #work(first?: Acceptance): Promise<void> {
     const { inbox, answering, emit } = this.#parts;
     let outcome: Outcome | undefined;
-    /** Messages whose answer may go on: what agents in the background find is told in later turns. */
+    /** Messages whose answer may continue: results of background agents arrive in later turns. */
     const open: string[] = [];
     const settleOpen = (): void => this.#settling.settle(open.splice(0), outcome);
     const { left } = this;
@@ -193,7 +193,7 @@ export class MessageQueue {
         outcome = await answering.answer(next, this.#abort.signal, acceptance);
         open.push(next.messageId, ...inbox.takeJoined());
         if (outcome.kind !== "done") settleOpen();
-        if (outcome.kind === "failed") break; // what waits is kept, and taken up with the next message
+        if (outcome.kind === "failed") break; // waiting messages stay queued until the next message
         if (inbox.size > 0) await this.#restAfter(outcome);
       }
       const aborted = outcome?.kind === "aborted" ? { aborted: true } : {};
@@ -204,7 +204,7 @@ export class MessageQueue {
       void emit("session.idle", { ...aborted, ...this.#parts.modes.resting });
     } while (outcome?.kind !== "failed" && !this.#isClosing && inbox.size > 0);
     if (outcome?.kind === "failed" || this.#isClosing) this.#settling.settleAll(outcome);
-    first?.refused(this.#closed()); // unless it was taken
+    first?.refused(this.#closed()); // no effect if it was accepted
     this.#working = undefined;
   }
 
@@ -219,7 +219,9 @@ export class MessageQueue {
     await restAfter(outcome, { waiting: inbox.size, emit, stamp: options.stamp, signal: this.#abort.signal });
   }
 
-  /** While agents work in the background the session is not idle: true when one of them has something to say first. */
+  /**
+   * Waits while background agents are busy. Returns true if there is something to answer before the session is idle.
+   */
   async #somethingStirs(): Promise<boolean> {
     const { inbox, options, areAgentsBusy: isBusy } = this.#parts;
     const { stamp, waitForAgentsMs: limitMs } = options;

@@ -1,4 +1,4 @@
-/** `web_search` by the session's model: one request of its own, in which the provider searches and cites. */
+/** `web_search` by the session's model: a separate request in which the provider searches and cites. */
 import { estimateTokens } from "../../lib/tokens.ts";
 import { untilAborted } from "../../lib/until-aborted.ts";
 import type { LimitReached } from "../../loop/run.ts";
@@ -19,9 +19,9 @@ export interface ModelSearch extends Pick<RunSettings, "stamp"> {
   /** A model with a `searchAddress`. */
   readonly model: SessionModel;
   readonly emit: Emit;
-  /** Whose request it is, and how it travels. */
+  /** The origin of the request and how it is sent. */
   readonly request: Pick<ModelRequest, "stream" | "origin" | "agent" | "priority" | "sent">;
-  /** Why another model call would be too much, if it would. Else what it may use is set aside until `settled`. */
+  /** Returns the limit that rules out another model call. Otherwise reserves its expected usage until `settled`. */
   limitReached(expected: Expected): LimitReached | undefined;
   settled(): void;
 }
@@ -41,7 +41,7 @@ export function modelSearch(parts: ModelSearch): WebSearch {
       return url.href;
     },
     search(query, signal) {
-      // One after another: an agent has one model call under way, for which its budget is set aside.
+      // One at a time: an agent reserves its budget for one model call at a time.
       const search = last.then(() => searchOnce(query, parts, signal));
       last = search.catch(() => undefined);
       return search;
@@ -100,7 +100,7 @@ function listen(query: SearchQuery, parts: ModelSearch, signal: AbortSignal): Pr
   return untilAborted(listening(), signal, () => ({ ...heard, end: { type: "end", stop: "aborted" } }));
 }
 
-/** The answer with the number of its sources behind each part that rests on them. */
+/** Returns the answer with source numbers after each cited part. */
 function cited(text: string, citations: Citations | undefined): Pick<SearchAnswer, "hits"> & { text: string } {
   const sources = (citations?.sources ?? []).filter(({ url }) => url !== undefined);
   const numbers = new Map(sources.map(({ id }, index) => [id, index + 1]));

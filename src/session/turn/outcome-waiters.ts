@@ -1,6 +1,6 @@
 import type { Outcome } from "./turn-runner.ts";
 
-/** Those who wait for the outcome of a message; each is told once. */
+/** Waiters for the outcome of a message. Each is called once. */
 export class OutcomeWaiters {
   readonly #waiters = new Map<string, (outcome: Outcome) => void>();
 

@@ -8,7 +8,7 @@ import type { Attachment, Emit, EventData, SessionEvent } from "../../protocol/e
 
 type UserMessage = EventData<"user.message">;
 
-/** Something the agent is told though nobody typed it. */
+/** A message to the agent that no user typed. */
 export type Notice = EventData<"system.notification">;
 
 /** A message on its way to the agent. */
@@ -18,21 +18,21 @@ export interface Incoming {
   readonly attachments?: readonly Attachment[];
   /** `immediate` reaches a working agent before its next model call; `enqueue` waits for its turn. */
   readonly mode: "enqueue" | "immediate";
-  /** What people see in its place. */
+  /** Shown to users instead of the content. */
   readonly displayPrompt?: string;
-  /** Who said it, when it was not a person. */
+  /** The sender, if it is not a user. */
   readonly source?: string;
-  /** The mode its sender meant it for. */
+  /** The mode that the sender intended. */
   readonly agentMode?: NonNullable<UserMessage["agentMode"]>;
-  /** For the answer to this message alone. It does not outlive the process, but for `kept`. */
+  /** Rules for the answer to this message only. Except for `kept`, they do not outlive the process. */
   readonly answering?: TurnRules;
-  /** Set for a message of an earlier process: the rules to make anew. */
+  /** Set for a message of an earlier process: the rules to rebuild. */
   readonly rules?: KeptRules;
-  /** Set when it is a notice that woke the agent: then there is no message of a user. */
+  /** Set for a notice that woke the agent: there is no user message then. */
   readonly notice?: Notice;
 }
 
-/** Structured output, in the words of the wire. */
+/** Structured output, in the wire's format. */
 export interface ResponseFormat {
   readonly type: "json_schema";
   readonly jsonSchema: {
@@ -46,21 +46,21 @@ export interface ResponseFormat {
 /** The rules of a command in the form that the log stores. */
 export type KeptRules = NonNullable<EventData<"troupe.message_queued">["rules"]>;
 
-/** How one message is to be answered. */
+/** Rules for answering one message. */
 export interface TurnRules {
-  /** Limits the tools of the main agent. */
+  /** Limits the main agent's tools. */
   readonly tools?: ToolLimits;
-  /** Agents that may be started for it, though no model may choose them by itself. */
+  /** Agents that may be started for it, even if models cannot choose them. */
   readonly agents?: readonly string[];
-  /** Sent with each request to the model of the main agent. */
+  /** Sent with each model request of the main agent. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The form that the text of the answer must have. */
+  /** The required form of the answer's text. */
   readonly responseFormat?: ResponseFormat;
-  /** The trace that its sender works in. */
+  /** The sender's trace. */
   readonly trace?: TraceContext;
-  /** Asked before the agent stops. */
+  /** Called before the agent stops. */
   readonly gate?: { readonly name: string; readonly ask: StopGate };
-  /** Tools, agents and gate for the log, so that they hold after a crash too. */
+  /** Tools, agents and gate as stored in the log, so that they also apply after a crash. */
   readonly kept?: KeptRules;
 }
 
@@ -76,29 +76,29 @@ export interface SendOptions {
 
 interface PendingNotice {
   readonly notice: Notice;
-  /** Whether an idle agent is woken by it. */
+  /** Whether it wakes an idle agent. */
   readonly wakes: boolean;
-  /** Asked right before it is said; false when it need not be said any more. */
+  /** Called right before it is emitted. Returns false if it is no longer needed. */
   take(): boolean;
 }
 
-/** Messages that wait: first in, first out; steering that came too late moves to the front. */
+/** Waiting messages, first in, first out. Steering messages that arrived too late go to the front. */
 export class PendingMessages {
   readonly #queue: Incoming[] = [];
   #steering: Incoming[] = [];
   #notices: PendingNotice[] = [];
   #joined: string[] = [];
-  /** While paused, messages of the queue wait although the agent is free. Steering and notices do not. */
+  /** While paused, queued messages wait even if the agent is idle. Steering and notices do not. */
   isPaused = false;
 
-  /** Messages that were accepted in an earlier life of the session and never answered wait again. */
+  /** Restores messages that an earlier process accepted and did not answer. */
   static restored(events: readonly SessionEvent[]): PendingMessages {
     const inbox = new PendingMessages();
     const waiting = new Map<string, Incoming>();
     for (const event of events) {
       if (event.type === "troupe.message_queued") waiting.set(event.data.messageId, event.data);
       if (event.type === "user.message" && event.data.interactionId) waiting.delete(event.data.interactionId);
-      // Nothing waits when a session is rewound: what seems to was answered in what is out of view.
+      // A session is rewound only when nothing waits: messages that seem to wait were answered in the hidden events.
       if (event.type === "troupe.rewound") waiting.clear();
       if (event.type === "troupe.message_withdrawn") waiting.delete(event.data.messageId);
     }
@@ -111,12 +111,12 @@ export class PendingMessages {
     return (this.isPaused ? 0 : this.#queue.length) + this.#steering.length + waking;
   }
 
-  /** Messages of people that wait for their turn, and those that a working agent will read next. */
+  /** Queued messages, and those that a working agent reads next. */
   get waiting(): { readonly queued: readonly Incoming[]; readonly steering: readonly Incoming[] } {
     return { queued: [...this.#queue], steering: [...this.#steering] };
   }
 
-  /** Removes a message that no agent has read yet. Returns false when there is none. */
+  /** Removes a message that no agent has read yet. Returns false if there is none. */
   withdraw(messageId: string): boolean {
     const [lane, place] = this.#find(messageId);
     if (place >= 0) lane.splice(place, 1);
@@ -128,7 +128,7 @@ export class PendingMessages {
     return [lane, lane.findIndex((message) => message.messageId === messageId)];
   }
 
-  /** Returns whether a message of the queue has another position now. */
+  /** Moves a queued message. Returns whether its position has changed. */
   move(messageId: string, position: number): boolean {
     const from = this.#queue.findIndex((message) => message.messageId === messageId);
     const to = Math.max(0, Math.min(Math.trunc(position), this.#queue.length - 1));
@@ -137,21 +137,21 @@ export class PendingMessages {
     return true;
   }
 
-  /** Replaces the message of the same id. Returns false when it does not wait any more. */
+  /** Replaces the message with the same id. Returns false if it is no longer waiting. */
   replace(message: Incoming): boolean {
     const [lane, place] = this.#find(message.messageId);
     if (place >= 0) lane[place] = message;
     return place >= 0;
   }
 
-  /** Moves a message from the queue to what a working agent reads next. */
+  /** Moves a message from the queue to those that a working agent reads next. */
   promote(messageId: string): boolean {
     const place = this.#queue.findIndex((message) => message.messageId === messageId);
     this.#steering.push(...(place < 0 ? [] : this.#queue.splice(place, 1)));
     return place >= 0;
   }
 
-  /** Nobody is told any more what was not told yet. */
+  /** Drops undelivered notices. */
   forgetNotices(): void {
     this.#notices = [];
   }
@@ -164,17 +164,17 @@ export class PendingMessages {
     this.#steering.push(message);
   }
 
-  /** Before all that waits. */
+  /** Puts it before all other steering messages. */
   steerFirst(message: Incoming): void {
     this.#steering.unshift(message);
   }
 
-  /** One that does not wake the agent is read with whatever it reads next. */
+  /** Adds a notice. One that does not wake the agent is read with its next input. */
   notify(notice: Notice, { wakes = true, take = () => true }: Partial<Omit<PendingNotice, "notice">> = {}): void {
     this.#notices.push({ notice, wakes, take });
   }
 
-  /** Says what came in while the agent worked: notices first, since a person's words may be about them. */
+  /** Emits what arrived while the agent worked: notices first, because a user's message may refer to them. */
   async deliver(emit: Emit, hear: (prompt: UserMessage) => Promise<readonly UserMessage[]>): Promise<void> {
     await this.deliverNotices(emit);
     for (let next = this.#steering.shift(); next; next = this.#steering.shift()) {
@@ -183,21 +183,21 @@ export class PendingMessages {
     }
   }
 
-  /** Emits the notices that wait. Those that could not be emitted wait for the next time. */
+  /** Emits the waiting notices. If one cannot be emitted, the remaining ones wait for the next delivery. */
   async deliverNotices(emit: Emit): Promise<void> {
     for (let next = this.#notices.shift(); next; next = this.#notices.shift()) {
       if (next.take()) await emit("system.notification", next.notice);
     }
   }
 
-  /** Ids of messages that joined the run under way since this was last asked: they share its outcome. */
+  /** Returns the ids of messages that joined the current run since the last call. They share its outcome. */
   takeJoined(): readonly string[] {
     const joined = this.#joined;
     this.#joined = [];
     return joined;
   }
 
-  /** It could not be taken up after all: it is the next one again. */
+  /** Puts back a message that could not be accepted. It is the next one again. */
   putBack(message: Incoming): void {
     this.#queue.unshift(message);
   }
@@ -210,14 +210,14 @@ export class PendingMessages {
     }
   }
 
-  /** Steering that came too late goes before the queue. */
+  /** Steering messages that arrived too late go before the queue. */
   #takeQueued(): Incoming | undefined {
     this.#queue.unshift(...this.#steering);
     this.#steering = [];
     return this.#queue.shift();
   }
 
-  /** The next message to answer; a notice, when no message waits. */
+  /** Returns the next message to answer, or a waking notice if no message waits. */
   takeNext(noticeId: () => string): Incoming | undefined {
     const next = this.isPaused ? this.#steering.shift() : this.#takeQueued();
     if (next) return next;
@@ -243,10 +243,10 @@ export function userMessage(
   };
 }
 
-/** A prompt larger than this belongs in a file. */
+/** Maximum size of a prompt and its attachments' metadata. */
 const MAX_MESSAGE_CHARACTERS = 16 * 1024 * 1024;
 
-/** A message as it came, with its attachments as they are kept. */
+/** Builds a message from the sender's options and its stored attachments. Throws a `TroupeError` if it is too large. */
 export function incoming(messageId: string, options: SendOptions, attachments: readonly Attachment[]): Incoming {
   const { prompt, mode = "enqueue", displayPrompt, source, agentMode, answering } = options;
   const size = prompt.length + (attachments.length > 0 ? JSON.stringify(attachments).length : 0);

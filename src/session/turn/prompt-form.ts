@@ -6,11 +6,11 @@ import { withAttachments } from "../attachments.ts";
 export interface PromptForm {
   readonly stamp: Stamp;
   readonly log: Pick<SessionLog, "readAsset">;
-  /** Say with each prompt when it was taken up. */
+  /** Add the time of acceptance to each prompt. */
   readonly datesPrompts?: boolean;
 }
 
-/** What the model reads of a prompt: when it was said, the words as they are, and what is attached. */
+/** Returns the prompt as the model reads it: its time, its text and its attachments. */
 export async function formed(
   words: string,
   attachments: EventData<"user.message">["attachments"],
@@ -22,7 +22,7 @@ export async function formed(
 
 const date = (stamp: Stamp): string => new Date(stamp.now()).toISOString();
 
-/** A prompt that nobody else has a say about. */
+/** Returns a prompt without changes by hooks. */
 export async function shownAs(
   prompt: EventData<"user.message">,
   form: (words: string) => Promise<string>,

@@ -6,12 +6,12 @@ import { type Incoming, type PendingMessages, queuedMessage, type SendOptions } 
 interface QueueEditorParts {
   readonly inbox: PendingMessages;
   readonly emit: Emit;
-  /** Accepts a message behind the others. */
+  /** Accepts a message at the end of the queue. */
   enqueue(options: SendOptions): Promise<Incoming>;
   /** Stores attachments with the session. */
   keep(given: readonly GivenAttachment[]): Promise<readonly Attachment[]>;
   isWorking(): boolean;
-  /** Something may be answered that could not be before. */
+  /** Called when a message may have become answerable. */
   wake(): void;
 }
 
@@ -22,8 +22,8 @@ interface SteeringAddition {
 }
 
 /**
- * Changes to messages that wait for their turn. Texts and new messages are in the log before a change resolves; the order
- * is not, and a session that is opened again has the order in which the messages came.
+ * Edits waiting messages. Texts and new messages are in the log before a change resolves. The order is not stored: a
+ * reopened session has the order of arrival.
  */
 export class QueueEditor {
   readonly #parts: QueueEditorParts;
@@ -32,7 +32,7 @@ export class QueueEditor {
     this.#parts = parts;
   }
 
-  /** Returns whether the message has another position now. Positions outside the queue mean its nearest end. */
+  /** Moves a message. Returns whether its position has changed. A position outside the queue means its nearest end. */
   move(messageId: string, position: number): boolean {
     const isMoved = this.#parts.inbox.move(messageId, position);
     if (isMoved) this.#changed();
@@ -45,7 +45,7 @@ export class QueueEditor {
     return messageId;
   }
 
-  /** Places a copy right behind the message. Throws when it does not wait. */
+  /** Inserts a copy right after the message. Throws if it is not waiting. */
   async duplicate(messageId: string): Promise<string> {
     const { inbox } = this.#parts;
     const message = this.#waiting(messageId);
@@ -62,7 +62,7 @@ export class QueueEditor {
     return made.messageId;
   }
 
-  /** Returns false when the message does not wait any more. */
+  /** Changes the text. Returns false if the message is no longer waiting. */
   async update(
     messageId: string,
     { prompt, displayPrompt }: { prompt: string; displayPrompt?: string },
@@ -74,8 +74,8 @@ export class QueueEditor {
   }
 
   /**
-   * Appends to a message that a working agent reads next. Returns false when its text is not `expected`, or the agent has
-   * read it already.
+   * Appends to a message that a working agent reads next. Returns false if its text is not `expected` or the agent has
+   * already read it.
    */
   async append(messageId: string, expected: string, more: SteeringAddition): Promise<boolean> {
     const attachments = more.attachments.length > 0 ? await this.#parts.keep(more.attachments) : [];
@@ -94,7 +94,7 @@ export class QueueEditor {
 
   async #replace(message: Incoming): Promise<boolean> {
     const { inbox, emit } = this.#parts;
-    // In memory first: an agent that reads the message while it is written reads the new text.
+    // Update memory first: an agent that reads the message during the write gets the new text.
     const isChanged = inbox.replace(message);
     if (!isChanged) return false;
     await emit("troupe.message_queued", queuedMessage(message));
@@ -102,7 +102,7 @@ export class QueueEditor {
     return true;
   }
 
-  /** Lets a working agent read the message before its next model call. Returns false when no agent works. */
+  /** Lets a working agent read the message before its next model call. Returns false if no agent is working. */
   sendNow(messageId: string): boolean {
     if (!this.#parts.isWorking()) return false;
     const isSteered = this.#parts.inbox.promote(messageId);
@@ -110,7 +110,9 @@ export class QueueEditor {
     return isSteered;
   }
 
-  /** While paused, messages wait although the agent is free. Throws when the queue is paused already. */
+  /**
+   * Pauses or resumes the queue. While paused, messages wait even if the agent is idle. Throws if it is already paused.
+   */
   setPaused(isPaused: boolean): void {
     const { inbox } = this.#parts;
     if (isPaused && inbox.isPaused)

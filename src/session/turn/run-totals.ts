@@ -4,21 +4,21 @@ export interface AgentUsage {
   readonly id: string;
   readonly turns: number;
   readonly tokens: number;
-  /** Null when a price is unknown. */
+  /** Null if a price is unknown. */
   readonly costUsd: number | null;
 }
 
-/** Totals since this process opened the session, for the lines that end a prompt. */
+/** Totals since this process opened the session, shown at the end of prompt mode. */
 export class RunTotals {
   readonly #agents = new Map<string, AgentUsage>();
   #proposals = 0;
 
-  /** What each agent beside the main one used, in the order of their first calls. */
+  /** The usage of each subagent, in the order of their first calls. */
   get agents(): readonly AgentUsage[] {
     return [...this.#agents.values()];
   }
 
-  /** Facts that were proposed to be remembered. */
+  /** The number of facts proposed as memories. */
   get proposals(): number {
     return this.#proposals;
   }

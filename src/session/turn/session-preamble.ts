@@ -2,7 +2,10 @@ import { clip } from "../../lib/text.ts";
 import type { Emit, SessionEvent } from "../../protocol/event.ts";
 import type { PromptAndTools } from "../session-model.ts";
 
-/** What a reader of the log must know around a message: model, system prompt, tools, title. Each is said when it is new. */
+/**
+ * Session facts that the log states around a message: model, system prompt, tools, title. Each is emitted when it is
+ * new.
+ */
 export class SessionPreamble {
   #lastModel: string | undefined;
   #lastSystem: string | undefined;
@@ -18,18 +21,18 @@ export class SessionPreamble {
     if (event.type === "session.model_change") this.#lastModel = event.data.newModel;
     if (event.type === "system.message") this.#lastSystem = event.data.content;
     if (event.type === "troupe.session_named" && event.data.auto) this.#title = event.data.name;
-    // What a hook or a tool says in the user's role is no title.
+    // A message of a hook or a tool in the user's role is not a title.
     if (event.type === "user.message" && event.data.source === undefined) this.#title ??= titleOf(event.data.content);
   }
 
-  /** Forgets what was said, to be told it anew. */
+  /** Clears the state before the log is folded again. */
   reset(): void {
     this.#lastModel = undefined;
     this.#lastSystem = undefined;
     this.#title = undefined;
   }
 
-  /** A resumed session's title was told in its first life. */
+  /** Marks the title of a resumed session as already emitted. */
   restored(): void {
     this.#titleTold = this.#title !== undefined;
   }

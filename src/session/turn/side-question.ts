@@ -1,23 +1,23 @@
-/** A question beside the conversation: the model sees what was said so far, and nothing of the question is kept. */
+/** A question beside the conversation: the model sees the conversation, but the question is not stored. */
 import type { Message } from "../../protocol/message.ts";
 import type { Session } from "../session.ts";
 import { callModelOnce } from "./single-call.ts";
 
-/** One model call, counted like any other. Throws a `TroupeError` when there is no answer. */
+/** Makes one model call, counted like any other. Throws a `TroupeError` if there is no answer. */
 export async function askSideQuestion(session: Session, question: string, signal: AbortSignal): Promise<string> {
   const { offer } = session.settings;
   await offer.ready?.(signal);
   const messages = settled((await session.context?.messages()) ?? []);
   const call = {
     turnId: "aside",
-    // The tools stand there for the calls in the history, and so that a provider finds the same beginning again.
+    // Tools are included for the calls in the history, and to match the provider's cached prefix.
     ...{ system: offer.system, tools: offer.tools },
     messages: [...messages, { role: "user" as const, content: question }],
   };
   return (await callModelOnce(session, call, signal)).text;
 }
 
-/** Without calls that are under way: no provider takes a call that has no result. */
+/** Drops unanswered calls at the end, because providers reject a call without a result. */
 function settled(messages: readonly Message[]): readonly Message[] {
   const last = messages.findLastIndex((message) => message.role === "assistant" && message.calls.length > 0);
   const calling = messages[last];

@@ -21,7 +21,7 @@ export interface SingleCall {
 }
 
 export interface SingleReply {
-  /** Without the secrets that the session redacts. */
+  /** Redacted like the session's events. */
   readonly text: string;
   readonly stop: "done" | "length" | "tools";
 }
@@ -29,7 +29,7 @@ export interface SingleReply {
 const MAX_MS = 5 * 60_000;
 const MAX_CHARACTERS = 1024 * 1024;
 
-/** Throws a `TroupeError` when a limit is reached or no answer comes, and the `ModelError` of the provider. */
+/** Throws a `TroupeError` if a limit is reached or there is no answer, and passes on the provider's `ModelError`. */
 export async function callModelOnce(session: Session, call: SingleCall, signal: AbortSignal): Promise<SingleReply> {
   const { settings, budget } = session;
   const { model, limits = {}, stamp } = settings;

@@ -27,7 +27,7 @@ import { type ModelSearch, modelSearch } from "./model-search.ts";
 import type { ResponseFormat } from "./pending-messages.ts";
 import { imageRemover } from "./without-images.ts";
 
-/** What belongs to one run, of the main agent or of any other. */
+/** The parts of one run, of the main agent or any other. */
 interface RunParts extends RunSettings {
   readonly emit: Emit;
   readonly history: History;
@@ -36,32 +36,32 @@ interface RunParts extends RunSettings {
   readonly signal: AbortSignal;
   readonly hooks: SessionHooks | undefined;
   readonly source: Run["source"];
-  /** So that requests of one agent share a cache. */
+  /** Lets the requests of one agent share a cache. */
   readonly cacheKey: string;
-  /** Whose run it is; absent for the main agent. */
+  /** The agent that runs; absent for the main agent. */
   readonly agent?: NonNullable<ModelRequest["agent"]> & { readonly parentId?: string | undefined };
-  /** The trace that the sender of the message works in. */
+  /** The trace of the message's sender. */
   readonly trace?: TraceContext | undefined;
   /** Sent with each model request of this run. */
   readonly requestHeaders?: Readonly<Record<string, string>> | undefined;
-  /** The form that the text of its replies must have. */
+  /** The required form of its replies' text. */
   readonly responseFormat?: ResponseFormat | undefined;
   readonly priority?: NonNullable<ModelRequest["priority"]>;
-  /** Id of the message that started the run. */
+  /** The id of the message that started the run. */
   readonly originatingMessageId?: string;
-  /** Why another model call would be too much, if it would. Else what it may use is set aside until `settled`. */
+  /** Returns the limit that rules out another model call. Otherwise reserves its expected usage until `settled`. */
   limitReached(expected: Expected): LimitReached | undefined;
-  /** The call has ended, and what it used is counted. */
+  /** Called when the call has ended and its usage is counted. */
   settled(): void;
   readonly beforeStopping: Run["beforeStopping"];
   readonly outside?: NonNullable<Run["outside"]>;
-  /** How many turns the answer has had before this run. */
+  /** The number of turns of the answer before this run. */
   readonly turnsBefore?: number;
-  /** Limits the tools, for this run. */
+  /** Limits the tools for this run. */
   readonly limitedTools?: LimitedTools | undefined;
 }
 
-/** Agent, model, tools and context become one Run: the only place where the loop's ports are filled. */
+/** Builds a `Run` from an agent, model, tools and context. This is the only place that fills the loop's ports. */
 export function startRun(parts: RunParts): Run {
   const { log, model, offer, emit, history } = parts;
   const around = hookedCalls(parts.hooks);
@@ -84,7 +84,7 @@ export function startRun(parts: RunParts): Run {
     get tools() {
       return shown.tools;
     },
-    // A run that is limited to some tools has those and no others.
+    // A limited run has no other tools.
     ...(offer.find && !parts.limitedTools && { findTool: (name) => offer.find?.(name) }),
     showTools: (names) => {
       for (const name of names.slice(0, MAX_SHOWN)) offer.find?.(name);
@@ -143,7 +143,7 @@ export function startRun(parts: RunParts): Run {
     },
     bound: (content, toolName) => {
       const maxBytes = parts.largeOutputBytes ?? LARGE_OUTPUT_BYTES;
-      // What goes to a file passes no event, so secrets are taken out here.
+      // Files are not redacted by the event log, so it happens here.
       const kept = parts.keepOutput ? { writeFile: parts.keepOutput } : log;
       return boundOutput({
         content: parts.redactor?.text(content) ?? content,
@@ -164,10 +164,10 @@ function resettingOnMessage(emit: Emit, failures: RepeatedFailures): Emit {
   };
 }
 
-/** A search that finds more has found too much. */
+/** The maximum number of tools that one result can add. */
 const MAX_SHOWN = 100;
 
-/** What all requests of a run have in common. */
+/** Returns the parts that all requests of a run share. */
 function requestOf(parts: RunParts, origin: RequestOrigin): Run["request"] {
   const { model, agent, priority, requestHeaders, reasoningEffort, reasoningSummary } = parts;
   return {
@@ -185,24 +185,24 @@ function requestOf(parts: RunParts, origin: RequestOrigin): Run["request"] {
   };
 }
 
-/** What a search by the model has in common with the other requests of a run. */
+/** Returns the parts that a model search shares with the run's other requests. */
 function searchRequest({ stream, origin, agent, priority }: Run["request"]): ModelSearch["request"] {
   return { stream, ...(origin && { origin }), ...(agent && { agent }), ...(priority && { priority }) };
 }
 
-/** Calls that client programs run, told as those of the agent that makes them. */
+/** Runs calls of client tools, emitted as those of the calling agent. */
 function externalCalls(parts: RunParts): RunExternal {
   const { broker, emit, log, cwd: workingDirectory, tracing, trace, agent } = parts;
   const { sessionId } = log;
   return (call, signal) => {
-    // Where nobody traces, a client that does still finds its own trace.
+    // Without tracing here, pass on the client's own trace.
     const own = trace && readTraceContext(trace) ? trace : undefined;
     const context = tracing?.ofCall(call.toolCallId, agent?.id) ?? own;
     return broker.request("external_tool", { ...call, sessionId, workingDirectory, ...context }, { signal, emit });
   };
 }
 
-/** What the model is told and given, as of now. */
+/** Returns the current system prompt and tools of the model. */
 function shownOf({ offer, limitedTools, broker }: RunParts): Pick<PromptAndTools, "system" | "tools"> {
   return {
     get system() {
@@ -219,7 +219,7 @@ function refusals({ redactor, refuses }: RunSettings): NonNullable<Permitter["re
   return (question) => refuses?.(question) ?? secret?.(question);
 }
 
-/** Nothing known to be secret leaves in an address, a command or a call to a server, whatever is allowed. */
+/** Denies URLs, commands and server calls that contain a known secret, whatever the permissions. */
 function carriesSecret(redactor: Redactor): NonNullable<Permitter["refuses"]> {
   return ({ access }) => {
     const outgoing =
@@ -234,7 +234,7 @@ function carriesSecret(redactor: Redactor): NonNullable<Permitter["refuses"]> {
   };
 }
 
-/** What would ask a question is offered only while someone can answer it. */
+/** Removes tools that ask questions which no attached client can answer. */
 function answerable(tools: readonly Tool[], broker: Broker): readonly Tool[] {
   const cannot = tools.some(({ needs }) => needs && !broker.canAnswer(needs));
   return cannot ? tools.filter(({ needs }) => !needs || broker.canAnswer(needs)) : tools;

@@ -1,3 +1,7 @@
+/**
+ * This folder turns messages into runs of the loop: accepting and queueing messages, running turns and hooks, and
+ * concluding with an outcome. `TurnRunner` is its main part.
+ */
 import type { Redactor } from "../../lib/redact/redact.ts";
 import { continueLoop, type Outcome as LoopOutcome, runLoop } from "../../loop/loop.ts";
 import type { PendingTurn } from "../../loop/run.ts";
@@ -41,14 +45,14 @@ import { startRun } from "./start-run.ts";
 
 export type Outcome = LoopOutcome | { readonly kind: "failed"; readonly error: Error };
 
-/** Whoever sent the message that started the work waits to hear whether it was taken. */
+/** The sender of the message that started the work, waiting for its acceptance. */
 export interface Acceptance {
   readonly messageId: string;
   accepted(): void;
   refused(error: Error): void;
 }
 
-/** The rules of a message, and the message itself where one started the run. */
+/** The rules of a message, and its id if one started the run. */
 type RunRules = TurnRules & { readonly messageId?: string; readonly limits?: LimitedTools | undefined };
 
 interface TurnRunnerParts {
@@ -64,17 +68,17 @@ interface TurnRunnerParts {
   readonly hooks: SessionHooks | undefined;
   /** The agents that work for the main agent, if it may have any. */
   readonly company: AgentPorts | undefined;
-  /** The same, where a person has named agents that it could not choose. */
+  /** Returns the same, plus agents that the user has named and that models cannot choose. */
   companyNaming(agents: readonly string[]): AgentPorts | undefined;
-  /** Has the last word on how a message ended. */
+  /** May replace the outcome of a message. */
   settle(outcome: Outcome): Promise<Outcome>;
-  /** Makes the conversation anew from the log. */
+  /** Rebuilds the conversation from the log. */
   refold(): void;
-  /** Told when a message stands in the log and its answer begins. */
+  /** Called when a message is in the log and its answer begins. */
   onTaken(messageId: string): void;
 }
 
-/** How the main agent answers messages, one at a time. What goes wrong is an outcome and an event, never thrown. */
+/** Answers messages with the main agent, one at a time. Failures become outcomes and events and are never thrown. */
 export class TurnRunner {
   readonly #parts: TurnRunnerParts;
   readonly #source: "new" | "resume";
@@ -89,7 +93,7 @@ export class TurnRunner {
     this.#checkpoints = new UsageCheckpoints(parts.budget, parts.log.events);
   }
 
-  /** Whether this process has taken up a message. */
+  /** Whether this process has accepted a message. */
   get begun(): boolean {
     return this.#begun;
   }
@@ -99,7 +103,7 @@ export class TurnRunner {
     return this.#last;
   }
 
-  /** Goes on with a turn that an earlier process left. */
+  /** Resumes a turn that an earlier process left. */
   async goOn(turn: PendingTurn, signal: AbortSignal): Promise<Outcome> {
     this.#last = await this.#parts.settle(await this.#goOn(turn, signal));
     return this.#last;
@@ -120,7 +124,7 @@ export class TurnRunner {
     }
   }
 
-  /** What the main agent is shown, and how full its window is. */
+  /** The main agent's context. */
   get context(): AgentContext | undefined {
     const { settings, emit, hooks, history, budget } = this.#parts;
     const { log, limits = {}, offer } = settings;
@@ -135,7 +139,7 @@ export class TurnRunner {
     });
   }
 
-  /** Runs one tool for a client, beside the conversation. */
+  /** Runs one tool for a client, outside the conversation. */
   async callTool(call: ToolCall, signal: AbortSignal): Promise<RequestedEnd> {
     const { settings, emit, hooks, history, broker, company } = this.#parts;
     await this.#parts.log.repair();
@@ -154,7 +158,7 @@ export class TurnRunner {
     return runRequestedCall(call, run);
   }
 
-  /** From here on a message that waits is not lost; one that could not be kept was never said. */
+  /** Stores a waiting message. If that fails, withdraws it and throws. */
   async keepQueued(message: Incoming): Promise<void> {
     try {
       await this.#parts.emit("troupe.message_queued", queuedMessage(message));
@@ -164,7 +168,7 @@ export class TurnRunner {
     }
   }
 
-  /** What began has an end, told once, however it came. */
+  /** Runs the `sessionEnd` hooks if a message was accepted, and emits the final cost. */
   async end(): Promise<void> {
     const { hooks } = this.#parts;
     if (this.#begun && hooks?.has("sessionEnd")) {
@@ -173,7 +177,7 @@ export class TurnRunner {
     await this.checkpoint();
   }
 
-  /** Says what all of it has cost. What cannot be kept now is said the next time. */
+  /** Emits the total cost. If that fails, it is emitted the next time. */
   async checkpoint(): Promise<void> {
     await this.#checkpoints.say(this.#parts.emit).catch(() => undefined);
   }
@@ -187,7 +191,7 @@ export class TurnRunner {
       await this.#closeWhatIsOpen();
       const source = this.#begun ? undefined : this.#source;
       const rules = message.answering ?? (await this.#rulesFrom(message.rules));
-      // The rules of a command must hold after a crash too, so they are stored before the answer begins.
+      // A command's rules must also apply after a crash, so they are stored before the answer begins.
       if (waiting && (rules?.kept || takesTime({ offer: settings.offer, hooks, source }))) {
         await this.keepQueued(message);
         waiting.accepted();
@@ -223,7 +227,7 @@ export class TurnRunner {
     return kept && this.#parts.settings.commandRules?.(kept);
   }
 
-  /** The rules of the message that an earlier process was answering. */
+  /** Returns the rules of the message that an earlier process was answering. */
   async #rulesOfLeft(): Promise<RunRules> {
     const { log, settings } = this.#parts;
     const said = log.events.findLast(
@@ -247,7 +251,7 @@ export class TurnRunner {
     return redacted({ kind: "failed", error }, this.#parts.settings.redactor);
   }
 
-  /** A limit of one model ends the work only where there is no other to go on with. */
+  /** Runs the loop. After a limit, offers more credits or another model before the work ends. */
   async #run(signal: AbortSignal, rules: RunRules = {}, left?: PendingTurn): Promise<LoopOutcome> {
     const { settings, broker, budget, emit } = this.#parts;
     const { credits } = settings;
@@ -300,7 +304,7 @@ export class TurnRunner {
     };
     return hookedRun(run, { hooks, emit, signal })
       .catch((error: unknown): LoopOutcome => {
-        // A hook that was asked when the person gave up ends like everything else then.
+        // If a hook was running when the user aborted, the outcome is an abort.
         if (signal.aborted) return { kind: "aborted" };
         throw error;
       })
@@ -310,21 +314,21 @@ export class TurnRunner {
       });
   }
 
-  /** A hook has answered in the model's place. */
+  /** Emits a hook's answer instead of the model's. */
   async #say(content: string): Promise<LoopOutcome> {
     const { emit, settings } = this.#parts;
     await emit("assistant.message", { messageId: settings.stamp.id("message"), content, toolRequests: [] });
     return { kind: "done", answer: content };
   }
 
-  /** It never reached the log: its sender is told, or, when it was accepted before, it goes on waiting. */
+  /** Handles a message that never reached the log: rejects it, or, if it was already acknowledged, keeps it waiting. */
   #refuse(message: Incoming, waiting: Acceptance | undefined, error: Error): void {
     this.#unsay(message);
     if (waiting) waiting.refused(error);
     else this.#parts.inbox.putBack(message);
   }
 
-  /** What could not be written is unsaid, so that no model ever sees what its sender was told was refused. */
+  /** Withdraws events that could not be written, so that no model sees a message that was reported as refused. */
   #unsay({ messageId, notice }: Incoming): void {
     const unsaid = this.#parts.log.unsay(
       (event) =>
@@ -335,7 +339,7 @@ export class TurnRunner {
     if (unsaid) this.#parts.refold();
   }
 
-  /** A turn that ended by a failure of ours is ended in the log before the next one begins. */
+  /** Ends a turn that failed because of an internal error, before the next one begins. */
   async #closeWhatIsOpen(): Promise<void> {
     const { conversation, emit } = this.#parts;
     await closeOpenCalls(conversation, emit);
@@ -344,7 +348,7 @@ export class TurnRunner {
   }
 }
 
-/** What is said to a working agent is heard by the same hooks as any prompt. */
+/** Runs the prompt hooks for a message to a working agent. */
 async function steered(
   prompt: EventData<"user.message">,
   place: { hooks: SessionHooks | undefined; signal: AbortSignal; settings: RunSettings },
@@ -353,12 +357,12 @@ async function steered(
   const form = (words: string): Promise<string> => formed(words, prompt.attachments, settings);
   if (!promptIsHooked(hooks, false)) return [await shownAs(prompt, form)];
   const { before, prompt: heard, after, answer } = await hookPrompt(hooks, prompt, { signal, form });
-  // Nobody can answer in the model's place while it works; it is told what would have been said.
+  // A hook cannot answer instead of a working model; its answer is passed on as context.
   const said = answer ? [{ content: answer, source: "hook-userPromptSubmitted" }] : [];
   return [...before, heard, ...after, ...said];
 }
 
-/** Whoever gets the outcome without the log gets what the log has. */
+/** Redacts an outcome, so that callers get the same text as the log. */
 function redacted<T extends Outcome>(outcome: T, redactor: Redactor | undefined): T {
   if (!redactor) return outcome;
   if (outcome.kind === "done") return { ...outcome, answer: redactor.text(outcome.answer) };
@@ -366,7 +370,7 @@ function redacted<T extends Outcome>(outcome: T, redactor: Redactor | undefined)
   return outcome;
 }
 
-/** In place: the kind of an error is in its class. */
+/** Redacts in place, because an error's class carries its kind. */
 function redactError(error: Error & { hint?: string | undefined }, redactor: Redactor): void {
   const clean = (text: string): string => redactor.text(text);
   for (const name of ["message", "stack", "hint"] as const) {

@@ -1,6 +1,6 @@
 import type { Message } from "../../protocol/message.ts";
 
-/** Messages for a model that takes no pictures. The same message becomes the same each time, so a wire can remember it. */
+/** Removes images for a model without vision. The same message gives the same result, so that a wire can cache it. */
 export function imageRemover(): (messages: readonly Message[]) => readonly Message[] {
   const made = new WeakMap<Message, Message>();
   const bare = (message: Message): Message => {
