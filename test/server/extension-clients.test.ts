@@ -225,6 +225,24 @@ describe("what an extension may not do", () => {
     await Promise.all([refused.disconnect(), agreed.disconnect()]);
   });
 
+  it("is to give a tool the name of a built-in one, also without saying so, unless a person agrees", async () => {
+    const asked: unknown[] = [];
+    const view = withTool("view", 'return "mine";', "");
+    const session = await opened(
+      { view },
+      {
+        onPermissionRequest: (request) => {
+          asked.push(request);
+          return { kind: "reject" };
+        },
+      },
+    );
+    expect(await session.states()).toEqual(["user:view failed"]);
+    const capabilities = ["replace the tool view"];
+    expect(asked).toEqual([{ kind: "extension-permission-access", extensionName: "view", capabilities }]);
+    await session.disconnect();
+  });
+
   it("is to join where a hook denies it, whoever else would agree; a hook may agree in the person's place", async () => {
     const quiet = withTool("quiet", 'return "shh";', "skipPermission: true,");
     const asked: string[] = [];

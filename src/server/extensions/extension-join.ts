@@ -21,7 +21,7 @@ export async function admitExtension(
 ): Promise<{ readonly profile: ClientProfile; readonly grant: JoinGrant }> {
   if (!extension) throw new Error("this client is no extension");
   const signal = AbortSignal.any([session.end.signal, gone]);
-  const capabilities = capabilitiesOf(params);
+  const capabilities = capabilitiesOf(params, session);
   if (capabilities.length > 0) {
     const access = { kind: "extension-permission-access", extensionName: extension.name, capabilities } as const;
     if (!(await permitAside(session, access, signal))) {
@@ -41,12 +41,16 @@ export async function admitExtension(
 }
 
 /** What is a client's to decide and not an extension's, in words for people. */
-function capabilitiesOf(params: ResumeParams): string[] {
+function capabilitiesOf(params: ResumeParams, { settings }: Session): string[] {
   const { tools = [] } = params;
+  // A tool of the same name takes the place of a built-in one, whether or not the extension says so.
+  const builtin = new Set(settings.offer.tools.filter(({ from }) => from === undefined).map(({ name }) => name));
   return [
     ...answersOf(params).map(({ words }) => words),
     ...tools.filter(({ skipPermission }) => skipPermission).map(({ name }) => `run ${name} without asking`),
-    ...tools.filter(({ overridesBuiltInTool }) => overridesBuiltInTool).map(({ name }) => `replace the tool ${name}`),
+    ...tools
+      .filter(({ name, overridesBuiltInTool }) => overridesBuiltInTool || builtin.has(name))
+      .map(({ name }) => `replace the tool ${name}`),
   ];
 }
 
