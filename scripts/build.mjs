@@ -7,6 +7,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { derivedModules, puttingDerived, toolSchemas } from "./derive.mjs";
+import { licenceTexts } from "./licences.mjs";
 import { laterPack, modulesBehind, startPack } from "./pack.mjs";
 import { tryOut } from "./try-out.mjs";
 
@@ -79,6 +80,7 @@ const calls = [
   ["bash", { command: "true", description: "nothing" }],
 ];
 chmodSync(launcher, 0o755);
+writeFileSync(join(root, "dist", "licences.txt"), licenceTexts);
 await buildCommandLine();
 
 /**
@@ -94,7 +96,9 @@ async function buildCommandLine() {
   const names = [...modules.keys()];
   writePacks([names]);
   const answered = await tryOut(launcher, { trace: true, calls: [] });
-  const isNeeded = (name) => answered.has(name) || name.startsWith("src/model/wire/");
+  // The first frame of the terminal is painted before the other packs are read.
+  const isNeeded = (name) =>
+    answered.has(name) || name.startsWith("src/model/wire/") || name === "src/terminal/first-frame.ts";
   if (answered.size > 0) {
     const worked = await tryOut(launcher, { trace: true, calls });
     const start = names.filter(isNeeded);

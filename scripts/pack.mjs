@@ -23,7 +23,7 @@ export async function modulesBehind(entry, { esbuild, root, options, bodies = ne
     write: false,
   });
   const modules = new Map();
-  /** What is used of each package; `*` where that cannot be known. */
+  /** What is used of each package, by the path in it; `*` where that cannot be known. */
   const packages = new Map();
   for (const [name, { imports }] of Object.entries(metafile.inputs)) {
     const source = readFileSync(join(root, name), "utf8");
@@ -32,8 +32,7 @@ export async function modulesBehind(entry, { esbuild, root, options, bodies = ne
     const body = name.endsWith(".md") ? textBody(source) : bodies.get(name);
     modules.set(name, body ?? (await codeBody(source, { esbuild, options, context })));
   }
-  for (const [name, used] of packages)
-    modules.set(name, await packageBody(name, [...used], { esbuild, root, options }));
+  for (const [name, used] of packages) modules.set(name, await packageBody(used, { esbuild, root, options }));
   return new Map([...modules].map(([name, body]) => [name, ascii(body)]));
 }
 
@@ -135,8 +134,9 @@ function withLazyImports(body, context) {
       code = code.replace(new RegExp(`\\b${variable}\\b`, "g"), () => `(${variable} ??= ${place})`);
       return `var ${variable};`;
     }
-    const isPackage = context.packages.has(specifier);
-    return `var ${variable} = ${isPackage ? `$names(${JSON.stringify(specifier)}, ${JSON.stringify(used)})` : place};`;
+    const name = packageOf(specifier);
+    const isPackage = context.packages.has(name);
+    return `var ${variable} = ${isPackage ? `$names(${JSON.stringify(name)}, ${JSON.stringify(used)})` : place};`;
   });
   return `${declared.join("\n")}\n${code}`;
 }
@@ -146,16 +146,24 @@ function located(specifier, used, { ours, packages, external }) {
   if (ours.has(specifier)) return `$use(${JSON.stringify(ours.get(specifier))})`;
   if (specifier.startsWith("node:")) return `require(${quoted})`;
   if (external.includes(specifier)) return `__toESM(require(${quoted}))`;
-  packages.set(specifier, new Set([...(packages.get(specifier) ?? []), ...used]));
-  return `$use(${quoted})`;
+  const name = packageOf(specifier);
+  const paths = packages.get(name) ?? new Map();
+  packages.set(name, paths.set(specifier, new Set([...(paths.get(specifier) ?? []), ...used])));
+  return `$use(${JSON.stringify(name)})`;
 }
 
+/** Paths in a package share one body, so that they share the state of its modules. */
+const packageOf = (specifier) => /^(?:@[^/]+\/)?[^/]+/.exec(specifier)[0];
+
 /** One of our dependencies with everything it needs, and of it no more than is used. */
-async function packageBody(name, used, { esbuild, root, options }) {
-  const names = used.includes("*") ? "*" : `{${used.join(",")}}`;
+async function packageBody(paths, { esbuild, root, options }) {
+  const contents = [...paths].map(([path, used]) => {
+    const names = used.has("*") ? "*" : `{${[...used].join(",")}}`;
+    return `export ${names} from ${JSON.stringify(path)}`;
+  });
   const { outputFiles } = await esbuild.build({
     ...options,
-    stdin: { contents: `export ${names} from ${JSON.stringify(name)}`, resolveDir: root },
+    stdin: { contents: contents.join("\n"), resolveDir: root },
     format: "cjs",
     minifySyntax: true,
     minifyWhitespace: true,
