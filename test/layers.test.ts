@@ -78,7 +78,9 @@ const mayImport: Record<string, readonly string[]> = {
   server: ["runtime", "session", "factories", "checkpoints", "context", "model", "protocol", "lib"],
   sdk: ["view", "protocol", "lib"],
   acp: ["sdk", "protocol", "lib"],
+  terminal: ["sdk", "view", "protocol", "lib"],
   cli: [
+    "terminal",
     "view",
     "acp",
     "sdk",

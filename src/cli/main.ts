@@ -12,6 +12,7 @@ import { type Arguments, parse, usage, wantsJson } from "./args.ts";
 import { containErrors } from "./contain-errors.ts";
 import { type ExitCode, exitCodeOfError, exitCodeOfModelError, exitCodes } from "./exit-codes.ts";
 import { helpText } from "./help.ts";
+import { interactiveCommand, isInteractive } from "./interactive.ts";
 import type { Launcher } from "./launcher.ts";
 import { write } from "./output/output.ts";
 import { say, sayLines } from "./output/say.ts";
@@ -74,6 +75,7 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
       return print(helpText(version));
     case undefined:
     case "-":
+      if (isInteractive(given)) return interactiveCommand(given, launcher);
       return (await import("./prompt-mode.ts")).promptCommand(given, launcher);
     default:
       throw unknownCommand(given);

@@ -1,0 +1,33 @@
+/** `troupe` without a prompt, at a terminal: an interactive session. The prompt is painted before anything is loaded. */
+import { firstFrame } from "../terminal/first-frame.ts";
+import { type Arguments, usage } from "./args.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import type { Launcher } from "./launcher.ts";
+
+/** True when there is neither a prompt nor piped input, and someone at a terminal. */
+export function isInteractive(given: Arguments): boolean {
+  if (given.text("prompt") !== undefined || given.words.length > 0) return false;
+  return process.stdin.isTTY === true && process.stdout.isTTY === true;
+}
+
+export async function interactiveCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
+  const wish = wishOf(given);
+  const first = firstFrame(process.stdin, process.stdout);
+  try {
+    const { runInteractive } = await import("./interactive-run.ts");
+    await runInteractive(given, { launcher, first, wish });
+    return exitCodes.done;
+  } finally {
+    first.restore();
+  }
+}
+
+function wishOf(given: Arguments) {
+  const resume = given.text("resume");
+  const sessionId = given.text("session-id");
+  const chosen = [resume !== undefined, given.has("continue"), sessionId !== undefined].filter(Boolean).length;
+  if (chosen > 1) throw usage("Use only one of --resume, --continue and --session-id.");
+  if (resume !== undefined) return { kind: "resume", reference: resume } as const;
+  if (given.has("continue")) return { kind: "continue" } as const;
+  return sessionId === undefined ? ({ kind: "new" } as const) : ({ kind: "id", sessionId } as const);
+}

@@ -1,0 +1,319 @@
+/**
+ * The interactive terminal: keys in, frames out, a session in between. It holds the state of the prompt and decides what
+ * a key means; what is drawn is a pure function of the view and this state.
+ */
+import type { Client } from "../sdk/client.ts";
+import { SessionView } from "../view/session-view.ts";
+import type { AttentionItem, View } from "../view/view.ts";
+import { Attention } from "./attention.ts";
+import { answerCard } from "./card-answers.ts";
+import { CommandRunner } from "./commands.ts";
+import { Drafts } from "./input/drafts.ts";
+import { PromptEditor } from "./input/editor.ts";
+import { FileList } from "./input/files.ts";
+import { PromptHistory } from "./input/history.ts";
+import type { HistorySearch } from "./input/history-search.ts";
+import { Keymap } from "./input/key-table.ts";
+import { Popup } from "./input/popup.ts";
+import type { Input } from "./input/stdin.ts";
+import { Notices } from "./notices.ts";
+import type { Overlay } from "./overlays/overlay.ts";
+import { liveRegion, type UiState } from "./panels/live.ts";
+import { PromptKeys } from "./prompt-keys.ts";
+import { mainTarget, type Target } from "./prompt-target.ts";
+import type { Live } from "./screen/frame.ts";
+import { Screen } from "./screen/screen.ts";
+import { type Style, styleOf, type ThemeName } from "./screen/style.ts";
+import type { TerminalSession } from "./session.ts";
+import { escText, statusLeft } from "./status.ts";
+import { blockLines, errorLines } from "./transcript/block-lines.ts";
+import type { Tty } from "./tty.ts";
+
+export interface AppOptions {
+  readonly tty: Tty;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  readonly home: string;
+  readonly version: string;
+  /** Opens a session in place of the present one; a new one without an id. */
+  open(app: App, sessionId: string | undefined): Promise<void>;
+}
+
+const HINT_MS = 2_500;
+const TICK_MS = 1_000;
+/** Blocks of an earlier conversation that are printed when it is resumed. */
+const SHOWN_BLOCKS = 40;
+
+export class App {
+  readonly options: AppOptions;
+  readonly screen: Screen;
+  readonly editor: PromptEditor;
+  readonly history: PromptHistory;
+  readonly attention: Attention;
+  readonly commands: CommandRunner;
+  readonly notices: Notices;
+  readonly #drafts: Drafts;
+  readonly popup: Popup;
+  readonly #keymap = new Keymap();
+  readonly #keys: PromptKeys;
+  readonly #noView = new SessionView().view;
+  session: TerminalSession | undefined;
+  client: Client | undefined;
+  style: Style;
+  overlay: Overlay | undefined;
+  target: Target = mainTarget;
+  /** Output of `!` commands that goes along with the next prompt. */
+  shellOutput: string[] = [];
+  search: HistorySearch | undefined;
+  #hint: { readonly text: string; readonly timer: NodeJS.Timeout } | undefined;
+  #ticker: NodeJS.Timeout | undefined;
+  #onExit: () => void = () => undefined;
+  /** Resolves when the user leaves. */
+  readonly left: Promise<void>;
+
+  constructor(options: AppOptions) {
+    const { tty, cwd, home, environment } = options;
+    this.options = options;
+    this.style = styleOf("default", environment);
+    this.left = new Promise((resolve) => {
+      this.#onExit = resolve;
+    });
+    this.editor = new PromptEditor(() => this.#edited());
+    this.history = new PromptHistory(home);
+    this.#drafts = new Drafts(home, cwd);
+    this.popup = new Popup(this.editor, new FileList(cwd, () => this.#refreshPopup()));
+    this.attention = new Attention({
+      now: () => performance.now(),
+      isDraftEmpty: () => this.editor.isEmpty,
+      onChange: () => this.screen.changed(),
+    });
+    this.notices = new Notices({ write: (bytes) => tty.write(bytes), environment });
+    this.commands = new CommandRunner(this);
+    this.#keys = new PromptKeys(this);
+    this.screen = new Screen({
+      ...tty.screenPorts,
+      live: (size) => this.#live(size),
+      overlay: (size) => this.overlay?.rows(size) ?? [],
+    });
+  }
+
+  /** Brings back what an earlier terminal in this folder left in its prompt. */
+  async recoverDraft(): Promise<void> {
+    const [text] = await Promise.all([this.#drafts.recover(), this.history.load()]);
+    if (text === undefined || !this.editor.isEmpty) return;
+    this.editor.set(text);
+    this.hint("the draft of a terminal that ended was brought back");
+  }
+
+  get isBusy(): boolean {
+    return this.view.main.status === "running";
+  }
+
+  /** The view of the session; an empty one before it is open. */
+  get view(): View {
+    return this.session?.view ?? this.#noView;
+  }
+
+  /** Asks a question of the terminal itself. Resolves with the index of the choice. */
+  ask(about: Pick<AttentionItem, "title" | "text" | "choices">): Promise<number> {
+    return this.attention.ask(about, this.view);
+  }
+
+  /** Calls a method of the session. Rejects while no session is open. */
+  async call<T = unknown>(method: string, params: Readonly<Record<string, unknown>> = {}): Promise<T> {
+    if (!this.session) throw new Error("The session is not open yet.");
+    return (await this.session.request(method, params)) as T;
+  }
+
+  /** Leaves the session and opens another one. */
+  async switchTo(sessionId: string): Promise<void> {
+    await this.options.open(this, sessionId);
+  }
+
+  /** Attaches an open session: prints the end of its past and follows it. */
+  attach(session: TerminalSession, { isResumed }: { isResumed: boolean }): void {
+    this.session = session;
+    const blocks = session.drain();
+    if (isResumed && blocks.length > SHOWN_BLOCKS) {
+      const hidden = blocks.length - SHOWN_BLOCKS;
+      this.commit([this.style.dim(`… ${hidden} earlier blocks: /transcript shows all`)]);
+    }
+    for (const block of blocks.slice(-SHOWN_BLOCKS)) this.commit(blockLines(block, { style: this.style }));
+    this.viewChanged();
+    session.readCommands().catch((error: unknown) => this.fail(error));
+  }
+
+  /** The view has changed: commits finished blocks and draws soon. */
+  viewChanged(): void {
+    const { session } = this;
+    if (!session) return;
+    for (const block of session.drain()) this.commit(blockLines(block, { style: this.style }));
+    const fresh = this.attention.update(session.view);
+    this.notices.update(session.view, fresh);
+    this.#dropStaleTarget();
+    this.#tick();
+    this.screen.changed();
+  }
+
+  commit(lines: readonly string[]): void {
+    this.screen.commit(lines);
+  }
+
+  /** A word on the status line that goes away by itself. */
+  hint(text: string): void {
+    clearTimeout(this.#hint?.timer);
+    const timer = setTimeout(() => {
+      this.#hint = undefined;
+      this.screen.changed();
+    }, HINT_MS);
+    this.#hint = { text, timer };
+    this.screen.changed();
+  }
+
+  fail(error: unknown): void {
+    this.commit(errorLines(error, this.style));
+  }
+
+  setTheme(theme: ThemeName): void {
+    this.style = styleOf(theme, this.options.environment);
+    this.screen.redraw();
+  }
+
+  openOverlay(overlay: Overlay): void {
+    this.overlay = overlay;
+    if (this.screen.isOverlayOpen) this.screen.changedByKey();
+    else this.screen.openOverlay();
+  }
+
+  closeOverlay(): void {
+    this.overlay = undefined;
+    this.screen.closeOverlay();
+  }
+
+  /** What the prompt is for: a prompt, an answer, a message to an agent. The draft of the prompt is put aside. */
+  aim(target: Target): void {
+    const draft = this.target.kind === "main" ? this.editor.take() : this.target.draft;
+    this.target = target.kind === "main" ? mainTarget : { ...target, draft };
+    this.editor.set(target.kind === "main" ? draft : "");
+    this.screen.changedByKey();
+  }
+
+  exit(): void {
+    this.#onExit();
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#hint?.timer);
+    clearInterval(this.#ticker);
+    this.attention.close();
+    if (this.target.kind !== "main") this.aim(mainTarget);
+    this.#drafts.changed(this.editor.text);
+    await this.#drafts.flush();
+  }
+
+  input(input: Input): void {
+    switch (input.kind) {
+      case "focus":
+        this.notices.focus(input.isFocused, this.session?.view, (lines) => this.commit(lines));
+        return;
+      case "kitty":
+        this.options.tty.enableKitty();
+        return;
+      case "paste":
+        this.attention.typed();
+        if (!this.overlay) this.editor.paste(input.text);
+        this.screen.changedByKey();
+        return;
+      case "key":
+        this.#key(input);
+        this.screen.changedByKey();
+    }
+  }
+
+  #key(key: { readonly data: string; readonly id: string | undefined }): void {
+    if (this.overlay) {
+      const { overlay } = this;
+      if (overlay.key(key) === "close" && this.overlay === overlay) this.closeOverlay();
+      return;
+    }
+    if (this.search) {
+      this.#searchKey(key);
+      return;
+    }
+    const answer = this.attention.answer(key.id ?? key.data);
+    this.attention.typed();
+    if (answer) {
+      answerCard(this, answer);
+      return;
+    }
+    if (this.popup.key(key.id)) return;
+    const action = this.#keymap.find(key.id ?? key.data, performance.now());
+    if (action === "wait") return;
+    if (action && this.#keys.act(action)) return;
+    this.history.leave();
+    this.editor.handle(key.data);
+  }
+
+  #searchKey(key: { readonly data: string; readonly id: string | undefined }): void {
+    const end = this.search?.key(key);
+    if (end === undefined) return;
+    this.search = undefined;
+    if (end.text !== undefined) this.editor.set(end.text);
+  }
+
+  #edited(): void {
+    if (this.target.kind === "main") this.#drafts.changed(this.editor.text);
+    this.#refreshPopup();
+  }
+
+  #refreshPopup(): void {
+    this.popup.refresh({
+      isOn: this.target.kind === "main",
+      commands: [...this.commands.entries, ...(this.session?.commands ?? [])],
+    });
+    this.screen.changed();
+  }
+
+  /** An answer that was being typed is dropped with its request. */
+  #dropStaleTarget(): void {
+    const { target } = this;
+    if (!("item" in target) || this.attention.items.some(({ id }: AttentionItem) => id === target.item.id)) return;
+    this.aim(mainTarget);
+    this.hint("the request was answered elsewhere or ended");
+  }
+
+  /** Times on the screen go on only while something runs. */
+  #tick(): void {
+    const isRunning = this.isBusy || [...this.view.agents.values()].some(({ status }) => status === "running");
+    if (isRunning) this.#ticker ??= setInterval(() => this.screen.changed(), TICK_MS);
+    else {
+      clearInterval(this.#ticker);
+      this.#ticker = undefined;
+    }
+  }
+
+  #live(size: { readonly columns: number; readonly rows: number }): Live {
+    const { style, target, view } = this;
+    const search = this.search;
+    const now = Date.now();
+    const card = target.kind === "main" ? this.attention.card(view) : undefined;
+    const ui: UiState = {
+      prompt: search ?? { label: target.label, render: (columns, rows) => this.editor.render(columns, rows) },
+      popup: search?.found ?? this.popup.entries,
+      selected: search?.selected ?? this.popup.selected,
+      card,
+      status: {
+        left: statusLeft(this.session?.view, { isBusy: this.isBusy, now }),
+        right: escText({
+          isPopupOpen: this.popup.isOpen || search !== undefined,
+          isElsewhere: target.kind !== "main",
+          isCardFocused: this.attention.isFocused,
+          isBusy: this.isBusy,
+          hasDraft: !this.editor.isEmpty,
+        }),
+      },
+      hint: this.#hint?.text,
+    };
+    return liveRegion({ view, ui, style, size, now });
+  }
+}

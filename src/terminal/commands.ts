@@ -1,0 +1,186 @@
+/** What the keys and the text of the prompt do: sends prompts, runs commands, opens overlays. */
+import { randomUUID } from "node:crypto";
+import { nearest } from "../lib/text.ts";
+import type { QueuedMessage } from "../view/view.ts";
+import type { App } from "./app.ts";
+import { answerWords } from "./card-answers.ts";
+import { localCommands } from "./commands/list.ts";
+import { openAgentRun, openKeys, openOutput, openTree } from "./commands/overlays.ts";
+import { openRewind } from "./commands/pickers.ts";
+import type { CommandEntry } from "./input/completion.ts";
+import type { Action } from "./input/key-table.ts";
+import { mainTarget } from "./prompt-target.ts";
+import { safe } from "./screen/safe.ts";
+
+const MODES = ["interactive", "plan", "autopilot"] as const;
+const MAX_SHELL_CHARACTERS = 20_000;
+
+export class CommandRunner {
+  readonly #app: App;
+
+  constructor(app: App) {
+    this.#app = app;
+  }
+
+  get entries(): readonly CommandEntry[] {
+    return localCommands;
+  }
+
+  /** Sends the draft to whatever the prompt is for. */
+  send(how: "steer" | "queue"): void {
+    const app = this.#app;
+    const { target } = app;
+    const text = app.editor.text;
+    if (target.kind === "agent") {
+      if (text.trim() === "") return;
+      app.aim(mainTarget);
+      this.#run(this.#messageAgent(target.agentId, text));
+      return;
+    }
+    if (target.kind !== "main") {
+      app.editor.take();
+      answerWords(app, target, text.trim());
+      return;
+    }
+    if (text.trim() === "") return;
+    if (!app.session) {
+      app.hint("the session is still opening: the prompt stays here");
+      return;
+    }
+    app.editor.take();
+    void app.history.add(text);
+    this.#run(this.#submit(text, how));
+  }
+
+  async #submit(text: string, how: "steer" | "queue"): Promise<void> {
+    const app = this.#app;
+    const { session } = app;
+    if (!session) return;
+    if (text.startsWith("!")) return this.#shell(text);
+    const [, name, args = ""] = /^\/([\w:-]+)(?:\s+([\s\S]*))?$/.exec(text.trim()) ?? [];
+    if (name !== undefined) {
+      const local = localCommands.find((command) => command.name === name && command.takes(args.trim()));
+      if (local) return local.run(app, args.trim());
+      if (session.commands.some((command) => command.name === name)) return this.#command(text.trim());
+      const close = nearest(
+        name,
+        [...localCommands, ...session.commands].map((command) => command.name),
+      );
+      if (close !== undefined) app.hint(`did you mean /${close}?`);
+    }
+    // A command that the server does not know, such as a path, is a prompt.
+    if (name !== undefined) return this.#command(text.trim());
+    await session.send(this.#withShellOutput(text), how);
+  }
+
+  /** A command answers by itself or has the agent answer. What it says is shown, not sent. */
+  async #command(text: string): Promise<void> {
+    const app = this.#app;
+    app.commit(["", `${app.style.cyan("›")} ${app.style.bold(safe(text).split("\n")[0] ?? "")}`]);
+    try {
+      const said = await app.session?.submit(text);
+      if (said !== undefined && said !== "") app.commit(safe(said).trimEnd().split("\n"));
+    } catch (error) {
+      app.fail(error);
+    }
+  }
+
+  /** `!command` goes along with the next prompt; `!!command` is never shown to the model. */
+  async #shell(text: string): Promise<void> {
+    const app = this.#app;
+    const isHidden = text.startsWith("!!");
+    const command = text.slice(isHidden ? 2 : 1).trim();
+    if (command === "") return;
+    const params = { requestId: randomUUID(), command };
+    const result = await app.call<{ output?: string; error?: string }>("session.shell.executeUserRequested", params);
+    const output = (result.output ?? result.error ?? "").slice(-MAX_SHELL_CHARACTERS);
+    if (!isHidden) app.shellOutput.push(`I ran \`${command}\`:\n\n${output}`);
+  }
+
+  #withShellOutput(text: string): string {
+    const { shellOutput } = this.#app;
+    this.#app.shellOutput = [];
+    return [...shellOutput, text].join("\n\n");
+  }
+
+  async #messageAgent(id: string, message: string): Promise<void> {
+    const app = this.#app;
+    const params = { id, message };
+    const result = await app.call<{ sent: boolean; error?: string }>("session.tasks.sendMessage", params);
+    if (result.sent) app.hint(`sent to ${id}`);
+    else app.fail(new Error(result.error ?? `${id} did not take the message.`));
+  }
+
+  interrupt(): void {
+    this.#app.hint("interrupting");
+    this.#run(this.#app.session?.interrupt());
+  }
+
+  /** Takes a queued message back into the prompt. */
+  async recall({ messageId, text }: QueuedMessage): Promise<void> {
+    const app = this.#app;
+    const { removed } = await app.call<{ removed: boolean }>("session.queue.removeAt", { id: messageId });
+    if (removed) app.editor.set(text);
+    else app.hint("it was delivered already");
+  }
+
+  /** Returns false when no agent is waited for, so that Ctrl+B moves the cursor. */
+  background(): boolean {
+    const app = this.#app;
+    const awaited = [...(app.session?.view.agents.values() ?? [])].find(
+      ({ status, isAwaited, parentId }) => status === "running" && isAwaited && parentId === undefined,
+    );
+    if (!awaited) return false;
+    this.#run(
+      app.call("session.tasks.promoteToBackground", { id: awaited.id }).then(() => {
+        app.hint(`${awaited.id} works in the background`);
+      }),
+    );
+    return true;
+  }
+
+  /** Actions that open something or concern all agents. Returns false for those that are not known here. */
+  act(action: Action, { isAgain }: { isAgain: boolean }): boolean {
+    const app = this.#app;
+    switch (action) {
+      case "mode": {
+        const next = MODES[(MODES.indexOf(app.session?.view.session.mode ?? "interactive") + 1) % MODES.length];
+        this.#run(app.session?.setMode(next ?? "interactive"));
+        return true;
+      }
+      case "output":
+        openOutput(app);
+        return true;
+      case "agents":
+        openTree(app);
+        return true;
+      case "stop-agents":
+        if (isAgain) this.#run(this.#stopAgents());
+        else app.hint("Ctrl+X Ctrl+K again stops all background agents");
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  async #stopAgents(): Promise<void> {
+    const count = await this.#app.call("session.cancelAllBackgroundAgents");
+    this.#app.hint(`${String(count)} agents stopped`);
+  }
+
+  openAgent(agentId: string): void {
+    openAgentRun(this.#app, agentId);
+  }
+
+  showKeys(): void {
+    openKeys(this.#app);
+  }
+
+  async rewind(): Promise<void> {
+    this.#run(openRewind(this.#app));
+  }
+
+  #run(work: Promise<unknown> | undefined): void {
+    work?.catch((error: unknown) => this.#app.fail(error));
+  }
+}

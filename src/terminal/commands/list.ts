@@ -1,0 +1,47 @@
+/** Commands that the terminal runs itself. A command of the same name with arguments that it does not take goes to the server. */
+import type { App } from "../app.ts";
+import type { CommandEntry } from "../input/completion.ts";
+import { themeNames } from "../screen/style.ts";
+import { openHelp, openTranscript, openTree, showCost } from "./overlays.ts";
+import { openAgents, openModels, openRewind, openSessions } from "./pickers.ts";
+import { exportTranscript, showDiff } from "./reports.ts";
+
+export interface LocalCommand extends CommandEntry {
+  /** Whether these arguments are for the terminal. */
+  takes(args: string): boolean;
+  run(app: App, args: string): void | Promise<void>;
+}
+
+const alone = (args: string): boolean => args === "";
+const always = (): boolean => true;
+
+export const localCommands: readonly LocalCommand[] = [
+  { name: "help", description: "Show keys and commands", takes: alone, run: openHelp },
+  { name: "model", description: "Choose the model", hint: "[name]", takes: alone, run: openModels },
+  { name: "agent", description: "Choose the agent that leads", hint: "[name]", takes: alone, run: openAgents },
+  { name: "resume", description: "Open another session", takes: alone, run: openSessions },
+  { name: "rewind", description: "Take the conversation back to a message", takes: alone, run: openRewind },
+  { name: "tasks", description: "Show the tree of agents", takes: alone, run: openTree },
+  { name: "diff", description: "Show what the session changed in files", takes: alone, run: showDiff },
+  { name: "cost", description: "Show tokens and cost per agent", takes: alone, run: showCost },
+  { name: "transcript", description: "Read the whole conversation", takes: alone, run: openTranscript },
+  {
+    name: "export",
+    description: "Write the conversation to a Markdown file",
+    hint: "[file]",
+    takes: always,
+    run: exportTranscript,
+  },
+  {
+    name: "theme",
+    description: `Choose the colours: ${themeNames.join(", ")}`,
+    hint: "[name]",
+    takes: always,
+    run: (app, args) => {
+      const theme = themeNames.find((name) => name === args);
+      if (theme) app.setTheme(theme);
+      else app.hint(`themes: ${themeNames.join(", ")}`);
+    },
+  },
+  { name: "exit", description: "Leave; the session can be resumed", takes: alone, run: (app) => app.exit() },
+];

@@ -1,0 +1,199 @@
+/** Opens what is shown on the alternate screen: output, agents, keys, the transcript. */
+import type { SessionEvent } from "../../protocol/event.ts";
+import { agentRows } from "../../view/agent-rows.ts";
+import type { Block } from "../../view/blocks.ts";
+import { SessionView } from "../../view/session-view.ts";
+import type { AgentView } from "../../view/view.ts";
+import type { App } from "../app.ts";
+import { keyTable } from "../input/key-table.ts";
+import { Pager } from "../overlays/pager.ts";
+import { AgentTreeOverlay } from "../overlays/tree.ts";
+import { safe, safeLine } from "../screen/safe.ts";
+import { blockLines, tokensText } from "../transcript/block-lines.ts";
+import { localCommands } from "./list.ts";
+
+const LAST_CALLS = 20;
+
+/** The whole output of the last calls, read from the stored events. */
+export function openOutput(app: App): void {
+  let lines: readonly string[] = ["reading…"];
+  app.openOverlay(
+    new Pager({ title: "Output of the last calls", style: app.style, lines: () => lines, isFollowing: true }),
+  );
+  readEvents(app, (events) => {
+    const starts = new Map<string, string>();
+    const cards: string[][] = [];
+    for (const event of events) {
+      if (event.type === "assistant.message" && event.data.reasoningText && event.agentId === undefined) {
+        cards.push([app.style.bold("thinking"), ...safe(event.data.reasoningText).split("\n"), ""]);
+      }
+      if (event.type === "tool.execution_start") {
+        starts.set(event.data.toolCallId, `${event.data.toolName} ${JSON.stringify(event.data.arguments ?? {})}`);
+      }
+      if (event.type === "tool.execution_complete") {
+        const { result, error, toolCallId } = event.data;
+        const text = result?.detailedContent ?? result?.content ?? error?.message ?? "";
+        const who = event.agentId === undefined ? "" : ` (${event.agentId})`;
+        cards.push([
+          app.style.bold(`${safeLine(starts.get(toolCallId) ?? toolCallId)}${who}`),
+          ...safe(text).split("\n"),
+          "",
+        ]);
+      }
+    }
+    lines = cards.slice(-LAST_CALLS).flat();
+    if (lines.length === 0) lines = ["no tool was called yet"];
+  });
+}
+
+export function openTree(app: App): void {
+  const { session } = app;
+  if (!session) return;
+  const request = (method: string, id: string): void => {
+    session.request(method, { id }).catch((error: unknown) => app.fail(error));
+  };
+  app.openOverlay(
+    new AgentTreeOverlay({
+      view: () => session.view,
+      style: app.style,
+      open: (agentId) => openAgentRun(app, agentId),
+      message: (agentId) => app.aim({ kind: "agent", label: `to ${agentId} ›`, draft: "", agentId }),
+      stop: (agentId) => request("session.tasks.cancel", agentId),
+      background: (agentId) => request("session.tasks.promoteToBackground", agentId),
+    }),
+  );
+}
+
+/** The run of one agent from its first event: prompt, every turn, result. It grows while the agent works. */
+export function openAgentRun(app: App, agentId: string): void {
+  const { session } = app;
+  const tree = app.overlay;
+  let past: readonly Block[] = [];
+  const lines = (): readonly string[] => {
+    const agent = session?.view.agents.get(agentId);
+    const known = new Set(past.map(({ id }) => id));
+    const fresh = (agent?.blocks ?? []).filter(({ id }) => !known.has(id));
+    const blocks = [...past, ...fresh].flatMap((block) => blockLines(block, { style: app.style, isFull: true }));
+    const tail = agent?.streaming?.tail ? safe(agent.streaming.tail.text).split("\n") : [];
+    return [...headOf(app, agent), ...blocks, ...tail];
+  };
+  const back = (): "close" | undefined => {
+    if (!tree) return "close";
+    app.openOverlay(tree);
+    return undefined;
+  };
+  const pager = new Pager({
+    title: `Agent ${agentId}`,
+    style: app.style,
+    lines,
+    isFollowing: true,
+    extra: { help: "← tree · m message", key: (key) => (key === "left" ? back() : message(key)) },
+  });
+  const message = (key: string): "close" | undefined => {
+    if (key !== "m") return undefined;
+    app.aim({ kind: "agent", label: `to ${agentId} ›`, draft: "", agentId });
+    return "close";
+  };
+  app.openOverlay(pager);
+  readEvents(app, (events) => {
+    const fold = new SessionView();
+    for (const event of events) fold.apply(event);
+    past = [...(fold.view.agents.get(agentId)?.blocks ?? [])];
+  });
+}
+
+function headOf(app: App, agent: AgentView | undefined): string[] {
+  if (!agent) return ["this agent is not known any more"];
+  const { style } = app;
+  return [
+    style.bold(safeLine(`${agent.displayName} · ${agent.status}`)),
+    style.dim(safeLine([agent.model, agent.worktree].filter((fact) => fact).join(" · "))),
+    style.bold("Prompt"),
+    ...safe(agent.prompt).split("\n"),
+    ...(agent.result === undefined ? [] : [style.bold("Result"), ...safe(agent.result).split("\n")]),
+    ...(agent.error === undefined ? [] : [style.red(safe(agent.error))]),
+    style.bold("Run"),
+  ];
+}
+
+export function openTranscript(app: App): void {
+  let lines: readonly string[] = ["reading…"];
+  app.openOverlay(new Pager({ title: "Transcript", style: app.style, lines: () => lines, isFollowing: true }));
+  readEvents(app, (events) => {
+    lines = transcriptOf(events).flatMap((block) => blockLines(block, { style: app.style, isFull: true }));
+  });
+}
+
+/** All blocks of the main agent; drained often, so that none is dropped. */
+export function transcriptOf(events: readonly SessionEvent[]): Block[] {
+  const fold = new SessionView();
+  const blocks: Block[] = [];
+  events.forEach((event, index) => {
+    fold.apply(event);
+    if (index % 200 === 0) blocks.push(...fold.drain());
+  });
+  return [...blocks, ...fold.drain()];
+}
+
+export function openKeys(app: App): void {
+  app.openOverlay(new Pager({ title: "Keys", style: app.style, lines: () => keyLines(app) }));
+}
+
+export function openHelp(app: App): void {
+  const { style } = app;
+  const commands = [...localCommands, ...(app.session?.commands ?? [])];
+  const unique = commands.filter(({ name }, index) => commands.findIndex((one) => one.name === name) === index);
+  const lines = unique.map(
+    ({ name, hint, description }) =>
+      `  ${`/${name}${hint === undefined ? "" : ` ${hint}`}`.padEnd(28)} ${safeLine(description)}`,
+  );
+  app.openOverlay(
+    new Pager({
+      title: "Help",
+      style,
+      lines: () => [
+        style.bold("Keys"),
+        ...keyLines(app),
+        "",
+        style.bold("Prompt"),
+        "  @file        name a file; a range after a colon: @src/a.ts:10-20",
+        "  !command     run a command; its output goes along with the next prompt",
+        "  !!command    run a command that the model never sees",
+        "",
+        style.bold("Commands"),
+        ...lines,
+      ],
+    }),
+  );
+}
+
+const keyLines = (_app: App): string[] => keyTable.map(({ keys, help }) => `  ${keys.join(", ").padEnd(28)} ${help}`);
+
+/** Tokens and cost per agent, with the sums of their subtrees. */
+export function showCost(app: App): void {
+  const { view } = app.session ?? {};
+  if (!view) return;
+  const row = (name: string, { spent, subtree }: AgentView): string => {
+    const own = `${tokensText(spent.inputTokens)} in ${tokensText(spent.outputTokens)} out`;
+    const cost = (usd: number, isKnown: boolean): string => `$${usd.toFixed(4)}${isKnown ? "" : "+"}`;
+    return `  ${name.padEnd(36)} ${own.padEnd(20)} ${cost(spent.costUsd, spent.isCostKnown)} · with its agents ${cost(subtree.costUsd, subtree.isCostKnown)}`;
+  };
+  app.commit([
+    "",
+    app.style.bold("Cost"),
+    row("main agent", view.main),
+    ...agentRows(view).flatMap((one) =>
+      one.kind === "agent" ? [row(safeLine(`${"  ".repeat(one.depth)}${one.agent.id}`), one.agent)] : [],
+    ),
+  ]);
+}
+
+function readEvents(app: App, use: (events: readonly SessionEvent[]) => void): void {
+  app.session?.events().then(
+    (events) => {
+      use(events);
+      app.screen.changedByKey();
+    },
+    (error: unknown) => app.fail(error),
+  );
+}

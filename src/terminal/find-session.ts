@@ -1,0 +1,40 @@
+/** Finds the session that the command line asks for, through the contract. */
+import { TroupeError } from "../protocol/errors.ts";
+import type { Client } from "../sdk/client.ts";
+import type { SessionWish } from "./terminal.ts";
+
+/** Undefined for a new session. Throws when the session does not exist or several fit. */
+export async function findSession(client: Client, wish: SessionWish, cwd: string): Promise<string | undefined> {
+  switch (wish.kind) {
+    case "new":
+      return undefined;
+    case "continue": {
+      const params = { context: { cwd } };
+      const last = (await client.request("sessions.getLastForContext", params)) as { sessionId?: string };
+      if (last.sessionId === undefined) throw new TroupeError("usage", "There is no earlier session in this folder.");
+      return last.sessionId;
+    }
+    case "id": {
+      const known = await client.listSessions();
+      return known.some(({ sessionId }) => sessionId === wish.sessionId) ? wish.sessionId : undefined;
+    }
+    case "resume":
+      return resumed(client, wish.reference);
+  }
+}
+
+async function resumed(client: Client, reference: string): Promise<string> {
+  const all = await client.listSessions();
+  const exact = all.find(({ sessionId }) => sessionId === reference);
+  if (exact) return exact.sessionId;
+  const found = all.filter(
+    ({ sessionId, name }) => name === reference || (reference.length >= 7 && sessionId.startsWith(reference)),
+  );
+  const [one, other] = found;
+  if (one === undefined) {
+    throw new TroupeError("usage", `There is no session "${reference}". /resume lists all; a new one is open now.`);
+  }
+  if (other !== undefined)
+    throw new TroupeError("usage", `${found.length} sessions fit "${reference}". Use more of the id.`);
+  return one.sessionId;
+}

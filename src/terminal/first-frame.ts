@@ -1,0 +1,57 @@
+/**
+ * The first frame: the prompt, painted before anything else is loaded. Keys that are typed meanwhile are kept and handed
+ * over. This file imports types only, so that it costs nothing.
+ */
+import type { ReadStream, WriteStream } from "node:tty";
+import type { Painted } from "./screen/frame.ts";
+
+export interface FirstFrame {
+  readonly painted: Painted;
+  /** Stops collecting and returns what was typed so far. */
+  take(): readonly Uint8Array[];
+  /** Puts the terminal back as it was. Safe to call at any time, more than once. */
+  restore(): void;
+  /** Modes that are restored beside the usual ones, such as the kitty keyboard protocol. */
+  readonly undo: string[];
+}
+
+/** Bracketed paste and focus reports; the question for the kitty keyboard protocol. */
+const MODES_ON = "\u001b[?2004h\u001b[?1004h\u001b[?u";
+const MODES_OFF = "\u001b[?1004l\u001b[?2004l\u001b[?25h\u001b[0m";
+const INTERRUPT = 3;
+
+export function firstFrame(input: ReadStream, output: WriteStream): FirstFrame {
+  const columns = output.columns > 0 ? output.columns : 80;
+  const rows = ["starting", "› "];
+  const undo: string[] = [];
+  let typed: Uint8Array[] = [];
+  let isRestored = false;
+  const restore = (): void => {
+    if (isRestored) return;
+    isRestored = true;
+    input.setRawMode(false);
+    output.write(`${undo.join("")}${MODES_OFF}`);
+  };
+  const collect = (chunk: Uint8Array): void => {
+    typed.push(chunk);
+    if (!chunk.includes(INTERRUPT)) return;
+    output.write("\r\n");
+    restore();
+    process.exit(130);
+  };
+  input.setRawMode(true);
+  input.on("data", collect);
+  process.once("exit", restore);
+  output.write(`${rows.join("\r\n")}${MODES_ON}`);
+  return {
+    painted: { rows, caret: { row: 1, column: 2 }, widths: [8, 2], columns },
+    undo,
+    restore,
+    take() {
+      input.off("data", collect);
+      const all = typed;
+      typed = [];
+      return all;
+    },
+  };
+}

@@ -1,0 +1,102 @@
+/**
+ * Drafts on disk, one file per open terminal. A draft is written shortly after the last key, so that it survives a kill.
+ * A terminal that opens in a folder takes over the newest draft of that folder whose process is gone.
+ */
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { nodeDisk, replaceFile } from "../../lib/node/disk.ts";
+
+const WRITE_MS = 120;
+const MAX_WAIT_MS = 250;
+const MAX_BYTES = 64 * 1024 * 1024;
+
+interface Stored {
+  readonly cwd: string;
+  readonly pid: number;
+  readonly at: number;
+  readonly text: string;
+}
+
+export class Drafts {
+  readonly #folder: string;
+  readonly #cwd: string;
+  readonly #path: string;
+  #pending: string | undefined;
+  #since = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #writing: Promise<void> = Promise.resolve();
+  #isStored = false;
+
+  constructor(home: string, cwd: string) {
+    this.#folder = join(home, "drafts");
+    this.#cwd = cwd;
+    this.#path = join(this.#folder, `${process.pid}.json`);
+  }
+
+  /** Returns the draft that a terminal in this folder left behind, and removes its file. */
+  async recover(): Promise<string | undefined> {
+    const names = await readdir(this.#folder).catch(() => []);
+    let found: (Stored & { readonly path: string }) | undefined;
+    for (const name of names.filter((one) => one.endsWith(".json"))) {
+      const path = join(this.#folder, name);
+      const stored = await readStored(path);
+      if (!stored || stored.cwd !== this.#cwd || isAlive(stored.pid)) continue;
+      if (!found || stored.at > found.at) found = { ...stored, path };
+    }
+    if (found) await nodeDisk.remove(found.path).catch(() => undefined);
+    return found?.text;
+  }
+
+  /** Writes the draft soon; an empty one removes the file. */
+  changed(text: string): void {
+    if (this.#pending === undefined) this.#since = performance.now();
+    this.#pending = text;
+    clearTimeout(this.#timer);
+    const waited = performance.now() - this.#since;
+    this.#timer = setTimeout(() => void this.flush(), Math.max(0, Math.min(WRITE_MS, MAX_WAIT_MS - waited)));
+  }
+
+  /** Never rejects: a full disk must not take the prompt away. */
+  flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    const text = this.#pending;
+    if (text === undefined) return this.#writing;
+    this.#pending = undefined;
+    this.#writing = this.#writing.then(() => this.#store(text)).catch(() => undefined);
+    return this.#writing;
+  }
+
+  async #store(text: string): Promise<void> {
+    if (text === "") {
+      if (this.#isStored) await nodeDisk.remove(this.#path);
+      this.#isStored = false;
+      return;
+    }
+    if (text.length > MAX_BYTES) return;
+    const stored: Stored = { cwd: this.#cwd, pid: process.pid, at: Date.now(), text };
+    if (!this.#isStored) await nodeDisk.mkdir(this.#folder);
+    await replaceFile(nodeDisk, this.#path, JSON.stringify(stored));
+    this.#isStored = true;
+  }
+}
+
+async function readStored(path: string): Promise<Stored | undefined> {
+  try {
+    const value = JSON.parse(await readFile(path, "utf8")) as Partial<Stored>;
+    const { cwd, pid, at, text } = value;
+    if (typeof cwd !== "string" || typeof pid !== "number" || typeof at !== "number") return undefined;
+    return typeof text === "string" ? { cwd, pid, at, text } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  if (pid === process.pid) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

@@ -1,0 +1,102 @@
+/** Every key of the prompt, once: the decoder, the `?` overlay and docs/guides/terminal.md use this table. */
+
+export type Action =
+  | "send"
+  | "newline"
+  | "queue"
+  | "back"
+  | "interrupt"
+  | "exit"
+  | "mode"
+  | "history-search"
+  | "history-older"
+  | "history-newer"
+  | "recall"
+  | "output"
+  | "agents"
+  | "editor"
+  | "background"
+  | "stop-agents"
+  | "stash"
+  | "redraw"
+  | "suspend"
+  | "attend"
+  | "help";
+
+export interface KeyBinding {
+  readonly action: Action;
+  /** Names as pi-tui gives them; two keys with a blank between them are pressed one after the other. */
+  readonly keys: readonly string[];
+  readonly help: string;
+}
+
+export const keyTable: readonly KeyBinding[] = [
+  { action: "send", keys: ["enter"], help: "send; steers the agent when it is at work" },
+  {
+    action: "newline",
+    keys: ["shift+enter", "ctrl+j", "alt+enter"],
+    help: "new line; so does a backslash before Enter",
+  },
+  { action: "queue", keys: ["tab"], help: "queue the prompt while the agent works; completes after / and @" },
+  { action: "recall", keys: ["up"], help: "on an empty prompt: the newest queued prompt, else history" },
+  { action: "history-older", keys: ["ctrl+p"], help: "older prompt" },
+  { action: "history-newer", keys: ["ctrl+n"], help: "newer prompt" },
+  { action: "history-search", keys: ["ctrl+r"], help: "search the history of prompts" },
+  {
+    action: "back",
+    keys: ["escape"],
+    help: "close, then leave the card, then interrupt the turn; never stops a background agent. Twice: clear, or rewind",
+  },
+  { action: "interrupt", keys: ["ctrl+c"], help: "clear the prompt, then interrupt; twice exits" },
+  { action: "exit", keys: ["ctrl+d"], help: "exit, on an empty prompt" },
+  { action: "mode", keys: ["shift+tab"], help: "next mode: interactive, plan, autopilot" },
+  { action: "attend", keys: ["ctrl+a"], help: "focus the card that needs an answer; else the start of the line" },
+  { action: "output", keys: ["ctrl+o"], help: "whole output of the last tool calls" },
+  { action: "agents", keys: ["ctrl+t"], help: "tree of agents" },
+  {
+    action: "background",
+    keys: ["ctrl+b"],
+    help: "send the agent that is waited for to the background; else cursor left",
+  },
+  { action: "stop-agents", keys: ["ctrl+x ctrl+k"], help: "stop all background agents; asks once more" },
+  { action: "editor", keys: ["ctrl+g", "ctrl+x ctrl+e"], help: "edit the prompt in $EDITOR" },
+  { action: "stash", keys: ["ctrl+s"], help: "put the draft aside, or bring it back" },
+  { action: "redraw", keys: ["ctrl+l"], help: "draw the prompt again" },
+  { action: "suspend", keys: ["ctrl+z"], help: "suspend troupe; fg brings it back" },
+  { action: "help", keys: ["?"], help: "on an empty prompt: this list" },
+];
+
+const CHORD_MS = 2_000;
+
+/** Finds the action of a key, also of two keys one after the other. */
+export class Keymap {
+  readonly #byKey = new Map<string, Action>();
+  readonly #prefixes = new Set<string>();
+  #prefix: { readonly key: string; readonly at: number } | undefined;
+
+  constructor(table: readonly KeyBinding[] = keyTable) {
+    for (const { action, keys } of table) {
+      for (const key of keys) {
+        this.#byKey.set(key, action);
+        const [first, second] = key.split(" ");
+        if (first !== undefined && second !== undefined) this.#prefixes.add(first);
+      }
+    }
+  }
+
+  /** "wait": the first key of two was pressed. */
+  find(id: string | undefined, now: number): Action | "wait" | undefined {
+    if (id === undefined) return undefined;
+    const prefix = this.#prefix;
+    this.#prefix = undefined;
+    if (prefix && now - prefix.at < CHORD_MS) {
+      const action = this.#byKey.get(`${prefix.key} ${id}`);
+      if (action) return action;
+    }
+    if (this.#prefixes.has(id)) {
+      this.#prefix = { key: id, at: now };
+      return "wait";
+    }
+    return this.#byKey.get(id);
+  }
+}

@@ -1,0 +1,72 @@
+/** The list of suggestions above the prompt. */
+import { type CommandEntry, type Suggestion, suggestions } from "./completion.ts";
+import type { PromptEditor } from "./editor.ts";
+import type { FileList } from "./files.ts";
+
+export class Popup {
+  readonly #editor: PromptEditor;
+  readonly #files: FileList;
+  #entries: readonly Suggestion[] = [];
+  #selected = 0;
+  #closedFor: string | undefined;
+
+  constructor(editor: PromptEditor, files: FileList) {
+    this.#editor = editor;
+    this.#files = files;
+  }
+
+  get isOpen(): boolean {
+    return this.#entries.length > 0;
+  }
+
+  get entries(): readonly Suggestion[] {
+    return this.#entries;
+  }
+
+  get selected(): number {
+    return this.#selected;
+  }
+
+  /** Earlier commands win over later ones of the same name. */
+  refresh({ isOn, commands }: { readonly isOn: boolean; readonly commands: readonly CommandEntry[] }): void {
+    const unique = [...new Map([...commands].reverse().map((entry) => [entry.name, entry])).values()].reverse();
+    const isWanted = isOn && this.#editor.shown !== this.#closedFor;
+    this.#entries = isWanted
+      ? suggestions(this.#editor.beforeCaret, { commands: () => unique, files: () => this.#files.current })
+      : [];
+    this.#selected = Math.min(this.#selected, Math.max(0, this.#entries.length - 1));
+  }
+
+  /** Closes it until the text changes. */
+  close(): void {
+    this.#closedFor = this.#editor.shown;
+    this.#entries = [];
+  }
+
+  /** Returns false when the key is not for the list. */
+  key(id: string | undefined): boolean {
+    if (!this.isOpen) return false;
+    const count = this.#entries.length;
+    switch (id) {
+      case "up":
+      case "down":
+        this.#selected = (this.#selected + (id === "up" ? -1 : 1) + count) % count;
+        return true;
+      case "tab":
+        this.#complete();
+        return true;
+      case "enter":
+        // A command that is typed whole is sent, not completed.
+        if (this.#entries[this.#selected]?.text.trim() === this.#editor.shown.trim()) return false;
+        this.#complete();
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  #complete(): void {
+    const chosen = this.#entries[this.#selected];
+    if (chosen) this.#editor.complete(chosen.replaces, chosen.text);
+  }
+}

@@ -1,0 +1,139 @@
+/** All agents of the session as a tree: who works on what, what it used, and what it waits for. */
+import { agentRows, groupText } from "../../view/agent-rows.ts";
+import type { AgentView, View } from "../../view/view.ts";
+import { waitChain, waitText } from "../../view/waits.ts";
+import { agentRow } from "../panels/strip.ts";
+import { safeLine } from "../screen/safe.ts";
+import type { Style } from "../screen/style.ts";
+import { tokensText } from "../transcript/block-lines.ts";
+import { framed, type Overlay, type Size, scrollTo } from "./overlay.ts";
+
+export interface TreePorts {
+  view(): View;
+  readonly style: Style;
+  open(agentId: string): void;
+  message(agentId: string): void;
+  stop(agentId: string): void;
+  background(agentId: string): void;
+}
+
+export class AgentTreeOverlay implements Overlay {
+  readonly #ports: TreePorts;
+  #selected = 0;
+  #top = 0;
+  /** The agent for which `x` was pressed once. */
+  #armed: string | undefined;
+  #showsFinished = true;
+
+  constructor(ports: TreePorts) {
+    this.#ports = ports;
+  }
+
+  get #agents(): readonly AgentView[] {
+    return this.#tree.flatMap((row) => (row.kind === "agent" ? [row.agent] : []));
+  }
+
+  get #tree() {
+    const isBusy = ({ status }: AgentView): boolean => status === "running" || status === "queued";
+    return agentRows(this.#ports.view(), this.#showsFinished ? undefined : isBusy);
+  }
+
+  rows(size: Size): readonly string[] {
+    const { style } = this.#ports;
+    const agents = this.#agents;
+    const now = Date.now();
+    this.#selected = Math.max(0, Math.min(this.#selected, agents.length - 1));
+    const details = this.#details(agents[this.#selected]);
+    const room = Math.max(1, size.rows - 3 - details.length);
+    const lines = this.#tree.map((row) => {
+      const indent = "  ".repeat(row.depth);
+      if (row.kind === "group")
+        return { id: undefined, text: `  ${indent}${style.bold(safeLine(groupText(row.agents)))}` };
+      const { agent } = row;
+      const isSelected = agent === agents[this.#selected];
+      const text = `${isSelected ? "▸" : " "} ${indent}${agentRow(agent, { style, now })}`;
+      const armed = agent.id === this.#armed ? style.red("  press x again to stop it") : "";
+      return { id: agent.id, text: `${isSelected ? style.bold(text) : text}${armed}` };
+    });
+    const at = Math.max(
+      0,
+      lines.findIndex(({ id }) => id !== undefined && id === agents[this.#selected]?.id),
+    );
+    this.#top = scrollTo(at, Math.min(this.#top, Math.max(0, lines.length - room)), room);
+    const list = lines.slice(this.#top, this.#top + room).map(({ text }) => text);
+    const filled = [...list, ...Array.from({ length: Math.max(0, room - list.length) }, () => "")];
+    const empty = agents.length === 0 ? [style.dim("  no agents yet")] : [];
+    const count = agents.filter(({ status }) => status === "running" || status === "queued").length;
+    return framed(size, {
+      title: style.bold(`Agents · ${count} at work · ${agents.length} shown`),
+      body: [...empty, ...filled.slice(empty.length), style.dim("─".repeat(20)), ...details],
+      footer: style.dim("Enter open · m message · x x stop · b background · f finished · q close"),
+    });
+  }
+
+  #details(agent: AgentView | undefined): string[] {
+    if (!agent) return [];
+    const { style } = this.#ports;
+    const { inputTokens, outputTokens, costUsd } = agent.subtree;
+    const cost = costUsd > 0 ? ` · $${costUsd.toFixed(3)} with its agents` : "";
+    const facts = [agent.model, agent.worktree && `worktree ${agent.worktree}`].filter((fact) => fact);
+    const wait = waitText(waitChain(this.#ports.view(), agent.id));
+    return [
+      safeLine(`${agent.id} · ${agent.description}`),
+      style.dim(
+        `${tokensText(inputTokens)} in, ${tokensText(outputTokens)} out${cost}${facts.length > 0 ? ` · ${safeLine(facts.join(" · "))}` : ""}`,
+      ),
+      style.dim(`prompt: ${safeLine(agent.prompt).slice(0, 300)}`),
+      ...(agent.result === undefined ? [] : [style.dim(`result: ${safeLine(agent.result).slice(0, 300)}`)]),
+      ...(agent.error === undefined ? [] : [style.red(`error: ${safeLine(agent.error).slice(0, 300)}`)]),
+      ...(wait === "" ? [] : [style.yellow(`waits: ${safeLine(wait)}`)]),
+    ];
+  }
+
+  key({ id, data }: { readonly id: string | undefined; readonly data: string }): "close" | undefined {
+    const agent = this.#agents[this.#selected];
+    const key = id ?? data;
+    if (key !== "x") this.#armed = undefined;
+    switch (key) {
+      case "q":
+      case "escape":
+      case "right":
+      case "ctrl+c":
+      case "ctrl+t":
+        return "close";
+      case "up":
+      case "k":
+        this.#selected--;
+        return undefined;
+      case "down":
+      case "j":
+        this.#selected++;
+        return undefined;
+      case "f":
+        this.#showsFinished = !this.#showsFinished;
+        return undefined;
+      default:
+        return agent ? this.#act(agent, key) : undefined;
+    }
+  }
+
+  #act(agent: AgentView, key: string): "close" | undefined {
+    switch (key) {
+      case "enter":
+        this.#ports.open(agent.id);
+        return undefined;
+      case "m":
+        this.#ports.message(agent.id);
+        return "close";
+      case "b":
+        this.#ports.background(agent.id);
+        return undefined;
+      case "x":
+        if (this.#armed === agent.id) this.#ports.stop(agent.id);
+        this.#armed = this.#armed === agent.id ? undefined : agent.id;
+        return undefined;
+      default:
+        return undefined;
+    }
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * The card of a request that waits for a person. Text of others stands behind a bar on every row, so that it cannot look
+ * like the interface; the keys are named outside of it.
+ */
+import { safeCode, safeLine } from "../screen/safe.ts";
+import type { Style } from "../screen/style.ts";
+import { wrapPlain } from "../screen/width.ts";
+import type { CardState } from "./live.ts";
+
+export function cardRows(
+  card: CardState,
+  { style, columns, maxRows }: { style: Style; columns: number; maxRows: number },
+): string[] {
+  const { item, total } = card;
+  const who = card.agentName === undefined ? "" : ` · ${safeLine(card.agentName)}`;
+  const more = total > 1 ? ` · 1 of ${total}` : "";
+  const blocks = card.blocked === undefined ? "" : ` · ${safeLine(card.blocked)}`;
+  const head = style.yellow(style.bold(`▌ ${titles[item.kind] ?? item.kind}${who}${more}${blocks}`));
+  const body = bodyLines(card).flatMap((line) => wrapPlain(safeCode(line), Math.max(8, columns - 2)));
+  const choices = item.choices.map((choice, index) => `${index + 1}  ${safeLine(choice)}`);
+  const keys = `▌ ${card.isFocused || card.isArmed ? card.keys : `Ctrl+A to answer · ${card.keys}`}`;
+  const room = Math.max(1, maxRows - 2 - choices.length);
+  const shown =
+    body.length <= room
+      ? body
+      : [...body.slice(0, Math.max(1, room - 1)), `… ${body.length - room + 1} more rows: v shows all`];
+  return [
+    head,
+    ...[...shown, ...choices].map((row) => `${style.yellow("▌")} ${row}`),
+    card.isFocused || card.isArmed ? style.bold(keys) : style.dim(keys),
+  ];
+}
+
+const titles: Readonly<Record<string, string>> = {
+  permission: "Permission",
+  memory: "Memory proposal",
+  question: "Question",
+  plan: "Plan to approve",
+  elicitation: "Form",
+  sign_in: "Sign-in",
+  limit: "Limit reached",
+  model_switch: "Switch the model?",
+};
+
+/** The exact command or text; the fences of the Markdown are not needed behind the bar. */
+function bodyLines({ item }: CardState): string[] {
+  const lines = item.text.split("\n").filter((line) => !/^\s*(`{3,}|~{3,})\w*\s*$/.test(line));
+  return lines.filter((line, index) => line !== "" || lines[index - 1] !== "");
+}

@@ -1,0 +1,54 @@
+/** Agents at work, one row each, in the live region. */
+import type { AgentView, View } from "../../view/view.ts";
+import { safeLine } from "../screen/safe.ts";
+import type { Style } from "../screen/style.ts";
+import { tokensText } from "../transcript/block-lines.ts";
+
+const MAX_ROWS = 4;
+const MAX_NAME = 40;
+
+export function agentStrip(view: View, options: { style: Style; columns: number; now: number }): string[] {
+  const busy = [...view.agents.values()].filter(({ status, kind }) => isBusy(status) && kind !== "sidekick");
+  if (busy.length === 0) return [];
+  const shown = busy.length > MAX_ROWS ? busy.slice(0, MAX_ROWS - 1) : busy;
+  const hidden = busy.length - shown.length;
+  return [
+    ...shown.map((agent) => agentRow(agent, options)),
+    ...(hidden > 0 ? [options.style.dim(`  … ${hidden} more agents at work · Ctrl+T`)] : []),
+  ];
+}
+
+const isBusy = (status: AgentView["status"]): boolean => status === "running" || status === "queued";
+
+export function agentRow(agent: AgentView, { style, now }: { style: Style; now: number }): string {
+  const kind = agent.displayName || agent.name;
+  const name = safeLine(kind === agent.id ? agent.id : `${agent.id} (${kind})`).slice(0, MAX_NAME);
+  const mark = MARKS[agent.status];
+  const age = ageText((agent.endedAt ?? now) - agent.startedAt);
+  const doing = agent.lastTool
+    ? safeLine(agent.lastTool.title).slice(0, 60)
+    : safeLine(agent.intent || agent.description);
+  const used = agent.spent.inputTokens + agent.spent.outputTokens;
+  const facts = [
+    agent.status === "running" ? undefined : agent.status,
+    age,
+    used > 0 ? `${tokensText(used)} tok` : undefined,
+  ];
+  return `${mark(style)} ${name} ${style.dim([...facts.filter((fact) => fact !== undefined), doing].join(" · "))}`;
+}
+
+const MARKS: Readonly<Record<AgentView["status"], (style: Style) => string>> = {
+  queued: (style) => style.dim("◌"),
+  running: (style) => style.yellow("◆"),
+  idle: (style) => style.cyan("◇"),
+  completed: (style) => style.green("◆"),
+  failed: (style) => style.red("✗"),
+  cancelled: (style) => style.dim("✗"),
+};
+
+function ageText(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}

@@ -1,0 +1,207 @@
+/**
+ * The main screen: commits lines, keeps the live region below them, and gives the terminal to an overlay while one is
+ * open. Each frame is one write. Frames wait while the terminal is being resized or has not taken the last write.
+ */
+import { erased, frame, type Live, type Painted } from "./frame.ts";
+
+export interface ScreenPorts {
+  /** Returns false when the terminal does not keep up; `onDrain` is then called once it does. */
+  write(bytes: string): boolean;
+  onDrain(listener: () => void): void;
+  size(): { readonly columns: number; readonly rows: number };
+  /** The live region for this size. Called only when a frame is drawn. */
+  live(size: { readonly columns: number; readonly rows: number }): Live;
+  /** All rows of the open overlay. */
+  overlay?(size: { readonly columns: number; readonly rows: number }): readonly string[];
+  readonly wrapsCaretLine: boolean;
+  /** The region that the first frame painted. */
+  readonly painted?: Painted;
+}
+
+/** Terminals send many sizes while a window is dragged; drawing in between would be drawn at the wrong width. */
+const RESIZE_MS = 75;
+/** The shortest time between two frames that no key asked for. */
+const FRAME_MS = 50;
+
+const ESC = "\u001b[";
+const ENTER_ALTERNATE = `${ESC}?1049h`;
+const LEAVE_ALTERNATE = `${ESC}?1049l`;
+
+export class Screen {
+  readonly #ports: ScreenPorts;
+  #painted: Painted | undefined;
+  #waiting: string[] = [];
+  #overlay: { readonly size: string; rows: readonly string[] } | undefined;
+  #resizing: NodeJS.Timeout | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #soon: NodeJS.Immediate | undefined;
+  #isBlocked = false;
+  #isSuspended = false;
+  #isClosed = false;
+  #lastFrame = Number.NEGATIVE_INFINITY;
+  #bytes = 0;
+  #frames = 0;
+
+  constructor(ports: ScreenPorts) {
+    this.#ports = ports;
+    this.#painted = ports.painted;
+  }
+
+  /** Bytes and frames written so far. */
+  get written(): { readonly bytes: number; readonly frames: number } {
+    return { bytes: this.#bytes, frames: this.#frames };
+  }
+
+  get isOverlayOpen(): boolean {
+    return this.#overlay !== undefined;
+  }
+
+  /** Writes these logical lines above the live region with the next frame. */
+  commit(lines: readonly string[]): void {
+    if (lines.length === 0) return;
+    for (const line of lines) this.#waiting.push(line);
+    this.changed();
+  }
+
+  /** Something changed by itself: draws soon, together with other changes. */
+  changed(): void {
+    if (this.#timer || this.#soon || this.#isClosed) return;
+    const wait = Math.max(0, this.#lastFrame + FRAME_MS - performance.now());
+    this.#timer = setTimeout(() => this.draw(), wait);
+  }
+
+  /** A key changed something: draws as soon as the keys that came with it are handled. */
+  changedByKey(): void {
+    if (this.#soon || this.#isClosed) return;
+    this.#soon = setImmediate(() => this.draw());
+  }
+
+  /** Draws now, unless the terminal is being resized or is behind. */
+  draw(): void {
+    clearTimeout(this.#timer);
+    if (this.#soon) clearImmediate(this.#soon);
+    this.#timer = undefined;
+    this.#soon = undefined;
+    if (this.#isClosed || this.#resizing || this.#isBlocked || this.#isSuspended) return;
+    this.#lastFrame = performance.now();
+    if (this.#overlay) this.#drawOverlay();
+    else this.#drawMain({ isWhole: false });
+  }
+
+  /** Draws every row of the live region again. */
+  redraw(): void {
+    if (this.#isClosed || this.#overlay || this.#isSuspended) return;
+    this.#drawMain({ isWhole: true });
+  }
+
+  /** The size changed: nothing is written until it has stayed the same for a moment. */
+  resized(): void {
+    clearTimeout(this.#resizing);
+    this.#resizing = setTimeout(() => {
+      this.#resizing = undefined;
+      this.draw();
+    }, RESIZE_MS);
+  }
+
+  openOverlay(): void {
+    if (this.#overlay || this.#isClosed) return;
+    const { columns } = this.#ports.size();
+    const bytes = erased({ painted: this.#painted, columns, wrapsCaretLine: this.#ports.wrapsCaretLine });
+    this.#painted = undefined;
+    this.#overlay = { size: this.#sizeText(), rows: [] };
+    this.#write(`${bytes}${ENTER_ALTERNATE}${ESC}?25l`);
+    this.draw();
+  }
+
+  closeOverlay(): void {
+    const overlay = this.#overlay;
+    if (!overlay) return;
+    this.#overlay = undefined;
+    // A terminal that was resized meanwhile may have lost the place: below everything is always free.
+    const place = overlay.size === this.#sizeText() ? "" : `${ESC}999;1H\r\n`;
+    this.#write(`${LEAVE_ALTERNATE}${place}`);
+    this.#painted = undefined;
+    this.draw();
+  }
+
+  /** Hands the terminal to another program: the live region is taken away, and drawn again by `resume`. */
+  suspend(): void {
+    if (this.#overlay) this.closeOverlay();
+    this.#write(this.#eraseLive());
+    this.#isSuspended = true;
+  }
+
+  resume(): void {
+    this.#isSuspended = false;
+    this.draw();
+  }
+
+  /** Takes the live region away for good, writes what waits and these last lines. */
+  close(lines: readonly string[]): void {
+    if (this.#isClosed) return;
+    if (this.#overlay) {
+      this.#overlay = undefined;
+      this.#write(LEAVE_ALTERNATE);
+    }
+    const last = [...this.#waiting, ...lines].map((line) => `${line}\r\n`).join("");
+    this.#waiting = [];
+    this.#write(`${this.#eraseLive()}${last}${ESC}?25h`);
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    clearTimeout(this.#resizing);
+    if (this.#soon) clearImmediate(this.#soon);
+  }
+
+  #eraseLive(): string {
+    const { columns } = this.#ports.size();
+    const bytes = erased({ painted: this.#painted, columns, wrapsCaretLine: this.#ports.wrapsCaretLine });
+    this.#painted = undefined;
+    return bytes;
+  }
+
+  #drawMain({ isWhole }: { isWhole: boolean }): void {
+    const size = this.#ports.size();
+    const { bytes, painted } = frame({
+      painted: this.#painted,
+      commit: this.#waiting,
+      live: this.#ports.live(size),
+      columns: size.columns,
+      wrapsCaretLine: this.#ports.wrapsCaretLine,
+      isWhole,
+    });
+    this.#waiting = [];
+    this.#painted = painted;
+    this.#write(bytes);
+  }
+
+  #drawOverlay(): void {
+    const size = this.#ports.size();
+    const rows = this.#ports.overlay?.(size) ?? [];
+    const before = this.#overlay?.rows ?? [];
+    let bytes = "";
+    for (let row = 0; row < size.rows; row++) {
+      const text = rows[row] ?? "";
+      if (before.length === size.rows && before[row] === text) continue;
+      bytes += `${ESC}${row + 1};1H${text}${ESC}K`;
+    }
+    if (this.#overlay) this.#overlay.rows = Array.from({ length: size.rows }, (_, row) => rows[row] ?? "");
+    this.#write(bytes);
+  }
+
+  #sizeText(): string {
+    const { columns, rows } = this.#ports.size();
+    return `${columns}x${rows}`;
+  }
+
+  #write(bytes: string): void {
+    if (bytes === "") return;
+    this.#bytes += bytes.length;
+    this.#frames++;
+    if (this.#ports.write(bytes) || this.#isClosed) return;
+    this.#isBlocked = true;
+    this.#ports.onDrain(() => {
+      this.#isBlocked = false;
+      this.draw();
+    });
+  }
+}

@@ -1,0 +1,193 @@
+/**
+ * One open session as the terminal sees it: the view folded from its events, and everything that can be asked of it
+ * through the contract. The same code serves a session of this process and one that another process has open.
+ */
+import type { SessionEvent } from "../protocol/event.ts";
+import type { Client } from "../sdk/client.ts";
+import type { ResumeConfig } from "../sdk/config.ts";
+import type { ClientSession } from "../sdk/session.ts";
+import type { Block } from "../view/blocks.ts";
+import { SessionView } from "../view/session-view.ts";
+import type { AttentionItem, SessionMode, View } from "../view/view.ts";
+import type { CommandEntry } from "./input/completion.ts";
+
+export interface OpenOptions {
+  readonly client: Client;
+  readonly cwd: string;
+  /** Undefined for a new session. */
+  readonly resumeId: string | undefined;
+  /** The id of a new session; a random one unless given. */
+  readonly newId?: string;
+  onChange(session: TerminalSession): void;
+}
+
+/** A request is answered by its id, wherever its card is shown; the promise of the handler is not used. */
+const answeredById = (): Promise<never> => new Promise(() => undefined);
+
+export class TerminalSession {
+  readonly #client: Client;
+  readonly #onChange: (session: TerminalSession) => void;
+  #session: ClientSession | undefined;
+  #fold = new SessionView();
+  /** Live events that came while the past was read. */
+  #early: SessionEvent[] | undefined = [];
+  #commands: readonly CommandEntry[] = [];
+  /** It was made by this terminal. */
+  isNew = false;
+
+  private constructor(options: OpenOptions) {
+    this.#client = options.client;
+    this.#onChange = options.onChange;
+  }
+
+  /** Opens the session and folds its past, so that nothing that happens meanwhile is missed or folded twice. */
+  static async open(options: OpenOptions): Promise<TerminalSession> {
+    const opened = new TerminalSession(options);
+    const config: ResumeConfig = {
+      workingDirectory: options.cwd,
+      streaming: true,
+      enableConfigDiscovery: true,
+      clientName: "terminal",
+      memory: { enabled: true },
+      continuePendingWork: true,
+      onEvent: (event) => opened.#hear(event),
+      onPermissionRequest: () => ({ kind: "no-result" }),
+      onUserInputRequest: answeredById,
+      onElicitationRequest: answeredById,
+      onExitPlanModeRequest: answeredById,
+    };
+    const { resumeId } = options;
+    opened.isNew = resumeId === undefined;
+    opened.#session =
+      resumeId === undefined
+        ? await options.client.createSession({
+            ...config,
+            ...(options.newId !== undefined && { sessionId: options.newId }),
+          })
+        : await options.client.resumeSession(resumeId, config);
+    // Reading files of the workspace is not asked about; the rules of the user still hold.
+    await opened.request("session.permissions.configure", { approveAllReadPermissionRequests: true });
+    await opened.#foldPast();
+    return opened;
+  }
+
+  get id(): string {
+    return this.#session?.sessionId ?? "";
+  }
+
+  get view(): View {
+    return this.#fold.view;
+  }
+
+  get commands(): readonly CommandEntry[] {
+    return this.#commands;
+  }
+
+  /** Finished blocks of an agent that were not taken yet. */
+  drain(): readonly Block[] {
+    return this.#fold.drain();
+  }
+
+  request(method: string, params: Readonly<Record<string, unknown>> = {}): Promise<unknown> {
+    if (!this.#session) return Promise.reject(new Error("The session is not open yet."));
+    return this.#session.request(method, params);
+  }
+
+  /** The stored events, for overlays that show whole texts. */
+  events(): Promise<SessionEvent[]> {
+    return this.#session?.getEvents() ?? Promise.resolve([]);
+  }
+
+  async readCommands(): Promise<void> {
+    const { commands } = (await this.request("session.commands.list")) as {
+      commands: readonly { name: string; description: string; input?: { hint: string } }[];
+    };
+    this.#commands = commands.map(({ name, description, input }) => ({
+      name,
+      description,
+      ...(input && { hint: input.hint }),
+    }));
+  }
+
+  /** Sends a prompt: `steer` reaches the agent before its next model call, `queue` after its present work. */
+  async send(prompt: string, how: "steer" | "queue"): Promise<void> {
+    await this.request("session.send", { prompt, mode: how === "steer" ? "immediate" : "enqueue" });
+  }
+
+  /** Runs a slash command or a skill. Returns the text of a command that answers by itself. */
+  async submit(text: string): Promise<string | undefined> {
+    const result = (await this.request("session.commands.submit", { text })) as { kind: string; text?: string };
+    return result.kind === "sent" ? undefined : (result.text ?? "");
+  }
+
+  /** Stops the main agent's turn. Agents in the background and the queue stay. */
+  async interrupt(): Promise<void> {
+    await this.request("session.interruptMainTurn", { flushQueued: true });
+  }
+
+  async setMode(mode: SessionMode): Promise<void> {
+    await this.request("session.mode.set", { mode });
+  }
+
+  /** Answers a permission request; false when it was answered elsewhere. */
+  async decide({ id }: AttentionItem, result: Readonly<Record<string, unknown>>): Promise<boolean> {
+    return this.#answer("session.permissions.handlePendingPermissionRequest", { requestId: id, result });
+  }
+
+  async answerQuestion({ id }: AttentionItem, answer: string, wasFreeform: boolean): Promise<boolean> {
+    return this.#answer("session.ui.handlePendingUserInput", { requestId: id, response: { answer, wasFreeform } });
+  }
+
+  async answerPlan({ id }: AttentionItem, response: Readonly<Record<string, unknown>>): Promise<boolean> {
+    return this.#answer("session.ui.handlePendingExitPlanMode", { requestId: id, response });
+  }
+
+  async answerForm({ id }: AttentionItem, result: Readonly<Record<string, unknown>>): Promise<boolean> {
+    return this.#answer("session.ui.handlePendingElicitation", { requestId: id, result });
+  }
+
+  async #answer(method: string, params: Readonly<Record<string, unknown>>): Promise<boolean> {
+    const { success } = (await this.request(method, params)) as { success: boolean };
+    return success;
+  }
+
+  /** Lets go of the session. It ends when nobody else holds it. */
+  async close(): Promise<void> {
+    await this.#session?.disconnect();
+  }
+
+  get client(): Client {
+    return this.#client;
+  }
+
+  #hear(event: SessionEvent): void {
+    if (this.#early) this.#early.push(event);
+    else this.#apply(event);
+  }
+
+  #apply(event: SessionEvent): void {
+    this.#fold.apply(event);
+    if (this.#fold.view.needsReload) void this.#reload();
+    this.#onChange(this);
+  }
+
+  async #foldPast(): Promise<void> {
+    const past = (await this.#session?.getEvents()) ?? [];
+    const known = new Set(past.map(({ id }) => id));
+    for (const event of past) this.#fold.apply(event);
+    const early = this.#early ?? [];
+    this.#early = undefined;
+    for (const event of early) if (event.ephemeral || !known.has(event.id)) this.#fold.apply(event);
+    this.#onChange(this);
+  }
+
+  /** After a rewind the view is folded again; what was committed to the screen stays there. */
+  async #reload(): Promise<void> {
+    if (this.#early) return;
+    this.#early = [];
+    this.#fold = new SessionView();
+    await this.#foldPast();
+    this.#fold.drain();
+    this.#onChange(this);
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * The interactive terminal of troupe: a client of the contract like every other surface. This is the first file to read.
+ *
+ * - `screen/` turns rows into bytes and knows nothing of agents; `input/` turns bytes into keys and text.
+ * - `panels/` draws the live region from the view, `transcript/` the lines that are written once, `overlays/` what is
+ *   shown on the alternate screen.
+ * - `app.ts` holds the state and decides what a key means; `session.ts` talks to the session.
+ * - `plain.ts` is the same for terminals that cannot move the cursor, and for screen readers.
+ */
+import type { ReadStream, WriteStream } from "node:tty";
+import type { Client } from "../sdk/client.ts";
+import { App } from "./app.ts";
+import { findSession } from "./find-session.ts";
+import type { FirstFrame } from "./first-frame.ts";
+import { InputReader } from "./input/stdin.ts";
+import { safeLine } from "./screen/safe.ts";
+import { TerminalSession } from "./session.ts";
+import { Tty } from "./tty.ts";
+
+export interface TerminalOptions {
+  readonly input: ReadStream;
+  readonly output: WriteStream;
+  readonly first: FirstFrame;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  readonly home: string;
+  readonly version: string;
+  readonly wish: SessionWish;
+  connect(): Promise<Client>;
+  /** Things of the folder that would run if it were trusted; undefined when there is nothing to ask. */
+  trust(): Promise<TrustQuestion | undefined>;
+}
+
+export type SessionWish =
+  | { readonly kind: "new" }
+  /** The last session of the folder. */
+  | { readonly kind: "continue" }
+  /** Its id, the beginning of it, or its name. */
+  | { readonly kind: "resume"; readonly reference: string }
+  /** The session with this id, or a new one with it. */
+  | { readonly kind: "id"; readonly sessionId: string };
+
+export interface TrustQuestion {
+  readonly folder: string;
+  readonly items: readonly { readonly kind: string; readonly id: string; readonly shown: string }[];
+  accept(): Promise<void>;
+}
+
+/** Runs until the user leaves. Restores the terminal in any case. Returns lines for the user, such as how to resume. */
+export async function runTerminal(options: TerminalOptions): Promise<void> {
+  const { input, output, first, environment, cwd, home, version } = options;
+  const tty = new Tty({ input, output, first, environment });
+  const app = new App({
+    ...{ tty, environment, cwd, home, version },
+    open: (target, sessionId) => openSession(target, sessionId),
+  });
+  const reader = new InputReader((event) => app.input(event));
+  const leave = (): void => app.exit();
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const signal of signals) process.on(signal, leave);
+  const resized = (): void => app.screen.resized();
+  tty.listen((chunk) => reader.read(chunk), resized);
+  app.screen.draw();
+  let last: readonly string[] = [];
+  try {
+    const opening = start(app, options).catch((error: unknown) => app.fail(error));
+    await app.left;
+    await Promise.race([opening, new Promise((resolve) => setTimeout(resolve, LEAVE_MS).unref())]);
+    last = await leaveSession(app);
+  } finally {
+    for (const signal of signals) process.off(signal, leave);
+    await app.close();
+    reader.close();
+    output.off("resize", resized);
+    app.screen.close(last);
+    tty.close();
+  }
+}
+
+/** A session that is still opening is not waited for longer than this. */
+const LEAVE_MS = 1_000;
+
+async function start(app: App, options: TerminalOptions): Promise<void> {
+  const { style } = app;
+  app.commit([`${style.bold("troupe")} ${style.dim(`${options.version} · ${safeLine(options.cwd)}`)}`]);
+  const [question] = await Promise.all([options.trust(), app.recoverDraft()]);
+  if (question) await askForTrust(app, question);
+  const client = await options.connect();
+  app.client = client;
+  const sessionId = await findSession(client, options.wish, options.cwd);
+  await openSession(app, sessionId, options.wish.kind === "id" ? options.wish.sessionId : undefined);
+  sayModel(app);
+}
+
+async function askForTrust(app: App, { folder, items, accept }: TrustQuestion): Promise<void> {
+  const named = items.map(({ kind, id }) => `- ${kind} ${id}`).slice(0, 20);
+  const all = items.map(({ kind, id, shown }) => `${kind} ${id}\n${shown}`).join("\n\n");
+  const title = `${folder} brings ${items.length} things that would run or decide something`;
+  const choice = await app.ask({
+    title,
+    text: `${title}:\n${named.join("\n")}\n\n${all}`,
+    choices: ["trust this folder as it is now", "work without them"],
+  });
+  if (choice === 0) await accept();
+}
+
+async function openSession(app: App, resumeId: string | undefined, newId?: string): Promise<void> {
+  const { client } = app;
+  if (!client) return;
+  const before = app.session;
+  const session = await TerminalSession.open({
+    client,
+    cwd: app.options.cwd,
+    resumeId,
+    ...(newId !== undefined && { newId }),
+    onChange: (changed) => {
+      if (app.session === changed) app.viewChanged();
+    },
+  });
+  if (resumeId !== undefined) app.commit([app.style.dim(`session ${resumeId}`)]);
+  app.attach(session, { isResumed: resumeId !== undefined });
+  await before?.close();
+}
+
+/** The built-in model is a stand-in: says how to get a real one. */
+function sayModel(app: App): void {
+  const { model } = app.view.session;
+  if (model !== undefined && !/understudy/.test(model)) return;
+  app.commit([
+    "No model provider is configured: the built-in understudy answers, offline and without reasoning.",
+    app.style.dim("Set OPENAI_API_KEY, ANTHROPIC_API_KEY or another key, or start Ollama or LM Studio; then /model."),
+  ]);
+}
+
+/** Lets go of the session and of the server. A session in which nothing was said is removed. */
+async function leaveSession(app: App): Promise<string[]> {
+  const { session, client } = app;
+  const isEmpty = session !== undefined && session.view.main.messages === 0 && session.isNew;
+  if (session && isEmpty) await client?.deleteSession(session.id).catch(() => undefined);
+  await client?.stop();
+  if (!session || isEmpty) return [];
+  return [app.style.dim(`Resume this session with: troupe --resume ${session.id.slice(0, 8)}`)];
+}
