@@ -30,7 +30,11 @@ export class Tty {
     return {
       write: (bytes) => output.write(bytes),
       onDrain: (listener) => output.once("drain", listener),
-      size: () => ({ columns: Math.max(2, output.columns || 80), rows: Math.max(3, output.rows || 24) }),
+      size: () => {
+        // Node learns of a new size by a signal, which may still be on its way.
+        (output as { _refreshSize?: () => void })._refreshSize?.();
+        return { columns: Math.max(2, output.columns || 80), rows: Math.max(3, output.rows || 24) };
+      },
       // xterm.js, as in VS Code, leaves the caret's line to the program.
       wrapsCaretLine: environment.TERM_PROGRAM !== "vscode",
       painted: first.painted,

@@ -50,13 +50,16 @@ export function frame(input: FrameInput): Frame {
     return { bytes: changed === "" ? "" : `${HIDE}${changed}${SHOW}`, painted: next };
   }
   const lines = commit.map((line) => `${line}\r\n`).join("");
-  const bytes = `${HIDE}${toTop(input)}${ESC}J${lines}${live.rows.join("\r\n")}${fromLastRow(next)}${SHOW}`;
+  const bytes = `${HIDE}${erased(input)}\r${lines}${live.rows.join("\r\n")}${fromLastRow(next)}${SHOW}`;
   return { bytes, painted: next };
 }
 
-/** Bytes that take the live region away and leave the cursor where it began. */
-export function erased(input: Pick<FrameInput, "painted" | "columns" | "wrapsCaretLine">): string {
-  return input.painted ? `${toTop(input)}${ESC}J` : "";
+/**
+ * Bytes that take the live region away and leave the cursor where it began. The first row is erased alone: tmux takes an
+ * erasure from the first cell of the screen for a cleared screen, and keeps a copy in its history. A region has two rows.
+ */
+export function erased({ painted, ...how }: Pick<FrameInput, "painted" | "columns" | "wrapsCaretLine">): string {
+  return painted ? `${toTop(painted, how)}${ESC}K${ESC}B${ESC}J${ESC}A` : "";
 }
 
 /** Rows are one cell narrower than the screen, so that none is ever wrapped. */
@@ -69,12 +72,10 @@ function fitted({ rows, caret }: Live, columns: number): Live {
 }
 
 /** From the caret to the first cell of the region, in a terminal that may have become narrower since it was painted. */
-function toTop({
-  painted,
-  columns,
-  wrapsCaretLine,
-}: Pick<FrameInput, "painted" | "columns" | "wrapsCaretLine">): string {
-  if (!painted) return "\r";
+function toTop(
+  painted: Painted,
+  { columns, wrapsCaretLine }: { readonly columns: number; readonly wrapsCaretLine: boolean },
+): string {
   const { widths, caret } = painted;
   let up = 0;
   for (let row = 0; row < caret.row; row++) up += Math.max(1, Math.ceil((widths[row] ?? 0) / columns));

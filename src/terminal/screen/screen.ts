@@ -4,15 +4,21 @@
  */
 import { erased, frame, type Live, type Painted } from "./frame.ts";
 
+interface Size {
+  readonly columns: number;
+  readonly rows: number;
+}
+
 export interface ScreenPorts {
   /** Returns false when the terminal does not keep up; `onDrain` is then called once it does. */
   write(bytes: string): boolean;
   onDrain(listener: () => void): void;
-  size(): { readonly columns: number; readonly rows: number };
+  /** The size now. May call `resized` when it has changed. */
+  size(): Size;
   /** The live region for this size. Called only when a frame is drawn. */
-  live(size: { readonly columns: number; readonly rows: number }): Live;
+  live(size: Size): Live;
   /** All rows of the open overlay. */
-  overlay?(size: { readonly columns: number; readonly rows: number }): readonly string[];
+  overlay?(size: Size): readonly string[];
   readonly wrapsCaretLine: boolean;
   /** The region that the first frame painted. */
   readonly painted?: Painted;
@@ -82,16 +88,19 @@ export class Screen {
     if (this.#soon) clearImmediate(this.#soon);
     this.#timer = undefined;
     this.#soon = undefined;
-    if (this.#isClosed || this.#resizing || this.#isBlocked || this.#isSuspended) return;
+    if (this.#isClosed || this.#isBlocked || this.#isSuspended) return;
+    const size = this.#ports.size();
+    // Asking for the size may have told that it has just changed.
+    if (this.#resizing) return;
     this.#lastFrame = performance.now();
-    if (this.#overlay) this.#drawOverlay();
-    else this.#drawMain({ isWhole: false });
+    if (this.#overlay) this.#drawOverlay(size);
+    else this.#drawMain(size, { isWhole: false });
   }
 
   /** Draws every row of the live region again. */
   redraw(): void {
     if (this.#isClosed || this.#overlay || this.#isSuspended) return;
-    this.#drawMain({ isWhole: true });
+    this.#drawMain(this.#ports.size(), { isWhole: true });
   }
 
   /** The size changed: nothing is written until it has stayed the same for a moment. */
@@ -159,8 +168,7 @@ export class Screen {
     return bytes;
   }
 
-  #drawMain({ isWhole }: { isWhole: boolean }): void {
-    const size = this.#ports.size();
+  #drawMain(size: Size, { isWhole }: { isWhole: boolean }): void {
     const { bytes, painted } = frame({
       painted: this.#painted,
       commit: this.#waiting,
@@ -174,8 +182,7 @@ export class Screen {
     this.#write(bytes);
   }
 
-  #drawOverlay(): void {
-    const size = this.#ports.size();
+  #drawOverlay(size: Size): void {
     const rows = this.#ports.overlay?.(size) ?? [];
     const before = this.#overlay?.rows ?? [];
     let bytes = "";
