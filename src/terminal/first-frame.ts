@@ -29,6 +29,7 @@ export function firstFrame(input: ReadStream, output: WriteStream): FirstFrame {
   const restore = (): void => {
     if (isRestored) return;
     isRestored = true;
+    process.off("exit", restore);
     input.setRawMode(false);
     output.write(`${undo.join("")}${MODES_OFF}`);
   };

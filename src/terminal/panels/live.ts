@@ -67,9 +67,13 @@ export function liveRegion(input: LiveInput): Live {
     return shown;
   };
   const popup = take(popupRows(ui, style));
-  const card = take(ui.card ? cardRows(ui.card, { style, columns, maxRows: Math.max(3, left) }) : []);
-  const queue = take(view ? queueRows(view, style) : []);
-  const agents = take(view ? agentStrip(view, { style, columns, now: input.now }) : []);
+  const queued = view ? queueRows(view, style) : [];
+  const strip = view ? agentStrip(view, { style, columns, now: input.now }) : [];
+  // A long card leaves a row each for the queue and the agents.
+  const others = Math.min(1, queued.length) + Math.min(1, strip.length);
+  const card = take(ui.card ? cardRows(ui.card, { style, columns, maxRows: Math.max(3, left - others) }) : []);
+  const queue = take(queued.slice(-Math.max(1, left - Math.min(1, strip.length))));
+  const agents = take(strip);
   const tools = take(view ? toolRows(view.main, { style, now: input.now }) : []);
   const tail = take(view ? tailRows(view.main, { style, columns }) : [], "tail");
   const above = [...tail, ...tools, ...agents, ...card, ...queue, ...popup, statusRow(ui, style, columns)];

@@ -1,0 +1,244 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { calls, says } from "../../src/testing/index.ts";
+import { READY, terminalStage } from "./stage.ts";
+
+const ENTER = "\r";
+const ESC = "\u001b";
+const CTRL_C = "\u0003";
+
+const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+describe("the interactive terminal", { timeout: 90_000 }, () => {
+  it("paints the prompt before anything is loaded and keeps keys that are typed meanwhile", async () => {
+    await using stage = await terminalStage({ steps: [says("Hello to you.")] });
+    expect(stage.writes[0]).toContain("›");
+    stage.send("early words");
+    await stage.shows("› early words");
+    await stage.shows(READY);
+    stage.send(ENTER);
+    await stage.shows("Hello to you.");
+    expect((await stage.lines()).filter((line) => line.includes("› early words"))).toHaveLength(1);
+  });
+
+  it("streams an answer into committed lines and returns to the prompt", async () => {
+    await using stage = await terminalStage({
+      steps: [says("# Title\n\nSome **bold** text.\n\n```ts\nconst a = 1;\n```\n\n| a | b |\n|---|---|\n| 1 | 22 |\n")],
+    });
+    await stage.shows(READY);
+    stage.send(`go${ENTER}`);
+    await stage.shows(/1 {2}22/);
+    await stage.shows("Esc Esc rewinds");
+    const lines = await stage.lines();
+    expect(lines).toEqual(expect.arrayContaining(["Title", "Some bold text.", "  const a = 1;", "a  b", "1  22"]));
+    expect(lines.filter((line) => line.includes("Esc Esc"))).toHaveLength(1);
+  });
+
+  it("asks before a write, approves it with one key and shows the diff", async () => {
+    await using stage = await terminalStage({
+      steps: [calls(["create", { path: "made.txt", file_text: "one\ntwo\n" }]), says("It is made.")],
+    });
+    await stage.shows(READY);
+    stage.send(`make it${ENTER}`);
+    await stage.shows("▌ Permission");
+    await stage.shows("▌ y once");
+    stage.send("y");
+    await stage.shows("It is made.");
+    expect(await stage.screenText()).toContain("+one");
+    expect(await readFile(join(stage.cwd, "made.txt"), "utf8")).toBe("one\ntwo\n");
+  });
+
+  it("takes no decision from 40 keys that are typed while a request appears", async () => {
+    await using stage = await terminalStage({
+      steps: [calls(["create", { path: "made.txt", file_text: "x\n" }]), says("never")],
+    });
+    await stage.shows(READY);
+    stage.send(`make it${ENTER}`);
+    const typed = "yadpn1yadpn1yadpn1yadpn1yadpn1yadpn1yadp";
+    expect(typed).toHaveLength(40);
+    // Typing goes on until the card is there, and beyond.
+    for (const character of typed) {
+      stage.send(character);
+      await pause(10);
+    }
+    await stage.shows("▌ Permission");
+    await stage.shows(`› ${typed}`);
+    await pause(600);
+    expect(await stage.screenText()).toContain("Ctrl+A to answer");
+    expect(await readdir(stage.cwd)).toEqual(["readme.md"]);
+    stage.send("\u0001");
+    await stage.shows("Esc leaves the card");
+    stage.send("d");
+    await stage.hides("▌ Permission");
+    expect(await stage.screenText()).toContain(`› ${typed}`);
+    expect(await readdir(stage.cwd)).toEqual(["readme.md"]);
+  });
+
+  it("denies with words that the agent reads, and keeps the draft", async () => {
+    await using stage = await terminalStage({
+      steps: [calls(["create", { path: "made.txt", file_text: "x\n" }]), says("I read: not there.")],
+    });
+    await stage.shows(READY);
+    stage.send(`make it${ENTER}`);
+    await stage.shows("▌ y once");
+    stage.send("n");
+    await stage.shows("why not ›");
+    stage.send(`put it elsewhere${ENTER}`);
+    await stage.shows("I read: not there.");
+    expect(await stage.screenText()).toContain("put it elsewhere");
+    await stage.shows(/^›$/m);
+  });
+
+  it("answers a question of the model with a choice", async () => {
+    await using stage = await terminalStage({
+      steps: [calls(["ask_user", { question: "Which colour?", choices: ["red", "blue"] }]), says("Blue it is.")],
+    });
+    await stage.shows(READY);
+    stage.send(`ask me${ENTER}`);
+    await stage.shows("▌ Question");
+    await stage.shows(/^▌ 1–2 choose/m);
+    stage.send("2");
+    await stage.shows("Blue it is.");
+  });
+
+  it("queues with Tab, takes the newest back with the up key and interrupts with Esc", async () => {
+    await using stage = await terminalStage({
+      steps: [calls(["create", { path: "made.txt", file_text: "x\n" }]), says("Second answered.")],
+    });
+    await stage.shows(READY);
+    stage.send(`first${ENTER}`);
+    await stage.shows("▌ Permission");
+    stage.send("second\t");
+    await stage.shows("queued: second");
+    stage.send("third\t");
+    await stage.shows("queued: third");
+    stage.send(`${ESC}[A`);
+    await stage.shows("› third");
+    await stage.hides("queued: third");
+    stage.send(CTRL_C);
+    await stage.hides("› third");
+    await stage.shows("Esc interrupts");
+    stage.send(ESC);
+    await stage.shows("Second answered.");
+  });
+
+  it("writes a draft by itself and brings it back in the next terminal of the folder", async () => {
+    await using stage = await terminalStage();
+    await stage.shows(READY);
+    stage.send("half a thought");
+    await stage.shows("› half a thought");
+    const folder = join(stage.home, "drafts");
+    const written = async (): Promise<string[]> =>
+      (await readdir(folder).catch(() => [])).filter((name) => name.endsWith(".json"));
+    await expect.poll(async () => (await written()).length, { timeout: 10_000 }).toBe(1);
+    const [name = ""] = await written();
+    const stored = JSON.parse(await readFile(join(folder, name), "utf8"));
+    expect(stored).toMatchObject({ text: "half a thought", cwd: stage.cwd, pid: process.pid });
+    await using next = await terminalStage({ home: stage.home, cwd: stage.cwd });
+    await next.shows("› half a thought");
+  });
+
+  it("takes a paste of 10 MB byte for byte, as one marker", async () => {
+    await using stage = await terminalStage({ steps: [says("Read.")] });
+    await stage.shows(READY);
+    const text = "0123456789abcde\u0007\u001b[2J\t\n".repeat(500_000);
+    const bytes = Buffer.from(`${ESC}[200~${text}${ESC}[201~`);
+    for (let at = 0; at < bytes.length; at += 65_536) stage.send(bytes.subarray(at, at + 65_536).toString("utf8"));
+    await stage.shows("[paste #1 +500001 lines]");
+    const folder = join(stage.home, "drafts");
+    const stored = async (): Promise<string> => {
+      const [name = ""] = (await readdir(folder).catch(() => [])).filter((one) => one.endsWith(".json"));
+      return readFile(join(folder, name), "utf8").catch(() => "");
+    };
+    await expect.poll(async () => (await stored()).length, { timeout: 20_000 }).toBeGreaterThan(text.length);
+    expect(JSON.parse(await stored()).text === text).toBe(true);
+  });
+
+  it("keeps every committed line and one live region while an answer streams and the size changes", async () => {
+    const paragraphs = Array.from(
+      { length: 60 },
+      (_, index) => `Paragraph ${index} ${"with many words ".repeat(8)}end.`,
+    );
+    await using stage = await terminalStage({ steps: [says(paragraphs.join("\n\n"))], columns: 90, rows: 20 });
+    await stage.shows(READY);
+    stage.send(`go${ENTER}`);
+    for (const [columns, rows] of [
+      [60, 20],
+      [200, 40],
+      [75, 15],
+      [50, 30],
+      [120, 24],
+    ] as const) {
+      stage.resize(columns, rows);
+      await pause(90);
+    }
+    await stage.shows("Paragraph 59");
+    await stage.shows("Esc Esc rewinds");
+    const lines = await stage.lines();
+    const shown = lines.filter((line) => line.startsWith("Paragraph"));
+    expect(shown).toEqual(paragraphs);
+    expect(lines.filter((line) => line.includes("· scripted"))).toHaveLength(1);
+  });
+
+  it("leaves with Ctrl+C twice, says how to resume and restores the terminal", async () => {
+    await using stage = await terminalStage({ steps: [says("Hello.")] });
+    await stage.shows(READY);
+    stage.send(`hi${ENTER}`);
+    await stage.shows("Hello.");
+    await stage.shows("Esc Esc rewinds");
+    stage.send(CTRL_C);
+    await stage.shows("Ctrl+C again exits");
+    stage.send(CTRL_C);
+    await stage.ended;
+    const screen = await stage.screenText();
+    expect(screen).toMatch(/Resume this session with: troupe --resume [0-9a-f]{8}/);
+    expect(screen).not.toContain("scripted ·");
+    const all = stage.writes.join("");
+    expect(all).toContain(`${ESC}[?2004l`);
+    expect(all).toContain(`${ESC}[?1004l`);
+    expect(stage.rawMode.at(-1)).toBe(false);
+  });
+
+  it("resumes a session: prints its end and goes on with it", async () => {
+    await using first = await terminalStage({ steps: [says("The answer was 42.")] });
+    await first.shows(READY);
+    first.send(`remember${ENTER}`);
+    await first.shows("The answer was 42.");
+    await first.shows("Esc Esc rewinds");
+    first.send("\u0004");
+    await first.ended;
+    await using second = await terminalStage({
+      home: first.home,
+      cwd: first.cwd,
+      wish: { kind: "continue" },
+      steps: [says("As I said, 42.")],
+    });
+    await second.shows("The answer was 42.");
+    await second.shows(READY);
+    second.send(`again${ENTER}`);
+    await second.shows("As I said, 42.");
+  });
+
+  it("opens without a working provider and says so when a prompt fails", async () => {
+    await using stage = await terminalStage({ environment: { TROUPE_BASE_URL: "http://127.0.0.1:9/v1" } });
+    await stage.shows(READY);
+    stage.send(`hi${ENTER}`);
+    await stage.shows(/waits|✗/);
+  });
+
+  it("asks whether the folder is trusted, and goes on either way", async () => {
+    let accepted = 0;
+    const trust = async () => ({
+      folder: "/somewhere",
+      items: [{ kind: "hook", id: "start", shown: "touch /tmp/x" }],
+      accept: async () => void accepted++,
+    });
+    await using stage = await terminalStage({ trust });
+    await stage.shows("hook start");
+    await stage.shows(/^▌ 1–2 choose/m);
+    stage.send("1");
+    await stage.shows(READY);
+    expect(accepted).toBe(1);
+  });
+});
