@@ -11,6 +11,7 @@ export function helpText(version: string): string {
   return `troupe ${version} – a coding agent for the terminal, on any model or none
 
 Usage:
+  troupe                             open an interactive session: see docs/guides/terminal.md
   troupe -p "<prompt>"               run one prompt; the answer goes to stdout, progress to stderr
   <command> | troupe -p "<prompt>"   the same, with the command's output as data; without -p the output is the
                                      prompt; add - to wait for a command that is silent for more than 3 s

@@ -1,14 +1,20 @@
 /** Puts the interactive terminal together: a server in this process, its client, and the trust of the folder. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { readTrust, recordTrust } from "../catalog/trust.ts";
 import { workingDirectory } from "../context/working-directory.ts";
 import { nodeDisk } from "../lib/node/disk.ts";
 import { systemStamp } from "../lib/stamp.ts";
+import { TroupeError } from "../protocol/errors.ts";
 import { stateRoot } from "../runtime/home.ts";
+import type { SessionRequest } from "../runtime/runtime.ts";
 import { version } from "../runtime/version.ts";
 import { executableItems } from "../runtime/workspace.ts";
+import type { Client } from "../sdk/client.ts";
 import { createClient } from "../sdk/sdk.ts";
 import { inProcess } from "../server/in-process.ts";
 import type { FirstFrame } from "../terminal/first-frame.ts";
+import { runPlain } from "../terminal/plain.ts";
 import { runTerminal, type SessionWish, type TrustQuestion } from "../terminal/terminal.ts";
 import type { Arguments } from "./args.ts";
 import type { Launcher } from "./launcher.ts";
@@ -16,7 +22,8 @@ import { sessionRequest } from "./prompt-mode.ts";
 
 interface Parts {
   readonly launcher: Launcher;
-  readonly first: FirstFrame;
+  /** Undefined: print lines only. */
+  readonly first: FirstFrame | undefined;
   readonly wish: SessionWish;
 }
 
@@ -24,12 +31,38 @@ export async function runInteractive(given: Arguments, { launcher, first, wish }
   const environment = { ...process.env };
   const { cwd, ...defaults } = sessionRequest(given, "json");
   const home = stateRoot(environment);
-  await runTerminal({
-    ...{ input: process.stdin, output: process.stdout, first, environment, cwd, home, version, wish },
-    connect: () =>
-      createClient({ connection: inProcess({ environment, cwd, defaults, importModule: launcher.importModule }) }),
+  const shared = {
+    ...{ input: process.stdin, output: process.stdout, cwd, version, wish },
+    connect: () => connect(given, { environment, cwd, defaults, home, launcher }),
     trust: () => trustQuestion(cwd, { home, environment, isTrusted: given.has("trust-folder") }),
-  });
+  };
+  if (first) await runTerminal({ ...shared, first, environment, home, attaches: given.text("attach") !== undefined });
+  else await runPlain(shared);
+}
+
+interface Place {
+  readonly environment: NodeJS.ProcessEnv;
+  readonly cwd: string;
+  readonly home: string;
+  readonly defaults: Omit<SessionRequest, "cwd">;
+  readonly launcher: Launcher;
+}
+
+/** A server in this process; with `--attach`, one that listens on a port of this machine. */
+async function connect(given: Arguments, { environment, cwd, defaults, home, launcher }: Place): Promise<Client> {
+  const attach = given.text("attach");
+  if (attach === undefined) {
+    return createClient({ connection: inProcess({ environment, cwd, defaults, importModule: launcher.importModule }) });
+  }
+  const port = Number(attach);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+    throw new TroupeError("usage", `--attach needs the port of a server, not "${attach}".`, {
+      hint: "Start one with: troupe --headless --port 4711",
+    });
+  }
+  const stored = await readFile(join(home, "server", `${port}.token`), "utf8").catch(() => "");
+  const token = environment.COPILOT_CONNECTION_TOKEN || stored.trim();
+  return createClient({ connection: { kind: "tcp", port, token } });
 }
 
 /** Undefined when the folder brings nothing that is not trusted yet, or was trusted for this run. */

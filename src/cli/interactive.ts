@@ -12,6 +12,11 @@ export function isInteractive(given: Arguments): boolean {
 
 export async function interactiveCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
   const wish = wishOf(given);
+  if (isPlain(given)) {
+    const { runInteractive } = await import("./interactive-run.ts");
+    await runInteractive(given, { launcher, first: undefined, wish });
+    return exitCodes.done;
+  }
   const first = firstFrame(process.stdin, process.stdout);
   try {
     const { runInteractive } = await import("./interactive-run.ts");
@@ -20,6 +25,11 @@ export async function interactiveCommand(given: Arguments, launcher: Launcher): 
   } finally {
     first.restore();
   }
+}
+
+/** Lines in place of a screen: asked for, or the terminal cannot do more. */
+function isPlain(given: Arguments): boolean {
+  return given.has("plain") || process.env.TERM === "dumb" || process.env.TROUPE_SCREEN_READER === "1";
 }
 
 function wishOf(given: Arguments) {

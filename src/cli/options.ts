@@ -41,6 +41,12 @@ export const options: readonly Option[] = [
   },
   { name: "continue", group: "Session", help: "go on with the last session of this repository or folder" },
   { name: "session-id", value: "id", group: "Session", help: "resume the session with this id, or start one" },
+  {
+    name: "attach",
+    value: "port",
+    group: "Session",
+    help: "without -p: join the session that is open in the server on this port",
+  },
   { name: "name", value: "name", group: "Session", help: "give the session a name" },
   {
     name: "session",
@@ -135,6 +141,11 @@ export const options: readonly Option[] = [
     verbatim: true,
     group: "Output",
     help: "after the answer, write the session to this file: Markdown, or JSON lines for .jsonl",
+  },
+  {
+    name: "plain",
+    group: "Output",
+    help: "without -p: labelled lines and numbered menus, for screen readers and dumb terminals",
   },
   { name: "silent", short: "s", group: "Output", help: "nothing on stderr but errors" },
   {

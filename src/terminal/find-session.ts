@@ -38,3 +38,12 @@ async function resumed(client: Client, reference: string): Promise<string> {
     throw new TroupeError("usage", `${found.length} sessions fit "${reference}". Use more of the id.`);
   return one.sessionId;
 }
+
+/** The session that was used last of those that the server has open; undefined when it has none. */
+export async function openInServer(client: Client): Promise<string | undefined> {
+  const all = await client.listSessions();
+  const sessionIds = all.map(({ sessionId }) => sessionId);
+  const { inUse } = (await client.request("sessions.checkInUse", { sessionIds })) as { inUse: readonly string[] };
+  const open = all.filter(({ sessionId }) => inUse.includes(sessionId));
+  return open.sort((one, other) => other.modifiedTime.localeCompare(one.modifiedTime))[0]?.sessionId;
+}

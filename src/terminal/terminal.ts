@@ -10,7 +10,7 @@
 import type { ReadStream, WriteStream } from "node:tty";
 import type { Client } from "../sdk/client.ts";
 import { App } from "./app.ts";
-import { findSession } from "./find-session.ts";
+import { findSession, openInServer } from "./find-session.ts";
 import type { FirstFrame } from "./first-frame.ts";
 import { InputReader } from "./input/stdin.ts";
 import { safeLine } from "./screen/safe.ts";
@@ -26,6 +26,8 @@ export interface TerminalOptions {
   readonly home: string;
   readonly version: string;
   readonly wish: SessionWish;
+  /** The server belongs to another process: join the session that is open in it. */
+  readonly attaches?: boolean;
   connect(): Promise<Client>;
   /** Things of the folder that would run if it were trusted; undefined when there is nothing to ask. */
   trust(): Promise<TrustQuestion | undefined>;
@@ -87,7 +89,8 @@ async function start(app: App, options: TerminalOptions): Promise<void> {
   if (question) await askForTrust(app, question);
   const client = await options.connect();
   app.client = client;
-  const sessionId = await findSession(client, options.wish, options.cwd);
+  const isJoining = options.attaches === true && options.wish.kind === "new";
+  const sessionId = isJoining ? await openInServer(client) : await findSession(client, options.wish, options.cwd);
   await openSession(app, sessionId, options.wish.kind === "id" ? options.wish.sessionId : undefined);
   sayModel(app);
 }

@@ -1,0 +1,200 @@
+/**
+ * The terminal as labelled lines: no cursor movement, no colours, numbered menus. For screen readers, dumb terminals and
+ * logs. A number answers the menu that is open; any other line is a prompt.
+ */
+import { createInterface } from "node:readline";
+import type { Client } from "../sdk/client.ts";
+import type { Block } from "../view/blocks.ts";
+import type { AttentionItem } from "../view/view.ts";
+import { openAttention } from "../view/waits.ts";
+import { findSession } from "./find-session.ts";
+import { type MenuEntry, menuOf } from "./plain-menu.ts";
+import { safe, safeLine } from "./screen/safe.ts";
+import { plainStyle } from "./screen/style.ts";
+import { TerminalSession } from "./session.ts";
+import type { SessionWish, TrustQuestion } from "./terminal.ts";
+import { blockLines } from "./transcript/block-lines.ts";
+
+export interface PlainOptions {
+  readonly input: NodeJS.ReadableStream;
+  readonly output: NodeJS.WritableStream;
+  readonly cwd: string;
+  readonly version: string;
+  readonly wish: SessionWish;
+  connect(): Promise<Client>;
+  trust(): Promise<TrustQuestion | undefined>;
+}
+
+const SHOWN_BLOCKS = 40;
+
+/** Runs until the input ends, `/exit`, or Ctrl+C at rest. */
+export async function runPlain(options: PlainOptions): Promise<void> {
+  const plain = new PlainTerminal(options);
+  try {
+    await plain.run();
+  } finally {
+    await plain.close();
+  }
+}
+
+class PlainTerminal {
+  readonly #options: PlainOptions;
+  readonly #lines: AsyncIterableIterator<string>;
+  readonly #reader;
+  #client: Client | undefined;
+  #session: TerminalSession | undefined;
+  #menu: { readonly item: AttentionItem; readonly entries: readonly MenuEntry[] } | undefined;
+  /** The next line is for this. */
+  #words: ((text: string) => Promise<unknown>) | undefined;
+  #wasBusy = false;
+
+  constructor(options: PlainOptions) {
+    this.#options = options;
+    this.#reader = createInterface({ input: options.input, terminal: false });
+    this.#lines = this.#reader[Symbol.asyncIterator]();
+  }
+
+  async run(): Promise<void> {
+    const { cwd, version, wish } = this.#options;
+    this.#print(`troupe ${version} in ${safeLine(cwd)}. Type a prompt, /help or /exit.`);
+    await this.#askForTrust();
+    const stop = (): void => this.#interrupt();
+    process.on("SIGINT", stop);
+    for (const signal of ["SIGTERM", "SIGHUP"] as const) process.once(signal, () => this.#reader.close());
+    try {
+      this.#client = await this.#options.connect();
+      const resumeId = await findSession(this.#client, wish, cwd);
+      const newId = wish.kind === "id" ? wish.sessionId : undefined;
+      this.#session = await TerminalSession.open({
+        client: this.#client,
+        cwd,
+        resumeId,
+        ...(newId !== undefined && { newId }),
+        onChange: (session) => {
+          if (session === this.#session) this.#update();
+        },
+      });
+      for (const block of this.#session.drain().slice(-SHOWN_BLOCKS)) this.#print(...plainLines(block));
+      await this.#session.readCommands();
+      this.#print(`ready: model ${safeLine(this.#session.view.session.model ?? "none")}`);
+      this.#update();
+      for await (const line of this.#lines) if ((await this.#line(line)) === "exit") return;
+    } finally {
+      process.off("SIGINT", stop);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#reader.close();
+    const id = this.#session?.id;
+    const isEmpty = this.#session?.isNew === true && this.#session.view.main.messages === 0;
+    if (id !== undefined && isEmpty) await this.#client?.deleteSession(id).catch(() => undefined);
+    await this.#client?.stop();
+    if (id !== undefined && !isEmpty) this.#print(`Resume this session with: troupe --resume ${id.slice(0, 8)}`);
+  }
+
+  async #askForTrust(): Promise<void> {
+    const question = await this.#options.trust();
+    if (!question) return;
+    this.#print(
+      `question: ${safeLine(question.folder)} brings things that would run or decide something:`,
+      ...question.items.map(({ kind, id }) => `  ${safeLine(`${kind} ${id}`)}`),
+      "  1. trust this folder as it is now",
+      "  2. work without them",
+    );
+    const { value } = await this.#lines.next();
+    if (String(value).trim() === "1") await question.accept();
+  }
+
+  async #line(line: string): Promise<"exit" | undefined> {
+    const text = line.trim();
+    const words = this.#words;
+    if (words) {
+      this.#words = undefined;
+      await words(text).catch((error: unknown) => this.#fail(error));
+      return undefined;
+    }
+    if (text === "") return undefined;
+    if (text === "/exit" || text === "/quit") return "exit";
+    const entry = /^\d+$/.test(text) ? this.#menu?.entries[Number(text) - 1] : undefined;
+    const work = entry ? this.#choose(entry) : this.#send(text);
+    await work.catch((error: unknown) => this.#fail(error));
+    return undefined;
+  }
+
+  async #choose(entry: MenuEntry): Promise<void> {
+    if (!entry.needsWords) {
+      await entry.answer("");
+      return;
+    }
+    this.#print(`${entry.label}: type it in one line`);
+    this.#words = (text) => entry.answer(text);
+  }
+
+  async #send(text: string): Promise<void> {
+    const session = this.#session;
+    if (!session) return;
+    if (!text.startsWith("/")) return session.send(text, "steer");
+    const said = await session.submit(text);
+    if (said !== undefined) this.#print(...safe(said).trimEnd().split("\n"));
+  }
+
+  #update(): void {
+    const session = this.#session;
+    if (!session) return;
+    for (const block of session.drain()) this.#print(...plainLines(block));
+    const isBusy = session.view.main.status === "running";
+    if (this.#wasBusy && !isBusy) this.#print("ready");
+    this.#wasBusy = isBusy;
+    const [item] = openAttention(session.view);
+    if (item?.id === this.#menu?.item.id) return;
+    this.#menu = item && { item, entries: menuOf(item, session) };
+    if (!this.#menu || !item) return;
+    const who = item.agentId === undefined ? "" : ` (agent ${safeLine(item.agentId)})`;
+    this.#print(
+      `${item.kind === "question" ? "question" : "permission required"}${who}: ${safeLine(item.title)}`,
+      ...safe(item.text)
+        .split("\n")
+        .map((row) => `  | ${row}`),
+      ...this.#menu.entries.map(({ label }, index) => `  ${index + 1}. ${safeLine(label)}`),
+    );
+  }
+
+  #interrupt(): void {
+    if (this.#wasBusy) void this.#session?.interrupt().catch((error: unknown) => this.#fail(error));
+    else this.#reader.close();
+  }
+
+  #fail(error: unknown): void {
+    this.#print(`error: ${safe(error instanceof Error ? error.message : String(error))}`);
+  }
+
+  #print(...lines: readonly string[]): void {
+    this.#options.output.write(lines.map((line) => `${line}\n`).join(""));
+  }
+}
+
+const labels: Readonly<Record<Block["kind"], string>> = {
+  user: "you",
+  assistant: "troupe",
+  reasoning: "thinking",
+  tool: "tool",
+  notice: "notice",
+  error: "error",
+  approval: "permission",
+  answer: "question",
+  plan: "plan",
+  compaction: "notice",
+  mode: "notice",
+  model: "notice",
+  agent: "agent",
+  completion: "complete",
+  rewind: "notice",
+};
+
+/** The label stands before the first line; marks that only look like something are left out. */
+function plainLines(block: Block): string[] {
+  const lines = blockLines(block, { style: plainStyle }).filter((line) => line !== "");
+  const [first = "", ...rest] = lines;
+  return [`${labels[block.kind]}: ${first.replace(/^[●◆›✓✗?!] /, "")}`, ...rest];
+}
