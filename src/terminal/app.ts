@@ -141,6 +141,7 @@ export class App {
     for (const block of blocks.slice(-SHOWN_BLOCKS)) this.commit(blockLines(block, { style: this.style }));
     this.viewChanged();
     session.readCommands().catch((error: unknown) => this.fail(error));
+    this.commands.opened();
   }
 
   /** The view has changed: commits finished blocks and draws soon. */

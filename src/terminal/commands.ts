@@ -17,9 +17,18 @@ const MAX_SHELL_CHARACTERS = 20_000;
 
 export class CommandRunner {
   readonly #app: App;
+  /** Enter was pressed before the session was open. */
+  #isWaiting = false;
 
   constructor(app: App) {
     this.#app = app;
+  }
+
+  /** The session is open: sends the prompt for which Enter was pressed before. */
+  opened(): void {
+    const isWaiting = this.#isWaiting;
+    this.#isWaiting = false;
+    if (isWaiting) this.send("steer");
   }
 
   get entries(): readonly CommandEntry[] {
@@ -44,7 +53,8 @@ export class CommandRunner {
     }
     if (text.trim() === "") return;
     if (!app.session) {
-      app.hint("the session is still opening: the prompt stays here");
+      this.#isWaiting = true;
+      app.hint("sent as soon as the session is open");
       return;
     }
     app.editor.take();

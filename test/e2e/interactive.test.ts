@@ -1,0 +1,212 @@
+import { execFile, spawnSync } from "node:child_process";
+import { mkdir, writeFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { promisify } from "node:util";
+import { afterEach, describe, expect, it } from "vitest";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+
+const run = promisify(execFile);
+const hasTmux = spawnSync("tmux", ["-V"]).status === 0;
+const bin = resolve("bin/troupe.js");
+const PATIENCE_MS = 60_000;
+const sockets: string[] = [];
+
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) await run("tmux", ["-L", socket, "kill-server"]).catch(() => undefined);
+});
+
+/** A real terminal: tmux, with a server of its own. */
+async function open(options: {
+  home: string;
+  cwd: string;
+  args?: readonly string[];
+  columns?: number;
+  rows?: number;
+  environment?: Readonly<Record<string, string>>;
+}) {
+  const { home, cwd, args = [], columns = 90, rows = 30, environment = {} } = options;
+  const socket = `troupe-${process.pid}-${sockets.length}-${Math.random().toString(36).slice(2, 8)}`;
+  sockets.push(socket);
+  const tmux = async (...words: readonly string[]): Promise<string> =>
+    (await run("tmux", ["-L", socket, "-f", "/dev/null", ...words])).stdout;
+  const variables = Object.entries({
+    TROUPE_HOME: home,
+    HOME: home,
+    TROUPE_NO_DISCOVERY: "1",
+    PATH: process.env.PATH ?? "",
+    ...environment,
+  }).map(([name, value]) => `${name}='${value}'`);
+  const command = `cd '${cwd}' && env -i TERM=$TERM ${variables.join(" ")} '${process.execPath}' '${bin}' ${args.join(" ")}; echo "ended with $?"; cat`;
+  await tmux("new-session", "-d", "-s", "t", "-x", String(columns), "-y", String(rows), command);
+  const text = async (): Promise<string> => tmux("capture-pane", "-p", "-t", "t");
+  return {
+    text,
+    all: async (): Promise<string> => tmux("capture-pane", "-p", "-t", "t", "-S", "-5000"),
+    keys: async (...words: readonly string[]): Promise<void> => void (await tmux("send-keys", "-t", "t", ...words)),
+    resize: async (toColumns: number, toRows: number): Promise<void> =>
+      void (await tmux("resize-window", "-t", "t", "-x", String(toColumns), "-y", String(toRows))),
+    async shows(wanted: string | RegExp): Promise<string> {
+      const end = performance.now() + PATIENCE_MS;
+      for (;;) {
+        const screen = await text();
+        if (typeof wanted === "string" ? screen.includes(wanted) : wanted.test(screen)) return screen;
+        if (performance.now() > end) throw new Error(`the terminal never shows ${wanted}:\n${screen}`);
+        await new Promise((done) => setTimeout(done, 50));
+      }
+    },
+    /** The process of troupe itself. */
+    async pid(): Promise<number> {
+      const shell = (await tmux("list-panes", "-t", "t", "-F", "#{pane_pid}")).trim();
+      const children = (await run("ps", ["-o", "pid=,args=", "--ppid", shell])).stdout.split("\n");
+      return Number(/\d+/.exec(children.find((line) => line.includes("troupe.js")) ?? "")?.[0]);
+    },
+  };
+}
+
+async function folders() {
+  const folder = await tempFolder({ "work/readme.md": "hello\n" });
+  await mkdir(folder.at("home"), { mode: 0o700 });
+  return { folder, home: folder.at("home"), cwd: folder.at("work") };
+}
+
+describe.skipIf(!hasTmux)(
+  "troupe in a real terminal (skipped where tmux is not installed)",
+  { timeout: 180_000 },
+  () => {
+    it("opens on the first run, answers with the understudy, and says how to resume", async () => {
+      const { folder, home, cwd } = await folders();
+      await using _ = folder;
+      const terminal = await open({ home, cwd });
+      await terminal.shows("No model provider is configured");
+      await terminal.keys("which files are there?", "Enter");
+      await terminal.shows("understudy: troupe's built-in offline model");
+      await terminal.shows("Esc Esc rewinds");
+      await terminal.keys("C-d");
+      await terminal.shows(/Resume this session with: troupe --resume [0-9a-f]{8}\s+ended with 0/);
+    });
+
+    it("asks before a write, starts agents in the background, stops one of them and messages the other", async () => {
+      const { folder, home, cwd } = await folders();
+      await using _ = folder;
+      const task = (name: string) => ({
+        name: "task",
+        arguments: { agent_type: "explore", name, description: `look at ${name}`, prompt: "look", mode: "background" },
+      });
+      const steps = [
+        { say: "I write.", call: { name: "create", arguments: { path: "made.txt", file_text: "one\n" } } },
+        { say: "Written." },
+        { say: "I start three.", calls: [task("ann"), task("bob"), task("cid")] },
+        ...["ann", "bob", "cid"].map((agent) => ({ agent, say: "slow", stall: true })),
+        { say: "They are at work." },
+      ];
+      await writeFile(folder.at("script.json"), JSON.stringify({ steps, otherwise: { say: "noted" } }));
+      const terminal = await open({ home, cwd, args: ["--model", `faux:${folder.at("script.json")}`] });
+      await terminal.shows("Esc Esc rewinds");
+      await terminal.keys("write it", "Enter");
+      await terminal.shows("▌ y once");
+      await terminal.keys("y");
+      await terminal.shows("Written.");
+      await terminal.keys("start agents", "Enter");
+      await terminal.shows("They are at work.");
+      await terminal.shows("bob (Explore");
+      await terminal.keys("C-t");
+      await terminal.shows("Agents · 3 at work");
+      await terminal.keys("j", "x");
+      await terminal.shows("press x again to stop it");
+      await terminal.keys("x");
+      await terminal.shows("Agents · 2 at work");
+      await terminal.keys("k", "m");
+      await terminal.shows("to ann ›");
+      await terminal.keys("look deeper", "Enter");
+      await terminal.shows("sent to ann");
+      // Esc at rest stops nobody.
+      await terminal.keys("Escape");
+      await terminal.shows("ann (Explore");
+      expect(await terminal.text()).toContain("cid (Explore");
+    });
+
+    it("goes on after kill -9 with the session and the draft", async () => {
+      const { folder, home, cwd } = await folders();
+      await using _ = folder;
+      const model = JSON.stringify({ steps: [{ say: "The word is plum." }], otherwise: { say: "still here" } });
+      await writeFile(folder.at("script.json"), model);
+      const first = await open({ home, cwd, args: ["--model", `faux:${folder.at("script.json")}`] });
+      await first.shows("Esc Esc rewinds");
+      await first.keys("remember a word", "Enter");
+      await first.shows("The word is plum.");
+      await first.keys("a draft that must stay");
+      await first.shows("› a draft that must stay");
+      await new Promise((done) => setTimeout(done, 1_000));
+      process.kill(await first.pid(), "SIGKILL");
+      await first.shows("ended with 137");
+      const second = await open({ home, cwd, args: ["--continue", "--model", "understudy"] });
+      await second.shows("The word is plum.");
+      await second.shows("› a draft that must stay");
+    });
+
+    it.each([60, 200])("keeps one live region in a terminal of %i columns and through resizes", async (columns) => {
+      const { folder, home, cwd } = await folders();
+      await using _ = folder;
+      const lines = Array.from({ length: 30 }, (_, index) => `Line ${index} ${"of many words ".repeat(6)}end`);
+      await writeFile(folder.at("script.json"), JSON.stringify({ steps: [{ say: lines.join("\n\n") }] }));
+      const terminal = await open({ home, cwd, columns, args: ["--model", `faux:${folder.at("script.json")}`] });
+      await terminal.shows("Esc Esc rewinds");
+      await terminal.keys("go", "Enter");
+      await terminal.shows("Line 29");
+      await terminal.shows("Esc Esc rewinds");
+      for (const [toColumns, toRows] of [
+        [80, 20],
+        [150, 40],
+        [columns, 30],
+      ] as const) {
+        await terminal.resize(toColumns, toRows);
+        await new Promise((done) => setTimeout(done, 500));
+      }
+      await terminal.keys("after");
+      await terminal.shows("› after");
+      const all = await terminal.all();
+      expect(all.match(/Esc Esc/g)).toHaveLength(1);
+      for (let index = 0; index < lines.length; index++) expect(all).toContain(`Line ${index} of many`);
+    });
+
+    it("writes no colours when NO_COLOR is set", async () => {
+      const { folder, home, cwd } = await folders();
+      await using _ = folder;
+      const terminal = await open({ home, cwd, environment: { NO_COLOR: "1" } });
+      await terminal.shows("No model provider is configured");
+      const [socket = ""] = sockets;
+      const styled = (await run("tmux", ["-L", socket, "capture-pane", "-p", "-e", "-t", "t"])).stdout;
+      expect(styled).not.toMatch(/\u001b\[[0-9;]*[1-9][0-9;]*m/);
+    });
+
+    it("restores the terminal on SIGTERM", async () => {
+      const { folder, home, cwd } = await folders();
+      await using _ = folder;
+      const terminal = await open({ home, cwd });
+      await terminal.shows("No model provider is configured");
+      process.kill(await terminal.pid(), "SIGTERM");
+      await terminal.shows("ended with 0");
+      // The terminal echoes again and translates Enter, so `cat` repeats the line.
+      await terminal.keys("echoed", "Enter");
+      await terminal.shows(/echoed\s+echoed/);
+    });
+
+    it("prints labelled lines and numbered menus with --plain", async () => {
+      const { folder, home, cwd } = await folders();
+      await using _ = folder;
+      const steps = [
+        { say: "I write.", call: { name: "create", arguments: { path: "made.txt", file_text: "one\n" } } },
+        { say: "Written." },
+      ];
+      await writeFile(folder.at("script.json"), JSON.stringify({ steps }));
+      const terminal = await open({ home, cwd, args: ["--plain", "--model", `faux:${folder.at("script.json")}`] });
+      await terminal.shows("ready: model");
+      await terminal.keys("write it", "Enter");
+      await terminal.shows("1. approve once");
+      await terminal.keys("1", "Enter");
+      await terminal.shows("troupe: Written.");
+      await terminal.keys("/exit", "Enter");
+      await terminal.shows("ended with 0");
+    });
+  },
+);
