@@ -1,0 +1,19 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { localCommands } from "../../src/terminal/commands/list.ts";
+import { keyTable } from "../../src/terminal/input/key-table.ts";
+import { themeNames } from "../../src/terminal/screen/style.ts";
+
+const guide = readFileSync("docs/guides/terminal.md", "utf8");
+
+describe("docs/guides/terminal.md", () => {
+  it("lists every key of the prompt as the program has it, in the same order", () => {
+    const rows = keyTable.map(({ keys, help }) => `| ${keys.join(", ")} | ${help} |`);
+    expect(guide).toContain(`| key | meaning |\n| --- | --- |\n${rows.join("\n")}\n`);
+  });
+
+  it("names every command and every theme of the terminal", () => {
+    for (const { name } of localCommands) expect(guide).toContain(`/${name}`);
+    for (const theme of themeNames) expect(guide).toContain(`\`${theme}\``);
+  });
+});
