@@ -1,0 +1,207 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { SessionEvent } from "../../src/protocol/event.ts";
+import { plainStyle } from "../../src/terminal/screen/style.ts";
+import { blockLines } from "../../src/terminal/transcript/block-lines.ts";
+import { tempFolder } from "../../src/testing/temp-folder.ts";
+import { SessionView } from "../../src/view/session-view.ts";
+import { appWithEvents, eventMaker } from "./fake-session.ts";
+
+type Maker = ReturnType<typeof eventMaker>;
+
+const words = fc.string({ unit: "grapheme-ascii", minLength: 1, maxLength: 160 }).map((text) => text.trim() || "word");
+
+/** Kinds of things that happen in a session; each gives one or more events. */
+const happening = fc.oneof(
+  fc.record({ kind: fc.constant("prompt" as const), text: words }),
+  fc.record({ kind: fc.constant("answer" as const), parts: fc.array(words, { minLength: 1, maxLength: 5 }) }),
+  fc.record({ kind: fc.constant("tool" as const), output: fc.array(words, { maxLength: 30 }), ok: fc.boolean() }),
+  fc.record({ kind: fc.constant("agent" as const), ends: fc.boolean() }),
+  fc.record({ kind: fc.constant("ask" as const), closes: fc.boolean() }),
+  fc.record({ kind: fc.constant("notice" as const), text: words }),
+);
+
+let serial = 0;
+
+function eventsOf(make: Maker, what: typeof happening extends fc.Arbitrary<infer T> ? T : never): SessionEvent[] {
+  const n = ++serial;
+  switch (what.kind) {
+    case "prompt":
+      return [
+        make("user.message", { content: what.text, messageId: `m${n}` }),
+        make("assistant.turn_start", { turnId: `t${n}` }),
+      ];
+    case "answer": {
+      const content = what.parts.join("\n\n");
+      return [
+        make("assistant.message_start", { messageId: `a${n}` }, { ephemeral: true }),
+        ...what.parts.map((deltaContent) =>
+          make(
+            "assistant.message_delta",
+            { messageId: `a${n}`, deltaContent: `${deltaContent}\n\n` },
+            { ephemeral: true },
+          ),
+        ),
+        make("assistant.message", { messageId: `a${n}`, content: `${content}\n\n`, toolRequests: [] }),
+        make("assistant.turn_end", { turnId: `t${n}` }),
+        make("session.idle", {}, { ephemeral: true }),
+      ];
+    }
+    case "tool":
+      return [
+        make("tool.execution_start", { toolCallId: `c${n}`, toolName: "bash", arguments: { command: `run ${n}` } }),
+        make("tool.execution_complete", {
+          toolCallId: `c${n}`,
+          success: what.ok,
+          ...(what.ok ? { result: { content: what.output.join("\n") } } : { error: { message: "it failed" } }),
+        }),
+      ];
+    case "agent": {
+      const about = { toolCallId: `k${n}`, agentName: "explore", agentDisplayName: "Explore", description: "looks" };
+      const started = make("troupe.task_created", {
+        taskId: `agent-${n}`,
+        mode: "background",
+        prompt: "look",
+        ...about,
+      });
+      const ended = make("troupe.task_state", { taskId: `agent-${n}`, from: "running", to: "completed" });
+      return what.ends ? [started, ended] : [started];
+    }
+    case "ask": {
+      const request = {
+        ...{ kind: "shell", fullCommandText: `rm ${n}`, intention: "clean", commands: [], possiblePaths: [] },
+        ...{ possibleUrls: [], hasWriteFileRedirection: false, canOfferSessionApproval: false },
+      };
+      const asked = make("permission.requested", { requestId: `r${n}`, permissionRequest: request });
+      const closed = make("permission.completed", { requestId: `r${n}`, result: { kind: "approved" } });
+      return what.closes ? [asked, closed] : [asked];
+    }
+    case "notice":
+      return [make("session.info", { infoType: "test", message: what.text })];
+  }
+}
+
+describe("the terminal under random events, resizes and keys", { timeout: 240_000 }, () => {
+  it("writes each finished line once, in order, above exactly one live region, and keeps every typed character", async () => {
+    await using folder = await tempFolder();
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(
+          fc.record({
+            happens: fc.array(happening, { maxLength: 3 }),
+            typed: fc.stringMatching(/^[a-z ]{0,6}$/),
+            size: fc.option(
+              fc.record({ columns: fc.integer({ min: 60, max: 180 }), rows: fc.integer({ min: 16, max: 50 }) }),
+            ),
+          }),
+          { minLength: 3, maxLength: 10 },
+        ),
+        async (steps) => {
+          const make = eventMaker();
+          const stage = await appWithEvents({ columns: 100, rows: 30, home: folder.path });
+          const fold = new SessionView();
+          const expected: string[] = [];
+          let draft = "";
+          const start = make("session.start", {
+            sessionId: "s",
+            version: 1,
+            producer: "t",
+            copilotVersion: "1",
+            startTime: "",
+          });
+          for (const event of [start]) {
+            stage.emit(event);
+            fold.apply(event);
+          }
+          for (const { happens, typed, size } of steps) {
+            for (const event of happens.flatMap((what) => eventsOf(make, what))) {
+              stage.emit(event);
+              fold.apply(event);
+              for (const block of fold.drain()) expected.push(...blockLines(block, { style: plainStyle }));
+            }
+            if (size) stage.resize(size.columns, size.rows);
+            // A card may have become armed on an empty prompt; words that begin with a blank decide nothing.
+            const text = draft === "" && typed !== "" ? ` ${typed}` : typed;
+            stage.send(text);
+            draft += text;
+            await stage.settle();
+          }
+          const shown = stage.terminal.lines();
+          expect(shown.filter((line) => / Esc /.test(line) && /^interactive/.test(line))).toHaveLength(1);
+          const flat = expected.flatMap((line) => line.split("\n")).map((line) => line.trimEnd());
+          expect(shown.slice(0, flat.length)).toEqual(flat);
+          expect(stage.app.editor.text).toBe(draft);
+          expect(stage.requests.filter(({ method }) => method.includes("handlePending"))).toEqual([]);
+          await stage.close();
+        },
+      ),
+      { numRuns: 12 },
+    );
+  });
+
+  it("writes at most 4 kB per frame with 30 agents at work, and nothing at rest", async () => {
+    await using folder = await tempFolder();
+    const make = eventMaker();
+    const stage = await appWithEvents({ columns: 200, rows: 50, home: folder.path });
+    for (let index = 0; index < 30; index++) {
+      const about = {
+        toolCallId: `k${index}`,
+        agentName: "explore",
+        agentDisplayName: "Explore",
+        description: "d".repeat(80),
+      };
+      stage.emit(
+        make("troupe.task_created", {
+          taskId: `agent-${index}`,
+          mode: "background",
+          prompt: "p".repeat(500),
+          ...about,
+        }),
+      );
+      stage.emit(make("troupe.task_state", { taskId: `agent-${index}`, from: "queued", to: "running" }));
+    }
+    await stage.settle();
+    const before = stage.writes.length;
+    for (let round = 0; round < 20; round++) {
+      for (let index = 0; index < 30; index++) {
+        const data = { toolCallId: `c${round}-${index}`, toolName: "bash", arguments: { command: "x".repeat(300) } };
+        stage.emit(make("tool.execution_start", data, { agentId: `agent-${index}` }));
+      }
+      stage.send("x");
+      await stage.settle();
+    }
+    const frames = stage.writes.slice(before).map((bytes) => Buffer.byteLength(bytes));
+    expect(Math.max(...frames)).toBeLessThanOrEqual(4_096);
+    for (let index = 0; index < 30; index++) {
+      stage.emit(make("troupe.task_state", { taskId: `agent-${index}`, from: "running", to: "completed" }));
+    }
+    await stage.settle();
+    await stage.settle();
+    const atRest = stage.writes.length;
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    expect(stage.writes.length).toBe(atRest);
+    await stage.close();
+  });
+
+  it("draws a key for the same number of bytes after 100,000 lines of history as at the beginning", async () => {
+    await using folder = await tempFolder();
+    const make = eventMaker();
+    const stage = await appWithEvents({ columns: 100, rows: 30, home: folder.path });
+    const bytesOfKey = async (): Promise<number> => {
+      const before = stage.app.screen.written.bytes;
+      stage.send("k");
+      await stage.settle();
+      return stage.app.screen.written.bytes - before;
+    };
+    stage.send("k");
+    await stage.settle();
+    const early = await bytesOfKey();
+    for (let index = 0; index < 1_000; index++) {
+      const content = Array.from({ length: 100 }, (_, line) => `line ${line}`).join("\n");
+      stage.emit(make("assistant.message", { messageId: `m${index}`, content, toolRequests: [] }));
+    }
+    await stage.settle();
+    expect(Math.abs((await bytesOfKey()) - early)).toBeLessThanOrEqual(2);
+    await stage.close();
+  });
+});
