@@ -24,6 +24,7 @@ if (process.argv.length === 3 && (first === "--version" || first === "-v")) {
 }
 
 function run() {
+  const first = firstFrame();
   const caches = [];
   let start;
   try {
@@ -39,11 +40,23 @@ function run() {
   const { pathToFileURL } = require("node:url");
   const { main } = start()(createRequire(file), (name) => pack(name, caches), pathToFileURL(file).href);
   // Code that runs from a script object cannot import modules itself.
-  main({ importModule: (specifier) => import(specifier) }).then(() => {
+  main({ importModule: (specifier) => import(specifier), first }).then(() => {
     for (const { script, cacheFile, isKept } of caches) if (!isKept) writeCache(cacheFile, script.createCachedData());
     // All is said and on disk: what Node would still wait for (idle connections) is of no use to anyone.
     process.stdout.write("", () => process.exit());
   });
+}
+
+/** `troupe` alone opens the terminal: its prompt is painted before anything else is read. */
+function firstFrame() {
+  const { stdin, stdout, env } = process;
+  const isAlone = process.argv.length === 2 || (process.argv.length === 3 && first === "--continue");
+  if (!isAlone || !stdin.isTTY || !stdout.isTTY || env.TERM === "dumb" || env.TROUPE_SCREEN_READER === "1") return;
+  try {
+    return require(join(folder, "first-frame.cjs")).firstFrame(stdin, stdout);
+  } catch {
+    return undefined; // The build is missing, or older: the command paints it, or says so.
+  }
 }
 
 /** Opened at once, so that it is still there after an update in place; read when it is needed. */

@@ -96,9 +96,7 @@ async function buildCommandLine() {
   const names = [...modules.keys()];
   writePacks([names]);
   const answered = await tryOut(launcher, { trace: true, calls: [] });
-  // The first frame of the terminal is painted before the other packs are read.
-  const isNeeded = (name) =>
-    answered.has(name) || name.startsWith("src/model/wire/") || name === "src/terminal/first-frame.ts";
+  const isNeeded = (name) => answered.has(name) || name.startsWith("src/model/wire/");
   if (answered.size > 0) {
     const worked = await tryOut(launcher, { trace: true, calls });
     const start = names.filter(isNeeded);
@@ -107,6 +105,13 @@ async function buildCommandLine() {
     writePacks([start, work, rest]);
   }
   await tryOut(launcher, { trace: false, calls });
+  await esbuild.build({
+    ...shared,
+    entryPoints: ["src/terminal/first-frame.ts"],
+    outfile: "dist/cli/first-frame.cjs",
+    format: "cjs",
+    minify: true,
+  });
 
   function writePacks([start, ...others]) {
     const folder = join(root, "dist", "cli");

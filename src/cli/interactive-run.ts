@@ -13,6 +13,7 @@ import { executableItems } from "../runtime/workspace.ts";
 import type { Client } from "../sdk/client.ts";
 import { createClient } from "../sdk/sdk.ts";
 import { inProcess } from "../server/in-process.ts";
+import type { Session } from "../session/session.ts";
 import type { FirstFrame } from "../terminal/first-frame.ts";
 import { runPlain } from "../terminal/plain.ts";
 import { runTerminal, type SessionWish, type TrustQuestion } from "../terminal/terminal.ts";
@@ -25,14 +26,15 @@ interface Parts {
   /** Undefined: print lines only. */
   readonly first: FirstFrame | undefined;
   readonly wish: SessionWish;
+  readonly notice: string | undefined;
 }
 
-export async function runInteractive(given: Arguments, { launcher, first, wish }: Parts): Promise<void> {
+export async function runInteractive(given: Arguments, { launcher, first, wish, notice }: Parts): Promise<void> {
   const environment = { ...process.env };
   const { cwd, ...defaults } = sessionRequest(given, "json");
   const home = stateRoot(environment);
   const shared = {
-    ...{ input: process.stdin, output: process.stdout, cwd, version, wish },
+    ...{ input: process.stdin, output: process.stdout, cwd, version, wish, notice },
     connect: () => connect(given, { environment, cwd, defaults, home, launcher }),
     trust: () => trustQuestion(cwd, { home, environment, isTrusted: given.has("trust-folder") }),
   };
@@ -52,7 +54,9 @@ interface Place {
 async function connect(given: Arguments, { environment, cwd, defaults, home, launcher }: Place): Promise<Client> {
   const attach = given.text("attach");
   if (attach === undefined) {
-    return createClient({ connection: inProcess({ environment, cwd, defaults, importModule: launcher.importModule }) });
+    const { importModule } = launcher;
+    const onClosing = (session: Session) => consolidated(session, { environment, model: given.text("model") });
+    return createClient({ connection: inProcess({ environment, cwd, defaults, importModule, onClosing }) });
   }
   const port = Number(attach);
   if (!Number.isInteger(port) || port < 1 || port > 65_535) {
@@ -63,6 +67,16 @@ async function connect(given: Arguments, { environment, cwd, defaults, home, lau
   const stored = await readFile(join(home, "server", `${port}.token`), "utf8").catch(() => "");
   const token = environment.COPILOT_CONNECTION_TOKEN || stored.trim();
   return createClient({ connection: { kind: "tcp", port, token } });
+}
+
+/** Leaves a process behind that consolidates what a long session learned, where that feature is on. */
+async function consolidated(
+  session: Session,
+  { environment, model }: { readonly environment: NodeJS.ProcessEnv; readonly model: string | undefined },
+): Promise<unknown> {
+  const { consolidateAtShutdown } = await import("../runtime/shutdown-consolidation.ts");
+  const program = [process.execPath, process.argv[1] ?? ""] as const;
+  return consolidateAtShutdown({ session, environment, program, ...(model !== undefined && { model }) });
 }
 
 /** Undefined when the folder brings nothing that is not trusted yet, or was trusted for this run. */

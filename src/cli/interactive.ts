@@ -1,26 +1,32 @@
 /** `troupe` without a prompt, at a terminal: an interactive session. The prompt is painted before anything is loaded. */
-import { firstFrame } from "../terminal/first-frame.ts";
 import { type Arguments, usage } from "./args.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import type { Launcher } from "./launcher.ts";
 
 /** True when there is neither a prompt nor piped input, and someone at a terminal. */
 export function isInteractive(given: Arguments): boolean {
-  if (given.text("prompt") !== undefined || given.words.length > 0) return false;
+  if (given.text("prompt") !== undefined || given.words.length > 0 || given.has("acp") || given.has("headless"))
+    return false;
   return process.stdin.isTTY === true && process.stdout.isTTY === true;
 }
 
-export async function interactiveCommand(given: Arguments, launcher: Launcher): Promise<ExitCode> {
+/** `notice`: a line for the user that must not be written into the frame. */
+export async function interactiveCommand(
+  given: Arguments,
+  launcher: Launcher,
+  notice: string | undefined,
+): Promise<ExitCode> {
   const wish = wishOf(given);
   if (isPlain(given)) {
     const { runInteractive } = await import("./interactive-run.ts");
-    await runInteractive(given, { launcher, first: undefined, wish });
+    await runInteractive(given, { launcher, first: undefined, wish, notice });
     return exitCodes.done;
   }
-  const first = firstFrame(process.stdin, process.stdout);
+  const first =
+    launcher.first ?? (await import("../terminal/first-frame.ts")).firstFrame(process.stdin, process.stdout);
   try {
     const { runInteractive } = await import("./interactive-run.ts");
-    await runInteractive(given, { launcher, first, wish });
+    await runInteractive(given, { launcher, first, wish, notice });
     return exitCodes.done;
   } finally {
     first.restore();

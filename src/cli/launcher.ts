@@ -1,5 +1,9 @@
+import type { FirstFrame } from "../terminal/first-frame.ts";
+
 /** What `bin/troupe.js` hands over. */
 export interface Launcher {
+  /** The first frame of the interactive terminal, where it was painted before anything was loaded. */
+  readonly first?: FirstFrame | undefined;
   /** Loads a module that is not part of the bundle. */
   importModule(specifier: string): Promise<unknown>;
 }

@@ -36,6 +36,7 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
   enterFolder(given);
   checkServing(given);
   const repaired = protectStateRoot(stateRoot(process.env), process.env);
+  if (isInteractive(given)) return interactiveCommand(given, launcher, repaired);
   if (repaired !== undefined) say(repaired);
   if (given.has("acp")) return (await import("./commands/acp.ts")).acpCommand(given, launcher);
   if (given.has("headless")) return (await import("./commands/headless.ts")).headlessCommand(given, launcher);
@@ -75,7 +76,6 @@ async function command(argv: readonly string[], launcher: Launcher): Promise<Exi
       return print(helpText(version));
     case undefined:
     case "-":
-      if (isInteractive(given)) return interactiveCommand(given, launcher);
       return (await import("./prompt-mode.ts")).promptCommand(given, launcher);
     default:
       throw unknownCommand(given);

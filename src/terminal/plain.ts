@@ -21,6 +21,8 @@ export interface PlainOptions {
   readonly cwd: string;
   readonly version: string;
   readonly wish: SessionWish;
+  /** A line for the user. */
+  readonly notice?: string | undefined;
   connect(): Promise<Client>;
   trust(): Promise<TrustQuestion | undefined>;
 }
@@ -57,6 +59,7 @@ class PlainTerminal {
   async run(): Promise<void> {
     const { cwd, version, wish } = this.#options;
     this.#print(`troupe ${version} in ${safeLine(cwd)}. Type a prompt, /help or /exit.`);
+    if (this.#options.notice !== undefined) this.#print(`notice: ${safeLine(this.#options.notice)}`);
     await this.#askForTrust();
     const stop = (): void => this.#interrupt();
     process.on("SIGINT", stop);

@@ -55,6 +55,8 @@ export class PromptKeys {
         if (!app.editor.isEmpty) return false;
         app.exit();
         return true;
+      case "agents-left":
+        return app.editor.isEmpty && app.commands.act("agents", { isAgain });
       case "attend":
         return app.attention.focus();
       case "background":

@@ -26,6 +26,8 @@ export interface TerminalOptions {
   readonly home: string;
   readonly version: string;
   readonly wish: SessionWish;
+  /** A line for the user. */
+  readonly notice?: string | undefined;
   /** The server belongs to another process: join the session that is open in it. */
   readonly attaches?: boolean;
   connect(): Promise<Client>;
@@ -60,7 +62,11 @@ export async function runTerminal(options: TerminalOptions): Promise<void> {
   const leave = (): void => app.exit();
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const signal of signals) process.on(signal, leave);
+  const stopCapturing = captureWarnings((text) => app.commit([app.style.dim(safeLine(text))]));
   const resized = (): void => app.screen.resized();
+  // After a defect the process ends at once: what waits to be written says why.
+  const ending = (): void => app.screen.close([]);
+  process.once("exit", ending);
   tty.listen((chunk) => reader.read(chunk), resized);
   app.screen.draw();
   let last: readonly string[] = [];
@@ -70,13 +76,36 @@ export async function runTerminal(options: TerminalOptions): Promise<void> {
     await Promise.race([opening, new Promise((resolve) => setTimeout(resolve, LEAVE_MS).unref())]);
     last = await leaveSession(app);
   } finally {
+    stopCapturing();
     for (const signal of signals) process.off(signal, leave);
     await app.close();
     reader.close();
     output.off("resize", resized);
     app.screen.close(last);
+    process.off("exit", ending);
     tty.close();
   }
+}
+
+/**
+ * Text on stderr would be written into the live region: it becomes a committed line. Returns a function that ends this.
+ */
+function captureWarnings(say: (text: string) => void): () => void {
+  const { stderr } = process;
+  const write = stderr.write;
+  const printed = process.listeners("warning");
+  const warned = (warning: Error): void => say(`${warning.name}: ${warning.message}`);
+  for (const listener of printed) process.off("warning", listener);
+  process.on("warning", warned);
+  stderr.write = (chunk: string | Uint8Array) => {
+    for (const line of String(chunk).trimEnd().split("\n")) say(line);
+    return true;
+  };
+  return () => {
+    stderr.write = write;
+    process.off("warning", warned);
+    for (const listener of printed) process.on("warning", listener);
+  };
 }
 
 /** A session that is still opening is not waited for longer than this. */
@@ -85,6 +114,7 @@ const LEAVE_MS = 1_000;
 async function start(app: App, options: TerminalOptions): Promise<void> {
   const { style } = app;
   app.commit([`${style.bold("troupe")} ${style.dim(`${options.version} · ${safeLine(options.cwd)}`)}`]);
+  if (options.notice !== undefined) app.commit([style.yellow(`! ${safeLine(options.notice)}`)]);
   const [question] = await Promise.all([options.trust(), app.recoverDraft()]);
   if (question) await askForTrust(app, question);
   const client = await options.connect();

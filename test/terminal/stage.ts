@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import type { ReadStream, WriteStream } from "node:tty";
 import { createClient } from "../../src/sdk/sdk.ts";
-import { inProcess } from "../../src/server/in-process.ts";
+import { type InProcessOptions, inProcess } from "../../src/server/in-process.ts";
 import { firstFrame } from "../../src/terminal/first-frame.ts";
 import { runTerminal, type SessionWish, type TerminalOptions } from "../../src/terminal/terminal.ts";
 import type { HttpStep } from "../../src/testing/http-reply.ts";
@@ -39,6 +39,7 @@ export interface StageOptions {
   readonly cwd?: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly trust?: TerminalOptions["trust"];
+  readonly onClosing?: InProcessOptions["onClosing"];
 }
 
 const PATIENCE_MS = 30_000;
@@ -89,7 +90,10 @@ export async function terminalStage(options: StageOptions = {}): Promise<Termina
     home,
     version: "0.0.0",
     wish: options.wish ?? { kind: "new" },
-    connect: () => createClient({ connection: inProcess({ environment, cwd }) }),
+    connect: () =>
+      createClient({
+        connection: inProcess({ environment, cwd, ...(options.onClosing && { onClosing: options.onClosing }) }),
+      }),
     trust: options.trust ?? (async () => undefined),
   });
   const settled = async (): Promise<void> => {

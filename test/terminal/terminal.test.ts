@@ -1,6 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { consolidateAtShutdown } from "../../src/runtime/shutdown-consolidation.ts";
 import { calls, says } from "../../src/testing/index.ts";
 import { READY, terminalStage } from "./stage.ts";
 
@@ -215,6 +216,28 @@ describe("the interactive terminal", { timeout: 90_000 }, () => {
     await second.shows(READY);
     second.send(`again${ENTER}`);
     await second.shows("As I said, 42.");
+  });
+
+  it("consolidates a long session in a process of its own when the user leaves, where the feature is on", async () => {
+    const environment = { COPILOT_SUBCONSCIOUS: "on" };
+    const outcomes: unknown[] = [];
+    await using stage = await terminalStage({
+      steps: [says("one"), says("two"), says("three")],
+      environment,
+      onClosing: async (session) => {
+        const program = [process.execPath, "-e", "0"] as const;
+        outcomes.push(await consolidateAtShutdown({ session, environment, program }));
+      },
+    });
+    await stage.shows(READY);
+    for (const word of ["one", "two", "three"]) {
+      stage.send(`say ${word}${ENTER}`);
+      await stage.shows(new RegExp(`^${word}$`, "m"));
+      await stage.shows("Esc Esc rewinds");
+    }
+    stage.send("\u0004");
+    await stage.ended;
+    expect(outcomes).toEqual(["spawned"]);
   });
 
   it("opens without a working provider and says so when a prompt fails", async () => {

@@ -14,6 +14,7 @@ export type Action =
   | "recall"
   | "output"
   | "agents"
+  | "agents-left"
   | "editor"
   | "background"
   | "stop-agents"
@@ -53,6 +54,7 @@ export const keyTable: readonly KeyBinding[] = [
   { action: "attend", keys: ["ctrl+a"], help: "focus the card that needs an answer; else the start of the line" },
   { action: "output", keys: ["ctrl+o"], help: "whole output of the last tool calls" },
   { action: "agents", keys: ["ctrl+t"], help: "tree of agents" },
+  { action: "agents-left", keys: ["left"], help: "on an empty prompt: tree of agents" },
   {
     action: "background",
     keys: ["ctrl+b"],
