@@ -38,7 +38,9 @@ export async function runInteractive(given: Arguments, { launcher, first, wish, 
     connect: () => connect(given, { environment, cwd, defaults, home, launcher }),
     trust: () => trustQuestion(cwd, { home, environment, isTrusted: given.has("trust-folder") }),
   };
-  if (first) await runTerminal({ ...shared, first, environment, home, attaches: given.text("attach") !== undefined });
+  const attaches = given.text("attach") !== undefined;
+  const isModelChosen = given.text("model") !== undefined || Boolean(environment.TROUPE_MODEL);
+  if (first) await runTerminal({ ...shared, first, environment, home, attaches, isModelChosen });
   else await runPlain(shared);
 }
 

@@ -12,6 +12,7 @@ import type { Client } from "../sdk/client.ts";
 import { App } from "./app.ts";
 import { findSession, openInServer } from "./find-session.ts";
 import type { FirstFrame } from "./first-frame.ts";
+import { chooseModel } from "./first-run.ts";
 import { InputReader } from "./input/stdin.ts";
 import { safeLine } from "./screen/safe.ts";
 import { TerminalSession } from "./session.ts";
@@ -28,6 +29,8 @@ export interface TerminalOptions {
   readonly wish: SessionWish;
   /** A line for the user. */
   readonly notice?: string | undefined;
+  /** A model was named for this run. */
+  readonly isModelChosen?: boolean;
   /** The server belongs to another process: join the session that is open in it. */
   readonly attaches?: boolean;
   connect(): Promise<Client>;
@@ -123,6 +126,7 @@ async function start(app: App, options: TerminalOptions): Promise<void> {
   const sessionId = isJoining ? await openInServer(client) : await findSession(client, options.wish, options.cwd);
   await openSession(app, sessionId, options.wish.kind === "id" ? options.wish.sessionId : undefined);
   sayModel(app);
+  if (options.wish.kind === "new" && !options.isModelChosen && !isJoining) await chooseModel(app);
 }
 
 async function askForTrust(app: App, { folder, items, accept }: TrustQuestion): Promise<void> {

@@ -39,6 +39,7 @@ export interface StageOptions {
   readonly cwd?: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly trust?: TerminalOptions["trust"];
+  readonly isModelChosen?: boolean;
   readonly onClosing?: InProcessOptions["onClosing"];
 }
 
@@ -90,6 +91,7 @@ export async function terminalStage(options: StageOptions = {}): Promise<Termina
     home,
     version: "0.0.0",
     wish: options.wish ?? { kind: "new" },
+    isModelChosen: options.isModelChosen ?? true,
     connect: () =>
       createClient({
         connection: inProcess({ environment, cwd, ...(options.onClosing && { onClosing: options.onClosing }) }),

@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { consolidateAtShutdown } from "../../src/runtime/shutdown-consolidation.ts";
-import { calls, says } from "../../src/testing/index.ts";
+import { calls, httpStatus, says } from "../../src/testing/index.ts";
 import { READY, terminalStage } from "./stage.ts";
 
 const ENTER = "\r";
@@ -245,6 +245,20 @@ describe("the interactive terminal", { timeout: 90_000 }, () => {
     await stage.shows(READY);
     stage.send(`hi${ENTER}`);
     await stage.shows(/waits|✗/);
+  });
+
+  it("asks for a model on the first run, tests it with one request and stores it only when it answers", async () => {
+    await using stage = await terminalStage({ steps: [httpStatus(401), says("ready")], isModelChosen: false });
+    const settings = (): Promise<string> => readFile(join(stage.home, "settings.json"), "utf8").catch(() => "");
+    await stage.shows("▌ Which model should answer?");
+    await stage.shows(/^▌ 1–3 choose/m);
+    stage.send("1");
+    await stage.shows("✗");
+    expect(await settings()).not.toContain("scripted");
+    await stage.shows(/^▌ 1–3 choose/m);
+    stage.send("1");
+    await stage.shows("it is your default now");
+    expect(JSON.parse(await settings())).toMatchObject({ model: expect.stringContaining("scripted") });
   });
 
   it("asks whether the folder is trusted, and goes on either way", async () => {

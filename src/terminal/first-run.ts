@@ -1,0 +1,54 @@
+/** The first run: which model to use. The choice is tested with one real request before it is stored as the default. */
+import type { App } from "./app.ts";
+import { safeLine } from "./screen/safe.ts";
+
+const MAX_CHOICES = 8;
+const UNDERSTUDY = "understudy";
+
+interface ModelEntry {
+  readonly id: string;
+  readonly name: string;
+}
+
+interface Setting {
+  readonly isDefault: boolean;
+}
+
+/** Asks when nothing was ever said here, no model is set, and there is one to choose. The prompt works meanwhile. */
+export async function chooseModel(app: App): Promise<void> {
+  const { client } = app;
+  if (!client || (await client.listSessions()).length > 0) return;
+  const { settings } = (await client.request("user.settings.get")) as { settings: { readonly model?: Setting } };
+  if (settings.model?.isDefault === false) return;
+  const { list } = await app.call<{ list: readonly ModelEntry[] }>("session.model.list");
+  const real = list.filter(({ id }) => id !== UNDERSTUDY).slice(0, MAX_CHOICES);
+  if (real.length === 0) return;
+  const choices = [...real.map(({ id }) => id), `${UNDERSTUDY} (built in, offline, does not reason)`];
+  for (;;) {
+    const index = await app.ask({
+      title: "Which model should answer?",
+      text: "Which model should answer? It is tested with one request and stored as your default; /model changes it.",
+      choices,
+    });
+    const modelId = real[index]?.id ?? UNDERSTUDY;
+    if (await isWorking(app, modelId)) {
+      await client.request("user.settings.set", { settings: { model: modelId } });
+      app.commit([app.style.green(`✓ ${safeLine(modelId)} answers; it is your default now.`)]);
+      return;
+    }
+  }
+}
+
+/** Says why when it does not work. The built-in model needs no test. */
+async function isWorking(app: App, modelId: string): Promise<boolean> {
+  try {
+    app.hint(`testing ${safeLine(modelId)}`);
+    await app.call("session.model.switchTo", { modelId });
+    if (modelId !== UNDERSTUDY)
+      await app.call("session.ui.ephemeralQuery", { question: "Answer with the word ready." });
+    return true;
+  } catch (error) {
+    app.fail(error);
+    return false;
+  }
+}
