@@ -83,10 +83,10 @@ export function liveRegion(input: LiveInput): Live {
   };
 }
 
-function promptRows({ label, render }: PromptState, size: { columns: number; maxRows: number }) {
-  const prefix = `${label} `;
+function promptRows(prompt: PromptState, size: { columns: number; maxRows: number }) {
+  const prefix = `${prompt.label} `;
   const indent = widthOf(prefix);
-  const { rows, caret } = render(Math.max(4, size.columns - indent), size.maxRows);
+  const { rows, caret } = prompt.render(Math.max(4, size.columns - indent), size.maxRows);
   const shown = rows.length === 0 ? [""] : rows;
   return {
     rows: shown.map((row, index) => `${index === 0 ? prefix : " ".repeat(indent)}${row}`.trimEnd()),
