@@ -241,7 +241,8 @@ export class App {
       this.#searchKey(key);
       return;
     }
-    const answer = this.attention.answer(key.id ?? key.data);
+    // Words that are typed for a card, or for an agent, are no keys of a card.
+    const answer = this.target.kind === "main" ? this.attention.answer(key.id ?? key.data) : undefined;
     this.attention.typed();
     if (answer) {
       answerCard(this, answer);

@@ -55,7 +55,10 @@ export class Attention {
   /** Takes over the requests that are open now. Returns those that are new. */
   update(view: View): readonly AttentionItem[] {
     const before = this.#items;
-    this.#items = [...this.#local.keys(), ...openAttention(view)];
+    const open = openAttention(view);
+    // What only another client can answer does not stand before the rest.
+    const answerable = open.filter((item) => keysOf(item) !== VIEW_ONLY);
+    this.#items = [...this.#local.keys(), ...answerable, ...open.filter((item) => !answerable.includes(item))];
     if (this.#items[0]?.id !== before[0]?.id) {
       this.#appearedAt = this.#ports.now();
       this.#focused = undefined;
@@ -188,6 +191,8 @@ function answerOf(item: AttentionItem, key: string): CardAnswer | undefined {
   }
 }
 
+const VIEW_ONLY = "v view all";
+
 function keysOf(item: AttentionItem): string {
   const parts: string[] = [];
   switch (item.kind) {
@@ -210,7 +215,7 @@ function keysOf(item: AttentionItem): string {
     default:
   }
   if (item.agentId !== undefined) parts.push("o open agent");
-  parts.push("v view all");
+  parts.push(VIEW_ONLY);
   return parts.join(" · ");
 }
 

@@ -183,6 +183,40 @@ describe("the terminal under random events, resizes and keys", { timeout: 240_00
     await stage.close();
   });
 
+  it("fills the form of a server field by field, checks each value, and keeps the draft", async () => {
+    await using folder = await tempFolder();
+    const make = eventMaker();
+    const stage = await appWithEvents({ columns: 100, rows: 30, home: folder.path });
+    stage.send("half a draft");
+    const requestedSchema = {
+      type: "object",
+      properties: {
+        name: { type: "string", title: "Name" },
+        count: { type: "integer" },
+        colour: { enum: ["red", "blue"] },
+      },
+    };
+    const data = { requestId: "f1", message: "Who are you?", mode: "form", requestedSchema, elicitationSource: "docs" };
+    stage.emit(make("elicitation.requested", data, { ephemeral: true }));
+    await stage.settle();
+    stage.send("\u0001");
+    stage.send("y");
+    stage.send("Ann\r");
+    stage.send("many\r");
+    stage.send("3\r");
+    stage.send("green\r");
+    stage.send("blue\r");
+    await stage.settle();
+    expect(stage.requests.filter(({ method }) => method === "session.ui.handlePendingElicitation")).toEqual([
+      {
+        method: "session.ui.handlePendingElicitation",
+        params: { requestId: "f1", result: { action: "accept", content: { name: "Ann", count: 3, colour: "blue" } } },
+      },
+    ]);
+    expect(stage.app.editor.text).toBe("half a draft");
+    await stage.close();
+  });
+
   it("draws a key for the same number of bytes after 100,000 lines of history as at the beginning", async () => {
     await using folder = await tempFolder();
     const make = eventMaker();
