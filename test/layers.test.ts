@@ -175,6 +175,14 @@ const mayImportSibling: Record<string, Record<string, readonly string[]>> = {
   testing: {
     wire: [],
   },
+  terminal: {
+    commands: ["input", "overlays", "screen", "transcript"],
+    input: ["screen"],
+    overlays: ["panels", "screen", "transcript"],
+    panels: ["screen", "transcript"],
+    screen: [],
+    transcript: ["screen"],
+  },
   tools: {
     agents: ["subagents"],
     database: [],

@@ -8,6 +8,7 @@ import type { AttentionItem, View } from "../view/view.ts";
 import { Attention } from "./attention.ts";
 import { answerCard } from "./card-answers.ts";
 import { CommandRunner } from "./commands.ts";
+import type { Host, HostOptions } from "./host.ts";
 import { Drafts } from "./input/drafts.ts";
 import { PromptEditor } from "./input/editor.ts";
 import { FileList } from "./input/files.ts";
@@ -27,14 +28,8 @@ import { type Style, styleOf, type ThemeName } from "./screen/style.ts";
 import type { TerminalSession } from "./session.ts";
 import { escText, statusLeft } from "./status.ts";
 import { blockLines, errorLines } from "./transcript/block-lines.ts";
-import type { Tty } from "./tty.ts";
 
-export interface AppOptions {
-  readonly tty: Tty;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly cwd: string;
-  readonly home: string;
-  readonly version: string;
+export interface AppOptions extends HostOptions {
   /** Opens a session in place of the present one; a new one without an id. */
   open(app: App, sessionId: string | undefined): Promise<void>;
 }
@@ -44,7 +39,7 @@ const TICK_MS = 1_000;
 /** Blocks of an earlier conversation that are printed when it is resumed. */
 const SHOWN_BLOCKS = 40;
 
-export class App {
+export class App implements Host {
   readonly options: AppOptions;
   readonly screen: Screen;
   readonly editor: PromptEditor;

@@ -1,12 +1,12 @@
 /** Turns the keys of a card, and the words that were typed for it, into answers of the contract. */
 import type { AttentionItem } from "../view/view.ts";
-import type { App } from "./app.ts";
 import type { CardAnswer } from "./attention.ts";
+import type { Host } from "./host.ts";
 import { Pager } from "./overlays/pager.ts";
 import { mainTarget, type Target } from "./prompt-target.ts";
 import { safe } from "./screen/safe.ts";
 
-export function answerCard(app: App, answer: CardAnswer): void {
+export function answerCard(app: Host, answer: CardAnswer): void {
   const item = app.attention.current;
   if (!item) return;
   switch (answer.kind) {
@@ -38,7 +38,7 @@ export function answerCard(app: App, answer: CardAnswer): void {
 }
 
 /** Sends what was typed for a request. Returns false when the prompt is for the main agent. */
-export function answerWords(app: App, target: Target, text: string): boolean {
+export function answerWords(app: Host, target: Target, text: string): boolean {
   switch (target.kind) {
     case "feedback":
       app.aim(mainTarget);
@@ -65,13 +65,13 @@ function approval(item: AttentionItem, how: "once" | "session" | "always"): Read
   return { kind: "approve-permanently", ...(asked?.kind === "url" && { domain: new URL(asked.url).host }) };
 }
 
-function deny(app: App, item: AttentionItem): void {
+function deny(app: Host, item: AttentionItem): void {
   if (item.kind === "plan") settle(app, app.session?.answerPlan(item, { approved: false }));
   else if (item.kind === "elicitation") settle(app, app.session?.answerForm(item, { action: "decline" }));
   else settle(app, app.session?.decide(item, { kind: "reject" }));
 }
 
-function choose(app: App, item: AttentionItem, index: number): void {
+function choose(app: Host, item: AttentionItem, index: number): void {
   const choice = item.choices[index];
   if (choice === undefined || app.attention.answerLocal(item, index, app.view)) return;
   if (item.kind === "plan") settle(app, app.session?.answerPlan(item, { approved: true, selectedAction: choice }));
@@ -86,7 +86,7 @@ interface Property {
 }
 
 /** Asks for the fields of a form one after the other. An address is shown; the user opens it. */
-function fill(app: App, item: AttentionItem): void {
+function fill(app: Host, item: AttentionItem): void {
   const { request } = item;
   if (request?.type !== "elicitation.requested") return;
   const names = Object.keys(request.data.requestedSchema?.properties ?? {});
@@ -94,7 +94,7 @@ function fill(app: App, item: AttentionItem): void {
   else app.aim({ kind: "field", label: labelOf(item, names[0] ?? ""), draft: "", item, names, content: {} });
 }
 
-function nextField(app: App, target: Extract<Target, { kind: "field" }>, text: string): void {
+function nextField(app: Host, target: Extract<Target, { kind: "field" }>, text: string): void {
   const { item, names } = target;
   const [name = "", ...rest] = names;
   const value = fieldValue(propertyOf(item, name), text);
@@ -142,7 +142,7 @@ function fieldValue({ type, enum: values }: Property, text: string): unknown {
 }
 
 /** An answer that came too late is said; the card closes by the event in any case. */
-function settle(app: App, answered: Promise<boolean> | undefined): void {
+function settle(app: Host, answered: Promise<boolean> | undefined): void {
   answered?.then(
     (wasFirst) => {
       if (!wasFirst) app.hint("it was answered elsewhere");

@@ -2,11 +2,11 @@
 import { randomUUID } from "node:crypto";
 import { nearest } from "../lib/text.ts";
 import type { QueuedMessage } from "../view/view.ts";
-import type { App } from "./app.ts";
 import { answerWords } from "./card-answers.ts";
 import { localCommands } from "./commands/list.ts";
 import { openAgentRun, openKeys, openOutput, openTree } from "./commands/overlays.ts";
 import { openRewind } from "./commands/pickers.ts";
+import type { Commands, Host } from "./host.ts";
 import type { CommandEntry } from "./input/completion.ts";
 import type { Action } from "./input/key-table.ts";
 import { mainTarget } from "./prompt-target.ts";
@@ -15,12 +15,12 @@ import { safe } from "./screen/safe.ts";
 const MODES = ["interactive", "plan", "autopilot"] as const;
 const MAX_SHELL_CHARACTERS = 20_000;
 
-export class CommandRunner {
-  readonly #app: App;
+export class CommandRunner implements Commands {
+  readonly #app: Host;
   /** Enter was pressed before the session was open. */
   #isWaiting = false;
 
-  constructor(app: App) {
+  constructor(app: Host) {
     this.#app = app;
   }
 

@@ -1,5 +1,5 @@
 /** The first run: which model to use. The choice is tested with one real request before it is stored as the default. */
-import type { App } from "./app.ts";
+import type { Host } from "./host.ts";
 import { safeLine } from "./screen/safe.ts";
 
 const MAX_CHOICES = 8;
@@ -15,7 +15,7 @@ interface Setting {
 }
 
 /** Asks when nothing was ever said here, no model is set, and there is one to choose. The prompt works meanwhile. */
-export async function chooseModel(app: App): Promise<void> {
+export async function chooseModel(app: Host): Promise<void> {
   const { client } = app;
   if (!client || (await client.listSessions()).length > 0) return;
   const { settings } = (await client.request("user.settings.get")) as { settings: { readonly model?: Setting } };
@@ -40,7 +40,7 @@ export async function chooseModel(app: App): Promise<void> {
 }
 
 /** Says why when it does not work. The built-in model needs no test. */
-async function isWorking(app: App, modelId: string): Promise<boolean> {
+async function isWorking(app: Host, modelId: string): Promise<boolean> {
   try {
     app.hint(`testing ${safeLine(modelId)}`);
     await app.call("session.model.switchTo", { modelId });

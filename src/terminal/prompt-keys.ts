@@ -1,5 +1,5 @@
 /** The meaning of the keys of the prompt. */
-import type { App } from "./app.ts";
+import type { Host } from "./host.ts";
 import { editExternally } from "./input/external-editor.ts";
 import { HistorySearch } from "./input/history-search.ts";
 import type { Action } from "./input/key-table.ts";
@@ -9,11 +9,11 @@ import { mainTarget } from "./prompt-target.ts";
 const TWICE_MS = 1_500;
 
 export class PromptKeys {
-  readonly #app: App;
+  readonly #app: Host;
   #last: { readonly action: Action; readonly at: number } | undefined;
   #stash: string | undefined;
 
-  constructor(app: App) {
+  constructor(app: Host) {
     this.#app = app;
   }
 

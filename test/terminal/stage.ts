@@ -40,7 +40,7 @@ export interface StageOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly trust?: TerminalOptions["trust"];
   readonly isModelChosen?: boolean;
-  readonly onClosing?: InProcessOptions["onClosing"];
+  readonly program?: InProcessOptions["program"];
 }
 
 const PATIENCE_MS = 30_000;
@@ -94,7 +94,7 @@ export async function terminalStage(options: StageOptions = {}): Promise<Termina
     isModelChosen: options.isModelChosen ?? true,
     connect: () =>
       createClient({
-        connection: inProcess({ environment, cwd, ...(options.onClosing && { onClosing: options.onClosing }) }),
+        connection: inProcess({ environment, cwd, program: options.program }),
       }),
     trust: options.trust ?? (async () => undefined),
   });

@@ -1,7 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { consolidateAtShutdown } from "../../src/runtime/shutdown-consolidation.ts";
 import { calls, httpStatus, says } from "../../src/testing/index.ts";
 import { READY, terminalStage } from "./stage.ts";
 
@@ -223,14 +222,10 @@ describe("the interactive terminal", { timeout: 90_000 }, () => {
 
   it("consolidates a long session in a process of its own when the user leaves, where the feature is on", async () => {
     const environment = { COPILOT_SUBCONSCIOUS: "on" };
-    const outcomes: unknown[] = [];
     await using stage = await terminalStage({
       steps: [says("one"), says("two"), says("three")],
       environment,
-      onClosing: async (session) => {
-        const program = [process.execPath, "-e", "0"] as const;
-        outcomes.push(await consolidateAtShutdown({ session, environment, program }));
-      },
+      program: [process.execPath, "-e", "0"],
     });
     await stage.shows(READY);
     for (const word of ["one", "two", "three"]) {
@@ -240,7 +235,10 @@ describe("the interactive terminal", { timeout: 90_000 }, () => {
     }
     stage.send("\u0004");
     await stage.ended;
-    expect(outcomes).toEqual(["spawned"]);
+    const sessions = join(stage.home, "session-state");
+    const [id = ""] = (await readdir(sessions)).filter((name) => /^[0-9a-f-]{36}$/.test(name));
+    const log = await readFile(join(sessions, id, "events.jsonl"), "utf8");
+    expect(log).toMatch(/"troupe\.shutdown_consolidation","data":\{"outcome":"spawned"/);
   });
 
   it("opens without a working provider and says so when a prompt fails", async () => {

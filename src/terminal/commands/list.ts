@@ -1,5 +1,5 @@
 /** Commands that the terminal runs itself. A command of the same name with arguments that it does not take goes to the server. */
-import type { App } from "../app.ts";
+import type { Host } from "../host.ts";
 import type { CommandEntry } from "../input/completion.ts";
 import { themeNames } from "../screen/style.ts";
 import { openHelp, openTranscript, openTree, showCost } from "./overlays.ts";
@@ -9,7 +9,7 @@ import { exportTranscript, showDiff } from "./reports.ts";
 export interface LocalCommand extends CommandEntry {
   /** Whether these arguments are for the terminal. */
   takes(args: string): boolean;
-  run(app: App, args: string): void | Promise<void>;
+  run(app: Host, args: string): void | Promise<void>;
 }
 
 const alone = (args: string): boolean => args === "";

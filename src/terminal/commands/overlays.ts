@@ -4,7 +4,7 @@ import { agentRows } from "../../view/agent-rows.ts";
 import type { Block } from "../../view/blocks.ts";
 import { SessionView } from "../../view/session-view.ts";
 import type { AgentView } from "../../view/view.ts";
-import type { App } from "../app.ts";
+import type { Host } from "../host.ts";
 import { keyTable } from "../input/key-table.ts";
 import { Pager } from "../overlays/pager.ts";
 import { AgentTreeOverlay } from "../overlays/tree.ts";
@@ -15,7 +15,7 @@ import { localCommands } from "./list.ts";
 const LAST_CALLS = 20;
 
 /** The whole output of the last calls, read from the stored events. */
-export function openOutput(app: App): void {
+export function openOutput(app: Host): void {
   let lines: readonly string[] = ["reading…"];
   app.openOverlay(
     new Pager({ title: "Output of the last calls", style: app.style, lines: () => lines, isFollowing: true }),
@@ -46,7 +46,7 @@ export function openOutput(app: App): void {
   });
 }
 
-export function openTree(app: App): void {
+export function openTree(app: Host): void {
   const { session } = app;
   if (!session) return;
   const request = (method: string, id: string): void => {
@@ -65,7 +65,7 @@ export function openTree(app: App): void {
 }
 
 /** The run of one agent from its first event: prompt, every turn, result. It grows while the agent works. */
-export function openAgentRun(app: App, agentId: string): void {
+export function openAgentRun(app: Host, agentId: string): void {
   const { session } = app;
   const tree = app.overlay;
   let past: readonly Block[] = [];
@@ -102,7 +102,7 @@ export function openAgentRun(app: App, agentId: string): void {
   });
 }
 
-function headOf(app: App, agent: AgentView | undefined): string[] {
+function headOf(app: Host, agent: AgentView | undefined): string[] {
   if (!agent) return ["this agent is not known any more"];
   const { style } = app;
   return [
@@ -116,7 +116,7 @@ function headOf(app: App, agent: AgentView | undefined): string[] {
   ];
 }
 
-export function openTranscript(app: App): void {
+export function openTranscript(app: Host): void {
   let lines: readonly string[] = ["reading…"];
   app.openOverlay(new Pager({ title: "Transcript", style: app.style, lines: () => lines, isFollowing: true }));
   readEvents(app, (events) => {
@@ -135,11 +135,11 @@ export function transcriptOf(events: readonly SessionEvent[]): Block[] {
   return [...blocks, ...fold.drain()];
 }
 
-export function openKeys(app: App): void {
+export function openKeys(app: Host): void {
   app.openOverlay(new Pager({ title: "Keys", style: app.style, lines: () => keyLines(app) }));
 }
 
-export function openHelp(app: App): void {
+export function openHelp(app: Host): void {
   const { style } = app;
   const commands = [...localCommands, ...(app.session?.commands ?? [])];
   const unique = commands.filter(({ name }, index) => commands.findIndex((one) => one.name === name) === index);
@@ -167,10 +167,10 @@ export function openHelp(app: App): void {
   );
 }
 
-const keyLines = (_app: App): string[] => keyTable.map(({ keys, help }) => `  ${keys.join(", ").padEnd(28)} ${help}`);
+const keyLines = (_app: Host): string[] => keyTable.map(({ keys, help }) => `  ${keys.join(", ").padEnd(28)} ${help}`);
 
 /** Tokens and cost per agent, with the sums of their subtrees. */
-export function showCost(app: App): void {
+export function showCost(app: Host): void {
   const { view } = app.session ?? {};
   if (!view) return;
   const row = (name: string, { spent, subtree }: AgentView): string => {
@@ -188,7 +188,7 @@ export function showCost(app: App): void {
   ]);
 }
 
-function readEvents(app: App, use: (events: readonly SessionEvent[]) => void): void {
+function readEvents(app: Host, use: (events: readonly SessionEvent[]) => void): void {
   app.session?.events().then(
     (events) => {
       use(events);

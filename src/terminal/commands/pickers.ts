@@ -1,5 +1,5 @@
 /** Lists to choose from: models, agents, sessions, points to rewind to. */
-import type { App } from "../app.ts";
+import type { Host } from "../host.ts";
 import { type Choice, Picker } from "../overlays/picker.ts";
 import { safeLine } from "../screen/safe.ts";
 import { tokensText } from "../transcript/block-lines.ts";
@@ -10,7 +10,7 @@ interface ModelEntry {
   readonly capabilities?: { readonly limits?: { readonly max_context_window_tokens?: number } };
 }
 
-export async function openModels(app: App): Promise<void> {
+export async function openModels(app: Host): Promise<void> {
   const { list } = await app.call<{ list: readonly ModelEntry[] }>("session.model.list");
   const current = app.session?.view.session.model;
   const choices = list.map(({ id, name, capabilities }) => {
@@ -27,7 +27,7 @@ export async function openModels(app: App): Promise<void> {
   });
 }
 
-export async function openAgents(app: App): Promise<void> {
+export async function openAgents(app: Host): Promise<void> {
   const { agents } = await app.call<{ agents: readonly { name: string; description: string }[] }>(
     "session.agent.list",
     {
@@ -43,7 +43,7 @@ export async function openAgents(app: App): Promise<void> {
   });
 }
 
-export async function openSessions(app: App): Promise<void> {
+export async function openSessions(app: Host): Promise<void> {
   const sessions = (await app.client?.listSessions()) ?? [];
   const open = (await app.client?.request("sessions.checkInUse", {
     sessionIds: sessions.map((one) => one.sessionId),
@@ -73,7 +73,7 @@ interface RewindPoint {
   readonly fileCount: number;
 }
 
-export async function openRewind(app: App): Promise<void> {
+export async function openRewind(app: Host): Promise<void> {
   const { points } = await app.call<{ points: readonly RewindPoint[] }>("session.history.listRewindPoints");
   const choices = [...points].reverse().map((point) => ({
     value: point,
@@ -84,7 +84,7 @@ export async function openRewind(app: App): Promise<void> {
 }
 
 /** Conversation alone, or with the files; the files that would change are named. */
-async function rewindHow(app: App, point: RewindPoint): Promise<void> {
+async function rewindHow(app: Host, point: RewindPoint): Promise<void> {
   const preview = await app.call<{
     files: readonly { path: string; changeType: string; linesAdded: number; linesRemoved: number }[];
   }>("session.history.previewRewind", { eventId: point.eventId });
@@ -105,7 +105,7 @@ async function rewindHow(app: App, point: RewindPoint): Promise<void> {
   });
 }
 
-function pick<T>(app: App, title: string, choices: readonly Choice<T>[], run: (value: T) => Promise<void>): void {
+function pick<T>(app: Host, title: string, choices: readonly Choice<T>[], run: (value: T) => Promise<void>): void {
   const onChoose = (value: T): void => {
     run(value).catch((error: unknown) => app.fail(error));
   };

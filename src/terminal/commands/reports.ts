@@ -1,7 +1,7 @@
 /** Longer texts about the session: its changes, and its transcript as a file. */
 import { resolve } from "node:path";
 import { nodeDisk, writeNewFile } from "../../lib/node/disk.ts";
-import type { App } from "../app.ts";
+import type { Host } from "../host.ts";
 import { Pager } from "../overlays/pager.ts";
 import { safe } from "../screen/safe.ts";
 import { plainStyle } from "../screen/style.ts";
@@ -14,7 +14,7 @@ interface Change {
   readonly diff?: string;
 }
 
-export async function showDiff(app: App): Promise<void> {
+export async function showDiff(app: Host): Promise<void> {
   const { changes } = await app.call<{ changes: readonly Change[] }>("session.workspaces.diff", { mode: "session" });
   if (changes.length === 0) {
     app.hint("the session changed no files");
@@ -34,7 +34,7 @@ export async function showDiff(app: App): Promise<void> {
 }
 
 /** Fails for a file that exists, so that nothing is overwritten. */
-export async function exportTranscript(app: App, args: string): Promise<void> {
+export async function exportTranscript(app: Host, args: string): Promise<void> {
   const { session } = app;
   if (!session) return;
   const path = resolve(app.options.cwd, args || `troupe-${session.id.slice(0, 8)}.md`);

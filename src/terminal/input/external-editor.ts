@@ -4,10 +4,10 @@ import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { nodeDisk, writeNewFile } from "../../lib/node/disk.ts";
-import type { App } from "../app.ts";
+import type { Host } from "../host.ts";
 
 /** Never rejects: a draft that cannot be edited stays as it is. */
-export async function editExternally(app: App): Promise<void> {
+export async function editExternally(app: Host): Promise<void> {
   const { environment, tty } = app.options;
   const command = environment.VISUAL || environment.EDITOR || "vi";
   try {

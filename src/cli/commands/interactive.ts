@@ -1,7 +1,7 @@
 /** `troupe` without a prompt, at a terminal: an interactive session. The prompt is painted before anything is loaded. */
-import { type Arguments, usage } from "./args.ts";
-import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import type { Launcher } from "./launcher.ts";
+import { type Arguments, usage } from "../args.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import type { Launcher } from "../launcher.ts";
 
 /** True when there is neither a prompt nor piped input, and someone at a terminal. */
 export function isInteractive(given: Arguments): boolean {
@@ -23,7 +23,7 @@ export async function interactiveCommand(
     return exitCodes.done;
   }
   const first =
-    launcher.first ?? (await import("../terminal/first-frame.ts")).firstFrame(process.stdin, process.stdout);
+    launcher.first ?? (await import("../../terminal/first-frame.ts")).firstFrame(process.stdin, process.stdout);
   try {
     const { runInteractive } = await import("./interactive-run.ts");
     await runInteractive(given, { launcher, first, wish, notice });

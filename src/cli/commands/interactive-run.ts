@@ -1,25 +1,24 @@
 /** Puts the interactive terminal together: a server in this process, its client, and the trust of the folder. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { readTrust, recordTrust } from "../catalog/trust.ts";
-import { workingDirectory } from "../context/working-directory.ts";
-import { nodeDisk } from "../lib/node/disk.ts";
-import { systemStamp } from "../lib/stamp.ts";
-import { TroupeError } from "../protocol/errors.ts";
-import { stateRoot } from "../runtime/home.ts";
-import type { SessionRequest } from "../runtime/runtime.ts";
-import { version } from "../runtime/version.ts";
-import { executableItems } from "../runtime/workspace.ts";
-import type { Client } from "../sdk/client.ts";
-import { createClient } from "../sdk/sdk.ts";
-import { inProcess } from "../server/in-process.ts";
-import type { Session } from "../session/session.ts";
-import type { FirstFrame } from "../terminal/first-frame.ts";
-import { runPlain } from "../terminal/plain.ts";
-import { runTerminal, type SessionWish, type TrustQuestion } from "../terminal/terminal.ts";
-import type { Arguments } from "./args.ts";
-import type { Launcher } from "./launcher.ts";
-import { sessionRequest } from "./prompt-mode.ts";
+import { readTrust, recordTrust } from "../../catalog/trust.ts";
+import { workingDirectory } from "../../context/working-directory.ts";
+import { nodeDisk } from "../../lib/node/disk.ts";
+import { systemStamp } from "../../lib/stamp.ts";
+import { TroupeError } from "../../protocol/errors.ts";
+import { stateRoot } from "../../runtime/home.ts";
+import type { SessionRequest } from "../../runtime/session-request.ts";
+import { version } from "../../runtime/version.ts";
+import { executableItems } from "../../runtime/workspace/workspace.ts";
+import type { Client } from "../../sdk/client.ts";
+import { createClient } from "../../sdk/sdk.ts";
+import { inProcess } from "../../server/in-process.ts";
+import type { FirstFrame } from "../../terminal/first-frame.ts";
+import { runPlain } from "../../terminal/plain.ts";
+import { runTerminal, type SessionWish, type TrustQuestion } from "../../terminal/terminal.ts";
+import type { Arguments } from "../args.ts";
+import { type Launcher, ownProgram } from "../launcher.ts";
+import { sessionRequest } from "../prompt-mode.ts";
 
 interface Parts {
   readonly launcher: Launcher;
@@ -57,8 +56,8 @@ async function connect(given: Arguments, { environment, cwd, defaults, home, lau
   const attach = given.text("attach");
   if (attach === undefined) {
     const { importModule } = launcher;
-    const onClosing = (session: Session) => consolidated(session, { environment, model: given.text("model") });
-    return createClient({ connection: inProcess({ environment, cwd, defaults, importModule, onClosing }) });
+    const program = ownProgram();
+    return createClient({ connection: inProcess({ environment, cwd, defaults, importModule, program }) });
   }
   const port = Number(attach);
   if (!Number.isInteger(port) || port < 1 || port > 65_535) {
@@ -69,16 +68,6 @@ async function connect(given: Arguments, { environment, cwd, defaults, home, lau
   const stored = await readFile(join(home, "server", `${port}.token`), "utf8").catch(() => "");
   const token = environment.COPILOT_CONNECTION_TOKEN || stored.trim();
   return createClient({ connection: { kind: "tcp", port, token } });
-}
-
-/** Leaves a process behind that consolidates what a long session learned, where that feature is on. */
-async function consolidated(
-  session: Session,
-  { environment, model }: { readonly environment: NodeJS.ProcessEnv; readonly model: string | undefined },
-): Promise<unknown> {
-  const { consolidateAtShutdown } = await import("../runtime/shutdown-consolidation.ts");
-  const program = [process.execPath, process.argv[1] ?? ""] as const;
-  return consolidateAtShutdown({ session, environment, program, ...(model !== undefined && { model }) });
 }
 
 /** Undefined when the folder brings nothing that is not trusted yet, or was trusted for this run. */

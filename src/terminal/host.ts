@@ -1,0 +1,72 @@
+/** What the parts of the terminal may use of the whole. `App` is the one implementation. */
+import type { Client } from "../sdk/client.ts";
+import type { AttentionItem, QueuedMessage, View } from "../view/view.ts";
+import type { Attention } from "./attention.ts";
+import type { PromptEditor } from "./input/editor.ts";
+import type { PromptHistory } from "./input/history.ts";
+import type { HistorySearch } from "./input/history-search.ts";
+import type { Action } from "./input/key-table.ts";
+import type { Popup } from "./input/popup.ts";
+import type { Overlay } from "./overlays/overlay.ts";
+import type { Target } from "./prompt-target.ts";
+import type { Screen } from "./screen/screen.ts";
+import type { Style, ThemeName } from "./screen/style.ts";
+import type { TerminalSession } from "./session.ts";
+import type { Tty } from "./tty.ts";
+
+export interface HostOptions {
+  readonly tty: Tty;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  readonly home: string;
+  readonly version: string;
+}
+
+/** What keys and cards can set off. */
+export interface Commands {
+  send(how: "steer" | "queue"): void;
+  interrupt(): void;
+  recall(message: QueuedMessage): Promise<void>;
+  background(): boolean;
+  act(action: Action, how: { isAgain: boolean }): boolean;
+  openAgent(agentId: string): void;
+  showKeys(): void;
+  rewind(): Promise<void>;
+}
+
+export interface Host {
+  readonly options: HostOptions;
+  readonly screen: Screen;
+  readonly editor: PromptEditor;
+  readonly history: PromptHistory;
+  readonly attention: Attention;
+  readonly popup: Popup;
+  readonly commands: Commands;
+  readonly session: TerminalSession | undefined;
+  readonly client: Client | undefined;
+  readonly style: Style;
+  readonly overlay: Overlay | undefined;
+  readonly isBusy: boolean;
+  /** The view of the session; an empty one before it is open. */
+  readonly view: View;
+  target: Target;
+  search: HistorySearch | undefined;
+  /** Output of `!` commands that goes along with the next prompt. */
+  shellOutput: string[];
+  /** Writes logical lines above the live region. */
+  commit(lines: readonly string[]): void;
+  /** Shows a word on the status line for a moment. */
+  hint(text: string): void;
+  fail(error: unknown): void;
+  /** Chooses what the prompt is for; the draft of the prompt is put aside meanwhile. */
+  aim(target: Target): void;
+  /** Asks a question of the terminal itself. Resolves with the index of the choice. */
+  ask(about: Pick<AttentionItem, "title" | "text" | "choices">): Promise<number>;
+  /** Calls a method of the session. Rejects while no session is open. */
+  call<T = unknown>(method: string, params?: Readonly<Record<string, unknown>>): Promise<T>;
+  /** Leaves the session and opens another one. */
+  switchTo(sessionId: string): Promise<void>;
+  openOverlay(overlay: Overlay): void;
+  setTheme(theme: ThemeName): void;
+  exit(): void;
+}
