@@ -125,6 +125,38 @@ describe.skipIf(!hasTmux)(
       expect(await terminal.text()).toContain("cid (Explore");
     });
 
+    it("ORC-87 leads one session from the first prompt to leaving: stream, approve, promote, steer, interrupt, switch modes", async () => {
+      const { folder, home, cwd } = await folders();
+      await using _ = folder;
+      const sync = { agent_type: "explore", name: "ann", description: "look", prompt: "look", mode: "sync" };
+      const steps = [
+        { say: "I write.", call: { name: "create", arguments: { path: "made.txt", file_text: "one\n" } } },
+        { say: "Now I ask ann.", call: { name: "task", arguments: sync } },
+        { agent: "ann", say: "slow", stall: true },
+        { say: "I go on by myself and think for a while.", chunkSize: 8, stall: true },
+      ];
+      await writeFile(folder.at("script.json"), JSON.stringify({ steps, otherwise: { say: "Steered." } }));
+      const terminal = await open({ home, cwd, args: ["--model", `faux:${folder.at("script.json")}`] });
+      await terminal.keys("begin", "Enter");
+      await terminal.shows(/^▌ y once/m);
+      await terminal.keys("y");
+      await terminal.shows("Now I ask ann.");
+      await terminal.shows("ann (Explore");
+      await terminal.keys("C-b");
+      await terminal.shows("ann works in the background");
+      await terminal.shows("I go on by myself");
+      await terminal.keys("turn left", "Enter");
+      await terminal.shows("steering: turn left");
+      await terminal.keys("Escape");
+      await terminal.shows("Steered.");
+      await terminal.shows("Esc Esc rewinds");
+      expect(await terminal.text()).toContain("ann (Explore");
+      await terminal.keys("BTab");
+      await terminal.shows(/^plan · faux/m);
+      await terminal.keys("C-d");
+      await terminal.shows(/Resume this session with: troupe --resume [0-9a-f]{8}\s+ended with 0/);
+    });
+
     it("goes on after kill -9 with the session and the draft", async () => {
       const { folder, home, cwd } = await folders();
       await using _ = folder;

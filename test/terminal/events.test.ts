@@ -217,6 +217,42 @@ describe("the terminal under random events, resizes and keys", { timeout: 240_00
     await stage.close();
   });
 
+  it("shows a memory proposal with its fact, subject, citations and reason, and a vote with its direction", async () => {
+    await using folder = await tempFolder();
+    const make = eventMaker();
+    const stage = await appWithEvents({ columns: 100, rows: 60, home: folder.path });
+    const proposal = {
+      ...{ kind: "memory", action: "store", fact: "Tests run with vitest.", subject: "testing" },
+      ...{ citations: "package.json:12", reason: "It saves a search." },
+    };
+    stage.emit(make("permission.requested", { requestId: "m1", permissionRequest: proposal }));
+    await stage.settle();
+    const shown = stage.terminal.screen().join("\n");
+    for (const text of [
+      "▌ Memory proposal",
+      "Tests run with vitest.",
+      "testing",
+      "package.json:12",
+      "It saves a search.",
+    ])
+      expect(shown).toContain(text);
+    stage.send("\u0001");
+    stage.send("y");
+    await stage.settle();
+    expect(stage.requests.at(-1)).toEqual({
+      method: "session.permissions.handlePendingPermissionRequest",
+      params: { requestId: "m1", result: { kind: "approve-once" } },
+    });
+    stage.emit(make("permission.completed", { requestId: "m1", result: { kind: "approved" } }));
+    const vote = { kind: "memory", action: "vote", direction: "downvote", fact: "Old fact.", reason: "It changed." };
+    stage.emit(make("permission.requested", { requestId: "m2", permissionRequest: vote }));
+    await stage.settle();
+    const second = stage.terminal.screen().join("\n");
+    expect(second).toMatch(/downvote|against/i);
+    for (const text of ["Old fact.", "It changed."]) expect(second).toContain(text);
+    await stage.close();
+  });
+
   it("draws a key for the same number of bytes after 100,000 lines of history as at the beginning", async () => {
     await using folder = await tempFolder();
     const make = eventMaker();
